@@ -1,0 +1,63 @@
+# How a room becomes a library and a test file becomes a test. One way for all of them.
+
+find_program(FAULTLINE_CCACHE ccache)
+if(FAULTLINE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${FAULTLINE_CCACHE})
+endif()
+
+# Compiler settings that every target of ours shares; third-party targets do not get them.
+add_library(faultline_options INTERFACE)
+target_compile_features(faultline_options INTERFACE cxx_std_20)
+target_compile_options(faultline_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+  $<$<BOOL:${FAULTLINE_WERROR}>:-Werror>)
+target_include_directories(faultline_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
+if(FAULTLINE_SANITIZE)
+  target_compile_options(faultline_options INTERFACE
+    -fsanitize=${FAULTLINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(faultline_options INTERFACE -fsanitize=${FAULTLINE_SANITIZE})
+endif()
+
+# faultline_room(NAME name [DEPS lib...]): all *.cc of this folder become the library
+# faultline_<name>. A folder is a library; arrows between rooms are its DEPS.
+function(faultline_room)
+  cmake_parse_arguments(ROOM "" "NAME" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  if(sources)
+    add_library(faultline_${ROOM_NAME} STATIC ${sources})
+    target_link_libraries(faultline_${ROOM_NAME} PUBLIC faultline_options ${ROOM_DEPS})
+    set_target_properties(faultline_${ROOM_NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    install(TARGETS faultline_${ROOM_NAME} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  else()
+    add_library(faultline_${ROOM_NAME} INTERFACE)
+    target_link_libraries(faultline_${ROOM_NAME} INTERFACE faultline_options ${ROOM_DEPS})
+  endif()
+  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faultline/${room})
+endfunction()
+
+# faultline_test(LABEL unit NAME base [DEPS lib...] [TIMEOUT s]): all *_test.cc of the folder
+# tests/<label>/<name>/ become the program <label>_<name>, and each of its cases a ctest test.
+function(faultline_test)
+  cmake_parse_arguments(T "SERIAL" "LABEL;NAME;TIMEOUT" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${T_LABEL}/${T_NAME}/*.cc)
+  set(program ${T_LABEL}_${T_NAME})
+  add_executable(${program} ${sources})
+  target_link_libraries(${program} PRIVATE faultline_options ${T_DEPS} GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${program} PRIVATE
+    FAULTLINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FAULTLINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
+  set(properties LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+  if(T_SERIAL)
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
+  gtest_discover_tests(${program} TEST_PREFIX ${T_LABEL}.${T_NAME}. DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties})
+  if(T_LABEL MATCHES "^(unit|property)$")
+    add_dependencies(unit_and_property ${program})
+  endif()
+endfunction()

@@ -1,0 +1,24 @@
+# Libraries we stand on. Required ones stop the configuration with the package to install
+# (ci/setup.sh installs all of them); optional ones are listed by `faultline doctor`.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+pkg_check_modules(libnl REQUIRED IMPORTED_TARGET libnl-3.0 libnl-route-3.0)
+pkg_check_modules(tinyxml2 REQUIRED IMPORTED_TARGET tinyxml2)
+
+if(FAULTLINE_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(benchmark)
+  include(GoogleTest)
+endif()
+
+# yaml-cpp 0.7 (Debian 12) exports the target yaml-cpp, 0.8 (Ubuntu 24.04) yaml-cpp::yaml-cpp.
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace faultline::schedule {
+
+/// A contiguous range of the collective's buffer, in elements (not bytes).
+struct Piece {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
+
+enum class OpKind : std::uint8_t {
+  kSend,        ///< send the piece to `peer`
+  kRecv,        ///< receive the piece from `peer`, overwriting it
+  kRecvReduce,  ///< receive from `peer` and reduce into the piece: piece = piece (op) received
+  kCopy,        ///< copy `source` to the piece inside the rank
+};
+
+/// "`count` elements of operation `op` of lane `lane` (same rank) have been done": a byte
+/// watermark, so that an operation can follow one that is still running.
+struct Wait {
+  int lane = 0;
+  std::int64_t op = 0;
+  std::int64_t count = 0;
+};
+
+/// One operation of one rank. The i-th send of lane l from a to b matches the i-th receive of
+/// lane l on b from a; both have the same count.
+struct Op {
+  static constexpr int kMaxWaits = 2;
+
+  OpKind kind = OpKind::kSend;
+  int peer = 0;
+  Piece piece;
+  Piece source;  ///< kCopy only
+  int waitCount = 0;
+  std::array<Wait, kMaxWaits> waits{};
+};
+
+/// A collective as data: for every rank a few lanes, each an ordered list of operations. Lanes run
+/// concurrently; the operations of a lane are *issued* in order, each as soon as its waits hold,
+/// and complete on their own. Operations are computed on demand from closed forms, so that a
+/// schedule for thousands of ranks costs no memory. Immutable, safe to read from any thread.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+
+  virtual std::string_view algorithm() const = 0;
+  virtual int ranks() const = 0;
+  virtual int lanes() const = 0;
+  /// Elements per rank in the buffer.
+  virtual std::int64_t elements() const = 0;
+  virtual std::int64_t opCount(int rank, int lane) const = 0;
+  /// The index-th operation of a lane, 0 <= index < opCount(rank, lane).
+  virtual Op op(int rank, int lane, std::int64_t index) const = 0;
+};
+
+}  // namespace faultline::schedule
