@@ -1,0 +1,258 @@
+#include "resilient_ccl/channel/link.h"
+
+#include <algorithm>
+#include <cassert>
+
+// Messages and chunks. Repair is in link_repair.cc, datagrams and probes in link_control.cc.
+
+namespace faultline::channel {
+
+Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint now)
+    : identity_(std::move(identity)),
+      options_(options),
+      io_(io),
+      rails_(options.rails),
+      queues_(options.rails),
+      prober_(options.rails + 1),
+      lastHeard_(now),
+      busySince_(now),
+      noRailSince_(now) {
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    rails_[rail].holdOff = options_.holdOff;
+    if (!identity_.connects) continue;
+    rails_[rail].phase = Phase::kOpening;
+    io_.openRail(rail, 1);
+  }
+}
+
+std::uint64_t Link::chunkCount(Bytes length) const {
+  return length == 0 ? 1 : (length + options_.chunkBytes - 1) / options_.chunkBytes;
+}
+
+Bytes Link::chunkLength(const SendMessage& message, std::uint64_t offset) const {
+  return std::min<Bytes>(options_.chunkBytes, message.length - static_cast<Bytes>(offset));
+}
+
+int Link::homeRail(std::uint64_t message, std::uint64_t offset) const {
+  return static_cast<int>((message + offset / options_.chunkBytes) % rails_.size());
+}
+
+int Link::liveRailFrom(int rail) const {
+  for (int step = 0; step < options_.rails; ++step) {
+    const int candidate = (rail + step) % options_.rails;
+    if (rails_[candidate].phase == Phase::kUp) return candidate;
+  }
+  return -1;
+}
+
+int Link::liveRails() const {
+  return static_cast<int>(std::ranges::count(rails_, Phase::kUp, &Rail::phase));
+}
+
+std::deque<Link::ChunkRef>& Link::queueOf(int rail) {
+  return queues_[options_.policy == Policy::kPull ? 0 : rail];
+}
+
+void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, std::uint64_t token,
+                    TimePoint now) {
+  if (failed_) return;
+  if (!busy()) busySince_ = now;
+  const std::uint64_t id = nextMessage_++;
+  SendMessage& message = sends_[id];
+  message = {.key = key,
+             .data = data,
+             .length = length,
+             .token = token,
+             .chunksLeft = chunkCount(length),
+             .slot = 0,
+             .region = {}};
+  if (const auto grant = grants_.find(key); grant != grants_.end()) {
+    const GrantRecord record = grant->second;
+    grants_.erase(grant);
+    enqueueMessage(id, message, record);
+    pump(now);
+  } else {
+    awaitingGrant_[key] = id;
+  }
+}
+
+void Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
+                       const RemoteRegion& remote, std::uint64_t token, TimePoint now) {
+  if (failed_) return;
+  if (!busy()) busySince_ = now;
+  const std::uint32_t id = nextSlot_++;
+  Slot& slot = slots_[id];
+  slot.region = region;
+  slot.capacity = capacity;
+  slot.token = token;
+  slot.lastProgress = now;
+  const GrantRecord grant{.key = key,
+                          .capacity = static_cast<std::uint64_t>(capacity),
+                          .address = remote.address,
+                          .regionKey = remote.key,
+                          .slot = id};
+  control_.send(RecordType::kGrant, bytesOf(grant), /*urgent=*/false);
+}
+
+void Link::grantArrived(const GrantRecord& grant) {
+  const auto waiting = awaitingGrant_.find(grant.key);
+  if (waiting == awaitingGrant_.end()) {
+    grants_[grant.key] = grant;
+    return;
+  }
+  const std::uint64_t id = waiting->second;
+  awaitingGrant_.erase(waiting);
+  enqueueMessage(id, sends_.at(id), grant);
+}
+
+void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant) {
+  if (static_cast<std::uint64_t>(message.length) > grant.capacity) {
+    fail(errorf(Code::kInvalidArgument, "a message of {} bytes to {} meets a receive of {} bytes",
+                message.length, identity_.name, grant.capacity));
+    return;
+  }
+  message.slot = grant.slot;
+  message.region = {grant.address, grant.regionKey};
+  for (std::uint64_t chunk = 0; chunk < chunkCount(message.length); ++chunk) {
+    const std::uint64_t offset = chunk * options_.chunkBytes;
+    const int home = homeRail(id, offset);
+    const int live = liveRailFrom(home);
+    queueOf(live < 0 ? home : live).push_back({id, offset, -1});
+  }
+}
+
+void Link::pump(TimePoint now) {
+  // One chunk per rail and turn, so that pulling rails share a short queue evenly.
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int rail = 0; rail < options_.rails; ++rail) {
+      if (rails_[rail].phase != Phase::kUp) continue;
+      if (submitNext(rail, queueOf(rail), now)) moved = true;
+    }
+  }
+}
+
+bool Link::submitNext(int rail, std::deque<ChunkRef>& queue, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (queue.empty() || !state.acknowledged.reaches(state.nextSequence)) return false;
+  // Two chunks at least: one on the wire while the acknowledgement of the other travels.
+  constexpr std::size_t kLeastChunks = 2;
+  if (state.inFlightBytes >= options_.windowBytes && state.inFlight.size() >= kLeastChunks) {
+    return false;
+  }
+  const ChunkRef chunk = queue.front();
+  queue.pop_front();
+  const SendMessage& message = sends_.at(chunk.message);
+  const Bytes length = chunkLength(message, chunk.offset);
+  const ChunkHeader header{.sequence = state.nextSequence++,
+                           .offset = chunk.offset,
+                           .messageLength = static_cast<std::uint64_t>(message.length),
+                           .slot = message.slot,
+                           .length = static_cast<std::uint32_t>(length)};
+  if (state.inFlight.empty()) state.lastProgress = now;
+  state.inFlight.push_back({header.sequence, header.length, chunk});
+  state.inFlightBytes += length;
+  ++counters_.chunksSent;
+  counters_.bytesSent += length;
+  if (chunk.failover >= 0) {
+    ++counters_.chunksResent;
+    counters_.bytesResent += length;
+  }
+  io_.submit(rail, header, message.data + chunk.offset, message.region);
+  return true;
+}
+
+void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (receipt == state.acknowledged || !receipt.covers(state.acknowledged)) return;
+  if (receipt.base > state.nextSequence) return;  // a lie: nothing of that was sent
+  state.acknowledged = receipt;
+  state.lastProgress = now;
+  if (state.suspected) {
+    state.suspected = false;
+    prober_.acquit(rail);
+  }
+  std::erase_if(state.inFlight, [&](const InFlight& open) {
+    if (!receipt.has(open.sequence)) return false;
+    state.inFlightBytes -= open.length;
+    chunkDelivered(open.chunk, now);
+    return true;
+  });
+}
+
+void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
+  if (chunk.failover >= 0) chunkRedelivered(chunk.failover, now);
+  const auto found = sends_.find(chunk.message);
+  assert(found != sends_.end());
+  if (--found->second.chunksLeft > 0) return;
+  const std::uint64_t token = found->second.token;
+  sends_.erase(found);
+  io_.sendDone(token);
+}
+
+Result<std::byte*> Link::place(int rail, const ChunkHeader& header) const {
+  const Rail& state = rails_[rail];
+  if (!state.received.reaches(header.sequence) || state.received.has(header.sequence)) {
+    return errorf(Code::kInvalidArgument, "chunk {} out of sequence on rail {} of {}",
+                  header.sequence, rail, identity_.name);
+  }
+  const auto found = slots_.find(header.slot);
+  if (found == slots_.end()) return nullptr;  // done already: a repetition
+  const Slot& slot = found->second;
+  const auto chunkBytes = static_cast<std::uint64_t>(options_.chunkBytes);
+  const bool sane =
+      header.messageLength <= static_cast<std::uint64_t>(slot.capacity) &&
+      (slot.length < 0 || header.messageLength == static_cast<std::uint64_t>(slot.length)) &&
+      header.offset <= header.messageLength && header.offset % chunkBytes == 0 &&
+      header.length == std::min(chunkBytes, header.messageLength - header.offset);
+  if (!sane) {
+    return errorf(Code::kInvalidArgument,
+                  "chunk of {} bytes at {} of {} does not fit slot {} ({} bytes) from {}",
+                  header.length, header.offset, header.messageLength, header.slot, slot.capacity,
+                  identity_.name);
+  }
+  if (slot.length >= 0 && slot.arrived[header.offset / chunkBytes]) return nullptr;
+  return slot.region + header.offset;
+}
+
+void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
+  Rail& state = rails_[rail];
+  const bool open =
+      state.phase == Phase::kUp || (state.phase == Phase::kFencing && !state.localFenced);
+  if (failed_ || !open) return;
+  lastHeard_ = now;
+  acknowledgementDue_ = true;
+  const auto found = slots_.find(header.slot);
+  const bool isNew = state.received.add(header.sequence);
+  if (found != slots_.end() && found->second.length < 0) {
+    Slot& slot = found->second;
+    slot.length = static_cast<Bytes>(header.messageLength);
+    slot.chunksLeft = chunkCount(slot.length);
+    slot.arrived.assign(slot.chunksLeft, false);
+  }
+  const std::uint64_t chunk = header.offset / options_.chunkBytes;
+  if (!isNew || found == slots_.end() || found->second.arrived[chunk]) {
+    ++counters_.chunksDuplicate;
+    counters_.bytesDuplicate += header.length;
+    return;
+  }
+  Slot& slot = found->second;
+  slot.arrived[chunk] = true;
+  ++counters_.chunksArrived;
+  counters_.bytesArrived += header.length;
+  for (auto next = failovers_.begin(); next != failovers_.end();) {
+    auto& [index, failover] = *next++;
+    if (failover.watched != header.slot) continue;
+    failover.record.receiveStall = now - slot.lastProgress;
+    failover.watched.reset();
+    maybeFinishFailover(index, now);
+  }
+  slot.lastProgress = now;
+  if (--slot.chunksLeft > 0) return;
+  const std::uint64_t token = slot.token;
+  const Bytes length = slot.length;
+  slots_.erase(found);
+  io_.receiveDone(token, length);
+}
+
+}  // namespace faultline::channel

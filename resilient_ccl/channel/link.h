@@ -1,0 +1,308 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "resilient_ccl/channel/control_stream.h"
+#include "resilient_ccl/channel/prober.h"
+#include "resilient_ccl/channel/receipt.h"
+#include "resilient_ccl/channel/wire.h"
+#include "resilient_ccl/transport/rail.h"
+
+namespace faultline::channel {
+
+using transport::ChunkHeader;
+using transport::RemoteRegion;
+
+/// How chunks are assigned to rails.
+enum class Policy : std::uint8_t {
+  kPinned,  ///< a chunk belongs to a rail; when that fails, to its partner: hot repair alone
+  kPull,    ///< each rail takes the next chunk when its window has room: balances by itself
+};
+
+/// Everything about a link that can be chosen. Equal on both ends.
+struct LinkOptions {
+  int rails = 1;
+  Policy policy = Policy::kPinned;
+  /// Off: no probes, no failover, no give-up budget, as in a stock library. A reset is an error, a
+  /// silent rail hangs.
+  bool resilient = true;
+  Bytes chunkBytes = 64 << 10;
+  /// Bytes of one rail that the other application has not acknowledged yet: 10 ms at 400 Mbit/s.
+  /// Never more chunks than a receipt reaches.
+  Bytes windowBytes = 512 << 10;
+  /// A rail with chunks outstanding that makes no progress this long is probed.
+  Duration suspectAfter = 20ms;
+  /// Pause between probe rounds while a rail is suspected.
+  Duration suspectProbeInterval = 5ms;
+  /// Pause between probe rounds while a rail is down and may have come back.
+  Duration returnProbeInterval = 10ms;
+  /// Pause between probe rounds that only ask whether the peer is still there.
+  Duration idleProbeInterval = 200ms;
+  /// Answers in a row after which a path counts as healed.
+  int answersToReturn = 3;
+  /// A failed rail is not taken back before this; grows kHoldOffGrowth times with each failure that
+  /// follows within kHoldOffMemory of the return before, up to kLongestHoldOff.
+  Duration holdOff = 50ms;
+  /// After this long without any live rail, or without any sign of the peer, the link is given up.
+  Duration giveUp = 10s;
+};
+
+/// One failover of one rail as this end saw it.
+struct Failover {
+  int rail = 0;
+  Cause cause = Cause::kNone;
+  bool told = false;        ///< the other end noticed first
+  TimePoint detected{};     ///< this end gave the rail up
+  TimePoint fenced{};       ///< both ends had closed it and knew what had arrived
+  TimePoint redelivered{};  ///< the last chunk outstanding on it had arrived elsewhere
+  TimePoint restored{};     ///< the rail was taken back; the epoch of the clock: not yet
+  Bytes resentBytes = 0;
+  Bytes duplicateBytes = 0;
+  /// Longest time without progress of a receive that had begun, seen until the redelivery.
+  Duration receiveStall{};
+};
+
+/// What a link has done so far.
+struct LinkCounters {
+  std::uint64_t chunksSent = 0, chunksArrived = 0, chunksResent = 0, chunksDuplicate = 0;
+  Bytes bytesSent = 0, bytesArrived = 0, bytesResent = 0, bytesDuplicate = 0;
+  std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, probesSent = 0, datagramsSent = 0;
+};
+
+/// What a link asks of the world. None of these may call the link back before it has returned.
+class LinkIo {
+ public:
+  virtual ~LinkIo() = default;
+  /// Sends a control datagram over path 0 .. rails-1 (the NIC of that rail) or `rails` (management
+  /// network). It may be lost.
+  virtual void sendDatagram(int path, std::span<const std::byte> datagram) = 0;
+  virtual void submit(int rail, const ChunkHeader& header, const std::byte* data,
+                      const RemoteRegion& region) = 0;
+  /// Close this end of the rail (transport::Rail::fence); then onRailFenced.
+  virtual void fenceRail(int rail) = 0;
+  /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
+  /// onOpenFailed.
+  virtual void openRail(int rail, std::uint32_t epoch) = 0;
+  /// Stop connecting; nothing is called back for it.
+  virtual void cancelOpen(int rail) = 0;
+  virtual void sendDone(std::uint64_t token) = 0;
+  virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
+  virtual void failedOver(const Failover& failover) = 0;
+  virtual void failedBack(int rail, TimePoint when) = 0;
+  /// The link is lost; nothing else will be called.
+  virtual void linkFailed(const Status& why) = 0;
+};
+
+/// One end of the conversation with one peer process: messages over slots and grants, chunks over
+/// rails, and hot repair. A pure state machine: events in, LinkIo calls out; it never reads a clock
+/// and has no socket. docs/channel.md shows its states. Not thread-safe.
+class Link {
+ public:
+  static constexpr Duration kLongestHoldOff = 10s;
+  static constexpr Duration kHoldOffMemory = 10s;
+  /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
+  static constexpr int kHoldOffGrowth = 8;
+
+  struct Identity {
+    std::uint32_t self = 0;
+    std::uint32_t peer = 0;
+    std::uint64_t jobKey = 0;
+    std::string name;       ///< of the peer, for messages: "rank 3"
+    bool connects = false;  ///< this end opens rails, the other accepts
+  };
+
+  Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint now);
+
+  // --- messages ---
+
+  /// `data` must stay valid until sendDone(token).
+  void postSend(const MessageKey& key, const std::byte* data, Bytes length, std::uint64_t token,
+                TimePoint now);
+  /// `region` belongs to the link until receiveDone(token). The message may be shorter.
+  void postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
+                   const RemoteRegion& remote, std::uint64_t token, TimePoint now);
+
+  // --- rails ---
+
+  void onRailOpened(int rail, std::uint32_t epoch, TimePoint now);
+  void onOpenFailed(int rail, std::uint32_t epoch, TimePoint now);
+  /// Whether the accepting end may take a connection for this epoch now.
+  bool mayAccept(int rail, std::uint32_t epoch) const;
+  /// Epoch of the rail's last connection, 0 before the first.
+  std::uint32_t epoch(int rail) const { return rails_[rail].epoch; }
+  bool railUp(int rail) const { return rails_[rail].phase == Phase::kUp; }
+
+  Result<std::byte*> place(int rail, const ChunkHeader& header) const;
+  void onChunkArrived(int rail, const ChunkHeader& header, TimePoint now);
+  void onRailFailed(int rail, Cause cause, TimePoint now);
+  void onRailFenced(int rail, TimePoint now);
+  /// This end's port of the rail lost or regained its carrier.
+  void onPort(int rail, bool up, TimePoint now);
+
+  // --- control ---
+
+  void onDatagram(int path, const Datagram& datagram, TimePoint now);
+  void onTick(TimePoint now);
+  TimePoint nextDeadline() const;
+  /// Sends what the calls since the last flush have queued. To be called once per poll round.
+  void flush(TimePoint now);
+  /// Tells the peer, over every path, that the job is given up.
+  void sendAbort(const std::string& reason);
+
+  bool failed() const { return failed_; }
+  /// Sends or receives posted and not done.
+  bool busy() const { return !sends_.empty() || !slots_.empty(); }
+  const LinkCounters& counters() const { return counters_; }
+  const LinkOptions& options() const { return options_; }
+
+ private:
+  enum class Phase : std::uint8_t { kDown, kOpening, kUp, kFencing };
+
+  struct ChunkRef {
+    std::uint64_t message = 0;
+    std::uint64_t offset = 0;
+    int failover = -1;  // index of the failover that it is resent for, or -1
+  };
+  struct InFlight {
+    std::uint64_t sequence;
+    std::uint32_t length;
+    ChunkRef chunk;
+  };
+  struct SendMessage {
+    MessageKey key;
+    const std::byte* data;
+    Bytes length;
+    std::uint64_t token;
+    std::uint64_t chunksLeft;  // not yet acknowledged
+    std::uint32_t slot = 0;
+    RemoteRegion region;
+  };
+  struct Slot {
+    std::byte* region;
+    Bytes capacity;
+    std::uint64_t token;
+    Bytes length = -1;  // of the message; known from the first chunk on
+    std::uint64_t chunksLeft = 0;
+    std::vector<bool> arrived;
+    TimePoint lastProgress{};
+  };
+  struct Rail {
+    Phase phase = Phase::kDown;
+    std::uint32_t epoch = 0;
+    bool portUp = true;
+    // sending
+    std::uint64_t nextSequence = 0;
+    Receipt acknowledged;
+    std::deque<InFlight> inFlight;
+    Bytes inFlightBytes = 0;
+    TimePoint lastProgress{};
+    bool suspected = false;
+    // receiving
+    Receipt received;
+    // repair
+    bool localFenced = false, remoteFenced = false;
+    Receipt remoteHeld;
+    int failover = -1;
+    Cause lastCause = Cause::kNone;
+    TimePoint downSince{};
+    // failback
+    Duration holdOff{};
+    TimePoint mayReturn{};
+    TimePoint upSince{};
+  };
+  struct OpenFailover {
+    Failover record;
+    std::uint64_t chunksLeft = 0;          // to be delivered elsewhere
+    std::optional<std::uint32_t> watched;  // begun receive whose next chunk ends the stall
+    bool repairing = true;                 // not fenced at both ends yet
+    std::vector<int> inherited;            // failovers whose chunks went down with this rail too
+  };
+
+  int paths() const { return options_.rails + 1; }
+  Bytes chunkLength(const SendMessage& message, std::uint64_t offset) const;
+  std::uint64_t chunkCount(Bytes length) const;
+  int homeRail(std::uint64_t message, std::uint64_t offset) const;
+  int liveRailFrom(int rail) const;  // `rail`, or else the next live one, its partner; -1: none
+  int liveRails() const;
+  std::deque<ChunkRef>& queueOf(int rail);
+
+  void grantArrived(const GrantRecord& grant);
+  void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant);
+  void pump(TimePoint now);
+  bool submitNext(int rail, std::deque<ChunkRef>& queue, TimePoint now);
+  void acknowledge(int rail, const Receipt& receipt, TimePoint now);
+  void chunkDelivered(const ChunkRef& chunk, TimePoint now);
+
+  void beginFence(int rail, Cause cause, bool told, TimePoint now);
+  void maybeFinishFence(int rail, TimePoint now);
+  void repinQueue(int rail);
+  void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
+  void chunkRedelivered(int failover, TimePoint now);
+  void maybeFinishFailover(int failover, TimePoint now);
+  void sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
+                      Cause cause);
+
+  Duration probeInterval() const;  // Duration::max(): no rounds needed
+  void checkSuspicions(TimePoint now);
+  void probe(TimePoint now);
+  void considerReturn(int rail, TimePoint now);
+  void checkBudget(TimePoint now);
+  std::string railHistory() const;  // "rail 0: local_nic, rail 1: up", for messages
+  void fail(const Status& why);
+  int primaryPath() const;
+  void railDown(int rail, TimePoint now);
+
+  Identity identity_;
+  LinkOptions options_;
+  LinkIo& io_;
+  bool failed_ = false;
+  LinkCounters counters_;
+
+  std::vector<Rail> rails_;
+  std::unordered_map<std::uint64_t, SendMessage> sends_;
+  std::unordered_map<MessageKey, std::uint64_t> awaitingGrant_;
+  std::unordered_map<MessageKey, GrantRecord> grants_;  // for sends not posted yet
+  std::unordered_map<std::uint32_t, Slot> slots_;
+  std::uint64_t nextMessage_ = 0;
+  std::uint32_t nextSlot_ = 0;
+  // Chunks granted and not yet on a rail: one queue per rail when pinned, queue 0 for all when
+  // pull.
+  std::vector<std::deque<ChunkRef>> queues_;
+  std::map<int, OpenFailover> failovers_;  // those not reported yet
+  int nextFailover_ = 0;
+
+  ControlStream control_;
+  Prober prober_;
+  DatagramWriter writer_;
+  struct PathRecord {
+    int path;
+    RecordType type;
+    ProbeRecord probe;
+  };
+  std::vector<PathRecord> pathRecords_;  // probes and answers for the next flush
+  struct Outgoing {
+    int path;
+    Record record;
+  };
+  std::vector<Outgoing> outgoing_;     // scratch of flush
+  std::vector<RailReceipt> receipts_;  // scratch of flush
+  bool acknowledgementDue_ = false;
+  TimePoint nextRound_ = TimePoint::max();
+  TimePoint lastHeard_;
+  TimePoint busySince_;  // since when there has been something to do without a pause
+  TimePoint noRailSince_ = TimePoint::max();
+};
+
+}  // namespace faultline::channel

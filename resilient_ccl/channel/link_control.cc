@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cstring>
+
+#include "resilient_ccl/channel/link.h"
+
+// Control datagrams: grants, acknowledgements, words about rails, probes.
+
+namespace faultline::channel {
+
+void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
+  if (failed_ || path < 0 || path >= paths()) return;
+  lastHeard_ = now;
+  control_.acknowledged(datagram.header.control);
+  const int known = std::min<int>(options_.rails, static_cast<int>(datagram.rails.size()));
+  for (int rail = 0; rail < known; ++rail) {
+    const RailReceipt& receipt = datagram.rails[rail];
+    if (rails_[rail].phase != Phase::kUp || receipt.epoch != rails_[rail].epoch) continue;
+    acknowledge(rail, receipt.received, now);
+  }
+  for (const Record& record : datagram.records) {
+    if (record.sequence != 0) {
+      acknowledgementDue_ = true;  // also for a repetition: its acknowledgement may be lost
+      if (!control_.accept(record.sequence)) continue;
+    }
+    switch (record.type) {
+      case RecordType::kGrant:
+        if (const auto grant = payloadAs<GrantRecord>(record); grant.ok()) grantArrived(*grant);
+        break;
+      case RecordType::kRailFailed:
+      case RecordType::kRailFenced:
+        if (const auto word = payloadAs<RailRecord>(record); word.ok()) {
+          peerGaveUp(*word, record.type == RecordType::kRailFenced, now);
+        }
+        break;
+      case RecordType::kProbe:
+        if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
+          pathRecords_.push_back({path, RecordType::kProbeReply, *probe});
+        }
+        break;
+      case RecordType::kProbeReply:
+        if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
+          prober_.answered(path, probe->round, now);
+        }
+        break;
+      case RecordType::kAbort:
+        fail(
+            Status(Code::kAborted, std::string(reinterpret_cast<const char*>(record.payload.data()),
+                                               record.payload.size())));
+        break;
+    }
+    if (failed_) return;
+  }
+  pump(now);
+}
+
+void Link::sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
+                          Cause cause) {
+  const RailRecord record{.rail = static_cast<std::uint32_t>(rail),
+                          .epoch = epoch,
+                          .held = held,
+                          .cause = static_cast<std::uint8_t>(cause)};
+  control_.send(type, bytesOf(record), /*urgent=*/true);
+}
+
+void Link::sendAbort(const std::string& reason) {
+  const auto text = std::as_bytes(std::span(reason));
+  control_.send(RecordType::kAbort, text.first(std::min(text.size(), Record::kMaxPayload)),
+                /*urgent=*/true);
+}
+
+void Link::onTick(TimePoint now) {
+  if (failed_) return;
+  checkSuspicions(now);
+  for (int rail = 0; rail < options_.rails; ++rail) considerReturn(rail, now);
+  probe(now);
+  checkBudget(now);
+}
+
+void Link::checkSuspicions(TimePoint now) {
+  if (!options_.resilient) return;
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    Rail& state = rails_[rail];
+    if (state.phase != Phase::kUp || state.inFlight.empty()) continue;
+    if (!state.suspected && now - state.lastProgress >= options_.suspectAfter) {
+      state.suspected = true;
+      ++counters_.suspicions;
+      prober_.acquit(rail);  // only probes from now on count
+      nextRound_ = now;
+    }
+    if (state.suspected && prober_.convicted(rail)) beginFence(rail, Cause::kPath, false, now);
+  }
+}
+
+Duration Link::probeInterval() const {
+  if (!options_.resilient) return Duration::max();
+  Duration interval = busy() ? options_.idleProbeInterval : Duration::max();
+  for (const Rail& state : rails_) {
+    if (state.phase == Phase::kUp && state.suspected) {
+      interval = std::min(interval, options_.suspectProbeInterval);
+    } else if (state.phase == Phase::kDown && state.epoch > 0 && state.portUp) {
+      interval = std::min(interval, options_.returnProbeInterval);
+    }
+  }
+  return interval;
+}
+
+void Link::probe(TimePoint now) {
+  const Duration interval = probeInterval();
+  if (interval == Duration::max()) {
+    nextRound_ = TimePoint::max();
+    return;
+  }
+  if (nextRound_ == TimePoint::max() || nextRound_ > now + interval) nextRound_ = now + interval;
+  if (now < nextRound_) return;
+  nextRound_ = now + interval;
+  const ProbeRecord probe{.round = prober_.beginRound(now)};
+  // Suspects first, so that an answer on another path is to a later probe also within a round.
+  for (const bool suspects : {true, false}) {
+    for (int path = 0; path < paths(); ++path) {
+      const bool isRail = path < options_.rails;
+      if (isRail && !rails_[path].portUp) continue;
+      if ((isRail && rails_[path].suspected) != suspects) continue;
+      pathRecords_.push_back({path, RecordType::kProbe, probe});
+      ++counters_.probesSent;
+    }
+  }
+}
+
+int Link::primaryPath() const {
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    if (rails_[rail].phase == Phase::kUp && !rails_[rail].suspected) return rail;
+  }
+  return options_.rails;
+}
+
+void Link::flush(TimePoint now) {
+  outgoing_.clear();
+  const int primary = primaryPath();
+  control_.collect(now, [&](const Record& record, int attempt, bool urgent) {
+    if (!urgent) {
+      outgoing_.push_back({(primary + attempt) % paths(), record});
+      return;
+    }
+    for (int path = 0; path < paths(); ++path) outgoing_.push_back({path, record});
+  });
+  for (const PathRecord& record : pathRecords_) {
+    outgoing_.push_back({record.path, {record.type, 0, bytesOf(record.probe)}});
+  }
+  if (outgoing_.empty() && !acknowledgementDue_) return;
+
+  receipts_.resize(rails_.size());
+  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    receipts_[rail] = {.epoch = rails_[rail].epoch, .received = rails_[rail].received};
+  }
+  DatagramHeader header{.source = identity_.self,
+                        .jobKey = identity_.jobKey,
+                        .destination = identity_.peer,
+                        .control = control_.received()};
+  for (int path = 0; path < paths(); ++path) {
+    header.path = static_cast<std::uint8_t>(path);
+    bool open = acknowledgementDue_ && path == primary;
+    if (open) writer_.begin(header, receipts_);
+    const auto send = [&] {
+      io_.sendDatagram(path, writer_.finish());
+      ++counters_.datagramsSent;
+    };
+    for (const Outgoing& outgoing : outgoing_) {
+      if (outgoing.path != path) continue;
+      if (!open) writer_.begin(header, receipts_);
+      open = true;
+      if (writer_.add(outgoing.record)) continue;
+      send();
+      writer_.begin(header, receipts_);
+      writer_.add(outgoing.record);
+    }
+    if (open) send();
+  }
+  acknowledgementDue_ = false;
+  pathRecords_.clear();
+}
+
+TimePoint Link::nextDeadline() const {
+  if (failed_) return control_.nextDeadline();
+  TimePoint next = std::min(control_.nextDeadline(), nextRound_);
+  for (const Rail& state : rails_) {
+    if (state.phase == Phase::kUp && !state.inFlight.empty() && !state.suspected &&
+        options_.resilient) {
+      next = std::min(next, state.lastProgress + options_.suspectAfter);
+    }
+    if (state.phase == Phase::kDown && identity_.connects && state.portUp &&
+        (state.epoch == 0 || !options_.resilient)) {
+      next = std::min(next, state.mayReturn);
+    }
+  }
+  return next;
+}
+
+}  // namespace faultline::channel

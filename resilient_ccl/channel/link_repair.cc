@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <cassert>
+
+#include "resilient_ccl/channel/link.h"
+
+// Hot repair and failback: what happens to a rail that fails, and how it comes back.
+
+namespace faultline::channel {
+
+void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
+  if (failed_) return;
+  Rail& state = rails_[rail];
+  assert((state.phase == Phase::kDown || state.phase == Phase::kOpening) &&
+         epoch == state.epoch + 1);
+  state.phase = Phase::kUp;
+  state.epoch = epoch;
+  state.nextSequence = 0;
+  state.acknowledged = {};
+  state.received = {};
+  state.suspected = false;
+  state.upSince = now;
+  noRailSince_ = TimePoint::max();
+  if (epoch > 1) {
+    ++counters_.failbacks;
+    io_.failedBack(rail, now);
+  }
+  for (int other = 0; other < options_.rails; ++other) {
+    if (rails_[other].phase != Phase::kUp) repinQueue(other);
+  }
+  pump(now);
+}
+
+void Link::onOpenFailed(int rail, std::uint32_t epoch, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (failed_ || state.phase != Phase::kOpening || epoch != state.epoch + 1) return;
+  railDown(rail, now);
+}
+
+bool Link::mayAccept(int rail, std::uint32_t epoch) const {
+  const Rail& state = rails_[rail];
+  return !failed_ && !identity_.connects && state.phase == Phase::kDown && state.portUp &&
+         epoch == state.epoch + 1;
+}
+
+void Link::railDown(int rail, TimePoint now) {
+  Rail& state = rails_[rail];
+  state.phase = Phase::kDown;
+  state.downSince = now;
+  state.mayReturn = now + state.holdOff;
+  prober_.acquit(rail);
+}
+
+void Link::onPort(int rail, bool up, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (failed_ || !options_.resilient || state.portUp == up) return;
+  state.portUp = up;
+  if (up) {
+    prober_.acquit(rail);
+  } else {
+    onRailFailed(rail, Cause::kLocalNic, now);
+  }
+}
+
+void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
+  if (failed_) return;
+  Rail& state = rails_[rail];
+  if (state.phase == Phase::kOpening) {
+    io_.cancelOpen(rail);
+    railDown(rail, now);
+  }
+  if (state.phase == Phase::kUp) beginFence(rail, cause, /*told=*/false, now);
+}
+
+void Link::beginFence(int rail, Cause cause, bool told, TimePoint now) {
+  Rail& state = rails_[rail];
+  state.lastCause = cause;
+  if (!options_.resilient) {
+    fail(errorf(Code::kUnavailable, "rail {} to {} failed ({}), and resilience is off", rail,
+                identity_.name, causeName(cause)));
+    return;
+  }
+  ++counters_.failovers;
+  state.phase = Phase::kFencing;
+  state.localFenced = state.remoteFenced = false;
+  state.suspected = false;
+  state.downSince = now;
+  // A rail that failed again soon after its return flaps: it is held off longer each time.
+  const bool flapping = state.epoch > 1 && now - state.upSince < kHoldOffMemory;
+  state.holdOff = flapping ? std::min(state.holdOff * kHoldOffGrowth, kLongestHoldOff) : options_.holdOff;
+  if (liveRails() == 0) noRailSince_ = now;
+
+  state.failover = nextFailover_++;
+  Failover& record = failovers_[state.failover].record;
+  record.rail = rail;
+  record.cause = cause;
+  record.told = told;
+  record.detected = now;
+
+  repinQueue(rail);  // what has not been handed to the rail need not wait for the fence
+  sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, cause);
+  io_.fenceRail(rail);
+}
+
+void Link::onRailFenced(int rail, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (failed_ || state.phase != Phase::kFencing || state.localFenced) return;
+  state.localFenced = true;
+  const Cause cause = failovers_.at(state.failover).record.cause;
+  sendRailRecord(RecordType::kRailFenced, rail, state.epoch, state.received, cause);
+  maybeFinishFence(rail, now);
+}
+
+void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
+  if (record.rail >= rails_.size()) return;
+  const int rail = static_cast<int>(record.rail);
+  Rail& state = rails_[rail];
+  const Cause cause = mirrored(static_cast<Cause>(record.cause));
+  if (record.epoch == state.epoch + 1 &&
+      (state.phase == Phase::kDown || state.phase == Phase::kOpening)) {
+    // The peer had the connection of the next epoch and lost it before this end had it: nothing
+    // was sent or received on it here.
+    if (state.phase == Phase::kOpening) io_.cancelOpen(rail);
+    state.epoch = record.epoch;
+    railDown(rail, now);
+    sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, cause);
+    return;
+  }
+  if (record.epoch != state.epoch) return;  // late word about an earlier epoch
+  if (state.phase == Phase::kUp) beginFence(rail, cause, /*told=*/true, now);
+  if (failed_ || !fenced || state.phase != Phase::kFencing) return;
+  state.remoteFenced = true;
+  state.remoteHeld = record.held;
+  maybeFinishFence(rail, now);
+}
+
+void Link::maybeFinishFence(int rail, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (!state.localFenced || !state.remoteFenced) return;
+  railDown(rail, now);
+  const int index = std::exchange(state.failover, -1);
+  OpenFailover& failover = failovers_.at(index);
+  failover.repairing = false;
+  failover.record.fenced = now;
+  for (const auto& [id, slot] : slots_) {  // the oldest receive that had begun
+    if (slot.length >= 0 && (!failover.watched || id < *failover.watched)) failover.watched = id;
+  }
+
+  std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
+  state.inFlightBytes = 0;
+  const int partner = liveRailFrom(rail);
+  std::deque<ChunkRef>& queue = queueOf(partner < 0 ? rail : partner);
+  // Newest first to the front of the queue, so that the oldest is resent first.
+  for (auto open = outstanding.rbegin(); open != outstanding.rend(); ++open) {
+    if (state.remoteHeld.has(open->sequence)) continue;
+    ChunkRef chunk = open->chunk;
+    if (chunk.failover >= 0) failover.inherited.push_back(chunk.failover);
+    chunk.failover = index;
+    ++failover.chunksLeft;
+    failover.record.resentBytes += open->length;
+    queue.push_front(chunk);
+  }
+  for (const InFlight& open : outstanding) {
+    if (state.remoteHeld.has(open.sequence)) chunkDelivered(open.chunk, now);
+  }
+  maybeFinishFailover(index, now);
+  pump(now);
+}
+
+void Link::repinQueue(int rail) {
+  if (options_.policy == Policy::kPull) return;
+  const int partner = liveRailFrom(rail);
+  if (partner < 0 || partner == rail) return;
+  std::deque<ChunkRef>& from = queues_[rail];
+  std::deque<ChunkRef>& to = queues_[partner];
+  to.insert(to.end(), from.begin(), from.end());
+  from.clear();
+}
+
+void Link::chunkRedelivered(int failover, TimePoint now) {
+  const auto found = failovers_.find(failover);
+  if (found == failovers_.end()) return;
+  --found->second.chunksLeft;
+  maybeFinishFailover(failover, now);
+}
+
+void Link::maybeFinishFailover(int index, TimePoint now) {
+  const auto found = failovers_.find(index);
+  if (found == failovers_.end()) return;
+  OpenFailover& failover = found->second;
+  if (failover.chunksLeft > 0 || failover.repairing) return;
+  if (failover.record.redelivered == TimePoint{}) failover.record.redelivered = now;
+  if (failover.watched && slots_.contains(*failover.watched)) return;
+  const OpenFailover done = std::move(failover);
+  failovers_.erase(found);
+  io_.failedOver(done.record);
+  for (const int older : done.inherited) chunkRedelivered(older, now);
+}
+
+void Link::considerReturn(int rail, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (state.phase != Phase::kDown || !identity_.connects || !state.portUp) return;
+  if (now < state.mayReturn) return;
+  const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn;
+  if (options_.resilient && state.epoch > 0 && !healed) return;
+  state.phase = Phase::kOpening;
+  io_.openRail(rail, state.epoch + 1);
+}
+
+void Link::checkBudget(TimePoint now) {
+  if (!options_.resilient || !busy()) return;
+  const Duration budget = options_.giveUp;
+  const std::string allowance = formatDuration(budget);
+  const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
+  if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
+    fail(errorf(Code::kUnavailable,
+                "no rail to {} came back within the give-up budget of {} ({})",
+                identity_.name, allowance, railHistory()));
+    return;
+  }
+  if (spent(lastHeard_)) {
+    fail(errorf(Code::kDeadlineExceeded,
+                "{} has not been heard on any path for {} ({})", identity_.name,
+                allowance, railHistory()));
+    return;
+  }
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    const Rail& state = rails_[rail];
+    // A peer that is silent altogether is named above, when its time has come.
+    const bool heard = now - lastHeard_ < budget / 2;
+    if (state.phase == Phase::kUp && !state.inFlight.empty() && heard &&
+        spent(state.lastProgress)) {
+      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
+                  identity_.name, allowance));
+      return;
+    }
+    if (state.phase == Phase::kFencing && spent(state.downSince)) {
+      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",
+                  rail, identity_.name, state.localFenced ? "the other end" : "this end",
+                  allowance));
+      return;
+    }
+  }
+}
+
+std::string Link::railHistory() const {
+  std::string history;
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    const Rail& state = rails_[rail];
+    std::string_view word = causeName(state.lastCause);
+    if (state.phase == Phase::kUp) word = "up";
+    if (state.epoch == 0) word = "never connected";
+    history += fmt::format("{}rail {}: {}", rail == 0 ? "" : ", ", rail, word);
+  }
+  return history;
+}
+
+void Link::fail(const Status& why) {
+  if (failed_) return;
+  failed_ = true;
+  for (const auto& [index, failover] : std::exchange(failovers_, {}))
+    io_.failedOver(failover.record);
+  io_.linkFailed(why);
+}
+
+}  // namespace faultline::channel

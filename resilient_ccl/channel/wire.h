@@ -1,0 +1,150 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "resilient_ccl/channel/receipt.h"
+
+namespace faultline::channel {
+
+/// Names a message between two processes: ordered only within a stream, so that nothing posted
+/// late blocks anything else.
+struct MessageKey {
+  std::uint32_t communicator = 0;
+  std::uint32_t sequence = 0;  ///< number of the message in its stream and direction
+  std::uint64_t stream = 0;
+
+  friend bool operator==(const MessageKey&, const MessageKey&) = default;
+};
+
+/// Why a rail was given up, as the end that says it sees it.
+enum class Cause : std::uint8_t {
+  kNone,
+  kLocalNic,   ///< this end's port is down
+  kRemoteNic,  ///< the other end's port is down
+  kRail,       ///< the connection was reset, closed or refused
+  kPath,       ///< nothing comes through although both ends are alive
+  kProtocol,   ///< the peer sent something that makes no sense
+};
+
+/// The cause in the words of results: "local_nic", "remote_nic", "rail", "path", "protocol".
+std::string_view causeName(Cause cause);
+
+/// The same failure seen from the other end: local and remote change places.
+Cause mirrored(Cause cause);
+
+enum class RecordType : std::uint16_t {
+  kGrant = 1,       ///< reliable: GrantRecord
+  kRailFailed = 2,  ///< reliable, urgent: RailRecord; "I have given this rail up"
+  kRailFenced = 3,  ///< reliable, urgent: RailRecord; "closed at my end, this is what I hold"
+  kProbe = 4,       ///< ProbeRecord
+  kProbeReply = 5,  ///< ProbeRecord, back over the path that the probe came by
+  kAbort = 6,       ///< reliable, urgent: text; the job is given up
+};
+
+struct GrantRecord {
+  MessageKey key;
+  std::uint64_t capacity = 0;
+  std::uint64_t address = 0;
+  std::uint64_t regionKey = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct RailRecord {
+  std::uint32_t rail = 0;
+  std::uint32_t epoch = 0;
+  Receipt held;  ///< kRailFenced: the chunks of this rail and epoch that arrived here
+  std::uint8_t cause = 0;
+  std::array<std::uint8_t, 7> reserved{};
+};
+
+struct ProbeRecord {
+  std::uint32_t round = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// What has arrived on one rail: the acknowledgement of its chunks.
+struct RailReceipt {
+  std::uint32_t epoch = 0;
+  std::uint32_t reserved = 0;
+  Receipt received;
+};
+
+/// One record of a datagram. `sequence` numbers reliable records from 1; 0 is unreliable.
+struct Record {
+  static constexpr std::size_t kMaxPayload = 200;
+
+  RecordType type = RecordType::kGrant;
+  std::uint64_t sequence = 0;
+  std::span<const std::byte> payload;
+};
+
+/// Largest control datagram: fits the smallest MTU in use with room for headers.
+inline constexpr std::size_t kMaxDatagram = 1400;
+
+/// Begins every control datagram. `source` and `destination` are process ids of the job.
+struct DatagramHeader {
+  static constexpr std::uint32_t kMagic = 0x314c4c46;  // "FLL1"
+
+  std::uint32_t magic = kMagic;
+  std::uint32_t source = 0;
+  std::uint64_t jobKey = 0;
+  std::uint32_t destination = 0;
+  std::uint8_t path = 0;
+  std::uint8_t rails = 0;
+  std::uint16_t records = 0;
+  Receipt control;  ///< which reliable records of the other end have arrived
+};
+
+/// Builds one datagram in a buffer of its own, reused for the next.
+class DatagramWriter {
+ public:
+  void begin(const DatagramHeader& header, std::span<const RailReceipt> rails);
+  /// False when the record does not fit any more; the datagram is unchanged then.
+  bool add(const Record& record);
+  std::span<const std::byte> finish();
+  int records() const { return header_.records; }
+
+ private:
+  void append(const void* bytes, std::size_t count);
+
+  DatagramHeader header_;
+  std::size_t size_ = 0;
+  std::array<std::byte, kMaxDatagram> buffer_{};
+};
+
+/// A datagram taken apart. Spans point into the datagram.
+struct Datagram {
+  DatagramHeader header;
+  std::vector<RailReceipt> rails;
+  std::vector<Record> records;
+};
+
+/// Checks every length before it believes it; an error for anything that is not exactly a datagram
+/// of ours. Reuses the memory of `out`.
+Status parseDatagram(std::span<const std::byte> bytes, Datagram& out);
+
+/// Only the header, to find out whom a datagram is for.
+Result<DatagramHeader> parseHeader(std::span<const std::byte> bytes);
+
+/// The payload of a record as a struct; an error when the length does not match.
+template <typename T>
+Result<T> payloadAs(const Record& record);
+
+template <typename T>
+std::span<const std::byte> bytesOf(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+}  // namespace faultline::channel
+
+template <>
+struct std::hash<faultline::channel::MessageKey> {
+  std::size_t operator()(const faultline::channel::MessageKey& key) const noexcept;
+};

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+#include "base/units.h"
+
+namespace faultline::transport {
+
+/// What travels in front of a chunk's payload: where it belongs at the receiver. Fixed-width
+/// fields, written to the wire as they stand in memory (all supported machines are little-endian).
+struct ChunkHeader {
+  std::uint64_t sequence = 0;       ///< number of this chunk on its rail and epoch: 0, 1, 2, ...
+  std::uint64_t offset = 0;         ///< of the payload in the message, bytes
+  std::uint64_t messageLength = 0;  ///< of the whole message, bytes
+  std::uint32_t slot = 0;           ///< receiver's slot, as its grant named it
+  std::uint32_t length = 0;         ///< of the payload, bytes
+};
+static_assert(sizeof(ChunkHeader) == 32);
+
+/// Where a granted slot lies in the receiver's memory, for rails that write it remotely. Means
+/// nothing to rails whose receiver places every byte itself (TCP).
+struct RemoteRegion {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+
+/// The receiving side of a rail, implemented by the channel.
+class RailSink {
+ public:
+  virtual ~RailSink() = default;
+
+  /// Where the payload of this chunk goes: a place for `header.length` bytes, or null when nobody
+  /// wants it (the rail then reads it into scratch memory). An error when the header is a lie: the
+  /// rail must then be given up. Only asked by rails without late writes.
+  virtual Result<std::byte*> place(int rail, const ChunkHeader& header) = 0;
+
+  /// The whole payload is where it belongs.
+  virtual void chunkArrived(int rail, const ChunkHeader& header) = 0;
+
+  /// The rail is broken and will carry nothing more. Called once per rail and epoch.
+  virtual void railFailed(int rail, const Status& why) = 0;
+};
+
+/// One path between two processes over one NIC pair. Carries chunks; completes, fails, or says
+/// nothing. Polled by the engine that owns it; no thread of its own; not thread-safe.
+class Rail {
+ public:
+  virtual ~Rail() = default;
+
+  /// Whether bytes may still land in the receiver's memory after this end stopped caring: true for
+  /// remote writes (until fenced), false where the receiver's reader decides for each byte.
+  virtual bool lateWrites() const = 0;
+
+  /// Takes a chunk to send. `data` must stay valid until the chunk is acknowledged by the peer's
+  /// channel or the rail is fenced. Never blocks, never calls back.
+  virtual void submit(const ChunkHeader& header, const std::byte* data,
+                      const RemoteRegion& region) = 0;
+
+  /// Closes this end: first hands what has already arrived to the sink, then makes sure that
+  /// nothing reads the sender's buffers and nothing writes the receiver's any more. May take time
+  /// (a queue pair is flushed); `fenced()` says when it is done. Never calls railFailed.
+  virtual void fence() = 0;
+  virtual bool fenced() const = 0;
+};
+
+}  // namespace faultline::transport

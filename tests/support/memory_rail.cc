@@ -1,0 +1,68 @@
+#include "tests/support/memory_rail.h"
+
+#include <cstring>
+
+namespace faultline::test {
+
+void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
+                        const RemoteRegion& region) {
+  const auto wireTime = fromSeconds(header.length / wire_.bytesPerSecond);
+  busyFor_ += wireTime;
+  schedule_(busyFor_, [this, wireTime] { busyFor_ -= wireTime; });
+  const auto acknowledged = std::make_shared<bool>(false);
+  schedule_(busyFor_ + wire_.latency, [=, this] {
+    if (!wire_.carries && wire_.lateDelivery > Duration::zero()) {
+      // The write is still somewhere in the network and lands later; nobody is told. As long as
+      // the connection lives, its numbering keeps such a copy from landing behind a newer one.
+      schedule_(wire_.lateDelivery, [=, this] {
+        if (!*acknowledged) deliver(header, data, region, /*visible=*/false);
+      });
+    }
+    transmit(header, data, region, acknowledged);
+  });
+}
+
+void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
+                          const RemoteRegion& region, const std::shared_ptr<bool>& acknowledged) {
+  if (wire_.carries) {
+    *acknowledged = true;
+    deliver(header, data, region, /*visible=*/true);
+    return;
+  }
+  if (fenced_) return;
+  // A reliable transport tries again until the wire is back or somebody fences it.
+  constexpr Duration kRetransmission = 5ms;
+  schedule_(kRetransmission, [=, this] { transmit(header, data, region, acknowledged); });
+}
+
+void MemoryRail::deliver(const ChunkHeader& header, const std::byte* data,
+                         const RemoteRegion& region, bool visible) {
+  if (fenced_ || peer_ == nullptr || peer_->fenced_) return;
+  if (!peer_->begun_) {
+    schedule_(wire_.latency, [=, this] { deliver(header, data, region, visible); });
+    return;
+  }
+  if (wire_.lateWrites) {
+    std::memcpy(reinterpret_cast<std::byte*>(region.address) + header.offset, data, header.length);
+  } else {
+    if (!visible) return;  // a stream that broke delivers nothing more
+    const Result<std::byte*> place = peer_->sink_.place(rail_, header);
+    if (!place.ok()) {
+      peer_->sink_.railFailed(rail_, place.status());
+      return;
+    }
+    if (*place != nullptr) std::memcpy(*place, data, header.length);
+  }
+  if (visible) peer_->sink_.chunkArrived(rail_, header);
+}
+
+void MemoryRail::fence() {
+  if (fencing_) return;
+  fencing_ = true;
+  schedule_(wire_.fenceTime, [this] {
+    fenced_ = true;
+    if (onFenced) onFenced();
+  });
+}
+
+}  // namespace faultline::test

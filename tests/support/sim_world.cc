@@ -1,0 +1,376 @@
+#include "tests/support/sim_world.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/memory_rail.h"
+
+namespace faultline::test {
+
+using channel::ChunkHeader;
+using channel::Failover;
+using channel::Link;
+using channel::RemoteRegion;
+
+bool SimClock::step(TimePoint until) {
+  if (calendar_.empty() || calendar_.top().when > until) return false;
+  Entry entry = calendar_.top();
+  calendar_.pop();
+  now_ = std::max(now_, entry.when);
+  entry.action();
+  return true;
+}
+
+namespace {
+
+constexpr std::byte kPoison{0xa5};
+
+std::byte patternOf(std::uint64_t message, std::uint64_t index) {
+  return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
+}
+
+}  // namespace
+
+struct SimWorld::Message {
+  int from = 0;
+  std::vector<std::byte> source, target;
+  bool sent = false, received = false;
+};
+
+/// One process: its link, its ends of the rails, and what waits while it is paused.
+struct SimWorld::End : channel::LinkIo, transport::RailSink {
+  End(SimWorld& inWorld, int inIndex) : world(inWorld), index(inIndex) {}
+
+  End& peer() { return *world.ends_[1 - index]; }
+
+  // LinkIo
+  void sendDatagram(int path, std::span<const std::byte> datagram) override {
+    world.send(index, path, {datagram.begin(), datagram.end()});
+  }
+  void submit(int rail, const ChunkHeader& header, const std::byte* data,
+              const RemoteRegion& region) override {
+    rails[rail]->submit(header, data, region);
+  }
+  void fenceRail(int rail) override { rails[rail]->fence(); }
+  void openRail(int rail, std::uint32_t epoch) override { world.open(index, rail, epoch); }
+  void cancelOpen(int rail) override { opening[rail] = 0; }
+  void sendDone(std::uint64_t token) override {
+    Message& message = *world.messages_[token];
+    if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
+    // The user gets the buffer back and writes something else into it.
+    std::ranges::fill(message.source, kPoison);
+  }
+  void receiveDone(std::uint64_t token, Bytes length) override {
+    Message& message = *world.messages_[token];
+    if (std::exchange(message.received, true)) world.problems_.push_back("receive completed twice");
+    if (length != static_cast<Bytes>(message.target.size()))
+      world.problems_.push_back("wrong length");
+    for (std::size_t i = 0; i < message.target.size(); ++i) {
+      if (message.target[i] == patternOf(token, i)) continue;
+      world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, i));
+      break;
+    }
+    // The user reads it, and uses the memory for something else.
+    std::ranges::fill(message.target, kPoison);
+    ++world.completed_;
+  }
+  void failedOver(const Failover& failover) override { failovers.push_back(failover); }
+  void failedBack(int, TimePoint) override { ++failbackCount; }
+  void linkFailed(const Status& why) override { error = why; }
+
+  // RailSink
+  Result<std::byte*> place(int rail, const ChunkHeader& header) override {
+    return link->place(rail, header);
+  }
+  void chunkArrived(int rail, const ChunkHeader& header) override {
+    const std::uint32_t epoch = link->epoch(rail);
+    world.runEvent(index, [this, rail, header, epoch] {
+      if (link->epoch(rail) == epoch) link->onChunkArrived(rail, header, world.clock_.now());
+    });
+  }
+  void railFailed(int rail, const Status&) override {
+    world.runEvent(index, [this, rail] {
+      link->onRailFailed(rail, channel::Cause::kProtocol, world.clock_.now());
+    });
+  }
+
+  SimWorld& world;
+  int index;
+  std::unique_ptr<Link> link;
+  std::vector<MemoryRail::Wire> wires;  // from this end
+  std::vector<std::unique_ptr<MemoryRail>> rails;
+  std::vector<std::unique_ptr<MemoryRail>> oldRails;  // late writes still refer to them
+  std::vector<std::uint32_t> opening;
+  std::vector<bool> portUp;
+  TimePoint pausedUntil{};
+  bool dead = false;
+  std::vector<std::function<void()>> waiting;
+  TimePoint tickAt = TimePoint::max();
+  std::vector<Failover> failovers;
+  int failbackCount = 0;
+  Status error;
+};
+
+SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(options.seed) {
+  for (int end = 0; end < kEnds; ++end) {
+    ends_[end] = std::make_unique<End>(*this, end);
+    End& self = *ends_[end];
+    self.wires.resize(options.link.rails);
+    for (auto& wire : self.wires) wire.lateWrites = options.lateWrites;
+    self.rails.resize(options.link.rails);
+    self.opening.resize(options.link.rails);
+    self.portUp.assign(options.link.rails, true);
+  }
+  for (int end = 0; end < kEnds; ++end) {
+    Link::Identity identity{.self = static_cast<std::uint32_t>(end),
+                            .peer = static_cast<std::uint32_t>(1 - end),
+                            .jobKey = 42,
+                            .name = fmt::format("rank {}", 1 - end),
+                            .connects = end == 0};
+    ends_[end]->link =
+        std::make_unique<Link>(std::move(identity), options.link, *ends_[end], clock_.now());
+    settle(end);
+  }
+  while (!allRailsUp()) clock_.step(TimePoint::max());
+}
+
+bool SimWorld::allRailsUp() const {
+  for (const auto& end : ends_) {
+    for (int rail = 0; rail < options_.link.rails; ++rail) {
+      if (!end->link->railUp(rail)) return false;
+    }
+  }
+  return true;
+}
+
+SimWorld::~SimWorld() = default;
+
+Link& SimWorld::link(int end) { return *ends_[end]->link; }
+const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
+int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
+const Status& SimWorld::error(int end) const { return ends_[end]->error; }
+
+void SimWorld::runEvent(int end, std::function<void()> event) {
+  End& self = *ends_[end];
+  if (self.dead) return;
+  if (clock_.now() < self.pausedUntil) {
+    self.waiting.push_back(std::move(event));
+    return;
+  }
+  event();
+  settle(end);
+}
+
+void SimWorld::settle(int end) {
+  End& self = *ends_[end];
+  if (self.dead) return;
+  self.link->onTick(clock_.now());
+  self.link->flush(clock_.now());
+  const TimePoint next = std::max(self.link->nextDeadline(), clock_.now() + 100us);
+  // As the engine: at the next deadline, at the latest after 50 ms.
+  const TimePoint when = std::min(next, clock_.now() + 50ms);
+  if (self.tickAt > clock_.now() && self.tickAt <= when) return;
+  self.tickAt = when;
+  clock_.after(when - clock_.now(), [this, end, when] {
+    if (ends_[end]->tickAt == when) ends_[end]->tickAt = TimePoint::max();
+    runEvent(end, [] {});
+  });
+}
+
+void SimWorld::message(int from, Bytes length, Duration sendDelay, Duration receiveDelay) {
+  const std::uint64_t token = messages_.size();
+  Message& message = *messages_.emplace_back(std::make_unique<Message>());
+  message.from = from;
+  message.source.resize(length);
+  message.target.assign(length, kPoison);
+  for (std::size_t i = 0; i < message.source.size(); ++i) message.source[i] = patternOf(token, i);
+  const channel::MessageKey key{.communicator = 1,
+                                .sequence = static_cast<std::uint32_t>(token),
+                                .stream = static_cast<std::uint64_t>(from)};
+  clock_.after(sendDelay, [this, from, key, token, &message] {
+    runEvent(from, [this, from, key, token, &message] {
+      link(from).postSend(key, message.source.data(), static_cast<Bytes>(message.source.size()),
+                          token, clock_.now());
+    });
+  });
+  clock_.after(receiveDelay, [this, from, key, token, &message] {
+    runEvent(1 - from, [this, from, key, token, &message] {
+      const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
+      link(1 - from).postReceive(key, message.target.data(),
+                                 static_cast<Bytes>(message.target.size()), region, token,
+                                 clock_.now());
+    });
+  });
+}
+
+bool SimWorld::carries(int rail) const {
+  return ends_[0]->wires[rail].carries && ends_[1]->wires[rail].carries && ends_[0]->portUp[rail] &&
+         ends_[1]->portUp[rail];
+}
+
+void SimWorld::open(int end, int rail, std::uint32_t epoch) {
+  ends_[end]->opening[rail] = epoch;
+  clock_.after(options_.openTime, [this, end, rail, epoch] {
+    const bool accepted = carries(rail) && !ends_[1 - end]->dead &&
+                          clock_.now() >= ends_[1 - end]->pausedUntil &&
+                          link(1 - end).mayAccept(rail, epoch);
+    if (accepted) {
+      for (int side = 0; side < kEnds; ++side) {
+        End& self = *ends_[side];
+        if (self.rails[rail]) self.oldRails.push_back(std::move(self.rails[rail]));
+        self.rails[rail] = std::make_unique<MemoryRail>(
+            rail, self.wires[rail], self,
+            [this](Duration delay, std::function<void()> action) { clock_.after(delay, action); });
+        self.rails[rail]->onFenced = [this, side, rail] {
+          runEvent(side, [this, side, rail] { link(side).onRailFenced(rail, clock_.now()); });
+        };
+      }
+      for (int side = 0; side < kEnds; ++side) {
+        ends_[side]->rails[rail]->connect(ends_[1 - side]->rails[rail].get());
+      }
+      ends_[1 - end]->rails[rail]->begin();
+      runEvent(1 - end,
+               [this, end, rail, epoch] { link(1 - end).onRailOpened(rail, epoch, clock_.now()); });
+    }
+    // The answer needs time, too: meanwhile the rail may die or the attempt be cancelled.
+    clock_.after(options_.openTime, [this, end, rail, epoch, accepted] {
+      runEvent(end, [this, end, rail, epoch, accepted] {
+        if (ends_[end]->opening[rail] != epoch) {
+          if (accepted) {  // the acceptor sees the connection closed
+            ends_[end]->rails[rail]->abandon();
+            runEvent(1 - end, [this, end, rail] {
+              link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
+            });
+          }
+          return;
+        }
+        ends_[end]->opening[rail] = 0;
+        if (accepted && carries(rail)) {
+          link(end).onRailOpened(rail, epoch, clock_.now());
+          ends_[end]->rails[rail]->begin();
+        } else {
+          link(end).onOpenFailed(rail, epoch, clock_.now());
+          if (accepted) {
+            ends_[end]->rails[rail]->abandon();
+            runEvent(1 - end, [this, end, rail] {
+              link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
+            });
+          }
+        }
+      });
+    });
+  });
+}
+
+void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
+  if (path < options_.link.rails) {
+    if (!ends_[from]->portUp[path] || !ends_[from]->wires[path].carries ||
+        !ends_[1 - from]->portUp[path]) {
+      return;
+    }
+  } else if (!managementUp_) {
+    return;
+  }
+  if (random_.unit() < options_.datagramLoss) return;
+  const int copies = random_.unit() < options_.datagramDuplication ? 2 : 1;
+  for (int copy = 0; copy < copies; ++copy) {
+    const Duration delay = 50us + Duration(random_.below(options_.datagramJitter.count() + 1));
+    clock_.after(delay, [this, from, path, datagram] {
+      runEvent(1 - from, [this, from, path, datagram] {
+        channel::Datagram parsed;
+        const Status status = channel::parseDatagram(datagram, parsed);
+        if (!status.ok()) {
+          problems_.push_back(status.message());
+          return;
+        }
+        link(1 - from).onDatagram(path, parsed, clock_.now());
+      });
+    });
+  }
+}
+
+void SimWorld::blackHole(int rail, bool fromEnd0, bool fromEnd1) {
+  if (fromEnd0) ends_[0]->wires[rail].carries = false;
+  if (fromEnd1) ends_[1]->wires[rail].carries = false;
+}
+
+void SimWorld::portDown(int end, int rail) {
+  ends_[end]->portUp[rail] = false;
+  for (auto& self : ends_) self->wires[rail].carries = false;
+  runEvent(end,
+           [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
+}
+
+void SimWorld::reset(int rail) {
+  for (int end = 0; end < kEnds; ++end) {
+    runEvent(end, [this, end, rail] {
+      link(end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
+    });
+  }
+}
+
+void SimWorld::heal(int rail) {
+  for (int end = 0; end < kEnds; ++end) {
+    ends_[end]->wires[rail].carries = true;
+    if (ends_[end]->portUp[rail]) continue;
+    ends_[end]->portUp[rail] = true;
+    runEvent(end,
+             [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
+  }
+}
+
+void SimWorld::slow(int rail, double bytesPerSecond) {
+  for (auto& self : ends_) self->wires[rail].bytesPerSecond = bytesPerSecond;
+}
+
+void SimWorld::lateDelivery(Duration delay) {
+  for (auto& self : ends_) {
+    for (auto& wire : self->wires) wire.lateDelivery = delay;
+  }
+}
+
+void SimWorld::pause(int end, Duration length) {
+  End& self = *ends_[end];
+  self.pausedUntil = std::max(self.pausedUntil, clock_.now() + length);
+  clock_.after(self.pausedUntil - clock_.now(), [this, end] {
+    End& waking = *ends_[end];
+    if (clock_.now() < waking.pausedUntil) return;
+    // Sockets are read one after the other: what came first is not what is read first.
+    auto waiting = std::exchange(waking.waiting, {});
+    for (std::size_t i = waiting.size(); i > 1; --i)
+      std::swap(waiting[i - 1], waiting[random_.below(i)]);
+    for (auto& event : waiting) event();
+    settle(end);
+  });
+}
+
+void SimWorld::kill(int end) { ends_[end]->dead = true; }
+
+bool SimWorld::runUntilIdle(Duration limit) {
+  const TimePoint until = clock_.now() + limit;
+  const auto idle = [&] {
+    return std::ranges::all_of(messages_, [](const auto& m) { return m->sent && m->received; });
+  };
+  while (!idle()) {
+    if (!ends_[0]->error.ok() || !ends_[1]->error.ok() || !clock_.step(until)) return false;
+  }
+  return true;
+}
+
+void SimWorld::run(Duration time) {
+  const TimePoint until = clock_.now() + time;
+  while (clock_.step(until)) {
+  }
+}
+
+void SimWorld::checkMemory() {
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    if (!messages_[i]->received) continue;
+    if (!std::ranges::all_of(messages_[i]->target, [](std::byte b) { return b == kPoison; })) {
+      problems_.push_back(
+          fmt::format("message {}: memory was written after it had been given back", i));
+    }
+  }
+}
+
+}  // namespace faultline::test

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "resilient_ccl/channel/link.h"
+
+namespace faultline::test {
+
+/// A simulated clock and its calendar.
+class SimClock {
+ public:
+  TimePoint now() const { return now_; }
+  void after(Duration delay, std::function<void()> action) {
+    calendar_.push({now_ + delay, order_++, std::move(action)});
+  }
+  /// Runs the next entry; false when the calendar is empty or it is later than `until`.
+  bool step(TimePoint until);
+
+ private:
+  struct Entry {
+    TimePoint when;
+    std::uint64_t order;
+    std::function<void()> action;
+    bool operator>(const Entry& other) const {
+      return when != other.when ? when > other.when : order > other.order;
+    }
+  };
+  TimePoint now_ = TimePoint(1s);
+  std::uint64_t order_ = 0;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> calendar_;
+};
+
+struct SimOptions {
+  channel::LinkOptions link;
+  std::uint64_t seed = 1;
+  bool lateWrites = true;
+  double datagramLoss = 0;
+  double datagramDuplication = 0;
+  Duration datagramJitter = 200us;
+  Duration openTime = 300us;
+};
+
+/// Two processes and the network between them: the channel's state machine at both ends, rails
+/// with RDMA's or TCP's semantics, lossy datagram paths, ports that go down, processes that pause.
+/// Everything from one seed, under a simulated clock.
+class SimWorld {
+ public:
+  static constexpr int kEnds = 2;
+
+  /// Begins with all rails connected.
+  explicit SimWorld(const SimOptions& options);
+  ~SimWorld();
+
+  SimClock& clock() { return clock_; }
+  channel::Link& link(int end);
+
+  /// Posts a message of `length` bytes from `from` to the other end, at both ends now.
+  void message(int from, Bytes length, Duration sendDelay = {}, Duration receiveDelay = {});
+
+  /// Breaks rail `rail`: nothing comes through in the given directions (from end 0, from end 1).
+  void blackHole(int rail, bool fromEnd0 = true, bool fromEnd1 = true);
+  /// The port of `end` goes down, and its process learns of it.
+  void portDown(int end, int rail);
+  /// Both ends see a reset connection.
+  void reset(int rail);
+  void heal(int rail);
+  void managementPath(bool up) { managementUp_ = up; }
+  void slow(int rail, double bytesPerSecond);
+  /// Chunks under way on a wire that dies are written so much later all the same.
+  void lateDelivery(Duration delay);
+  /// The process does nothing for so long; what comes in meanwhile waits.
+  void pause(int end, Duration length);
+  void kill(int end);
+
+  /// Runs until every message has been delivered and acknowledged, or the time is over.
+  bool runUntilIdle(Duration limit);
+  void run(Duration time);
+
+  /// Problems found: wrong bytes, writes into memory that had been given back, double completions.
+  const std::vector<std::string>& problems() const { return problems_; }
+  const std::vector<channel::Failover>& failovers(int end) const;
+  int failbacks(int end) const;
+  const Status& error(int end) const;
+  int completed() const { return completed_; }
+  int posted() const { return static_cast<int>(messages_.size()); }
+  /// Compares all memory that was given back with what it must hold; call at the end.
+  void checkMemory();
+
+ private:
+  struct End;
+  struct Message;
+
+  void runEvent(int end, std::function<void()> event);
+  void settle(int end);
+  void send(int from, int path, std::vector<std::byte> datagram);
+  void open(int end, int rail, std::uint32_t epoch);
+  bool carries(int rail) const;
+  bool allRailsUp() const;
+
+  SimOptions options_;
+  SimClock clock_;
+  Random random_;
+  std::array<std::unique_ptr<End>, kEnds> ends_;
+  std::vector<std::unique_ptr<Message>> messages_;
+  std::vector<std::string> problems_;
+  int completed_ = 0;
+  bool managementUp_ = true;
+};
+
+}  // namespace faultline::test

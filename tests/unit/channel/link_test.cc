@@ -1,0 +1,285 @@
+#include "resilient_ccl/channel/link.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/sim_world.h"
+
+// Each invariant of the channel (docs/channel.md) has its test here, over rails with RDMA's late
+// writes and over rails whose receiver places every byte.
+
+namespace faultline::test {
+namespace {
+
+using channel::Cause;
+using channel::Policy;
+
+class LinkTest : public ::testing::TestWithParam<std::tuple<bool, Policy>> {
+ protected:
+  SimOptions options(int rails = 2) {
+    SimOptions options;
+    options.link.rails = rails;
+    options.lateWrites = std::get<0>(GetParam());
+    options.link.policy = std::get<1>(GetParam());
+    options.link.giveUp = 1s;
+    return options;
+  }
+  static void expectClean(SimWorld& world) {
+    world.run(200ms);  // late writes have landed by then
+    world.checkMemory();
+    for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+    EXPECT_EQ(world.completed(), world.posted());
+  }
+  static void bothWays(SimWorld& world, Bytes length, int count = 1) {
+    for (int i = 0; i < count; ++i) {
+      for (int from = 0; from < 2; ++from) world.message(from, length);
+    }
+  }
+};
+
+TEST_P(LinkTest, MessagesOfAnySizeArrive) {
+  SimWorld world(options());
+  for (const Bytes length : {0, 1, 7, 65535, 65536, 65537, 1 << 20}) bothWays(world, length);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+TEST_P(LinkTest, OrderOfPostingDoesNotMatter) {
+  SimWorld world(options());
+  world.message(0, 1 << 20, 30ms, 0ms);
+  world.message(0, 1 << 20, 0ms, 30ms);
+  world.message(0, 100, 1ms, 2ms);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+}
+
+TEST_P(LinkTest, BothRailsCarryTheirShare) {
+  SimWorld world(options());
+  const TimePoint begin = world.clock().now();
+  bothWays(world, 8 << 20);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  // 16 MiB in both directions over two rails of 100 MB/s each: 42 ms each way at best.
+  EXPECT_LT(toMilliseconds(world.clock().now() - begin), 60);
+  expectClean(world);
+}
+
+TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_FALSE(world.failovers(1)[0].told);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_TRUE(world.failovers(0)[0].told);
+  EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
+  EXPECT_LE(world.failovers(0)[0].resentBytes, world.link(0).options().windowBytes + (64 << 10));
+  // Told, not timed out.
+  EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
+}
+
+TEST_P(LinkTest, BlackHoleIsFoundByProbes) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.blackHole(0);
+  const TimePoint fault = world.clock().now();
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_GE(world.failovers(0).size(), 1u);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  EXPECT_LT(world.failovers(0)[0].detected - fault, 100ms);
+}
+
+TEST_P(LinkTest, OneDirectionLostIsFoundToo) {
+  for (const bool fromEnd0 : {true, false}) {
+    SimWorld world(options());
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.blackHole(1, fromEnd0, !fromEnd0);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    expectClean(world);
+    EXPECT_EQ(world.failovers(0).size(), 1u);
+  }
+}
+
+TEST_P(LinkTest, ResetIsRepairedWhenBothEndsStartAtOnce) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.reset(1);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRail);
+  world.run(200ms);
+  EXPECT_EQ(world.failbacks(0), 1);
+}
+
+TEST_P(LinkTest, AHealedRailIsTakenBackAndUsed) {
+  SimWorld world(options());
+  bothWays(world, 4 << 20);
+  world.run(10ms);
+  world.portDown(0, 1);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(1500ms);
+  EXPECT_FALSE(world.link(0).railUp(1));
+  world.heal(1);
+  world.run(200ms);
+  EXPECT_TRUE(world.link(0).railUp(1));
+  EXPECT_TRUE(world.link(1).railUp(1));
+  EXPECT_EQ(world.failbacks(0), 1);
+  EXPECT_EQ(world.failbacks(1), 1);
+  const TimePoint before = world.clock().now();
+  bothWays(world, 8 << 20);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_LT(toMilliseconds(world.clock().now() - before), 60);  // needs both rails
+  expectClean(world);
+}
+
+TEST_P(LinkTest, AFlappingRailIsHeldOffLongerEachTime) {
+  SimWorld world(options());
+  for (int flap = 0; flap < 10; ++flap) {
+    bothWays(world, 100 << 10);
+    world.portDown(0, 0);
+    world.run(100ms);
+    world.heal(0);
+    world.run(400ms);
+  }
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  EXPECT_GE(world.failbacks(0), 1);
+  EXPECT_LE(world.failbacks(0), 3);  // 10 without the hold-off
+}
+
+TEST_P(LinkTest, LateWritesOfADeadRailNeverShow) {
+  // Chunks that were under way when the rail died land 30 ms later, long after the message has
+  // been completed over the other rail and its memory given back. Only the fence stops them.
+  SimWorld world(options());
+  bothWays(world, 2 << 20, 4);
+  world.run(5ms);
+  world.lateDelivery(30ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+}
+
+TEST_P(LinkTest, ASlowRailIsNotADeadOne) {
+  for (const double share : {0.5, 0.1, 0.01}) {
+    SimWorld world(options());
+    bothWays(world, 1 << 20);
+    world.slow(0, 100e6 * share);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << share;
+    expectClean(world);
+    EXPECT_EQ(world.link(0).counters().failovers, 0u) << share;
+  }
+}
+
+TEST_P(LinkTest, AStoppedPeerIsNotADeadRail) {
+  for (int end = 0; end < 2; ++end) {
+    SimOptions chosen = options();
+    chosen.link.giveUp = 10s;
+    SimWorld world(chosen);
+    bothWays(world, 4 << 20);
+    world.run(5ms);
+    world.pause(end, 5s);
+    EXPECT_TRUE(world.runUntilIdle(20s));
+    expectClean(world);
+    EXPECT_EQ(world.link(0).counters().failovers, 0u);
+    EXPECT_EQ(world.link(1).counters().failovers, 0u);
+    EXPECT_GT(world.link(1 - end).counters().suspicions, 0u);
+  }
+}
+
+TEST_P(LinkTest, SecondFaultOnTheRailJustChosen) {
+  SimWorld world(options(3));
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  world.run(400us);
+  world.portDown(0, 1);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  expectClean(world);
+  EXPECT_EQ(world.failovers(0).size(), 2u);
+}
+
+TEST_P(LinkTest, AllRailsDownForLessThanTheBudgetContinues) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  world.portDown(0, 1);
+  world.run(500ms);
+  EXPECT_TRUE(world.error(0).ok());
+  world.heal(1);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+}
+
+TEST_P(LinkTest, AllRailsDownForGoodIsAnErrorOnBothEndsThatNamesRailPeerAndReason) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  world.portDown(1, 1);
+  const TimePoint fault = world.clock().now();
+  EXPECT_FALSE(world.runUntilIdle(10s));
+  world.run(100ms);
+  EXPECT_LT(world.clock().now() - fault, 1300ms);  // the budget is 1 s
+  for (int end = 0; end < 2; ++end) {
+    const std::string message = world.error(end).message();
+    EXPECT_FALSE(world.error(end).ok());
+    EXPECT_NE(message.find(end == 0 ? "rank 1" : "rank 0"), std::string::npos) << message;
+    EXPECT_NE(message.find("rail 1"), std::string::npos) << message;
+    EXPECT_NE(message.find(end == 0 ? "remote_nic" : "local_nic"), std::string::npos) << message;
+  }
+}
+
+TEST_P(LinkTest, ADeadPeerIsAnErrorWithinTheBudget) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.kill(1);
+  EXPECT_FALSE(world.runUntilIdle(10s));
+  EXPECT_NE(world.error(0).message().find("has not been heard"), std::string::npos);
+}
+
+TEST_P(LinkTest, RepairWorksWithoutTheManagementNetwork) {
+  SimOptions chosen = options();
+  chosen.datagramLoss = 0.3;
+  SimWorld world(chosen);
+  world.managementPath(false);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  expectClean(world);
+  EXPECT_EQ(world.failovers(0).size(), 1u);
+}
+
+TEST_P(LinkTest, WithoutResilienceADeadRailHangs) {
+  SimOptions chosen = options();
+  chosen.link.resilient = false;
+  SimWorld world(chosen);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_FALSE(world.runUntilIdle(10s));
+  EXPECT_TRUE(world.error(0).ok());
+  EXPECT_EQ(world.link(0).counters().probesSent, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, LinkTest,
+                         ::testing::Combine(::testing::Bool(),
+                                            ::testing::Values(Policy::kPinned, Policy::kPull)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param) ? "LateWrites" : "Placed") +
+                                  (std::get<1>(tested.param) == Policy::kPinned ? "Pinned"
+                                                                                : "Pull");
+                         });
+
+}  // namespace
+}  // namespace faultline::test

@@ -1,0 +1,80 @@
+#include "resilient_ccl/channel/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/random.h"
+
+namespace faultline::channel {
+namespace {
+
+std::vector<std::byte> example() {
+  DatagramWriter writer;
+  const std::vector<RailReceipt> rails{{.epoch = 3, .received = {.base = 17, .beyond = 5}}, {}};
+  writer.begin({.source = 1, .jobKey = 99, .destination = 2, .path = 1, .control = {.base = 4}},
+               rails);
+  const GrantRecord grant{
+      .key = {.communicator = 7, .sequence = 8, .stream = 9}, .capacity = 10, .slot = 11};
+  const ProbeRecord probe{.round = 12};
+  EXPECT_TRUE(writer.add({RecordType::kGrant, 5, bytesOf(grant)}));
+  EXPECT_TRUE(writer.add({RecordType::kProbe, 0, bytesOf(probe)}));
+  const auto bytes = writer.finish();
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(WireTest, WhatIsWrittenIsRead) {
+  const auto bytes = example();
+  Datagram datagram;
+  ASSERT_TRUE(parseDatagram(bytes, datagram).ok());
+  EXPECT_EQ(datagram.header.jobKey, 99u);
+  EXPECT_EQ(datagram.header.control.base, 4u);
+  ASSERT_EQ(datagram.rails.size(), 2u);
+  EXPECT_EQ(datagram.rails[0].received.base, 17u);
+  ASSERT_EQ(datagram.records.size(), 2u);
+  EXPECT_EQ(payloadAs<GrantRecord>(datagram.records[0])->key.stream, 9u);
+  EXPECT_EQ(payloadAs<ProbeRecord>(datagram.records[1])->round, 12u);
+  EXPECT_FALSE(payloadAs<RailRecord>(datagram.records[1]).ok());
+}
+
+TEST(WireTest, EveryTruncationIsRefused) {
+  const auto bytes = example();
+  Datagram datagram;
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(parseDatagram(std::span(bytes).first(length), datagram).ok()) << length;
+  }
+  auto longer = bytes;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(parseDatagram(longer, datagram).ok());
+}
+
+TEST(WireTest, RandomBytesNeverReachBeyondTheDatagram) {
+  Random random(5);
+  const auto good = example();
+  Datagram datagram;
+  for (int i = 0; i < 20000; ++i) {
+    auto bytes = good;
+    for (int change = 0; change < 4; ++change) {
+      bytes[random.below(bytes.size())] = static_cast<std::byte>(random());
+    }
+    bytes.resize(random.below(bytes.size() + 1));
+    if (!parseDatagram(bytes, datagram).ok()) continue;
+    for (const Record& record : datagram.records) {
+      ASSERT_GE(record.payload.data(), bytes.data());
+      ASSERT_LE(record.payload.data() + record.payload.size(), bytes.data() + bytes.size());
+    }
+  }
+}
+
+TEST(WireTest, ADatagramIsNeverLargerThanItsLimit) {
+  DatagramWriter writer;
+  writer.begin({}, std::vector<RailReceipt>(8));
+  const GrantRecord grant{};
+  int added = 0;
+  while (writer.add({RecordType::kGrant, 1, bytesOf(grant)})) ++added;
+  EXPECT_GT(added, 10);
+  EXPECT_LE(writer.finish().size(), kMaxDatagram);
+}
+
+}  // namespace
+}  // namespace faultline::channel
