@@ -7,6 +7,23 @@
 
 namespace faultline::channel {
 
+LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
+  chunksSent += other.chunksSent;
+  chunksArrived += other.chunksArrived;
+  chunksResent += other.chunksResent;
+  chunksDuplicate += other.chunksDuplicate;
+  bytesSent += other.bytesSent;
+  bytesArrived += other.bytesArrived;
+  bytesResent += other.bytesResent;
+  bytesDuplicate += other.bytesDuplicate;
+  failovers += other.failovers;
+  failbacks += other.failbacks;
+  suspicions += other.suspicions;
+  probesSent += other.probesSent;
+  datagramsSent += other.datagramsSent;
+  return *this;
+}
+
 Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint now)
     : identity_(std::move(identity)),
       options_(options),

@@ -79,6 +79,8 @@ struct LinkCounters {
   std::uint64_t chunksSent = 0, chunksArrived = 0, chunksResent = 0, chunksDuplicate = 0;
   Bytes bytesSent = 0, bytesArrived = 0, bytesResent = 0, bytesDuplicate = 0;
   std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, probesSent = 0, datagramsSent = 0;
+
+  LinkCounters& operator+=(const LinkCounters& other);
 };
 
 /// What a link asks of the world. None of these may call the link back before it has returned.

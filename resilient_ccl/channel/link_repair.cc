@@ -86,7 +86,8 @@ void Link::beginFence(int rail, Cause cause, bool told, TimePoint now) {
   state.downSince = now;
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < kHoldOffMemory;
-  state.holdOff = flapping ? std::min(state.holdOff * kHoldOffGrowth, kLongestHoldOff) : options_.holdOff;
+  state.holdOff =
+      flapping ? std::min(state.holdOff * kHoldOffGrowth, kLongestHoldOff) : options_.holdOff;
   if (liveRails() == 0) noRailSince_ = now;
 
   state.failover = nextFailover_++;
@@ -212,15 +213,13 @@ void Link::checkBudget(TimePoint now) {
   const std::string allowance = formatDuration(budget);
   const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
   if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
-    fail(errorf(Code::kUnavailable,
-                "no rail to {} came back within the give-up budget of {} ({})",
+    fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
                 identity_.name, allowance, railHistory()));
     return;
   }
   if (spent(lastHeard_)) {
-    fail(errorf(Code::kDeadlineExceeded,
-                "{} has not been heard on any path for {} ({})", identity_.name,
-                allowance, railHistory()));
+    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {} ({})",
+                identity_.name, allowance, railHistory()));
     return;
   }
   for (int rail = 0; rail < options_.rails; ++rail) {

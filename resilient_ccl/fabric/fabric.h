@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/transport/tcp/socket.h"
+
+namespace faultline::fabric {
+
+using transport::tcp::Endpoint;
+
+/// One network port of this process: rail r uses the r-th of every process.
+struct Nic {
+  std::string device;         ///< "rail0"; empty: any (loopback tests)
+  std::uint32_t address = 0;  ///< IPv4, host byte order
+};
+
+struct FabricOptions {
+  int self = 0;  ///< this process among the processes of the job: the rank
+  std::uint64_t jobKey = 0;
+  std::vector<Nic> nics;
+  std::uint32_t managementAddress = 0;
+  /// TOS byte of control datagrams: the class that the network lets pass bulk data.
+  int controlTos = 0;
+  channel::LinkOptions link;  ///< `rails` is overwritten by the number of NICs
+  /// Pause for the answer to a connection attempt before it counts as failed.
+  Duration connectTimeout = 500ms;
+};
+
+/// Where one process can be reached, exchanged at bootstrap.
+struct ProcessAddress {
+  struct Rail {
+    Endpoint data;     ///< TCP listener
+    Endpoint control;  ///< UDP
+  };
+  std::vector<Rail> rails;
+  Endpoint management;  ///< UDP
+
+  std::string serialize() const;
+  static Result<ProcessAddress> parse(const std::string& bytes);
+};
+
+/// What the fabric tells its client. Calls come from inside `poll`; they may post messages.
+class FabricClient {
+ public:
+  virtual ~FabricClient() = default;
+  virtual void sendDone(int peer, std::uint64_t token) = 0;
+  virtual void receiveDone(int peer, std::uint64_t token, Bytes length) = 0;
+  virtual void failedOver(int peer, const channel::Failover& failover) = 0;
+  virtual void failedBack(int peer, int rail, TimePoint when) = 0;
+  virtual void linkFailed(int peer, const Status& why) = 0;
+};
+
+/// Everything that one process has of the network: its NICs and their port events, the rails and
+/// control paths to every other process, and the links over them. A pollable object without a
+/// thread of its own; not thread-safe.
+class Fabric {
+ public:
+  static Result<std::unique_ptr<Fabric>> create(const FabricOptions& options, FabricClient& client);
+  ~Fabric();
+
+  /// Where this process listens.
+  const ProcessAddress& address() const;
+
+  /// Starts the links to all other processes (`addresses[self]` is ignored). Rails come up in poll.
+  Status connect(const std::vector<ProcessAddress>& addresses);
+  /// Whether every rail to every peer is up.
+  bool allRailsUp() const;
+
+  void postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
+                std::uint64_t token);
+  void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                   std::uint64_t token);
+
+  /// Calls `ready` from inside poll whenever `fd` is readable, until unwatch.
+  Status watch(int fd, std::function<void()> ready);
+  void unwatch(int fd);
+
+  /// Waits at most `timeout` for something to happen, and does what there is to do.
+  Status poll(Duration timeout);
+
+  /// Tells all peers, over every path, that the job is given up. Poll some time longer to repeat.
+  void abort(const std::string& reason);
+
+  /// Sum over all links.
+  channel::LinkCounters counters() const;
+
+ private:
+  class Impl;
+  explicit Fabric(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace faultline::fabric

@@ -1,0 +1,78 @@
+#include "resilient_ccl/fabric/port_watch.h"
+
+#include <linux/if.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+
+namespace faultline::fabric {
+
+class PortWatch::Impl {
+ public:
+  explicit Impl(Changed changed) : changed_(std::move(changed)), socket_(nl_socket_alloc()) {}
+  ~Impl() { nl_socket_free(socket_); }
+
+  Status open() {
+    if (socket_ == nullptr) return errorf(Code::kInternal, "no memory for a netlink socket");
+    nl_socket_disable_seq_check(socket_);
+    nl_socket_modify_cb(socket_, NL_CB_VALID, NL_CB_CUSTOM, &Impl::onMessage, this);
+    if (const int error = nl_connect(socket_, NETLINK_ROUTE); error < 0)
+      return failure("connect", error);
+    if (const int error = nl_socket_add_membership(socket_, RTNLGRP_LINK); error < 0) {
+      return failure("subscribe to link events", error);
+    }
+    nl_socket_set_nonblocking(socket_);
+    return okStatus();
+  }
+
+  int fd() const { return nl_socket_get_fd(socket_); }
+
+  Status poll() {
+    for (;;) {
+      const int error = nl_recvmsgs_default(socket_);
+      if (error == -NLE_AGAIN) return okStatus();
+      if (error == -NLE_NOMEM) return reportAll();  // the kernel dropped events
+      if (error < 0) return failure("read link events", error);
+    }
+  }
+
+  Status reportAll() {
+    rtgenmsg request{.rtgen_family = AF_UNSPEC};
+    const int error = nl_send_simple(socket_, RTM_GETLINK, NLM_F_DUMP, &request, sizeof(request));
+    return error < 0 ? failure("ask for the state of the ports", error) : okStatus();
+  }
+
+ private:
+  static Status failure(std::string_view attempt, int error) {
+    return errorf(Code::kIo, "{} over netlink: {}", attempt, nl_geterror(error));
+  }
+
+  static int onMessage(nl_msg* message, void* self) {
+    const nlmsghdr* header = nlmsg_hdr(message);
+    if (header->nlmsg_type != RTM_NEWLINK && header->nlmsg_type != RTM_DELLINK) return NL_OK;
+    const auto* link = static_cast<const ifinfomsg*>(nlmsg_data(header));
+    constexpr unsigned kUsable = IFF_UP | IFF_RUNNING | IFF_LOWER_UP;
+    const bool usable = header->nlmsg_type == RTM_NEWLINK && (link->ifi_flags & kUsable) == kUsable;
+    static_cast<Impl*>(self)->changed_(link->ifi_index, usable);
+    return NL_OK;
+  }
+
+  Changed changed_;
+  nl_sock* socket_;
+};
+
+PortWatch::PortWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PortWatch::~PortWatch() = default;
+
+Result<std::unique_ptr<PortWatch>> PortWatch::open(Changed changed) {
+  auto impl = std::make_unique<Impl>(std::move(changed));
+  RETURN_IF_ERROR(impl->open());
+  return std::unique_ptr<PortWatch>(new PortWatch(std::move(impl)));
+}
+
+int PortWatch::fd() const { return impl_->fd(); }
+Status PortWatch::poll() { return impl_->poll(); }
+Status PortWatch::reportAll() { return impl_->reportAll(); }
+
+}  // namespace faultline::fabric

@@ -1,0 +1,162 @@
+#include "resilient_ccl/transport/tcp/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace faultline::transport::tcp {
+namespace {
+
+Status setOption(int fd, int level, int option, const void* value, socklen_t size,
+                 std::string_view name) {
+  if (setsockopt(fd, level, option, value, size) == 0) return okStatus();
+  return Status::fromErrno(errno, fmt::format("set {} on a socket", name));
+}
+
+Status setFlag(int fd, int level, int option, int value, std::string_view name) {
+  return setOption(fd, level, option, &value, sizeof(value), name);
+}
+
+Status configureStream(int fd, int tos) {
+  const linger reset{.l_onoff = 1, .l_linger = 0};
+  RETURN_IF_ERROR(setOption(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset), "SO_LINGER"));
+  RETURN_IF_ERROR(setFlag(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"));
+  return setFlag(fd, IPPROTO_IP, IP_TOS, tos, "IP_TOS");
+}
+
+Result<UniqueFd> openSocket(int type, const SocketPlace& place, std::uint16_t port) {
+  UniqueFd fd(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return Status::fromErrno(errno, "create a socket");
+  RETURN_IF_ERROR(setFlag(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"));
+  if (!place.device.empty()) {
+    RETURN_IF_ERROR(setOption(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, place.device.c_str(),
+                              static_cast<socklen_t>(place.device.size()),
+                              fmt::format("SO_BINDTODEVICE {}", place.device)));
+  }
+  const Endpoint local{place.address, port};
+  const sockaddr_in address = local.toSockaddr();
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return Status::fromErrno(errno, fmt::format("bind a socket to {}", local.toString()));
+  }
+  return fd;
+}
+
+Status waitFor(int fd, short events, TimePoint deadline) {
+  for (;;) {
+    const Duration left = deadline - now();
+    if (left <= Duration::zero()) return errorf(Code::kDeadlineExceeded, "no answer in time");
+    pollfd waiting{fd, events, 0};
+    const int milliseconds =
+        static_cast<int>(duration_cast<std::chrono::milliseconds>(left).count()) + 1;
+    const int ready = poll(&waiting, 1, milliseconds);
+    if (ready > 0) return okStatus();
+    if (ready < 0 && errno != EINTR) return Status::fromErrno(errno, "wait for a socket");
+  }
+}
+
+}  // namespace
+
+sockaddr_in Endpoint::toSockaddr() const {
+  sockaddr_in result{};
+  result.sin_family = AF_INET;
+  result.sin_addr.s_addr = htonl(address);
+  result.sin_port = htons(port);
+  return result;
+}
+
+Endpoint Endpoint::fromSockaddr(const sockaddr_in& address) {
+  return {ntohl(address.sin_addr.s_addr), ntohs(address.sin_port)};
+}
+
+std::string Endpoint::toString() const {
+  return fmt::format("{}.{}.{}.{}:{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255,
+                     address & 255, port);
+}
+
+Result<std::uint32_t> parseAddress(const std::string& text) {
+  in_addr address{};
+  if (inet_pton(AF_INET, text.c_str(), &address) != 1) {
+    return errorf(Code::kInvalidArgument, "'{}' is not an IPv4 address", text);
+  }
+  return ntohl(address.s_addr);
+}
+
+Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port) {
+  ASSIGN_OR_RETURN(UniqueFd fd, openSocket(SOCK_DGRAM, place, port));
+  RETURN_IF_ERROR(setFlag(fd.get(), IPPROTO_IP, IP_TOS, place.tos, "IP_TOS"));
+  return fd;
+}
+
+Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port) {
+  ASSIGN_OR_RETURN(UniqueFd fd, openSocket(SOCK_STREAM, place, port));
+  constexpr int kBacklog = 1024;
+  if (listen(fd.get(), kBacklog) != 0) return Status::fromErrno(errno, "listen on a socket");
+  return fd;
+}
+
+Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to) {
+  ASSIGN_OR_RETURN(UniqueFd fd, openSocket(SOCK_STREAM, place, 0));
+  RETURN_IF_ERROR(configureStream(fd.get(), place.tos));
+  const sockaddr_in address = to.toSockaddr();
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno != EINPROGRESS) {
+    return Status::fromErrno(errno, fmt::format("connect to {}", to.toString()));
+  }
+  return fd;
+}
+
+Status configureAccepted(int fd, int tos) { return configureStream(fd, tos); }
+
+Status connectOutcome(int fd) {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  return error == 0 ? okStatus() : Status::fromErrno(error, "connect");
+}
+
+Result<Endpoint> localEndpoint(int fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return Status::fromErrno(errno, "read a socket's address");
+  }
+  return Endpoint::fromSockaddr(address);
+}
+
+Status sendAll(int fd, const void* bytes, std::size_t count, TimePoint deadline) {
+  const auto* at = static_cast<const char*>(bytes);
+  while (count > 0) {
+    const ssize_t sent = send(fd, at, count, MSG_NOSIGNAL);
+    if (sent > 0) {
+      at += sent;
+      count -= static_cast<std::size_t>(sent);
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) return Status::fromErrno(errno, "send");
+    RETURN_IF_ERROR(waitFor(fd, POLLOUT, deadline));
+  }
+  return okStatus();
+}
+
+Status receiveAll(int fd, void* bytes, std::size_t count, TimePoint deadline) {
+  auto* at = static_cast<char*>(bytes);
+  while (count > 0) {
+    const ssize_t got = recv(fd, at, count, 0);
+    if (got == 0) return errorf(Code::kUnavailable, "the other end closed the connection");
+    if (got > 0) {
+      at += got;
+      count -= static_cast<std::size_t>(got);
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) return Status::fromErrno(errno, "receive");
+    RETURN_IF_ERROR(waitFor(fd, POLLIN, deadline));
+  }
+  return okStatus();
+}
+
+}  // namespace faultline::transport::tcp

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+
+namespace faultline::transport::tcp {
+
+/// An IPv4 address and port, both in host byte order.
+struct Endpoint {
+  std::uint32_t address = 0;
+  std::uint16_t port = 0;
+
+  sockaddr_in toSockaddr() const;
+  static Endpoint fromSockaddr(const sockaddr_in& address);
+  std::string toString() const;  ///< "10.0.1.2:4242"
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// "10.0.1.2" -> host byte order.
+Result<std::uint32_t> parseAddress(const std::string& text);
+
+/// Where a socket stands: the address it is bound to, the device that all its traffic must use
+/// (empty: any), and the IP TOS byte, by which the network tells control from bulk.
+struct SocketPlace {
+  std::uint32_t address = 0;
+  std::string device;
+  int tos = 0;
+};
+
+/// All sockets are non-blocking and close-on-exec. Every TCP socket resets on close
+/// (SO_LINGER {1,0}): a killed process leaves no orphan that retransmits and keeps its network
+/// namespace alive; an orderly end is agreed by the application before it closes.
+Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port = 0);
+Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port = 0);
+/// Begins to connect; the socket becomes writable when that has succeeded or failed.
+Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to);
+/// The options of a connection that `accept` returned.
+Status configureAccepted(int fd, int tos);
+/// The outcome of a connection attempt, once the socket is writable.
+Status connectOutcome(int fd);
+Result<Endpoint> localEndpoint(int fd);
+
+/// Sends or receives exactly `count` bytes on a non-blocking stream socket, waiting until
+/// `deadline`. For set-up only. kUnavailable when the other end has closed.
+Status sendAll(int fd, const void* bytes, std::size_t count, TimePoint deadline);
+Status receiveAll(int fd, void* bytes, std::size_t count, TimePoint deadline);
+
+}  // namespace faultline::transport::tcp

@@ -1,0 +1,159 @@
+#include "resilient_ccl/transport/tcp/tcp_rail.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+
+namespace faultline::transport::tcp {
+namespace {
+
+// Bytes read in one go before other sockets get their turn.
+constexpr std::size_t kFairShare = 1 << 20;
+// Largest payload a peer may announce; longer is a lie or garbage.
+constexpr std::uint32_t kLargestChunk = 16 << 20;
+// Chunks written with one system call.
+constexpr std::size_t kWriteBatch = 16;
+
+}  // namespace
+
+TcpRail::TcpRail(int rail, UniqueFd socket, RailSink& sink)
+    : rail_(rail), socket_(std::move(socket)), sink_(sink) {}
+
+void TcpRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
+  queue_.push_back({header, data, 0});
+}
+
+void TcpRail::fail(const Status& why) {
+  if (failed_) return;
+  failed_ = true;
+  if (!fencing_) sink_.railFailed(rail_, why);
+}
+
+void TcpRail::write(bool socketIsWritable) {
+  if (failed_ || fenced()) return;
+  if (socketIsWritable) full_ = false;
+  while (!queue_.empty() && !full_) {
+    std::array<iovec, 2 * kWriteBatch> pieces;
+    std::size_t count = 0;
+    for (auto next = queue_.begin(); next != queue_.end() && count + 2 <= pieces.size(); ++next) {
+      auto* header = reinterpret_cast<std::byte*>(&next->header);
+      std::size_t skip = next->written;
+      if (skip < sizeof(ChunkHeader)) {
+        pieces[count++] = {header + skip, sizeof(ChunkHeader) - skip};
+        skip = 0;
+      } else {
+        skip -= sizeof(ChunkHeader);
+      }
+      if (skip < next->header.length) {
+        pieces[count++] = {const_cast<std::byte*>(next->data) + skip, next->header.length - skip};
+      }
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        full_ = true;
+      } else {
+        fail(Status::fromErrno(errno, "send on a rail"));
+      }
+      return;
+    }
+    while (sent > 0) {
+      Outgoing& first = queue_.front();
+      const std::size_t total = sizeof(ChunkHeader) + first.header.length;
+      const std::size_t step = std::min<std::size_t>(sent, total - first.written);
+      first.written += step;
+      sent -= static_cast<ssize_t>(step);
+      if (first.written == total) queue_.pop_front();
+    }
+  }
+}
+
+bool TcpRail::headerComplete() {
+  const Result<std::byte*> place =
+      header_.length > kLargestChunk
+          ? errorf(Code::kInvalidArgument, "a chunk header announces {} bytes", header_.length)
+          : sink_.place(rail_, header_);
+  if (!place.ok()) {
+    garbled_ = true;
+    fail(place.status());
+    return false;
+  }
+  payloadRead_ = 0;
+  place_ = *place;
+  if (place_ == nullptr) {
+    scratch_.resize(std::max<std::size_t>(scratch_.size(), header_.length));
+    place_ = scratch_.data();
+  }
+  return true;
+}
+
+bool TcpRail::read() {
+  std::size_t total = 0;
+  while (!failed_ && !fenced()) {
+    if (total >= kFairShare) return true;
+    // The payload that is missing and, behind it, the next header: one call for both.
+    std::array<iovec, 2> pieces;
+    std::size_t count = 0;
+    const bool inPayload = headerRead_ == sizeof(ChunkHeader);
+    const std::size_t missing = inPayload ? header_.length - payloadRead_ : 0;
+    ChunkHeader next;
+    if (inPayload) {
+      pieces[count++] = {place_ + payloadRead_, missing};
+      pieces[count++] = {&next, sizeof(next)};
+    } else {
+      pieces[count++] = {reinterpret_cast<std::byte*>(&header_) + headerRead_,
+                         sizeof(ChunkHeader) - headerRead_};
+    }
+    const ssize_t got = readv(socket_.get(), pieces.data(), static_cast<int>(count));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) fail(Status::fromErrno(errno, "receive on a rail"));
+      return false;
+    }
+    if (got == 0) {
+      fail(errorf(Code::kUnavailable, "the other end closed the rail"));
+      return false;
+    }
+    total += static_cast<std::size_t>(got);
+    std::size_t left = static_cast<std::size_t>(got);
+    if (inPayload) {
+      const std::size_t taken = std::min(left, missing);
+      payloadRead_ += taken;
+      left -= taken;
+      if (payloadRead_ < header_.length) continue;
+      const ChunkHeader done = header_;
+      header_ = next;
+      headerRead_ = left;
+      sink_.chunkArrived(rail_, done);
+    } else {
+      headerRead_ += left;
+    }
+    while (headerRead_ == sizeof(ChunkHeader)) {
+      if (!headerComplete()) return false;
+      if (header_.length > 0) break;
+      headerRead_ = 0;  // an empty message has no payload to wait for
+      sink_.chunkArrived(rail_, header_);
+    }
+  }
+  return false;
+}
+
+void TcpRail::fence() {
+  if (fenced()) return;
+  fencing_ = true;
+  failed_ = garbled_;  // what arrived before an error of the network still counts
+  while (read()) {
+  }
+  failed_ = true;
+  queue_.clear();
+  socket_.reset();
+}
+
+}  // namespace faultline::transport::tcp

@@ -1,0 +1,148 @@
+#include "resilient_ccl/fabric/fabric.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "resilient_ccl/fabric/handshake.h"
+
+// Two fabrics in one process, over loopback: the same channel over real sockets.
+
+namespace faultline::fabric {
+namespace {
+
+constexpr std::uint32_t kLoopback = 0x7f000001;
+
+struct Side : FabricClient {
+  void sendDone(int, std::uint64_t) override { ++sent; }
+  void receiveDone(int, std::uint64_t, Bytes length) override { received.push_back(length); }
+  void failedOver(int, const channel::Failover& failover) override {
+    failovers.push_back(failover);
+  }
+  void failedBack(int, int, TimePoint) override { ++failbacks; }
+  void linkFailed(int, const Status& why) override { error = why; }
+
+  std::unique_ptr<Fabric> fabric;
+  int sent = 0;
+  std::vector<Bytes> received;
+  std::vector<channel::Failover> failovers;
+  int failbacks = 0;
+  Status error;
+};
+
+class FabricTest : public ::testing::TestWithParam<channel::Policy> {
+ protected:
+  void SetUp() override { start(2); }
+
+  void start(int rails) {
+    FabricOptions options;
+    options.jobKey = 77;
+    options.nics.assign(rails, {.device = "", .address = kLoopback});
+    options.managementAddress = kLoopback;
+    options.link.policy = GetParam();
+    std::vector<ProcessAddress> addresses;
+    for (int i = 0; i < 2; ++i) {
+      options.self = i;
+      auto created = Fabric::create(options, sides_[i]);
+      ASSERT_TRUE(created.ok()) << created.status().message();
+      sides_[i].fabric = std::move(*created);
+      // As over the bootstrap network.
+      const auto address = ProcessAddress::parse(sides_[i].fabric->address().serialize());
+      ASSERT_TRUE(address.ok());
+      addresses.push_back(*address);
+    }
+    for (auto& side : sides_) ASSERT_TRUE(side.fabric->connect(addresses).ok());
+    ASSERT_TRUE(pollUntil(
+        [&] { return sides_[0].fabric->allRailsUp() && sides_[1].fabric->allRailsUp(); }));
+  }
+
+  bool pollUntil(const std::function<bool()>& done) {
+    const TimePoint deadline = now() + 20s;
+    while (!done()) {
+      if (now() > deadline) return false;
+      for (auto& side : sides_) EXPECT_TRUE(side.fabric->poll(200us).ok());
+    }
+    return true;
+  }
+
+  Side sides_[2];
+};
+
+TEST_P(FabricTest, MessagesOfAnySizeCrossInBothDirections) {
+  const std::vector<Bytes> sizes{0, 1, 65535, 65536, 200001, 4 << 20};
+  std::vector<std::vector<std::byte>> source, target;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    for (int from = 0; from < 2; ++from) {
+      auto& data = source.emplace_back(sizes[i]);
+      for (std::size_t k = 0; k < data.size(); ++k)
+        data[k] = static_cast<std::byte>(k * 7 + i + from);
+      target.emplace_back(sizes[i]);
+    }
+  }
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const int from = i % 2;
+    const channel::MessageKey key{
+        .communicator = 1, .sequence = static_cast<std::uint32_t>(i), .stream = 0};
+    sides_[from].fabric->postSend(1 - from, key, source[i].data(), source[i].size(), i);
+    sides_[1 - from].fabric->postReceive(from, key, target[i].data(), target[i].size(), i);
+  }
+  ASSERT_TRUE(pollUntil([&] {
+    return sides_[0].received.size() + sides_[1].received.size() == source.size() &&
+           sides_[0].sent + sides_[1].sent == static_cast<int>(source.size());
+  }));
+  EXPECT_EQ(source, target);
+  EXPECT_EQ(sides_[0].fabric->counters().failovers, 0u);
+}
+
+TEST_P(FabricTest, AbortReachesThePeerWithItsReason) {
+  std::vector<std::byte> data(10);
+  sides_[1].fabric->postReceive(0, {1, 1, 1}, data.data(), 10, 1);
+  sides_[0].fabric->abort("rank 0 ran out of patience");
+  ASSERT_TRUE(pollUntil([&] { return !sides_[1].error.ok(); }));
+  EXPECT_EQ(sides_[1].error.code(), Code::kAborted);
+  EXPECT_EQ(sides_[1].error.message(), "rank 0 ran out of patience");
+}
+
+TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
+  using namespace transport::tcp;
+  const auto& address = sides_[0].fabric->address();
+  auto stray = openUdp({kLoopback, "", 0});
+  ASSERT_TRUE(stray.ok());
+  std::string garbage(1300, 'x');
+  for (const auto& to : {address.management, address.rails[0].control}) {
+    const sockaddr_in place = to.toSockaddr();
+    for (const std::size_t size : {std::size_t{0}, std::size_t{3}, garbage.size()}) {
+      sendto(stray->get(), garbage.data(), size, 0, reinterpret_cast<const sockaddr*>(&place),
+             sizeof(place));
+    }
+  }
+  // A hello with the wrong key, half a hello, and silence on the rail's listener.
+  std::vector<UniqueFd> sockets;
+  for (const std::size_t size : {sizeof(Hello), sizeof(Hello) / 2, std::size_t{0}}) {
+    auto socket = beginConnect({kLoopback, "", 0}, address.rails[1].data);
+    ASSERT_TRUE(socket.ok());
+    const Hello hello{.source = 1, .jobKey = 1, .destination = 0, .rail = 1, .epoch = 2};
+    ASSERT_TRUE(pollUntil([&] { return connectOutcome(socket->get()).ok(); }));
+    ASSERT_TRUE(sendAll(socket->get(), &hello, size, now() + 1s).ok());
+    sockets.push_back(std::move(*socket));
+  }
+  std::vector<std::byte> data(300000, std::byte{3}), target(data.size());
+  sides_[1].fabric->postSend(0, {1, 1, 1}, data.data(), data.size(), 1);
+  sides_[0].fabric->postReceive(1, {1, 1, 1}, target.data(), target.size(), 1);
+  ASSERT_TRUE(pollUntil([&] { return sides_[1].sent == 1 && sides_[0].received.size() == 1; }));
+  EXPECT_EQ(data, target);
+  EXPECT_TRUE(sides_[0].error.ok());
+  EXPECT_EQ(sides_[0].fabric->counters().failovers, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, FabricTest,
+                         ::testing::Values(channel::Policy::kPinned, channel::Policy::kPull));
+
+TEST(ProcessAddressTest, NonsenseIsRefused) {
+  EXPECT_FALSE(ProcessAddress::parse("").ok());
+  EXPECT_FALSE(ProcessAddress::parse("12345").ok());
+  EXPECT_FALSE(ProcessAddress::parse(std::string(12, 'x')).ok());
+}
+
+}  // namespace
+}  // namespace faultline::fabric
