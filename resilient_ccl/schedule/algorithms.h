@@ -17,7 +17,7 @@ struct ScheduleRequest {
   /// How many parts the buffer is worked on in: lanes of a ring, pipeline segments of others.
   int segments = 1;
   /// Bandwidth of each rank's port as a fraction of the fastest, in (0, 1]; empty = all 1.
-  std::vector<double> bandwidths;
+  std::vector<double> bandwidths = {};
 };
 
 /// An AllReduce algorithm: a pure function from a request to a schedule.
