@@ -1,0 +1,351 @@
+#include "harness/cli/schedule_command.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "harness/cli/cli.h"
+#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/schedule/algorithms.h"
+#include "resilient_ccl/schedule/cost.h"
+#include "resilient_ccl/schedule/listing.h"
+#include "resilient_ccl/schedule/verifier.h"
+
+namespace faultline::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Operations that `show` prints of a lane unless told otherwise.
+constexpr std::int64_t kShownOps = 200;
+
+/// The flags as typed.
+struct ScheduleFlags {
+  std::string algorithm;
+  int ranks = 0;
+  std::vector<std::string> stragglers;
+  int segments = 1;
+  std::string size = "64MiB";
+  std::string portModel = "fluid";
+  std::string shares = "fluid";
+  std::string alpha = "0";
+  std::string perMessage = "0";
+  std::string bandwidth;
+  std::string dtype = "f32";
+  int onlyRank = -1;
+  int onlyLane = -1;
+  std::int64_t maxOps = kShownOps;
+  bool asJson = false;
+};
+
+struct Straggler {
+  int rank = 0;
+  double bandwidth = 1;
+};
+
+/// The flags understood.
+struct Job {
+  std::unique_ptr<schedule::Schedule> schedule;
+  std::vector<Straggler> stragglers;
+  std::vector<double> bandwidths;
+  Bytes size = 0;
+  schedule::CostOptions cost;
+};
+
+template <typename T>
+bool parseNumber(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<Bytes> parseSizeOrBytes(const std::string& text) {
+  Bytes bytes = 0;
+  if (parseNumber(text, bytes)) {
+    if (bytes >= 0) return bytes;
+    return errorf(Code::kInvalidArgument, "--size {}: a size cannot be negative", text);
+  }
+  Result<Bytes> parsed = parseSize(text);
+  if (!parsed.ok()) return parsed.status().withContext("--size");
+  return parsed;
+}
+
+Result<std::vector<Straggler>> parseStragglers(const ScheduleFlags& flags) {
+  std::vector<Straggler> stragglers;
+  for (const std::string& text : flags.stragglers) {
+    const std::size_t colon = text.find(':');
+    Straggler straggler;
+    if (colon == std::string::npos || !parseNumber(text.substr(0, colon), straggler.rank) ||
+        !parseNumber(text.substr(colon + 1), straggler.bandwidth)) {
+      return errorf(Code::kInvalidArgument,
+                    "--straggler {}: expected RANK:R, for example 1:0.5 for half the bandwidth",
+                    text);
+    }
+    if (straggler.rank < 0 || straggler.rank >= flags.ranks) {
+      return errorf(Code::kInvalidArgument, "--straggler {}: there is no rank {} among {} ranks",
+                    text, straggler.rank, flags.ranks);
+    }
+    if (!(straggler.bandwidth > 0 && straggler.bandwidth <= 1)) {
+      return errorf(Code::kInvalidArgument,
+                    "--straggler {}: R is the share of bandwidth that is left, above 0 and at "
+                    "most 1",
+                    text);
+    }
+    for (const Straggler& other : stragglers) {
+      if (other.rank == straggler.rank) {
+        return errorf(Code::kInvalidArgument, "--straggler {}: rank {} is given twice", text,
+                      straggler.rank);
+      }
+    }
+    stragglers.push_back(straggler);
+  }
+  return stragglers;
+}
+
+/// "0.001" (in units of S/B), or "5us" together with --bandwidth.
+Result<double> parseCostTime(const std::string& flag, const std::string& text,
+                             const std::string& bandwidth, Bytes size) {
+  double value = 0;
+  if (!parseNumber(text, value)) {
+    Result<Duration> duration = parseDuration(text);
+    if (!duration.ok()) {
+      return errorf(Code::kInvalidArgument,
+                    "{} {}: expected a multiple of the time that the buffer needs through a "
+                    "healthy port, such as 0.001, or a duration such as 5us",
+                    flag, text);
+    }
+    if (bandwidth.empty()) {
+      return errorf(Code::kInvalidArgument,
+                    "{} {}: a duration needs --bandwidth RATE to compare it with", flag, text);
+    }
+    Result<BitsPerSecond> rate = parseRate(bandwidth);
+    if (!rate.ok()) return rate.status().withContext("--bandwidth");
+    if (*rate <= 0 || size <= 0) {
+      return errorf(Code::kInvalidArgument, "{} {}: needs a size and a bandwidth above zero", flag,
+                    text);
+    }
+    constexpr double kBitsPerByte = 8;
+    value = toSeconds(*duration) * static_cast<double>(*rate) /
+            (kBitsPerByte * static_cast<double>(size));
+  }
+  if (!(value >= 0) || !std::isfinite(value)) {
+    return errorf(Code::kInvalidArgument, "{} {}: must not be negative", flag, text);
+  }
+  return value;
+}
+
+Result<Job> understand(const ScheduleFlags& flags) {
+  if (flags.ranks < 1) {
+    return errorf(Code::kInvalidArgument, "--ranks {}: at least 1 rank is needed", flags.ranks);
+  }
+  Job job;
+  ASSIGN_OR_RETURN(job.size, parseSizeOrBytes(flags.size));
+  ASSIGN_OR_RETURN(job.stragglers, parseStragglers(flags));
+  job.bandwidths.assign(static_cast<std::size_t>(flags.ranks), 1.0);
+  for (const Straggler& straggler : job.stragglers) {
+    job.bandwidths[static_cast<std::size_t>(straggler.rank)] = straggler.bandwidth;
+  }
+  job.cost.portModel =
+      flags.portModel == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
+  ASSIGN_OR_RETURN(job.cost.alpha,
+                   parseCostTime("--alpha", flags.alpha, flags.bandwidth, job.size));
+  ASSIGN_OR_RETURN(job.cost.perMessage,
+                   parseCostTime("--per-message", flags.perMessage, flags.bandwidth, job.size));
+  const std::int64_t elementSize = comm::sizeOf(*comm::dataTypeFromName(flags.dtype));
+  schedule::ScheduleRequest request;
+  request.ranks = flags.ranks;
+  // The last element of a size that is no multiple of the type counts as a whole one.
+  request.elements = job.size / elementSize + (job.size % elementSize != 0 ? 1 : 0);
+  request.segments = flags.segments;
+  request.bandwidths = job.bandwidths;
+  ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+  return job;
+}
+
+int fail(const Status& status) {
+  fmt::print(stderr, "schedule: {}\n", status.message());
+  return kExitUsage;
+}
+
+json headOf(const ScheduleFlags& flags, const Job& job) {
+  json stragglers = json::array();
+  for (const Straggler& straggler : job.stragglers) {
+    stragglers.push_back({{"rank", straggler.rank}, {"r", straggler.bandwidth}});
+  }
+  return {{"algorithm", job.schedule->algorithm()},
+          {"ranks", flags.ranks},
+          {"segments", flags.segments},
+          {"size_bytes", job.size},
+          {"elements", job.schedule->elements()},
+          {"dtype", flags.dtype},
+          {"stragglers", std::move(stragglers)}};
+}
+
+int verify(const ScheduleFlags& flags, const Job& job) {
+  const auto report = schedule::verifyAllReduce(*job.schedule);
+  if (!report.ok()) return fail(report.status());
+  if (flags.asJson) {
+    json out = headOf(flags, job);
+    out["ok"] = report->ok();
+    out["operations"] = report->operations;
+    out["more_problems"] = report->moreProblems;
+    out["problems"] = json::array();
+    for (const schedule::Problem& problem : report->problems) {
+      out["problems"].push_back({{"rank", problem.rank},
+                                 {"lane", problem.lane},
+                                 {"op", problem.op},
+                                 {"text", problem.text}});
+    }
+    fmt::print("{}\n", out.dump(2));
+  } else {
+    for (const schedule::Problem& problem : report->problems) {
+      fmt::print("rank {} lane {} op {}: {}\n", problem.rank, problem.lane, problem.op,
+                 problem.text);
+    }
+    if (report->moreProblems > 0) fmt::print("... and {} more\n", report->moreProblems);
+    fmt::print("{}: {} ranks, {} operations: {}\n", job.schedule->algorithm(), report->ranks,
+               report->operations, report->ok() ? "correct" : "WRONG");
+  }
+  return report->ok() ? kExitOk : kExitExpectation;
+}
+
+int cost(const ScheduleFlags& flags, const Job& job) {
+  const auto cost = schedule::costOf(*job.schedule, job.bandwidths, job.cost);
+  if (!cost.ok()) return fail(cost.status());
+  if (flags.asJson) {
+    json out = headOf(flags, job);
+    out["port_model"] = flags.portModel;
+    out["alpha"] = job.cost.alpha;
+    out["per_message"] = job.cost.perMessage;
+    out["time_over_ring"] = cost->timeOverRing;
+    out["bound_over_ring"] = cost->boundOverRing;
+    out["time_over_bound"] = cost->timeOverBound;
+    out["messages_per_rank_max"] = cost->messagesPerRankMax;
+    out["depth"] = cost->depth;
+    fmt::print("{}\n", out.dump(2));
+    return kExitOk;
+  }
+  fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(), flags.ranks,
+             flags.segments, formatSize(job.size), flags.portModel);
+  for (const Straggler& straggler : job.stragglers) {
+    fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.bandwidth);
+  }
+  fmt::print("  time / fault-free ring   {:.4f}\n", cost->timeOverRing);
+  fmt::print("  bound / fault-free ring  {:.4f}\n", cost->boundOverRing);
+  fmt::print("  time / bound             {:.4f}\n", cost->timeOverBound);
+  fmt::print("  messages per rank, max   {}\n", cost->messagesPerRankMax);
+  fmt::print("  depth                    {}\n", cost->depth);
+  return kExitOk;
+}
+
+json opAsJson(const schedule::Op& op) {
+  json out = {{"kind", schedule::kindName(op.kind)},
+              {"offset", op.piece.offset},
+              {"count", op.piece.count}};
+  if (op.kind == schedule::OpKind::kCopy) {
+    out["source_offset"] = op.source.offset;
+  } else {
+    out["peer"] = op.peer;
+  }
+  out["waits"] = json::array();
+  for (int i = 0; i < op.waitCount; ++i) {
+    const schedule::Wait& wait = op.waits[static_cast<std::size_t>(i)];
+    out["waits"].push_back({{"lane", wait.lane}, {"op", wait.op}, {"count", wait.count}});
+  }
+  return out;
+}
+
+int show(const ScheduleFlags& flags, const Job& job) {
+  const schedule::Schedule& plan = *job.schedule;
+  if (flags.onlyRank >= plan.ranks() || flags.onlyLane >= plan.lanes()) {
+    return fail(errorf(Code::kInvalidArgument, "there are {} ranks and {} lanes, counted from 0",
+                       plan.ranks(), plan.lanes()));
+  }
+  json lanes = json::array();
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    if (flags.onlyRank >= 0 && rank != flags.onlyRank) continue;
+    for (int lane = 0; lane < plan.lanes(); ++lane) {
+      if (flags.onlyLane >= 0 && lane != flags.onlyLane) continue;
+      if (!flags.asJson) {
+        fmt::print("{}", schedule::listLane(plan, rank, lane, flags.maxOps));
+        continue;
+      }
+      json ops = json::array();
+      const std::int64_t total = plan.opCount(rank, lane);
+      for (std::int64_t i = 0; i < total && (flags.maxOps < 0 || i < flags.maxOps); ++i) {
+        ops.push_back(opAsJson(plan.op(rank, lane, i)));
+      }
+      lanes.push_back(
+          {{"rank", rank}, {"lane", lane}, {"operations", total}, {"ops", std::move(ops)}});
+    }
+  }
+  if (flags.asJson) {
+    json out = headOf(flags, job);
+    out["lanes"] = std::move(lanes);
+    fmt::print("{}\n", out.dump(2));
+  }
+  return kExitOk;
+}
+
+void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
+  verb.add_option("--algorithm", flags.algorithm, "see `faultline list algorithms`")->required();
+  verb.add_option("--ranks", flags.ranks, "number of ranks, at least 1")->required();
+  verb.add_option("--straggler", flags.stragglers,
+                  "RANK:R, a rank with the share R of its bandwidth left; may be repeated");
+  verb.add_option("--segments", flags.segments, "parts that the buffer is worked on in")
+      ->capture_default_str();
+  verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
+      ->capture_default_str();
+  verb.add_option("--dtype", flags.dtype, "element type")
+      ->check(CLI::IsMember({"f32", "f64", "i32", "i64"}))
+      ->capture_default_str();
+  verb.add_option("--port-model", flags.portModel, "how flows share a port")
+      ->check(CLI::IsMember({"one_port", "fluid"}))
+      ->capture_default_str();
+  verb.add_option("--shares", flags.shares,
+                  "which model the shares of unequal ranks are made for (ring has equal ones)")
+      ->check(CLI::IsMember({"fluid", "one_port"}))
+      ->capture_default_str();
+  verb.add_option("--alpha", flags.alpha,
+                  "latency of a message: a multiple of the time S/B that the buffer needs through "
+                  "a healthy port, or a duration with --bandwidth")
+      ->capture_default_str();
+  verb.add_option("--per-message", flags.perMessage,
+                  "time a message occupies its ports besides its data; units as --alpha")
+      ->capture_default_str();
+  verb.add_option("--bandwidth", flags.bandwidth, "of a healthy port, e.g. 400Gbit");
+  verb.add_flag("--json", flags.asJson, "print JSON");
+}
+
+}  // namespace
+
+CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
+  auto flags = std::make_shared<ScheduleFlags>();
+  CLI::App* command = app.add_subcommand("schedule", "check, cost or print a schedule");
+  command->require_subcommand(1);
+  const auto addVerb = [&](const char* name, const char* description,
+                           int (*act)(const ScheduleFlags&, const Job&)) {
+    CLI::App* verb = command->add_subcommand(name, description);
+    addCommonFlags(*verb, *flags);
+    verb->callback([flags, act, &exitCode] {
+      const Result<Job> job = understand(*flags);
+      exitCode = job.ok() ? act(*flags, *job) : fail(job.status());
+    });
+    return verb;
+  };
+  addVerb("verify", "prove that every rank ends with every contribution exactly once", verify);
+  addVerb("cost", "time against the fault-free ring and against the lower bound", cost);
+  CLI::App* shown = addVerb("show", "print the operations", show);
+  shown->add_option("--rank", flags->onlyRank, "only this rank");
+  shown->add_option("--lane", flags->onlyLane, "only this lane");
+  shown->add_option("--max-ops", flags->maxOps, "operations per lane; -1 for all")
+      ->capture_default_str();
+  return command;
+}
+
+}  // namespace faultline::cli

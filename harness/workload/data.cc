@@ -1,0 +1,177 @@
+#include "harness/workload/data.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <limits>
+#include <type_traits>
+
+#include "base/random.h"
+
+namespace faultline::workload {
+namespace {
+
+/// One 64-bit word per (seed, iteration, rank), far from those of neighbours.
+std::uint64_t streamOf(const DataKey& key, int rank) {
+  return Random::mix(Random::mix(Random::mix(key.seed) + key.iteration) +
+                     static_cast<std::uint64_t>(rank) + 1);
+}
+
+/// Small integer of an element. 32-bit arithmetic without branches, so that the loops vectorise;
+/// the multipliers are those of the finaliser of MurmurHash3 (Appleby).
+inline std::int32_t smallInteger(std::uint32_t stream, std::uint32_t index) {
+  constexpr int kIntegerBits = std::bit_width(2U * kIntegerLimit - 1);
+  std::uint32_t word = (index ^ stream) * 0x85ebca6bU;
+  word = (word ^ (word >> 13)) * 0xc2b2ae35U;
+  return static_cast<std::int32_t>(word >> (32 - kIntegerBits)) - kIntegerLimit;
+}
+
+/// A gradient may have more than 2^32 elements: the upper half of the index selects the stream.
+std::uint32_t stream32(std::uint64_t stream, std::int64_t index) {
+  return static_cast<std::uint32_t>(
+      Random::mix(stream + (static_cast<std::uint64_t>(index) >> 32)));
+}
+
+/// Work is done in blocks: small enough for the first-level cache, and inside a block the upper
+/// half of the index is constant.
+constexpr std::int64_t kBlock = 2048;
+
+/// Calls f(first element in the buffer, index in the gradient, count) for each block.
+template <typename F>
+void forBlocks(std::int64_t count, std::int64_t firstIndex, F f) {
+  constexpr std::int64_t kStreamSpan = std::int64_t{1} << 32;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t index = firstIndex + done;
+    const std::int64_t untilNextStream = kStreamSpan - index % kStreamSpan;
+    const std::int64_t size = std::min({kBlock, count - done, untilNextStream});
+    f(done, index, size);
+    done += size;
+  }
+}
+
+template <typename T>
+void fillIntegersTyped(T* buffer, std::int64_t count, std::int64_t firstIndex,
+                       std::uint64_t stream) {
+  forBlocks(count, firstIndex, [&](std::int64_t at, std::int64_t index, std::int64_t size) {
+    const std::uint32_t low = stream32(stream, index);
+    const auto first = static_cast<std::uint32_t>(index);
+    T* __restrict out = buffer + at;
+    for (std::int64_t i = 0; i < size; ++i) {
+      out[i] = static_cast<T>(smallInteger(low, first + static_cast<std::uint32_t>(i)));
+    }
+  });
+}
+
+template <typename T>
+CheckResult checkTyped(const T* buffer, std::int64_t count, std::int64_t firstIndex,
+                       const DataKey& key, int ranks) {
+  CheckResult result;
+  result.checked = count;
+  std::array<std::int32_t, kBlock> expected;
+  forBlocks(count, firstIndex, [&](std::int64_t at, std::int64_t index, std::int64_t size) {
+    std::fill_n(expected.begin(), size, 0);
+    const auto first = static_cast<std::uint32_t>(index);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::uint32_t low = stream32(streamOf(key, rank), index);
+      for (std::int64_t i = 0; i < size; ++i) {
+        expected[static_cast<std::size_t>(i)] +=
+            smallInteger(low, first + static_cast<std::uint32_t>(i));
+      }
+    }
+    std::int32_t wrong = 0;
+    for (std::int64_t i = 0; i < size; ++i) {
+      wrong += buffer[at + i] != static_cast<T>(expected[static_cast<std::size_t>(i)]) ? 1 : 0;
+    }
+    if (wrong == 0) return;
+    if (result.wrong == 0) {
+      std::int64_t i = 0;
+      while (buffer[at + i] == static_cast<T>(expected[static_cast<std::size_t>(i)])) ++i;
+      result.firstWrong = index + i;
+    }
+    result.wrong += wrong;
+  });
+  return result;
+}
+
+/// A float from random bits: sign and mantissa as they come, the exponent from the bits above.
+template <typename T, typename Bits>
+T fullMantissa(std::uint64_t word) {
+  constexpr int kMantissaBits = std::numeric_limits<T>::digits - 1;
+  constexpr Bits kBias = std::numeric_limits<T>::max_exponent - 1;
+  constexpr Bits kExponents = 8;  // 2^-4 .. 2^3
+  const auto mantissa = static_cast<Bits>(word & ((std::uint64_t{1} << kMantissaBits) - 1));
+  const auto exponent = static_cast<Bits>((word >> 60) % kExponents) + kBias - kExponents / 2;
+  const auto sign = static_cast<Bits>(word >> 63) << (sizeof(Bits) * 8 - 1);
+  return std::bit_cast<T>(static_cast<Bits>(sign | exponent << kMantissaBits | mantissa));
+}
+
+template <typename T>
+void fillRandomTyped(T* buffer, std::int64_t count, std::int64_t firstIndex, std::uint64_t stream) {
+  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;  // SplitMix64's
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<std::uint64_t>(firstIndex + i);
+    const std::uint64_t word = Random::mix(stream + (index + 1) * kStep);
+    if constexpr (std::is_same_v<T, float>) {
+      buffer[i] = fullMantissa<float, std::uint32_t>(word);
+    } else if constexpr (std::is_same_v<T, double>) {
+      buffer[i] = fullMantissa<double, std::uint64_t>(word);
+    } else {
+      buffer[i] = static_cast<T>(word);
+    }
+  }
+}
+
+/// Calls f with the buffer as a pointer to elements of its type; Void is void or const void.
+template <typename Void, typename F>
+auto withType(comm::DataType type, Void* buffer, F f) {
+  const auto as = [&]<typename T>(T) {
+    return f(static_cast<std::conditional_t<std::is_const_v<Void>, const T, T>*>(buffer));
+  };
+  switch (type) {
+    case comm::DataType::kF32:
+      return as(float{});
+    case comm::DataType::kF64:
+      return as(double{});
+    case comm::DataType::kI32:
+      return as(std::int32_t{});
+    case comm::DataType::kI64:
+      break;
+  }
+  return as(std::int64_t{});
+}
+
+}  // namespace
+
+void fillIntegers(comm::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
+                  const DataKey& key, int rank) {
+  withType(type, buffer,
+           [&](auto* out) { fillIntegersTyped(out, count, firstIndex, streamOf(key, rank)); });
+}
+
+CheckResult checkIntegerSum(comm::DataType type, const void* buffer, std::int64_t count,
+                            std::int64_t firstIndex, const DataKey& key, int ranks) {
+  assert(ranks >= 1 && ranks <= kMaxExactRanks);
+  return withType(type, buffer,
+                  [&](const auto* in) { return checkTyped(in, count, firstIndex, key, ranks); });
+}
+
+void fillRandom(comm::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
+                const DataKey& key, int rank) {
+  withType(type, buffer,
+           [&](auto* out) { fillRandomTyped(out, count, firstIndex, streamOf(key, rank)); });
+}
+
+std::int64_t corruptOneElement(comm::DataType type, void* buffer, std::int64_t count,
+                               std::uint64_t seed) {
+  assert(count >= 1);
+  const auto element =
+      static_cast<std::int64_t>(Random(seed).below(static_cast<std::uint64_t>(count)));
+  // Little-endian: the first byte holds the lowest bits.
+  static_assert(std::endian::native == std::endian::little);
+  auto* bytes = static_cast<unsigned char*>(buffer);
+  bytes[element * comm::sizeOf(type)] ^= 1;
+  return element;
+}
+
+}  // namespace faultline::workload

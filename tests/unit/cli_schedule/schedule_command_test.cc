@@ -1,0 +1,104 @@
+#include "harness/cli/schedule_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace faultline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int exitCode = -1;
+  std::string out;
+  std::string err;
+};
+
+Outcome run(const std::string& arguments) {
+  CLI::App app;
+  Outcome outcome;
+  addScheduleCommand(app, outcome.exitCode);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  try {
+    app.parse("schedule " + arguments);
+  } catch (const CLI::ParseError& error) {
+    outcome.exitCode = 2;
+  }
+  std::fflush(nullptr);
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.err = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+TEST(ScheduleCommandTest, VerifyAsJson) {
+  const Outcome outcome = run("verify --algorithm ring --ranks 4 --size 1000003 --json");
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["ranks"], 4);
+  EXPECT_EQ(json["operations"], 48);
+  EXPECT_TRUE(json["problems"].empty());
+}
+
+TEST(ScheduleCommandTest, CostAsJsonHasTheContractsKeys) {
+  const Outcome outcome =
+      run("cost --algorithm ring --ranks 8 --straggler 1:0.5 --segments 2 --size 1MiB "
+          "--port-model one_port --json");
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["algorithm"], "ring");
+  EXPECT_EQ(json["ranks"], 8);
+  EXPECT_EQ(json["segments"], 2);
+  EXPECT_EQ(json["size_bytes"], 1 << 20);
+  EXPECT_EQ(json["stragglers"], nlohmann::json::parse(R"([{"rank": 1, "r": 0.5}])"));
+  EXPECT_EQ(json["port_model"], "one_port");
+  EXPECT_NEAR(json["time_over_ring"], 2, 1e-9);
+  EXPECT_NEAR(json["bound_over_ring"], 8.0 / 7, 1e-9);
+  EXPECT_NEAR(json["time_over_bound"], 1.75, 1e-9);
+  EXPECT_EQ(json["messages_per_rank_max"], 28);
+  EXPECT_EQ(json["depth"], 14);
+}
+
+TEST(ScheduleCommandTest, ShowPrintsOperations) {
+  const Outcome outcome = run("show --algorithm ring --ranks 2 --size 32 --rank 0");
+  EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("rank 0 lane 0: 4 operations\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("     3  send        to 1       [4, 8)  after 0.0:4\n"));
+}
+
+TEST(ScheduleCommandTest, AlphaIsAShareOrADuration) {
+  const auto alpha = [](const std::string& flags) {
+    const Outcome outcome =
+        run("cost --algorithm ring --ranks 2 --size 1000000 --json --alpha " + flags);
+    return outcome.exitCode == 0 ? nlohmann::json::parse(outcome.out)["alpha"].get<double>() : -1;
+  };
+  EXPECT_EQ(alpha("0.25"), 0.25);
+  // 1 MB at 8 Gbit/s takes 1 ms.
+  EXPECT_NEAR(alpha("250us --bandwidth 8Gbit"), 0.25, 1e-12);
+  EXPECT_EQ(alpha("250us"), -1);
+  EXPECT_EQ(alpha("-1"), -1);
+}
+
+TEST(ScheduleCommandTest, SenselessRequestsAreUsageErrors) {
+  for (const char* bad :
+       {"verify", "verify --algorithm ring", "verify --algorithm nope --ranks 2",
+        "verify --algorithm ring --ranks 0", "verify --algorithm ring --ranks 2 --size 3x",
+        "verify --algorithm ring --ranks 2 --size -1",
+        "verify --algorithm ring --ranks 2 --segments 0",
+        "cost --algorithm ring --ranks 2 --straggler 2:0.5",
+        "cost --algorithm ring --ranks 2 --straggler 1",
+        "cost --algorithm ring --ranks 2 --straggler 1:0",
+        "cost --algorithm ring --ranks 2 --straggler 1:nan",
+        "cost --algorithm ring --ranks 2 --straggler 1:0.5 --straggler 1:0.25",
+        "cost --algorithm ring --ranks 2 --port-model none",
+        "show --algorithm ring --ranks 2 --dtype f16",
+        "show --algorithm ring --ranks 2 --rank 2"}) {
+    EXPECT_EQ(run(bad).exitCode, 2) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace faultline::cli

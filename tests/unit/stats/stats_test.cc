@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "harness/stats/bootstrap.h"
+#include "harness/stats/overhead.h"
+#include "harness/stats/quantile.h"
+
+namespace faultline::stats {
+namespace {
+
+std::vector<double> count(std::size_t n) {
+  std::vector<double> values(n);
+  std::iota(values.begin(), values.end(), 1.0);
+  return values;
+}
+
+TEST(QuantileTest, KnownValues) {
+  const std::vector<double> values{15, 20, 35, 40, 50};
+  EXPECT_EQ(median(values), 35);
+  EXPECT_EQ(quantile(values, 0), 15);
+  EXPECT_EQ(quantile(values, 1), 50);
+  EXPECT_NEAR(*quantile(values, 0.4), 29, 1e-12);  // numpy.percentile(values, 40)
+  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median(std::vector<double>{7}), 7);
+}
+
+TEST(QuantileTest, NothingAndNanGiveNothing) {
+  EXPECT_EQ(median({}), std::nullopt);
+  EXPECT_EQ(median(std::vector<double>{1, NAN, 2}), std::nullopt);
+}
+
+TEST(QuantileTest, InfiniteValuesAreOrderedLikeOthers) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(median(std::vector<double>{1, infinity, 2}), 2);
+}
+
+TEST(DistributionTest, TailsNeedSamples) {
+  EXPECT_EQ(describe({}).p50, std::nullopt);
+  EXPECT_EQ(describe({}).max, std::nullopt);
+  EXPECT_EQ(describe(count(59)).p95, std::nullopt);
+  EXPECT_EQ(describe(count(59)).max, 59);
+  EXPECT_TRUE(describe(count(60)).p95);
+  EXPECT_EQ(describe(count(299)).p99, std::nullopt);
+  EXPECT_NEAR(*describe(count(301)).p99, 298, 1e-9);
+  EXPECT_NEAR(*describe(count(301)).p95, 286, 1e-9);
+  EXPECT_EQ(describe(count(301)).n, 301u);
+}
+
+TEST(BootstrapTest, NeedsSixBlocks) {
+  EXPECT_EQ(medianInterval95(count(5), 1), std::nullopt);
+  EXPECT_TRUE(medianInterval95(count(6), 1));
+}
+
+TEST(BootstrapTest, IsRepeatableAndHoldsTheMedian) {
+  const auto values = count(25);
+  const auto first = medianInterval95(values, 7);
+  const auto second = medianInterval95(values, 7);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->low, second->low);
+  EXPECT_EQ(first->high, second->high);
+  // Exact order-statistic interval for n = 25: the 8th to the 18th value.
+  EXPECT_NEAR(first->low, 8, 1.5);
+  EXPECT_NEAR(first->high, 18, 1.5);
+}
+
+TEST(BootstrapTest, EqualValuesHaveAnIntervalWithoutWidth) {
+  const auto interval = medianInterval95(std::vector<double>(8, 3.5), 1);
+  ASSERT_TRUE(interval);
+  EXPECT_EQ(interval->low, 3.5);
+  EXPECT_EQ(interval->high, 3.5);
+}
+
+TEST(OverheadTest, IsExtraTimePerUnitOfWork) {
+  EXPECT_NEAR(*overheadPercent({.reference = 100, .measured = 50}), 100, 1e-12);
+  EXPECT_NEAR(*overheadPercent({.reference = 100, .measured = 100}), 0, 1e-12);
+  EXPECT_NEAR(*overheadPercent({.reference = 100, .measured = 125}), -20, 1e-12);
+  EXPECT_EQ(overheadPercent({.reference = 100, .measured = 0}), std::nullopt);
+  EXPECT_EQ(overheadPercent({.reference = NAN, .measured = 1}), std::nullopt);
+}
+
+TEST(OverheadTest, IsComputedPerBlockBeforeTheMedian) {
+  // The machine halves its speed from block to block; each block's overhead is 10, 20 or 30 %.
+  const std::vector<Block> blocks{{110, 100}, {60, 50}, {32.5, 25}, {1, 0}};
+  const Overhead result = overhead(blocks, 1);
+  EXPECT_EQ(result.n, 3u);
+  EXPECT_NEAR(*result.median, 20, 1e-9);
+  EXPECT_FALSE(result.interval95);
+  EXPECT_EQ(overhead({}, 1).median, std::nullopt);
+}
+
+TEST(OverheadTest, SixBlocksHaveAnInterval) {
+  std::vector<Block> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back({100.0 + i, 100});
+  const Overhead result = overhead(blocks, 1);
+  ASSERT_TRUE(result.interval95);
+  EXPECT_GE(result.interval95->low, 0);
+  EXPECT_LE(result.interval95->high, 5.0 + 1e-9);
+  EXPECT_LT(result.interval95->low, result.interval95->high);
+}
+
+TEST(NoiseBandTest, NeedsTenPairsAndIsVoidAboveTwoPercent) {
+  const std::vector<Block> nine(9, {100, 100});
+  EXPECT_FALSE(noiseBand(nine));
+  std::vector<Block> pairs(10, {101, 100});
+  const auto band = noiseBand(pairs);
+  ASSERT_TRUE(band);
+  EXPECT_NEAR(band->percent, 1, 1e-9);
+  EXPECT_FALSE(band->isVoid());
+  for (Block& pair : pairs) pair = {100, 103};  // the sign does not matter
+  EXPECT_TRUE(noiseBand(pairs)->isVoid());
+}
+
+}  // namespace
+}  // namespace faultline::stats
