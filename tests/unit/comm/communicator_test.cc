@@ -1,0 +1,141 @@
+#include "resilient_ccl/comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+// A job of threads over loopback: every rank has its own fabric, sockets and progress thread.
+
+namespace faultline::comm {
+namespace {
+
+constexpr std::uint32_t kLoopback = 0x7f000001;
+
+/// A port that nobody uses right now.
+std::uint16_t freePort() {
+  auto listener = transport::tcp::openListener({kLoopback, "", 0});
+  return transport::tcp::localEndpoint(listener->get())->port;
+}
+
+CommunicatorOptions optionsOf(int rank, int size, std::uint16_t port) {
+  CommunicatorOptions options;
+  options.rank = rank;
+  options.size = size;
+  options.rendezvous = {kLoopback, port};
+  options.fabric.jobKey = 5;
+  options.fabric.nics.assign(2, {.device = "", .address = kLoopback});
+  options.fabric.managementAddress = kLoopback;
+  return options;
+}
+
+/// Runs `body` as each rank of a job of `size`.
+void runJob(int size, const std::function<void(Communicator&)>& body) {
+  const std::uint16_t port = freePort();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto comm = Communicator::create(optionsOf(rank, size, port));
+      ASSERT_TRUE(comm.ok()) << comm.status().message();
+      body(**comm);
+    });
+  }
+  for (auto& thread : ranks) thread.join();
+}
+
+class CommunicatorTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(CommunicatorTest, AllReduceIsRightForEverySizeTypeAndOperation) {
+  const int size = GetParam();
+  runJob(size, [&](Communicator& comm) {
+    for (const std::int64_t count : {0, 1, 3, 1000, 100'003}) {
+      std::vector<std::int64_t> data(count);
+      for (std::int64_t i = 0; i < count; ++i) data[i] = (i % 5) + comm.rank() + 1;
+      std::vector<std::int64_t> sum(count, -1), product = data, smallest = data;
+      std::vector<double> largest(data.begin(), data.end());
+      // All four at once, as overlapped buckets are.
+      auto works = {
+          comm.allReduce(data.data(), sum.data(), count, DataType::kI64, ReduceOp::kSum),
+          comm.allReduce(product.data(), product.data(), count, DataType::kI64, ReduceOp::kProd),
+          comm.allReduce(smallest.data(), smallest.data(), count, DataType::kI64, ReduceOp::kMin),
+          comm.allReduce(largest.data(), largest.data(), count, DataType::kF64, ReduceOp::kMax)};
+      for (const auto& work : works) ASSERT_TRUE(work->wait().ok());
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t expectedSum = 0, expectedProduct = 1;
+        for (int rank = 0; rank < size; ++rank) {
+          expectedSum += (i % 5) + rank + 1;
+          expectedProduct *= (i % 5) + rank + 1;
+        }
+        ASSERT_EQ(sum[i], expectedSum);
+        ASSERT_EQ(product[i], expectedProduct);
+        ASSERT_EQ(smallest[i], (i % 5) + 1);
+        ASSERT_EQ(largest[i], (i % 5) + size);
+      }
+    }
+    EXPECT_TRUE(comm.events().failovers.empty());
+    EXPECT_TRUE(comm.finish().ok());
+  });
+}
+
+TEST_P(CommunicatorTest, BarrierWaitsForTheLast) {
+  std::atomic<int> arrived{0};
+  const int size = GetParam();
+  runJob(size, [&](Communicator& comm) {
+    for (int round = 1; round <= 20; ++round) {
+      arrived.fetch_add(1);
+      ASSERT_TRUE(comm.barrier()->wait().ok());
+      ASSERT_GE(arrived.load(), round * size);
+    }
+    EXPECT_TRUE(comm.finish().ok());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CommunicatorTest, ::testing::Values(1, 2, 3, 4));
+
+TEST(CommunicatorErrorTest, AbortOnOneRankIsAnErrorOnAll) {
+  runJob(3, [&](Communicator& comm) {
+    std::vector<float> data(1000);
+    std::shared_ptr<Work> work;
+    if (comm.rank() == 1) {
+      comm.abort("rank 1's loss is not a number");
+      work = comm.barrier();
+    } else {
+      work = comm.allReduce(data.data(), data.data(), 1000, DataType::kF32, ReduceOp::kSum);
+    }
+    const Status status = work->wait();
+    EXPECT_EQ(status.code(), Code::kAborted);
+    EXPECT_NE(status.message().find("not a number"), std::string::npos) << status.message();
+  });
+}
+
+TEST(CommunicatorErrorTest, AProcessThatVanishesIsNamedOnAllOthers) {
+  runJob(3, [&](Communicator& comm) {
+    if (comm.rank() == 2) return;  // destroyed without goodbye
+    std::vector<float> data(1000);
+    const Status status =
+        comm.allReduce(data.data(), data.data(), 1000, DataType::kF32, ReduceOp::kSum)->wait();
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
+  });
+}
+
+TEST(CommunicatorErrorTest, MissingRanksAreNamed) {
+  CommunicatorOptions options = optionsOf(0, 3, freePort());
+  options.setupTimeout = 100ms;
+  const auto comm = Communicator::create(options);
+  ASSERT_FALSE(comm.ok());
+  EXPECT_NE(comm.status().message().find("rank(s) 1, 2"), std::string::npos)
+      << comm.status().message();
+}
+
+TEST(CommunicatorErrorTest, UnknownAlgorithmIsAnErrorOfTheCall) {
+  const std::uint16_t port = freePort();
+  CommunicatorOptions options = optionsOf(0, 1, port);
+  options.algorithm = "no_such";
+  auto comm = Communicator::create(options);
+  ASSERT_TRUE(comm.ok());
+  float value = 1;
+  EXPECT_FALSE((*comm)->allReduce(&value, &value, 1, DataType::kF32, ReduceOp::kSum)->wait().ok());
+}
+
+}  // namespace
+}  // namespace faultline::comm
