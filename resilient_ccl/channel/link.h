@@ -163,6 +163,9 @@ class Link {
   /// Tells the peer, over every path, that the job is given up.
   void sendAbort(const std::string& reason);
 
+  /// Ends the conversation from this end: nothing is done and nothing called back any more, except
+  /// that `flush` still repeats what was sent by sendAbort.
+  void shutDown() { failed_ = true; }
   bool failed() const { return failed_; }
   /// Sends or receives posted and not done.
   bool busy() const { return !sends_.empty() || !slots_.empty(); }

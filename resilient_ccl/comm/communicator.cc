@@ -268,6 +268,7 @@ void Communicator::Impl::fail(const Status& why, bool toldByPeer) {
     failure_ = Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message()));
     fabric_->abort(failure_->message());
   }
+  fabric_->shutDown();  // the callers get their buffers back, and staging memory goes
   for (Running& running : running_) running.work->complete(*failure_);
   running_.clear();
 }

@@ -72,6 +72,7 @@ class Fabric::Impl {
   Status poll(Duration timeout);
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);
+  void shutDown();
   void abort(const std::string& reason);
   channel::LinkCounters counters() const;
 
@@ -542,6 +543,17 @@ void Fabric::Impl::dispatch() {
   dispatching_.clear();
 }
 
+void Fabric::Impl::shutDown() {
+  for (const auto& peer : peers_) {
+    if (!peer) continue;
+    peer->link->shutDown();
+    for (int rail = 0; rail < options_.link.rails; ++rail) {
+      peer->dropOpening(rail);
+      if (peer->rails[rail] && !peer->rails[rail]->fenced()) peer->fence(rail);
+    }
+  }
+}
+
 void Fabric::Impl::abort(const std::string& reason) {
   for (const auto& peer : peers_) {
     if (peer) peer->link->sendAbort(reason);
@@ -573,6 +585,7 @@ Status Fabric::connect(const std::vector<ProcessAddress>& addresses) {
 }
 bool Fabric::allRailsUp() const { return impl_->allRailsUp(); }
 Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
+void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }
 channel::LinkCounters Fabric::counters() const { return impl_->counters(); }
 Status Fabric::watch(int fd, std::function<void()> ready) {

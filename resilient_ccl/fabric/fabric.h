@@ -85,6 +85,10 @@ class Fabric {
   /// Waits at most `timeout` for something to happen, and does what there is to do.
   Status poll(Duration timeout);
 
+  /// Ends all links at this end and closes all rails: when this returns, nothing reads or writes
+  /// any memory that was posted. No completions follow.
+  void shutDown();
+
   /// Tells all peers, over every path, that the job is given up. Poll some time longer to repeat.
   void abort(const std::string& reason);
 
