@@ -187,31 +187,7 @@ json headOf(const ScheduleFlags& flags, const Job& job) {
 }
 
 int verify(const ScheduleFlags& flags, const Job& job) {
-  const auto report = schedule::verifyAllReduce(*job.schedule);
-  if (!report.ok()) return fail(report.status());
-  if (flags.asJson) {
-    json out = headOf(flags, job);
-    out["ok"] = report->ok();
-    out["operations"] = report->operations;
-    out["more_problems"] = report->moreProblems;
-    out["problems"] = json::array();
-    for (const schedule::Problem& problem : report->problems) {
-      out["problems"].push_back({{"rank", problem.rank},
-                                 {"lane", problem.lane},
-                                 {"op", problem.op},
-                                 {"text", problem.text}});
-    }
-    fmt::print("{}\n", out.dump(2));
-  } else {
-    for (const schedule::Problem& problem : report->problems) {
-      fmt::print("rank {} lane {} op {}: {}\n", problem.rank, problem.lane, problem.op,
-                 problem.text);
-    }
-    if (report->moreProblems > 0) fmt::print("... and {} more\n", report->moreProblems);
-    fmt::print("{}: {} ranks, {} operations: {}\n", job.schedule->algorithm(), report->ranks,
-               report->operations, report->ok() ? "correct" : "WRONG");
-  }
-  return report->ok() ? kExitOk : kExitExpectation;
+  return verifyAndPrint(*job.schedule, flags.asJson ? headOf(flags, job) : json());
 }
 
 int cost(const ScheduleFlags& flags, const Job& job) {
@@ -323,6 +299,33 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
 }
 
 }  // namespace
+
+int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
+  const auto report = schedule::verifyAllReduce(schedule);
+  if (!report.ok()) return fail(report.status());
+  if (!head.is_null()) {
+    head["ok"] = report->ok();
+    head["operations"] = report->operations;
+    head["more_problems"] = report->moreProblems;
+    head["problems"] = json::array();
+    for (const schedule::Problem& problem : report->problems) {
+      head["problems"].push_back({{"rank", problem.rank},
+                                  {"lane", problem.lane},
+                                  {"op", problem.op},
+                                  {"text", problem.text}});
+    }
+    fmt::print("{}\n", head.dump(2));
+  } else {
+    for (const schedule::Problem& problem : report->problems) {
+      fmt::print("rank {} lane {} op {}: {}\n", problem.rank, problem.lane, problem.op,
+                 problem.text);
+    }
+    if (report->moreProblems > 0) fmt::print("... and {} more\n", report->moreProblems);
+    fmt::print("{}: {} ranks, {} operations: {}\n", schedule.algorithm(), report->ranks,
+               report->operations, report->ok() ? "correct" : "WRONG");
+  }
+  return report->ok() ? kExitOk : kExitExpectation;
+}
 
 CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
   auto flags = std::make_shared<ScheduleFlags>();

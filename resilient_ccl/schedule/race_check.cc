@@ -36,49 +36,60 @@ std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& 
   return groups;
 }
 
-/// What the events of one group of lanes can reach, seen from one rank: for each event and each
+/// What the events of one group of lanes can reach, seen from some ranks: for each event and each
 /// chain of interest, the first operation of the chain whose issue comes after the event.
 class Reach {
  public:
-  Reach(const OpTable& table, const EventOrder& order, const std::vector<int>& events)
-      : table_(table), order_(order), events_(events), local_(at(order.size()), -1) {
-    for (std::size_t i = 0; i < events.size(); ++i) local_[at(events[i])] = static_cast<int>(i);
+  /// `events`: those of the lanes, in order. `row` has a place for every event of the schedule and
+  /// is shared by the groups, which have no event in common.
+  Reach(const OpTable& table, const EventOrder& order, const std::vector<int>& lanes,
+        const std::vector<int>& events, std::vector<int>& row)
+      : table_(table), lanes_(lanes), row_(row) {
+    nodes_.reserve(events.size());
+    for (const int event : events) {
+      const auto [op, mark] = order[event];
+      row_[at(event)] = static_cast<int>(nodes_.size());
+      Node node;
+      node.issuedOp = mark == EventOrder::kIssued ? op : -1;
+      node.predecessors = order.predecessors(event, node.before);
+      for (int i = 0; i < node.predecessors; ++i) {
+        node.before[at(i)] = row_[at(node.before[at(i)])];
+      }
+      nodes_.push_back(node);
+    }
   }
 
-  /// Chains of interest: those of `rank` in `lanes`, and those that send to it.
-  void compute(int rank, const std::vector<int>& lanes) {
-    column_.clear();
-    column_.resize(at(table_.chains()), -1);
+  /// Looks from the ranks from `firstRank` on, from as many as fit into the memory allowed, and
+  /// returns the rank after the last of them. Chains of interest: those of these ranks, and those
+  /// that send to them.
+  int compute(int firstRank) {
+    column_.assign(at(table_.chains()), -1);
     columns_ = 0;
-    const auto addColumn = [&](int chain) {
-      if (column_[at(chain)] < 0) column_[at(chain)] = columns_++;
-    };
-    for (const int lane : lanes) {
-      const int chain = rank * table_.lanes() + lane;
-      addColumn(chain);
-      for (int op = table_.firstOf(chain); op < table_.firstOf(chain + 1); ++op) {
-        if (isReceive(table_[op].kind)) addColumn(table_.chainOf(table_[op].partner));
-      }
-    }
-    first_.assign(events_.size() * at(columns_), kNever);
-    std::array<int, EventOrder::kMaxPredecessors> predecessors{};
-    for (std::size_t i = events_.size(); i-- > 0;) {
+    int rank = firstRank;
+    do {
+      addColumns(rank++);
+    } while (rank < table_.ranks() &&
+             nodes_.size() * at(columns_ + columns_ / (rank - firstRank)) < kMaxCells);
+    first_.assign(nodes_.size() * at(columns_), kNever);
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      const Node& node = nodes_[i];
       int* row = first_.data() + i * at(columns_);
-      const auto [op, mark] = order_[events_[i]];
-      if (mark == EventOrder::kIssued && column_[at(table_.chainOf(op))] >= 0) {
-        row[column_[at(table_.chainOf(op))]] = op;
+      if (node.issuedOp >= 0) {
+        if (const int column = column_[at(table_.chainOf(node.issuedOp))]; column >= 0) {
+          row[column] = node.issuedOp;
+        }
       }
-      const int count = order_.predecessors(events_[i], predecessors);
-      for (int k = 0; k < count; ++k) {
-        int* before = first_.data() + at(local_[at(predecessors[at(k)])]) * at(columns_);
+      for (int k = 0; k < node.predecessors; ++k) {
+        int* before = first_.data() + at(node.before[at(k)]) * at(columns_);
         for (int c = 0; c < columns_; ++c) before[c] = std::min(before[c], row[c]);
       }
     }
+    return rank;
   }
 
-  /// Whether operation `op` of the rank can begin only after `event`.
+  /// Whether operation `op` of one of the ranks can begin only after `event`.
   bool beginsAfter(int op, int event) const {
-    const int* row = first_.data() + at(local_[at(event)]) * at(columns_);
+    const int* row = first_.data() + at(row_[at(event)]) * at(columns_);
     const auto issuedAfter = [&](int x) { return row[column_[at(table_.chainOf(x))]] <= x; };
     // A receive writes only when the message has been sent as well.
     return issuedAfter(op) || (isReceive(table_[op].kind) && issuedAfter(table_[op].partner));
@@ -86,14 +97,35 @@ class Reach {
 
  private:
   static constexpr int kNever = std::numeric_limits<int>::max();
+  /// Of the table below: 256 MiB. More ranks at once mean fewer passes over the events.
+  static constexpr std::size_t kMaxCells = std::size_t{1} << 26;
+
+  struct Node {
+    int issuedOp = -1;  ///< the operation, if the event is its issue
+    int predecessors = 0;
+    std::array<int, EventOrder::kMaxPredecessors> before{};  ///< as rows
+  };
+
+  void addColumns(int rank) {
+    const auto add = [&](int chain) {
+      if (column_[at(chain)] < 0) column_[at(chain)] = columns_++;
+    };
+    for (const int lane : lanes_) {
+      const int chain = rank * table_.lanes() + lane;
+      add(chain);
+      for (int op = table_.firstOf(chain); op < table_.firstOf(chain + 1); ++op) {
+        if (isReceive(table_[op].kind)) add(table_.chainOf(table_[op].partner));
+      }
+    }
+  }
 
   const OpTable& table_;
-  const EventOrder& order_;
-  const std::vector<int>& events_;
-  std::vector<int> local_;   ///< event -> its row
+  const std::vector<int>& lanes_;
+  std::vector<int>& row_;    ///< event -> its row
+  std::vector<Node> nodes_;  ///< by row
   std::vector<int> column_;  ///< chain -> its column, or -1
   int columns_ = 0;
-  std::vector<int> first_;
+  std::vector<int> first_;  ///< rows x columns
 };
 
 class RaceCheck {
@@ -156,17 +188,21 @@ class RaceCheck {
 void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
                std::vector<Problem>& problems) {
   RaceCheck check(table, intervals, order, problems);
-  for (const std::vector<int>& lanes : groupLanes(table, intervals)) {
-    std::vector<bool> inGroup(at(table.lanes()), false);
-    for (const int lane : lanes) inGroup[at(lane)] = true;
-    std::vector<int> events;
-    for (int event = 0; event < order.size(); ++event) {
-      if (inGroup[at(table[order[event].op].lane)]) events.push_back(event);
-    }
-    Reach reach(table, order, events);
-    for (int rank = 0; rank < table.ranks(); ++rank) {
-      reach.compute(rank, lanes);
-      check.checkRank(rank, lanes, reach);
+  const std::vector<std::vector<int>> groups = groupLanes(table, intervals);
+  std::vector<std::size_t> groupOfLane(at(table.lanes()));
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (const int lane : groups[group]) groupOfLane[at(lane)] = group;
+  }
+  std::vector<std::vector<int>> events(groups.size());
+  for (int event = 0; event < order.size(); ++event) {
+    events[groupOfLane[at(table[order[event].op].lane)]].push_back(event);
+  }
+  std::vector<int> row(at(order.size()));
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    Reach reach(table, order, groups[group], events[group], row);
+    for (int rank = 0; rank < table.ranks();) {
+      const int end = reach.compute(rank);
+      for (; rank < end; ++rank) check.checkRank(rank, groups[group], reach);
     }
   }
 }

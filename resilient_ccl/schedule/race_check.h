@@ -11,7 +11,8 @@ namespace faultline::schedule {
 /// writing, without anything that makes the one end before the other begins: for example a send
 /// that does not wait for the reduction of its data. `order` must hold all events of the table.
 ///
-/// Time is O(ranks x events); lanes that share no elements are looked at apart.
+/// Time is O(ranks x events); lanes that share no elements are looked at apart. A ring of 64 ranks
+/// takes milliseconds, one of 512 some seconds.
 void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
                std::vector<Problem>& problems);
 

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/recorded_schedule.h"
+
 namespace faultline::cli {
 namespace {
 
@@ -41,6 +43,23 @@ TEST(ScheduleCommandTest, VerifyAsJson) {
   EXPECT_EQ(json["ranks"], 4);
   EXPECT_EQ(json["operations"], 48);
   EXPECT_TRUE(json["problems"].empty());
+}
+
+TEST(ScheduleCommandTest, AWrongScheduleIsExitCode1) {
+  const schedule::RecordedSchedule nothing(2, 1, 10);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(verifyAndPrint(nothing, nlohmann::json::object()), 1);
+  std::fflush(nullptr);
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(json["ok"], false);
+  ASSERT_EQ(json["problems"].size(), 2u);
+  EXPECT_EQ(json["problems"][0]["rank"], 0);
+  EXPECT_THAT(json["problems"][0]["text"].get<std::string>(), HasSubstr("lack the contribution"));
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(verifyAndPrint(nothing, nullptr), 1);
+  std::fflush(nullptr);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              HasSubstr("recorded: 2 ranks, 0 operations: WRONG\n"));
 }
 
 TEST(ScheduleCommandTest, CostAsJsonHasTheContractsKeys) {
