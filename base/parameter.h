@@ -2,96 +2,118 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/units.h"
 
+/// Typed values that users write: one row of a table says name, type, default, bounds and meaning,
+/// and the scenario reader, its JSON Schema, `faultline describe` and the documentation are all
+/// made from such tables, so that they cannot drift.
 namespace faultline {
 
-/// A share of something, 0.25 for "25%".
-struct Fraction {
-  double value = 0;
-  auto operator<=>(const Fraction&) const = default;
-};
-
-/// What a parameter's value is; decides how text is read, which unit it needs, how it is printed.
+/// How a parameter is written in a scenario.
 enum class ParameterType {
-  kFlag,           ///< true | false
-  kInteger,        ///< whole number without a unit
-  kText,           ///< free text
-  kChoice,         ///< one of `Parameter::choices`
   kDuration,       ///< "50ms"
-  kSize,           ///< "4MiB"
-  kRate,           ///< "400Mbit"
   kPercent,        ///< "50%"
-  kRateOrPercent,  ///< "400Mbit" or "25%" (of what, the documentation says)
+  kRate,           ///< "400Mbit"
+  kRateOrPercent,  ///< "40Mbit" or "10%"
+  kInteger,        ///< "5"
+  kEnum,           ///< one of `ParameterSpec::choices`
+  kSize,           ///< "4MiB"
+  kFlag,           ///< true | false
+  kText,           ///< free text
+  kName,           ///< letters, digits, '_', '-', '.', at most kLongestName: fit for a file name
 };
 
-/// Sizes and rates are int64_t, as `Bytes` and `BitsPerSecond` are; the parameter's type tells.
-using ParameterValue = std::variant<bool, std::int64_t, std::string, Duration, Fraction>;
+/// A share of something, 100 = all of it.
+struct Percent {
+  double value = 0;
+  bool operator==(const Percent&) const = default;
+};
 
-/// One row of a table of parameters: the single source for the reader that checks a value, for the
-/// JSON Schema and for the documentation, so that they cannot drift apart.
-struct Parameter {
+struct Rate {
+  BitsPerSecond bitsPerSecond = 0;
+  bool operator==(const Rate&) const = default;
+};
+
+struct Size {
+  Bytes bytes = 0;
+  bool operator==(const Size&) const = default;
+};
+
+/// Duration, Percent, Rate, integer, text or the chosen word of an enumeration, Size, or flag.
+using ParameterValue = std::variant<Duration, Percent, Rate, std::int64_t, std::string, Size, bool>;
+
+/// One parameter of one fault, strategy, or part of a scenario.
+struct ParameterSpec {
   std::string_view name;
-  ParameterType type = ParameterType::kText;
-  /// Value when it is not given, as a user would write it. Empty: no default.
-  std::string_view fallback = {};
-  /// Must be given. A parameter that is not required and has no default is simply absent.
-  bool required = false;
-  std::string_view minimum = {};  ///< smallest value allowed, as a user would write it
-  std::string_view maximum = {};  ///< largest value allowed, likewise
-  std::vector<std::string_view> choices = {};
-  std::string_view doc = {};  ///< one sentence, for people
+  ParameterType type;
+  std::string_view defaultText;  ///< as it would be written; empty: there is no default
+  std::string_view meaning;      ///< one sentence for people
+  std::span<const std::string_view> choices{};  ///< kEnum only
+  /// Inclusive bounds in the parameter's own unit: seconds, percent, bits per second, bytes, or
+  /// count; equal: unbounded. For kRateOrPercent they bound the percentage; a rate must be at least
+  /// kSlowestRate.
+  double minimum = 0;
+  double maximum = 0;
+
+  bool required() const { return defaultText.empty(); }
+  bool bounded() const { return minimum < maximum; }
 };
 
-/// The type in words: "duration", "whole number".
+inline constexpr std::size_t kLongestName = 64;
+
+/// The slowest rate a link can be given: below it one frame takes longer than a second.
+inline constexpr BitsPerSecond kSlowestRate = 16'000;
+
+/// The type's name for people and for the JSON Schema: "duration", "rate or percent", ...
 std::string_view typeName(ParameterType type);
 
-/// Reads `text` as a value of `parameter` and checks its range; the message says what is expected.
-Result<ParameterValue> parseParameter(const Parameter& parameter, std::string_view text);
+/// "duration", or the choices of an enumeration: "carrier | admin".
+std::string typeOf(const ParameterSpec& spec);
 
-/// The spelling that `parseParameter` reads back.
-std::string formatParameter(ParameterType type, const ParameterValue& value);
+/// A bound of `spec` as a user would write it: "2ms", "99%", "1000000".
+std::string formatBound(const ParameterSpec& spec, double bound);
 
-/// "duration, default 600ms, 1ms to 1h": the row without its name and documentation.
-std::string describeParameter(const Parameter& parameter);
+/// Reads one value; the error says what was expected, with an example and the bounds.
+Result<ParameterValue> parseParameter(const ParameterSpec& spec, std::string_view text);
 
-/// Values by name, of the types that a table declares. The getters are for names that the table
-/// holds with that type: asking for another one is a bug of the caller and throws std::logic_error.
+/// The spelling that parseParameter reads back.
+std::string formatParameter(const ParameterValue& value);
+
+/// Paragraphs of at most kTextColumns columns, one per parameter: type, default, range, meaning.
+std::string describeParameters(std::span<const ParameterSpec> specs);
+
+/// One labelled paragraph of such a page.
+std::string describeRow(std::string_view label, std::string_view text);
+
+/// The values of one owner (a fault, a strategy), complete: every row of its table has one.
 class Parameters {
  public:
-  void set(std::string name, ParameterValue value) { values_[std::move(name)] = std::move(value); }
+  /// Reads `texts` (name -> value as written) and fills in defaults. Unknown names, missing
+  /// required ones and bad values are kInvalidArgument; `owner` is named in the message.
+  static Result<Parameters> parse(std::string_view owner, std::span<const ParameterSpec> specs,
+                                  const std::map<std::string, std::string>& texts);
+
+  /// The value as T, which must be the type that the table gives to this name.
+  template <typename T>
+  const T& get(std::string_view name) const {
+    return std::get<T>(values_.find(name)->second);
+  }
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
-
-  bool flag(std::string_view name) const { return get<bool>(name); }
-  std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
-  const std::string& text(std::string_view name) const { return get<std::string>(name); }
-  Duration duration(std::string_view name) const { return get<Duration>(name); }
-  Bytes size(std::string_view name) const { return get<std::int64_t>(name); }
-  BitsPerSecond rate(std::string_view name) const { return get<std::int64_t>(name); }
-  double fraction(std::string_view name) const { return get<Fraction>(name).value; }
-  const ParameterValue& value(std::string_view name) const;
-
-  auto begin() const { return values_.begin(); }
-  auto end() const { return values_.end(); }
+  void set(std::string name, ParameterValue value) {
+    values_.insert_or_assign(std::move(name), std::move(value));
+  }
+  const ParameterValue& value(std::string_view name) const { return values_.find(name)->second; }
+  const std::map<std::string, ParameterValue, std::less<>>& all() const { return values_; }
   bool operator==(const Parameters&) const = default;
 
  private:
-  template <typename T>
-  const T& get(std::string_view name) const {
-    const T* value = std::get_if<T>(&this->value(name));
-    if (value == nullptr) failType(name);
-    return *value;
-  }
-  [[noreturn]] static void failType(std::string_view name);
-
   std::map<std::string, ParameterValue, std::less<>> values_;
 };
 

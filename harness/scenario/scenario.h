@@ -10,6 +10,7 @@
 #include "base/parameter.h"
 #include "base/units.h"
 #include "harness/scenario/expectation.h"
+#include "injector/fault_table.h"
 
 /// A scenario as plain data, checked and with defaults filled in. `reader.h` makes it from YAML,
 /// `json.h` writes it into results. Counting starts at 0 for nodes, rails and iterations.
@@ -93,9 +94,9 @@ struct During {
 };
 
 struct Fault {
-  std::string kind;              ///< of injector/fault_table.h
-  Parameters parameters;         ///< the kind's own, with defaults filled in
-  std::optional<Target> target;  ///< absent only for kinds that need none
+  std::string kind;                      ///< of injector/fault_table.h
+  injector::FaultParameters parameters;  ///< the kind's own, with defaults filled in
+  std::optional<Target> target;          ///< absent only for kinds that need none
   std::variant<At, During> trigger;
   std::optional<Duration> duration;  ///< empty: `until: end` of the run
   bool operator==(const Fault&) const = default;
