@@ -57,13 +57,13 @@ struct ParameterSpec {
   std::string_view meaning;      ///< one sentence for people
   std::span<const std::string_view> choices{};  ///< kEnum only
   /// Inclusive bounds in the parameter's own unit: seconds, percent, bits per second, bytes, or
-  /// count; equal: unbounded. For kRateOrPercent they bound the percentage; a rate must be at least
+  /// count; both 0: unbounded. For kRateOrPercent they bound the percentage; a rate must be at least
   /// kSlowestRate.
   double minimum = 0;
   double maximum = 0;
 
   bool required() const { return defaultText.empty(); }
-  bool bounded() const { return minimum < maximum; }
+  bool bounded() const { return minimum != 0 || maximum != 0; }
 };
 
 inline constexpr std::size_t kLongestName = 64;

@@ -1,16 +1,17 @@
 #include "harness/scenario/document.h"
 
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <optional>
 #include <sstream>
 #include <utility>
 
-#include "base/text.h"
 #include "harness/scenario/text_check.h"
 
 namespace faultline::scenario {

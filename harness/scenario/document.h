@@ -49,7 +49,7 @@ struct Entry {
 std::string describe(const Node& node);
 
 /// Where `path` ("faults.1.target.rail") stands; for parts that are not in the document, where
-/// their nearest ancestor stands. With `of_key`, keys rather than values are located.
+/// their nearest ancestor stands.
 Location locate(const Node& root, std::string_view path);
 
 struct Document {

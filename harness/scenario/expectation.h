@@ -8,37 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "harness/scenario/metric_table.h"
 
 namespace faultline::scenario {
-
-/// What a metric's values are, hence what it may be compared with.
-enum class MetricType {
-  kCount,         ///< a plain number
-  kMilliseconds,  ///< name ends in _ms: a bare number is milliseconds; "100ms" and "2s" also work
-  kTime,          ///< needs a unit: "30s"
-  kPercent,       ///< "30" or "30%"
-  kBytes,         ///< "0" or "64KiB"
-  kName,          ///< a word, compared with == and != only
-  kFlag,          ///< true | false, likewise
-};
-
-/// One row of the table of metrics.
-struct Metric {
-  std::string_view path;  ///< without the strategy, e.g. "failovers.count"
-  MetricType type;
-  /// How many values there are: one per run (or per event), all of which must satisfy the
-  /// expectation, or one for the whole result.
-  enum class Scope { kEveryRun, kEveryEvent, kSummary } scope;
-  /// Where it exists: `<strategy>.<path>`, `<path>` alone, or both.
-  enum class Owner { kStrategy, kGlobal, kBoth } owner;
-  /// Meaningless unless the strategy fault_free is in the scenario.
-  bool needsFaultFree = false;
-  std::vector<std::string_view> names = {};  ///< values of a kName; empty: any word
-  std::string_view doc = {};
-};
-
-/// All metrics that expectations may use.
-std::span<const Metric> metricTable();
 
 enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
 
