@@ -28,7 +28,8 @@ struct Wait {
 };
 
 /// One operation of one rank. The i-th send of lane l from a to b matches the i-th receive of
-/// lane l on b from a; both have the same count.
+/// lane l on b from a; both have the same count. A send or receive of no elements (buffers smaller
+/// than the number of ranks) moves no message and is done at once, at both ends.
 struct Op {
   static constexpr int kMaxWaits = 2;
 

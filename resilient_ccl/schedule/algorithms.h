@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "resilient_ccl/schedule/schedule.h"
+
+namespace faultline::schedule {
+
+/// What a schedule is made for. All ranks must use equal values.
+struct ScheduleRequest {
+  int ranks = 1;
+  std::int64_t elements = 0;
+  /// How many parts the buffer is worked on in: lanes of a ring, pipeline segments of others.
+  int segments = 1;
+  /// Bandwidth of each rank's port as a fraction of the fastest, in (0, 1]; empty = all 1.
+  std::vector<double> bandwidths = {};
+};
+
+/// An AllReduce algorithm: a pure function from a request to a schedule.
+struct Algorithm {
+  std::string_view name;
+  std::string_view description;
+  std::unique_ptr<Schedule> (*make)(const ScheduleRequest&);
+};
+
+/// All algorithms, in the order in which they are listed.
+std::span<const Algorithm> algorithms();
+
+/// The schedule of the named algorithm. kNotFound for an unknown name (the message lists the known
+/// ones), kInvalidArgument for impossible numbers.
+Result<std::unique_ptr<Schedule>> makeSchedule(std::string_view algorithm,
+                                               const ScheduleRequest& request);
+
+}  // namespace faultline::schedule

@@ -1,0 +1,147 @@
+#include "resilient_ccl/schedule/cost.h"
+
+#include <algorithm>
+#include <queue>
+#include <vector>
+
+#include "resilient_ccl/schedule/port_simulator.h"
+#include "resilient_ccl/schedule/replay.h"
+
+namespace faultline::schedule {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+class Player {
+ public:
+  Player(const OpTable& table, std::span<const double> bandwidths, const CostOptions& options)
+      : table_(table),
+        options_(options),
+        ports_(makePortSimulator(options.portModel, bandwidths)),
+        replay_(table, 0),
+        depth_(at(table.size()), 0) {}
+
+  /// Plays everything and returns when the last message arrives.
+  double play() {
+    startMovable();
+    while (true) {
+      const std::optional<double> portTime = ports_->nextTime();
+      if (!arrivals_.empty() && (!portTime || arrivals_.top().first <= *portTime)) {
+        now_ = arrivals_.top().first;
+        while (!arrivals_.empty() && arrivals_.top().first <= now_) {
+          const int op = arrivals_.top().second;
+          arrivals_.pop();
+          replay_.complete(op);
+        }
+        startMovable();
+      } else if (portTime) {
+        for (const auto& [op, time] : ports_->takeNext()) {
+          arrivals_.push({time + options_.alpha, op});
+        }
+      } else {
+        return now_;
+      }
+    }
+  }
+
+  bool finished() const { return replay_.finished(); }
+  int depth() const { return depth_.empty() ? 0 : *std::max_element(depth_.begin(), depth_.end()); }
+
+ private:
+  using Arrival = std::pair<double, int>;
+
+  void startMovable() {
+    // What moves no data completes at once and may let more move.
+    std::vector<int> movable = replay_.takeMovable();
+    while (!movable.empty()) {
+      for (const int op : movable) start(op);
+      movable = replay_.takeMovable();
+    }
+  }
+
+  void start(int op) {
+    const OpTable::Entry& entry = table_[op];
+    const bool isMessage = entry.kind == OpKind::kSend && entry.piece.count > 0;
+    depth_[at(op)] = depthOfWaits(op) + (isMessage ? 1 : 0);
+    if (entry.partner >= 0) {
+      depth_[at(entry.partner)] = std::max(depth_[at(op)], depthOfWaits(entry.partner));
+    }
+    if (!isMessage) {
+      replay_.complete(op);
+      return;
+    }
+    const double size =
+        static_cast<double>(entry.piece.count) / static_cast<double>(table_.elements());
+    const std::int64_t ranks = table_.ranks();
+    const std::int64_t stream = (entry.lane * ranks + entry.rank) * ranks + entry.peer;
+    ports_->add({op, entry.rank, entry.peer, size, options_.perMessage, stream}, now_);
+  }
+
+  int depthOfWaits(int op) const {
+    const OpTable::Entry& entry = table_[op];
+    int depth = 0;
+    for (int i = 0; i < entry.waitCount; ++i) {
+      depth = std::max(depth, depth_[at(entry.waitOp[at(i)])]);
+    }
+    return depth;
+  }
+
+  const OpTable& table_;
+  const CostOptions& options_;
+  std::unique_ptr<PortSimulator> ports_;
+  Replay replay_;
+  std::vector<int> depth_;
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
+  double now_ = 0;
+};
+
+std::int64_t messagesPerRankMax(const OpTable& table) {
+  std::vector<std::int64_t> sent(at(table.ranks()), 0);
+  std::vector<std::int64_t> received(at(table.ranks()), 0);
+  for (int op = 0; op < table.size(); ++op) {
+    const OpTable::Entry& entry = table[op];
+    if (entry.kind == OpKind::kCopy || entry.piece.count == 0) continue;
+    ++(entry.kind == OpKind::kSend ? sent : received)[at(entry.rank)];
+  }
+  std::int64_t most = 0;
+  for (const auto& counts : {sent, received}) {
+    for (const std::int64_t count : counts) most = std::max(most, count);
+  }
+  return most;
+}
+
+}  // namespace
+
+Result<Cost> costOf(const Schedule& schedule, std::span<const double> bandwidths,
+                    const CostOptions& options) {
+  if (bandwidths.size() != at(schedule.ranks())) {
+    return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks", bandwidths.size(),
+                  schedule.ranks());
+  }
+  std::vector<Problem> problems;
+  ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
+  if (!problems.empty()) {
+    const Problem& first = problems.front();
+    return errorf(Code::kInvalidArgument, "the schedule is wrong: rank {} lane {} op {} {}",
+                  first.rank, first.lane, first.op, first.text);
+  }
+  Cost cost;
+  Player player(table, bandwidths, options);
+  cost.time = player.play();
+  if (!player.finished()) {
+    return errorf(Code::kInvalidArgument, "the schedule deadlocks; `schedule verify` says where");
+  }
+  cost.depth = player.depth();
+  cost.messagesPerRankMax = messagesPerRankMax(table);
+  const int ranks = schedule.ranks();
+  if (ranks < 2 || schedule.elements() == 0) return cost;
+  cost.ringTime =
+      faultFreeRingTime(ranks) + 2.0 * (ranks - 1) * (options.alpha + options.perMessage);
+  cost.boundTime = lowerBound(bandwidths, options.portModel);
+  cost.timeOverRing = cost.time / cost.ringTime;
+  cost.boundOverRing = cost.boundTime / cost.ringTime;
+  cost.timeOverBound = cost.time / cost.boundTime;
+  return cost;
+}
+
+}  // namespace faultline::schedule

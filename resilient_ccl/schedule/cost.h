@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "resilient_ccl/schedule/bound.h"
+#include "resilient_ccl/schedule/schedule.h"
+
+namespace faultline::schedule {
+
+struct CostOptions {
+  PortModel portModel = PortModel::kFluid;
+  /// Latency of a message, in units of S/B; does not occupy the ports.
+  double alpha = 0;
+  /// Time for which a message occupies its ports besides its data, in units of S/B.
+  double perMessage = 0;
+};
+
+/// What a schedule costs. Times are in units of S/B (bytes per rank / healthy port bandwidth).
+struct Cost {
+  double time = 0;
+  double ringTime = 0;       ///< fault-free ring of one segment with the same alpha and perMessage
+  double boundTime = 0;      ///< bandwidth term of the best possible algorithm (`lowerBound`)
+  double timeOverRing = 1;   ///< 1 where there is nothing to send
+  double boundOverRing = 1;  ///< likewise
+  double timeOverBound = 1;  ///< likewise
+  std::int64_t messagesPerRankMax = 0;  ///< the larger of sent and received, of the busiest rank
+  int depth = 0;  ///< longest chain of messages each of which waits for the one before
+};
+
+/// Plays the schedule on simulated ports. `bandwidths`: one per rank, in (0, 1]. Kinds of pieces,
+/// reductions and copies take no time; byte watermarks are taken as "all of it". The schedule must
+/// be a correct one (kInvalidArgument otherwise, with the first problem); kUnsupported when it is
+/// too large for the generic path (OpTable::kMaxOps).
+Result<Cost> costOf(const Schedule& schedule, std::span<const double> bandwidths,
+                    const CostOptions& options = {});
+
+}  // namespace faultline::schedule

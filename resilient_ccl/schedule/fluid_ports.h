@@ -1,0 +1,69 @@
+#pragma once
+
+#include <deque>
+#include <queue>
+#include <unordered_map>
+#include <vector>
+
+#include "resilient_ccl/schedule/port_simulator.h"
+
+namespace faultline::schedule {
+
+/// PortModel::kFluid; see makePortSimulator. Rates change only where flows came or went: the ports
+/// that are connected to those through flows are filled anew, the others are left alone.
+class FluidPorts final : public PortSimulator {
+ public:
+  explicit FluidPorts(std::span<const double> bandwidths);
+
+  void add(const Transfer& transfer, double time) override;
+  std::optional<double> nextTime() override;
+  std::vector<Finished> takeNext() override;
+
+ private:
+  struct Flow {
+    int id = 0;
+    std::int64_t stream = 0;
+    int sendPort = 0;
+    int receivePort = 0;
+    double left = 0;
+    double rate = 0;
+    double since = 0;  ///< when `left` was true
+    int version = 0;   ///< of the rate; older ends in the queue are void
+    bool alive = false;
+  };
+  struct Port {
+    double capacity = 0;
+    std::vector<int> flows;
+    bool dirty = false;
+    bool visited = false;
+    double room = 0;    ///< while filling
+    int unsettled = 0;  ///< while filling: flows whose rate still grows
+  };
+  struct End {
+    double time;
+    int flow;
+    int version;
+    bool operator>(const End& other) const {
+      return std::pair(time, flow) > std::pair(other.time, other.flow);
+    }
+  };
+  Flow& flow(int index) { return flows_[static_cast<std::size_t>(index)]; }
+  Port& port(int index) { return ports_[static_cast<std::size_t>(index)]; }
+  void start(const Transfer& transfer);
+  void markDirty(int portIndex);
+  void refill();
+  void fillComponent(int firstPort);
+  void setRate(int flowIndex, double rate);
+  void dropVoidEnds();
+
+  std::vector<Port> ports_;  ///< send port of rank i at 2i, receive port at 2i + 1
+  std::vector<Flow> flows_;
+  std::vector<int> freeFlows_;
+  std::vector<int> dirtyPorts_;
+  /// Transfers behind the moving one of their stream; a stream is here while one moves.
+  std::unordered_map<std::int64_t, std::deque<Transfer>> queued_;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  double now_ = 0;
+};
+
+}  // namespace faultline::schedule

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <queue>
+#include <set>
+#include <vector>
+
+#include "resilient_ccl/schedule/port_simulator.h"
+
+namespace faultline::schedule {
+
+/// PortModel::kOnePort; see makePortSimulator.
+class OnePorts final : public PortSimulator {
+ public:
+  explicit OnePorts(std::span<const double> bandwidths)
+      : bandwidths_(bandwidths.begin(), bandwidths.end()), ports_(2 * bandwidths_.size()) {}
+
+  void add(const Transfer& transfer, double time) override;
+  std::optional<double> nextTime() override;
+  std::vector<Finished> takeNext() override;
+
+ private:
+  struct Port {
+    bool busy = false;
+    std::set<int> waiting;  ///< transfers by order of arrival
+  };
+  struct End {
+    double time;
+    int arrival;
+    bool operator>(const End& other) const {
+      return std::pair(time, arrival) > std::pair(other.time, other.arrival);
+    }
+  };
+  Port& sendPort(int arrival) { return ports_[2 * rankAt(transfers_[index(arrival)].from)]; }
+  Port& receivePort(int arrival) { return ports_[2 * rankAt(transfers_[index(arrival)].to) + 1]; }
+  static std::size_t rankAt(int rank) { return static_cast<std::size_t>(rank); }
+  static std::size_t index(int arrival) { return static_cast<std::size_t>(arrival); }
+  /// Starts what can start now. Deferred until time moves on, so that all that happens at one
+  /// instant is known before ports are given away.
+  void startWaiting();
+
+  std::vector<double> bandwidths_;
+  std::vector<Port> ports_;
+  std::vector<Transfer> transfers_;  ///< by order of arrival
+  std::set<int> candidates_;         ///< waiting transfers with a port that became free, or new
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  double now_ = 0;
+};
+
+}  // namespace faultline::schedule

@@ -1,0 +1,174 @@
+#include "resilient_ccl/schedule/op_table.h"
+
+#include <map>
+#include <tuple>
+
+namespace faultline::schedule {
+
+std::string_view kindName(OpKind kind) {
+  switch (kind) {
+    case OpKind::kSend:
+      return "send";
+    case OpKind::kRecv:
+      return "recv";
+    case OpKind::kRecvReduce:
+      return "recvReduce";
+    case OpKind::kCopy:
+      return "copy";
+  }
+  return "unknown";
+}
+
+Problem OpTable::problemAt(int op, std::string text) const {
+  const Entry& entry = (*this)[op];
+  return {entry.rank, entry.lane, positionOf(op), std::move(text)};
+}
+
+Result<OpTable> OpTable::load(const Schedule& schedule, std::vector<Problem>& problems) {
+  OpTable table;
+  table.ranks_ = schedule.ranks();
+  table.lanes_ = schedule.lanes();
+  table.elements_ = schedule.elements();
+  std::int64_t total = 0;
+  for (int rank = 0; rank < table.ranks_; ++rank) {
+    for (int lane = 0; lane < table.lanes_; ++lane) {
+      table.first_.push_back(static_cast<int>(total));
+      total += schedule.opCount(rank, lane);
+      if (total > kMaxOps) {
+        return errorf(Code::kUnsupported,
+                      "the schedule has more than {} operations; use fewer ranks or segments",
+                      kMaxOps);
+      }
+    }
+  }
+  table.first_.push_back(static_cast<int>(total));
+  table.entries_.resize(static_cast<std::size_t>(total));
+  for (int rank = 0; rank < table.ranks_; ++rank) {
+    for (int lane = 0; lane < table.lanes_; ++lane) {
+      const int first = table.firstOf(rank * table.lanes_ + lane);
+      const int end = table.firstOf(rank * table.lanes_ + lane + 1);
+      for (int index = first; index < end; ++index) {
+        const Op op = schedule.op(rank, lane, index - first);
+        Entry& entry = table.entries_[static_cast<std::size_t>(index)];
+        entry.kind = op.kind;
+        entry.rank = rank;
+        entry.lane = lane;
+        entry.peer = op.peer;
+        entry.piece = op.piece;
+        entry.source = op.source;
+        table.resolveWaits(op, index, problems);
+        table.checkPiece(index, problems);
+      }
+    }
+  }
+  // Waits that point across lanes can only be judged when all operations are loaded.
+  for (int index = 0; index < table.size(); ++index) {
+    const Entry& entry = table[index];
+    for (int i = 0; i < entry.waitCount; ++i) {
+      const Piece waited = table[entry.waitOp[i]].piece;
+      if (entry.waitElements[i] < 0 || entry.waitElements[i] > waited.count) {
+        problems.push_back(
+            table.problemAt(index, fmt::format("waits for {} elements of an operation that has {}",
+                                               entry.waitElements[i], waited.count)));
+      }
+    }
+  }
+  table.matchMessages(problems);
+  return table;
+}
+
+void OpTable::resolveWaits(const Op& op, int index, std::vector<Problem>& problems) {
+  Entry& entry = entries_[static_cast<std::size_t>(index)];
+  if (op.waitCount < 0 || op.waitCount > Op::kMaxWaits) {
+    problems.push_back(
+        problemAt(index, fmt::format("has {} waits; at most {}", op.waitCount, Op::kMaxWaits)));
+    return;
+  }
+  for (int i = 0; i < op.waitCount; ++i) {
+    const Wait& wait = op.waits[i];
+    const bool laneExists = wait.lane >= 0 && wait.lane < lanes_;
+    const int chain = entry.rank * lanes_ + (laneExists ? wait.lane : 0);
+    if (!laneExists || wait.op < 0 || wait.op >= firstOf(chain + 1) - firstOf(chain)) {
+      problems.push_back(problemAt(
+          index, fmt::format("waits for lane {} op {}, which does not exist", wait.lane, wait.op)));
+      continue;
+    }
+    const int target = firstOf(chain) + static_cast<int>(wait.op);
+    if (wait.lane == entry.lane && target >= index) {
+      problems.push_back(problemAt(
+          index, fmt::format("waits for op {}, which is not before it in its lane", wait.op)));
+      continue;
+    }
+    entry.waitOp[entry.waitCount] = target;
+    entry.waitElements[entry.waitCount] = wait.count;
+    ++entry.waitCount;
+  }
+}
+
+void OpTable::checkPiece(int index, std::vector<Problem>& problems) const {
+  const Entry& entry = (*this)[index];
+  const auto inside = [&](const Piece& piece) {
+    return piece.offset >= 0 && piece.count >= 0 && piece.offset <= elements_ - piece.count;
+  };
+  const auto complain = [&](std::string_view what, const Piece& piece) {
+    problems.push_back(
+        problemAt(index, fmt::format("{} [{}, +{}) is not inside the buffer of {} elements", what,
+                                     piece.offset, piece.count, elements_)));
+  };
+  if (!inside(entry.piece)) complain("piece", entry.piece);
+  if (entry.kind == OpKind::kCopy) {
+    if (!inside(entry.source)) complain("source", entry.source);
+    if (entry.source.count != entry.piece.count) {
+      problems.push_back(problemAt(
+          index, fmt::format("copies {} elements into {}", entry.source.count, entry.piece.count)));
+    }
+  } else if (entry.peer < 0 || entry.peer >= ranks_ || entry.peer == entry.rank) {
+    problems.push_back(problemAt(index, fmt::format("has rank {} as its peer", entry.peer)));
+  }
+}
+
+void OpTable::matchMessages(std::vector<Problem>& problems) {
+  // (lane, sender, receiver) -> operations in order, for both ends.
+  using Key = std::tuple<int, int, int>;
+  struct Queues {
+    std::vector<int> sends;
+    std::vector<int> receives;
+  };
+  std::map<Key, Queues> messages;
+  for (int index = 0; index < size(); ++index) {
+    const Entry& entry = (*this)[index];
+    if (entry.kind == OpKind::kSend) {
+      messages[{entry.lane, entry.rank, entry.peer}].sends.push_back(index);
+    } else if (isReceive(entry.kind)) {
+      messages[{entry.lane, entry.peer, entry.rank}].receives.push_back(index);
+    }
+  }
+  for (const auto& [key, queues] : messages) {
+    const auto& [sends, receives] = queues;
+    const std::size_t matched = std::min(sends.size(), receives.size());
+    for (std::size_t i = 0; i < matched; ++i) {
+      entries_[static_cast<std::size_t>(sends[i])].partner = receives[i];
+      entries_[static_cast<std::size_t>(receives[i])].partner = sends[i];
+      const Piece sent = (*this)[sends[i]].piece;
+      const Piece received = (*this)[receives[i]].piece;
+      if (sent.count != received.count) {
+        problems.push_back(problemAt(
+            receives[i],
+            fmt::format("receives {} elements from rank {}, which sends {} (op {})", received.count,
+                        std::get<1>(key), sent.count, positionOf(sends[i]))));
+      }
+    }
+    for (std::size_t i = matched; i < sends.size(); ++i) {
+      problems.push_back(problemAt(
+          sends[i],
+          fmt::format("sends to rank {}, which has no receive for it", std::get<2>(key))));
+    }
+    for (std::size_t i = matched; i < receives.size(); ++i) {
+      problems.push_back(problemAt(
+          receives[i],
+          fmt::format("receives from rank {}, which has no send for it", std::get<1>(key))));
+    }
+  }
+}
+
+}  // namespace faultline::schedule

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "resilient_ccl/schedule/event_order.h"
+#include "resilient_ccl/schedule/intervals.h"
+
+namespace faultline::schedule {
+
+/// Finds pairs of operations of one rank that touch the same elements, at least one of them
+/// writing, without anything that makes the one end before the other begins: for example a send
+/// that does not wait for the reduction of its data. `order` must hold all events of the table.
+///
+/// Time is O(ranks x events); lanes that share no elements are looked at apart.
+void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
+               std::vector<Problem>& problems);
+
+}  // namespace faultline::schedule

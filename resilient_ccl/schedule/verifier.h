@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "resilient_ccl/schedule/op_table.h"
+
+namespace faultline::schedule {
+
+struct VerifyOptions {
+  /// Unfinished sends, and likewise receives, that an executor allows in a lane. 1 is the hardest
+  /// case: what finishes with 1 finishes with more.
+  int window = 1;
+  /// Further problems are counted, not listed.
+  int maxProblems = 50;
+};
+
+struct VerifyReport {
+  int ranks = 0;
+  std::int64_t operations = 0;
+  std::vector<Problem> problems;
+  std::int64_t moreProblems = 0;  ///< beyond maxProblems
+
+  bool ok() const { return problems.empty(); }
+};
+
+/// Proves an AllReduce schedule right, symbolically, for every element and without data:
+///
+/// - messages match in number and size, waits refer to earlier operations, pieces are inside;
+/// - nothing deadlocks, with an unlimited window and with that of the options;
+/// - no two operations touch the same elements without an order between them; in particular nobody
+///   sends what is still being reduced or received;
+/// - every rank ends with every rank's contribution to every element exactly once;
+/// - all ranks add in the same order, so that their results are bit-identical.
+///
+/// The later checks run only when the earlier ones pass. kUnsupported when the schedule is too
+/// large for the generic path (OpTable::kMaxOps).
+Result<VerifyReport> verifyAllReduce(const Schedule& schedule, const VerifyOptions& options = {});
+
+}  // namespace faultline::schedule
