@@ -57,8 +57,8 @@ struct ParameterSpec {
   std::string_view meaning;      ///< one sentence for people
   std::span<const std::string_view> choices{};  ///< kEnum only
   /// Inclusive bounds in the parameter's own unit: seconds, percent, bits per second, bytes, or
-  /// count; both 0: unbounded. For kRateOrPercent they bound the percentage; a rate must be at least
-  /// kSlowestRate.
+  /// count; both 0: unbounded. For kRateOrPercent they bound the percentage; a rate must be at
+  /// least kSlowestRate.
   double minimum = 0;
   double maximum = 0;
 

@@ -190,18 +190,10 @@ std::string factsOf(const Field& field) {
   return facts;
 }
 
-void describeRecord(const Record& record, const std::string& path, std::string& page) {
-  for (const Field& field : record.fields) {
-    const std::string name = path + std::string(field.spec.name);
-    page += fmt::format("{} ({})\n    {}\n", name, factsOf(field), wrapText(field.spec.meaning, 4));
-    if (field.shape == Shape::kRecord) describeRecord(*field.record, name + ".", page);
-    if (field.shape == Shape::kFaults) describeRecord(faultTable(), "faults[].", page);
-  }
-}
-
 }  // namespace
 
 const Record& scenarioTable() { return kScenario; }
+const Record& workloadTable() { return kWorkload; }
 const Record& faultTable() { return kFault; }
 
 ParameterSpec faultKindSpec() {
@@ -215,11 +207,22 @@ ParameterSpec faultKindSpec() {
 
 ParameterSpec computeSpec() { return kComputeSpec; }
 
+std::string describeField(const Field& field, const std::string& path) {
+  const std::string name = path + std::string(field.spec.name);
+  std::string page =
+      fmt::format("{} ({})\n    {}\n", name, factsOf(field), wrapText(field.spec.meaning, 4));
+  const Record* inner = field.shape == Shape::kFaults ? &kFault : field.record;
+  if (inner == nullptr) return page;
+  const std::string inside = name + (field.shape == Shape::kFaults ? "[]." : ".");
+  for (const Field& part : inner->fields) page += describeField(part, inside);
+  return page;
+}
+
 std::string describeScenario() {
   std::string page =
       "A scenario is a YAML file. Keys that are not listed here are mistakes.\n"
       "Values carry their unit: 20ms, 4MiB, 400Mbit, 50%. Counting starts at 0.\n\n";
-  describeRecord(scenarioTable(), "", page);
+  for (const Field& field : kScenario.fields) page += describeField(field, "");
   page += "\nkinds of faults\n";
   for (const auto& kind : injector::faultKinds()) page += describeRow(kind.name, kind.summary);
   page += "\nstrategies\n";

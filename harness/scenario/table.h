@@ -40,6 +40,9 @@ struct Record {
 /// The whole scenario.
 const Record& scenarioTable();
 
+/// Its part `workload`.
+const Record& workloadTable();
+
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();
 
@@ -49,6 +52,9 @@ ParameterSpec faultKindSpec();
 /// The row behind `compute`, in both of its forms, and the key of its second form.
 ParameterSpec computeSpec();
 inline constexpr std::string_view kBurn = "burn";
+
+/// Two lines about one key, more if it is a mapping: `path`, type, default, range, and meaning.
+std::string describeField(const Field& field, const std::string& path);
 
 /// The page of `faultline describe scenario`, also kept in docs/scenario.md.
 std::string describeScenario();
