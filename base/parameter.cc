@@ -11,6 +11,10 @@ namespace faultline {
 namespace {
 
 Status outOfRange(const ParameterSpec& spec, std::string_view text) {
+  if (spec.minimum == spec.maximum) {
+    return errorf(Code::kInvalidArgument, "{}: '{}' is out of range: only {} is possible",
+                  spec.name, text, formatBound(spec, spec.minimum));
+  }
   return errorf(Code::kInvalidArgument, "{}: '{}' is out of range: {} to {} is possible", spec.name,
                 text, formatBound(spec, spec.minimum), formatBound(spec, spec.maximum));
 }
@@ -190,14 +194,12 @@ std::string formatParameter(const ParameterValue& value) {
   return std::visit(Visitor{}, value);
 }
 
-std::string describeRow(std::string_view label, std::string_view text) {
-  constexpr std::size_t kIndent = 2;
-  constexpr std::size_t kLabelWidth = 12;
+std::string describeRow(std::string_view label, std::string_view text, std::size_t indent) {
   std::string start = fmt::format("  {}", label);
   // A label that fills its column gets a line of its own.
-  start += label.size() + 1 > kLabelWidth - kIndent ? "\n" + std::string(kLabelWidth, ' ')
-                                                    : std::string(kLabelWidth - start.size(), ' ');
-  return start + wrapText(text, kLabelWidth) + "\n";
+  start += start.size() + 1 > indent ? "\n" + std::string(indent, ' ')
+                                     : std::string(indent - start.size(), ' ');
+  return start + wrapText(text, indent) + "\n";
 }
 
 std::string describeParameters(std::span<const ParameterSpec> specs) {

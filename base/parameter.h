@@ -89,8 +89,8 @@ std::string formatParameter(const ParameterValue& value);
 /// Paragraphs of at most kTextColumns columns, one per parameter: type, default, range, meaning.
 std::string describeParameters(std::span<const ParameterSpec> specs);
 
-/// One labelled paragraph of such a page.
-std::string describeRow(std::string_view label, std::string_view text);
+/// One labelled paragraph of such a page; its text begins in column `indent`.
+std::string describeRow(std::string_view label, std::string_view text, std::size_t indent = 12);
 
 /// The values of one owner (a fault, a strategy), complete: every row of its table has one.
 class Parameters {

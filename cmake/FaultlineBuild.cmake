@@ -18,6 +18,11 @@ if(FAULTLINE_SANITIZE)
   target_link_options(faultline_options INTERFACE -fsanitize=${FAULTLINE_SANITIZE})
 endif()
 
+if(FAULTLINE_FUZZ)  # coverage for libFuzzer, whose main comes only with the drivers
+  target_compile_options(faultline_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(faultline_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # faultline_room(NAME name [DEPS lib...]): all *.cc of this folder become the library
 # faultline_<name>. A folder is a library; arrows between rooms are its DEPS.
 function(faultline_room)

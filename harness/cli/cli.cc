@@ -5,8 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "harness/cli/describe_command.h"
 #include "harness/cli/list_command.h"
@@ -35,6 +39,14 @@ exit codes: 0 all expectations hold, 1 an expectation fails, 2 usage or scenario
 machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no evidence,
 130 interrupted)";
 
+std::string unknownVerb(const CLI::App& app, const std::string& verb) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return fmt::format("faultline: there is no verb '{}'{}\nRun with --help for more information.\n",
+                     verb, suggestion(verb, known));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,7 +56,6 @@ int main(int argc, char** argv) {
       "faultline"};
   app.set_version_flag("--version", fmt::format("faultline {} ({})", versionNumber(), gitCommit()));
   app.footer(kExamples);
-  app.require_subcommand(1);
   int exit_code = kExitOk;
   for (const AddCommand add : kCommands) add(app, exit_code)->footer("");
   if (const Status status = initLog("faultline"); !status.ok()) {
@@ -53,7 +64,12 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A verb");
   } catch (const CLI::ParseError& error) {
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      std::cerr << unknownVerb(app, argv[1]);
+      return kExitUsage;
+    }
     return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage;
   }
   return exit_code;

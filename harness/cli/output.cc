@@ -21,7 +21,7 @@ void addOverrideOption(CLI::App& command, std::vector<std::string>& overrides) {
                   "Change one value before it is checked, like workload.iterations=10 or "
                   "faults.0.duration=2s; may be repeated")
       ->type_name("PATH=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

@@ -98,7 +98,8 @@ class Checker {
                                        "counted from 0",
                                        during.iteration, workload.iterations));
     }
-    if (!fault.target) {
+    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+    if (!fault.target && kind != nullptr && !kind->needsTarget) {
       fail(path + ".during",
            "during: progress is measured on the rails of a target node: add 'target'");
     }

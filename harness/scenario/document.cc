@@ -17,6 +17,10 @@
 namespace faultline::scenario {
 namespace {
 
+/// An open bracket looks like the beginning of a key to yaml-cpp.
+constexpr const char* kBadKey =
+    "a key must be a word, not a list, a mapping or nothing (or a bracket is not closed)";
+
 /// Thrown out of the event handler to stop the parser; never leaves this file.
 struct Stop {
   Location where;
@@ -114,7 +118,7 @@ class Builder final : public YAML::EventHandler {
 
   void refuseAsKey(const YAML::Mark& mark) const {
     if (open_.empty() || open_.back().node.kind != Node::Kind::kMap || open_.back().key) return;
-    throw Stop{at(mark), "a key must be a word, not a list, a mapping or nothing"};
+    throw Stop{at(mark), kBadKey};
   }
 
   void close() {
@@ -125,7 +129,7 @@ class Builder final : public YAML::EventHandler {
 
   void value(Node node) {
     if (!open_.empty() && open_.back().node.kind == Node::Kind::kMap && !open_.back().key) {
-      throw Stop{node.where, "a key must be a word, not a list, a mapping or nothing"};
+      throw Stop{node.where, kBadKey};
     }
     put(std::move(node));
   }
@@ -150,6 +154,8 @@ class Builder final : public YAML::EventHandler {
                                     earlier.where.line)});
       return;
     }
+    // yaml-cpp puts a missing value where the next thing stands, perhaps lines below.
+    if (node.kind == Node::Kind::kNull) node.where = entry.where;
     entry.value = std::move(node);
     parent.node.entries.push_back(std::move(entry));
   }
@@ -248,7 +254,9 @@ Document parseDocument(std::string_view text, int source) {
   } catch (const std::exception& error) {
     return stopped({source, 0, 0}, fmt::format("not YAML: {}", error.what()));
   }
-  return std::move(builder).take();
+  Document document = std::move(builder).take();
+  if (document.root.where.line == 0) document.root.where = {source, 1, 1};  // only comments
+  return document;
 }
 
 }  // namespace faultline::scenario

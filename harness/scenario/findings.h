@@ -29,6 +29,7 @@ class Findings {
 
   /// None of the paths, nor anything that they are part of, has a mistake.
   bool usable(std::initializer_list<std::string_view> paths) const {
+    if (unusable_.count("") != 0) return false;  // nothing at all can be relied on
     for (std::string_view path : paths) {
       while (true) {
         if (unusable_.count(path) != 0) return false;

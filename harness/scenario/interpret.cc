@@ -104,7 +104,8 @@ class ScenarioReader {
     compute.burn = true;
     const Node* const burn = node->find(kBurn);
     if (burn == nullptr) {
-      findings_.addAt(path, node->where, "compute: write 20ms, or {burn: 20ms}");
+      findings_.distrust(path);
+      if (node->entries.empty()) findings_.add(node->where, "compute: write 20ms, or {burn: 20ms}");
       return compute;
     }
     compute.duration = std::get<Duration>(records_.readScalar(*burn, spec, path));
@@ -225,8 +226,8 @@ class ScenarioReader {
     if (values.has("target.node")) {
       fault.target = Target{integer(values, "target.node"), integer(values, "target.rail")};
     } else if (kind->needsTarget) {
-      findings_.addAt(path, node.where,
-                      fmt::format("'{}' needs the key 'target', like {{node: 1, rail: 0}}", path));
+      findings_.add(node.where,
+                    fmt::format("'{}' needs the key 'target', like {{node: 1, rail: 0}}", path));
     }
     readTrigger(node, values, path, fault);
     readExtent(node, values, path, fault);
@@ -238,13 +239,13 @@ class ScenarioReader {
     const Node* const at = node.find("at");
     const Node* const during = node.find("during");
     if (at != nullptr && during != nullptr) {
-      findings_.addAt(path, during->where,
-                      "at and during exclude each other: a fault strikes at one moment");
+      findings_.add(during->where,
+                    "at and during exclude each other: a fault strikes at one moment");
     } else if (at == nullptr && during == nullptr) {
-      findings_.addAt(path, node.where,
-                      fmt::format("'{}' never strikes: write 'at: 2s' or 'during: {{iteration: 20, "
-                                  "progress: 50%}}'",
-                                  path));
+      findings_.add(node.where,
+                    fmt::format("'{}' never strikes: write 'at: 2s' or 'during: {{iteration: 20, "
+                                "progress: 50%}}'",
+                                path));
     } else if (at != nullptr) {
       fault.trigger = At{values.get<Duration>("at")};
     } else if (values.has("during.iteration")) {
@@ -259,10 +260,10 @@ class ScenarioReader {
     const Node* const until = node.find("until");
     const Node* const duration = node.find("duration");
     if (duration != nullptr && until != nullptr) {
-      findings_.addAt(path, until->where, "duration and until exclude each other");
+      findings_.add(until->where, "duration and until exclude each other");
     } else if (duration == nullptr && until == nullptr) {
-      findings_.addAt(path, node.where,
-                      fmt::format("'{}' never ends: write 'duration: 2s' or 'until: end'", path));
+      findings_.add(node.where,
+                    fmt::format("'{}' never ends: write 'duration: 2s' or 'until: end'", path));
     } else if (duration != nullptr) {
       fault.duration = values.get<Duration>("duration");
     }

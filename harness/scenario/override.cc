@@ -55,6 +55,10 @@ std::optional<Problem> applyOverride(Node& root, std::string_view assignment, in
   if (equals == std::string_view::npos || equals == 0 || equals > kLongestPath) {
     return Problem{where, "is not path=value, like workload.iterations=10"};
   }
+  const std::string dotted = fmt::format(".{}.", assignment.substr(0, equals));
+  if (dotted.find("..") != std::string::npos) {
+    return Problem{where, "its path has an empty part"};
+  }
   Document parsed = parseDocument(assignment.substr(equals + 1), source);
   if (!parsed.problems.empty()) {
     return Problem{where, "its value: " + parsed.problems.front().message};
@@ -68,7 +72,6 @@ std::optional<Problem> applyOverride(Node& root, std::string_view assignment, in
     const std::string_view segment = path.substr(0, dot);
     path.remove_prefix(std::min(dot + 1, path.size()));
     const std::string owner = walked.empty() ? "the scenario" : fmt::format("'{}'", walked);
-    if (segment.empty()) return Problem{where, "its path has an empty part"};
     if (node->kind == Node::Kind::kNull) *node = emptyMap(source);
     if (node->kind == Node::Kind::kMap) {
       node = &member(*node, segment, source);

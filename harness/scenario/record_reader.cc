@@ -142,8 +142,11 @@ void RecordReader::readInto(const Node* node, Location where, const Record& reco
                             std::span<const ParameterSpec> extra) {
   if (node != nullptr && node->kind != Node::Kind::kMap) {
     findings_.addAt(path, node->where,
-                    fmt::format("{}: a mapping is expected, not {}",
-                                path.empty() ? "a scenario" : path, describe(*node)));
+                    path.empty()
+                        ? fmt::format("a scenario is a mapping of keys like 'version: 1', "
+                                      "not {}",
+                                      describe(*node))
+                        : fmt::format("{}: a mapping is expected, not {}", path, describe(*node)));
     node = nullptr;
   }
   const bool broken = !findings_.usable({path});

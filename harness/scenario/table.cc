@@ -1,7 +1,6 @@
 #include "harness/scenario/table.h"
 
 #include <array>
-#include <limits>
 #include <vector>
 
 #include "base/text.h"
@@ -24,6 +23,7 @@ constexpr double kMostBuckets = 4096;
 constexpr double kMostBlocks = 1000;
 constexpr double kSlowestRailRate = 1e6;  // bits per second: less does not carry the control class
 constexpr double kFastestRailRate = 100e9;
+constexpr double kLargestSeed = 0x1p53 - 1;  // every reader of JSON keeps it exactly
 constexpr double kHour = 3600;
 constexpr double kMillisecond = 0.001;
 
@@ -156,8 +156,7 @@ constexpr std::array kScenarioFields{
     Field{number("repeat", "1", 1, kMostBlocks,
                  "blocks of runs; each runs every strategy once, so that overheads are compared "
                  "inside a block")},
-    Field{number("seed", "1", 0, static_cast<double>(std::numeric_limits<std::int64_t>::max()),
-                 "makes a run repeatable")},
+    Field{number("seed", "1", 0, kLargestSeed, "makes a run repeatable")},
     Field{labelled("expect",
                    "what must hold, as 'metric comparison value', like 'hot_repair.failovers.count "
                    ">= 1'"),
@@ -183,7 +182,7 @@ std::string factsOf(const Field& field) {
   }
   if (field.required) facts += ", required";
   if (!spec.defaultText.empty()) facts += fmt::format(", default {}", spec.defaultText);
-  if (spec.bounded()) {
+  if (spec.bounded() && spec.minimum < spec.maximum) {
     facts +=
         fmt::format(", {} to {}", formatBound(spec, spec.minimum), formatBound(spec, spec.maximum));
   }
@@ -219,21 +218,24 @@ std::string describeField(const Field& field, const std::string& path) {
 }
 
 std::string describeScenario() {
+  constexpr std::size_t kNameColumns = 14;
+  constexpr std::size_t kMetricColumns = 31;
   std::string page =
       "A scenario is a YAML file. Keys that are not listed here are mistakes.\n"
       "Values carry their unit: 20ms, 4MiB, 400Mbit, 50%. Counting starts at 0.\n\n";
   for (const Field& field : kScenario.fields) page += describeField(field, "");
   page += "\nkinds of faults\n";
-  for (const auto& kind : injector::faultKinds()) page += describeRow(kind.name, kind.summary);
+  for (const auto& kind : injector::faultKinds())
+    page += describeRow(kind.name, kind.summary, kNameColumns);
   page += "\nstrategies\n";
   for (const auto& strategy : baseline::strategies()) {
-    page += describeRow(strategy.name, strategy.summary);
+    page += describeRow(strategy.name, strategy.summary, kNameColumns);
   }
   page += "\nmetrics for 'expect': <strategy>.<metric>, or the metric alone where marked with *\n";
   for (const Metric& metric : metricTable()) {
     page += describeRow(
         fmt::format("{}{}", metric.path, metric.owner == Metric::Owner::kStrategy ? "" : " *"),
-        metric.doc);
+        metric.doc, kMetricColumns);
   }
   return page;
 }
