@@ -163,6 +163,10 @@ Result<Expectation> parseExpectation(std::string_view text,
   if (text.size() > kLongestText) {
     return errorf(Code::kInvalidArgument, "an expectation has at most {} characters", kLongestText);
   }
+  if (text.find_first_of("\n\r") != std::string_view::npos) {
+    return errorf(Code::kInvalidArgument, "'{}' is no expectation: it goes over several lines",
+                  shortened(text));
+  }
   const std::size_t sign_at = text.find_first_of("=!<>");
   const Operator* found = nullptr;
   for (const Operator& candidate : kOperators) {

@@ -19,6 +19,7 @@
 namespace faultline::scenario {
 namespace {
 
+constexpr std::size_t kLongestMessage = 500;
 constexpr std::size_t kMostMistakes = 100;  // a file with more is no scenario: the first ones tell
 
 /// From problems to mistakes: in the order of the file, with the names of their sources.
@@ -31,6 +32,8 @@ std::vector<Mistake> render(std::vector<Problem> problems, const std::string& fi
   std::vector<Mistake> mistakes;
   for (Problem& problem : problems) {
     const auto source = static_cast<std::size_t>(problem.where.source);
+    // yaml-cpp, too, quotes what it has read.
+    problem.message = oneLine(problem.message, kLongestMessage);
     if (source == 0) {
       mistakes.push_back(
           {file, problem.where.line, problem.where.column, std::move(problem.message)});

@@ -33,6 +33,8 @@ bool isControl(char c) {
   return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7f;
 }
 
+bool isBreak(char c) { return c == '\n' || c == '\r' || c == '\t'; }
+
 }  // namespace
 
 std::optional<Problem> checkText(std::string_view text, int source) {
@@ -62,22 +64,23 @@ std::optional<Problem> checkText(std::string_view text, int source) {
   return std::nullopt;
 }
 
-std::string shortened(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
+std::string oneLine(std::string_view text, std::size_t longest) {
   std::string line;
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = sequenceLength(text.substr(i));
-    if (line.size() + length > kLongest) return line + "...";
-    if (length == 0 || isControl(text[i]) || text[i] == '\n' || text[i] == '\r' ||
-        text[i] == '\t') {
-      line += length == 0 ? '?' : ' ';
-      i += 1;
-      continue;
-    }
-    line += text.substr(i, length);
-    i += length;
+    const bool printable = length > 0 && (length > 1 || !(isControl(text[i]) || isBreak(text[i])));
+    const std::string_view next =
+        printable ? text.substr(i, length) : std::string_view(length == 0 ? "?" : " ");
+    if (line.size() + next.size() > longest) return line + "...";
+    line += next;
+    i += std::max<std::size_t>(length, 1);
   }
   return line;
+}
+
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  return oneLine(text, kLongest);
 }
 
 }  // namespace faultline::scenario

@@ -11,7 +11,10 @@ namespace faultline::scenario {
 /// What is wrong with `text` before any parser sees it: too big, empty, binary, not UTF-8.
 std::optional<Problem> checkText(std::string_view text, int source);
 
-/// `text` fit for one line of a message: at most 60 bytes, control characters replaced.
+/// `text` on one line: control characters and broken UTF-8 replaced, and cut after `longest` bytes.
+std::string oneLine(std::string_view text, std::size_t longest);
+
+/// A user's text as part of a message: one line of at most 60 bytes.
 std::string shortened(std::string_view text);
 
 }  // namespace faultline::scenario

@@ -60,6 +60,7 @@ TEST(ExpectationTest, RefusesWhatItCannotMean) {
   EXPECT_THAT(refused("wrong_elements"), HasSubstr("is no expectation"));
   EXPECT_THAT(refused("wrong_elements = 0"), HasSubstr("is no expectation"));
   EXPECT_THAT(refused("wrong_elements == "), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused("wrong_elements\n== 0"), HasSubstr("several lines"));
   EXPECT_THAT(refused("== 0"), HasSubstr("is no expectation"));
   EXPECT_THAT(refused("system(x) == 0"), HasSubstr("is no expectation"));
   EXPECT_THAT(refused(std::string(5000, 'a')), HasSubstr("at most 200"));
