@@ -16,8 +16,15 @@ target_include_directories(faultline_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
 if(FAULTLINE_SANITIZE)
   target_compile_options(faultline_options INTERFACE
-    -fsanitize=${FAULTLINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    -fsanitize=${FAULTLINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+    # GCC warns of members of std::variant that it reads only in instrumented code.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(faultline_options INTERFACE -fsanitize=${FAULTLINE_SANITIZE})
+endif()
+
+if(FAULTLINE_FUZZ)  # coverage for libFuzzer, whose main comes only with the drivers
+  target_compile_options(faultline_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(faultline_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # faultline_room(NAME name [DEPS lib...]): all *.cc of this folder become the library

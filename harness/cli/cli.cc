@@ -1,17 +1,78 @@
 #include "harness/cli/cli.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <array>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "harness/cli/describe_command.h"
+#include "harness/cli/list_command.h"
+#include "harness/cli/validate_command.h"
 
 namespace faultline::cli {
+namespace {
+
+/// Adds one verb. The verb runs while the command line is parsed and leaves its exit code.
+using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
+
+constexpr std::array<AddCommand, 3> kCommands{
+    addValidateCommand,
+    addListCommand,
+    addDescribeCommand,
+};
+
+constexpr const char* kExamples = R"(examples:
+  faultline validate scenarios/quickstart.yaml
+  faultline validate --set faults.0.duration=2s scenarios/quickstart.yaml
+  faultline list faults
+  faultline describe port_down
+  faultline describe scenario
+
+exit codes: 0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this
+machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no evidence,
+130 interrupted)";
+
+std::string unknownVerb(const CLI::App& app, const std::string& verb) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return fmt::format("faultline: there is no verb '{}'{}\nRun with --help for more information.\n",
+                     verb, suggestion(verb, known));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Fault-injection and resilience test bench for collective communication"};
+  CLI::App app{
+      "Faultline breaks a network on purpose while collective communication runs over it, "
+      "keeps the job alive, and says what it cost.",
+      "faultline"};
+  app.set_version_flag("--version", fmt::format("faultline {} ({})", versionNumber(), gitCommit()));
+  app.footer(kExamples);
+  int exit_code = kExitOk;
+  for (const AddCommand add : kCommands) add(app, exit_code)->footer("");
+  if (const Status status = initLog("faultline"); !status.ok()) {
+    std::cerr << "faultline: cannot start the log: " << status.message() << '\n';
+    return kExitCannotRun;
+  }
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A verb");
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      std::cerr << unknownVerb(app, argv[1]);
+      return kExitUsage;
+    }
+    return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage;
   }
-  return kExitOk;
+  return exit_code;
 }
 
 }  // namespace faultline::cli

@@ -1,0 +1,73 @@
+#include "harness/baseline/strategy_table.h"
+
+#include <array>
+
+namespace faultline::baseline {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kMillisecond = 0.001;
+constexpr double kMostIterations = 1'000'000;
+
+constexpr ParameterSpec kCorrupt{
+    kCorruptOneElement, ParameterType::kFlag, "false",
+    "changes one element of one result on purpose: for testing the bench, whose check must see it"};
+
+constexpr std::array kCommonOptions{kCorrupt};
+
+constexpr std::array kFailStopOptions{
+    ParameterSpec{
+        "watchdog",
+        ParameterType::kDuration,
+        "600ms",
+        "a collective without progress for so long is hung and the job is killed; must be "
+        "shorter than the fault, or nothing ever hangs (stock libraries wait 600 s)",
+        {},
+        kMillisecond,
+        kHour},
+    ParameterSpec{"checkpoint_every",
+                  ParameterType::kInteger,
+                  "5",
+                  "iterations between two checkpoint files; the restart goes on from the last one",
+                  {},
+                  1,
+                  kMostIterations},
+    kCorrupt};
+
+constexpr std::array kStrategies{
+    StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
+                 "the throughput v0 that every overhead is measured against", false,
+                 kCommonOptions},
+    StrategySpec{kArmed, "Resilience is on, and no fault happens.",
+                 "the standing cost of being resilient: armed against fault_free", false,
+                 kCommonOptions},
+    StrategySpec{kFailStop,
+                 "As a stock library: no failover. The job hangs until a watchdog kills it, waits "
+                 "until the port is back, and restarts from the last checkpoint.",
+                 "what the fault costs without resilience: hang, isolation, loading and lost work",
+                 true, kFailStopOptions},
+    StrategySpec{kHotRepair,
+                 "Chunks of a failed rail move to its partner rail; no byte is lost, the job goes "
+                 "on, and the rail is taken back when it has healed.",
+                 "what the fault costs with lossless failover", true, kCommonOptions},
+};
+
+}  // namespace
+
+std::span<const StrategySpec> strategies() { return kStrategies; }
+
+const StrategySpec* findStrategy(std::string_view name) {
+  for (const StrategySpec& strategy : kStrategies) {
+    if (strategy.name == name) return &strategy;
+  }
+  return nullptr;
+}
+
+std::string describeStrategy(const StrategySpec& strategy) {
+  return fmt::format("{}\n\n", strategy.name) + describeRow("does", strategy.summary) +
+         describeRow("measures", strategy.measures) +
+         describeRow("faults", strategy.meetsFaults ? "the scenario's" : "none") + "\noptions\n" +
+         describeParameters(strategy.options);
+}
+
+}  // namespace faultline::baseline

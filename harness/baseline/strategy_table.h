@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/parameter.h"
+
+/// The one table of strategies and their options: the scenario reader, its JSON Schema, `faultline
+/// describe` and the documentation are made from it.
+namespace faultline::baseline {
+
+/// How a job meets faults: a row of the report.
+struct StrategySpec {
+  std::string_view name;
+  std::string_view summary;   ///< what it does, in one sentence
+  std::string_view measures;  ///< what its row is for
+  bool meetsFaults = true;    ///< the scenario's faults are injected into its runs
+  std::span<const ParameterSpec> options;
+};
+
+/// Names of strategies, where code must tell them apart.
+inline constexpr std::string_view kFaultFree = "fault_free";
+inline constexpr std::string_view kArmed = "armed";
+inline constexpr std::string_view kFailStop = "fail_stop";
+inline constexpr std::string_view kHotRepair = "hot_repair";
+
+/// Option that every strategy has (a flag): one element of one result is changed after the
+/// collective, so that the run must be seen to be wrong. For testing the bench itself.
+inline constexpr std::string_view kCorruptOneElement = "corrupt_one_element";
+
+/// All strategies that can be run, in the order in which they are listed.
+std::span<const StrategySpec> strategies();
+
+/// nullptr when there is none of that name.
+const StrategySpec* findStrategy(std::string_view name);
+
+/// The page of `faultline describe <strategy>`: plain text of at most kTextColumns columns.
+std::string describeStrategy(const StrategySpec& strategy);
+
+}  // namespace faultline::baseline

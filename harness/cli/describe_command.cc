@@ -1,0 +1,196 @@
+#include "harness/cli/describe_command.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/text.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/cli/catalogue.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+#include "harness/scenario/json.h"
+#include "harness/scenario/reader.h"
+#include "harness/scenario/schema.h"
+#include "harness/scenario/table.h"
+#include "injector/fault_table.h"
+
+namespace faultline::cli {
+namespace {
+
+/// The name under which the scenario language itself is described.
+constexpr std::string_view kLanguage = "scenario";
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+/// One description in both forms.
+struct Page {
+  std::string text;
+  Json json;
+};
+
+Json toJson(std::span<const ParameterSpec> specs) {
+  Json parameters = Json::array();
+  for (const ParameterSpec& spec : specs) {
+    Json json{{"name", spec.name},
+              {"type", typeName(spec.type)},
+              {"required", spec.required()},
+              {"default", spec.required() ? Json() : Json(spec.defaultText)},
+              {"meaning", spec.meaning}};
+    if (spec.bounded()) {
+      json["minimum"] = formatBound(spec, spec.minimum);
+      json["maximum"] = formatBound(spec, spec.maximum);
+    }
+    if (!spec.choices.empty()) json["choices"] = spec.choices;
+    parameters.push_back(std::move(json));
+  }
+  return parameters;
+}
+
+Page faultPage(const injector::FaultKind& kind) {
+  return {injector::describeFault(kind),
+          {{"name", kind.name},
+           {"category", "fault"},
+           {"summary", kind.summary},
+           {"sees", kind.sees},
+           {"evidence", kind.evidence},
+           {"undo", kind.undo},
+           {"parameters", toJson(kind.parameters)}}};
+}
+
+Page strategyPage(const baseline::StrategySpec& strategy) {
+  return {baseline::describeStrategy(strategy),
+          {{"name", strategy.name},
+           {"category", "strategy"},
+           {"summary", strategy.summary},
+           {"measures", strategy.measures},
+           {"meets_faults", strategy.meetsFaults},
+           {"parameters", toJson(strategy.options)}}};
+}
+
+Page workloadPage(const Item& item) {
+  Json keys = scenario::scenarioSchema()["properties"]["workload"]["properties"];
+  std::string text = item.name + "\n\n" + describeRow("does", item.summary) +
+                     "\nparameters (keys of 'workload')\n";
+  for (const scenario::Field& field : scenario::workloadTable().fields) {
+    text += scenario::describeField(field, "  ");
+  }
+  return {std::move(text),
+          {{"name", item.name},
+           {"category", "workload"},
+           {"summary", item.summary},
+           {"parameters", std::move(keys)}}};
+}
+
+Page algorithmPage(const Item& item) {
+  const std::string more =
+      fmt::format("faultline schedule show --algorithm {} --ranks 4", item.name);
+  return {item.name + "\n\n" + describeRow("does", item.summary) + describeRow("look at it", more),
+          {{"name", item.name}, {"category", "algorithm"}, {"summary", item.summary}}};
+}
+
+std::string strategyNames(const scenario::Scenario& scenario) {
+  std::vector<std::string_view> names;
+  for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
+  return join(names, ", ");
+}
+
+Page scenarioPage(const Item& item) {
+  const auto result = scenario::readScenarioFile(item.file);
+  if (!result.ok()) {
+    std::string text = item.name + "\n\n" + describeRow("file", item.file);
+    Json mistakes = Json::array();
+    for (const auto& mistake : result.mistakes) {
+      text += mistake.toString() + "\n";
+      mistakes.push_back(mistake.toString());
+    }
+    return {text,
+            {{"name", item.name},
+             {"category", "scenario"},
+             {"file", item.file},
+             {"mistakes", std::move(mistakes)}}};
+  }
+  const scenario::Scenario& scenario = *result.scenario;
+  const auto& cluster = scenario.cluster;
+  std::string text =
+      scenario.name + "\n\n" + describeRow("file", item.file) +
+      describeRow("does", scenario.description) +
+      describeRow("cluster", fmt::format("{}: {} nodes x {} ranks, {} rails of {}",
+                                         name(cluster.kind), cluster.nodes, cluster.ranksPerNode,
+                                         cluster.rails, formatRate(cluster.railRate))) +
+      describeRow("workload", fmt::format("{}, {} iterations, gradient {} in {} buckets",
+                                          scenario.workload.kind, scenario.workload.iterations,
+                                          formatSize(scenario.workload.gradient.size),
+                                          scenario.workload.gradient.buckets)) +
+      describeRow("strategies", strategyNames(scenario));
+  for (const auto& fault : scenario.faults) {
+    const std::string target =
+        fault.target ? fmt::format(" at node {} rail {}", fault.target->node, fault.target->rail)
+                     : "";
+    text += describeRow("fault", fault.kind + target);
+  }
+  for (const auto& expectation : scenario.expect) text += describeRow("expects", expectation.text);
+  text += describeRow("runs", fmt::format("{} blocks, seed {}", scenario.repeat, scenario.seed));
+  return {std::move(text),
+          {{"name", scenario.name},
+           {"category", "scenario"},
+           {"file", item.file},
+           {"scenario", scenario::toJson(scenario)}}};
+}
+
+std::optional<Page> find(const std::string& name) {
+  if (name == kLanguage) return Page{scenario::describeScenario(), scenario::scenarioSchema()};
+  if (const auto* fault = injector::findFaultKind(name)) return faultPage(*fault);
+  if (const auto* strategy = baseline::findStrategy(name)) return strategyPage(*strategy);
+  for (const Category& category : catalogue()) {
+    for (const Item& item : category.items) {
+      if (item.name != name && (item.file.empty() || item.file != name)) continue;
+      if (category.singular == "workload") return workloadPage(item);
+      if (category.singular == "algorithm") return algorithmPage(item);
+      if (category.singular == "scenario") return scenarioPage(item);
+    }
+  }
+  return std::nullopt;
+}
+
+int run(const Options& options) {
+  const std::optional<Page> page = find(options.name);
+  if (!page) {
+    std::vector<std::string_view> known{kLanguage};
+    const std::vector<Category> all = catalogue();
+    for (const Category& category : all) {
+      for (const Item& item : category.items) known.push_back(item.name);
+    }
+    std::cerr << fmt::format("faultline: there is no '{}'{}\n", options.name,
+                             suggestion(options.name, known));
+    return kExitUsage;
+  }
+  if (options.json) {
+    print(page->json);
+  } else {
+    std::cout << page->text;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+CLI::App* addDescribeCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand(
+      "describe",
+      "Describe a fault, strategy, workload, algorithm or scenario; 'scenario' is the "
+      "language of scenarios (with --json: its JSON Schema)");
+  const auto options = std::make_shared<Options>();
+  command->add_option("NAME", options->name, "What 'faultline list' lists, or scenario")
+      ->type_name("")
+      ->required();
+  addJsonFlag(*command, options->json);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace faultline::cli

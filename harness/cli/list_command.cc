@@ -1,0 +1,76 @@
+#include "harness/cli/list_command.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/text.h"
+#include "harness/cli/catalogue.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+
+namespace faultline::cli {
+namespace {
+
+struct Options {
+  std::string category;
+  bool json = false;
+};
+
+void printText(const Category& category) {
+  constexpr std::size_t kNameColumns = 18;
+  std::cout << category.name << '\n';
+  if (category.items.empty()) std::cout << "  none found\n";
+  for (const Item& item : category.items) {
+    std::string start = "  " + item.name + " ";
+    if (start.size() < kNameColumns) start.resize(kNameColumns, ' ');
+    std::string text = item.summary;
+    if (!item.file.empty()) text += " [" + item.file + "]";
+    std::cout << start << wrapText(text, kNameColumns) << '\n';
+  }
+}
+
+Json toJson(const Category& category) {
+  Json items = Json::array();
+  for (const Item& item : category.items) {
+    Json json{{"name", item.name}, {"summary", item.summary}};
+    if (!item.file.empty()) json["file"] = item.file;
+    items.push_back(std::move(json));
+  }
+  return items;
+}
+
+void run(const Options& options) {
+  Json json = Json::object();
+  bool first = true;
+  for (const Category& category : catalogue()) {
+    if (!options.category.empty() && options.category != category.name) continue;
+    if (options.json) {
+      json[std::string(category.name)] = toJson(category);
+      continue;
+    }
+    if (!first) std::cout << '\n';
+    first = false;
+    printText(category);
+  }
+  if (options.json) print(json);
+}
+
+}  // namespace
+
+CLI::App* addListCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("list", "List scenarios, faults, strategies, workloads and algorithms");
+  const auto options = std::make_shared<Options>();
+  command->add_option("WHAT", options->category, "One of them; all if not given")
+      ->type_name("")
+      ->check(CLI::IsMember(categoryNames()));
+  addJsonFlag(*command, options->json);
+  command->callback([options, &exit_code] {
+    run(*options);
+    exit_code = kExitOk;
+  });
+  return command;
+}
+
+}  // namespace faultline::cli

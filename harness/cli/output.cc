@@ -1,0 +1,28 @@
+#include "harness/cli/output.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace faultline::cli {
+
+void print(const Json& json) {
+  constexpr int kIndent = 2;
+  std::cout << json.dump(kIndent, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void addJsonFlag(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print JSON on stdout");
+}
+
+void addOverrideOption(CLI::App& command, std::vector<std::string>& overrides) {
+  // One value per option: more would swallow the file names that follow.
+  command
+      .add_option("--set", overrides,
+                  "Change one value before it is checked, like workload.iterations=10 or "
+                  "faults.0.duration=2s; may be repeated")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace faultline::cli

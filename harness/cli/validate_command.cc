@@ -1,0 +1,79 @@
+#include "harness/cli/validate_command.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+#include "harness/scenario/json.h"
+#include "harness/scenario/reader.h"
+#include "harness/scenario/schema.h"
+
+namespace faultline::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;
+  bool json = false;
+  bool schema = false;
+};
+
+Json toJson(const std::string& file, const scenario::ReadResult& result) {
+  Json json{{"file", file}, {"ok", result.ok()}, {"mistakes", Json::array()}};
+  for (const scenario::Mistake& mistake : result.mistakes) {
+    json["mistakes"].push_back({{"source", mistake.source},
+                                {"line", mistake.line},
+                                {"column", mistake.column},
+                                {"message", mistake.message}});
+  }
+  json["scenario"] = result.ok() ? scenario::toJson(*result.scenario) : Json();
+  return json;
+}
+
+int run(const Options& options) {
+  if (options.schema) {
+    print(scenario::scenarioSchema());
+    return kExitOk;
+  }
+  bool all_ok = true;
+  Json files = Json::array();
+  for (const std::string& file : options.files) {
+    const scenario::ReadResult result = scenario::readScenarioFile(file, options.overrides);
+    all_ok = all_ok && result.ok();
+    if (options.json) {
+      files.push_back(toJson(file, result));
+      continue;
+    }
+    for (const scenario::Mistake& mistake : result.mistakes) {
+      std::cout << mistake.toString() << '\n';
+    }
+    if (result.ok()) std::cout << file << ": ok\n";
+  }
+  if (options.json) print({{"ok", all_ok}, {"files", std::move(files)}});
+  return all_ok ? kExitOk : kExitUsage;
+}
+
+}  // namespace
+
+CLI::App* addValidateCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("validate", "Check scenario files and print every mistake");
+  const auto options = std::make_shared<Options>();
+  CLI::Option* const files =
+      command->add_option("FILE", options->files, "Scenario files")->type_name("");
+  addOverrideOption(*command, options->overrides);
+  CLI::Option* const schema =
+      command->add_flag("--schema", options->schema,
+                        "Print the JSON Schema of scenarios, for editors, and nothing else");
+  addJsonFlag(*command, options->json);
+  command->callback([options, files, schema, &exit_code] {
+    if (files->empty() && schema->empty()) throw CLI::RequiredError("FILE");
+    exit_code = run(*options);
+  });
+  return command;
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,166 @@
+#include "harness/scenario/checks.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/units.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/scenario/record_reader.h"
+
+namespace faultline::scenario {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Scenario& scenario, const Node& root, Findings& findings)
+      : scenario_(scenario), root_(root), findings_(findings) {}
+
+  void check() {
+    checkGradient();
+    checkLimits();
+    for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
+      const std::string path = fmt::format("faults.{}", i);
+      if (!findings_.usable({path})) continue;
+      checkTarget(scenario_.faults[i], path);
+      checkTrigger(scenario_.faults[i], path);
+      checkExtent(scenario_.faults[i], path);
+    }
+    checkStrategies();
+  }
+
+ private:
+  void fail(std::string_view path, std::string message) {
+    findings_.add(locate(root_, path), std::move(message));
+  }
+
+  void checkGradient() {
+    const Gradient& gradient = scenario_.workload.gradient;
+    if (!findings_.usable({"workload.gradient.size", "workload.gradient.dtype"})) return;
+    const Bytes element = sizeOf(gradient.dtype);
+    if (gradient.size % element != 0) {
+      fail("workload.gradient.size",
+           fmt::format("size: {} is not a whole number of elements of {} bytes",
+                       formatSize(gradient.size), element));
+      return;
+    }
+    if (!findings_.usable({"workload.gradient.buckets"})) return;
+    const Bytes elements = gradient.size / element;
+    if (elements > 0 && gradient.buckets > elements) {
+      fail("workload.gradient.buckets",
+           fmt::format("buckets: {} are too many for {} ({} elements)", gradient.buckets,
+                       formatSize(gradient.size), elements));
+    }
+  }
+
+  void checkLimits() {
+    if (!findings_.usable({"limits.deadline", "limits.give_up"})) return;
+    const Limits& limits = scenario_.limits;
+    if (limits.giveUp < limits.deadline) return;
+    fail("limits.give_up",
+         fmt::format("give_up: {} is never reached: a run ends at its deadline of {}",
+                     formatDuration(limits.giveUp), formatDuration(limits.deadline)));
+  }
+
+  void checkTarget(const Fault& fault, const std::string& path) {
+    const Cluster& cluster = scenario_.cluster;
+    if (!fault.target) return;
+    checkIndex(fault.target->node, cluster.nodes, path + ".target.node", "cluster.nodes", "node");
+    checkIndex(fault.target->rail, cluster.rails, path + ".target.rail", "cluster.rails", "rail");
+    if (cluster.nodes < 2 && findings_.usable({"cluster.nodes"})) {
+      fail(path, "a cluster of one node moves no data over its rails: no fault has an effect");
+    }
+  }
+
+  void checkIndex(int index, int count, const std::string& path, std::string_view count_path,
+                  std::string_view what) {
+    if (index < count || !findings_.usable({path, count_path})) return;
+    fail(path, fmt::format("{}: there is no {} {}: the cluster has {}, counted from 0", what, what,
+                           index, count));
+  }
+
+  void checkTrigger(const Fault& fault, const std::string& path) {
+    const Workload& workload = scenario_.workload;
+    if (const At* at = std::get_if<At>(&fault.trigger)) {
+      if (!findings_.usable({path + ".at", "limits.deadline"})) return;
+      if (at->time < scenario_.limits.deadline) return;
+      fail(path + ".at",
+           fmt::format("at: {} is never reached: a run ends at its deadline of {}",
+                       formatDuration(at->time), formatDuration(scenario_.limits.deadline)));
+      return;
+    }
+    const During& during = std::get<During>(fault.trigger);
+    if (!findings_.usable({path + ".during"})) return;
+    const std::string iteration_path = path + ".during.iteration";
+    if (findings_.usable({iteration_path, "workload.iterations"}) &&
+        during.iteration >= workload.iterations) {
+      fail(iteration_path, fmt::format("iteration: there is no iteration {}: the workload has {}, "
+                                       "counted from 0",
+                                       during.iteration, workload.iterations));
+    }
+    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+    if (!fault.target && kind != nullptr && !kind->needsTarget) {
+      fail(path + ".during",
+           "during: progress is measured on the rails of a target node: add 'target'");
+    }
+    if (workload.warmupIterations < 1 && findings_.usable({"workload.warmup_iterations"})) {
+      fail(path + ".during",
+           "during: progress is measured against the warm-up, and there is none: give "
+           "'workload.warmup_iterations' at least 1");
+    }
+    if (workload.gradient.size == 0 && findings_.usable({"workload.gradient.size"})) {
+      fail(path + ".during", "during: a gradient of size 0 makes no progress that could be met");
+    }
+  }
+
+  void checkExtent(const Fault& fault, const std::string& path) {
+    if (!findings_.usable({path + ".duration", "limits.deadline"}) || !fault.duration) return;
+    if (*fault.duration < scenario_.limits.deadline) return;
+    fail(path + ".duration",
+         fmt::format("duration: {} is longer than a run, which ends at its deadline of {}: write "
+                     "'until: end' if that is meant",
+                     formatDuration(*fault.duration), formatDuration(scenario_.limits.deadline)));
+  }
+
+  void checkStrategies() {
+    const Node* const list = root_.find("strategies");
+    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+      const std::string path = fmt::format("strategies.{}.{}.watchdog", i, baseline::kFailStop);
+      const Strategy* const strategy = scenario_.find(std::string(baseline::kFailStop));
+      const Node& item = list->items[i];
+      const bool here = item.text == baseline::kFailStop || item.find(baseline::kFailStop);
+      if (here && strategy != nullptr && findings_.usable({path})) checkFailStop(*strategy, path);
+    }
+  }
+
+  void checkFailStop(const Strategy& strategy, const std::string& path) {
+    const Duration watchdog = strategy.options.get<Duration>("watchdog");
+    if (findings_.usable({"limits.deadline"}) && watchdog >= scenario_.limits.deadline) {
+      fail(path, fmt::format("watchdog: {} never fires: a run ends at its deadline of {}",
+                             formatDuration(watchdog), formatDuration(scenario_.limits.deadline)));
+    }
+    for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
+      const Fault& fault = scenario_.faults[i];
+      const std::string duration_path = fmt::format("faults.{}.duration", i);
+      const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+      if (kind == nullptr || !kind->cutsLink || !fault.duration) continue;
+      if (!findings_.usable({duration_path}) || watchdog < *fault.duration) continue;
+      fail(path,
+           fmt::format("watchdog: {} is not shorter than the {} of {} (faults.{}): the link "
+                       "would be back before the job is seen to hang",
+                       formatDuration(watchdog), formatDuration(*fault.duration), fault.kind, i));
+    }
+  }
+
+  const Scenario& scenario_;
+  const Node& root_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void checkScenario(const Scenario& scenario, const Node& root, Findings& findings) {
+  Checker(scenario, root, findings).check();
+}
+
+}  // namespace faultline::scenario

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "harness/scenario/metric_table.h"
+
+namespace faultline::scenario {
+
+enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+
+/// "hot_repair.failovers.count >= 1", understood.
+struct Expectation {
+  std::string text;      ///< as written
+  std::string strategy;  ///< empty: of the whole result
+  std::string metric;    ///< path in the table
+  Comparison comparison = Comparison::kEqual;
+  /// Numbers in the metric's canonical unit: milliseconds (also for kTime), percent, bytes.
+  std::variant<double, std::string, bool> expected;
+  bool operator==(const Expectation&) const = default;
+};
+
+/// Reads one expectation. `strategies` are the names that the scenario runs; an unknown metric, a
+/// strategy that is not run, and a comparison that makes no sense are errors.
+Result<Expectation> parseExpectation(std::string_view text,
+                                     std::span<const std::string> strategies);
+
+using MetricValue = std::variant<double, std::string, bool>;
+
+/// Gives all values of a metric in canonical units: for kEveryRun and kEveryEvent one per run or
+/// event (for strategies that meet faults: of the faulted runs), for kSummary one or, where the
+/// statistics have none (a percentile of too few samples), none.
+using MetricLookup =
+    std::function<std::vector<MetricValue>(const std::string& strategy, const std::string& metric)>;
+
+struct Verdict {
+  bool pass = false;
+  /// The value that decides: the one that fails first, else the one closest to failing; "none"
+  /// when there was nothing to look at, which fails.
+  std::string value;
+};
+
+/// Holds when there is at least one value and all of them satisfy the comparison.
+Verdict evaluate(const Expectation& expectation, const MetricLookup& lookup);
+
+}  // namespace faultline::scenario

@@ -1,0 +1,313 @@
+#include "harness/scenario/interpret.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/scenario/record_reader.h"
+#include "harness/scenario/table.h"
+#include "harness/scenario/text_check.h"
+#include "harness/scenario/vocabulary.h"
+
+namespace faultline::scenario {
+namespace {
+
+constexpr std::size_t kMostElements = 100;  // of the lists of a scenario
+
+/// From tree to struct, guided by the tables.
+class ScenarioReader {
+ public:
+  ScenarioReader(const Node& root, Findings& findings)
+      : root_(root), findings_(findings), records_(findings) {}
+
+  Scenario read() {
+    Parameters values;
+    records_.read(&root_, root_.where, scenarioTable(), "", values);
+    Scenario scenario;
+    scenario.version = integer(values, "version");
+    scenario.name = values.get<std::string>("name");
+    if (values.has("description")) scenario.description = values.get<std::string>("description");
+    scenario.cluster.nodes = integer(values, "cluster.nodes");
+    scenario.cluster.ranksPerNode = integer(values, "cluster.ranks_per_node");
+    scenario.cluster.rails = integer(values, "cluster.rails");
+    scenario.cluster.railRate = values.get<Rate>("cluster.rail_rate").bitsPerSecond;
+    scenario.workload.kind = values.get<std::string>("workload.kind");
+    scenario.workload.iterations = integer(values, "workload.iterations");
+    scenario.workload.warmupIterations = integer(values, "workload.warmup_iterations");
+    scenario.workload.compute = readCompute();
+    scenario.workload.gradient = gradientOf(values);
+    scenario.limits.deadline = values.get<Duration>("limits.deadline");
+    scenario.limits.giveUp = values.get<Duration>("limits.give_up");
+    scenario.repeat = integer(values, "repeat");
+    scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
+    scenario.strategies = readStrategies();
+    scenario.faults = readFaults();
+    scenario.expect = readExpectations(scenario);
+    return scenario;
+  }
+
+ private:
+  static int integer(const Parameters& values, std::string_view name) {
+    return static_cast<int>(values.get<std::int64_t>(name));
+  }
+
+  static Gradient gradientOf(const Parameters& values) {
+    Gradient gradient;
+    gradient.size = values.get<Size>("workload.gradient.size").bytes;
+    gradient.buckets = integer(values, "workload.gradient.buckets");
+    const std::string& dtype = values.get<std::string>("workload.gradient.dtype");
+    gradient.dtype = dtype == "f32"   ? DataType::kF32
+                     : dtype == "f64" ? DataType::kF64
+                     : dtype == "i32" ? DataType::kI32
+                                      : DataType::kI64;
+    gradient.data = values.get<std::string>("workload.gradient.data") == "random"
+                        ? DataKind::kRandom
+                        : DataKind::kIntegers;
+    return gradient;
+  }
+
+  /// The elements of a list under a key of the scenario; none, with a message, if it is no list.
+  std::span<const Node> elements(std::string_view key, std::string_view of) {
+    const Node* const list = root_.find(key);
+    if (list == nullptr) return {};
+    if (list->kind != Node::Kind::kList) {
+      findings_.addAt(
+          std::string(key), list->where,
+          fmt::format("{}: a list of {} is expected, not {}", key, of, describe(*list)));
+      return {};
+    }
+    if (list->items.size() > kMostElements) {
+      findings_.addAt(std::string(key), list->where,
+                      fmt::format("{}: has {} elements; {} are possible", key, list->items.size(),
+                                  kMostElements));
+      return {};
+    }
+    return list->items;
+  }
+
+  Compute readCompute() {
+    Compute compute;
+    const Node* const workload = root_.find("workload");
+    const Node* const node = workload == nullptr ? nullptr : workload->find("compute");
+    if (node == nullptr) return compute;
+    const std::string path = "workload.compute";
+    ParameterSpec spec = computeSpec();
+    if (node->kind != Node::Kind::kMap) {
+      compute.duration = std::get<Duration>(records_.readScalar(*node, spec, path));
+      return compute;
+    }
+    spec.name = kBurn;
+    const std::string_view known[] = {kBurn};
+    records_.refuseUnknownKeys(*node, known, path);
+    compute.burn = true;
+    const Node* const burn = node->find(kBurn);
+    if (burn == nullptr) {
+      findings_.distrust(path);
+      if (node->entries.empty()) findings_.add(node->where, "compute: write 20ms, or {burn: 20ms}");
+      return compute;
+    }
+    compute.duration = std::get<Duration>(records_.readScalar(*burn, spec, path));
+    return compute;
+  }
+
+  std::vector<Strategy> readStrategies() {
+    std::vector<std::string_view> known;
+    for (const auto& spec : baseline::strategies()) known.push_back(spec.name);
+    std::vector<Strategy> strategies;
+    const auto nodes = elements("strategies", "strategies");
+    if (nodes.empty() && root_.find("strategies") != nullptr && findings_.usable({"strategies"})) {
+      findings_.addAt("strategies", root_.find("strategies")->where,
+                      "strategies: at least one is needed; known are " + join(known, ", "));
+    }
+    strategies_readable_ = findings_.usable({"strategies"});
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::string path = fmt::format("strategies.{}", i);
+      readStrategy(nodes[i], path, known, strategies);
+      strategies_readable_ = strategies_readable_ && findings_.usable({path});
+    }
+    return strategies;
+  }
+
+  void readStrategy(const Node& node, const std::string& path,
+                    std::span<const std::string_view> known, std::vector<Strategy>& strategies) {
+    std::string name;
+    Location where = node.where;
+    const Node* options = nullptr;
+    if (node.kind == Node::Kind::kScalar) {
+      name = node.text;
+    } else if (node.kind == Node::Kind::kMap && node.entries.size() == 1) {
+      name = node.entries.front().key;
+      where = node.entries.front().where;
+      options = &node.entries.front().value;
+    } else {
+      findings_.addAt(path, where,
+                      fmt::format("a strategy is a name or {{name: {{option: value}}}}, not {}",
+                                  describe(node)));
+      return;
+    }
+    const auto* const spec = baseline::findStrategy(name);
+    if (spec == nullptr) {
+      const auto planned = plannedWords("strategies");
+      const bool later = std::find(planned.begin(), planned.end(), name) != planned.end();
+      findings_.addAt(
+          path, where,
+          later ? fmt::format("strategy '{}' is not available in this version; {} are", name,
+                              join(known, ", "))
+                : fmt::format("unknown strategy '{}'{}", shortened(name), suggestion(name, known)));
+      return;
+    }
+    if (std::any_of(strategies.begin(), strategies.end(),
+                    [&](const Strategy& earlier) { return earlier.name == name; })) {
+      findings_.addAt(path, where,
+                      fmt::format("strategy '{}' is listed twice: its rows in the report could not "
+                                  "be told apart",
+                                  name));
+      return;
+    }
+    if (options != nullptr && options->kind == Node::Kind::kNull) options = nullptr;
+    if (options != nullptr && options->kind != Node::Kind::kMap) {
+      findings_.addAt(
+          path, options->where,
+          fmt::format("{}: a mapping of options is expected, not {}", name, describe(*options)));
+      options = nullptr;
+    }
+    const std::string options_path = joinPath(path, name);
+    if (options != nullptr) {
+      std::vector<std::string_view> keys;
+      for (const ParameterSpec& option : spec->options) keys.push_back(option.name);
+      records_.refuseUnknownKeys(*options, keys, options_path);
+    }
+    strategies.push_back(
+        {name, records_.readParameters(options, where, name, spec->options, options_path)});
+  }
+
+  std::vector<Fault> readFaults() {
+    std::vector<Fault> faults;
+    const auto nodes = elements("faults", "faults");
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      faults.push_back(readFault(nodes[i], fmt::format("faults.{}", i)));
+    }
+    return faults;
+  }
+
+  Fault readFault(const Node& node, const std::string& path) {
+    Fault fault;
+    if (node.kind != Node::Kind::kMap) {
+      findings_.addAt(path, node.where,
+                      fmt::format("a fault is a mapping with a kind, not {}", describe(node)));
+      return fault;
+    }
+    const ParameterSpec kind_spec = faultKindSpec();
+    const Node* const kind_node = node.find(kind_spec.name);
+    const injector::FaultKind* kind = nullptr;
+    if (kind_node == nullptr) {
+      findings_.addAt(
+          path, node.where,
+          fmt::format("'{}' needs the key 'kind': {}", path, join(kind_spec.choices, ", ")));
+    } else {
+      fault.kind = std::get<std::string>(
+          records_.readScalar(*kind_node, kind_spec, joinPath(path, kind_spec.name)));
+      if (findings_.usable({joinPath(path, kind_spec.name)})) {
+        kind = injector::findFaultKind(fault.kind);
+      } else {
+        findings_.distrust(path);
+      }
+    }
+    if (kind == nullptr) return fault;
+
+    std::vector<ParameterSpec> extra(kind->parameters.begin(), kind->parameters.end());
+    extra.push_back(kind_spec);
+    Parameters values;
+    records_.read(&node, node.where, faultTable(), path, values, extra);
+    fault.parameters = injector::FaultParameters(
+        records_.readParameters(&node, node.where, kind->name, kind->parameters, path));
+    if (values.has("target.node")) {
+      fault.target = Target{integer(values, "target.node"), integer(values, "target.rail")};
+    } else if (kind->needsTarget) {
+      findings_.add(node.where,
+                    fmt::format("'{}' needs the key 'target', like {{node: 1, rail: 0}}", path));
+    }
+    readTrigger(node, values, path, fault);
+    readExtent(node, values, path, fault);
+    return fault;
+  }
+
+  void readTrigger(const Node& node, const Parameters& values, const std::string& path,
+                   Fault& fault) {
+    const Node* const at = node.find("at");
+    const Node* const during = node.find("during");
+    if (at != nullptr && during != nullptr) {
+      findings_.add(during->where,
+                    "at and during exclude each other: a fault strikes at one moment");
+    } else if (at == nullptr && during == nullptr) {
+      findings_.add(node.where,
+                    fmt::format("'{}' never strikes: write 'at: 2s' or 'during: {{iteration: 20, "
+                                "progress: 50%}}'",
+                                path));
+    } else if (at != nullptr) {
+      fault.trigger = At{values.get<Duration>("at")};
+    } else if (values.has("during.iteration")) {
+      constexpr double kPercent = 100;
+      fault.trigger = During{integer(values, "during.iteration"),
+                             values.get<Percent>("during.progress").value / kPercent};
+    }
+  }
+
+  void readExtent(const Node& node, const Parameters& values, const std::string& path,
+                  Fault& fault) {
+    const Node* const until = node.find("until");
+    const Node* const duration = node.find("duration");
+    if (duration != nullptr && until != nullptr) {
+      findings_.add(until->where, "duration and until exclude each other");
+    } else if (duration == nullptr && until == nullptr) {
+      findings_.add(node.where,
+                    fmt::format("'{}' never ends: write 'duration: 2s' or 'until: end'", path));
+    } else if (duration != nullptr) {
+      fault.duration = values.get<Duration>("duration");
+    }
+  }
+
+  std::vector<Expectation> readExpectations(const Scenario& scenario) {
+    std::vector<Expectation> expectations;
+    std::vector<std::string> names;
+    for (const Strategy& strategy : scenario.strategies) names.push_back(strategy.name);
+    const auto nodes = elements("expect", "expectations");
+    // Without the list of strategies nothing can be said about their metrics.
+    if (!strategies_readable_) {
+      names.clear();
+      for (const auto& spec : baseline::strategies()) names.emplace_back(spec.name);
+      for (const auto name : plannedWords("strategies")) names.emplace_back(name);
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const Node& node = nodes[i];
+      if (node.kind != Node::Kind::kScalar) {
+        findings_.add(node.where,
+                      fmt::format("an expectation is text like 'wrong_elements == 0', not {}",
+                                  describe(node)));
+        continue;
+      }
+      auto expectation = parseExpectation(node.text, names);
+      if (expectation.ok()) {
+        expectations.push_back(*std::move(expectation));
+      } else {
+        findings_.add(node.where, expectation.status().message());
+      }
+    }
+    return expectations;
+  }
+
+  const Node& root_;
+  Findings& findings_;
+  RecordReader records_;
+  bool strategies_readable_ = false;
+};
+
+}  // namespace
+
+Scenario interpret(const Node& root, Findings& findings) {
+  return ScenarioReader(root, findings).read();
+}
+
+}  // namespace faultline::scenario

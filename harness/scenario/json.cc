@@ -1,0 +1,114 @@
+#include "harness/scenario/json.h"
+
+namespace faultline::scenario {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Numbers and flags as such, everything with a unit as text.
+Json toJson(const ParameterValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  return formatParameter(value);
+}
+
+Json toJson(const Fault& fault) {
+  Json json{{"kind", fault.kind}};
+  for (const auto& [name, value] : fault.parameters.all()) json[name] = toJson(value);
+  if (fault.target) json["target"] = {{"node", fault.target->node}, {"rail", fault.target->rail}};
+  if (const At* at = std::get_if<At>(&fault.trigger)) {
+    json["at"] = formatDuration(at->time);
+  } else {
+    const During& during = std::get<During>(fault.trigger);
+    constexpr double kPercent = 100;
+    json["during"] = {{"iteration", during.iteration},
+                      {"progress", formatParameter(Percent{during.progress * kPercent})}};
+  }
+  if (fault.duration) {
+    json["duration"] = formatDuration(*fault.duration);
+  } else {
+    json["until"] = "end";
+  }
+  return json;
+}
+
+Json toJson(const Workload& workload) {
+  const std::string compute = formatDuration(workload.compute.duration);
+  return {{"kind", workload.kind},
+          {"iterations", workload.iterations},
+          {"warmup_iterations", workload.warmupIterations},
+          {"compute", workload.compute.burn ? Json{{"burn", compute}} : Json(compute)},
+          {"gradient",
+           {{"size", formatSize(workload.gradient.size)},
+            {"buckets", workload.gradient.buckets},
+            {"dtype", name(workload.gradient.dtype)},
+            {"data", name(workload.gradient.data)}}}};
+}
+
+}  // namespace
+
+std::string_view name(ClusterKind kind) {
+  switch (kind) {
+    case ClusterKind::kNetns:
+      return "netns";
+  }
+  return "unknown";
+}
+
+std::string_view name(DataType type) {
+  switch (type) {
+    case DataType::kF32:
+      return "f32";
+    case DataType::kF64:
+      return "f64";
+    case DataType::kI32:
+      return "i32";
+    case DataType::kI64:
+      return "i64";
+  }
+  return "unknown";
+}
+
+std::string_view name(DataKind kind) {
+  switch (kind) {
+    case DataKind::kIntegers:
+      return "integers";
+    case DataKind::kRandom:
+      return "random";
+  }
+  return "unknown";
+}
+
+nlohmann::ordered_json toJson(const Scenario& scenario) {
+  const Cluster& cluster = scenario.cluster;
+  Json json{{"version", scenario.version},
+            {"name", scenario.name},
+            {"description", scenario.description},
+            {"cluster",
+             {{"kind", name(cluster.kind)},
+              {"nodes", cluster.nodes},
+              {"ranks_per_node", cluster.ranksPerNode},
+              {"rails", cluster.rails},
+              {"rail_rate", formatRate(cluster.railRate)}}},
+            {"workload", toJson(scenario.workload)},
+            {"strategies", Json::array()},
+            {"faults", Json::array()},
+            {"limits",
+             {{"deadline", formatDuration(scenario.limits.deadline)},
+              {"give_up", formatDuration(scenario.limits.giveUp)}}},
+            {"repeat", scenario.repeat},
+            {"seed", scenario.seed},
+            {"expect", Json::array()}};
+  for (const Strategy& strategy : scenario.strategies) {
+    Json options = Json::object();
+    for (const auto& [option, value] : strategy.options.all()) options[option] = toJson(value);
+    json["strategies"].push_back(Json{{strategy.name, std::move(options)}});
+  }
+  for (const Fault& fault : scenario.faults) json["faults"].push_back(toJson(fault));
+  for (const Expectation& expectation : scenario.expect) {
+    json["expect"].push_back(expectation.text);
+  }
+  return json;
+}
+
+}  // namespace faultline::scenario

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "harness/scenario/scenario.h"
+
+namespace faultline::scenario {
+
+/// The scenario as read, defaults filled in, in the shape and spelling of the YAML: the reader
+/// accepts the text again and makes the same scenario of it.
+nlohmann::ordered_json toJson(const Scenario& scenario);
+
+std::string_view name(ClusterKind kind);
+std::string_view name(DataType type);
+std::string_view name(DataKind kind);
+
+}  // namespace faultline::scenario

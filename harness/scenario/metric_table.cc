@@ -1,0 +1,96 @@
+#include "harness/scenario/metric_table.h"
+
+#include <array>
+
+namespace faultline::scenario {
+namespace {
+
+using Type = MetricType;
+using Scope = Metric::Scope;
+using Owner = Metric::Owner;
+
+constexpr std::array<std::string_view, 4> kStatuses{"ok", "failed", "hung", "invalid"};
+
+constexpr std::array kMetrics{
+    Metric{"status", Type::kName, Scope::kEveryRun, Owner::kBoth,
+           "how each run ended: ok, failed, hung or invalid", false, kStatuses},
+    Metric{"wrong_elements", Type::kCount, Scope::kEveryRun, Owner::kBoth,
+           "elements of results that differ from what they must be, per run"},
+    Metric{"checked_elements", Type::kCount, Scope::kEveryRun, Owner::kBoth,
+           "elements of results that were compared, per run"},
+    Metric{"digest_matches", Type::kFlag, Scope::kEveryRun, Owner::kBoth,
+           "the digests of all results on all ranks equal those of fault_free", true},
+    Metric{"evidence.ok", Type::kFlag, Scope::kEveryRun, Owner::kBoth,
+           "every fault of the run left its evidence"},
+    Metric{"duration", Type::kTime, Scope::kEveryRun, Owner::kStrategy,
+           "from the start to the end of each run"},
+    Metric{"duration", Type::kTime, Scope::kSummary, Owner::kGlobal,
+           "of the whole experiment, with set-up"},
+    Metric{"runs.count", Type::kCount, Scope::kSummary, Owner::kBoth, "runs that were made"},
+    Metric{"iterations.count", Type::kCount, Scope::kEveryRun, Owner::kStrategy,
+           "iterations that each run finished, those repeated after a restart counted once"},
+    Metric{"iteration_ms.p50", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "median time of an iteration, over all runs"},
+    Metric{"iteration_ms.max", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "longest iteration of all runs"},
+    Metric{"throughput.median", Type::kCount, Scope::kSummary, Owner::kStrategy,
+           "work per second, in the workload's unit (training: iterations), median over the runs"},
+    Metric{"overhead_pct.median", Type::kPercent, Scope::kSummary, Owner::kStrategy,
+           "v0 / v - 1 against fault_free, per block, median over the blocks", true},
+    Metric{"overhead_pct.ci95.lo", Type::kPercent, Scope::kSummary, Owner::kStrategy,
+           "lower end of its 95 % interval (from 6 blocks on)", true},
+    Metric{"overhead_pct.ci95.hi", Type::kPercent, Scope::kSummary, Owner::kStrategy,
+           "upper end of its 95 % interval (from 6 blocks on)", true},
+    Metric{"failovers.count", Type::kCount, Scope::kEveryRun, Owner::kStrategy,
+           "times that traffic left a failed rail, per faulted run"},
+    Metric{"failovers.cause", Type::kName, Scope::kEveryEvent, Owner::kStrategy,
+           "what each failover was decided on"},
+    Metric{"failovers.verdict", Type::kName, Scope::kEveryEvent, Owner::kStrategy,
+           "what each failover held to be broken"},
+    Metric{"failovers.rail", Type::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           "the rail that each failover left"},
+    Metric{"failovers.resent_bytes", Type::kBytes, Scope::kEveryEvent, Owner::kStrategy,
+           "bytes sent again on another rail, per failover"},
+    Metric{"failovers.duplicate_bytes", Type::kBytes, Scope::kEveryEvent, Owner::kStrategy,
+           "bytes that arrived twice and were dropped, per failover"},
+    Metric{"failover_pause_ms.p50", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "median pause of a failover"},
+    Metric{"failover_pause_ms.p95", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "its 95th percentile (from 60 failovers on)"},
+    Metric{"failover_pause_ms.p99", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "its 99th percentile (from 300 failovers on)"},
+    Metric{"failover_pause_ms.max", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "longest pause of a failover"},
+    Metric{"failover_pause_ms.n", Type::kCount, Scope::kSummary, Owner::kStrategy,
+           "failovers whose pause was measured, over all runs"},
+    Metric{"detection_ms.p50", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "median time from the fault to its detection"},
+    Metric{"detection_ms.max", Type::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           "longest time from the fault to its detection"},
+    Metric{"failbacks.count", Type::kCount, Scope::kEveryRun, Owner::kStrategy,
+           "times that a healed rail was taken back, per faulted run"},
+    Metric{"restarts.count", Type::kCount, Scope::kEveryRun, Owner::kStrategy,
+           "times that the job was killed and started again, per faulted run"},
+    Metric{"restarts.hang_ms", Type::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
+           "how long the job hung before each restart"},
+    Metric{"restarts.isolate_ms", Type::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
+           "how long each restart waited for the repair"},
+    Metric{"restarts.load_ms", Type::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
+           "how long each restart took to start and load the checkpoint"},
+    Metric{"restarts.lost_iterations", Type::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           "iterations that each restart had to do again"},
+};
+
+}  // namespace
+
+std::span<const Metric> metricTable() { return kMetrics; }
+
+const Metric* findMetric(std::string_view path, bool of_strategy) {
+  for (const Metric& metric : kMetrics) {
+    if (metric.path != path) continue;
+    if (metric.owner != (of_strategy ? Owner::kGlobal : Owner::kStrategy)) return &metric;
+  }
+  return nullptr;
+}
+
+}  // namespace faultline::scenario

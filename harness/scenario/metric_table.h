@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+/// What expectations can look at.
+namespace faultline::scenario {
+
+/// What a metric's values are, hence what it may be compared with.
+enum class MetricType {
+  kCount,         ///< a plain number
+  kMilliseconds,  ///< name ends in _ms: a bare number is milliseconds; "100ms" and "2s" also work
+  kTime,          ///< needs a unit: "30s"
+  kPercent,       ///< "30" or "30%"
+  kBytes,         ///< "0" or "64KiB"
+  kName,          ///< a word, compared with == and != only
+  kFlag,          ///< true | false, likewise
+};
+
+/// One row of the table of metrics.
+struct Metric {
+  std::string_view path;  ///< without the strategy, e.g. "failovers.count"
+  MetricType type;
+  /// How many values there are: one per run (or per event), all of which must satisfy the
+  /// expectation, or one for the whole result.
+  enum class Scope { kEveryRun, kEveryEvent, kSummary } scope;
+  /// Where it exists: `<strategy>.<path>`, `<path>` alone, or both.
+  enum class Owner { kStrategy, kGlobal, kBoth } owner;
+  std::string_view doc;  ///< one sentence
+  /// Meaningless unless the strategy fault_free is in the scenario.
+  bool needsFaultFree = false;
+  std::span<const std::string_view> names{};  ///< values of a kName; empty: any word
+};
+
+/// All metrics that expectations may use.
+std::span<const Metric> metricTable();
+
+/// nullptr when there is none of that path for this owner (a strategy, or the whole result).
+const Metric* findMetric(std::string_view path, bool of_strategy);
+
+}  // namespace faultline::scenario

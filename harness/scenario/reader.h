@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/scenario/scenario.h"
+
+namespace faultline::scenario {
+
+/// Bigger files are refused before they are parsed; the largest sensible scenario is a few KiB.
+inline constexpr std::size_t kMaximumFileBytes = 256 * 1024;
+
+/// One mistake. Lines and columns start at 1; line 0 when the mistake has no place in the file.
+struct Mistake {
+  std::string source;  ///< the file as named by the user, or "--set path=value"
+  int line = 0;
+  int column = 0;
+  std::string message;
+
+  /// "file:line:column: message", or "source: message" where there is no line.
+  std::string toString() const;
+};
+
+/// A scenario, or every mistake found, in the order of the file; never both.
+struct ReadResult {
+  std::optional<Scenario> scenario;
+  std::vector<Mistake> mistakes;
+  bool ok() const { return scenario.has_value(); }
+};
+
+/// Reads YAML text. `source` names it in messages. `overrides` are `path=value`, for example
+/// "workload.iterations=10" or "faults.0.duration=2s", put in before anything is checked.
+/// Never throws, whatever the text is.
+ReadResult readScenario(std::string_view yaml, const std::string& source,
+                        std::span<const std::string> overrides = {});
+
+/// The same for a file.
+ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides = {});
+
+}  // namespace faultline::scenario

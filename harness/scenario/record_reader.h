@@ -1,0 +1,49 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/parameter.h"
+#include "harness/scenario/document.h"
+#include "harness/scenario/findings.h"
+#include "harness/scenario/table.h"
+
+namespace faultline::scenario {
+
+/// Reads what tables describe: knows tables, nodes and findings, and nothing of scenarios.
+class RecordReader {
+ public:
+  explicit RecordReader(Findings& findings) : findings_(findings) {}
+
+  /// Reads all scalars of `record` and of the records inside it into `values`, named by their path
+  /// below it ("gradient.size"). Missing ones get their default; those that are wrong, or required
+  /// and missing, are reported and get a stand-in, so that values are complete; those that are
+  /// optional and missing stay out. `node` is null when the whole mapping is missing. `extra` are
+  /// keys that somebody else reads. `path` is where the record stands ("workload", "" for the top).
+  void read(const Node* node, Location where, const Record& record, const std::string& path,
+            Parameters& values, std::span<const ParameterSpec> extra = {});
+
+  /// One value by its row.
+  ParameterValue readScalar(const Node& node, const ParameterSpec& spec, const std::string& path);
+
+  /// Reads the options of `specs` from the mapping `node` (null: all defaults).
+  Parameters readParameters(const Node* node, Location where, std::string_view owner,
+                            std::span<const ParameterSpec> specs, const std::string& path);
+
+  /// Reports keys of `node` that are in none of the lists.
+  void refuseUnknownKeys(const Node& node, std::span<const std::string_view> known,
+                         const std::string& path);
+
+ private:
+  void readInto(const Node* node, Location where, const Record& record, const std::string& path,
+                const std::string& prefix, Parameters& values,
+                std::span<const ParameterSpec> extra);
+
+  Findings& findings_;
+};
+
+/// "workload" + "kind" -> "workload.kind"; "" + "kind" -> "kind".
+std::string joinPath(const std::string& path, std::string_view key);
+
+}  // namespace faultline::scenario

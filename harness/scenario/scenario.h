@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/parameter.h"
+#include "base/units.h"
+#include "harness/scenario/expectation.h"
+#include "injector/fault_table.h"
+
+/// A scenario as plain data, checked and with defaults filled in. `reader.h` makes it from YAML,
+/// `json.h` writes it into results. Counting starts at 0 for nodes, rails and iterations.
+namespace faultline::scenario {
+
+enum class ClusterKind { kNetns };  ///< a network namespace per node, on this machine
+
+struct Cluster {
+  ClusterKind kind = ClusterKind::kNetns;
+  int nodes = 4;
+  int ranksPerNode = 1;
+  int rails = 2;
+  BitsPerSecond railRate = 400'000'000;  ///< full duplex, at both ends of every rail
+
+  int ranks() const { return nodes * ranksPerNode; }
+  bool operator==(const Cluster&) const = default;
+};
+
+/// Compute phase of an iteration.
+struct Compute {
+  Duration duration = 20ms;
+  /// False: a timed wait, as a GPU would be busy. True: the CPU really works for that time.
+  bool burn = false;
+  bool operator==(const Compute&) const = default;
+};
+
+enum class DataType { kF32, kF64, kI32, kI64 };
+enum class DataKind {
+  kIntegers,  ///< small exact integers: every element of every result is compared
+  kRandom,    ///< full-mantissa values from the seed: digests are compared with fault_free
+};
+
+/// Bytes of one element.
+inline int sizeOf(DataType type) {
+  return type == DataType::kF32 || type == DataType::kI32 ? 4 : 8;
+}
+
+/// What one AllReduce per iteration reduces.
+struct Gradient {
+  Bytes size = 4 << 20;  ///< per rank and iteration; a multiple of the element size
+  int buckets = 4;       ///< reduced one after the other while later compute still runs
+  DataType dtype = DataType::kF32;
+  DataKind data = DataKind::kIntegers;
+  bool operator==(const Gradient&) const = default;
+};
+
+struct Workload {
+  std::string kind = "training";
+  int iterations = 60;
+  /// Run before t = 0; the measure of a normal iteration for `During::progress`.
+  int warmupIterations = 5;
+  Compute compute;
+  Gradient gradient;
+  bool operator==(const Workload&) const = default;
+};
+
+/// A row of the report: how the job meets the faults. Names and options: baseline/strategy_table.h.
+struct Strategy {
+  std::string name;
+  Parameters options;  ///< with defaults filled in
+  bool operator==(const Strategy&) const = default;
+};
+
+struct Target {
+  int node = 0;
+  int rail = 0;
+  bool operator==(const Target&) const = default;
+};
+
+/// At a time after t = 0 (all ranks have passed the start barrier).
+struct At {
+  Duration time{};
+  bool operator==(const At&) const = default;
+};
+
+/// In the middle of the communication of an iteration, by bytes of the target node's rails.
+struct During {
+  int iteration = 0;
+  double progress = 0.5;  ///< strictly between 0 and 1
+  bool operator==(const During&) const = default;
+};
+
+struct Fault {
+  std::string kind;                      ///< of injector/fault_table.h
+  injector::FaultParameters parameters;  ///< the kind's own, with defaults filled in
+  std::optional<Target> target;          ///< absent only for kinds that need none
+  std::variant<At, During> trigger;
+  std::optional<Duration> duration;  ///< empty: `until: end` of the run
+  bool operator==(const Fault&) const = default;
+};
+
+struct Limits {
+  Duration deadline = 60s;  ///< of one run; a run that is not over by then has failed
+  Duration giveUp = 10s;    ///< a collective in which nothing moves for so long returns an error
+  bool operator==(const Limits&) const = default;
+};
+
+struct Scenario {
+  int version = 1;
+  std::string name;
+  std::string description;
+  Cluster cluster;
+  Workload workload;
+  std::vector<Strategy> strategies;  ///< names are unique
+  std::vector<Fault> faults;
+  Limits limits;
+  int repeat = 1;  ///< blocks; each runs every strategy once
+  std::uint64_t seed = 1;
+  std::vector<Expectation> expect;
+
+  /// The strategy of that name, or null.
+  const Strategy* find(const std::string& strategy) const {
+    for (const Strategy& candidate : strategies) {
+      if (candidate.name == strategy) return &candidate;
+    }
+    return nullptr;
+  }
+  bool operator==(const Scenario&) const = default;
+};
+
+}  // namespace faultline::scenario

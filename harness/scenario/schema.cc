@@ -1,0 +1,183 @@
+#include "harness/scenario/schema.h"
+
+#include <string>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/scenario/table.h"
+#include "injector/fault_table.h"
+
+namespace faultline::scenario {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The spellings of base/units.h as regular expressions.
+constexpr std::string_view kDurationPattern = R"(^[0-9]*\.?[0-9]+(ns|us|ms|s|min|h)$)";
+constexpr std::string_view kSizePattern = R"(^[0-9]*\.?[0-9]+(B|kB|KiB|MB|MiB|GB|GiB)$)";
+constexpr std::string_view kRatePattern = R"(^[0-9]*\.?[0-9]+(bit|kbit|Mbit|Gbit)$)";
+constexpr std::string_view kPercentPattern = R"(^[0-9]*\.?[0-9]+%$)";
+constexpr std::string_view kRateOrPercentPattern = R"(^[0-9]*\.?[0-9]+(bit|kbit|Mbit|Gbit|%)$)";
+constexpr std::string_view kNamePattern = R"(^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$)";
+constexpr std::string_view kExpectationPattern =
+    R"(^\s*[A-Za-z0-9_.-]+\s*(==|!=|<=|>=|<|>)\s*\S+\s*$)";
+
+Json pattern(std::string_view expression) { return {{"type", "string"}, {"pattern", expression}}; }
+
+Json schemaOfType(const ParameterSpec& spec) {
+  switch (spec.type) {
+    case ParameterType::kDuration:
+      return pattern(kDurationPattern);
+    case ParameterType::kSize:
+      return pattern(kSizePattern);
+    case ParameterType::kRate:
+      return pattern(kRatePattern);
+    case ParameterType::kPercent:
+      return pattern(kPercentPattern);
+    case ParameterType::kRateOrPercent:
+      return pattern(kRateOrPercentPattern);
+    case ParameterType::kName:
+      return pattern(kNamePattern);
+    case ParameterType::kFlag:
+      return {{"type", "boolean"}};
+    case ParameterType::kText:
+      return {{"type", "string"}};
+    case ParameterType::kEnum:
+      return {{"enum", Json(std::vector<std::string>(spec.choices.begin(), spec.choices.end()))}};
+    case ParameterType::kInteger: {
+      Json schema{{"type", "integer"}};
+      if (spec.bounded()) {
+        schema["minimum"] = static_cast<std::uint64_t>(spec.minimum);
+        schema["maximum"] = static_cast<std::uint64_t>(spec.maximum);
+      }
+      return schema;
+    }
+  }
+  return Json::object();
+}
+
+/// A default as JSON: numbers and flags as such.
+Json defaultOf(const ParameterSpec& spec) {
+  const auto value = parseParameter(spec, spec.defaultText);
+  if (!value.ok()) return spec.defaultText;
+  if (const auto* number = std::get_if<std::int64_t>(&*value)) return *number;
+  if (const auto* flag = std::get_if<bool>(&*value)) return *flag;
+  return spec.defaultText;
+}
+
+Json schemaOf(const ParameterSpec& spec) {
+  Json schema = schemaOfType(spec);
+  std::string description(spec.meaning);
+  const bool has_unit = schema.contains("pattern");
+  if (has_unit && spec.bounded()) {
+    description += fmt::format(" ({} to {})", formatBound(spec, spec.minimum),
+                               formatBound(spec, spec.maximum));
+  }
+  schema["description"] = description;
+  if (!spec.defaultText.empty()) schema["default"] = defaultOf(spec);
+  return schema;
+}
+
+Json object() {
+  return {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+}
+
+void addParameters(Json& schema, std::span<const ParameterSpec> specs) {
+  for (const ParameterSpec& spec : specs) {
+    schema["properties"][std::string(spec.name)] = schemaOf(spec);
+    if (spec.required()) schema["required"].push_back(spec.name);
+  }
+}
+
+Json computeSchema() {
+  Json burn = object();
+  burn["properties"][std::string(kBurn)] = schemaOf(computeSpec());
+  burn["required"] = {kBurn};
+  return {{"description", computeSpec().meaning},
+          {"oneOf", {schemaOfType(computeSpec()), std::move(burn)}}};
+}
+
+Json strategySchema() {
+  Json schema{{"oneOf", Json::array()}};
+  Json names = Json::array();
+  for (const auto& strategy : baseline::strategies()) names.push_back(strategy.name);
+  schema["oneOf"].push_back({{"enum", std::move(names)}});
+  for (const auto& strategy : baseline::strategies()) {
+    Json options = object();
+    options["type"] = {"object", "null"};
+    options["description"] = strategy.summary;
+    addParameters(options, strategy.options);
+    Json with_options = object();
+    with_options["properties"][std::string(strategy.name)] = std::move(options);
+    with_options["required"] = {strategy.name};
+    schema["oneOf"].push_back(std::move(with_options));
+  }
+  return schema;
+}
+
+Json recordSchema(const Record& record);
+
+/// Exactly one of the two keys.
+Json eitherKey(std::string_view a, std::string_view b) {
+  return {{"oneOf", {Json{{"required", {a}}}, Json{{"required", {b}}}}}};
+}
+
+Json faultSchema() {
+  Json schema{{"type", "object"}, {"required", {"kind"}}, {"oneOf", Json::array()}};
+  for (const auto& kind : injector::faultKinds()) {
+    Json one = recordSchema(faultTable());
+    one["description"] = kind.summary;
+    one["properties"]["kind"] = {{"const", kind.name}, {"description", kind.summary}};
+    one["required"] = {"kind"};
+    if (kind.needsTarget) one["required"].push_back("target");
+    addParameters(one, kind.parameters);
+    one["allOf"] = {eitherKey("at", "during"), eitherKey("duration", "until")};
+    schema["oneOf"].push_back(std::move(one));
+  }
+  return schema;
+}
+
+Json list(const Field& field, Json items) {
+  return {{"type", "array"},
+          {"description", field.spec.meaning},
+          {"minItems", field.required ? 1 : 0},
+          {"items", std::move(items)}};
+}
+
+Json fieldSchema(const Field& field) {
+  switch (field.shape) {
+    case Shape::kScalar:
+      return schemaOf(field.spec);
+    case Shape::kRecord:
+      return recordSchema(*field.record);
+    case Shape::kCompute:
+      return computeSchema();
+    case Shape::kStrategies:
+      return list(field, strategySchema());
+    case Shape::kFaults:
+      return list(field, faultSchema());
+    case Shape::kExpectations:
+      return list(field, pattern(kExpectationPattern));
+  }
+  return Json::object();
+}
+
+Json recordSchema(const Record& record) {
+  Json schema = object();
+  schema["description"] = record.meaning;
+  for (const Field& field : record.fields) {
+    schema["properties"][std::string(field.spec.name)] = fieldSchema(field);
+    if (field.required) schema["required"].push_back(field.spec.name);
+  }
+  return schema;
+}
+
+}  // namespace
+
+Json scenarioSchema() {
+  Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+              {"title", "Faultline scenario"}};
+  schema.update(recordSchema(scenarioTable()));
+  return schema;
+}
+
+}  // namespace faultline::scenario

@@ -1,0 +1,243 @@
+#include "harness/scenario/table.h"
+
+#include <array>
+#include <vector>
+
+#include "base/text.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/scenario/expectation.h"
+#include "harness/scenario/vocabulary.h"
+#include "injector/fault_table.h"
+
+namespace faultline::scenario {
+namespace {
+
+using Type = ParameterType;
+
+constexpr double kMostNodes = 64;
+constexpr double kMostRanksPerNode = 64;
+constexpr double kMostRails = 16;
+constexpr double kMostIterations = 1'000'000;
+constexpr double kLargestGradient = 4.0 * (1LL << 30);
+constexpr double kMostBuckets = 4096;
+constexpr double kMostBlocks = 1000;
+constexpr double kSlowestRailRate = 1e6;  // bits per second: less does not carry the control class
+constexpr double kFastestRailRate = 100e9;
+constexpr double kLargestSeed = 0x1p53 - 1;  // every reader of JSON keeps it exactly
+constexpr double kHour = 3600;
+constexpr double kMillisecond = 0.001;
+
+constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
+constexpr std::array<std::string_view, 1> kWorkloadKindNames{"training"};
+constexpr std::array<std::string_view, 4> kDataTypes{"f32", "f64", "i32", "i64"};
+constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
+constexpr std::array<std::string_view, 1> kUntil{"end"};
+
+constexpr ParameterSpec number(std::string_view name, std::string_view fallback, double minimum,
+                               double maximum, std::string_view meaning) {
+  return {name, Type::kInteger, fallback, meaning, {}, minimum, maximum};
+}
+constexpr ParameterSpec duration(std::string_view name, std::string_view fallback, double minimum,
+                                 std::string_view meaning) {
+  return {name, Type::kDuration, fallback, meaning, {}, minimum, kHour};
+}
+constexpr ParameterSpec choice(std::string_view name, std::string_view fallback,
+                               std::span<const std::string_view> choices,
+                               std::string_view meaning) {
+  return {name, Type::kEnum, fallback, meaning, choices};
+}
+constexpr ParameterSpec labelled(std::string_view name, std::string_view meaning) {
+  return {name, Type::kText, "", meaning};
+}
+
+constexpr std::array kClusterFields{
+    Field{choice("kind", "netns", kClusterKindNames,
+                 "netns: a network namespace per node, on this machine")},
+    Field{number("nodes", "4", 1, kMostNodes, "nodes")},
+    Field{number("ranks_per_node", "1", 1, kMostRanksPerNode,
+                 "ranks (processes) on each node; a rank is a process of its own")},
+    Field{number("rails", "2", 1, kMostRails, "NICs of each node, each with a switch of its own")},
+    Field{{"rail_rate",
+           Type::kRate,
+           "400Mbit",
+           "what a rail carries in each direction",
+           {},
+           kSlowestRailRate,
+           kFastestRailRate}},
+};
+constexpr Record kCluster{"The machines and the network between them.", kClusterFields};
+
+constexpr std::array kGradientFields{
+    Field{{"size",
+           Type::kSize,
+           "4MiB",
+           "bytes that every rank contributes per iteration",
+           {},
+           0,
+           kLargestGradient}},
+    Field{number("buckets", "4", 1, kMostBuckets,
+                 "parts that are reduced as soon as their share of the compute is done")},
+    Field{choice("dtype", "f32", kDataTypes, "type of the elements")},
+    Field{choice("data", "integers", kDataKinds,
+                 "integers: small exact ones, every element of every result is compared; random: "
+                 "full-mantissa values from the seed, digests are compared with fault_free")},
+};
+constexpr Record kGradient{"What the AllReduce of an iteration reduces.", kGradientFields};
+
+constexpr ParameterSpec kComputeSpec =
+    duration("compute", "20ms", 0,
+             "time of one iteration without communication: a timed wait, as a GPU would be busy; "
+             "{burn: 20ms} uses the CPU");
+
+constexpr std::array kWorkloadFields{
+    Field{choice("kind", "", kWorkloadKindNames,
+                 "training: compute and a gradient AllReduce that overlaps it"),
+          Shape::kScalar, true},
+    Field{number("iterations", "60", 1, kMostIterations, "iterations that are measured")},
+    Field{number("warmup_iterations", "5", 0, kMostIterations,
+                 "iterations before the clock starts; the measure of a normal one for 'during'")},
+    Field{kComputeSpec, Shape::kCompute},
+    Field{labelled("gradient", kGradient.meaning), Shape::kRecord, false, &kGradient},
+};
+constexpr Record kWorkload{"What the ranks do.", kWorkloadFields};
+
+constexpr std::array kLimitFields{
+    Field{duration("deadline", "60s", kMillisecond,
+                   "longest time of one run; a run that is not over by then has failed")},
+    Field{
+        duration("give_up", "10s", kMillisecond,
+                 "a collective in which nothing moves for so long returns an error on all ranks")},
+};
+constexpr Record kLimits{"When to stop waiting.", kLimitFields};
+
+constexpr std::array kTargetFields{
+    Field{number("node", "", 0, kMostNodes - 1, "the node, counted from 0"), Shape::kScalar, true},
+    Field{number("rail", "", 0, kMostRails - 1, "its rail, counted from 0"), Shape::kScalar, true},
+};
+constexpr Record kTarget{"What the fault acts on.", kTargetFields};
+
+constexpr std::array kDuringFields{
+    Field{number("iteration", "", 0, kMostIterations - 1, "the iteration, counted from 0"),
+          Shape::kScalar, true},
+    Field{{"progress",
+           Type::kPercent,
+           "50%",
+           "share of a normal iteration's bytes that the target node has moved by then",
+           {},
+           1,
+           99}},
+};
+constexpr Record kDuring{"Strikes while an iteration communicates.", kDuringFields};
+
+constexpr std::array kFaultFields{
+    Field{labelled("target", kTarget.meaning), Shape::kRecord, false, &kTarget},
+    Field{duration("at", "", 0,
+                   "strikes at this time after the start of the run (all ranks ready, after "
+                   "warm-up); either this or 'during'")},
+    Field{labelled("during", "strikes while an iteration communicates; either this or 'at'"),
+          Shape::kRecord, false, &kDuring},
+    Field{duration("duration", "", kMillisecond, "how long it lasts; either this or 'until'")},
+    Field{choice("until", "", kUntil, "end: lasts until the end of the run")},
+};
+constexpr Record kFault{"What every fault has besides its kind's own parameters.", kFaultFields};
+
+constexpr std::array kScenarioFields{
+    Field{number("version", "", 1, 1, "version of this language: 1"), Shape::kScalar, true},
+    Field{{"name", Type::kName, "", "names the result"}, Shape::kScalar, true},
+    Field{labelled("description", "one sentence for the report")},
+    Field{labelled("cluster", kCluster.meaning), Shape::kRecord, false, &kCluster},
+    Field{labelled("workload", kWorkload.meaning), Shape::kRecord, true, &kWorkload},
+    Field{labelled("strategies",
+                   "how the job meets the faults, one row of the report each: names, or "
+                   "{name: {option: value}}"),
+          Shape::kStrategies, true},
+    Field{labelled("faults", "what is broken, when and for how long"), Shape::kFaults},
+    Field{labelled("limits", kLimits.meaning), Shape::kRecord, false, &kLimits},
+    Field{number("repeat", "1", 1, kMostBlocks,
+                 "blocks of runs; each runs every strategy once, so that overheads are compared "
+                 "inside a block")},
+    Field{number("seed", "1", 0, kLargestSeed, "makes a run repeatable")},
+    Field{labelled("expect",
+                   "what must hold, as 'metric comparison value', like 'hot_repair.failovers.count "
+                   ">= 1'"),
+          Shape::kExpectations},
+};
+constexpr Record kScenario{"One experiment.", kScenarioFields};
+
+std::string factsOf(const Field& field) {
+  const ParameterSpec& spec = field.spec;
+  std::string facts;
+  switch (field.shape) {
+    case Shape::kScalar:
+      facts = typeOf(spec);
+      break;
+    case Shape::kRecord:
+      facts = "mapping";
+      break;
+    case Shape::kCompute:
+      facts = "duration or {burn: duration}";
+      break;
+    default:
+      facts = "list";
+  }
+  if (field.required) facts += ", required";
+  if (!spec.defaultText.empty()) facts += fmt::format(", default {}", spec.defaultText);
+  if (spec.bounded() && spec.minimum < spec.maximum) {
+    facts +=
+        fmt::format(", {} to {}", formatBound(spec, spec.minimum), formatBound(spec, spec.maximum));
+  }
+  return facts;
+}
+
+}  // namespace
+
+const Record& scenarioTable() { return kScenario; }
+const Record& workloadTable() { return kWorkload; }
+const Record& faultTable() { return kFault; }
+
+ParameterSpec faultKindSpec() {
+  static const std::vector<std::string_view> kKinds = [] {
+    std::vector<std::string_view> names;
+    for (const auto& kind : injector::faultKinds()) names.push_back(kind.name);
+    return names;
+  }();
+  return {"kind", Type::kEnum, "", "what is broken and how", kKinds};
+}
+
+ParameterSpec computeSpec() { return kComputeSpec; }
+
+std::string describeField(const Field& field, const std::string& path) {
+  const std::string name = path + std::string(field.spec.name);
+  std::string page =
+      fmt::format("{} ({})\n    {}\n", name, factsOf(field), wrapText(field.spec.meaning, 4));
+  const Record* inner = field.shape == Shape::kFaults ? &kFault : field.record;
+  if (inner == nullptr) return page;
+  const std::string inside = name + (field.shape == Shape::kFaults ? "[]." : ".");
+  for (const Field& part : inner->fields) page += describeField(part, inside);
+  return page;
+}
+
+std::string describeScenario() {
+  constexpr std::size_t kNameColumns = 14;
+  constexpr std::size_t kMetricColumns = 31;
+  std::string page =
+      "A scenario is a YAML file. Keys that are not listed here are mistakes.\n"
+      "Values carry their unit: 20ms, 4MiB, 400Mbit, 50%. Counting starts at 0.\n\n";
+  for (const Field& field : kScenario.fields) page += describeField(field, "");
+  page += "\nkinds of faults\n";
+  for (const auto& kind : injector::faultKinds())
+    page += describeRow(kind.name, kind.summary, kNameColumns);
+  page += "\nstrategies\n";
+  for (const auto& strategy : baseline::strategies()) {
+    page += describeRow(strategy.name, strategy.summary, kNameColumns);
+  }
+  page += "\nmetrics for 'expect': <strategy>.<metric>, or the metric alone where marked with *\n";
+  for (const Metric& metric : metricTable()) {
+    page += describeRow(
+        fmt::format("{}{}", metric.path, metric.owner == Metric::Owner::kStrategy ? "" : " *"),
+        metric.doc, kMetricColumns);
+  }
+  return page;
+}
+
+}  // namespace faultline::scenario

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/parameter.h"
+
+/// The scenario language as tables. The reader, the JSON Schema and the documentation are all made
+/// from them (and from the tables of faults and strategies), so that they cannot drift.
+namespace faultline::scenario {
+
+struct Record;
+
+/// What a key's value looks like.
+enum class Shape {
+  kScalar,        ///< one value, as `Field::spec` says
+  kRecord,        ///< a mapping with the keys of `Field::record`
+  kCompute,       ///< a duration, or a mapping {burn: duration}
+  kStrategies,    ///< a list of names, or of mappings {name: {options}}
+  kFaults,        ///< a list of mappings: kind, its parameters, and the keys of `faultTable()`
+  kExpectations,  ///< a list of texts: metric, comparison, value
+};
+
+/// One key. A kScalar that has no default and is not required is simply absent.
+struct Field {
+  ParameterSpec
+      spec;  ///< name, type, default, bounds and meaning; of other shapes name and meaning
+  Shape shape = Shape::kScalar;
+  bool required = false;
+  const Record* record = nullptr;  ///< of kRecord
+};
+
+/// A mapping and its keys.
+struct Record {
+  std::string_view meaning;
+  std::span<const Field> fields;
+};
+
+/// The whole scenario.
+const Record& scenarioTable();
+
+/// Its part `workload`.
+const Record& workloadTable();
+
+/// What every fault has besides the parameters of its kind.
+const Record& faultTable();
+
+/// The row behind a fault's `kind`, with all kinds as choices.
+ParameterSpec faultKindSpec();
+
+/// The row behind `compute`, in both of its forms, and the key of its second form.
+ParameterSpec computeSpec();
+inline constexpr std::string_view kBurn = "burn";
+
+/// Two lines about one key, more if it is a mapping: `path`, type, default, range, and meaning.
+std::string describeField(const Field& field, const std::string& path);
+
+/// The page of `faultline describe scenario`, also kept in docs/scenario.md.
+std::string describeScenario();
+
+}  // namespace faultline::scenario

@@ -1,0 +1,32 @@
+#include "harness/scenario/vocabulary.h"
+
+#include <array>
+
+namespace faultline::scenario {
+namespace {
+
+constexpr std::array kWorkloads{
+    Word{"training",
+         "Data-parallel training: iterations of compute, with a bucketed gradient AllReduce that "
+         "overlaps it; every element of every result is checked."}};
+constexpr std::array kClusters{
+    Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."}};
+
+constexpr std::array<std::string_view, 3> kPlannedWorkloads{"collective", "inference", "command"};
+constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
+constexpr std::array<std::string_view, 7> kPlannedStrategies{
+    "balance", "r2_allreduce", "optcc", "auto", "exclude_rank", "kv_replicate", "shrink"};
+
+}  // namespace
+
+std::span<const Word> workloadKinds() { return kWorkloads; }
+std::span<const Word> clusterKinds() { return kClusters; }
+
+std::span<const std::string_view> plannedWords(std::string_view path) {
+  if (path == "workload.kind") return kPlannedWorkloads;
+  if (path == "cluster.kind") return kPlannedClusters;
+  if (path == "strategies") return kPlannedStrategies;
+  return {};
+}
+
+}  // namespace faultline::scenario

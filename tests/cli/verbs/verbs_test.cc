@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/run_program.h"
+
+namespace faultline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using testing::Ran;
+using testing::runFaultline;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+using Json = nlohmann::json;
+
+const std::string kQuickstart = std::string(FAULTLINE_SOURCE_DIR) + "/scenarios/quickstart.yaml";
+
+/// The program ended with `exit`, and everything it said went to the right place.
+void expectData(const Ran& ran, int exit) {
+  EXPECT_EQ(ran.exit, exit) << ran.out << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, Not(HasSubstr("\033"))) << "no colour when not a terminal";
+}
+
+void expectUsageError(const Ran& ran, const std::string& says) {
+  EXPECT_EQ(ran.exit, 2) << ran.out << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, HasSubstr(says));
+}
+
+TEST(CliTest, HelpNamesTheVerbsAndShowsExamples) {
+  const Ran ran = runFaultline({"--help"});
+  expectData(ran, 0);
+  for (const char* text : {"validate", "list", "describe", "examples:", "exit codes:"}) {
+    EXPECT_THAT(ran.out, HasSubstr(text));
+  }
+  for (const char* verb : {"validate", "list", "describe"}) {
+    const Ran help = runFaultline({verb, "--help"});
+    expectData(help, 0);
+    EXPECT_THAT(help.out, HasSubstr("--json"));
+  }
+}
+
+TEST(CliTest, VersionSaysVersionAndCommit) {
+  const Ran ran = runFaultline({"--version"});
+  expectData(ran, 0);
+  EXPECT_THAT(ran.out, MatchesRegex("faultline [0-9.]+ \\(([0-9a-f]+(-dirty)?|unknown)\\)\n"));
+}
+
+TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {
+  expectUsageError(runFaultline({}), "A verb is required");
+  expectUsageError(runFaultline({"frobnicate"}), "there is no verb 'frobnicate'; known are");
+  expectUsageError(runFaultline({"vlidate", "x"}), "did you mean 'validate'?");
+  expectUsageError(runFaultline({"--colour"}), "--colour");
+  expectUsageError(runFaultline({"validate"}), "FILE is required");
+  expectUsageError(runFaultline({"list", "weather"}), "weather");
+  expectUsageError(runFaultline({"describe"}), "NAME is required");
+  expectUsageError(runFaultline({"describe", "port_don"}), "did you mean 'port_down'?");
+}
+
+TEST(ValidateTest, AGoodFileIsOk) {
+  const Ran ran = runFaultline({"validate", kQuickstart});
+  expectData(ran, 0);
+  EXPECT_EQ(ran.out, kQuickstart + ": ok\n");
+}
+
+TEST(ValidateTest, MistakesAreDataWithTheirPlace) {
+  const TemporaryFolder folder;
+  folder.write("bad.yaml",
+               "version: 1\nname: n\nworkload: {kind: training, iteratons: 5}\n"
+               "strategies: [armed]\nseed: x\n");
+  const Ran ran = runFaultline({"validate", "bad.yaml", kQuickstart}, folder.path());
+  expectData(ran, 2);
+  EXPECT_EQ(ran.out,
+            "bad.yaml:3:28: unknown key 'iteratons' in 'workload' (did you mean 'iterations'?)\n"
+            "bad.yaml:5:7: seed: 'x' is not a whole number\n" +
+                kQuickstart + ": ok\n");
+}
+
+TEST(ValidateTest, JsonHoldsMistakesOrTheScenario) {
+  const TemporaryFolder folder;
+  folder.write("bad.yaml", "version: 1\n");
+  const Ran ran = runFaultline({"validate", "--json", "bad.yaml", kQuickstart}, folder.path());
+  expectData(ran, 2);
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json["ok"], false);
+  EXPECT_EQ(json["files"][0]["ok"], false);
+  EXPECT_EQ(json["files"][0]["mistakes"].size(), 3u);
+  EXPECT_EQ(json["files"][0]["mistakes"][0]["line"], 1);
+  EXPECT_EQ(json["files"][0]["scenario"], nullptr);
+  EXPECT_EQ(json["files"][1]["scenario"]["name"], "quickstart");
+  EXPECT_EQ(json["files"][1]["scenario"]["workload"]["warmup_iterations"], 5);
+}
+
+TEST(ValidateTest, OverridesAreCheckedToo) {
+  expectData(
+      runFaultline({"validate", "--set", "faults.0.duration=2s", "--set", "seed=3", kQuickstart}),
+      0);
+  const Ran ran = runFaultline({"validate", kQuickstart, "--set", "faults.0.duration=2"});
+  expectData(ran, 2);
+  EXPECT_EQ(ran.out, kQuickstart +
+                         ": --set faults.0.duration=2: duration: '2' has no unit: a duration needs "
+                         "one of ns, us, ms, s, min, h, like 50ms\n");
+}
+
+TEST(ValidateTest, MissingFilesAreMistakes) {
+  const Ran ran = runFaultline({"validate", "/nowhere.yaml"});
+  expectData(ran, 2);
+  EXPECT_THAT(ran.out, StartsWith("/nowhere.yaml: cannot read the scenario: No such file"));
+}
+
+TEST(ValidateTest, PrintsTheSchemaForEditors) {
+  const Ran ran = runFaultline({"validate", "--schema"});
+  expectData(ran, 0);
+  EXPECT_EQ(Json::parse(ran.out)["title"], "Faultline scenario");
+  EXPECT_EQ(runFaultline({"describe", "scenario", "--json"}).out, ran.out);
+}
+
+TEST(ListTest, ListsEverythingOrOneKind) {
+  const Ran all = runFaultline({"list"}, FAULTLINE_SOURCE_DIR);
+  expectData(all, 0);
+  for (const char* name : {"quickstart", "port_down", "hot_repair", "training", "ring"}) {
+    EXPECT_THAT(all.out, HasSubstr(name));
+  }
+  const Ran faults = runFaultline({"list", "faults"});
+  expectData(faults, 0);
+  EXPECT_THAT(faults.out, HasSubstr("blackhole"));
+  EXPECT_THAT(faults.out, Not(HasSubstr("hot_repair")));
+  const Json json = Json::parse(runFaultline({"list", "--json"}).out);
+  EXPECT_EQ(json.size(), 5u);
+  EXPECT_EQ(json["faults"][0]["name"], "port_down");
+}
+
+TEST(ListTest, ABrokenScenarioIsListedAsSuch) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "scenarios");
+  folder.write("scenarios/broken.yaml", "version: 2\n");
+  const Ran ran = runFaultline({"list", "scenarios"}, folder.path());
+  expectData(ran, 0);
+  EXPECT_THAT(ran.out, HasSubstr("has mistakes"));
+}
+
+TEST(DescribeTest, HasAPageForEverythingThatIsListed) {
+  const Json all = Json::parse(runFaultline({"list", "--json"}, FAULTLINE_SOURCE_DIR).out);
+  for (const auto& [category, items] : all.items()) {
+    EXPECT_FALSE(items.empty()) << category;
+    for (const auto& item : items) {
+      const std::string name = item["name"];
+      const Ran page = runFaultline({"describe", name}, FAULTLINE_SOURCE_DIR);
+      expectData(page, 0);
+      EXPECT_THAT(page.out, StartsWith(name + "\n"));
+      std::istringstream lines(page.out);
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+      const Ran json = runFaultline({"describe", name, "--json"}, FAULTLINE_SOURCE_DIR);
+      expectData(json, 0);
+      EXPECT_EQ(Json::parse(json.out)["name"], name);
+    }
+  }
+}
+
+TEST(DescribeTest, ParametersHaveUnitsAndDefaults) {
+  const Json json = Json::parse(runFaultline({"describe", "fail_stop", "--json"}).out);
+  const Json& watchdog = json["parameters"][0];
+  EXPECT_EQ(watchdog["name"], "watchdog");
+  EXPECT_EQ(watchdog["type"], "duration");
+  EXPECT_EQ(watchdog["default"], "600ms");
+  EXPECT_EQ(watchdog["minimum"], "1ms");
+}
+
+}  // namespace
+}  // namespace faultline

@@ -1,0 +1,139 @@
+#include "harness/scenario/expectation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+namespace faultline::scenario {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kStrategies{"fault_free", "hot_repair"};
+
+Expectation parsed(const std::string& text) {
+  const auto expectation = parseExpectation(text, kStrategies);
+  EXPECT_TRUE(expectation.ok()) << expectation.status().message();
+  return expectation.ok() ? *expectation : Expectation{};
+}
+
+std::string refused(const std::string& text, const std::vector<std::string>& run = kStrategies) {
+  const auto expectation = parseExpectation(text, run);
+  EXPECT_FALSE(expectation.ok()) << text;
+  return expectation.status().message();
+}
+
+Verdict verdict(const std::string& text, std::vector<MetricValue> values) {
+  return evaluate(parsed(text), [&](const std::string&, const std::string&) { return values; });
+}
+
+TEST(ExpectationTest, NamesStrategyMetricAndValue) {
+  const Expectation one = parsed("hot_repair.failovers.count >= 1");
+  EXPECT_EQ(one.text, "hot_repair.failovers.count >= 1");
+  EXPECT_EQ(one.strategy, "hot_repair");
+  EXPECT_EQ(one.metric, "failovers.count");
+  EXPECT_EQ(one.comparison, Comparison::kGreaterEqual);
+  EXPECT_EQ(std::get<double>(one.expected), 1);
+  EXPECT_EQ(parsed("wrong_elements==0").strategy, "");
+  EXPECT_EQ(parsed("  wrong_elements \t!=  0 ").comparison, Comparison::kNotEqual);
+}
+
+TEST(ExpectationTest, UnitsBecomeTheCanonicalOne) {
+  const auto number = [](const std::string& text) {
+    return std::get<double>(parsed(text).expected);
+  };
+  EXPECT_EQ(number("hot_repair.failover_pause_ms.max <= 100"), 100);
+  EXPECT_EQ(number("hot_repair.failover_pause_ms.max <= 0.1s"), 100);
+  EXPECT_EQ(number("duration < 30s"), 30'000);
+  EXPECT_EQ(number("hot_repair.overhead_pct.median <= 30%"), 30);
+  EXPECT_EQ(number("hot_repair.overhead_pct.median >= -1.5"), -1.5);
+  EXPECT_EQ(number("hot_repair.failovers.resent_bytes < 1MiB"), 1 << 20);
+  EXPECT_EQ(std::get<bool>(parsed("hot_repair.digest_matches == true").expected), true);
+  EXPECT_EQ(std::get<std::string>(parsed("status != failed").expected), "failed");
+  EXPECT_EQ(std::get<std::string>(parsed("hot_repair.failovers.cause == remote_nic").expected),
+            "remote_nic");
+}
+
+TEST(ExpectationTest, RefusesWhatItCannotMean) {
+  EXPECT_THAT(refused("wrong_elements"), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused("wrong_elements = 0"), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused("wrong_elements == "), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused("wrong_elements\n== 0"), HasSubstr("several lines"));
+  EXPECT_THAT(refused("== 0"), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused("system(x) == 0"), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused(std::string(5000, 'a')), HasSubstr("at most 200"));
+  EXPECT_THAT(refused("wrong_elements == none"), HasSubstr("write a number"));
+  EXPECT_THAT(refused("wrong_elements == 0 or 1"), HasSubstr("write a number"));
+  EXPECT_THAT(refused("wrong_elements == nan"), HasSubstr("write a number"));
+  EXPECT_THAT(refused("duration < 30"), HasSubstr("with its unit"));
+  EXPECT_THAT(refused("status == great"), HasSubstr("one of ok, failed, hung, invalid"));
+  EXPECT_THAT(refused("status < ok"), HasSubstr("has no order"));
+  EXPECT_THAT(refused("evidence.ok >= true"), HasSubstr("has no order"));
+  EXPECT_THAT(refused("evidence.ok == 1"), HasSubstr("true or false"));
+  EXPECT_THAT(refused("hot_repair == ok"), HasSubstr("hot_repair has no metric ''"));
+  EXPECT_THAT(refused("hot_repair.failovers.cuont >= 1"),
+              HasSubstr("did you mean 'hot_repair.failovers.count'?"));
+  EXPECT_THAT(refused("failovers.count >= 1"), HasSubstr("belongs to a strategy"));
+  EXPECT_THAT(refused("hot_repare.failovers.count >= 1"),
+              HasSubstr("there is no strategy 'hot_repare' (did you mean 'hot_repair'?)"));
+  EXPECT_THAT(refused("armed.status == ok"), HasSubstr("does not run armed"));
+  EXPECT_THAT(refused("hot_repair.overhead_pct.median < 5", {"hot_repair"}),
+              HasSubstr("is measured against fault_free"));
+}
+
+TEST(ExpectationTest, HoldsOnlyForAllValuesAndSomeMustExist) {
+  EXPECT_TRUE(verdict("hot_repair.failovers.count >= 1", {1.0, 2.0}).pass);
+  EXPECT_EQ(verdict("hot_repair.failovers.count >= 1", {2.0, 1.0, 3.0}).value, "1");
+  const Verdict one_missed = verdict("hot_repair.failovers.count >= 1", {1.0, 0.0, 2.0});
+  EXPECT_FALSE(one_missed.pass);
+  EXPECT_EQ(one_missed.value, "0");
+  const Verdict nothing = verdict("wrong_elements == 0", {});
+  EXPECT_FALSE(nothing.pass);
+  EXPECT_EQ(nothing.value, "none");
+}
+
+TEST(ExpectationTest, ComparesAtTheBoundary) {
+  const auto holds = [](const std::string& sign, double value) {
+    return verdict("hot_repair.overhead_pct.median " + sign + " 5", {value}).pass;
+  };
+  EXPECT_TRUE(holds("==", 5) && !holds("==", 5.1));
+  EXPECT_TRUE(holds("!=", 5.1) && !holds("!=", 5));
+  EXPECT_TRUE(holds("<", 4.9) && !holds("<", 5));
+  EXPECT_TRUE(holds("<=", 5) && !holds("<=", 5.1));
+  EXPECT_TRUE(holds(">", 5.1) && !holds(">", 5));
+  EXPECT_TRUE(holds(">=", 5) && !holds(">=", 4.9));
+  EXPECT_FALSE(holds("<=", std::nan("")));
+  EXPECT_FALSE(holds(">=", std::nan("")));
+}
+
+TEST(ExpectationTest, NamesAndFlagsCompareForEquality) {
+  EXPECT_TRUE(verdict("status == ok", {std::string("ok"), std::string("ok")}).pass);
+  EXPECT_EQ(verdict("status == ok", {std::string("ok"), std::string("hung")}).value, "hung");
+  EXPECT_FALSE(verdict("evidence.ok == true", {true, false}).pass);
+  EXPECT_FALSE(verdict("status == ok", {1.0}).pass) << "a lookup of the wrong type";
+}
+
+TEST(ExpectationTest, PrintsWholeNumbersInFull) {
+  EXPECT_EQ(verdict("checked_elements > 0", {1234567890.0}).value, "1234567890");
+  EXPECT_EQ(verdict("hot_repair.overhead_pct.median < 5", {1.23456}).value, "1.235");
+}
+
+TEST(MetricTableTest, PathsAreUniqueForTheirOwnerAndDocumented) {
+  std::set<std::string_view> of_strategy, of_result;
+  for (const Metric& metric : metricTable()) {
+    EXPECT_FALSE(metric.doc.empty()) << metric.path;
+    if (metric.owner != Metric::Owner::kGlobal) {
+      EXPECT_TRUE(of_strategy.insert(metric.path).second) << metric.path;
+    }
+    if (metric.owner != Metric::Owner::kStrategy) {
+      EXPECT_TRUE(of_result.insert(metric.path).second) << metric.path;
+    }
+  }
+  EXPECT_EQ(findMetric("failovers.count", false), nullptr);
+  EXPECT_NE(findMetric("duration", true), findMetric("duration", false));
+}
+
+}  // namespace
+}  // namespace faultline::scenario

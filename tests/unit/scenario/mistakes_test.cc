@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/scenario/reader.h"
+#include "tests/unit/scenario/quickstart.h"
+
+namespace faultline::scenario {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> mistakesOf(const std::string& yaml) {
+  std::vector<std::string> lines;
+  for (const Mistake& mistake : readScenario(yaml, "f").mistakes) {
+    lines.push_back(mistake.toString());
+  }
+  return lines;
+}
+
+/// A text, and what the one mistake in it must say, beginning with its place.
+struct Case {
+  std::string yaml;
+  std::string place;
+  std::string message;
+};
+
+/// The mistake is told once, and at its place.
+void expectEach(const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.yaml);
+    const std::vector<std::string> mistakes = mistakesOf(one.yaml);
+    ASSERT_EQ(mistakes.size(), 1u) << ::testing::PrintToString(mistakes);
+    EXPECT_TRUE(mistakes[0].starts_with("f:" + one.place + ": ")) << mistakes[0];
+    EXPECT_THAT(mistakes[0], HasSubstr(one.message));
+  }
+}
+
+/// `minimal` ends at line 4, so that what is added begins in line 5.
+std::string withWorkload(const std::string& keys) {
+  return "version: 1\nname: n\nworkload: {kind: training, " + keys + "}\nstrategies: [armed]\n";
+}
+std::string withStrategies(const std::string& list) {
+  return "version: 1\nname: n\nworkload: {kind: training}\nstrategies: " + list + "\n";
+}
+std::string withFault(const std::string& keys) { return minimal("faults:\n- {" + keys + "}\n"); }
+
+TEST(OneMistakeTest, Keys) {
+  expectEach(
+      {Case{minimal("iterations: 5\n"), "5:1", "unknown key 'iterations'; known are version"},
+       Case{minimal("descripton: x\n"), "5:1", "(did you mean 'description'?)"},
+       Case{minimal("cluster: {nods: 4}\n"), "5:11",
+            "unknown key 'nods' in 'cluster' (did you mean 'nodes'?)"},
+       Case{minimal("name: again\n"), "5:1", "duplicate key 'name': it is already in line 2"},
+       Case{minimal("cluster: {rails: 1, nodes: 2, rails: 2}\n"), "5:31", "duplicate key 'rails'"},
+       Case{minimal("seed: 1\n\"seed\": 2\n"), "6:1", "duplicate key 'seed'"},
+       Case{"version: 1\nworkload: {kind: training}\nstrategies: [armed]\n", "1:1",
+            "the scenario needs the key 'name'"},
+       Case{"version: 1\nname: n\nworkload: {iterations: 5}\nstrategies: [armed]\n", "3:11",
+            "'workload' needs the key 'kind'"},
+       Case{minimal("[1, 2]: x\n"), "5:1", "a key must be a word"}});
+}
+
+TEST(OneMistakeTest, Values) {
+  expectEach(
+      {Case{minimal("seed: seven\n"), "5:7", "'seven' is not a whole number"},
+       Case{minimal("seed: \"7\"\n"), "5:7", "is text because of its quotes"},
+       Case{minimal("seed: 7.5\n"), "5:7", "is not a whole number"},
+       Case{minimal("seed: -7\n"), "5:7", "out of range"},
+       Case{minimal("seed: 99999999999999999999\n"), "5:7", "out of range"},
+       Case{minimal("seed:\n"), "5:1", "has no value; a whole number is expected"},
+       Case{minimal("seed: [7]\n"), "5:7", "a whole number is expected, not a list"},
+       Case{minimal("description: 5\n"), "5:14", "write it in quotes"},
+       Case{minimal("description: {a: b}\n"), "5:14", "text is expected, not a mapping"},
+       Case{minimal("cluster: here\n"), "5:10", "a mapping is expected, not 'here'"},
+       Case{minimal("repeat: 0\n"), "5:9", "1 to 1000 is possible"},
+       Case{minimal("limits: {deadline: 60}\n"), "5:20", "'60' has no unit"},
+       Case{minimal("limits: {deadline: 60 s}\n"), "5:20", "unknown unit ' s'"},
+       Case{minimal("limits: {deadline: 2days}\n"), "5:20", "unknown unit 'days'"},
+       Case{minimal("cluster: {rail_rate: 400}\n"), "5:22", "'400' has no unit"},
+       Case{minimal("cluster: {rail_rate: 400MiB}\n"), "5:22", "unknown unit 'MiB'"},
+       Case{minimal("cluster: {rail_rate: 20kbit}\n"), "5:22", "1Mbit to 100Gbit is possible"},
+       Case{withWorkload("gradient: {size: 4194304}"), "3:45", "'4194304' has no unit"},
+       Case{withWorkload("gradient: {dtype: f16}"), "3:46", "'f16' is not one of f32, f64"},
+       Case{withWorkload("gradient: {dtype: f23}"), "3:46", "did you mean 'f32'?"},
+       Case{withWorkload("compute: 20"), "3:37", "'20' has no unit"},
+       Case{withWorkload("compute: {burn: 20}"), "3:44", "burn: '20' has no unit"},
+       Case{withWorkload("compute: {bern: 20ms}"), "3:38", "did you mean 'burn'?"},
+       Case{"version: 2\nname: n\nworkload: {kind: training}\nstrategies: [armed]\n", "1:10",
+            "only 1 is possible"},
+       Case{"version: 1\nname: ../../etc\nworkload: {kind: training}\nstrategies: [armed]\n", "2:7",
+            "is not a name"},
+       Case{"version: 1\nname: n\nworkload: {kind: inference}\nstrategies: [armed]\n", "3:18",
+            "'inference' is not available in this version; training is"},
+       Case{minimal("cluster: {kind: host}\n"), "5:17", "is not available in this version"}});
+}
+
+TEST(OneMistakeTest, Strategies) {
+  expectEach(
+      {Case{withStrategies("[hotrepair]"), "4:14", "did you mean 'hot_repair'?"},
+       Case{withStrategies("[balance]"), "4:14", "not available in this version"},
+       Case{withStrategies("[armed, armed]"), "4:21", "listed twice"},
+       Case{withStrategies("[]"), "4:13", "at least one is needed"},
+       Case{withStrategies("armed"), "4:13", "a list of strategies is expected, not 'armed'"},
+       Case{withStrategies("[{fail_stop: {watchdog: 5}}]"), "4:37", "'5' has no unit"},
+       Case{withStrategies("[{fail_stop: {checkpoint_every: 0}}]"), "4:45", "1 to 1000000"},
+       Case{withStrategies("[{hot_repair: {watchdog: 5s}}]"), "4:28",
+            "unknown key 'watchdog' in 'strategies.0.hot_repair'"},
+       Case{withStrategies("[{hot_repair: {corrupt_one_element: yes}}]"), "4:49",
+            "'yes' is neither true nor false"},
+       Case{withStrategies("[{hot_repair: 5}]"), "4:27", "a mapping of options is expected"},
+       Case{withStrategies("[{armed: , hot_repair: }]"), "4:14", "a strategy is a name or"},
+       Case{withStrategies("[{fail_stop: {watchdog: 60s}}]"), "4:37", "never fires"}});
+}
+
+TEST(OneMistakeTest, Faults) {
+  expectEach(
+      {Case{withFault("at: 1s, until: end"), "6:3", "'faults.0' needs the key 'kind'"},
+       Case{withFault("kind: meteor, at: 1s, until: end"), "6:10", "'meteor' is not one of"},
+       Case{withFault("kind: blackhole, at: 1s, until: end"), "6:3", "needs the key 'target'"},
+       Case{withFault("kind: blackhole, target: {node: 1}, at: 1s, until: end"), "6:29",
+            "'faults.0.target' needs the key 'rail'"},
+       Case{withFault("kind: blackhole, target: {node: 4, rail: 0}, at: 1s, until: end"), "6:36",
+            "there is no node 4: the cluster has 4, counted from 0"},
+       Case{withFault("kind: blackhole, target: {node: 0, rail: 5}, at: 1s, until: end"), "6:45",
+            "there is no rail 5: the cluster has 2"},
+       Case{withFault("kind: none, until: end"), "6:3", "never strikes"},
+       Case{withFault("kind: none, at: 1s, during: {iteration: 5}, until: end"), "6:32",
+            "exclude each other"},
+       Case{withFault("kind: none, at: 1s"), "6:3", "never ends: write 'duration: 2s'"},
+       Case{withFault("kind: none, at: 1s, duration: 1s, until: end"), "6:45",
+            "exclude each other"},
+       Case{withFault("kind: none, at: 1s, until: later"), "6:31", "'later' is not one of end"},
+       Case{withFault("kind: none, at: 60s, until: end"), "6:20", "is never reached"},
+       Case{withFault("kind: none, at: 1s, duration: 60s"), "6:34", "longer than a run"},
+       Case{withFault("kind: none, during: {iteration: 5}, until: end"), "6:24",
+            "measured on the rails of a target node"},
+       Case{withFault("kind: none, how: admin, at: 1s, until: end"), "6:16",
+            "unknown key 'how' in 'faults.0'"},
+       Case{withFault("kind: blackhole, target: {node: 1, rail: 0}, during: {iteration: 60}, "
+                      "until: end"),
+            "6:69", "there is no iteration 60: the workload has 60, counted from 0"},
+       Case{withFault("kind: blackhole, target: {node: 1, rail: 0}, during: {iteration: 6, "
+                      "progress: 100%}, until: end"),
+            "6:82", "1% to 99% is possible"},
+       Case{withFault("kind: throttle, target: {node: 1, rail: 0}, at: 1s, until: end"), "6:3",
+            "throttle needs the key 'rate'"},
+       Case{minimal("faults: {kind: none}\n"), "5:9", "a list of faults is expected"}});
+}
+
+TEST(OneMistakeTest, Combinations) {
+  expectEach(
+      {Case{withWorkload("gradient: {size: 6B}"), "3:45", "not a whole number of elements"},
+       Case{withWorkload("gradient: {size: 8B, buckets: 3}"), "3:58", "too many for 8B"},
+       Case{minimal("limits: {deadline: 5s}\n"), "5:9",
+            "give_up: 10s is never reached: a run ends at its deadline of 5s"},
+       Case{"version: 1\nname: n\nworkload: {kind: training}\n"
+            "strategies: [{fail_stop: {watchdog: 2s}}]\n"
+            "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 2s}]\n",
+            "4:37", "watchdog: 2s is not shorter than the 2s of port_down (faults.0)"},
+       Case{"version: 1\nname: n\nworkload: {kind: training}\nstrategies: [fail_stop]\n"
+            "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, duration: 500ms}]\n",
+            "4:14", "watchdog: 600ms is not shorter"},
+       Case{"version: 1\nname: n\nworkload: {kind: training, warmup_iterations: 0}\n"
+            "strategies: [armed]\nfaults: [{kind: blackhole, target: {node: 1, rail: 0}, "
+            "during: {iteration: 1}, until: end}]\n",
+            "5:64", "measured against the warm-up"},
+       Case{
+           minimal("cluster: {nodes: 1}\n"
+                   "faults: [{kind: blackhole, target: {node: 0, rail: 0}, at: 1s, until: end}]\n"),
+           "6:10", "a cluster of one node"}});
+}
+
+TEST(OneMistakeTest, Expectations) {
+  expectEach({Case{minimal("expect: [wrong == 0]\n"), "5:10", "there is no metric 'wrong'"},
+              Case{minimal("expect:\n  - wrong_element == 0\n"), "6:5",
+                   "(did you mean 'wrong_elements'?)"},
+              Case{minimal("expect: [hot_repair.status == ok]\n"), "5:10",
+                   "does not run hot_repair: add it"},
+              Case{minimal("expect: [{a: b}]\n"), "5:10", "an expectation is text"},
+              Case{minimal("expect: wrong_elements == 0\n"), "5:9", "a list of expectations"}});
+}
+
+TEST(MistakesTest, AllOfAFileAreToldInOrder) {
+  const auto mistakes = mistakesOf(
+      "version: 1\n"
+      "name: n\n"
+      "cluster: {nodes: four, rails: 2}\n"
+      "workload: {kind: training, iterations: 10, compute: 20}\n"
+      "strategies: [fault_free, hot_repare]\n"
+      "faults:\n"
+      "  - {kind: port_down, target: {node: 9, rail: 5}, during: {iteration: 90}, duration: 2}\n"
+      "colour: red\n"
+      "expect: [fault_free.statos == ok]\n");
+  EXPECT_THAT(mistakes,
+              ElementsAre(HasSubstr("f:3:18: nodes: 'four'"), HasSubstr("f:4:53: compute: '20'"),
+                          HasSubstr("f:5:26: unknown strategy 'hot_repare'"),
+                          HasSubstr("f:7:47: rail: there is no rail 5"),
+                          HasSubstr("f:7:71: iteration: there is no iteration 90"),
+                          HasSubstr("f:7:86: duration: '2' has no unit"),
+                          HasSubstr("f:8:1: unknown key 'colour'"),
+                          HasSubstr("f:9:10: fault_free has no metric 'statos'")))
+      << "node 9 must not be judged: nobody knows how many there are";
+}
+
+TEST(MistakesTest, MessagesStayOnOneLineAndBounded) {
+  const std::string noise = "\"" + std::string(50'000, 'x') + "\\n\\t\\u0007\"";
+  for (const std::string& line : {"seed: " + noise, "cluster: {kind: " + noise + "}", noise + ": 1",
+                                  "expect: [" + noise + "]", "limits: {deadline: " + noise + "}",
+                                  "faults: [{kind: " + noise + "}]"}) {
+    for (const std::string& mistake : mistakesOf(minimal(line + "\n"))) {
+      EXPECT_EQ(mistake.find_first_of("\n\t\a"), std::string::npos);
+      EXPECT_LT(mistake.size(), 500u);
+    }
+  }
+}
+
+TEST(MistakesTest, AFileOfMistakesIsCutShort) {
+  std::string yaml = minimal();
+  for (int i = 0; i < 3000; ++i) yaml += "k" + std::to_string(i) + ": 1\n";
+  const auto mistakes = mistakesOf(yaml);
+  ASSERT_EQ(mistakes.size(), 101u);
+  EXPECT_EQ(mistakes.back(), "f: and 2900 more mistakes");
+}
+
+}  // namespace
+}  // namespace faultline::scenario
