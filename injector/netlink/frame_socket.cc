@@ -55,7 +55,7 @@ Result<FrameSocket> FrameSocket::open(const Socket& socket, int ifindex, std::ui
   return FrameSocket(std::move(fd), ifindex, mark);
 }
 
-Result<bool> FrameSocket::send(const MacAddress& destination, std::size_t payload) {
+Result<bool> FrameSocket::send(const MacAddress& destination, std::size_t payload) const {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_ifindex = ifindex_;
@@ -72,7 +72,7 @@ Result<bool> FrameSocket::send(const MacAddress& destination, std::size_t payloa
   return Status::fromErrno(errno, fmt::format("send a probe frame on interface {}", ifindex_));
 }
 
-Result<int> FrameSocket::countPassed() {
+Result<int> FrameSocket::countPassed() const {
   int passed = 0;
   while (true) {
     std::uint32_t mark = 0;

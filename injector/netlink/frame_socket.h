@@ -22,11 +22,11 @@ class FrameSocket {
 
   /// Sends one frame of `payload` bytes (at least the mark's four). False when the socket's buffer
   /// is full, i.e. too much is still in the queue.
-  Result<bool> send(const MacAddress& destination, std::size_t payload);
+  Result<bool> send(const MacAddress& destination, std::size_t payload) const;
 
   /// How many frames with our mark passed this interface in either direction since the last call,
   /// not counting those sent through this very socket.
-  Result<int> countPassed();
+  Result<int> countPassed() const;
 
  private:
   FrameSocket(UniqueFd fd, int ifindex, std::uint32_t mark)

@@ -16,11 +16,11 @@ namespace {
 constexpr int kPollMilliseconds = 20;
 constexpr std::size_t kBlock = 64 * 1024;
 
-Result<UniqueFd> tcpSocket(const FlowEnd& end) {
+Result<UniqueFd> openSocket(const FlowEnd& end, int type) {
   ASSIGN_OR_RETURN(const netlink::ScopedNamespace inside,
                    netlink::ScopedNamespace::enter(end.namespace_fd));
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return Status::fromErrno(errno, "open a TCP socket");
+  UniqueFd fd(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
+  if (!fd) return Status::fromErrno(errno, "open a socket");
   const linger reset{1, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, end.interface.data(),
@@ -39,7 +39,7 @@ Result<UniqueFd> tcpSocket(const FlowEnd& end) {
 }  // namespace
 
 Result<std::unique_ptr<BulkFlow>> BulkFlow::start(const FlowEnd& from, const FlowEnd& to) {
-  ASSIGN_OR_RETURN(UniqueFd listener, tcpSocket(to));
+  ASSIGN_OR_RETURN(UniqueFd listener, openSocket(to, SOCK_STREAM));
   sockaddr_in address{};
   socklen_t size = sizeof address;
   if (::listen(listener.get(), 1) != 0 ||
@@ -47,7 +47,7 @@ Result<std::unique_ptr<BulkFlow>> BulkFlow::start(const FlowEnd& from, const Flo
     return Status::fromErrno(errno, "listen on " + to.address);
   }
   std::unique_ptr<BulkFlow> flow(new BulkFlow);
-  ASSIGN_OR_RETURN(flow->sending_socket_, tcpSocket(from));
+  ASSIGN_OR_RETURN(flow->sending_socket_, openSocket(from, SOCK_STREAM));
   if (::connect(flow->sending_socket_.get(), reinterpret_cast<const sockaddr*>(&address), size) !=
       0) {
     return Status::fromErrno(errno, "connect to " + to.address);
@@ -92,6 +92,25 @@ double BulkFlow::measure(Duration window) const {
   const std::uint64_t before = receivedBytes();
   ::poll(nullptr, 0, static_cast<int>(toMilliseconds(window)));
   return static_cast<double>(receivedBytes() - before) / toSeconds(now() - begin);
+}
+
+Result<Duration> sendDatagram(const FlowEnd& from, const FlowEnd& to, int tos, Duration budget) {
+  ASSIGN_OR_RETURN(const UniqueFd receiver, openSocket(to, SOCK_DGRAM));
+  ASSIGN_OR_RETURN(const UniqueFd sender, openSocket(from, SOCK_DGRAM));
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(receiver.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  ::setsockopt(sender.get(), IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+  const TimePoint begin = now();
+  if (::sendto(sender.get(), &tos, sizeof tos, 0, reinterpret_cast<const sockaddr*>(&address),
+               size) < 0) {
+    return Status::fromErrno(errno, "send a datagram");
+  }
+  pollfd ready{receiver.get(), POLLIN, 0};
+  if (::poll(&ready, 1, static_cast<int>(toMilliseconds(budget))) <= 0) {
+    return errorf(Code::kDeadlineExceeded, "the datagram did not arrive");
+  }
+  return now() - begin;
 }
 
 }  // namespace faultline::test

@@ -41,4 +41,8 @@ class BulkFlow {
   UniqueFd receiving_socket_;
 };
 
+/// Sends one datagram with this type of service, and tells how long it took to arrive.
+/// kDeadlineExceeded when it does not within `budget`.
+Result<Duration> sendDatagram(const FlowEnd& from, const FlowEnd& to, int tos, Duration budget);
+
 }  // namespace faultline::test
