@@ -1,7 +1,11 @@
 #include "harness/cluster/netns_cluster.h"
 
+#include <poll.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
+
+#include "base/clock.h"
 #include "harness/cluster/sysctl.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/link.h"
@@ -12,6 +16,10 @@ namespace faultline::cluster {
 namespace {
 
 constexpr int kLoopbackIndex = 1;
+
+// The kernel brings ports into operation in a work queue, which takes milliseconds.
+constexpr Duration kOperationalBudget = 10s;
+constexpr int kPauseMilliseconds = 1;
 
 struct Namespace {
   UniqueFd fd;
@@ -56,6 +64,27 @@ Status NetnsCluster::build() {
   for (int node = 0; node < spec_.nodes; ++node) {
     const Status status = addNode(node);
     if (!status.ok()) return status.withContext(fmt::format("node {}", node));
+  }
+  return awaitOperational();
+}
+
+Status NetnsCluster::awaitOperational() {
+  const TimePoint deadline = now() + kOperationalBudget;
+  std::vector<netlink::Socket*> sockets{switch_socket_.get()};
+  for (const Node& node : nodes_) sockets.push_back(node.socket.get());
+  for (netlink::Socket* const socket : sockets) {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::vector<netlink::Link> links, netlink::listLinks(*socket));
+      const auto waiting = std::find_if(links.begin(), links.end(), [](const netlink::Link& link) {
+        return link.kind == "veth" && !netlink::isOperational(link);
+      });
+      if (waiting == links.end()) break;
+      if (now() >= deadline) {
+        return errorf(Code::kDeadlineExceeded, "{} did not come up within {}", waiting->name,
+                      formatDuration(kOperationalBudget));
+      }
+      ::poll(nullptr, 0, kPauseMilliseconds);
+    }
   }
   return okStatus();
 }

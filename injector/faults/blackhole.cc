@@ -55,7 +55,7 @@ Status Blackhole::prepare() {
   const TimePoint deadline = now() + kControlBudget;
   while (true) {
     RETURN_IF_ERROR(stepRounds());
-    if (outward_->allPassedEverywhere() && inward_->allPassedEverywhere()) break;
+    if (outward_->passesEverywhere() && inward_->passesEverywhere()) break;
     if (now() >= deadline) {
       return errorf(Code::kUnavailable, "blackhole: probes do not pass {} even now", port.name);
     }
@@ -115,7 +115,7 @@ Status Blackhole::step(TimePoint now) {
       static_cast<std::uint64_t>(outward_->passedAnywhere() + inward_->passed(kThisPort)), now);
   const bool all_out = outward_->allSent() && inward_->allSent() &&
                        transmitted_ >= static_cast<std::uint64_t>(outward_->sent()) &&
-                       inward_->passed(kControlPort) >= inward_->sent();
+                       inward_->passed(kControlPort) > 0;
   if (all_out && !reached_) reached_ = now;
   return okStatus();
 }

@@ -59,6 +59,9 @@ Result<std::string> Port::whatIsWrong() {
     return fmt::format("the switch does not forward (bridge port state {})",
                        attachment.bridge_port_state);
   }
+  if (!netlink::isOperational(nic) || !netlink::isOperational(attachment)) {
+    return std::string("the link has a carrier but is not operational yet");
+  }
   ASSIGN_OR_RETURN(const int missing, configuration_.missing(*target_.nic.socket));
   if (missing > 0) return fmt::format("{} addresses or routes are missing", missing);
   return std::string();

@@ -23,8 +23,8 @@ class ProbeRound {
   /// Frames that have passed listener `index`.
   int passed(std::size_t index) const { return passed_[index]; }
   int passedAnywhere() const;
-  /// Whether every listener has seen every frame.
-  bool allPassedEverywhere() const;
+  /// Whether every listener has seen some. Not all of them: a full queue on the way may drop one.
+  bool passesEverywhere() const;
 
  private:
   static constexpr int kFrames = 8;

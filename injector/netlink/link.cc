@@ -126,6 +126,12 @@ Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state) {
                         fmt::format("set the state of bridge port {}", ifindex));
 }
 
+bool isOperational(const Link& link) {
+  const bool forwards = link.bridge_port_state < 0 ||
+                        link.bridge_port_state == static_cast<int>(BridgePortState::kForwarding);
+  return link.carrier && link.operstate == IF_OPER_UP && forwards;
+}
+
 Result<Link> readLink(Socket& socket, int ifindex) {
   Message message(RTM_GETLINK, 0, linkHeader(ifindex));
   Link link;

@@ -68,6 +68,11 @@ struct Link {
   MacAddress mac{};
 };
 
+/// Whether frames can pass now: carrier, and the kernel has drawn all consequences of it (queues
+/// are active, a bridge port forwards). It does that in a work queue, some time after the carrier
+/// has come.
+bool isOperational(const Link& link);
+
 /// kNotFound when there is no such interface.
 Result<Link> readLink(Socket& socket, int ifindex);
 Result<std::vector<Link>> listLinks(Socket& socket);
