@@ -1,0 +1,191 @@
+#include "harness/cluster/netns_cluster.h"
+
+#include <poll.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "harness/cluster/sysctl.h"
+#include "injector/netlink/address.h"
+#include "injector/netlink/link.h"
+#include "injector/netlink/namespace.h"
+#include "injector/netlink/shaper.h"
+
+namespace faultline::cluster {
+namespace {
+
+constexpr int kLoopbackIndex = 1;
+
+// The kernel brings ports into operation in a work queue, which takes milliseconds.
+constexpr Duration kOperationalBudget = 10s;
+constexpr int kPauseMilliseconds = 1;
+
+struct Namespace {
+  UniqueFd fd;
+  std::unique_ptr<netlink::Socket> socket;
+};
+
+Result<Namespace> makeNamespace() {
+  ASSIGN_OR_RETURN(UniqueFd fd, netlink::newNamespace());
+  RETURN_IF_ERROR(writeSysctls(fd.get(), clusterSysctls()));
+  ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::open(fd.get()));
+  RETURN_IF_ERROR(netlink::setUp(socket, kLoopbackIndex, true));
+  return Namespace{std::move(fd), std::make_unique<netlink::Socket>(std::move(socket))};
+}
+
+/// The kernel says only "not supported" when a module is missing; a user needs to know what to do.
+Status explain(const Status& status) {
+  if (status.ok() || status.code() == Code::kInvalidArgument) return status;
+  if (status.code() == Code::kPermissionDenied) {
+    return status.withContext("a cluster of network namespaces needs root or a user namespace");
+  }
+  if (status.code() == Code::kUnsupported || status.code() == Code::kNotFound) {
+    return Status(Code::kUnsupported,
+                  status.message() +
+                      "; this kernel lacks veth, bridge, htb or u32: `faultline doctor` tells "
+                      "which");
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NetnsCluster>> NetnsCluster::create(const ClusterSpec& spec) {
+  RETURN_IF_ERROR(spec.check());
+  std::unique_ptr<NetnsCluster> cluster(new NetnsCluster(spec));
+  const Status status = explain(cluster->build());
+  if (!status.ok()) return status.withContext("make the cluster");
+  return cluster;
+}
+
+Status NetnsCluster::build() {
+  RETURN_IF_ERROR(addSwitch());
+  for (int node = 0; node < spec_.nodes; ++node) {
+    const Status status = addNode(node);
+    if (!status.ok()) return status.withContext(fmt::format("node {}", node));
+  }
+  return awaitOperational();
+}
+
+Status NetnsCluster::awaitOperational() {
+  const TimePoint deadline = now() + kOperationalBudget;
+  std::vector<netlink::Socket*> sockets{switch_socket_.get()};
+  for (const Node& node : nodes_) sockets.push_back(node.socket.get());
+  for (netlink::Socket* const socket : sockets) {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::vector<netlink::Link> links, netlink::listLinks(*socket));
+      const auto waiting = std::find_if(links.begin(), links.end(), [](const netlink::Link& link) {
+        return link.kind == "veth" && !netlink::isOperational(link);
+      });
+      if (waiting == links.end()) break;
+      if (now() >= deadline) {
+        return errorf(Code::kDeadlineExceeded, "{} did not come up within {}", waiting->name,
+                      formatDuration(kOperationalBudget));
+      }
+      ::poll(nullptr, 0, kPauseMilliseconds);
+    }
+  }
+  return okStatus();
+}
+
+Status NetnsCluster::addSwitch() {
+  ASSIGN_OR_RETURN(Namespace made, makeNamespace());
+  switch_namespace_ = std::move(made.fd);
+  switch_socket_ = std::move(made.socket);
+  const auto add = [&](const std::string& name, int ifindex) -> Status {
+    RETURN_IF_ERROR(netlink::createBridge(*switch_socket_, name, ifindex));
+    return netlink::setUp(*switch_socket_, ifindex, true);
+  };
+  RETURN_IF_ERROR(add(kManagementBridgeName, kManagementBridgeIndex));
+  for (int rail = 0; rail < spec_.rails; ++rail) {
+    RETURN_IF_ERROR(add(railBridgeName(rail), railBridgeIndex(rail)));
+  }
+  return okStatus();
+}
+
+Status NetnsCluster::addNode(int index) {
+  ASSIGN_OR_RETURN(Namespace made, makeNamespace());
+  Node node{std::move(made.fd), std::move(made.socket)};
+  constexpr BitsPerSecond kUnshaped = 0;
+  RETURN_IF_ERROR(
+      connect(node, {kManagementName, kManagementIndex, ClusterSpec::kEthernetMtu},
+              {managementPortName(index), managementPortIndex(index), ClusterSpec::kEthernetMtu},
+              kManagementBridgeIndex, managementAddress(index), kUnshaped));
+  for (int rail = 0; rail < spec_.rails; ++rail) {
+    RETURN_IF_ERROR(connect(node, {railName(rail), railIndex(rail), spec_.mtu},
+                            {railPortName(index, rail), railPortIndex(index, rail), spec_.mtu},
+                            railBridgeIndex(rail), railAddress(index, rail), spec_.rail_rate));
+  }
+  nodes_.push_back(std::move(node));
+  return okStatus();
+}
+
+Status NetnsCluster::connect(Node& node, const netlink::VethEnd& nic, const netlink::VethEnd& port,
+                             int bridge, const std::string& address, BitsPerSecond rate) {
+  netlink::Socket& switch_side = *switch_socket_;
+  RETURN_IF_ERROR(netlink::createVeth(switch_side, port, node.namespace_fd.get(), nic));
+  RETURN_IF_ERROR(netlink::enslave(switch_side, port.ifindex, bridge));
+  if (rate != 0) {
+    RETURN_IF_ERROR(netlink::installShaper(*node.socket, nic.ifindex, rate));
+    RETURN_IF_ERROR(netlink::installShaper(switch_side, port.ifindex, rate));
+  }
+  RETURN_IF_ERROR(netlink::addAddress(*node.socket, nic.ifindex, address, kPrefixLength));
+  RETURN_IF_ERROR(netlink::setUp(switch_side, port.ifindex, true));
+  return netlink::setUp(*node.socket, nic.ifindex, true);
+}
+
+int NetnsCluster::nodeNamespace(int node) const {
+  return nodes_.at(static_cast<std::size_t>(node)).namespace_fd.get();
+}
+
+netlink::Socket& NetnsCluster::nodeSocket(int node) {
+  return *nodes_.at(static_cast<std::size_t>(node)).socket;
+}
+
+netlink::LinkTarget NetnsCluster::railTarget(int node, int rail) {
+  netlink::LinkTarget target;
+  target.nic = {&nodeSocket(node), railIndex(rail)};
+  target.attachment = {switch_socket_.get(), railPortIndex(node, rail)};
+  for (int other = 0; other < spec_.nodes; ++other) {
+    if (other != node) target.siblings.push_back(railPortIndex(other, rail));
+  }
+  return target;
+}
+
+Status NetnsCluster::readRailCounters(std::vector<RailCounters>& counters) {
+  RETURN_IF_ERROR(netlink::readAllCounters(*switch_socket_, scratch_));
+  const auto rails = static_cast<std::size_t>(spec_.rails);
+  counters.assign(nodes_.size() * rails, {});
+  const int ports_per_node = managementPortIndex(1) - managementPortIndex(0);
+  for (const netlink::LinkCounters& port : scratch_) {
+    const int offset = port.ifindex - managementPortIndex(0);
+    if (offset < 0) continue;  // loopback or a bridge
+    const int node = offset / ports_per_node;
+    const int rail = offset % ports_per_node - 1;
+    if (rail < 0 || rail >= spec_.rails || node >= spec_.nodes) continue;  // management
+    counters[static_cast<std::size_t>(node) * rails + static_cast<std::size_t>(rail)] = {
+        port.rx_bytes, port.tx_bytes};
+  }
+  return okStatus();
+}
+
+Result<std::map<std::string, std::string>> NetnsCluster::describe() const {
+  ASSIGN_OR_RETURN(auto description, readTcpSettings(nodeNamespace(0)));
+  utsname kernel{};
+  if (::uname(&kernel) == 0) description["kernel"] = kernel.release;
+  description["cluster"] = "netns";
+  description["mtu"] = std::to_string(spec_.mtu);
+  description["rail_rate"] = spec_.rail_rate == 0 ? "unshaped" : formatRate(spec_.rail_rate);
+  description["qdisc"] = spec_.rail_rate == 0 ? "none" : "htb (bulk + control), bfifo";
+  if (spec_.rail_rate != 0) {
+    const netlink::ShaperPlan plan = netlink::planShaper(spec_.rail_rate);
+    description["burst_bytes"] = std::to_string(plan.bulk.burst);
+    description["queue_bytes"] = std::to_string(plan.bulk_queue);
+    description["control_rate"] = formatRate(plan.control.rate);
+    description["control_tos"] = fmt::format("{:#04x}", netlink::kControlTos);
+  }
+  return description;
+}
+
+}  // namespace faultline::cluster

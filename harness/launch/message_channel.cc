@@ -1,0 +1,157 @@
+#include "harness/launch/message_channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace faultline::launch {
+namespace {
+
+constexpr std::size_t kHeader = sizeof(std::uint32_t);
+constexpr std::size_t kReadSize = 64 * 1024;
+
+std::array<char, kHeader> encodeLength(std::size_t length) {
+  std::array<char, kHeader> header;
+  for (std::size_t index = 0; index < kHeader; ++index) {
+    header[index] = static_cast<char>(length >> (8 * index));
+  }
+  return header;
+}
+
+std::size_t decodeLength(const char* header) {
+  std::size_t length = 0;
+  for (std::size_t index = 0; index < kHeader; ++index) {
+    length |= std::size_t{static_cast<unsigned char>(header[index])} << (8 * index);
+  }
+  return length;
+}
+
+/// Waits for `events`; false when they do not come in time.
+bool waitFor(int fd, short events, TimePoint deadline) {
+  while (true) {
+    const double left = std::max(0.0, toMilliseconds(deadline - now()));
+    pollfd ready{fd, events, 0};
+    // One more millisecond: rounding down would spin at the end.
+    const int count = ::poll(&ready, 1, static_cast<int>(left) + 1);
+    if (count > 0) return true;
+    if (now() >= deadline) return false;
+  }
+}
+
+}  // namespace
+
+Result<std::pair<MessageChannel, MessageChannel>> MessageChannel::makePair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return Status::fromErrno(errno, "make a message channel");
+  }
+  return std::pair(MessageChannel(UniqueFd(ends[0])), MessageChannel(UniqueFd(ends[1])));
+}
+
+MessageChannel::MessageChannel(UniqueFd fd) : fd_(std::move(fd)) {}
+
+Status MessageChannel::send(const nlohmann::json& message) {
+  // Text that is not UTF-8 (a program's output, say) must not cost the message.
+  std::string bytes = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (bytes.size() > kLargestMessage) {
+    return errorf(Code::kInvalidArgument, "a message of {} bytes is too large: {} are possible",
+                  bytes.size(), kLargestMessage);
+  }
+  const auto header = encodeLength(bytes.size());
+  bytes.insert(0, header.data(), header.size());
+  const TimePoint deadline = now() + kSendTimeout;
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t size =
+        ::send(fd_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size >= 0) {
+      sent += static_cast<std::size_t>(size);
+    } else if (errno == EAGAIN) {
+      if (!waitFor(fd_.get(), POLLOUT, deadline)) {
+        return errorf(Code::kDeadlineExceeded, "the other end did not read a message for {}",
+                      formatDuration(kSendTimeout));
+      }
+    } else if (errno != EINTR) {
+      return Status::fromErrno(errno, "send a message");
+    }
+  }
+  return okStatus();
+}
+
+Status MessageChannel::parseComplete() {
+  std::size_t consumed = 0;
+  Status status;
+  while (status.ok() && received_.size() - consumed >= kHeader) {
+    const std::size_t length = decodeLength(received_.data() + consumed);
+    if (length > kLargestMessage) {
+      status = errorf(Code::kIo, "a message announces {} bytes; {} are possible", length,
+                      kLargestMessage);
+      break;
+    }
+    if (received_.size() - consumed < kHeader + length) break;
+    const char* const begin = received_.data() + consumed + kHeader;
+    nlohmann::json message = nlohmann::json::parse(begin, begin + length, nullptr, false);
+    if (message.is_discarded()) {
+      status = errorf(Code::kIo, "a message is not JSON");
+    } else {
+      complete_.push_back(std::move(message));
+    }
+    consumed += kHeader + length;
+  }
+  received_.erase(0, consumed);
+  return status;
+}
+
+Status MessageChannel::readAvailable() {
+  while (!closed_) {
+    const std::size_t old_size = received_.size();
+    received_.resize(old_size + kReadSize);
+    const ssize_t size = ::recv(fd_.get(), received_.data() + old_size, kReadSize, MSG_DONTWAIT);
+    const int error = errno;
+    received_.resize(old_size + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    if (size > 0) {
+      // Not more than one message is read ahead: an endless one must be noticed.
+      RETURN_IF_ERROR(parseComplete());
+      if (!complete_.empty()) return okStatus();
+    } else if (size == 0 || error == ECONNRESET) {
+      closed_ = true;
+    } else if (error == EAGAIN) {
+      return okStatus();
+    } else if (error != EINTR) {
+      return Status::fromErrno(error, "receive a message");
+    }
+  }
+  return okStatus();
+}
+
+Result<std::optional<nlohmann::json>> MessageChannel::receive() {
+  if (complete_.empty()) RETURN_IF_ERROR(readAvailable());
+  if (!complete_.empty()) {
+    std::optional<nlohmann::json> message(std::move(complete_.front()));
+    complete_.pop_front();
+    return message;
+  }
+  if (!closed_) return std::optional<nlohmann::json>();
+  return errorf(Code::kUnavailable, "the other end is gone{}",
+                received_.empty() ? "" : " in the middle of a message");
+}
+
+Result<nlohmann::json> MessageChannel::receiveWithin(Duration budget) {
+  const TimePoint deadline = now() + budget;
+  while (true) {
+    ASSIGN_OR_RETURN(std::optional<nlohmann::json> message, receive());
+    if (message) return *std::move(message);
+    if (!waitFor(fd_.get(), POLLIN, deadline)) {
+      return errorf(Code::kDeadlineExceeded, "no message for {}", formatDuration(budget));
+    }
+  }
+}
+
+}  // namespace faultline::launch

@@ -1,0 +1,268 @@
+#include "harness/launch/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace faultline::launch {
+namespace {
+
+constexpr int kExitSpawnFailed = 127;  // as shells do
+constexpr int kFirstFreeFd = kMessagesFd + 1;
+
+/// What failed between fork and exec, told through a pipe that a successful exec closes.
+struct Failure {
+  enum Step : int { kParentGone, kNamespace, kDescriptors, kExecute } step;
+  int error;
+};
+
+const char* nameOf(Failure::Step step) {
+  switch (step) {
+    case Failure::kParentGone:
+      return "the controller ended meanwhile";
+    case Failure::kNamespace:
+      return "enter the node's namespace";
+    case Failure::kDescriptors:
+      return "arrange descriptors";
+    case Failure::kExecute:
+      return "execute";
+  }
+  return "unknown step";
+}
+
+/// Everything the child needs, made before the fork: afterwards no memory may be allocated.
+struct Prepared {
+  const char* executable;
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+  int namespace_fd;
+  std::array<int, kFirstFreeFd> descriptors;  ///< what becomes 0, 1, 2, ...
+  int failure_fd;
+  pid_t parent;
+};
+
+[[noreturn]] void fail(const Prepared& prepared, Failure::Step step) {
+  const Failure failure{step, errno};
+  [[maybe_unused]] const ssize_t written = ::write(prepared.failure_fd, &failure, sizeof failure);
+  ::_exit(kExitSpawnFailed);
+}
+
+/// dup2 with care: a descriptor that is still needed must not be overwritten, so all move above the
+/// target range first. The copies close themselves at exec.
+void arrangeDescriptors(Prepared& prepared) {
+  for (int& fd : prepared.descriptors) {
+    fd = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
+    if (fd < 0) fail(prepared, Failure::kDescriptors);
+  }
+  prepared.failure_fd = ::fcntl(prepared.failure_fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
+  for (int target = 0; target < kFirstFreeFd; ++target) {
+    if (::dup2(prepared.descriptors[static_cast<std::size_t>(target)], target) < 0) {
+      fail(prepared, Failure::kDescriptors);
+    }
+  }
+  // What other libraries opened without close-on-exec must not keep namespaces alive. Marked, not
+  // closed: the failure pipe is still needed. Old kernels do not have this: then it is as it was.
+  ::syscall(SYS_close_range, kFirstFreeFd, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
+}
+
+void resetSignals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (const int number : {SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2}) {
+    ::sigaction(number, &action, nullptr);
+  }
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &action, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// The child between fork and exec: only async-signal-safe calls.
+[[noreturn]] void runChild(Prepared& prepared) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The controller may have died before that line.
+  if (::getppid() != prepared.parent) fail(prepared, Failure::kParentGone);
+  if (prepared.namespace_fd >= 0 && ::setns(prepared.namespace_fd, CLONE_NEWNET) != 0) {
+    fail(prepared, Failure::kNamespace);
+  }
+  arrangeDescriptors(prepared);
+  resetSignals();
+  ::execve(prepared.executable, prepared.arguments.data(), prepared.environment.data());
+  fail(prepared, Failure::kExecute);
+}
+
+std::vector<std::string> mergedEnvironment(const std::map<std::string, std::string>& additions) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!additions.contains(std::string(text.substr(0, text.find('='))))) merged.emplace_back(text);
+  }
+  for (const auto& [name, value] : additions) merged.push_back(name + "=" + value);
+  return merged;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+Result<Pipe> makePipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno(errno, "make a pipe");
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// The failure that the child told; nothing when exec closed the pipe.
+std::optional<Failure> awaitExec(int fd) {
+  Failure failure{};
+  while (true) {
+    const ssize_t size = ::read(fd, &failure, sizeof failure);
+    if (size < 0 && errno == EINTR) continue;
+    return size == sizeof failure ? std::optional(failure) : std::nullopt;
+  }
+}
+
+void reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+std::string ExitStatus::toString() const {
+  if (signal == 0) return fmt::format("exit code {}", code);
+  return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
+}
+
+Result<Process> Process::spawn(const SpawnOptions& options) {
+  if (options.arguments.empty()) {
+    return errorf(Code::kInvalidArgument, "spawn {}: no program name", options.executable);
+  }
+  ASSIGN_OR_RETURN(Pipe lifeline, makePipe());
+  ASSIGN_OR_RETURN(Pipe failure, makePipe());
+  ASSIGN_OR_RETURN(auto channel, MessageChannel::makePair());
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return Status::fromErrno(errno, "open /dev/null");
+  std::vector<std::string> arguments = options.arguments;
+  std::vector<std::string> environment = mergedEnvironment(options.environment);
+  Prepared prepared{
+      options.executable.c_str(),
+      pointers(arguments),
+      pointers(environment),
+      options.namespace_fd,
+      {null.get(), options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO,
+       options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO, lifeline.read_end.get(),
+       channel.second.fd()},
+      failure.write_end.get(),
+      ::getpid(),
+  };
+  const pid_t pid = ::fork();
+  if (pid < 0) return Status::fromErrno(errno, "start a process");
+  if (pid == 0) runChild(prepared);
+
+  failure.write_end.reset();
+  if (const auto failed = awaitExec(failure.read_end.get())) {
+    reap(pid);
+    return Status::fromErrno(failed->error,
+                             fmt::format("spawn {}: {}", options.executable, nameOf(failed->step)));
+  }
+  // Not reaped yet, so the number cannot have been given to somebody else.
+  UniqueFd pid_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const int pid_fd_error = errno;
+  Process process(pid, std::move(pid_fd), std::move(lifeline.write_end), std::move(channel.first));
+  if (!process.pid_fd_) return Status::fromErrno(pid_fd_error, "watch a process");
+  if (!options.first_message.is_null()) {
+    RETURN_IF_ERROR(process.messages_.send(options.first_message));
+  }
+  return process;
+}
+
+Process::Process(pid_t pid, UniqueFd pid_fd, UniqueFd lifeline, MessageChannel messages)
+    : pid_(pid),
+      pid_fd_(std::move(pid_fd)),
+      lifeline_(std::move(lifeline)),
+      messages_(std::move(messages)) {}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      pid_fd_(std::move(other.pid_fd_)),
+      lifeline_(std::move(other.lifeline_)),
+      messages_(std::move(other.messages_)),
+      ended_(std::move(other.ended_)) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this == &other) return *this;
+  killAndReap();
+  pid_ = std::exchange(other.pid_, -1);
+  pid_fd_ = std::move(other.pid_fd_);
+  lifeline_ = std::move(other.lifeline_);
+  messages_ = std::move(other.messages_);
+  ended_ = std::move(other.ended_);
+  return *this;
+}
+
+Process::~Process() { killAndReap(); }
+
+void Process::killAndReap() {
+  if (pid_ < 0 || ended_) return;
+  ::kill(pid_, SIGKILL);  // ours and not reaped: the number is still that process
+  reap(pid_);
+  pid_ = -1;
+}
+
+Result<std::optional<ExitStatus>> Process::tryWait() {
+  if (ended_) return ended_;
+  int status = 0;
+  const pid_t found = ::waitpid(pid_, &status, WNOHANG);
+  if (found == 0) return std::optional<ExitStatus>();
+  if (found < 0) return Status::fromErrno(errno, fmt::format("wait for process {}", pid_));
+  ended_ =
+      WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
+  return ended_;
+}
+
+Result<ExitStatus> Process::waitFor(Duration budget) {
+  const TimePoint deadline = now() + budget;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<ExitStatus> ended, tryWait());
+    if (ended) return *ended;
+    const Duration left = deadline - now();
+    if (left <= Duration::zero()) {
+      return errorf(Code::kDeadlineExceeded, "process {} still runs after {}", pid_,
+                    formatDuration(budget));
+    }
+    pollfd ready{pid_fd_.get(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(toMilliseconds(left)) + 1);
+  }
+}
+
+Status Process::signal(int number) {
+  if (ended_) return okStatus();
+  if (::kill(pid_, number) != 0 && errno != ESRCH) {
+    return Status::fromErrno(errno, fmt::format("signal process {}", pid_));
+  }
+  return okStatus();
+}
+
+}  // namespace faultline::launch

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "harness/launch/message_channel.h"
+
+namespace faultline::launch {
+
+/// The descriptors that a spawned process finds open beside 0, 1 and 2; nothing else is inherited.
+inline constexpr int kLifelineFd = 3;  ///< hand it to Lifeline
+inline constexpr int kMessagesFd = 4;  ///< hand it to MessageChannel
+
+struct SpawnOptions {
+  /// arguments[0] is the program's own name, as usual.
+  std::vector<std::string> arguments;
+  std::string executable = "/proc/self/exe";
+  int namespace_fd = -1;  ///< network namespace to run in (borrowed); -1: the caller's
+  /// Set in addition to the caller's environment, or instead of what is there by that name.
+  std::map<std::string, std::string> environment;
+  int stdout_fd = -1;  ///< borrowed; -1: the caller's
+  int stderr_fd = -1;  ///< borrowed; -1: the caller's
+  /// If not null, waits in the child's channel as its first message.
+  nlohmann::json first_message;
+};
+
+/// How a process ended.
+struct ExitStatus {
+  int code = 0;    ///< meaningful when signal is 0
+  int signal = 0;  ///< that killed it; 0: it exited
+  bool ok() const { return code == 0 && signal == 0; }
+  /// "exit code 3", "killed by signal 9 (Killed)".
+  std::string toString() const;
+};
+
+/// A child process that cannot outlive its controller: it has a lifeline pipe and the parent-death
+/// signal SIGKILL, and the destructor kills and reaps it. It ignores SIGINT (Ctrl-C is for the
+/// controller, which ends its ranks in order), reads nothing from standard input, and stays in the
+/// caller's process group.
+///
+/// The parent-death signal follows the *thread* that spawned: spawn from the main thread.
+class Process {
+ public:
+  /// Returns when the new program runs, or with the error of what failed on the way (entering the
+  /// namespace, executing). Everything between fork and exec is async-signal-safe.
+  static Result<Process> spawn(const SpawnOptions& options);
+
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+  /// Readable when the process has ended; for poll().
+  int pidFd() const { return pid_fd_.get(); }
+  MessageChannel& messages() { return messages_; }
+
+  /// How it ended, if it has; never waits.
+  Result<std::optional<ExitStatus>> tryWait();
+  /// Waits at most `budget`; kDeadlineExceeded when it still runs then.
+  Result<ExitStatus> waitFor(Duration budget);
+
+  /// Sends a signal; okStatus() when it has ended already.
+  Status signal(int number);
+
+ private:
+  Process(pid_t pid, UniqueFd pid_fd, UniqueFd lifeline, MessageChannel messages);
+  void killAndReap();
+
+  pid_t pid_ = -1;
+  UniqueFd pid_fd_;
+  UniqueFd lifeline_;
+  MessageChannel messages_;
+  std::optional<ExitStatus> ended_;
+};
+
+}  // namespace faultline::launch

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace faultline::injector {
+
+/// An independent observation that a fault really happened (or did not). "No evidence, no result":
+/// a run with a fault whose evidence is not ok is INVALID.
+struct Evidence {
+  std::string fault;     ///< the kind of fault, e.g. "port_down"
+  std::string kind;      ///< what was observed, e.g. "carrier of the other end"
+  std::string observed;  ///< for people, with numbers
+  bool ok = false;
+};
+
+/// One change that a fault made, with the monotonic clock read before and after the kernel calls:
+/// the true moment lies between.
+struct Transition {
+  bool broken = false;  ///< true: damaged by it; false: whole again
+  TimePoint before;
+  TimePoint after;
+};
+
+/// A fault on one target. The order of calls is prepare, apply, (step)*, evidence, revert. Not
+/// thread-safe. The injector knows nothing of jobs: what is under test cannot tell that it is being
+/// tested, and a fault cannot tell what runs over its target.
+///
+/// Destroying a fault that has sent probes takes some 10 ms per socket of theirs: do that after the
+/// measured time.
+///
+/// Faults revert in their destructor, and what they act on dies with its namespace, so that nothing
+/// stays damaged, however the program ends.
+class Fault {
+ public:
+  virtual ~Fault() = default;
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
+
+  /// Checks that the fault can work here, and notes the state to go back to. Changes nothing. May
+  /// take some 100 ms: call it before the measured time. kUnavailable when the target is damaged
+  /// already, kUnsupported when the mechanism is missing.
+  virtual Status prepare() = 0;
+
+  /// Does it. Short: only the kernel calls.
+  virtual Status apply() = 0;
+
+  /// To be called about every millisecond from apply() to revert(): does what is due by `now` (a
+  /// flapping port) and observes. Some tens of microseconds.
+  virtual Status step(TimePoint now) = 0;
+
+  /// What has been observed so far. When that is not conclusive yet, goes on observing, with probes
+  /// of its own when the job gives no load, for at most evidenceBudget(): to be called once before
+  /// revert(). Judges what it sees and not what was called: it is not ok when apply() was forgotten
+  /// or had no effect.
+  Result<Evidence> evidence();
+
+  /// Takes it back and checks that the former state is there again. Idempotent; without apply() it
+  /// does nothing.
+  virtual Status revert() = 0;
+
+  /// Every change made so far, oldest first. The first is the moment of the fault.
+  const std::vector<Transition>& transitions() const { return transitions_; }
+
+  /// The longest that evidence() takes.
+  virtual Duration evidenceBudget() const;
+
+ protected:
+  Fault() = default;
+
+  /// Whether more observing cannot change the verdict.
+  virtual bool conclusive() const = 0;
+  virtual Evidence verdict() const = 0;
+  /// From now on the evidence is waited for: probes of our own are in order.
+  virtual Status demandEvidence() { return okStatus(); }
+
+  /// Runs `change` and records it as a transition if it succeeds.
+  template <typename Change>
+  Status transit(bool broken, Change change) {
+    const TimePoint before = now();
+    const Status status = change();
+    if (status.ok()) transitions_.push_back({broken, before, now()});
+    return status;
+  }
+
+ private:
+  std::vector<Transition> transitions_;
+};
+
+}  // namespace faultline::injector

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+
+#include "injector/fault.h"
+#include "injector/fault_table.h"
+#include "injector/faults/probe_round.h"
+#include "injector/faults/still_watch.h"
+#include "injector/netlink/link_target.h"
+
+namespace faultline::injector {
+
+/// The switch stops forwarding from and to the link, whose carrier stays up (bridge port state
+/// "disabled"). Evidence, under any load: the NIC's transmit counter rises by our probe frames and
+/// none of them leaves the switch by another port; frames broadcast by the switch itself leave by
+/// another port but not by this one, whose transmit counter stands still.
+class Blackhole final : public Fault {
+ public:
+  Blackhole(const FaultParameters& parameters, const netlink::LinkTarget& target);
+  ~Blackhole() override;
+  Status prepare() override;
+  Status apply() override;
+  Status step(TimePoint now) override;
+  Status revert() override;
+
+ protected:
+  bool conclusive() const override;
+  Evidence verdict() const override;
+
+ private:
+  Status openRounds();
+  Status stepRounds();
+
+  netlink::LinkTarget target_;
+  int bridge_ifindex_ = 0;
+  bool applied_ = false;
+
+  std::optional<ProbeRound> outward_;  ///< from the NIC; listeners: the siblings
+  std::optional<ProbeRound> inward_;   ///< from the bridge; listeners: this port, one sibling
+  std::uint64_t transmitted_before_ = 0;
+  std::uint64_t transmitted_ = 0;
+  bool carrier_ = false;
+  StillWatch forwarded_;  ///< what leaves the switch towards the NIC
+  StillWatch leaked_;     ///< probe frames that passed where they must not
+  TimePoint latest_{};
+  std::optional<TimePoint> reached_;  ///< when the probes had left the NIC and the sibling
+};
+
+}  // namespace faultline::injector

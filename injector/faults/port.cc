@@ -1,0 +1,70 @@
+#include "injector/faults/port.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+
+namespace faultline::injector {
+namespace {
+
+// The kernel tells the bridge of a carrier through a work queue, which it may hold back for up to a
+// second.
+constexpr Duration kReturnBudget = 2s;
+constexpr int kPauseMilliseconds = 1;
+
+}  // namespace
+
+Port::Port(const netlink::LinkTarget& target, const std::string& how)
+    : target_(target), admin_(how == "admin") {}
+
+Status Port::prepare() {
+  ASSIGN_OR_RETURN(const std::string wrong, whatIsWrong());
+  if (!wrong.empty()) {
+    return errorf(Code::kUnavailable, "the port does not work even now: {}", wrong);
+  }
+  ASSIGN_OR_RETURN(configuration_,
+                   netlink::InterfaceConfiguration::read(*target_.nic.socket, target_.nic.ifindex));
+  return okStatus();
+}
+
+Status Port::down() { return netlink::setUp(*ownEnd().socket, ownEnd().ifindex, false); }
+
+Status Port::up() {
+  RETURN_IF_ERROR(netlink::setUp(*ownEnd().socket, ownEnd().ifindex, true));
+  return admin_ ? configuration_.restore(*target_.nic.socket) : okStatus();
+}
+
+Status Port::awaitWhole() {
+  const TimePoint deadline = now() + kReturnBudget;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string wrong, whatIsWrong());
+    if (wrong.empty()) return okStatus();
+    if (now() >= deadline) {
+      return errorf(Code::kDeadlineExceeded, "the port did not come back: {}", wrong);
+    }
+    ::poll(nullptr, 0, kPauseMilliseconds);
+  }
+}
+
+Result<std::string> Port::whatIsWrong() {
+  ASSIGN_OR_RETURN(const netlink::Link nic,
+                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::Link attachment,
+                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+  if (!nic.admin_up) return std::string("the NIC is switched off");
+  if (!attachment.admin_up) return std::string("the switch's port is switched off");
+  if (!nic.carrier || !attachment.carrier) return std::string("no carrier");
+  const int forwarding = static_cast<int>(netlink::BridgePortState::kForwarding);
+  if (attachment.bridge_port_state >= 0 && attachment.bridge_port_state != forwarding) {
+    return fmt::format("the switch does not forward (bridge port state {})",
+                       attachment.bridge_port_state);
+  }
+  if (!netlink::isOperational(nic) || !netlink::isOperational(attachment)) {
+    return std::string("the link has a carrier but is not operational yet");
+  }
+  ASSIGN_OR_RETURN(const int missing, configuration_.missing(*target_.nic.socket));
+  if (missing > 0) return fmt::format("{} addresses or routes are missing", missing);
+  return std::string();
+}
+
+}  // namespace faultline::injector

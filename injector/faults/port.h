@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+
+#include "injector/netlink/address.h"
+#include "injector/netlink/link.h"
+#include "injector/netlink/link_target.h"
+
+namespace faultline::injector {
+
+/// One of the two ways to take a port down, shared by port_down and port_flap.
+class Port {
+ public:
+  /// `how` is "carrier" (the switch's end goes down: the NIC loses its carrier and keeps its
+  /// configuration) or "admin" (the NIC itself is switched off).
+  Port(const netlink::LinkTarget& target, const std::string& how);
+
+  /// Notes the configuration; kUnavailable when the port does not work now.
+  Status prepare();
+
+  Status down();
+
+  /// Sets it up again and puts back addresses and routes that the kernel has dropped.
+  Status up();
+
+  /// Waits until both ends have their carrier and the switch forwards; kDeadlineExceeded when that
+  /// does not happen.
+  Status awaitWhole();
+
+  /// The end that was not touched: what it sees is evidence.
+  const netlink::LinkEnd& otherEnd() const { return admin_ ? target_.attachment : target_.nic; }
+  std::string otherEndName() const { return admin_ ? "the switch's port" : "the NIC"; }
+
+ private:
+  const netlink::LinkEnd& ownEnd() const { return admin_ ? target_.nic : target_.attachment; }
+  Result<std::string> whatIsWrong();
+
+  netlink::LinkTarget target_;
+  bool admin_;
+  netlink::InterfaceConfiguration configuration_;
+};
+
+}  // namespace faultline::injector

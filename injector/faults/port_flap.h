@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "injector/fault.h"
+#include "injector/fault_table.h"
+#include "injector/faults/port.h"
+
+namespace faultline::injector {
+
+/// The port goes down and comes back, again and again; apply() is the first loss, step() does the
+/// rest. Evidence: the end that was not touched has counted as many losses of carrier.
+class PortFlap final : public Fault {
+ public:
+  PortFlap(const FaultParameters& parameters, const netlink::LinkTarget& target);
+  ~PortFlap() override;
+  Status prepare() override;
+  Status apply() override;
+  Status step(TimePoint now) override;
+  Status revert() override;
+
+ protected:
+  bool conclusive() const override;
+  Evidence verdict() const override;
+
+ private:
+  Status toggle();
+  Result<std::uint32_t> countLosses();
+
+  Port port_;
+  std::int64_t count_;  ///< 0: without end
+  Duration down_time_;
+  Duration up_time_;
+
+  bool applied_ = false;
+  bool down_ = false;
+  std::optional<TimePoint> due_;  ///< of the next change
+  std::int64_t downs_ = 0;
+  std::uint32_t losses_before_ = 0;
+  std::uint32_t losses_ = 0;
+};
+
+}  // namespace faultline::injector

@@ -1,0 +1,56 @@
+#include "injector/faults/probe_round.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+namespace faultline::injector {
+namespace {
+
+// Room for the mark, padded by Ethernet to its smallest frame.
+constexpr std::size_t kPayload = 46;
+
+}  // namespace
+
+Result<ProbeRound> ProbeRound::open(const netlink::LinkEnd& sender,
+                                    netlink::Socket& listener_socket,
+                                    const std::vector<int>& listeners) {
+  // Different in each round: late frames of an earlier one are not counted.
+  const auto mark = static_cast<std::uint32_t>(
+      Random::mix(static_cast<std::uint64_t>(now().time_since_epoch().count())));
+  ASSIGN_OR_RETURN(netlink::FrameSocket sending,
+                   netlink::FrameSocket::open(*sender.socket, sender.ifindex, mark));
+  std::vector<netlink::FrameSocket> listening;
+  for (const int ifindex : listeners) {
+    ASSIGN_OR_RETURN(netlink::FrameSocket socket,
+                     netlink::FrameSocket::open(listener_socket, ifindex, mark));
+    listening.push_back(std::move(socket));
+  }
+  return ProbeRound(std::move(sending), std::move(listening));
+}
+
+Status ProbeRound::step() {
+  while (!allSent()) {
+    ASSIGN_OR_RETURN(const bool sent, sender_.send(netlink::kBroadcastMac, kPayload));
+    if (!sent) break;
+    ++sent_;
+  }
+  for (std::size_t index = 0; index < listeners_.size(); ++index) {
+    ASSIGN_OR_RETURN(const int passed, listeners_[index].countPassed());
+    passed_[index] += passed;
+  }
+  return okStatus();
+}
+
+int ProbeRound::passedAnywhere() const {
+  return std::accumulate(passed_.begin(), passed_.end(), 0);
+}
+
+bool ProbeRound::passesEverywhere() const {
+  return allSent() &&
+         std::all_of(passed_.begin(), passed_.end(), [](int passed) { return passed > 0; });
+}
+
+}  // namespace faultline::injector

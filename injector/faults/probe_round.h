@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "injector/netlink/frame_socket.h"
+#include "injector/netlink/link_target.h"
+
+namespace faultline::injector {
+
+/// Broadcasts a few probe frames on one interface and counts how many pass others.
+class ProbeRound {
+ public:
+  /// Opens the sockets. `listeners` are interfaces of the namespace of `listener_socket`.
+  static Result<ProbeRound> open(const netlink::LinkEnd& sender, netlink::Socket& listener_socket,
+                                 const std::vector<int>& listeners);
+
+  /// Sends what has not been sent yet (a full queue refuses), and counts what has passed.
+  Status step();
+
+  bool allSent() const { return sent_ == kFrames; }
+  int sent() const { return sent_; }
+  /// Frames that have passed listener `index`.
+  int passed(std::size_t index) const { return passed_[index]; }
+  int passedAnywhere() const;
+  /// Whether every listener has seen some. Not all of them: a full queue on the way may drop one.
+  bool passesEverywhere() const;
+
+ private:
+  static constexpr int kFrames = 8;
+  ProbeRound(netlink::FrameSocket sender, std::vector<netlink::FrameSocket> listeners)
+      : sender_(std::move(sender)), listeners_(std::move(listeners)), passed_(listeners_.size()) {}
+
+  netlink::FrameSocket sender_;
+  std::vector<netlink::FrameSocket> listeners_;
+  std::vector<int> passed_;
+  int sent_ = 0;
+};
+
+}  // namespace faultline::injector

@@ -1,0 +1,39 @@
+#include "injector/faults/registry.h"
+
+#include <array>
+
+#include "injector/faults/blackhole.h"
+#include "injector/faults/none.h"
+#include "injector/faults/port_down.h"
+#include "injector/faults/port_flap.h"
+#include "injector/faults/throttle.h"
+
+namespace faultline::injector {
+namespace {
+
+using Maker = std::unique_ptr<Fault> (*)(const FaultParameters&, const netlink::LinkTarget&);
+
+template <typename Kind>
+std::unique_ptr<Fault> make(const FaultParameters& parameters, const netlink::LinkTarget& target) {
+  return std::make_unique<Kind>(parameters, target);
+}
+
+constexpr std::array<std::pair<std::string_view, Maker>, 5> kMakers{{
+    {"port_down", make<PortDown>},
+    {"port_flap", make<PortFlap>},
+    {"throttle", make<Throttle>},
+    {"blackhole", make<Blackhole>},
+    {"none", make<None>},
+}};
+
+}  // namespace
+
+Result<std::unique_ptr<Fault>> makeFault(std::string_view kind, const FaultParameters& parameters,
+                                         const netlink::LinkTarget& target) {
+  for (const auto& [name, maker] : kMakers) {
+    if (name == kind) return maker(parameters, target);
+  }
+  return errorf(Code::kNotFound, "there is no fault '{}'", kind);
+}
+
+}  // namespace faultline::injector

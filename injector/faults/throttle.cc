@@ -1,0 +1,156 @@
+#include "injector/faults/throttle.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "injector/netlink/shaper.h"
+
+namespace faultline::injector {
+namespace {
+
+// A socket may have about 200 KiB under way, counted with the kernel's own overhead.
+constexpr Bytes kBacklogPerSocket = 64 * 1024;
+constexpr Bytes kMostSockets = 16;
+constexpr std::uint32_t kMark = 0x7407;  // nobody counts these frames
+constexpr Duration kPatience = 500ms;
+constexpr int kWindowsOfPatience = 4;
+
+}  // namespace
+
+Throttle::Throttle(const FaultParameters& parameters, const netlink::LinkTarget& target)
+    : target_(target), rate_(parameters.value("rate")) {
+  const std::string& direction = parameters.get<std::string>("direction");
+  if (direction != "rx") {
+    sides_.emplace_back().name = "tx";
+    sides_.back().from = target.nic;
+    sides_.back().to = target.attachment;
+  }
+  if (direction != "tx") {
+    sides_.emplace_back().name = "rx";
+    sides_.back().from = target.attachment;
+    sides_.back().to = target.nic;
+  }
+}
+
+Throttle::~Throttle() {
+  const Status status = revert();
+  if (!status.ok()) spdlog::error("throttle: {}", status.message());
+}
+
+Status Throttle::prepare() {
+  for (Side& side : sides_) {
+    const auto state = netlink::readShaper(*side.from.socket, side.from.ifindex);
+    if (state.status().code() == Code::kNotFound) {
+      return errorf(Code::kUnsupported, "throttle: {}; give the cluster a rail_rate",
+                    state.status().message());
+    }
+    if (!state.ok()) return state.status();
+    ASSIGN_OR_RETURN(side.plan, planThrottle(state->rate, rate_));
+    side.meter = RateMeter(side.plan.window);
+    ASSIGN_OR_RETURN(const netlink::Link other,
+                     netlink::readLink(*side.to.socket, side.to.ifindex));
+    side.destination = other.mac;
+  }
+  return okStatus();
+}
+
+Status Throttle::apply() {
+  applied_ = true;
+  return transit(true, [&] { return setRates(&ThrottlePlan::after); });
+}
+
+Status Throttle::setRates(BitsPerSecond ThrottlePlan::*rate) {
+  for (const Side& side : sides_) {
+    RETURN_IF_ERROR(netlink::setShaperRate(*side.from.socket, side.from.ifindex, side.plan.*rate));
+  }
+  return okStatus();
+}
+
+Status Throttle::step(TimePoint now) {
+  for (Side& side : sides_) {
+    if (side.proven()) continue;
+    ASSIGN_OR_RETURN(const netlink::ShaperState state,
+                     netlink::readShaper(*side.from.socket, side.from.ifindex));
+    side.meter.observe(now, state.sent_bytes, state.backlog);
+    if (probing_) RETURN_IF_ERROR(feed(side, state.backlog));
+  }
+  return okStatus();
+}
+
+Status Throttle::demandEvidence() {
+  probing_ = true;
+  for (Side& side : sides_) {
+    if (!side.probes.empty()) continue;
+    const Bytes sockets =
+        std::clamp(side.plan.probe_backlog / kBacklogPerSocket + 1, Bytes{1}, kMostSockets);
+    for (Bytes index = 0; index < sockets; ++index) {
+      ASSIGN_OR_RETURN(netlink::FrameSocket socket,
+                       netlink::FrameSocket::open(*side.from.socket, side.from.ifindex, kMark));
+      side.probes.push_back(std::move(socket));
+    }
+  }
+  return okStatus();
+}
+
+/// Sends frames until enough of them wait in the queue. At first the shaper's burst lets some pass
+/// at once; the next calls make up for it.
+Status Throttle::feed(Side& side, Bytes backlog) {
+  for (const netlink::FrameSocket& probe : side.probes) {
+    while (backlog < side.plan.probe_backlog) {
+      ASSIGN_OR_RETURN(const bool sent, probe.send(side.destination, side.plan.probe_frame));
+      if (!sent) break;
+      backlog += static_cast<Bytes>(side.plan.probe_frame);
+    }
+  }
+  return okStatus();
+}
+
+bool Throttle::Side::proven() const {
+  const auto& measured = meter.measured();
+  return measured && measured->rate >= plan.lowest_proof && measured->rate <= plan.highest_proof;
+}
+
+bool Throttle::conclusive() const {
+  return std::all_of(sides_.begin(), sides_.end(), [](const Side& side) { return side.proven(); });
+}
+
+Duration Throttle::evidenceBudget() const {
+  Duration longest{};
+  for (const Side& side : sides_) longest = std::max(longest, side.plan.window);
+  return kPatience + kWindowsOfPatience * longest;
+}
+
+Evidence Throttle::verdict() const {
+  std::string observed;
+  for (const Side& side : sides_) {
+    if (!observed.empty()) observed += "; ";
+    const auto& measured = side.meter.measured();
+    observed += !measured ? fmt::format("{}: never a backlog that lasted", side.name)
+                          : fmt::format(
+                                "{}: {:.3f} Mbit/s left the queue for {:.0f} ms with a "
+                                "backlog",
+                                side.name, static_cast<double>(measured->rate) / 1e6,
+                                toMilliseconds(measured->window));
+    observed += fmt::format(" (to be {}, was {}{})", formatRate(side.plan.after),
+                            formatRate(side.plan.before), probing_ ? ", own probes" : "");
+  }
+  return {"throttle", "rate of leaving the queue under backlog", observed, conclusive()};
+}
+
+Status Throttle::revert() {
+  if (!applied_) return okStatus();
+  RETURN_IF_ERROR(transit(false, [&] { return setRates(&ThrottlePlan::before); }));
+  for (const Side& side : sides_) {
+    ASSIGN_OR_RETURN(const netlink::ShaperState state,
+                     netlink::readShaper(*side.from.socket, side.from.ifindex));
+    if (state.rate != side.plan.before) {
+      return errorf(Code::kInternal, "throttle: interface {} has {} after reverting to {}",
+                    side.from.ifindex, formatRate(state.rate), formatRate(side.plan.before));
+    }
+  }
+  applied_ = false;
+  return okStatus();
+}
+
+}  // namespace faultline::injector

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "injector/fault.h"
+#include "injector/fault_table.h"
+#include "injector/faults/rate_meter.h"
+#include "injector/faults/throttle_plan.h"
+#include "injector/netlink/frame_socket.h"
+#include "injector/netlink/link_target.h"
+
+namespace faultline::injector {
+
+/// The link becomes slow in one or both directions. Works on links that are shaped by our own
+/// shaper. Evidence: the rate at which the queue is emptied while something waits in it; when the
+/// job does not give that load, a stream of probe frames.
+class Throttle final : public Fault {
+ public:
+  Throttle(const FaultParameters& parameters, const netlink::LinkTarget& target);
+  ~Throttle() override;
+  Status prepare() override;
+  Status apply() override;
+  Status step(TimePoint now) override;
+  Status revert() override;
+  Duration evidenceBudget() const override;
+
+ protected:
+  bool conclusive() const override;
+  Evidence verdict() const override;
+  Status demandEvidence() override;
+
+ private:
+  /// One direction.
+  struct Side {
+    std::string name;  ///< "tx" or "rx"
+    netlink::LinkEnd from;
+    netlink::LinkEnd to;
+    ThrottlePlan plan;
+    RateMeter meter{Duration::zero()};
+    netlink::MacAddress destination{};
+    std::vector<netlink::FrameSocket> probes;
+
+    bool proven() const;
+  };
+
+  Status setRates(BitsPerSecond ThrottlePlan::*rate);
+  Status feed(Side& side, Bytes backlog);
+
+  netlink::LinkTarget target_;
+  ParameterValue rate_;
+  std::vector<Side> sides_;
+  bool probing_ = false;
+  bool applied_ = false;
+};
+
+}  // namespace faultline::injector

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "injector/netlink/socket.h"
+
+namespace faultline::netlink {
+
+/// One interface: a socket opened inside its namespace (borrowed, outlives this) and its index.
+struct LinkEnd {
+  Socket* socket = nullptr;
+  int ifindex = 0;
+};
+
+/// The link that a fault acts on. It says nothing of nodes, rails or ranks: the injector does not
+/// know what the link is used for.
+struct LinkTarget {
+  LinkEnd nic;         ///< the computer's end
+  LinkEnd attachment;  ///< the switch's end
+  /// The other ports of the attachment's bridge, in the attachment's namespace.
+  std::vector<int> siblings;
+};
+
+}  // namespace faultline::netlink

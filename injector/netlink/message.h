@@ -1,0 +1,88 @@
+#pragma once
+
+#include <linux/netlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace faultline::netlink {
+
+/// A netlink request under construction: a family header and attributes, over libnl's nl_msg.
+/// Running out of memory ends the program.
+class Message {
+ public:
+  /// `type` is RTM_..., `flags` NLM_F_... (request and acknowledgement flags come by themselves),
+  /// `header` the family's structure (ifinfomsg, tcmsg, ...).
+  template <typename Header>
+  Message(int type, int flags, const Header& header) : Message(type, flags) {
+    append(&header, sizeof header);
+  }
+  /// The same request as one that was received: type, flags, then a payload with its attributes.
+  Message(int type, int flags, std::string_view payload) : Message(type, flags) {
+    append(payload.data(), payload.size());
+  }
+  Message(Message&& other) noexcept;
+  Message& operator=(Message&&) = delete;
+  ~Message();
+
+  Message& put(int attribute, std::uint8_t value) { return put(attribute, &value, sizeof value); }
+  Message& put(int attribute, std::uint16_t value) { return put(attribute, &value, sizeof value); }
+  Message& put(int attribute, std::uint32_t value) { return put(attribute, &value, sizeof value); }
+  Message& put(int attribute, std::uint64_t value) { return put(attribute, &value, sizeof value); }
+  /// A zero-terminated string.
+  Message& putString(int attribute, std::string_view value);
+  Message& put(int attribute, const void* data, std::size_t size);
+
+  /// Appends bytes that are not an attribute, e.g. the ifinfomsg inside VETH_INFO_PEER.
+  Message& append(const void* data, std::size_t size);
+
+  /// Everything put inside `body()` becomes the content of `attribute`.
+  template <typename Body>
+  Message& nest(int attribute, Body body) {
+    nlattr* const start = begin(attribute);
+    body(*this);
+    nla_nest_end(message_, start);
+    return *this;
+  }
+
+  nl_msg* get() const { return message_; }
+
+ private:
+  Message(int type, int flags);
+  nlattr* begin(int attribute);
+  nl_msg* message_;
+};
+
+/// The attributes of a received message or of a nested attribute, by number; nullptr where absent.
+template <int kMax>
+class Attributes {
+ public:
+  Attributes(const nlmsghdr* header, int family_header_size) {
+    nlmsg_parse(const_cast<nlmsghdr*>(header), family_header_size, table_, kMax, nullptr);
+  }
+  explicit Attributes(const nlattr* nested) {
+    nla_parse_nested(table_, kMax, const_cast<nlattr*>(nested), nullptr);
+  }
+  const nlattr* operator[](int attribute) const { return table_[attribute]; }
+
+  /// The value, or `otherwise` when the attribute is absent or too short.
+  template <typename T>
+  T value(int attribute, T otherwise = {}) const {
+    const nlattr* const found = table_[attribute];
+    if (found == nullptr || nla_len(found) < static_cast<int>(sizeof(T))) return otherwise;
+    T result;
+    __builtin_memcpy(&result, nla_data(found), sizeof result);
+    return result;
+  }
+  std::string_view text(int attribute) const {
+    const nlattr* const found = table_[attribute];
+    return found == nullptr ? std::string_view() : static_cast<const char*>(nla_data(found));
+  }
+
+ private:
+  nlattr* table_[kMax + 1] = {};
+};
+
+}  // namespace faultline::netlink

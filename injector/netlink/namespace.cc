@@ -1,0 +1,56 @@
+#include "injector/netlink/namespace.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace faultline::netlink {
+namespace {
+
+// The thread's own entry, not /proc/self: that is the main thread's.
+constexpr const char* kOwnNamespace = "/proc/thread-self/ns/net";
+
+}  // namespace
+
+Result<UniqueFd> currentNamespace() {
+  UniqueFd fd(::open(kOwnNamespace, O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::fromErrno(errno, "open the own network namespace");
+  return fd;
+}
+
+Result<UniqueFd> newNamespace() {
+  ASSIGN_OR_RETURN(UniqueFd home, currentNamespace());
+  if (::unshare(CLONE_NEWNET) != 0) return Status::fromErrno(errno, "make a network namespace");
+  Result<UniqueFd> made = currentNamespace();
+  if (::setns(home.get(), CLONE_NEWNET) != 0) {
+    return Status::fromErrno(errno, "return to the own network namespace");
+  }
+  return made;
+}
+
+Result<ScopedNamespace> ScopedNamespace::enter(int namespace_fd) {
+  ASSIGN_OR_RETURN(UniqueFd home, currentNamespace());
+  if (::setns(namespace_fd, CLONE_NEWNET) != 0) {
+    return Status::fromErrno(errno, "enter a network namespace");
+  }
+  return ScopedNamespace(std::move(home));
+}
+
+ScopedNamespace::~ScopedNamespace() {
+  if (home_.valid() && ::setns(home_.get(), CLONE_NEWNET) != 0) {
+    std::perror("faultline: cannot return to the own network namespace");
+    std::abort();
+  }
+}
+
+Result<std::uint64_t> namespaceId(int namespace_fd) {
+  struct stat info {};
+  if (::fstat(namespace_fd, &info) != 0) return Status::fromErrno(errno, "identify a namespace");
+  return static_cast<std::uint64_t>(info.st_ino);
+}
+
+}  // namespace faultline::netlink

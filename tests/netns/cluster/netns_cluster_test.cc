@@ -1,0 +1,154 @@
+#include "harness/cluster/netns_cluster.h"
+
+#include <gmock/gmock.h>
+
+#include "harness/cluster/probe.h"
+#include "injector/netlink/link.h"
+#include "injector/netlink/namespace.h"
+#include "injector/netlink/shaper.h"
+#include "tests/support/bulk_flow.h"
+#include "tests/support/netns_fixture.h"
+#include "tests/support/poll_until.h"
+
+namespace faultline::cluster {
+namespace {
+
+using test::BulkFlow;
+using test::FlowEnd;
+using test::pollUntil;
+
+constexpr BitsPerSecond kRailRate = 200'000'000;
+constexpr double kBytesPerSecond = kRailRate / 8.0;
+
+class NetnsClusterTest : public test::NetnsTest {};
+
+FlowEnd railEnd(const NetnsCluster& cluster, int node, int rail) {
+  return {cluster.nodeNamespace(node), railAddress(node, rail), railName(rail)};
+}
+
+TEST_F(NetnsClusterTest, EveryNodeReachesEveryOtherOverEveryRailAndManagement) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       NetnsCluster::create({.nodes = 3, .rails = 2, .rail_rate = kRailRate}));
+  for (int from = 0; from < 3; ++from) {
+    for (int to = 0; to < 3; ++to) {
+      if (from == to) continue;
+      for (int rail = 0; rail < 2; ++rail) {
+        ASSERT_OK_AND_ASSIGN(const auto flow, BulkFlow::start(railEnd(*cluster, from, rail),
+                                                              railEnd(*cluster, to, rail)));
+        EXPECT_TRUE(pollUntil(5s, [&] { return flow->receivedBytes() > 0; }));
+      }
+      const auto management = [&](int node) {
+        return FlowEnd{cluster->nodeNamespace(node), managementAddress(node), kManagementName};
+      };
+      ASSERT_OK_AND_ASSIGN(const auto flow, BulkFlow::start(management(from), management(to)));
+      EXPECT_TRUE(pollUntil(5s, [&] { return flow->receivedBytes() > 0; }));
+    }
+  }
+}
+
+TEST_F(NetnsClusterTest, PortsHaveUnequalIndexesAndAreUp) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster, NetnsCluster::create({.nodes = 2, .rails = 2}));
+  for (int node = 0; node < 2; ++node) {
+    for (int rail = 0; rail < 2; ++rail) {
+      const netlink::LinkTarget target = cluster->railTarget(node, rail);
+      ASSERT_OK_AND_ASSIGN(const auto nic,
+                           netlink::readLink(*target.nic.socket, target.nic.ifindex));
+      ASSERT_OK_AND_ASSIGN(const auto port,
+                           netlink::readLink(*target.attachment.socket, target.attachment.ifindex));
+      EXPECT_EQ(nic.name, railName(rail));
+      EXPECT_NE(nic.ifindex, nic.peer_ifindex);
+      EXPECT_EQ(nic.peer_ifindex, port.ifindex);
+      EXPECT_TRUE(nic.carrier);
+      EXPECT_TRUE(port.carrier);
+      EXPECT_EQ(port.bridge_port_state, static_cast<int>(netlink::BridgePortState::kForwarding));
+      ASSERT_EQ(target.siblings.size(), 1u);
+    }
+  }
+}
+
+TEST_F(NetnsClusterTest, ARailIsShapedToItsRateInEachDirection) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       NetnsCluster::create({.nodes = 2, .rails = 1, .rail_rate = kRailRate}));
+  // Both directions at once: a NIC is full duplex.
+  ASSERT_OK_AND_ASSIGN(const auto there,
+                       BulkFlow::start(railEnd(*cluster, 0, 0), railEnd(*cluster, 1, 0)));
+  ASSERT_OK_AND_ASSIGN(const auto back,
+                       BulkFlow::start(railEnd(*cluster, 1, 0), railEnd(*cluster, 0, 0)));
+  ASSERT_TRUE(pollUntil(5s, [&] { return there->receivedBytes() > kBytesPerSecond / 10; }));
+  const std::uint64_t before = back->receivedBytes();
+  const TimePoint begin = now();
+  const double rate = there->measure(500ms);
+  const double rate_back =
+      static_cast<double>(back->receivedBytes() - before) / toSeconds(now() - begin);
+  EXPECT_GT(rate / kBytesPerSecond, 0.6);
+  EXPECT_LT(rate / kBytesPerSecond, 1.1);
+  EXPECT_GT(rate_back / kBytesPerSecond, 0.6);
+  EXPECT_LT(rate_back / kBytesPerSecond, 1.1);
+}
+
+TEST_F(NetnsClusterTest, CountersOfRailsTellWhoSentWhat) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       NetnsCluster::create({.nodes = 2, .rails = 2, .rail_rate = kRailRate}));
+  std::vector<RailCounters> before;
+  ASSERT_OK(cluster->readRailCounters(before));
+  ASSERT_EQ(before.size(), 4u);
+  constexpr std::uint64_t kEnough = 1'000'000;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto flow,
+                         BulkFlow::start(railEnd(*cluster, 0, 1), railEnd(*cluster, 1, 1)));
+    ASSERT_TRUE(pollUntil(5s, [&] { return flow->receivedBytes() > kEnough; }));
+  }
+  std::vector<RailCounters> after;
+  ASSERT_OK(cluster->readRailCounters(after));
+  EXPECT_GT(after[1].tx_bytes - before[1].tx_bytes, kEnough);
+  EXPECT_GT(after[3].rx_bytes - before[3].rx_bytes, kEnough);
+  EXPECT_LT(after[0].tx_bytes - before[0].tx_bytes, kEnough / 10);
+  EXPECT_LT(after[3].tx_bytes - before[3].tx_bytes, kEnough / 10);
+}
+
+TEST_F(NetnsClusterTest, TwoClustersDoNotDisturbEachOther) {
+  ASSERT_OK_AND_ASSIGN(const auto first, NetnsCluster::create({.nodes = 2, .rails = 1}));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto second, NetnsCluster::create({.nodes = 2, .rails = 1}));
+    const netlink::LinkTarget target = second->railTarget(0, 0);
+    ASSERT_OK(netlink::setUp(*target.attachment.socket, target.attachment.ifindex, false));
+  }
+  ASSERT_OK_AND_ASSIGN(const auto flow,
+                       BulkFlow::start(railEnd(*first, 0, 0), railEnd(*first, 1, 0)));
+  EXPECT_TRUE(pollUntil(5s, [&] { return flow->receivedBytes() > 0; }));
+}
+
+TEST_F(NetnsClusterTest, TheCallerStaysInItsNamespace) {
+  ASSERT_OK_AND_ASSIGN(const UniqueFd before_fd, netlink::currentNamespace());
+  ASSERT_OK_AND_ASSIGN(const auto cluster, NetnsCluster::create({.nodes = 2, .rails = 1}));
+  ASSERT_OK_AND_ASSIGN(const UniqueFd after_fd, netlink::currentNamespace());
+  ASSERT_OK_AND_ASSIGN(const auto before, netlink::namespaceId(before_fd.get()));
+  ASSERT_OK_AND_ASSIGN(const auto after, netlink::namespaceId(after_fd.get()));
+  ASSERT_OK_AND_ASSIGN(const auto node, netlink::namespaceId(cluster->nodeNamespace(0)));
+  EXPECT_EQ(before, after);
+  EXPECT_NE(before, node);
+}
+
+TEST_F(NetnsClusterTest, DescriptionNamesWhatShapesAResult) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       NetnsCluster::create({.nodes = 1, .rails = 1, .rail_rate = kRailRate}));
+  ASSERT_OK_AND_ASSIGN(const auto description, cluster->describe());
+  EXPECT_EQ(description.at("tcp_orphan_retries"), "1");
+  EXPECT_EQ(description.at("rail_rate"), "200Mbit");
+  EXPECT_TRUE(description.contains("tcp_congestion_control"));
+}
+
+TEST_F(NetnsClusterTest, SpecsThatMakeNoSenseAreRefused) {
+  EXPECT_EQ(NetnsCluster::create({.nodes = 0}).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(NetnsClusterTest, ProbeFindsEverythingThatTheClusterUses) {
+  ASSERT_OK_AND_ASSIGN(const auto capabilities, probe());
+  EXPECT_GE(capabilities.size(), 10u);
+  for (const Capability& capability : capabilities) {
+    EXPECT_TRUE(capability.ok) << capability.name << ": " << capability.details;
+  }
+}
+
+}  // namespace
+}  // namespace faultline::cluster

@@ -1,0 +1,71 @@
+#include "harness/launch/message_channel.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <thread>
+
+namespace faultline::launch {
+namespace {
+
+TEST(MessageChannelTest, MessagesArriveWholeAndInOrder) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  auto& [left, right] = *ends;
+  EXPECT_FALSE(right.receive()->has_value());
+  ASSERT_TRUE(left.send({{"first", 1}}).ok());
+  ASSERT_TRUE(left.send({{"second", "zwei"}}).ok());
+  EXPECT_EQ((**right.receive())["first"], 1);
+  EXPECT_EQ((**right.receive())["second"], "zwei");
+  EXPECT_FALSE(right.receive()->has_value());
+}
+
+TEST(MessageChannelTest, AResultOfMegabytesPasses) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  auto& [left, right] = *ends;
+  const std::string large(8 * 1024 * 1024, 'x');
+  std::thread sender([&left = left, &large] { EXPECT_TRUE(left.send({{"text", large}}).ok()); });
+  const auto message = right.receiveWithin(20s);
+  sender.join();
+  ASSERT_TRUE(message.ok()) << message.status().message();
+  EXPECT_EQ((*message)["text"], large);
+}
+
+TEST(MessageChannelTest, WhatWasSentBeforeTheEndIsStillReturned) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  ASSERT_TRUE(ends->first.send({{"last", true}}).ok());
+  ends->first.release().reset();
+  EXPECT_TRUE((**ends->second.receive())["last"]);
+  EXPECT_EQ(ends->second.receive().status().code(), Code::kUnavailable);
+  EXPECT_EQ(ends->second.send({{"to", "nobody"}}).code(), Code::kUnavailable);
+}
+
+TEST(MessageChannelTest, NonsenseFromTheOtherEndIsAnError) {
+  for (const std::string& bytes :
+       {std::string("\x03\0\0\0{]!", 7), std::string("\xff\xff\xff\xff", 4)}) {
+    auto ends = MessageChannel::makePair();
+    ASSERT_TRUE(ends.ok());
+    ASSERT_EQ(::send(ends->first.fd(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(ends->second.receive().status().code(), Code::kIo);
+  }
+}
+
+TEST(MessageChannelTest, WaitingEndsInTime) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  EXPECT_EQ(ends->second.receiveWithin(20ms).status().code(), Code::kDeadlineExceeded);
+}
+
+TEST(MessageChannelTest, TextThatIsNotUtf8DoesNotCostTheMessage) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  ASSERT_TRUE(ends->first.send({{"output", "\xff\xfe"}, {"code", 3}}).ok());
+  EXPECT_EQ((*ends->second.receiveWithin(1s))["code"], 3);
+}
+
+}  // namespace
+}  // namespace faultline::launch
