@@ -1,0 +1,54 @@
+// Writes the report of a made-up result, for the browser test and for looking at.
+
+#include <cstdio>
+#include <string>
+
+#include "reports/renderer.h"
+#include "reports/terminal_summary.h"
+#include "support/sample_result.h"
+
+namespace faultline {
+namespace {
+
+reports::ScenarioResult resultNamed(const std::string& name) {
+  if (name == "hostile") return testing::hostileResult();
+  if (name == "huge") return testing::hugeResult(20, 50);
+  reports::ScenarioResult result = testing::sampleResult();
+  if (name == "invalid") {
+    result.verdict = reports::Verdict::kInvalid;
+    result.reason = "port_down left no evidence in block 2 of hot_repair";
+    reports::Run& run = result.runs[5];
+    run.status = reports::RunStatus::kInvalid;
+    run.message = "port_down on node 1, rail 0: the other end kept its carrier";
+    for (reports::Evidence& evidence : run.evidence) evidence.ok = false;
+  } else if (name == "interrupted") {
+    result.verdict = reports::Verdict::kError;
+    result.reason = "Ctrl-C";
+    result.interrupted = true;
+    result.runs.resize(4);
+    result.expectations.clear();
+  } else if (name == "empty") {
+    result = {};
+    result.reason = "this machine cannot make network namespaces: unshare: Operation not permitted";
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace faultline
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(
+        stderr, "usage: sample_report DIRECTORY [sample|hostile|huge|invalid|interrupted|empty]\n");
+    return 2;
+  }
+  const auto result = faultline::resultNamed(argc > 2 ? argv[2] : "sample");
+  const faultline::Status status = faultline::reports::renderAll(result, argv[1]);
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message().c_str());
+    return 1;
+  }
+  std::fputs(faultline::reports::terminalSummary(result, {.report_dir = argv[1]}).c_str(), stdout);
+  return 0;
+}
