@@ -19,6 +19,12 @@ const charts = (() => {
     return `--rail-${rail % 8}`;
   }
 
+  /// Labels share the canvas with the bars: a very long name would leave none for them.
+  function label(text) {
+    const longest = window.innerWidth < 640 ? 18 : 40;
+    return text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
+  }
+
   function applyTheme() {
     Chart.defaults.color = colour('--muted');
     Chart.defaults.borderColor = colour('--grid');
@@ -36,13 +42,13 @@ const charts = (() => {
     });
   }
 
-  function draw(parent, height, label, config) {
+  function draw(parent, height, description, config) {
     const box = document.createElement('div');
     box.className = 'chart';
     box.style.height = `${height}px`;
     const canvas = document.createElement('canvas');
     canvas.setAttribute('role', 'img');
-    canvas.setAttribute('aria-label', label);
+    canvas.setAttribute('aria-label', description);
     box.append(canvas);
     parent.append(box);
     return new Chart(canvas, config);
@@ -101,8 +107,18 @@ const charts = (() => {
     type: 'linear',
     min: 0,
     max,
-    ticks: {maxRotation: 0, autoSkipPadding: 14, callback: (v) => `${+v.toFixed(2)} s`},
+    // Labels stay inside the axis: otherwise the last one's width would shift the right edge, and
+    // the two charts of a card would not line up.
+    ticks: {align: 'inner', maxRotation: 0, autoSkipPadding: 14, callback: (v) => `${+v.toFixed(2)} s`},
+    grid: {drawTicks: false},
   });
+
+  /// The next of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten: where an axis can end.
+  function roundUp(value) {
+    if (!(value > 0)) return 1;
+    const power = 10 ** Math.floor(Math.log10(value));
+    return power * [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value * 0.999);
+  }
 
   const fixedWidth = (axis) => {
     axis.width = kAxisWidth;
@@ -113,7 +129,7 @@ const charts = (() => {
     return draw(parent, 44 + 40 * rows.length, 'Overhead of each strategy in percent', {
       type: 'bar',
       data: {
-        labels: rows.map((row) => row.name),
+        labels: rows.map((row) => label(row.name)),
         datasets: [{
           data: rows.map((row) => row.median),
           backgroundColor: rows.map((row) => translucent('--bar', row.modelled ? 0.35 : 0.85)),
@@ -186,9 +202,9 @@ const charts = (() => {
       options: {
         parsing: false,
         interaction: {mode: 'nearest', axis: 'x', intersect: false},
-        layout: {padding: {right: 10, top: 4}},
+        layout: {padding: {right: 4, top: 4}},
         scales: {
-          x: {...seconds(maxX), ticks: {...seconds(maxX).ticks, display: false}},
+          x: {...seconds(maxX), ticks: {display: false}},
           y: {min: 0, suggestedMax: maxY, afterFit: fixedWidth, ticks: {maxTicksLimit: 5}},
         },
         plugins: {
@@ -238,7 +254,7 @@ const charts = (() => {
       },
       options: {
         interaction: {mode: 'index', axis: 'x', intersect: false},
-        layout: {padding: {right: 10, top: 4}},
+        layout: {padding: {right: 4, top: 4}},
         scales: {
           x: seconds(maxX),
           y: {stacked: true, min: 0, suggestedMax: maxY, afterFit: fixedWidth, ticks: {maxTicksLimit: 5}},
@@ -258,11 +274,11 @@ const charts = (() => {
   }
 
   /// rows: {name, phases: [ms, ...]}; phases: [{name, colour}]
-  function phases(parent, label, rows, phaseList, unit) {
-    return draw(parent, 44 + 26 * rows.length, label, {
+  function phases(parent, description, rows, phaseList, unit) {
+    return draw(parent, 44 + 26 * rows.length, description, {
       type: 'bar',
       data: {
-        labels: rows.map((row) => row.name),
+        labels: rows.map((row) => label(row.name)),
         datasets: phaseList.map((phase, i) => ({
           label: phase.name,
           data: rows.map((row) => row.phases[i]),
@@ -289,9 +305,10 @@ const charts = (() => {
     });
   }
 
-  function destroyAll() {
-    for (const chart of Object.values(Chart.instances)) chart.destroy();
+  /// A chart must be destroyed before its canvas goes: the library would keep both for ever.
+  function destroyIn(element) {
+    for (const canvas of element.querySelectorAll('canvas')) Chart.getChart(canvas)?.destroy();
   }
 
-  return {applyTheme, destroyAll, overhead, phases, rails, railColour, railPoints, rate, throughput};
+  return {applyTheme, destroyIn, overhead, phases, rails, railColour, railPoints, rate, roundUp, throughput};
 })();

@@ -115,6 +115,7 @@
   }
 
   function drawTiles() {
+    if (data.runs.length === 0) return hide('tiles');
     const sum = (key) => data.tallies.reduce((total, tally) => total + tally[key], 0);
     const wrong = sum('wrong_elements');
     const pause = Math.max(0, ...data.tallies.map((tally) => tally.longest_pause_ms || 0));
@@ -241,7 +242,7 @@
     if (view.node === null) view.node = hit !== undefined ? hit : nodes[0];
 
     const shown = drawable.filter((run) => run.block === view.block);
-    const maxX = Math.max(...shown.map(endOf));
+    const maxX = charts.roundUp(Math.max(...shown.map(endOf)));
     const series = (run) => run.rail_series.filter((s) => s.node === view.node && s.bin_ms > 0).sort((a, b) => a.rail - b.rail);
     const railNames = distinct(shown.flatMap((run) => series(run).map((s) => s.rail)));
     const plain = shown.find((run) => !run.faulted && run.iterations && run.iterations.ms.length > 0);
@@ -255,8 +256,11 @@
     const maxMbit = Math.max(0, ...prepared.flatMap(stack));
 
     const redraw = (change) => (value) => {
+      const focused = [...body('time').querySelectorAll('select')].indexOf(document.activeElement);
       change(value);
+      charts.destroyIn(body('time'));
       drawTime();
+      body('time').querySelectorAll('select')[focused]?.focus();  // the keyboard stays where it was
     };
     body('time').replaceChildren(
       el('div', {class: 'controls'},
@@ -300,14 +304,14 @@
       return;
     }
     body('faults').replaceChildren(panel(table([
-      {title: 'Run', nowrap: true, cell: ({run}) => el('span', null, name(run.strategy), el('span', {class: 'sub'}, `block ${run.block + 1}`))},
+      {title: 'Run', nowrap: true, head: true, cell: ({run}) => el('span', null, name(run.strategy), el('span', {class: 'sub'}, `block ${run.block + 1}`))},
       {title: 'Fault', nowrap: true, cell: ({fault}) => el('span', null, name(fault.kind), el('span', {class: 'sub'}, fault.target.text))},
       {title: 'When', nowrap: true, cell: ({fault}) => el('span', null,
         `${fixed(seconds(fault.start_ms), 3)} s to ${isNumber(fault.end_ms) ? `${fixed(seconds(fault.end_ms), 3)} s` : 'the end'}`,
         el('span', {class: 'sub'}, fault.trigger))},
       {title: 'Hit as planned', words: true, cell: hitCell},
       {title: 'Evidence', words: true, cell: ({run, index}) => evidenceCell(run, index)},
-    ], rows)));
+    ], rows, true)));
     const mechanisms = [...new Set(rows.map(({fault}) => fault.mechanism).filter(Boolean))];
     if (mechanisms.length > 0) body('faults').append(el('p', {class: 'hint'}, `How it was done here: ${mechanisms.join('; ')}.`));
   }
@@ -411,7 +415,7 @@
   }
 
   function drawAll() {
-    charts.destroyAll();
+    charts.destroyIn(document);
     charts.applyTheme();
     for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawFaults, drawFailovers, drawRestarts, drawRuns, drawEnvironment]) draw();
     document.documentElement.dataset.ready = 'true';
