@@ -37,7 +37,10 @@ const kInspection = `(async () => {
   const colours = (canvas) => {
     const {width, height} = canvas;
     if (width === 0 || height === 0) return 0;
-    const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, width, height).data.buffer);
+    // From a copy: reading a canvas back makes the browser warn on the console.
+    const copy = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});
+    copy.drawImage(canvas, 0, 0);
+    const pixels = new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer);
     return new Set(pixels).size;
   };
   return {
