@@ -6,6 +6,7 @@
   const kUsualWatchdogS = 600;  // the default of the field's libraries
   const kTimelineRows = 16;     // more bars than this are not read; the table has them all
   const kNothing = '–';
+  const kSpace = '\u00a0';      // between a number and its unit: no line break there
 
   const data = JSON.parse(document.getElementById('data').textContent);
   const view = {block: null, node: null};
@@ -53,13 +54,14 @@
   const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
   const fixed = (value, digits) => (isNumber(value) ? value.toFixed(digits) : kNothing);
   const grouped = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en').replaceAll(',', '\u202f') : kNothing);
-  const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+  const plural = (n, noun) => `${grouped(n)} ${noun}${n === 1 ? '' : 's'}`;
+  const count = (n) => ['n', '=', grouped(n)].join(kSpace);
 
   function duration(ms) {
     if (!isNumber(ms)) return kNothing;
-    if (ms < 1000) return `${ms.toFixed(ms < 10 ? 2 : 1)} ms`;
-    if (ms < 120000) return `${(ms / 1000).toFixed(2)} s`;
-    return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+    if (ms < 1000) return `${ms.toFixed(ms < 10 ? 2 : 1)}${kSpace}ms`;
+    if (ms < 120000) return `${(ms / 1000).toFixed(2)}${kSpace}s`;
+    return [Math.floor(ms / 60000), 'min', Math.floor((ms % 60000) / 1000), 's'].join(kSpace);
   }
 
   function size(bytes) {
@@ -144,14 +146,14 @@
     if (!overhead) return el('span', {class: 'state neutral'}, kNothing);
     const ci = overhead.ci95;
     return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`),
-      el('span', {class: 'sub'}, ci ? `95 %: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)} %` : 'no interval below 6 blocks'));
+      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks'));
   }
 
   function pauseCell({summary}) {
     const pause = summary.failover_pause_ms;
     if (!pause || !pause.n) return kNothing;
-    const tail = [['p95', pause.p95], ['p99', pause.p99]].filter(([, v]) => isNumber(v)).map(([p, v]) => `${p} ${duration(v)}, `).join('');
-    return el('span', null, el('strong', null, duration(pause.p50)), el('span', {class: 'sub'}, `${tail}max ${duration(pause.max)}, n = ${pause.n}`));
+    const tail = [['p95', pause.p95], ['p99', pause.p99]].filter(([, v]) => isNumber(v)).map(([p, v]) => `${p}${kSpace}${duration(v)}, `).join('');
+    return el('span', null, el('strong', null, duration(pause.p50)), el('span', {class: 'sub'}, `${tail}max${kSpace}${duration(pause.max)}, ${count(pause.n)}`));
   }
 
   function latencyColumns(rows) {
@@ -159,7 +161,7 @@
     const cell = (key) => ({summary}) => {
       const values = (summary.latency || {})[key];
       return values ? el('span', null, duration(values.p50), el('span', {class: 'sub'},
-        `${isNumber(values.p95) ? `p95 ${duration(values.p95)}, ` : ''}max ${duration(values.max)}, n = ${values.n}`)) : kNothing;
+        `${isNumber(values.p95) ? `p95${kSpace}${duration(values.p95)}, ` : ''}max${kSpace}${duration(values.max)}, ${count(values.n)}`)) : kNothing;
     };
     return [{title: 'Time to first token', number: true, cell: cell('ttft_ms')}, {title: 'Time per token', number: true, cell: cell('tpot_ms')}];
   }
@@ -171,7 +173,7 @@
     target.replaceChildren(panel(table([
       {title: 'Strategy', head: true, cell: ({tally, summary}) => el('span', null, name(tally.strategy),
         summary.origin === 'modelled' ? el('span', {class: 'tag'}, 'modelled') : null)},
-      {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.all_ok ? 'good' : 'warn', tally.status)},
+      {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.runs === 0 ? null : tally.all_ok ? 'good' : 'warn', tally.status)},
       {title: 'Overhead', number: true, cell: overheadCell},
       {title: 'Best possible', number: true, cell: ({summary}) => (isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing)},
       {title: 'Pause at failover', number: true, cell: pauseCell},

@@ -52,7 +52,7 @@ const kInspection = `(async () => {
     background: getComputedStyle(document.body).backgroundColor,
     verdict: document.querySelector('#verdict .word')?.textContent,
     headings: [...document.querySelectorAll('section:not([hidden]) > h2')].map((h) => h.textContent),
-    text: document.getElementById('main').innerText,
+    text: document.getElementById('main').innerText.replaceAll('\u00a0', ' '),
     hacked: window.hacked !== undefined,
     title: document.title,
   };
@@ -140,6 +140,13 @@ const tests = {
     const dark = await page.evaluate(kInspection);
     assert.notEqual(dark.background, light);
     assert.equal(dark.charts, kSampleCharts);
+    await page.send('Emulation.setDeviceMetricsOverride', {width: 720, height: 1000, deviceScaleFactor: 1, mobile: false});
+    await page.send('Emulation.setEmulatedMedia', {media: 'print', features: [{name: 'prefers-color-scheme', value: 'dark'}]});
+    const cut = await page.evaluate(`[...document.querySelectorAll('table')].filter((t) => t.offsetParent &&
+      t.getBoundingClientRect().right > innerWidth + 1).map((t) => t.closest('section').id)`);
+    assert.deepEqual(cut, [], 'tables wider than the paper');
+    const paper = await page.evaluate("getComputedStyle(document.body).backgroundColor");
+    assert.equal(paper, 'rgb(255, 255, 255)');
     const {data} = await page.send('Page.printToPDF', {printBackground: true});
     assert.ok(data.length > 20_000, 'the printed page is empty');
     assert.deepEqual(page.problems, []);
@@ -151,6 +158,16 @@ const tests = {
       const {page, verdict, text} = await check(browser, makeReport('hostile'), screen, kSampleCharts);
       assert.equal(verdict, 'FAIL');
       assert.ok(text.includes('</script><script>window.hacked=1</script>'));
+      await page.close();
+    }
+  },
+
+  async 'intervals, percentiles, latencies and modelled rows are shown'(browser) {
+    for (const screen of [kWide, kNarrow]) {
+      const {page, text} = await check(browser, makeReport('rich'), screen, kSampleCharts);
+      for (const part of ['95 %: ', 'p99 36.2 ms, max 38.8 ms, n = 320', 'modelled', 'p95 88.2 ms']) {
+        assert.ok(text.includes(part), part);
+      }
       await page.close();
     }
   },

@@ -11,11 +11,34 @@
 namespace faultline {
 namespace {
 
+/// Rows with all that the sample lacks: intervals, percentiles, latencies, a modelled strategy.
+void addRichRows(reports::ScenarioResult& result) {
+  using reports::Interval;
+  using reports::Percentiles;
+  for (reports::Summary& row : result.summary) {
+    row.n = 8;
+    if (row.overhead_pct) {
+      const double median = row.overhead_pct->median;
+      row.overhead_pct->ci95 = Interval{median - 3.2, median + 4.1};
+    }
+    row.latency = reports::Latency{Percentiles{41.5, 88.2, 120.4, 131.0, 400},
+                                   Percentiles{9.1, 12.2, std::nullopt, 13.9, 80}};
+  }
+  result.summary[2].failover_pause_ms = Percentiles{23.4, 31.9, 36.2, 38.8, 320};
+  reports::Summary modelled = result.summary[1];
+  modelled.strategy = "kv_replicate";
+  modelled.origin = reports::Origin::kModelled;
+  modelled.latency.reset();
+  result.summary.push_back(modelled);
+}
+
 reports::ScenarioResult resultNamed(const std::string& name) {
   if (name == "hostile") return testing::hostileResult();
   if (name == "huge") return testing::hugeResult(20, 50);
   reports::ScenarioResult result = testing::sampleResult();
-  if (name == "invalid") {
+  if (name == "rich") {
+    addRichRows(result);
+  } else if (name == "invalid") {
     result.verdict = reports::Verdict::kInvalid;
     result.reason = "port_down left no evidence in block 2 of hot_repair";
     reports::Run& run = result.runs[5];
@@ -41,7 +64,8 @@ reports::ScenarioResult resultNamed(const std::string& name) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(
-        stderr, "usage: sample_report DIRECTORY [sample|hostile|huge|invalid|interrupted|empty]\n");
+        stderr,
+        "usage: sample_report DIRECTORY [sample|rich|hostile|huge|invalid|interrupted|empty]\n");
     return 2;
   }
   const std::string name = argc > 2 ? argv[2] : "sample";
