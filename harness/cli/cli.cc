@@ -14,6 +14,8 @@
 #include "base/version.h"
 #include "harness/cli/describe_command.h"
 #include "harness/cli/list_command.h"
+#include "harness/cli/report_command.h"
+#include "harness/cli/schedule_command.h"
 #include "harness/cli/validate_command.h"
 
 namespace faultline::cli {
@@ -22,10 +24,9 @@ namespace {
 /// Adds one verb. The verb runs while the command line is parsed and leaves its exit code.
 using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 
-constexpr std::array<AddCommand, 3> kCommands{
-    addValidateCommand,
-    addListCommand,
-    addDescribeCommand,
+constexpr std::array kCommands{
+    AddCommand{addValidateCommand}, AddCommand{addListCommand},   AddCommand{addDescribeCommand},
+    AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
 };
 
 constexpr const char* kExamples = R"(examples:

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Installs what building and testing need and this machine lacks. Debian 12 and Ubuntu 24.04, as root
+# or with sudo. Does nothing when nothing is missing.
+#
+#   ci/setup.sh               everything: build, tests, sanitizers, fuzzers, browser test
+#   ci/setup.sh --build-only  what `ci/quickstart.sh` needs
+set -euo pipefail
+
+build=(git g++ cmake ninja-build ccache pkg-config
+  libnl-3-dev libnl-route-3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libspdlog-dev
+  libfmt-dev libtinyxml2-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev)
+tests=(clang iproute2 iperf3 procps nodejs)
+
+say() { echo "setup: $*"; }
+
+wanted=("${build[@]}")
+case "${1:-}" in
+  --build-only) ;;
+  "") wanted+=("${tests[@]}") ;;
+  *)
+    echo "usage: $0 [--build-only]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v apt-get >/dev/null; then
+  say "this is not Debian or Ubuntu; install the equivalents of: ${wanted[*]}" >&2
+  exit 3
+fi
+
+# Ubuntu's chromium package is a snap, which cannot open files of a build directory.
+# shellcheck source=/dev/null
+distribution=$(. /etc/os-release && echo "${ID:-unknown}")
+if [[ ${1:-} != --build-only ]]; then
+  if [[ $distribution == ubuntu ]]; then
+    say "chromium is only a snap on Ubuntu: the browser test will be skipped (or set CHROMIUM to a browser)"
+  else
+    wanted+=(chromium)
+  fi
+fi
+
+missing=()
+for package in "${wanted[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+
+if ((${#missing[@]} == 0)); then
+  say "nothing to install"
+  exit 0
+fi
+say "installing ${missing[*]}"
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    say "needs root, and there is no sudo; run as root: apt-get install ${missing[*]}" >&2
+    exit 3
+  fi
+  as_root=(sudo)
+fi
+
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 "$@"
+}
+apt update
+apt install -y --no-install-recommends "${missing[@]}"
+say "done"

@@ -1,0 +1,435 @@
+'use strict';
+
+// Fills the page from the JSON in #data (reports/report_view.h). Every text from the data goes in
+// as a text node, never as HTML: names and messages are whatever users and programs wrote.
+(() => {
+  const kUsualWatchdogS = 600;  // the default of the field's libraries
+  const kTimelineRows = 16;     // more bars than this are not read; the table has them all
+  const kNothing = '–';
+  const kSpace = '\u00a0';      // between a number and its unit: no line break there
+
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const view = {block: null, node: null};
+
+  // --- making elements
+
+  function el(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    }
+    element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return element;
+  }
+
+  const body = (id) => document.querySelector(`#${id} .body`);
+  const panel = (...children) => el('div', {class: 'panel'}, ...children);
+  const hide = (id) => { document.getElementById(id).hidden = true; };
+
+  /// columns: [{title, number, nowrap, words, cell(row) -> node or text}]. `cards`: on narrow
+  /// screens each row becomes a card; otherwise the table scrolls inside its panel.
+  function table(columns, rows, cards) {
+    const kind = (column) =>
+      [column.number && 'number', column.nowrap && 'nowrap', column.words && 'words', column.head && 'head']
+        .filter(Boolean).join(' ') || null;
+    const head = el('tr', null, columns.map((c) => el('th', {scope: 'col', class: c.number ? 'number' : null}, c.title)));
+    const lines = rows.map((row) => el('tr', null, columns.map((column) =>
+      el('td', {class: kind(column), 'data-label': column.title}, el('span', null, column.cell(row))))));
+    return el('div', {class: 'scroll', tabindex: cards ? null : 0},
+      el('table', {class: cards ? 'cards' : null}, el('thead', null, head), el('tbody', null, lines)));
+  }
+
+  function pairs(entries) {
+    const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== '');
+    return el('dl', {class: 'pairs'}, shown.flatMap(([key, value]) => [el('dt', null, key), el('dd', null, String(value))]));
+  }
+
+  function legend(items) {
+    return el('ul', {class: 'legend'}, items.map(([name, variable, shape]) =>
+      el('li', null, el('i', {class: shape || null, style: `--key: var(${variable})`}), name)));
+  }
+
+  // --- numbers as text
+
+  const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
+  const fixed = (value, digits) => (isNumber(value) ? value.toFixed(digits) : kNothing);
+  const grouped = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en').replaceAll(',', '\u202f') : kNothing);
+  const plural = (n, noun) => `${grouped(n)} ${noun}${n === 1 ? '' : 's'}`;
+  const count = (n) => ['n', '=', grouped(n)].join(kSpace);
+
+  function duration(ms) {
+    if (!isNumber(ms)) return kNothing;
+    if (ms < 1000) return `${ms.toFixed(ms < 10 ? 2 : 1)}${kSpace}ms`;
+    if (ms < 120000) return `${(ms / 1000).toFixed(2)}${kSpace}s`;
+    return [Math.floor(ms / 60000), 'min', Math.floor((ms % 60000) / 1000), 's'].join(kSpace);
+  }
+
+  function size(bytes) {
+    const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+    let value = bytes;
+    let unit = 0;
+    while (value >= 1000 && unit < units.length - 1) {
+      value /= 1000;
+      unit += 1;
+    }
+    return isNumber(bytes) ? `${value.toFixed(unit === 0 ? 0 : 1)} ${units[unit]}` : kNothing;
+  }
+
+  const blockName = (run) => `${run.strategy}, block ${run.block + 1}`;
+  const name = (text) => el('span', {class: 'name'}, text);
+  const state = (tone, text) => el('span', {class: `state ${tone ? `tone-${tone}` : 'neutral'}`}, text);
+  const yesNo = (ok, yes, no) => state(ok ? 'good' : 'bad', ok ? `✓ ${yes}` : `✗ ${no}`);
+
+  // --- head
+
+  function drawHead() {
+    const scenario = data.scenario || {};
+    const cluster = scenario.cluster || {};
+    const workload = scenario.workload || {};
+    const facts = [
+      ['Started', (data.started_at || '').replace('T', ' ').replace('Z', ' UTC')],
+      ['Took', isNumber(data.duration_ms) && data.duration_ms > 0 ? duration(data.duration_ms) : null],
+      ['Cluster', cluster.nodes ? [
+        plural(cluster.nodes, 'node'), plural(cluster.ranks_per_node || 1, 'rank') + ' each',
+        cluster.rails ? `${plural(cluster.rails, 'rail')}${cluster.rail_rate ? ` at ${cluster.rail_rate}` : ''}` : null,
+        cluster.kind].filter(Boolean).join(', ') : null],
+      ['Workload', [workload.kind, workload.iterations ? plural(workload.iterations, 'iteration') : null].filter(Boolean).join(', ')],
+      ['Seed', data.seed],
+    ].filter(([, value]) => value !== null && value !== undefined && value !== '');
+    document.getElementById('top').replaceChildren(
+      el('div', {class: 'brand'}, 'Faultline resilience report'),
+      el('h1', null, data.name),
+      scenario.description ? el('p', {class: 'description'}, String(scenario.description)) : '',
+      el('dl', {class: 'facts'}, facts.map(([key, value]) => el('div', null, el('dt', null, key), el('dd', null, String(value))))));
+    const version = ((data.environment || {}).versions || {}).faultline;
+    document.getElementById('foot').replaceChildren(
+      `Made by Faultline${version ? ` ${version}` : ''} from result.json. `, ...(data.notes || []).map((note) => `${note} `),
+      'Charts: Chart.js, MIT licence.');
+  }
+
+  function drawVerdict() {
+    const tone = data.interrupted ? 'warn' : {pass: 'good', invalid: 'warn'}[data.verdict] || 'bad';
+    const box = document.getElementById('verdict');
+    box.className = `verdict tone-${tone}`;
+    box.replaceChildren(
+      el('div', {class: 'word'}, (data.interrupted ? 'partial' : data.verdict).toUpperCase()),
+      el('div', {class: 'text'}, el('h2', null, data.headline), el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
+  }
+
+  function drawTiles() {
+    if (data.runs.length === 0) return hide('tiles');
+    const sum = (key) => data.tallies.reduce((total, tally) => total + tally[key], 0);
+    const wrong = sum('wrong_elements');
+    const pause = Math.max(0, ...data.tallies.map((tally) => tally.longest_pause_ms || 0));
+    const evidence = data.runs.flatMap((run) => run.evidence);
+    const tile = (label, value, unit, note, tone) => el('div', {class: 'tile'},
+      el('div', {class: 'label'}, label),
+      el('div', {class: `value${tone ? ` tone-${tone}` : ''}`}, value, unit ? el('small', null, ` ${unit}`) : null),
+      el('div', {class: 'note'}, note));
+    document.getElementById('tiles').replaceChildren(
+      tile('Runs', grouped(sum('runs')), null, plural(data.tallies.length, 'strateg').replace(/strateg(s?)$/, (_m, s) => (s ? 'strategies' : 'strategy'))),
+      tile('Wrong elements', grouped(wrong), null, `of ${grouped(sum('checked_elements'))} checked`, wrong > 0 ? 'bad' : null),
+      tile('Evidence', `${evidence.filter((e) => e.ok).length} of ${evidence.length}`, null, 'observations saw the fault',
+        evidence.some((e) => !e.ok) ? 'bad' : null),
+      tile('Failovers', grouped(sum('failovers')), null, sum('failovers') > 0 ? `longest pause ${duration(pause)}` : 'none'),
+      tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? `${plural(sum('lost_iterations'), 'iteration')} lost` : 'none'));
+  }
+
+  // --- strategies
+
+  function strategyRows() {
+    return data.tallies.map((tally) => ({tally, summary: data.summary.find((s) => s.strategy === tally.strategy) || {}}));
+  }
+
+  function overheadCell({summary}) {
+    const overhead = summary.overhead_pct;
+    if (!overhead) return el('span', {class: 'state neutral'}, kNothing);
+    const ci = overhead.ci95;
+    return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`),
+      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks'));
+  }
+
+  function pauseCell({summary}) {
+    const pause = summary.failover_pause_ms;
+    if (!pause || !pause.n) return kNothing;
+    const tail = [['p95', pause.p95], ['p99', pause.p99]].filter(([, v]) => isNumber(v)).map(([p, v]) => `${p}${kSpace}${duration(v)}, `).join('');
+    return el('span', null, el('strong', null, duration(pause.p50)), el('span', {class: 'sub'}, `${tail}max${kSpace}${duration(pause.max)}, ${count(pause.n)}`));
+  }
+
+  function latencyColumns(rows) {
+    if (!rows.some(({summary}) => summary.latency)) return [];
+    const cell = (key) => ({summary}) => {
+      const values = (summary.latency || {})[key];
+      return values ? el('span', null, duration(values.p50), el('span', {class: 'sub'},
+        `${isNumber(values.p95) ? `p95${kSpace}${duration(values.p95)}, ` : ''}max${kSpace}${duration(values.max)}, ${count(values.n)}`)) : kNothing;
+    };
+    return [{title: 'Time to first token', number: true, cell: cell('ttft_ms')}, {title: 'Time per token', number: true, cell: cell('tpot_ms')}];
+  }
+
+  function drawCost() {
+    const rows = strategyRows();
+    const target = body('cost');
+    if (rows.length === 0) return hide('cost');
+    target.replaceChildren(panel(table([
+      {title: 'Strategy', head: true, cell: ({tally, summary}) => el('span', null, name(tally.strategy),
+        summary.origin === 'modelled' ? el('span', {class: 'tag'}, 'modelled') : null)},
+      {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.runs === 0 ? null : tally.all_ok ? 'good' : 'warn', tally.status)},
+      {title: 'Overhead', number: true, cell: overheadCell},
+      {title: 'Best possible', number: true, cell: ({summary}) => (isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing)},
+      {title: 'Pause at failover', number: true, cell: pauseCell},
+      {title: 'Throughput', number: true, cell: ({summary}) => (summary.throughput
+        ? el('span', null, fixed(summary.throughput.value, 2), el('span', {class: 'sub'}, summary.throughput.unit)) : kNothing)},
+      ...latencyColumns(rows),
+      {title: 'Restarts', number: true, cell: ({tally}) => (tally.restarts
+        ? el('span', null, grouped(tally.restarts), el('span', {class: 'sub'}, `${plural(tally.lost_iterations, 'iteration')} lost`)) : '0')},
+    ], rows, true)));
+
+    const bars = rows.filter(({summary}) => summary.overhead_pct && isNumber(summary.overhead_pct.median)).map(({summary}) => ({
+      name: summary.strategy, median: summary.overhead_pct.median, ci: summary.overhead_pct.ci95,
+      bound: isNumber(summary.bound_pct) ? summary.bound_pct : null, modelled: summary.origin === 'modelled'}));
+    if (bars.length === 0) return;
+    const chart = el('div', {class: 'panel padded'}, legend([['overhead, median of the blocks', '--bar'],
+      ...(bars.some((b) => b.ci) ? [['95 % interval', '--ink', 'whisker']] : []),
+      ...(bars.some((b) => b.bound !== null) ? [['best possible', '--good', 'tick']] : [])]));
+    target.append(chart);
+    charts.overhead(chart, bars);
+  }
+
+  function drawExpectations() {
+    if (data.expectations.length === 0) return hide('expectations');
+    const value = (v) => (v === null ? 'no such value' : typeof v === 'number' ? String(+v.toPrecision(6)) : String(v));
+    body('expectations').replaceChildren(panel(table([
+      {title: 'Expectation', head: true, cell: (e) => name(e.text)},
+      {title: 'Found', number: true, cell: (e) => value(e.value)},
+      {title: 'Result', nowrap: true, cell: (e) => yesNo(e.pass, 'holds', 'fails')},
+      ...(data.expectations.some((e) => e.message) ? [{title: 'Why', words: true, cell: (e) => e.message}] : []),
+    ], data.expectations, true)));
+  }
+
+  // --- over time
+
+  const seconds = (ms) => ms / 1000;
+
+  function endOf(run) {
+    const columns = run.iterations || {start_ms: [], ms: []};
+    const last = columns.start_ms.length - 1;
+    const series = run.rail_series.map((s) => s.start_ms + s.bin_ms * s.tx_bytes.length);
+    return seconds(Math.max(run.duration_ms || 0, last >= 0 ? columns.start_ms[last] + columns.ms[last] : 0, ...series));
+  }
+
+  const faultSpans = (run, end) => run.faults.map((fault) =>
+    ({from: seconds(fault.start_ms), to: isNumber(fault.end_ms) ? seconds(fault.end_ms) : end}));
+
+  function medianRate(run) {
+    const times = run.iterations.ms.map((ms, i) => ms / run.iterations.count[i]).filter((ms) => ms > 0).sort((a, b) => a - b);
+    return times.length ? 1000 / times[Math.floor(times.length / 2)] : null;
+  }
+
+  function choice(label, values, current, text, change) {
+    if (values.length < 2) return null;
+    const select = el('select', null, values.map((v) => el('option', {value: v, selected: v === current ? '' : null}, text(v))));
+    select.addEventListener('change', () => change(Number(select.value)));
+    return el('label', null, label, select);
+  }
+
+  const distinct = (values) => [...new Set(values)].sort((a, b) => a - b);
+
+  function drawTime() {
+    const drawable = data.runs.filter((run) => run.iterations && run.iterations.start_ms.length > 0 || run.rail_series.length > 0);
+    if (drawable.length === 0) return hide('time');
+    const blocks = distinct(drawable.map((run) => run.block));
+    const nodes = distinct(drawable.flatMap((run) => run.rail_series.map((s) => s.node)));
+    const hit = data.runs.flatMap((run) => run.faults).map((fault) => fault.target.node).find((node) => nodes.includes(node));
+    if (view.block === null) [view.block] = blocks;
+    if (view.node === null) view.node = hit !== undefined ? hit : nodes[0];
+
+    const shown = drawable.filter((run) => run.block === view.block);
+    const maxX = charts.roundUp(Math.max(...shown.map(endOf)));
+    const series = (run) => run.rail_series.filter((s) => s.node === view.node && s.bin_ms > 0).sort((a, b) => a.rail - b.rail);
+    const railNames = distinct(shown.flatMap((run) => series(run).map((s) => s.rail)));
+    const plain = shown.find((run) => !run.faulted && run.iterations && run.iterations.ms.length > 0);
+    const reference = plain ? medianRate(plain) : null;
+
+    const prepared = shown.map((run) => ({
+      run, faults: faultSpans(run, maxX), points: run.iterations ? charts.rate(run.iterations) : [],
+      rails: series(run).map((s) => ({rail: s.rail, points: charts.railPoints(s, maxX)}))}));
+    const maxRate = Math.max(0, reference || 0, ...prepared.flatMap((p) => p.points.map((point) => point.y)));
+    const stack = ({rails}) => (rails.length ? rails[0].points.map((_p, i) => rails.reduce((sum, r) => sum + ((r.points[i] || {}).y || 0), 0)) : []);
+    const maxMbit = Math.max(0, ...prepared.flatMap(stack));
+
+    const redraw = (change) => (value) => {
+      const focused = [...body('time').querySelectorAll('select')].indexOf(document.activeElement);
+      change(value);
+      charts.destroyIn(body('time'));
+      drawTime();
+      body('time').querySelectorAll('select')[focused]?.focus();  // the keyboard stays where it was
+    };
+    body('time').replaceChildren(
+      el('div', {class: 'controls'},
+        choice('Block', blocks, view.block, (b) => String(b + 1), redraw((b) => { view.block = b; })),
+        choice('Rails of node', nodes, view.node, (n) => (n === hit ? `${n} (hit by the fault)` : String(n)), redraw((n) => { view.node = n; })),
+        legend([['fault active', '--fault', 'band'],
+          ...(reference !== null ? [['median without a fault', '--muted', 'line']] : []),
+          ...railNames.map((rail) => [`rail ${rail}`, charts.railColour(rail)])])));
+    const grid = el('div', {class: 'multiples'});
+    body('time').append(grid);
+    for (const {run, faults, points, rails} of prepared) {
+      const tone = {ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad';
+      const card = el('div', {class: 'panel'}, el('h3', null, name(run.strategy), state(tone, run.status)),
+        el('p', {class: 'axis-title'}, 'iterations per second'));
+      grid.append(card);
+      charts.throughput(card, {points, faults, reference: run === plain ? null : reference, maxX, maxY: maxRate});
+      if (rails.length === 0) continue;
+      card.append(el('p', {class: 'axis-title'}, `node ${view.node}: Mbit/s sent, rails stacked`));
+      charts.rails(card, {rails, faults, maxX, maxY: maxMbit});
+    }
+  }
+
+  // --- faults
+
+  function evidenceCell(run, index) {
+    const seen = run.evidence.filter((e) => e.fault === index);
+    if (seen.length === 0) return yesNo(false, '', 'none');
+    return el('span', null, seen.map((e) => el('span', null, yesNo(e.ok, e.kind, e.kind), el('span', {class: 'sub'}, e.observed))));
+  }
+
+  function hitCell({fault}) {
+    if (!fault.hit) return kNothing;
+    return el('span', null, yesNo(fault.hit.ok, isNumber(fault.hit.progress_pct) ? `at ${fixed(fault.hit.progress_pct, 0)} %` : 'hit', 'missed'),
+      el('span', {class: 'sub'}, fault.hit.detail));
+  }
+
+  function drawFaults() {
+    const rows = data.runs.flatMap((run) => run.faults.map((fault, index) => ({run, fault, index})));
+    if (rows.length === 0) {
+      body('faults').replaceChildren(panel(el('p', {class: 'empty'}, 'No fault was injected.')));
+      return;
+    }
+    body('faults').replaceChildren(panel(table([
+      {title: 'Run', nowrap: true, head: true, cell: ({run}) => el('span', null, name(run.strategy), el('span', {class: 'sub'}, `block ${run.block + 1}`))},
+      {title: 'Fault', nowrap: true, cell: ({fault}) => el('span', null, name(fault.kind), el('span', {class: 'sub'}, fault.target.text))},
+      {title: 'When', nowrap: true, cell: ({fault}) => el('span', null,
+        `${fixed(seconds(fault.start_ms), 3)} s to ${isNumber(fault.end_ms) ? `${fixed(seconds(fault.end_ms), 3)} s` : 'the end'}`,
+        el('span', {class: 'sub'}, fault.trigger))},
+      {title: 'Hit as planned', words: true, cell: hitCell},
+      {title: 'Evidence', words: true, cell: ({run, index}) => evidenceCell(run, index)},
+    ], rows, true)));
+    const mechanisms = [...new Set(rows.map(({fault}) => fault.mechanism).filter(Boolean))];
+    if (mechanisms.length > 0) body('faults').append(el('p', {class: 'hint'}, `How it was done here: ${mechanisms.join('; ')}.`));
+  }
+
+  // --- failovers and restarts
+
+  function failoverPhases(failover) {
+    const steps = [failover.fault_ms, failover.detected_ms, failover.fenced_ms, failover.resumed_ms];
+    return steps.every(isNumber) ? [1, 2, 3].map((i) => Math.max(0, steps[i] - steps[i - 1])) : null;
+  }
+
+  function drawFailovers() {
+    const rows = data.runs.flatMap((run) => run.failovers.map((failover) => ({run, failover, phases: failoverPhases(failover)})));
+    if (rows.length === 0) return hide('failovers');
+    const target = body('failovers');
+    target.replaceChildren();
+    const total = ({phases}) => phases.reduce((sum, ms) => sum + ms, 0);
+    const timed = rows.filter((row) => row.phases).sort((a, b) => total(b) - total(a)).slice(0, kTimelineRows);
+    if (timed.length > 0) {
+      const several = new Set(timed.map(({run}) => run.strategy)).size > 1;
+      const phases = [{name: 'detect', colour: '--phase-1'}, {name: 'fence', colour: '--phase-2'}, {name: 'send the rest elsewhere', colour: '--phase-3'}];
+      const box = el('div', {class: 'panel padded'}, legend(phases.map((phase) => [phase.name, phase.colour])));
+      target.append(box);
+      charts.phases(box, 'Milliseconds from the fault to recovery', timed.map(({run, failover, phases: ms}) => ({
+        name: `${several ? `${run.strategy} ` : ''}b${run.block + 1} ${failover.rank}${failover.direction === 'recv' ? '←' : '→'}${failover.peer} r${failover.rail}`,
+        phases: ms})), phases, 'ms');
+      target.append(el('p', {class: 'hint'}, `${timed.length < rows.length ? `The ${timed.length} slowest of ${rows.length}. ` : ''}` +
+        'b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
+    }
+    const listed = table([
+      {title: 'Run', nowrap: true, cell: ({run}) => name(blockName(run))},
+      {title: 'Channel', nowrap: true, cell: ({failover: f}) => `rank ${f.rank} ${f.direction} ${f.peer}, rail ${f.rail}`},
+      {title: 'Cause', nowrap: true, cell: ({failover: f}) => el('span', null, f.cause, el('span', {class: 'sub'}, f.verdict))},
+      ...[['Fault', 'fault_ms'], ['Detected', 'detected_ms'], ['Fenced', 'fenced_ms'], ['Resumed', 'resumed_ms'], ['Restored', 'restored_ms']].map(
+        ([title, key]) => ({title: `${title}, ms`, number: true, cell: ({failover: f}) => fixed(f[key], 2)})),
+      {title: 'Pause', number: true, cell: ({failover: f}) => el('strong', null, duration(f.pause_ms))},
+      {title: 'Sent again', number: true, cell: ({failover: f}) => size(f.resent_bytes)},
+      {title: 'Twice', number: true, cell: ({failover: f}) => size(f.duplicate_bytes)},
+    ], rows);
+    target.append(el('details', {class: 'panel', open: rows.length <= 6 ? '' : null}, el('summary', null, `Each of the ${plural(rows.length, 'failover')}`), listed));
+  }
+
+  function drawRestarts() {
+    const rows = data.runs.flatMap((run) => run.restarts.map((restart) => ({run, restart})));
+    if (rows.length === 0) return hide('restarts');
+    const target = body('restarts');
+    target.replaceChildren();
+    const phases = [{name: 'hang until the watchdog', colour: '--phase-1'}, {name: 'isolate: kill and wait for the repair', colour: '--phase-2'},
+      {name: 'load the checkpoint', colour: '--phase-3'}, {name: 'do lost work again', colour: '--phase-4'}];
+    const box = el('div', {class: 'panel padded'}, legend(phases.map((phase) => [phase.name, phase.colour])));
+    target.append(box);
+    charts.phases(box, 'Seconds from the fault until lost work was done again', rows.slice(0, kTimelineRows).map(({run, restart}) => ({
+      name: `${run.strategy} b${run.block + 1}`,
+      phases: [restart.hang_ms, restart.isolate_ms, restart.load_ms, restart.lost_ms].map(seconds)})), phases, 's');
+    target.append(panel(table([
+      {title: 'Run', head: true, cell: ({run}) => name(blockName(run))},
+      {title: 'Hang', number: true, cell: ({restart: r}) => duration(r.hang_ms)},
+      {title: 'Isolate', number: true, cell: ({restart: r}) => duration(r.isolate_ms)},
+      {title: 'Load', number: true, cell: ({restart: r}) => duration(r.load_ms)},
+      {title: 'Lost work', number: true, cell: ({restart: r}) => `${plural(r.lost_iterations, 'iteration')}, ${duration(r.lost_ms)}`},
+      {title: 'Sum', number: true, cell: ({restart: r}) => el('strong', null, duration(r.hang_ms + r.isolate_ms + r.load_ms + r.lost_ms))},
+      {title: `With a ${kUsualWatchdogS} s watchdog`, number: true, cell: ({restart: r}) => duration(r.unscaled_total_ms)},
+    ], rows, true)));
+    target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that.`));
+  }
+
+  // --- runs and environment
+
+  function drawRuns() {
+    if (data.runs.length === 0) return hide('runs');
+    const list = table([
+      {title: 'Strategy', nowrap: true, cell: (run) => name(run.strategy)},
+      {title: 'Block', number: true, cell: (run) => String(run.block + 1)},
+      {title: 'Arm', nowrap: true, cell: (run) => run.arm},
+      {title: 'Status', nowrap: true, cell: (run) => state({ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad', run.status)},
+      {title: 'Iterations', number: true, cell: (run) => grouped(run.iteration_count)},
+      {title: 'Took', number: true, cell: (run) => duration(run.duration_ms)},
+      {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
+      {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
+      {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},
+      {title: 'Digest', nowrap: true, cell: (run) => (run.digest ? el('span', {class: 'mono', title: run.digest}, run.digest.slice(0, 12)) : kNothing)},
+      ...(data.runs.some((run) => run.message) ? [{title: 'Message', words: true, cell: (run) => run.message}] : []),
+    ], data.runs);
+    body('runs').replaceChildren(el('details', {class: 'panel', open: data.runs.length <= 12 ? '' : null},
+      el('summary', null, plural(data.runs.length, 'run')), list));
+  }
+
+  function drawEnvironment() {
+    const env = data.environment || {};
+    const map = (title, values) => (Object.keys(values || {}).length ? panel(el('h3', null, title), pairs(Object.entries(values))) : null);
+    body('environment').replaceChildren(el('div', {class: 'columns'},
+      panel(el('h3', null, 'Machine'), pairs([['Kernel', env.kernel], ['Processor', env.cpu], ['Cores', env.cores || null], ['GPU', env.gpu || 'none used'],
+        ['NCCL', env.nccl || 'none used'], ['Congestion control', env.congestion_control], ['Build', env.git]])),
+      map('Versions', env.versions), map('Shaping of the rails', env.qdisc), map('Sockets', env.tcp)));
+    if ((env.libraries || []).length > 0) {
+      body('environment').append(el('details', {class: 'panel'}, el('summary', null, plural(env.libraries.length, 'loaded library').replace('librarys', 'libraries')),
+        el('ul', {class: 'mono'}, env.libraries.map((library) => el('li', null, library)))));
+    }
+    body('environment').append(el('details', {class: 'panel'}, el('summary', null, 'Scenario as run'),
+      el('div', {class: 'scroll padded'}, el('pre', {class: 'mono'}, JSON.stringify(data.scenario, null, 2)))));
+  }
+
+  function drawAll() {
+    charts.destroyIn(document);
+    charts.applyTheme();
+    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawFaults, drawFailovers, drawRestarts, drawRuns, drawEnvironment]) draw();
+    document.documentElement.dataset.ready = 'true';
+  }
+
+  try {
+    drawAll();
+  } catch (error) {
+    document.getElementById('main').prepend(el('p', {class: 'problem'}, `This page could not be drawn: ${error.message}. The same numbers are in results.csv and result.json.`));
+    throw error;
+  }
+  // Charts are pictures: they must be painted again when the colours change.
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
+  matchMedia('print').addEventListener('change', drawAll);
+})();

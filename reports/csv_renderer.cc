@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+
+#include "reports/renderer.h"
+#include "reports/text.h"
+
+namespace faultline::reports {
+namespace {
+
+constexpr const char* kHeader =
+    "scenario,seed,strategy,block,arm,faulted,status,message,iterations,iteration_ms_median,"
+    "duration_ms,throughput,throughput_unit,wrong_elements,checked_elements,digest,faults,"
+    "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
+    "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes\n";
+
+/// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
+class Line {
+ public:
+  void add(const std::string& text) {
+    separate();
+    const std::string clean = cleanText(text);
+    if (clean.find_first_of(",\"\n\r") == std::string::npos) {
+      line_ += clean;
+      return;
+    }
+    line_ += '"';
+    for (const char character : clean) {
+      if (character == '"') line_ += '"';
+      line_ += character;
+    }
+    line_ += '"';
+  }
+  void add(const char* text) { add(std::string(text)); }
+  void add(std::integral auto number) {
+    separate();
+    line_ += fmt::format("{}", number);
+  }
+  /// Numbers that do not exist are empty cells.
+  void add(double number) {
+    separate();
+    if (std::isfinite(number)) line_ += fmt::format("{:.10g}", number);
+  }
+  void addNothing() { separate(); }
+
+  std::string finish() && { return std::move(line_) + "\n"; }
+
+ private:
+  void separate() {
+    if (!first_) line_ += ',';
+    first_ = false;
+  }
+
+  std::string line_;
+  bool first_ = true;
+};
+
+double medianIteration(const Run& run) {
+  std::vector<double> times;
+  for (const Iteration& iteration : run.iterations) times.push_back(iteration.ms);
+  if (times.empty()) return std::nan("");
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  if (times.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(times.begin(), middle)) / 2;
+}
+
+void addRecovery(Line& line, const Run& run) {
+  double longest = std::nan("");
+  std::int64_t resent = 0;
+  std::int64_t duplicate = 0;
+  for (const Failover& failover : run.failovers) {
+    longest = std::fmax(longest, failover.pause_ms);
+    resent += failover.resent_bytes;
+    duplicate += failover.duplicate_bytes;
+  }
+  Restart sum;
+  for (const Restart& restart : run.restarts) {
+    sum.hang_ms += restart.hang_ms;
+    sum.isolate_ms += restart.isolate_ms;
+    sum.load_ms += restart.load_ms;
+    sum.lost_iterations += restart.lost_iterations;
+  }
+  line.add(run.failovers.size());
+  line.add(longest);
+  line.add(resent);
+  line.add(duplicate);
+  line.add(run.failbacks.size());
+  line.add(run.restarts.size());
+  line.add(sum.hang_ms);
+  line.add(sum.isolate_ms);
+  line.add(sum.load_ms);
+  line.add(sum.lost_iterations);
+}
+
+std::string lineOf(const ScenarioResult& result, const Run& run) {
+  Line line;
+  line.add(scenarioName(result));
+  line.add(result.seed);
+  line.add(run.strategy);
+  line.add(run.block);
+  line.add(nameOf(run.arm));
+  line.add(run.faulted ? "true" : "false");
+  line.add(nameOf(run.status));
+  line.add(run.message);
+  line.add(run.iterations.size());
+  line.add(medianIteration(run));
+  line.add(run.duration_ms);
+  if (run.throughput) {
+    line.add(run.throughput->value);
+    line.add(run.throughput->unit);
+  } else {
+    line.addNothing();
+    line.addNothing();
+  }
+  line.add(run.wrong_elements);
+  line.add(run.checked_elements);
+  line.add(run.digest);
+  line.add(run.faults.size());
+  line.add(run.evidence.size());
+  line.add(std::count_if(run.evidence.begin(), run.evidence.end(),
+                         [](const Evidence& evidence) { return evidence.ok; }));
+  addRecovery(line, run);
+  std::int64_t tx = 0;
+  std::int64_t rx = 0;
+  for (const RailTotals& rail : run.rails) {
+    tx += rail.tx_bytes;
+    rx += rail.rx_bytes;
+  }
+  line.add(tx);
+  line.add(rx);
+  return std::move(line).finish();
+}
+
+/// A row per run: strategy, block and arm are its key, as tools that compare tables want it.
+class CsvRenderer final : public Renderer {
+ public:
+  const char* name() const override { return "csv"; }
+  const char* fileName() const override { return "results.csv"; }
+  std::string text(const ScenarioResult& result) const override {
+    std::string text = kHeader;
+    for (const Run& run : result.runs) text += lineOf(result, run);
+    return text;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Renderer> makeCsvRenderer() { return std::make_unique<CsvRenderer>(); }
+
+}  // namespace faultline::reports

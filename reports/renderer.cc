@@ -1,0 +1,59 @@
+#include "reports/renderer.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "reports/atomic_file.h"
+#include "reports/result_json.h"
+
+namespace faultline::reports {
+namespace {
+
+class JsonRenderer final : public Renderer {
+ public:
+  const char* name() const override { return "json"; }
+  const char* fileName() const override { return "result.json"; }
+  std::string text(const ScenarioResult& result) const override { return toJsonText(result); }
+};
+
+Status renderWith(const std::vector<std::unique_ptr<Renderer>>& renderers, std::size_t first,
+                  const ScenarioResult& result, const std::string& directory) {
+  Status status;
+  for (std::size_t i = first; i < renderers.size(); ++i) {
+    const Status one = renderers[i]->render(result, directory);
+    if (status.ok()) status = one;
+  }
+  return status;
+}
+
+}  // namespace
+
+Status Renderer::render(const ScenarioResult& result, const std::string& directory) const {
+  return writeFileAtomically(directory + "/" + fileName(), text(result));
+}
+
+std::unique_ptr<Renderer> makeJsonRenderer() { return std::make_unique<JsonRenderer>(); }
+
+std::vector<std::unique_ptr<Renderer>> allRenderers() {
+  std::vector<std::unique_ptr<Renderer>> renderers;
+  renderers.push_back(makeJsonRenderer());
+  renderers.push_back(makeCsvRenderer());
+  renderers.push_back(makeJunitRenderer());
+  renderers.push_back(makeTraceRenderer());
+  renderers.push_back(makeHtmlRenderer());
+  return renderers;
+}
+
+Status renderAll(const ScenarioResult& result, const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
+  return renderWith(allRenderers(), 0, result, directory);
+}
+
+Status renderDirectory(const std::string& directory) {
+  ASSIGN_OR_RETURN(const ScenarioResult result, readResult(directory));
+  return renderWith(allRenderers(), 1, result, directory);  // all but result.json itself
+}
+
+}  // namespace faultline::reports

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "reports/result.h"
+
+namespace faultline::reports {
+
+/// Turns a result into one file. Stateless; may be used from several threads.
+class Renderer {
+ public:
+  virtual ~Renderer() = default;
+
+  /// What users call it: "html", "junit", ...
+  virtual const char* name() const = 0;
+  /// The file it writes, e.g. "report.html".
+  virtual const char* fileName() const = 0;
+  /// The file's content.
+  virtual std::string text(const ScenarioResult& result) const = 0;
+
+  /// Writes the file into `directory`, whole or not at all.
+  Status render(const ScenarioResult& result, const std::string& directory) const;
+};
+
+std::unique_ptr<Renderer> makeJsonRenderer();
+std::unique_ptr<Renderer> makeCsvRenderer();
+std::unique_ptr<Renderer> makeJunitRenderer();
+std::unique_ptr<Renderer> makeTraceRenderer();
+std::unique_ptr<Renderer> makeHtmlRenderer();
+
+/// All of them; result.json first, because it is what the others can be made from again.
+std::vector<std::unique_ptr<Renderer>> allRenderers();
+
+/// Writes every file into `directory`, which is created when missing. A renderer that fails does
+/// not keep the others from being tried; the first error is returned.
+Status renderAll(const ScenarioResult& result, const std::string& directory);
+
+/// Reads `directory`/result.json and writes the other files again.
+Status renderDirectory(const std::string& directory);
+
+}  // namespace faultline::reports

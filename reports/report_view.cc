@@ -1,0 +1,185 @@
+#include "reports/report_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reports/result_json.h"
+#include "reports/tally.h"
+#include "reports/verdict_text.h"
+
+namespace faultline::reports {
+namespace {
+
+/// A microsecond is finer than any picture here, and shorter to write than 17 digits.
+Json rounded(double ms) {
+  constexpr double kPerMillisecond = 1000;
+  if (!std::isfinite(ms)) return nullptr;
+  return std::round(ms * kPerMillisecond) / kPerMillisecond;
+}
+
+std::size_t groupSize(std::size_t count, int points) {
+  const auto limit = static_cast<std::size_t>(std::max(points, 1));
+  return (count + limit - 1) / limit;
+}
+
+/// Columns of equal length; `count` iterations merged into each entry.
+Json iterationColumns(const std::vector<Iteration>& iterations, int points) {
+  Json index = Json::array();
+  Json start = Json::array();
+  Json ms = Json::array();
+  Json count = Json::array();
+  const std::size_t group = std::max<std::size_t>(groupSize(iterations.size(), points), 1);
+  for (std::size_t i = 0; i < iterations.size(); i += group) {
+    const std::size_t end = std::min(i + group, iterations.size());
+    double sum = 0;
+    for (std::size_t k = i; k < end; ++k) sum += iterations[k].ms;
+    index.push_back(iterations[i].index);
+    start.push_back(rounded(iterations[i].start_ms));
+    ms.push_back(rounded(sum));
+    count.push_back(end - i);
+  }
+  return {{"index", std::move(index)},
+          {"start_ms", std::move(start)},
+          {"ms", std::move(ms)},
+          {"count", std::move(count)}};
+}
+
+Json thinned(const RailSeries& series, int points) {
+  const std::size_t group = std::max<std::size_t>(groupSize(series.tx_bytes.size(), points), 1);
+  Json bytes = Json::array();
+  for (std::size_t i = 0; i < series.tx_bytes.size(); i += group) {
+    std::int64_t sum = 0;
+    for (std::size_t k = i; k < std::min(i + group, series.tx_bytes.size()); ++k) {
+      sum += series.tx_bytes[k];
+    }
+    bytes.push_back(sum);
+  }
+  return {{"node", series.node},
+          {"rail", series.rail},
+          {"start_ms", rounded(series.start_ms)},
+          {"bin_ms", rounded(series.bin_ms * static_cast<double>(group))},
+          {"tx_bytes", std::move(bytes)}};
+}
+
+void truncate(Json& array, int limit) {
+  const auto size = static_cast<std::size_t>(limit);
+  if (array.size() > size) array.erase(array.begin() + limit, array.end());
+}
+
+/// The run as result.json has it, with its long parts replaced.
+Json runView(const Run& run, Json json, const ViewLimits& limits,
+             std::vector<bool>& thinned_parts) {
+  const bool curves = run.block < limits.blocks;
+  const auto long_curve = [&](std::size_t size) {
+    return size > static_cast<std::size_t>(limits.points);
+  };
+  json["iteration_count"] = run.iterations.size();
+  json["failover_count"] = run.failovers.size();
+  json["iterations"] = curves ? iterationColumns(run.iterations, limits.points) : Json(nullptr);
+  if (long_curve(run.iterations.size())) thinned_parts[0] = true;
+  Json series = Json::array();
+  if (curves) {
+    for (const RailSeries& one : run.rail_series) {
+      if (long_curve(one.tx_bytes.size())) thinned_parts[0] = true;
+      series.push_back(thinned(one, limits.points));
+    }
+  } else {
+    thinned_parts[1] = true;
+  }
+  json["rail_series"] = std::move(series);
+  json.erase("rails");
+  json.erase("counters");
+  for (const char* events : {"failovers", "failbacks"}) {
+    if (json[events].size() > static_cast<std::size_t>(limits.events)) thinned_parts[2] = true;
+    truncate(json[events], limits.events);
+  }
+  return json;
+}
+
+Json tallies(const ScenarioResult& result) {
+  Json array = Json::array();
+  for (const StrategyTally& tally : tallyByStrategy(result)) {
+    array.push_back({{"strategy", tally.strategy},
+                     {"runs", tally.runs},
+                     {"status", statusWords(tally)},
+                     {"all_ok", tally.ok == tally.runs},
+                     {"failovers", tally.failovers},
+                     {"restarts", tally.restarts},
+                     {"lost_iterations", tally.lost_iterations},
+                     {"wrong_elements", tally.wrong_elements},
+                     {"checked_elements", tally.checked_elements},
+                     {"longest_pause_ms", rounded(tally.longest_pause_ms)}});
+  }
+  return array;
+}
+
+/// '<' would let "</script>" or "<!--" in user text end the script element; the others make it
+/// safe in any part of a page.
+std::string escapedForScript(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size() + json.size() / 8);
+  for (const char character : json) {
+    if (character == '<' || character == '>' || character == '&') {
+      safe += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+    } else {
+      safe += character;
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
+  Json view = toJson(result);
+  std::vector<bool> thinned_parts(3, false);
+  Json runs = Json::array();
+  for (std::size_t i = 0; i < result.runs.size() && i < static_cast<std::size_t>(limits.runs);
+       ++i) {
+    runs.push_back(runView(result.runs[i], std::move(view["runs"][i]), limits, thinned_parts));
+  }
+  view["runs"] = std::move(runs);
+
+  Json notes = Json::array();
+  if (thinned_parts[0]) notes.push_back("Long curves are drawn with fewer, wider points.");
+  if (thinned_parts[1]) {
+    notes.push_back(fmt::format("Curves are shown for the first {} blocks.", limits.blocks));
+  }
+  if (thinned_parts[2]) {
+    notes.push_back(fmt::format("At most {} failovers of a run are listed.", limits.events));
+  }
+  if (result.runs.size() > static_cast<std::size_t>(limits.runs)) {
+    notes.push_back(fmt::format("{} of {} runs are listed.", limits.runs, result.runs.size()));
+  }
+  const VerdictText verdict = explainVerdict(result);
+  view["name"] = scenarioName(result);
+  view["notes"] = std::move(notes);
+  view["headline"] = verdict.headline;
+  view["reasons"] = verdict.reasons;
+  view["tallies"] = tallies(result);
+  return view;
+}
+
+std::string reportViewText(const ScenarioResult& result, std::size_t budget) {
+  constexpr std::array<ViewLimits, 7> kLimits{{
+      {},
+      {.points = 300},
+      {.points = 150},
+      {.points = 150, .blocks = 6, .events = 100},
+      {.points = 100, .blocks = 2, .events = 32},
+      {.points = 60, .blocks = 1, .events = 8, .runs = 500},
+      {.points = 30, .blocks = 1, .events = 2, .runs = 100},
+  }};
+  std::string text;
+  for (const ViewLimits& limits : kLimits) {
+    text = escapedForScript(
+        reportView(result, limits).dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (text.size() <= budget) break;
+  }
+  return text;
+}
+
+}  // namespace faultline::reports

@@ -1,0 +1,249 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The result model: what one `faultline run` found out. These structs are result.json, key by key
+/// (docs/report.md, contract of the output directory); every renderer reads them and nothing else.
+///
+/// Times are milliseconds on the monotonic clock from the start of their run: zero is when all
+/// ranks have passed the start barrier, after warm-up. Bytes are bytes. An absent optional is
+/// written as null and means "did not happen" or "not enough samples to say".
+namespace faultline::reports {
+
+/// The value of the key `schema`. A reader refuses another major number.
+inline constexpr const char* kResultSchema = "faultline.result/1";
+
+/// JSON that keeps the order of its keys, so that two results can be compared line by line.
+using Json = nlohmann::ordered_json;
+
+enum class Verdict { kPass, kFail, kInvalid, kError };
+enum class Arm { kPlain, kArmed, kFaulted };
+enum class RunStatus { kOk, kFailed, kHung, kInvalid };
+enum class Origin { kMeasured, kModelled };
+
+/// A number with the unit people read it in, e.g. {12.4, "iterations/s"}.
+struct Quantity {
+  double value = 0;
+  std::string unit;
+};
+
+/// What the numbers depend on: the machine, its settings, and what really was loaded.
+struct Environment {
+  std::string kernel;
+  std::string cpu;
+  int cores = 0;
+  std::optional<std::string> gpu;   ///< null: none was used
+  std::optional<std::string> nccl;  ///< null: none was used
+  /// Program and library versions by name, e.g. {"faultline": "0.1.0", "libnl": "3.7.0"}.
+  std::map<std::string, std::string> versions;
+  std::string git;  ///< commit of the faultline build, with "-dirty" when it was not clean
+  std::map<std::string, std::string> qdisc;  ///< shaping of the rails: parameter -> value
+  std::map<std::string, std::string> tcp;    ///< socket and sysctl settings: name -> value
+  std::string congestion_control;
+  std::vector<std::string> libraries;  ///< paths of the shared objects really loaded
+};
+
+/// One iteration of the workload, as the slowest rank saw it.
+struct Iteration {
+  int index = 0;
+  double start_ms = 0;
+  double ms = 0;
+};
+
+/// One rail of one channel found dead, fenced, and its data moved to other rails.
+struct Failover {
+  int rank = 0;                    ///< who saw it
+  int rail = 0;                    ///< the failed rail
+  int peer = 0;                    ///< the other end
+  std::string direction;           ///< "send" or "recv", seen from `rank`
+  std::string cause;               ///< e.g. "local_nic", "remote_nic", "path"
+  std::string verdict;             ///< by what it was known, e.g. "port_event", "reset", "probes"
+  std::optional<double> fault_ms;  ///< the injector's moment; null when no fault of ours matches
+  std::optional<double> detected_ms;  ///< the rail was declared dead
+  std::optional<double> fenced_ms;    ///< both ends fenced: no byte can land on it any more
+  std::optional<double> resumed_ms;   ///< what was outstanding has been delivered elsewhere
+  std::optional<double> restored_ms;  ///< the rail carries data again (failback)
+  double pause_ms = 0;                ///< `failover_pause_ms` of the contract
+  std::int64_t resent_bytes = 0;
+  std::int64_t duplicate_bytes = 0;  ///< arrived twice and thrown away; never reduced twice
+};
+
+/// A healed rail taken back into use.
+struct Failback {
+  int rank = 0;
+  int rail = 0;
+  int peer = 0;
+  double at_ms = 0;                   ///< first payload on the rail again
+  std::optional<double> healed_ms;    ///< the fault's end, when it was one of ours
+  std::optional<double> held_off_ms;  ///< how long the rail was held off on purpose (flapping)
+  int probes = 0;                     ///< probes answered before it was trusted
+};
+
+/// What a fail-stop library costs: everything dies, waits, loads a checkpoint and works again.
+struct Restart {
+  double fault_ms = 0;
+  double hang_ms = 0;     ///< from the fault until the watchdog fired
+  double isolate_ms = 0;  ///< ranks killed, waiting until the port was back
+  double load_ms = 0;     ///< ranks started and the checkpoint read
+  int lost_iterations = 0;
+  double lost_ms = 0;                       ///< time that the lost iterations had taken
+  std::optional<int> checkpoint_iteration;  ///< the last iteration in the checkpoint file
+  /// hang_ms + isolate_ms + load_ms + lost_ms, had the watchdog been the usual 600 s.
+  std::optional<double> unscaled_total_ms;
+};
+
+/// Totals of one rail of one node over the run, from the interface's counters.
+struct RailTotals {
+  int node = 0;
+  int rail = 0;
+  std::int64_t tx_bytes = 0;
+  std::int64_t rx_bytes = 0;
+};
+
+/// Bytes that one rail of one node sent, over time.
+struct RailSeries {
+  int node = 0;
+  int rail = 0;
+  double start_ms = 0;  ///< where the first bin begins
+  double bin_ms = 0;    ///< width of a bin
+  std::vector<std::int64_t> tx_bytes;
+};
+
+/// An independent observation that a fault really happened (not the flag that was set read back).
+struct Evidence {
+  int fault = 0;         ///< index into Run::faults
+  std::string kind;      ///< what was looked at, e.g. "peer_carrier", "tx_counters"
+  std::string observed;  ///< what was seen, in words and numbers
+  bool ok = false;
+};
+
+struct FaultTarget {
+  std::optional<int> node;
+  std::optional<int> rail;
+  std::optional<int> rank;
+  std::string text;  ///< in words: "node 1, rail 0"
+};
+
+/// Proof that a `during` fault hit the iteration that it was meant for.
+struct FaultHit {
+  bool ok = false;
+  std::optional<int> iteration;
+  std::optional<double> progress_pct;  ///< how far the iteration was at the moment of applying
+  std::string detail;                  ///< e.g. "iteration 20 ended 31 ms later on 4 of 4 ranks"
+};
+
+/// A fault as it was applied in one run.
+struct AppliedFault {
+  std::string kind;       ///< "port_down", ...
+  std::string mechanism;  ///< how it was done here, e.g. "carrier of the switch's end"
+  FaultTarget target;
+  std::string trigger;           ///< in words: "iteration 20, 50 %" or "at 2s"
+  double start_ms = 0;           ///< applied
+  std::optional<double> end_ms;  ///< reverted; null: until the end of the run
+  std::optional<FaultHit> hit;   ///< null for faults triggered by time alone
+};
+
+/// One execution of the workload under one strategy.
+struct Run {
+  std::string strategy;
+  Json options = Json::object();  ///< the strategy's options as used
+  int block = 0;                  ///< repetition this run belongs to, from 0
+  Arm arm = Arm::kPlain;
+  bool faulted = false;  ///< faults were due in this run
+  RunStatus status = RunStatus::kOk;
+  std::string message;     ///< why, when the status is not ok
+  double duration_ms = 0;  ///< start barrier until the last rank's end
+  std::vector<Iteration> iterations;
+  std::int64_t wrong_elements = 0;
+  std::int64_t checked_elements = 0;
+  std::string digest;  ///< of every result on every rank
+  std::optional<Quantity> throughput;
+  std::vector<Failover> failovers;
+  std::vector<Failback> failbacks;
+  std::vector<Restart> restarts;
+  std::vector<RailTotals> rails;
+  std::vector<RailSeries> rail_series;
+  std::vector<AppliedFault> faults;
+  std::vector<Evidence> evidence;
+  std::map<std::string, std::int64_t> counters;
+};
+
+struct Interval {
+  double lo = 0;
+  double hi = 0;
+};
+
+/// Extra time per unit of work, v0 / v - 1, in percent: per block, then the median of the blocks.
+struct Overhead {
+  double median = 0;
+  std::optional<Interval> ci95;  ///< null below 6 blocks
+};
+
+/// A distribution. p95 is null below 60 samples and p99 below 300.
+struct Percentiles {
+  std::optional<double> p50;
+  std::optional<double> p95;
+  std::optional<double> p99;
+  std::optional<double> max;
+  int n = 0;
+};
+
+/// Inference only.
+struct Latency {
+  Percentiles ttft_ms;
+  Percentiles tpot_ms;
+};
+
+/// One row of the table of strategies.
+struct Summary {
+  std::string strategy;
+  Origin origin = Origin::kMeasured;
+  int n = 0;                             ///< blocks that the row stands on
+  std::optional<Overhead> overhead_pct;  ///< null for the reference itself
+  /// Overhead that the best possible algorithm would have; null where there is no model.
+  std::optional<double> bound_pct;
+  std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
+  std::optional<Quantity> throughput;            ///< median of the blocks
+  std::optional<Latency> latency;
+};
+
+/// One line of the scenario's `expect`, judged.
+struct Expectation {
+  std::string text;
+  /// What the metric was: a number, a name, or null when it did not exist.
+  Json value;
+  bool pass = false;
+  std::string message;  ///< why it fails when the value alone does not say so
+};
+
+/// result.json.
+struct ScenarioResult {
+  Json scenario = Json::object();  ///< as read, defaults filled in
+  std::uint64_t seed = 0;
+  std::string started_at;  ///< wall clock, ISO 8601 in UTC
+  double duration_ms = 0;  ///< the whole of it, set-up included
+  Environment environment;
+  Verdict verdict = Verdict::kError;
+  /// Why the verdict is not pass, e.g. "port_down left no evidence in block 2 of hot_repair".
+  std::string reason;
+  bool interrupted = false;  ///< ended by the user: what is here is a part
+  std::vector<Run> runs;
+  std::vector<Summary> summary;
+  std::vector<Expectation> expectations;
+};
+
+/// The words that JSON uses: "pass", "faulted", "hung", "measured", ...
+const char* nameOf(Verdict verdict);
+const char* nameOf(Arm arm);
+const char* nameOf(RunStatus status);
+const char* nameOf(Origin origin);
+
+/// scenario.name, or "unnamed".
+std::string scenarioName(const ScenarioResult& result);
+
+}  // namespace faultline::reports

@@ -1,0 +1,256 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <span>
+#include <type_traits>
+
+#include "reports/result.h"
+
+/// Which key of result.json belongs to which member: one table per struct, walked by the writer
+/// and by the reader, so that the two cannot drift. A visitor has `required(key, member)` (a
+/// result without the key is refused) and `field(key, member)` (a missing key keeps its default).
+namespace faultline::reports {
+
+template <typename E>
+struct EnumName {
+  E value;
+  const char* name;
+};
+
+inline std::span<const EnumName<Verdict>> namesOf(Verdict /*type*/) {
+  static constexpr std::array<EnumName<Verdict>, 4> kNames{{{Verdict::kPass, "pass"},
+                                                            {Verdict::kFail, "fail"},
+                                                            {Verdict::kInvalid, "invalid"},
+                                                            {Verdict::kError, "error"}}};
+  return kNames;
+}
+
+inline std::span<const EnumName<Arm>> namesOf(Arm /*type*/) {
+  static constexpr std::array<EnumName<Arm>, 3> kNames{
+      {{Arm::kPlain, "plain"}, {Arm::kArmed, "armed"}, {Arm::kFaulted, "faulted"}}};
+  return kNames;
+}
+
+inline std::span<const EnumName<RunStatus>> namesOf(RunStatus /*type*/) {
+  static constexpr std::array<EnumName<RunStatus>, 4> kNames{{{RunStatus::kOk, "ok"},
+                                                              {RunStatus::kFailed, "failed"},
+                                                              {RunStatus::kHung, "hung"},
+                                                              {RunStatus::kInvalid, "invalid"}}};
+  return kNames;
+}
+
+inline std::span<const EnumName<Origin>> namesOf(Origin /*type*/) {
+  static constexpr std::array<EnumName<Origin>, 2> kNames{
+      {{Origin::kMeasured, "measured"}, {Origin::kModelled, "modelled"}}};
+  return kNames;
+}
+
+/// T is U or const U: the same table serves reading and writing.
+template <typename T, typename U>
+concept Of = std::same_as<std::remove_const_t<T>, U>;
+
+template <typename V>
+void visitFields(V& v, Of<Quantity> auto& quantity) {
+  v.field("value", quantity.value);
+  v.field("unit", quantity.unit);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Environment> auto& environment) {
+  v.field("kernel", environment.kernel);
+  v.field("cpu", environment.cpu);
+  v.field("cores", environment.cores);
+  v.field("gpu", environment.gpu);
+  v.field("nccl", environment.nccl);
+  v.field("versions", environment.versions);
+  v.field("git", environment.git);
+  v.field("qdisc", environment.qdisc);
+  v.field("tcp", environment.tcp);
+  v.field("congestion_control", environment.congestion_control);
+  v.field("libraries", environment.libraries);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Iteration> auto& iteration) {
+  v.field("index", iteration.index);
+  v.field("start_ms", iteration.start_ms);
+  v.field("ms", iteration.ms);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Failover> auto& failover) {
+  v.field("rank", failover.rank);
+  v.field("rail", failover.rail);
+  v.field("peer", failover.peer);
+  v.field("direction", failover.direction);
+  v.field("cause", failover.cause);
+  v.field("verdict", failover.verdict);
+  v.field("fault_ms", failover.fault_ms);
+  v.field("detected_ms", failover.detected_ms);
+  v.field("fenced_ms", failover.fenced_ms);
+  v.field("resumed_ms", failover.resumed_ms);
+  v.field("restored_ms", failover.restored_ms);
+  v.field("pause_ms", failover.pause_ms);
+  v.field("resent_bytes", failover.resent_bytes);
+  v.field("duplicate_bytes", failover.duplicate_bytes);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Failback> auto& failback) {
+  v.field("rank", failback.rank);
+  v.field("rail", failback.rail);
+  v.field("peer", failback.peer);
+  v.field("at_ms", failback.at_ms);
+  v.field("healed_ms", failback.healed_ms);
+  v.field("held_off_ms", failback.held_off_ms);
+  v.field("probes", failback.probes);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Restart> auto& restart) {
+  v.field("fault_ms", restart.fault_ms);
+  v.field("hang_ms", restart.hang_ms);
+  v.field("isolate_ms", restart.isolate_ms);
+  v.field("load_ms", restart.load_ms);
+  v.field("lost_iterations", restart.lost_iterations);
+  v.field("lost_ms", restart.lost_ms);
+  v.field("checkpoint_iteration", restart.checkpoint_iteration);
+  v.field("unscaled_total_ms", restart.unscaled_total_ms);
+}
+
+template <typename V>
+void visitFields(V& v, Of<RailTotals> auto& totals) {
+  v.field("node", totals.node);
+  v.field("rail", totals.rail);
+  v.field("tx_bytes", totals.tx_bytes);
+  v.field("rx_bytes", totals.rx_bytes);
+}
+
+template <typename V>
+void visitFields(V& v, Of<RailSeries> auto& series) {
+  v.field("node", series.node);
+  v.field("rail", series.rail);
+  v.field("start_ms", series.start_ms);
+  v.field("bin_ms", series.bin_ms);
+  v.field("tx_bytes", series.tx_bytes);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Evidence> auto& evidence) {
+  v.field("fault", evidence.fault);
+  v.field("kind", evidence.kind);
+  v.field("observed", evidence.observed);
+  v.required("ok", evidence.ok);
+}
+
+template <typename V>
+void visitFields(V& v, Of<FaultTarget> auto& target) {
+  v.field("node", target.node);
+  v.field("rail", target.rail);
+  v.field("rank", target.rank);
+  v.field("text", target.text);
+}
+
+template <typename V>
+void visitFields(V& v, Of<FaultHit> auto& hit) {
+  v.required("ok", hit.ok);
+  v.field("iteration", hit.iteration);
+  v.field("progress_pct", hit.progress_pct);
+  v.field("detail", hit.detail);
+}
+
+template <typename V>
+void visitFields(V& v, Of<AppliedFault> auto& fault) {
+  v.required("kind", fault.kind);
+  v.field("mechanism", fault.mechanism);
+  v.field("target", fault.target);
+  v.field("trigger", fault.trigger);
+  v.field("start_ms", fault.start_ms);
+  v.field("end_ms", fault.end_ms);
+  v.field("hit", fault.hit);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Run> auto& run) {
+  v.required("strategy", run.strategy);
+  v.field("options", run.options);
+  v.field("block", run.block);
+  v.required("arm", run.arm);
+  v.field("faulted", run.faulted);
+  v.required("status", run.status);
+  v.field("message", run.message);
+  v.field("duration_ms", run.duration_ms);
+  v.field("iterations", run.iterations);
+  v.field("wrong_elements", run.wrong_elements);
+  v.field("checked_elements", run.checked_elements);
+  v.field("digest", run.digest);
+  v.field("throughput", run.throughput);
+  v.field("failovers", run.failovers);
+  v.field("failbacks", run.failbacks);
+  v.field("restarts", run.restarts);
+  v.field("rails", run.rails);
+  v.field("rail_series", run.rail_series);
+  v.field("faults", run.faults);
+  v.field("evidence", run.evidence);
+  v.field("counters", run.counters);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Overhead> auto& overhead) {
+  v.required("median", overhead.median);
+  v.field("ci95", overhead.ci95);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Percentiles> auto& percentiles) {
+  v.field("p50", percentiles.p50);
+  v.field("p95", percentiles.p95);
+  v.field("p99", percentiles.p99);
+  v.field("max", percentiles.max);
+  v.field("n", percentiles.n);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Latency> auto& latency) {
+  v.field("ttft_ms", latency.ttft_ms);
+  v.field("tpot_ms", latency.tpot_ms);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Summary> auto& summary) {
+  v.required("strategy", summary.strategy);
+  v.field("origin", summary.origin);
+  v.field("n", summary.n);
+  v.field("overhead_pct", summary.overhead_pct);
+  v.field("bound_pct", summary.bound_pct);
+  v.field("failover_pause_ms", summary.failover_pause_ms);
+  v.field("throughput", summary.throughput);
+  v.field("latency", summary.latency);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Expectation> auto& expectation) {
+  v.required("text", expectation.text);
+  v.field("value", expectation.value);
+  v.required("pass", expectation.pass);
+  v.field("message", expectation.message);
+}
+
+/// Without `schema`, which the reader checks and the writer puts in front.
+template <typename V>
+void visitFields(V& v, Of<ScenarioResult> auto& result) {
+  v.field("scenario", result.scenario);
+  v.field("seed", result.seed);
+  v.field("started_at", result.started_at);
+  v.field("duration_ms", result.duration_ms);
+  v.required("verdict", result.verdict);
+  v.field("reason", result.reason);
+  v.field("interrupted", result.interrupted);
+  v.field("environment", result.environment);
+  v.required("runs", result.runs);
+  v.field("summary", result.summary);
+  v.field("expectations", result.expectations);
+}
+
+}  // namespace faultline::reports

@@ -1,0 +1,180 @@
+#include "reports/terminal_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reports/tally.h"
+#include "reports/text.h"
+#include "reports/verdict_text.h"
+
+namespace faultline::reports {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+constexpr const char* kNothing = "-";
+
+constexpr const char* kRed = "\033[31m";
+constexpr const char* kGreen = "\033[32m";
+constexpr const char* kYellow = "\033[33m";
+constexpr const char* kBold = "\033[1m";
+constexpr const char* kPlain = "\033[0m";
+
+/// Characters, not bytes: continuation bytes of UTF-8 take no column. (Wide scripts are not known.)
+std::size_t columns(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+/// One line without control characters, cut to `width` columns with "~" at the end when longer.
+std::string fitted(const std::string& text, std::size_t width) {
+  std::string clean = cleanText(text);
+  std::replace_if(
+      clean.begin(), clean.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  if (columns(clean) <= width) return clean;
+  std::size_t taken = 0;
+  std::size_t bytes = 0;
+  for (; bytes < clean.size(); ++bytes) {
+    if ((static_cast<unsigned char>(clean[bytes]) & 0xC0) != 0x80 && ++taken == width) break;
+  }
+  return clean.substr(0, bytes) + "~";
+}
+
+struct Column {
+  const char* title;
+  std::size_t width;
+  bool left;
+};
+
+// Widths and the two blanks between columns add up to 100.
+constexpr std::array<Column, 8> kColumns{{{"strategy", 14, true},
+                                          {"runs", 4, false},
+                                          {"status", 15, true},
+                                          {"overhead % [95% ci]", 20, false},
+                                          {"best %", 6, false},
+                                          {"pause ms", 11, false},
+                                          {"throughput", 10, false},
+                                          {"lost", 6, false}}};
+using Row = std::array<std::string, kColumns.size()>;
+
+std::string formatRow(const Row& row) {
+  std::string line;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const Column& column = kColumns[i];
+    const std::string cell = fitted(row[i], column.width);
+    const std::string padding(column.width - columns(cell), ' ');
+    if (i > 0) line += "  ";
+    line += column.left ? cell + padding : padding + cell;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string number(double value, int digits = 1) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : kNothing;
+}
+
+std::string number(const std::optional<double>& value, int digits = 1) {
+  return value ? number(*value, digits) : kNothing;
+}
+
+std::string overheadText(const Summary& row) {
+  if (!row.overhead_pct) return kNothing;
+  std::string text = number(row.overhead_pct->median);
+  if (const auto& ci = row.overhead_pct->ci95) {
+    text += fmt::format(" [{}, {}]", number(ci->lo), number(ci->hi));
+  }
+  return text;
+}
+
+std::string pauseText(const Summary& row) {
+  if (!row.failover_pause_ms || row.failover_pause_ms->n == 0) return kNothing;
+  return number(row.failover_pause_ms->p50) + "/" + number(row.failover_pause_ms->max);
+}
+
+Row rowOf(const Summary& row, const StrategyTally& tally) {
+  return {
+      row.strategy + (row.origin == Origin::kModelled ? "*" : ""),
+      fmt::format("{}", tally.runs),
+      statusWords(tally),
+      overheadText(row),
+      number(row.bound_pct),
+      pauseText(row),
+      row.throughput ? number(row.throughput->value, row.throughput->value < 1000 ? 2 : 0)
+                     : kNothing,
+      tally.restarts > 0 ? fmt::format("{}/{}", tally.restarts, tally.lost_iterations) : kNothing};
+}
+
+std::string table(const ScenarioResult& result) {
+  Row titles;
+  for (std::size_t i = 0; i < titles.size(); ++i) titles[i] = kColumns[i].title;
+  std::string text = formatRow(titles) + std::string(kWidth, '-') + "\n";
+  std::string unit;
+  bool modelled = false;
+  for (const StrategyTally& tally : tallyByStrategy(result)) {
+    const auto row = std::find_if(result.summary.begin(), result.summary.end(),
+                                  [&](const Summary& s) { return s.strategy == tally.strategy; });
+    const bool summarised = row != result.summary.end();
+    Summary unsummarised;
+    unsummarised.strategy = tally.strategy;
+    text += formatRow(rowOf(summarised ? *row : unsummarised, tally));
+    if (summarised && row->throughput) unit = row->throughput->unit;
+    if (summarised) modelled = modelled || row->origin == Origin::kModelled;
+  }
+  std::string legend = "pause: p50/max; lost: restarts/iterations";
+  if (!unit.empty()) legend += "; throughput: " + unit;
+  if (modelled) legend += "; * modelled, not measured";
+  return text + fitted(legend, kWidth) + "\n";
+}
+
+const char* colourOf(const ScenarioResult& result) {
+  if (result.interrupted) return kYellow;
+  switch (result.verdict) {
+    case Verdict::kPass:
+      return kGreen;
+    case Verdict::kInvalid:
+      return kYellow;
+    case Verdict::kFail:
+    case Verdict::kError:
+      break;
+  }
+  return kRed;
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+}  // namespace
+
+std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& style) {
+  const auto paint = [&](const std::string& text, const char* colour) {
+    return style.colour ? colour + text + kPlain : text;
+  };
+  std::string text = paint(fitted(scenarioName(result), kWidth), kBold) + "\n";
+  if (!result.runs.empty() || !result.summary.empty()) text += "\n" + table(result);
+
+  const VerdictText verdict = explainVerdict(result);
+  const std::string word = upper(nameOf(result.verdict));
+  text += "\n" + paint(word, colourOf(result)) + "  " +
+          fitted(verdict.headline, kWidth - word.size() - 2) + "\n";
+  for (const std::string& reason : verdict.reasons)
+    text += "  " + fitted(reason, kWidth - 2) + "\n";
+  if (!result.expectations.empty()) text += "\n";
+  for (const Expectation& expectation : result.expectations) {
+    const std::string line =
+        fmt::format("{}  (found {})", expectation.text, valueText(expectation.value));
+    text += "  " + (expectation.pass ? paint("holds", kGreen) : paint("FAILS", kRed)) + "  " +
+            fitted(line, kWidth - 9) + "\n";
+  }
+  // Not cut: a path must be usable.
+  if (!style.report_dir.empty()) text += "\nreport: " + style.report_dir + "/report.html\n";
+  return text;
+}
+
+}  // namespace faultline::reports

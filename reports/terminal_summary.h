@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "reports/result.h"
+
+namespace faultline::reports {
+
+struct TerminalStyle {
+  bool colour = false;     ///< only when the output is a terminal
+  std::string report_dir;  ///< where the files are; named at the end when not empty
+};
+
+/// The table that ends `faultline run`: strategies, verdict, expectations and where the report is.
+/// No line is wider than 100 columns.
+std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& style = {});
+
+}  // namespace faultline::reports

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace faultline::reports {
+
+/// Valid UTF-8 without the control characters that XML 1.0 forbids: what does not fit becomes
+/// U+FFFD. Names and messages come from users, programs and kernels; any byte can be in them.
+std::string cleanText(std::string_view text);
+
+}  // namespace faultline::reports

@@ -1,0 +1,224 @@
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "reports/renderer.h"
+#include "reports/text.h"
+
+namespace faultline::reports {
+namespace {
+
+// The trace puts the runs one after the other on one time line, with a gap between them.
+constexpr double kGapMs = 500;
+constexpr double kMicrosPerMs = 1000;
+constexpr double kBitsPerByte = 8;
+
+// Process ids of the trace. "Process" is the format's word for a group of tracks.
+constexpr int kJobPid = 1;
+constexpr int kFaultPid = 2;
+constexpr int kFirstNodePid = 10;
+
+enum JobTrack : int { kRunTrack = 1, kIterationTrack = 2, kRestartTrack = 3 };
+
+double endOf(const Run& run) {
+  double end = run.duration_ms;
+  for (const Iteration& iteration : run.iterations) {
+    end = std::fmax(end, iteration.start_ms + iteration.ms);
+  }
+  for (const AppliedFault& fault : run.faults) end = std::fmax(end, fault.end_ms.value_or(0));
+  return end;
+}
+
+/// Chrome's trace event format: slices ("X"), counters ("C") and names ("M"), in microseconds.
+class Trace {
+ public:
+  void process(int pid, const std::string& name) {
+    if (!processes_.emplace(pid, name).second) return;
+    meta(pid, 0, "process_name", {{"name", cleanText(name)}});
+    meta(pid, 0, "process_sort_index", {{"sort_index", pid}});
+  }
+  void track(int pid, int tid, const std::string& name) {
+    meta(pid, tid, "thread_name", {{"name", cleanText(name)}});
+  }
+  /// Slices without both ends, or that end before they begin, are left out.
+  void slice(int pid, int tid, const char* category, const std::string& name,
+             std::optional<double> from_ms, std::optional<double> to_ms,
+             Json args = Json::object()) {
+    if (!from_ms || !to_ms || !(*to_ms >= *from_ms)) return;
+    events_.push_back({{"name", cleanText(name)},
+                       {"cat", category},
+                       {"ph", "X"},
+                       {"ts", micros(offset_ms_ + *from_ms)},
+                       {"dur", micros(*to_ms - *from_ms)},
+                       {"pid", pid},
+                       {"tid", tid},
+                       {"args", std::move(args)}});
+  }
+  void counter(int pid, const std::string& name, double at_ms, const char* series, double value) {
+    events_.push_back({{"name", cleanText(name)},
+                       {"ph", "C"},
+                       {"ts", micros(offset_ms_ + at_ms)},
+                       {"pid", pid},
+                       {"args", {{series, value}}}});
+  }
+  void moveTo(double offset_ms) { offset_ms_ = offset_ms; }
+
+  Json finish(Json other_data) && {
+    return {{"displayTimeUnit", "ms"},
+            {"otherData", std::move(other_data)},
+            {"traceEvents", std::move(events_)}};
+  }
+
+ private:
+  static double micros(double ms) { return std::round(ms * kMicrosPerMs); }
+  void meta(int pid, int tid, const char* what, Json args) {
+    events_.push_back(
+        {{"name", what}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", std::move(args)}});
+  }
+
+  double offset_ms_ = 0;
+  Json events_ = Json::array();
+  std::map<int, std::string> processes_;
+};
+
+class TraceBuilder {
+ public:
+  explicit TraceBuilder(const ScenarioResult& result) : result_(result) {
+    trace_.process(kJobPid, "job");
+    trace_.track(kJobPid, kRunTrack, "runs");
+    trace_.track(kJobPid, kIterationTrack, "iterations");
+    trace_.track(kJobPid, kRestartTrack, "restarts");
+    trace_.process(kFaultPid, "faults");
+  }
+
+  Json build() && {
+    double offset_ms = 0;
+    for (const Run& run : result_.runs) {
+      trace_.moveTo(offset_ms);
+      addRun(run);
+      offset_ms += endOf(run) + kGapMs;
+    }
+    return std::move(trace_).finish({{"scenario", scenarioName(result_)},
+                                     {"verdict", nameOf(result_.verdict)},
+                                     {"seed", result_.seed}});
+  }
+
+ private:
+  void addRun(const Run& run) {
+    trace_.slice(kJobPid, kRunTrack, "run", fmt::format("{} block {}", run.strategy, run.block), 0,
+                 endOf(run),
+                 {{"arm", nameOf(run.arm)}, {"status", nameOf(run.status)}, {"why", run.message}});
+    for (const Iteration& iteration : run.iterations) {
+      trace_.slice(kJobPid, kIterationTrack, "iteration", fmt::format("{}", iteration.index),
+                   iteration.start_ms, iteration.start_ms + iteration.ms);
+    }
+    for (const Restart& restart : run.restarts) addRestart(restart);
+    for (std::size_t i = 0; i < run.faults.size(); ++i) addFault(run, i);
+    for (const Failover& failover : run.failovers) addFailover(failover);
+    for (const RailSeries& series : run.rail_series) addSeries(series);
+  }
+
+  void addRestart(const Restart& restart) {
+    double at = restart.fault_ms;
+    const auto phase = [&](const char* name, double ms) {
+      trace_.slice(kJobPid, kRestartTrack, "restart", name, at, at + ms,
+                   {{"lost_iterations", restart.lost_iterations}});
+      at += ms;
+    };
+    phase("hang until the watchdog", restart.hang_ms);
+    phase("isolate", restart.isolate_ms);
+    phase("load checkpoint", restart.load_ms);
+  }
+
+  void addFault(const Run& run, std::size_t index) {
+    const AppliedFault& fault = run.faults[index];
+    const int tid = static_cast<int>(index) + 1;
+    if (fault_tracks_.emplace(tid, true).second) {
+      trace_.track(kFaultPid, tid, fmt::format("fault {}", tid));
+    }
+    Json evidence = Json::array();
+    for (const Evidence& one : run.evidence) {
+      if (one.fault == static_cast<int>(index)) evidence.push_back(cleanText(one.observed));
+    }
+    trace_.slice(kFaultPid, tid, "fault", fmt::format("{} {}", fault.kind, fault.target.text),
+                 fault.start_ms, fault.end_ms.value_or(endOf(run)),
+                 {{"trigger", fault.trigger},
+                  {"mechanism", fault.mechanism},
+                  {"evidence", std::move(evidence)}});
+  }
+
+  void addFailover(const Failover& failover) {
+    const int pid = nodePid(failover.rank / ranksPerNode());
+    // One track per channel and rail, so that slices never overlap within a track.
+    const auto key =
+        std::make_tuple(failover.rank, failover.peer, failover.rail, failover.direction);
+    const auto [track, added] =
+        failover_tracks_.emplace(key, static_cast<int>(failover_tracks_.size()) + 1);
+    const int tid = track->second;
+    if (added) {
+      trace_.track(pid, tid,
+                   fmt::format("rank {} {} peer {} rail {}", failover.rank, failover.direction,
+                               failover.peer, failover.rail));
+    }
+    const Json args = {{"cause", failover.cause},
+                       {"verdict", failover.verdict},
+                       {"pause_ms", failover.pause_ms},
+                       {"resent_bytes", failover.resent_bytes},
+                       {"duplicate_bytes", failover.duplicate_bytes}};
+    const auto phase = [&](const char* name, std::optional<double> from, std::optional<double> to) {
+      trace_.slice(pid, tid, "failover", name, from, to, args);
+    };
+    phase("detect", failover.fault_ms, failover.detected_ms);
+    phase("fence", failover.detected_ms, failover.fenced_ms);
+    phase("resend elsewhere", failover.fenced_ms, failover.resumed_ms);
+    phase("on the other rails", failover.resumed_ms, failover.restored_ms);
+  }
+
+  void addSeries(const RailSeries& series) {
+    if (!(series.bin_ms > 0)) return;
+    const int pid = nodePid(series.node);
+    const std::string name = fmt::format("rail {} sent", series.rail);
+    double at = series.start_ms;
+    std::optional<std::int64_t> before;  // a counter keeps its value until the next event
+    for (const std::int64_t bytes : series.tx_bytes) {
+      const double mbit = static_cast<double>(bytes) * kBitsPerByte / (series.bin_ms * 1000);
+      if (bytes != before) trace_.counter(pid, name, at, "Mbit/s", std::round(mbit * 100) / 100);
+      before = bytes;
+      at += series.bin_ms;
+    }
+    trace_.counter(pid, name, at, "Mbit/s", 0);
+  }
+
+  int nodePid(int node) {
+    trace_.process(kFirstNodePid + node, fmt::format("node {}", node));
+    return kFirstNodePid + node;
+  }
+
+  int ranksPerNode() const {
+    const auto pointer = Json::json_pointer("/cluster/ranks_per_node");
+    if (!result_.scenario.contains(pointer)) return 1;
+    const Json& ranks = result_.scenario.at(pointer);
+    return ranks.is_number_integer() && ranks.get<int>() > 0 ? ranks.get<int>() : 1;
+  }
+
+  const ScenarioResult& result_;
+  Trace trace_;
+  std::map<int, bool> fault_tracks_;
+  std::map<std::tuple<int, int, int, std::string>, int> failover_tracks_;
+};
+
+class TraceRenderer final : public Renderer {
+ public:
+  const char* name() const override { return "trace"; }
+  const char* fileName() const override { return "trace.json"; }
+  std::string text(const ScenarioResult& result) const override {
+    const Json trace = TraceBuilder(result).build();
+    return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Renderer> makeTraceRenderer() { return std::make_unique<TraceRenderer>(); }
+
+}  // namespace faultline::reports

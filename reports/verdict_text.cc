@@ -1,0 +1,139 @@
+#include "reports/verdict_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/tally.h"
+
+namespace faultline::reports {
+namespace {
+
+std::string plural(std::int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", groupDigits(count), noun, count == 1 ? "" : "s");
+}
+
+std::string aboutData(const StrategyTally& all) {
+  if (all.checked_elements == 0) return "No data was checked.";
+  if (all.wrong_elements == 0) {
+    return fmt::format("All of {} checked result elements were right.",
+                       groupDigits(all.checked_elements));
+  }
+  return fmt::format("{} of {} checked result elements were wrong.",
+                     groupDigits(all.wrong_elements), groupDigits(all.checked_elements));
+}
+
+void addFailedExpectations(const ScenarioResult& result, std::vector<std::string>& reasons) {
+  for (const Expectation& expectation : result.expectations) {
+    if (expectation.pass) continue;
+    std::string reason =
+        fmt::format("Expected {}, found {}.", expectation.text, valueText(expectation.value));
+    if (!expectation.message.empty()) reason += " " + expectation.message;
+    reasons.push_back(std::move(reason));
+  }
+}
+
+void addInvalidRuns(const ScenarioResult& result, std::vector<std::string>& reasons) {
+  for (const Run& run : result.runs) {
+    if (run.status != RunStatus::kInvalid) continue;
+    reasons.push_back(fmt::format("{}, block {}: {}", run.strategy, run.block + 1,
+                                  run.message.empty() ? "invalid" : run.message));
+  }
+}
+
+void addEvidence(const ScenarioResult& result, std::vector<std::string>& reasons) {
+  std::int64_t faults = 0;
+  std::int64_t seen = 0;
+  std::int64_t observations = 0;
+  for (const Run& run : result.runs) {
+    faults += static_cast<std::int64_t>(run.faults.size());
+    observations += static_cast<std::int64_t>(run.evidence.size());
+    seen += std::count_if(run.evidence.begin(), run.evidence.end(),
+                          [](const Evidence& evidence) { return evidence.ok; });
+  }
+  if (faults == 0) return;
+  reasons.push_back(fmt::format("{} {} injected; {} of {} show that it really happened.",
+                                plural(faults, "fault"), faults == 1 ? "was" : "were",
+                                seen == observations ? "all" : groupDigits(seen),
+                                plural(observations, "independent observation")));
+}
+
+void addRecovery(const StrategyTally& all, std::vector<std::string>& reasons) {
+  if (all.failovers > 0) {
+    reasons.push_back(fmt::format("{}; the longest interruption was {:.1f} ms.",
+                                  plural(all.failovers, "failover"), all.longest_pause_ms));
+  }
+  if (all.restarts > 0) {
+    reasons.push_back(fmt::format("{} from a checkpoint, with {} of lost work.",
+                                  plural(all.restarts, "restart"),
+                                  plural(all.lost_iterations, "iteration")));
+  }
+}
+
+}  // namespace
+
+std::string groupDigits(std::int64_t number) {
+  const std::string digits = fmt::format("{}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const bool behind_a_digit = i > 0 && digits[i - 1] != '-';
+    if (behind_a_digit && (digits.size() - i) % 3 == 0) text += ' ';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string valueText(const Json& value) {
+  if (value.is_null()) return "no such value";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+VerdictText explainVerdict(const ScenarioResult& result) {
+  VerdictText text;
+  std::vector<std::string>& reasons = text.reasons;
+  const StrategyTally all = tallyAll(result);
+  const auto expectations = static_cast<std::int64_t>(result.expectations.size());
+  const auto failing =
+      std::count_if(result.expectations.begin(), result.expectations.end(),
+                    [](const Expectation& expectation) { return !expectation.pass; });
+
+  if (!result.reason.empty()) reasons.push_back(result.reason);
+  if (result.interrupted) {
+    text.headline = fmt::format("Interrupted after {}: this is a partial result",
+                                plural(static_cast<std::int64_t>(result.runs.size()), "run"));
+    return text;
+  }
+  switch (result.verdict) {
+    case Verdict::kPass:
+      text.headline = expectations == 0   ? "The run finished; the scenario expects nothing of it"
+                      : expectations == 1 ? "The expectation holds"
+                                          : fmt::format("All {} expectations hold", expectations);
+      reasons.push_back(aboutData(all));
+      addEvidence(result, reasons);
+      addRecovery(all, reasons);
+      break;
+    case Verdict::kFail:
+      text.headline = failing == 0 ? std::string("The run failed")
+                                   : fmt::format("{} of {} {} not hold", failing,
+                                                 plural(expectations, "expectation"),
+                                                 failing == 1 ? "does" : "do");
+      addFailedExpectations(result, reasons);
+      if (all.wrong_elements > 0) reasons.push_back(aboutData(all));
+      break;
+    case Verdict::kInvalid:
+      text.headline = "These numbers prove nothing: a fault did not take effect as planned";
+      addInvalidRuns(result, reasons);
+      reasons.push_back(
+          "A run counts only when something other than the injector saw the fault happen.");
+      break;
+    case Verdict::kError:
+      text.headline = "The bench could not finish";
+      if (result.reason.empty()) reasons.push_back("No reason was recorded; see log.txt.");
+      break;
+  }
+  return text;
+}
+
+}  // namespace faultline::reports

@@ -1,0 +1,226 @@
+// node report_test.mjs SAMPLE_REPORT: opens made-up reports in a real browser, wide and narrow, light
+// and dark, and checks that the charts have drawn, that nothing was asked of the network, that the
+// console is clean and that no page is wider than the screen. Exit 77: skipped, with the reason.
+
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {pathToFileURL} from 'node:url';
+import {Browser, findChromium} from './chromium.mjs';
+
+const kSkipped = 77;
+const kLargestPage = 1_000_000;
+const kWide = {width: 1400};
+const kNarrow = {width: 390};
+
+const program = process.argv[2];
+const chromium = findChromium();
+if (!chromium.path) {
+  console.log(`SKIPPED: ${chromium.reason}`);
+  process.exit(kSkipped);
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'faultline-report-'));
+
+function makeReport(kind) {
+  const target = join(directory, kind);
+  execFileSync(program, [target, kind], {stdio: ['ignore', 'ignore', 'inherit']});
+  return join(target, 'report.html');
+}
+
+/// What the browser says about a page: see the checks below.
+const kInspection = `(async () => {
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  const canvases = [...document.querySelectorAll('canvas')];
+  const colours = (canvas) => {
+    const {width, height} = canvas;
+    if (width === 0 || height === 0) return 0;
+    // From a copy: reading a canvas back makes the browser warn on the console.
+    const copy = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});
+    copy.drawImage(canvas, 0, 0);
+    const pixels = new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer);
+    return new Set(pixels).size;
+  };
+  return {
+    ready: document.documentElement.dataset.ready === 'true',
+    charts: typeof Chart === 'undefined' ? 0 : Object.keys(Chart.instances).length,
+    colours: canvases.map(colours),
+    overflow: document.documentElement.scrollWidth - window.innerWidth,
+    outside: canvases.filter((canvas) => canvas.getBoundingClientRect().right > window.innerWidth + 0.5).length,
+    background: getComputedStyle(document.body).backgroundColor,
+    verdict: document.querySelector('#verdict .word')?.textContent,
+    headings: [...document.querySelectorAll('section:not([hidden]) > h2')].map((h) => h.textContent),
+    text: document.getElementById('main').innerText.replaceAll('\u00a0', ' '),
+    hacked: window.hacked !== undefined,
+    title: document.title,
+  };
+})()`;
+
+/// Throws unless the page is as every page of ours must be; returns what was seen.
+async function check(browser, report, screen, charts) {
+  const page = await browser.open(pathToFileURL(report).href, screen);
+  try {
+    const seen = await page.evaluate(kInspection);
+    assert.deepEqual(page.problems, [], 'the console is not clean');
+    const elsewhere = page.requests.filter((url) => !url.startsWith('data:') && url !== pathToFileURL(report).href);
+    assert.deepEqual(elsewhere, [], 'the page asked for something else');
+    assert.ok(seen.ready, 'report.js did not come to its end');
+    assert.equal(seen.charts, charts, 'number of charts');
+    assert.equal(seen.colours.length, charts, 'number of canvases');
+    // Axes alone have a handful of shades; a blank canvas has one.
+    for (const [i, count] of seen.colours.entries()) assert.ok(count > 3, `chart ${i} is blank: ${count} colours`);
+    assert.ok(seen.overflow <= 0, `the page is ${seen.overflow} px wider than the screen`);
+    assert.equal(seen.outside, 0, 'a chart reaches over the edge of the screen');
+    assert.ok(!seen.hacked, 'text of the result ran as a script');
+    assert.ok(!/undefined|NaN|\[object/.test(seen.text), 'a missing value is shown as it is');
+    return {page, ...seen};
+  } catch (error) {
+    error.message = `${report} at ${screen.width} px: ${error.message}`;
+    throw error;
+  }
+}
+
+// overhead, throughput and rails of three strategies, failovers, restarts
+const kSampleCharts = 1 + 3 * 2 + 1 + 1;
+
+const tests = {
+  async 'the sample draws on wide and narrow, light and dark screens'(browser) {
+    const report = makeReport('sample');
+    const backgrounds = new Set();
+    for (const screen of [kWide, kNarrow, {...kWide, dark: true}, {...kNarrow, dark: true}]) {
+      const {page, verdict, headings, background, title} = await check(browser, report, screen, kSampleCharts);
+      assert.equal(verdict, 'PASS');
+      assert.match(title, /^quickstart · pass/);
+      for (const heading of ['What it cost', 'Failovers', 'Restarts']) assert.ok(headings.includes(heading), heading);
+      backgrounds.add(background);
+      await page.close();
+    }
+    assert.equal(backgrounds.size, 2, 'dark and light look the same');
+  },
+
+  async 'the rail curves show that traffic left the failed rail'(browser) {
+    const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const [before, during] = await page.evaluate(`(() => {
+      const card = [...document.querySelectorAll('.multiples .panel')].find((p) => p.innerText.startsWith('hot_repair'));
+      const chart = Chart.getChart(card.querySelectorAll('canvas')[1]);
+      const [fault] = chart.options.plugins.faultShade.faults;
+      const mean = (from, to) => {
+        const inside = chart.data.datasets[0].data.filter((p) => p.x > from && p.x < to).map((p) => p.y);
+        return inside.reduce((sum, y) => sum + y, 0) / inside.length;
+      };
+      const margin = 0.1;
+      return [mean(0, fault.from - margin), mean(fault.from + margin, fault.to - margin)];
+    })()`);
+    assert.ok(before > 100 && during < before / 20, `rail 0: ${before} Mbit/s before the fault, ${during} during it`);
+    await page.close();
+  },
+
+  async 'another block and another node can be chosen'(browser) {
+    const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const text = await page.evaluate(`(() => {
+      for (const [index, value] of [[0, '2'], [1, '3']]) {
+        const select = document.querySelectorAll('#time select')[index];
+        select.value = value;
+        select.dispatchEvent(new Event('change'));
+      }
+      return document.querySelector('#time').innerText;
+    })()`);
+    assert.match(text, /node 3: Mbit\/s/);
+    const seen = await page.evaluate(kInspection);
+    assert.equal(seen.charts, kSampleCharts, 'charts that are gone were not destroyed');
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  },
+
+  async 'colours follow the system while the page is open, and paper is light'(browser) {
+    const {page, background: light} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    await page.setDark(true);
+    const dark = await page.evaluate(kInspection);
+    assert.notEqual(dark.background, light);
+    assert.equal(dark.charts, kSampleCharts);
+    await page.send('Emulation.setDeviceMetricsOverride', {width: 720, height: 1000, deviceScaleFactor: 1, mobile: false});
+    await page.send('Emulation.setEmulatedMedia', {media: 'print', features: [{name: 'prefers-color-scheme', value: 'dark'}]});
+    const cut = await page.evaluate(`[...document.querySelectorAll('table')].filter((t) => t.offsetParent &&
+      t.getBoundingClientRect().right > innerWidth + 1).map((t) => t.closest('section').id)`);
+    assert.deepEqual(cut, [], 'tables wider than the paper');
+    const paper = await page.evaluate("getComputedStyle(document.body).backgroundColor");
+    assert.equal(paper, 'rgb(255, 255, 255)');
+    const {data} = await page.send('Page.printToPDF', {printBackground: true});
+    assert.ok(data.length > 20_000, 'the printed page is empty');
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  },
+
+  async 'hostile text stays text'(browser) {
+    for (const screen of [kWide, kNarrow]) {
+      const {page, verdict, text} = await check(browser, makeReport('hostile'), screen, kSampleCharts);
+      assert.equal(verdict, 'FAIL');
+      assert.ok(text.includes('</script><script>window.hacked=1</script>'));
+      await page.close();
+    }
+  },
+
+  async 'intervals, percentiles, latencies and modelled rows are shown'(browser) {
+    for (const screen of [kWide, kNarrow]) {
+      const {page, text} = await check(browser, makeReport('rich'), screen, kSampleCharts);
+      for (const part of ['95 %: ', 'p99 36.2 ms, max 38.8 ms, n = 320', 'modelled', 'p95 88.2 ms']) {
+        assert.ok(text.includes(part), part);
+      }
+      await page.close();
+    }
+  },
+
+  async 'a huge result stays small'(browser) {
+    const report = makeReport('huge');
+    assert.ok(statSync(report).size < kLargestPage, `${statSync(report).size} bytes`);
+    const {page} = await check(browser, report, kNarrow, kSampleCharts);
+    await page.close();
+  },
+
+  async 'invalid, interrupted and empty results have a page too'(browser) {
+    for (const [kind, word, charts] of [['invalid', 'INVALID', kSampleCharts], ['interrupted', 'PARTIAL', kSampleCharts], ['empty', 'ERROR', 0]]) {
+      const {page, verdict} = await check(browser, makeReport(kind), kNarrow, charts);
+      assert.equal(verdict, word);
+      await page.close();
+    }
+  },
+
+  async 'this test notices a broken page'(browser) {
+    const html = readFileSync(makeReport('sample'), 'utf8');
+    const broken = {
+      'a script that throws': html.replace('function drawFailovers() {', 'function drawFailovers() { undefinedFunction();'),
+      'a chart that is not drawn': html.replace('charts.overhead(chart, bars);', ''),
+      'a canvas wiped': html.replace("dataset.ready = 'true';", "dataset.ready = 'true'; setTimeout(() => { const c = document.querySelector('canvas'); c.getContext('2d').clearRect(0, 0, 5000, 5000); }, 0);"),
+      'a request': html.replace('<footer', '<img src="https://example.invalid/x.png"><footer'),
+      'an element too wide': html.replace('<footer', '<div style="width: 3000px">x</div><footer'),
+      'a message on the console': html.replace("'use strict';", "'use strict'; console.warn('x');"),
+    };
+    for (const [what, page] of Object.entries(broken)) {
+      assert.notEqual(page, html, `${what}: nothing was changed`);
+      const path = join(directory, 'broken.html');
+      writeFileSync(path, page);
+      await assert.rejects(check(browser, path, kNarrow, kSampleCharts), undefined, `not noticed: ${what}`);
+    }
+  },
+};
+
+let failed = 0;
+let browser;
+try {
+  browser = await Browser.start(chromium.path);
+  for (const [name, test] of Object.entries(tests)) {
+    try {
+      await test(browser);
+      console.log(`ok      ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAILED  ${name}\n${error.stack}`);
+    }
+  }
+} finally {
+  if (browser) await browser.close();
+  rmSync(directory, {recursive: true, force: true});
+}
+process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,84 @@
+// Writes the report of a made-up result, for the browser test and for looking at.
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "reports/renderer.h"
+#include "reports/terminal_summary.h"
+#include "support/sample_result.h"
+
+namespace faultline {
+namespace {
+
+/// Rows with all that the sample lacks: intervals, percentiles, latencies, a modelled strategy.
+void addRichRows(reports::ScenarioResult& result) {
+  using reports::Interval;
+  using reports::Percentiles;
+  for (reports::Summary& row : result.summary) {
+    row.n = 8;
+    if (row.overhead_pct) {
+      const double median = row.overhead_pct->median;
+      row.overhead_pct->ci95 = Interval{median - 3.2, median + 4.1};
+    }
+    row.latency = reports::Latency{Percentiles{41.5, 88.2, 120.4, 131.0, 400},
+                                   Percentiles{9.1, 12.2, std::nullopt, 13.9, 80}};
+  }
+  result.summary[2].failover_pause_ms = Percentiles{23.4, 31.9, 36.2, 38.8, 320};
+  reports::Summary modelled = result.summary[1];
+  modelled.strategy = "kv_replicate";
+  modelled.origin = reports::Origin::kModelled;
+  modelled.latency.reset();
+  result.summary.push_back(modelled);
+}
+
+reports::ScenarioResult resultNamed(const std::string& name) {
+  if (name == "hostile") return testing::hostileResult();
+  if (name == "huge") return testing::hugeResult(20, 50);
+  reports::ScenarioResult result = testing::sampleResult();
+  if (name == "rich") {
+    addRichRows(result);
+  } else if (name == "invalid") {
+    result.verdict = reports::Verdict::kInvalid;
+    result.reason = "port_down left no evidence in block 2 of hot_repair";
+    reports::Run& run = result.runs[5];
+    run.status = reports::RunStatus::kInvalid;
+    run.message = "port_down on node 1, rail 0: the other end kept its carrier";
+    for (reports::Evidence& evidence : run.evidence) evidence.ok = false;
+  } else if (name == "interrupted") {
+    result.verdict = reports::Verdict::kError;
+    result.reason = "Ctrl-C";
+    result.interrupted = true;
+    result.runs.resize(4);
+    result.expectations.clear();
+  } else if (name == "empty") {
+    result = {};
+    result.reason = "this machine cannot make network namespaces: unshare: Operation not permitted";
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace faultline
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(
+        stderr,
+        "usage: sample_report DIRECTORY [sample|rich|hostile|huge|invalid|interrupted|empty]\n");
+    return 2;
+  }
+  const std::string name = argc > 2 ? argv[2] : "sample";
+  const auto result = faultline::resultNamed(name);
+  // The other files of a huge result are not thinned: half a gigabyte.
+  std::filesystem::create_directories(argv[1]);
+  const faultline::Status status =
+      name == "huge" ? faultline::reports::makeHtmlRenderer()->render(result, argv[1])
+                     : faultline::reports::renderAll(result, argv[1]);
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message().c_str());
+    return 1;
+  }
+  std::fputs(faultline::reports::terminalSummary(result, {.report_dir = argv[1]}).c_str(), stdout);
+  return 0;
+}

@@ -1,0 +1,68 @@
+#include "harness/cli/report_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "harness/cli/cli.h"
+#include "reports/renderer.h"
+#include "support/sample_result.h"
+
+namespace faultline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class ReportCommandTest : public ::testing::Test {
+ protected:
+  ReportCommandTest() {
+    std::string path = (fs::temp_directory_path() / "faultline-report-XXXXXX").string();
+    directory_ = ::mkdtemp(path.data());
+  }
+  ~ReportCommandTest() override { fs::remove_all(directory_); }
+
+  int run(const std::string& arguments) {
+    CLI::App app;
+    int exit_code = -1;
+    addReportCommand(app, exit_code);
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    app.parse("report " + arguments);
+    out_ = ::testing::internal::GetCapturedStdout();
+    err_ = ::testing::internal::GetCapturedStderr();
+    return exit_code;
+  }
+
+  std::string directory_;
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(ReportCommandTest, MakesTheReportAgain) {
+  ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_).ok());
+  fs::remove(directory_ + "/report.html");
+  EXPECT_EQ(run(directory_), kExitOk) << err_;
+  EXPECT_TRUE(fs::exists(directory_ + "/report.html"));
+  EXPECT_THAT(out_, HasSubstr("report: " + directory_ + "/report.html"));
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(ReportCommandTest, PrintsJsonForScripts) {
+  ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_).ok());
+  EXPECT_EQ(run(directory_ + " --json"), kExitOk);
+  const reports::Json json = reports::Json::parse(out_);
+  EXPECT_EQ(json["verdict"], "pass");
+  for (const reports::Json& file : json["files"]) EXPECT_TRUE(fs::exists(file.get<std::string>()));
+}
+
+TEST_F(ReportCommandTest, ADirectoryWithoutAResultIsAMistakeOfTheUser) {
+  EXPECT_EQ(run(directory_), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("result.json: No such file"));
+  EXPECT_EQ(out_, "");
+}
+
+}  // namespace
+}  // namespace faultline::cli

@@ -1,0 +1,328 @@
+#include "reports/renderer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <tinyxml2.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "reports/atomic_file.h"
+#include "reports/result_json.h"
+#include "support/sample_result.h"
+
+namespace faultline::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+namespace fs = std::filesystem;
+
+/// A directory that is gone afterwards.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string path = (fs::temp_directory_path() / "faultline-reports-XXXXXX").string();
+    path_ = ::mkdtemp(path.data());
+  }
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::size_t filesIn(const std::string& directory) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+TEST(RendererTest, AllFilesAreWrittenAndCanBeMadeAgain) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path() + "/a/b";
+  ASSERT_TRUE(renderAll(testing::sampleResult(), directory).ok());
+  std::map<std::string, std::string> first;
+  for (const auto& renderer : allRenderers()) {
+    const std::string path = directory + "/" + renderer->fileName();
+    first[path] = *readFile(path);
+    EXPECT_FALSE(first[path].empty()) << path;
+    if (path.find("result.json") == std::string::npos) fs::remove(path);
+  }
+  EXPECT_EQ(first.size(), 5u);
+  ASSERT_TRUE(renderDirectory(directory).ok());
+  for (const auto& [path, text] : first) EXPECT_EQ(*readFile(path), text) << path;
+  EXPECT_EQ(filesIn(directory), 5u) << "a temporary file was left";
+}
+
+TEST(RendererTest, ADirectoryWithoutAResultIsNamed) {
+  const TemporaryDirectory temporary;
+  const Status status = renderDirectory(temporary.path());
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr(temporary.path() + "/result.json"));
+  ASSERT_TRUE(writeFileAtomically(temporary.path() + "/result.json", "{}").ok());
+  EXPECT_THAT(renderDirectory(temporary.path()).message(),
+              HasSubstr("/result.json: schema: is missing"));
+}
+
+TEST(AtomicFileTest, AFullDiskLeavesTheOldFileAndSaysWhy) {
+  const TemporaryDirectory temporary;
+  const std::string path = temporary.path() + "/result.json";
+  ASSERT_TRUE(writeFileAtomically(path, "old").ok());
+  // A limit on file sizes fails in the middle of writing, as a full disk does.
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status status = writeFileAtomically(path, std::string(100'000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_THAT(status.message(), HasSubstr(path));
+  EXPECT_THAT(status.message(), HasSubstr("File too large"));
+  EXPECT_EQ(*readFile(path), "old");
+  EXPECT_EQ(filesIn(temporary.path()), 1u);
+}
+
+TEST(AtomicFileTest, AMissingDirectoryIsAnError) {
+  EXPECT_EQ(writeFileAtomically("/nonexistent/directory/file", "x").code(), Code::kNotFound);
+}
+
+// --- results.csv
+
+/// Cells of RFC 4180 text.
+std::vector<std::vector<std::string>> parseCsv(const std::string& text) {
+  std::vector<std::vector<std::string>> rows(1, std::vector<std::string>(1));
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    std::string& cell = rows.back().back();
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      cell += '"';
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      rows.back().emplace_back();
+    } else if (!quoted && c == '\n') {
+      rows.emplace_back(1);
+    } else {
+      cell += c;
+    }
+  }
+  rows.pop_back();
+  return rows;
+}
+
+TEST(CsvTest, HasARowPerRun) {
+  const auto rows = parseCsv(makeCsvRenderer()->text(testing::sampleResult()));
+  ASSERT_EQ(rows.size(), 10u);
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), name) -
+                                    rows[0].begin());
+  };
+  EXPECT_EQ(rows[3][column("strategy")], "hot_repair");
+  EXPECT_EQ(rows[3][column("arm")], "faulted");
+  EXPECT_EQ(rows[3][column("failovers")], "4");
+  EXPECT_EQ(rows[3][column("evidence_ok")], "2");
+  EXPECT_EQ(rows[1][column("failover_pause_ms_max")], "") << "there was no failover";
+  EXPECT_EQ(rows[2][column("restarts")], "1");
+  EXPECT_EQ(rows[2][column("lost_iterations")], "4");
+}
+
+TEST(CsvTest, CommasQuotesAndLineEndsStayInTheirCell) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[0].message = "a \"b\", c\nd";
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  ASSERT_EQ(rows.size(), 10u);
+  EXPECT_EQ(rows[1][7], "a \"b\", c\nd");
+  for (const auto& row : parseCsv(makeCsvRenderer()->text(testing::hostileResult()))) {
+    EXPECT_EQ(row.size(), rows[0].size());
+  }
+}
+
+// --- junit.xml
+
+struct Junit {
+  tinyxml2::XMLDocument document;
+  int tests = 0;
+  int failures = 0;
+  int errors = 0;
+};
+
+void parseJunit(const ScenarioResult& result, Junit& junit) {
+  const std::string text = makeJunitRenderer()->text(result);
+  ASSERT_EQ(junit.document.Parse(text.c_str()), tinyxml2::XML_SUCCESS) << text;
+  for (const auto* suite = junit.document.FirstChildElement("testsuites")->FirstChildElement();
+       suite != nullptr; suite = suite->NextSiblingElement()) {
+    int cases = 0;
+    for (const auto* one = suite->FirstChildElement(); one != nullptr;
+         one = one->NextSiblingElement()) {
+      ++cases;
+      junit.failures += one->FirstChildElement("failure") != nullptr ? 1 : 0;
+      junit.errors += one->FirstChildElement("error") != nullptr ? 1 : 0;
+    }
+    EXPECT_EQ(suite->IntAttribute("tests"), cases);
+    junit.tests += cases;
+  }
+}
+
+TEST(JunitTest, HasACasePerExpectationAndPerRun) {
+  Junit junit;
+  parseJunit(testing::sampleResult(), junit);
+  EXPECT_EQ(junit.tests, 4 + 1 + 9) << "expectations, the verdict, runs";
+  EXPECT_EQ(junit.failures + junit.errors, 0);
+}
+
+TEST(JunitTest, FailedExpectationsAreFailures) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kFail;
+  result.expectations[2].pass = false;
+  Junit junit;
+  parseJunit(result, junit);
+  EXPECT_EQ(junit.failures, 1);
+  EXPECT_EQ(junit.errors, 0);
+}
+
+TEST(JunitTest, InvalidAndErrorAreErrors) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kInvalid;
+  result.runs[2].status = RunStatus::kInvalid;
+  Junit invalid;
+  parseJunit(result, invalid);
+  EXPECT_EQ(invalid.errors, 2) << "the run and the verdict";
+  EXPECT_EQ(invalid.failures, 0);
+
+  result = {};
+  Junit error;
+  parseJunit(result, error);
+  EXPECT_EQ(error.errors, 1);
+}
+
+TEST(JunitTest, AResultThatIsNotGreenIsNeverAGreenFile) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kFail;  // with nothing else that shows it
+  Junit fail;
+  parseJunit(result, fail);
+  EXPECT_EQ(fail.failures, 1);
+  result.verdict = Verdict::kPass;
+  result.interrupted = true;
+  Junit interrupted;
+  parseJunit(result, interrupted);
+  EXPECT_EQ(interrupted.errors, 1);
+}
+
+TEST(JunitTest, AHangWithARestartIsWhatFailStopDoes) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[1].status = RunStatus::kHung;
+  Junit restarted;
+  parseJunit(result, restarted);
+  EXPECT_EQ(restarted.failures, 0);
+  result.runs[1].restarts.clear();
+  Junit hung;
+  parseJunit(result, hung);
+  EXPECT_EQ(hung.failures, 1);
+}
+
+TEST(JunitTest, HostileTextIsEscaped) {
+  Junit junit;
+  parseJunit(testing::hostileResult(), junit);
+  EXPECT_EQ(junit.failures, 2);
+  const std::string text = makeJunitRenderer()->text(testing::hostileResult());
+  EXPECT_THAT(text, Not(HasSubstr("<script>")));
+  for (const char c : text)
+    EXPECT_TRUE(c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= 0x20);
+}
+
+// --- trace.json
+
+TEST(TraceTest, HasIterationsFaultsFailoversAndCounters) {
+  const Json trace = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
+  std::map<std::string, int> categories;
+  std::map<std::string, int> phases;
+  double end = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    ASSERT_TRUE(event.contains("name") && event.contains("ph") && event.contains("pid")) << event;
+    ++phases[event["ph"]];
+    if (event["ph"] == "X") {
+      ++categories[event["cat"]];
+      EXPECT_GE(event["dur"].get<double>(), 0) << event;
+      EXPECT_GE(event["ts"].get<double>(), 0) << event;
+      end = std::max(end, event["ts"].get<double>());
+    }
+  }
+  EXPECT_EQ(categories["run"], 9);
+  EXPECT_EQ(categories["iteration"], 3 * (60 + 64 + 60)) << "fail_stop does four again";
+  EXPECT_EQ(categories["fault"], 6);
+  EXPECT_EQ(categories["failover"], 12 * 4);
+  EXPECT_EQ(categories["restart"], 3 * 3);
+  EXPECT_GT(phases["C"], 1000);
+  EXPECT_GT(end, 9 * 3.5e6) << "the runs are not one after the other";
+}
+
+TEST(TraceTest, SlicesOfATrackNestOrFollowEachOther) {
+  const Json trace = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
+  std::map<std::pair<int, int>, double> busy_until;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    double& until = busy_until[{event["pid"], event["tid"]}];
+    EXPECT_GE(event["ts"].get<double>() + 1, until) << event;  // 1 us of rounding
+    until = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+}
+
+TEST(TraceTest, HostileTextIsValidJson) {
+  EXPECT_TRUE(Json::accept(makeTraceRenderer()->text(testing::hostileResult())));
+}
+
+// --- report.html
+
+std::string dataOf(const std::string& html) {
+  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t begin = html.find(open) + open.size();
+  return html.substr(begin, html.find("</script>", begin) - begin);
+}
+
+TEST(HtmlTest, EmbedsTheDataAndEverythingItNeeds) {
+  const std::string html = makeHtmlRenderer()->text(testing::sampleResult());
+  EXPECT_THAT(html, HasSubstr("<title>quickstart · pass · Faultline</title>"));
+  EXPECT_THAT(html, HasSubstr("Chart.js v4"));
+  EXPECT_THAT(html, HasSubstr("const charts ="));
+  EXPECT_THAT(html, Not(HasSubstr("{{")));
+  EXPECT_THAT(html, Not(HasSubstr("<link rel=\"stylesheet")));
+  EXPECT_LT(html.size(), 1'000'000u);
+  const Json data = Json::parse(dataOf(html));
+  EXPECT_EQ(data["headline"], "All 4 expectations hold");
+  EXPECT_EQ(data["runs"].size(), 9u);
+}
+
+TEST(HtmlTest, TextOfTheResultCannotLeaveItsPlace) {
+  const std::string html = makeHtmlRenderer()->text(testing::hostileResult());
+  const std::string data = dataOf(html);
+  EXPECT_EQ(data.find_first_of("<>&"), std::string::npos);
+  const Json json = Json::parse(data);
+  EXPECT_THAT(json["name"].get<std::string>(), HasSubstr("</script>"));
+  EXPECT_THAT(html, Not(HasSubstr("<script>window.hacked")));
+  EXPECT_THAT(html, Not(HasSubstr("<img src=x")));
+}
+
+TEST(HtmlTest, StaysBelowOneMegabyte) {
+  const std::string html = makeHtmlRenderer()->text(testing::hugeResult(12, 30));
+  EXPECT_LT(html.size(), 1'000'000u);
+  const Json data = Json::parse(dataOf(html));
+  EXPECT_FALSE(data["notes"].empty()) << "thinning is not said";
+  EXPECT_EQ(data["runs"].size(), 36u);
+}
+
+TEST(HtmlTest, AnEmptyResultHasAPage) {
+  EXPECT_THAT(makeHtmlRenderer()->text({}),
+              HasSubstr("<title>unnamed · error · Faultline</title>"));
+}
+
+}  // namespace
+}  // namespace faultline::reports

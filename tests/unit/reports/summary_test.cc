@@ -1,0 +1,119 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "reports/tally.h"
+#include "reports/terminal_summary.h"
+#include "reports/text.h"
+#include "reports/verdict_text.h"
+#include "support/sample_result.h"
+
+namespace faultline::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::size_t widestLine(const std::string& text) {
+  std::size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t columns = 0;
+    for (const char c : line) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+    widest = std::max(widest, columns);
+  }
+  return widest;
+}
+
+TEST(TallyTest, AddsUpTheRunsOfAStrategy) {
+  const auto tallies = tallyByStrategy(testing::sampleResult());
+  ASSERT_EQ(tallies.size(), 3u);
+  EXPECT_EQ(tallies[1].strategy, "fail_stop");
+  EXPECT_EQ(tallies[1].restarts, 3);
+  EXPECT_EQ(tallies[1].lost_iterations, 12);
+  EXPECT_EQ(tallies[2].failovers, 12);
+  EXPECT_GT(tallies[2].longest_pause_ms, 20);
+  EXPECT_EQ(statusWords(tallies[2]), "3 ok");
+  EXPECT_EQ(tallyAll(testing::sampleResult()).runs, 9);
+}
+
+TEST(TallyTest, AStrategyWithoutASummaryIsNotForgotten) {
+  ScenarioResult result = testing::sampleResult();
+  result.summary.clear();
+  result.runs[2].status = RunStatus::kHung;
+  const auto tallies = tallyByStrategy(result);
+  ASSERT_EQ(tallies.size(), 3u);
+  EXPECT_EQ(statusWords(tallies[2]), "2 ok, 1 hung");
+  EXPECT_EQ(statusWords({}), "-");
+}
+
+TEST(VerdictTextTest, SaysWhatHappenedInWords) {
+  ScenarioResult result = testing::sampleResult();
+  EXPECT_EQ(explainVerdict(result).headline, "All 4 expectations hold");
+
+  result.verdict = Verdict::kFail;
+  result.expectations[1].pass = false;
+  result.expectations[1].value = 0;
+  VerdictText text = explainVerdict(result);
+  EXPECT_EQ(text.headline, "1 of 4 expectations does not hold");
+  EXPECT_EQ(text.reasons[0], "Expected hot_repair.failovers.count >= 1, found 0.");
+
+  result.verdict = Verdict::kInvalid;
+  result.runs[2].status = RunStatus::kInvalid;
+  result.runs[2].message = "the other end kept its carrier";
+  text = explainVerdict(result);
+  EXPECT_THAT(text.headline, HasSubstr("prove nothing"));
+  EXPECT_EQ(text.reasons[0], "hot_repair, block 1: the other end kept its carrier");
+
+  result.interrupted = true;
+  EXPECT_EQ(explainVerdict(result).headline, "Interrupted after 9 runs: this is a partial result");
+  EXPECT_EQ(explainVerdict({}).headline, "The bench could not finish");
+}
+
+TEST(VerdictTextTest, GroupsDigits) {
+  EXPECT_EQ(groupDigits(0), "0");
+  EXPECT_EQ(groupDigits(999), "999");
+  EXPECT_EQ(groupDigits(1000), "1 000");
+  EXPECT_EQ(groupDigits(-1234567), "-1 234 567");
+}
+
+TEST(TerminalSummaryTest, ShowsStrategiesVerdictExpectationsAndThePlaceOfTheReport) {
+  const std::string text = terminalSummary(testing::sampleResult(), {.report_dir = "out/x"});
+  for (const char* part : {"fault_free", "fail_stop", "hot_repair", "3 ok", "3/12", "PASS  All 4",
+                           "holds  wrong_elements == 0", "report: out/x/report.html"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+  EXPECT_THAT(terminalSummary(testing::sampleResult(), {.colour = true, .report_dir = ""}),
+              HasSubstr("\033[32mPASS"));
+}
+
+TEST(TerminalSummaryTest, FitsAHundredColumns) {
+  ScenarioResult wide = testing::sampleResult();
+  wide.summary[1].overhead_pct = Overhead{12345.6, Interval{11111.1, 13333.3}};
+  wide.summary[1].origin = Origin::kModelled;
+  wide.summary[1].throughput = Quantity{1.5e12, std::string(200, 'u')};
+  wide.runs[1].status = RunStatus::kFailed;
+  EXPECT_LE(widestLine(terminalSummary(wide)), 100u);
+  EXPECT_LE(widestLine(terminalSummary(testing::hostileResult())), 100u);
+  EXPECT_LE(widestLine(terminalSummary({})), 100u);
+}
+
+TEST(TerminalSummaryTest, CarriesNoControlCharactersOfTheResult) {
+  ScenarioResult result = testing::sampleResult();
+  result.reason = "\033]0;owned\007 text";
+  EXPECT_THAT(terminalSummary(result), Not(HasSubstr("\033")));
+}
+
+TEST(CleanTextTest, ReplacesWhatIsNotText) {
+  EXPECT_EQ(cleanText("plain ä € 𝄞"), "plain ä € 𝄞");
+  EXPECT_EQ(cleanText(std::string("a\0b", 3)), "a\uFFFDb");
+  EXPECT_EQ(cleanText("\xff"), "\uFFFD");
+  EXPECT_EQ(cleanText("\xc0\xaf"), "\uFFFD\uFFFD") << "overlong";
+  EXPECT_EQ(cleanText("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD") << "surrogate";
+  EXPECT_EQ(cleanText("cut \xe2\x82"), "cut \uFFFD\uFFFD");
+}
+
+}  // namespace
+}  // namespace faultline::reports
