@@ -89,7 +89,7 @@ TEST_F(ProcessTest, IgnoresInterruptsOfTheTerminal) {
 }
 
 TEST_F(ProcessTest, ASignalIsToldAndTheDescriptorIsReadable) {
-  ASSERT_OK_AND_ASSIGN(Process process, Process::spawn(shell("sleep 100")));
+  ASSERT_OK_AND_ASSIGN(Process process, Process::spawn(shell("exec sleep 100")));
   EXPECT_EQ(process.waitFor(10ms).status().code(), Code::kDeadlineExceeded);
   ASSERT_OK(process.signal(SIGTERM));
   pollfd ready{process.pidFd(), POLLIN, 0};
@@ -104,7 +104,7 @@ TEST_F(ProcessTest, ASignalIsToldAndTheDescriptorIsReadable) {
 TEST_F(ProcessTest, TheDestructorKillsAndReaps) {
   pid_t pid = 0;
   {
-    ASSERT_OK_AND_ASSIGN(Process process, Process::spawn(shell("sleep 100")));
+    ASSERT_OK_AND_ASSIGN(Process process, Process::spawn(shell("exec sleep 100")));
     pid = process.pid();
   }
   EXPECT_EQ(::kill(pid, 0), -1);
