@@ -64,6 +64,7 @@ class HtmlRenderer final : public Renderer {
                                            {"css", assets::reportCss()},
                                            {"chartjs", assets::chartJsLibrary()},
                                            {"data", data},
+                                           {"elements", assets::elementsJs()},
                                            {"charts", assets::chartsJs()},
                                            {"script", assets::reportJs()}});
   }
