@@ -1,0 +1,227 @@
+#include "harness/cli/run_command.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/log.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+#include "harness/cluster/privileges.h"
+#include "harness/run/experiment.h"
+#include "harness/run/plan.h"
+#include "harness/scenario/reader.h"
+#include "reports/renderer.h"
+#include "reports/terminal_summary.h"
+
+namespace faultline::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;
+  std::vector<std::string> strategies;
+  std::string directory;
+  std::optional<int> repeat;
+  std::optional<std::uint64_t> seed;
+  bool dryRun = false;
+  bool keep = false;
+  bool json = false;
+};
+
+int fail(int code, const std::string& message) {
+  std::cerr << "faultline run: " << message << '\n';
+  return code;
+}
+
+int codeOf(const Status& error) {
+  const bool machine =
+      error.code() == Code::kUnsupported || error.code() == Code::kPermissionDenied;
+  const bool unrestored = error.message().find("revert ") != std::string::npos;
+  if (unrestored && !machine) return kExitNotRestored;
+  return kExitCannotRun;
+}
+
+int codeOf(const reports::ScenarioResult& result) {
+  if (result.interrupted) return kExitInterrupted;
+  switch (result.verdict) {
+    case reports::Verdict::kPass:
+      return kExitOk;
+    case reports::Verdict::kInvalid:
+      return kExitInvalid;
+    case reports::Verdict::kFail:
+    case reports::Verdict::kError:
+      return kExitExpectation;
+  }
+  return kExitExpectation;
+}
+
+/// Leaves only the named strategies, and the expectations that speak of them.
+Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::string>& names) {
+  if (names.empty()) return okStatus();
+  for (const std::string& name : names) {
+    if (scenario.find(name) != nullptr) continue;
+    return errorf(Code::kInvalidArgument, "--strategy {}: the scenario has no such strategy", name);
+  }
+  const auto chosen = [&](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  std::erase_if(scenario.strategies, [&](const auto& strategy) { return !chosen(strategy.name); });
+  const bool reference = scenario.find("fault_free") != nullptr;
+  std::erase_if(scenario.expect, [&](const scenario::Expectation& expectation) {
+    const bool gone = !expectation.strategy.empty() && !chosen(expectation.strategy);
+    const bool needsReference = !reference && expectation.metric.starts_with("overhead");
+    if (gone || needsReference) {
+      std::cerr << "not judged, as --strategy leaves it out: " << expectation.text << '\n';
+    }
+    return gone || needsReference;
+  });
+  return okStatus();
+}
+
+/// --out as it is; else a new folder below ./faultline-out named after scenario and time.
+Result<std::string> makeDirectory(const Options& options, const std::string& name, bool several) {
+  std::filesystem::path path = options.directory;
+  if (path.empty()) {
+    path =
+        fmt::format("faultline-out/{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
+    const std::string base = path;
+    for (int i = 2; std::filesystem::exists(path); ++i) path = fmt::format("{}-{}", base, i);
+  } else if (several) {
+    path /= name;
+  }
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    return errorf(Code::kIo, "cannot create the output directory {}: {}; choose another with --out",
+                  path.string(), error.message());
+  }
+  return path.string();
+}
+
+void printPlan(const scenario::Scenario& scenario) {
+  fmt::print("{}: {} nodes x {} rails of {}, {} rank(s) per node\n", scenario.name,
+             scenario.cluster.nodes, scenario.cluster.rails, formatRate(scenario.cluster.railRate),
+             scenario.cluster.ranksPerNode);
+  for (const scenario::Fault& fault : scenario.faults) {
+    std::string parameters;
+    for (const auto& [name, value] : fault.parameters.all()) {
+      parameters += fmt::format(" {}={}", name, formatParameter(value));
+    }
+    fmt::print("fault: {}{}", fault.kind, parameters);
+    if (fault.target) fmt::print(", node {}, rail {}", fault.target->node, fault.target->rail);
+    if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
+      fmt::print(", at {}", formatDuration(at->time));
+    } else {
+      const auto& during = std::get<scenario::During>(fault.trigger);
+      fmt::print(", during iteration {} at {:.0f} %", during.iteration, during.progress * 100);
+    }
+    fmt::print(", {}\n",
+               fault.duration ? "for " + formatDuration(*fault.duration) : "until the end");
+  }
+  int number = 0;
+  for (const run::PlannedRun& planned : run::planRuns(scenario, scenario.seed)) {
+    fmt::print("run {}: block {}, {} ({})\n", ++number, planned.block + 1, planned.strategy->name,
+               reports::nameOf(planned.arm));
+  }
+}
+
+int runOne(const scenario::Scenario& scenario, const Options& options, run::Interrupt& interrupt,
+           Json& documents) {
+  const Result<std::string> directory =
+      makeDirectory(options, scenario.name, options.files.size() > 1);
+  if (!directory.ok()) return fail(kExitCannotRun, directory.status().message());
+  if (!options.json) std::cout << *directory << std::endl;
+
+  const run::ExperimentOutcome outcome = run::runExperiment(
+      scenario,
+      {.directory = *directory,
+       .keep = options.keep,
+       .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
+      interrupt);
+  const Status written = reports::renderAll(outcome.result, *directory);
+  if (options.json) {
+    documents.push_back({{"directory", *directory},
+                         {"verdict", reports::nameOf(outcome.result.verdict)},
+                         {"reason", outcome.result.reason},
+                         {"interrupted", outcome.result.interrupted},
+                         {"result", *directory + "/result.json"}});
+  } else {
+    std::cout << reports::terminalSummary(
+        outcome.result, {.colour = isatty(STDOUT_FILENO) != 0, .report_dir = *directory});
+  }
+  if (!outcome.benchError.ok()) {
+    return fail(codeOf(outcome.benchError), outcome.benchError.message());
+  }
+  if (!written.ok()) return fail(kExitCannotRun, written.message());
+  return codeOf(outcome.result);
+}
+
+int run(const Options& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.repeat) overrides.push_back(fmt::format("repeat={}", *options.repeat));
+  if (options.seed) overrides.push_back(fmt::format("seed={}", *options.seed));
+  std::vector<scenario::Scenario> scenarios;
+  bool mistakes = false;
+  for (const std::string& file : options.files) {
+    scenario::ReadResult read = scenario::readScenarioFile(file, overrides);
+    for (const scenario::Mistake& mistake : read.mistakes) std::cerr << mistake.toString() << '\n';
+    mistakes = mistakes || !read.ok();
+    if (!read.ok()) continue;
+    if (const Status status = selectStrategies(*read.scenario, options.strategies); !status.ok()) {
+      return fail(kExitUsage, status.message());
+    }
+    scenarios.push_back(std::move(*read.scenario));
+  }
+  if (mistakes) return kExitUsage;
+  if (options.dryRun) {
+    for (const scenario::Scenario& scenario : scenarios) printPlan(scenario);
+    return kExitOk;
+  }
+  // The directory is the user's: made before we become root of a namespace of our own.
+  const auto privileges = cluster::enterPrivileges();
+  if (!privileges.ok()) return fail(kExitCannotRun, privileges.status().message());
+  auto interrupt = run::Interrupt::watch();
+  if (!interrupt.ok()) return fail(kExitCannotRun, interrupt.status().message());
+  int worst = kExitOk;
+  Json documents = Json::array();
+  for (const scenario::Scenario& scenario : scenarios) {
+    const int code = runOne(scenario, options, *interrupt, documents);
+    worst = std::max(worst, code);
+    if (code == kExitInterrupted) break;
+  }
+  if (options.json) print(documents);
+  return worst;
+}
+
+}  // namespace
+
+CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
+  CLI::App* const command =
+      app.add_subcommand("run", "Run scenarios; the first line printed is the output directory");
+  const auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->files, "Scenario files")->required()->type_name("");
+  command->add_option("--out", options->directory,
+                      "Output directory (default: a new one below ./faultline-out)");
+  command
+      ->add_option("--strategy", options->strategies, "Only these strategies, with commas between")
+      ->delimiter(',');
+  command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
+  command->add_option("--seed", options->seed, "Seed, instead of the scenario's");
+  command->add_flag("--dry-run", options->dryRun, "Only say what would be run");
+  command->add_flag("--keep", options->keep,
+                    "Leave the last cluster up until Ctrl-C, to look inside");
+  addOverrideOption(*command, options->overrides);
+  addJsonFlag(*command, options->json);
+  command->callback([options, &exitCode] { exitCode = run(*options); });
+  return command;
+}
+
+}  // namespace faultline::cli

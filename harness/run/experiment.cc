@@ -1,0 +1,103 @@
+#include "harness/run/experiment.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "base/random.h"
+#include "harness/run/environment.h"
+#include "harness/run/plan.h"
+#include "harness/run/session.h"
+#include "harness/run/summary.h"
+#include "harness/scenario/json.h"
+
+namespace faultline::run {
+namespace {
+
+std::string outcomeOf(const reports::Run& run) {
+  std::string text = reports::nameOf(run.status);
+  if (run.throughput)
+    text += fmt::format(", {:.2f} {}", run.throughput->value, run.throughput->unit);
+  if (!run.failovers.empty()) text += fmt::format(", {} failovers", run.failovers.size());
+  if (!run.restarts.empty()) text += fmt::format(", {} restart(s)", run.restarts.size());
+  if (run.wrong_elements > 0) text += fmt::format(", {} WRONG elements", run.wrong_elements);
+  if (run.status != reports::RunStatus::kOk && !run.message.empty()) text += ": " + run.message;
+  return text;
+}
+
+void holdUntilInterrupted(const SessionResult& session, Interrupt& interrupt,
+                          const ExperimentOptions& options) {
+  if (!session.keptCluster) return;
+  options.progress("the cluster is kept; look inside with these, and press Ctrl-C to end it:");
+  for (int node = 0; node < session.keptCluster->spec().nodes; ++node) {
+    options.progress(fmt::format("  nsenter --net=/proc/{}/fd/{} ip addr    # node {}", getpid(),
+                                 session.keptCluster->nodeNamespace(node), node));
+  }
+  pollfd waiting{interrupt.fd(), POLLIN, 0};
+  while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
+}
+
+}  // namespace
+
+ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
+                                const ExperimentOptions& options, Interrupt& interrupt) {
+  const TimePoint began = now();
+  ExperimentOutcome outcome;
+  reports::ScenarioResult& result = outcome.result;
+  result.scenario = scenario::toJson(scenario);
+  result.seed = scenario.seed;
+  result.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+
+  const std::string logPath = options.directory + "/log.txt";
+  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!log) outcome.benchError = Status::fromErrno(errno, "open the log " + logPath);
+
+  std::map<std::string, std::string> clusterFacts;
+  const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
+  for (std::size_t i = 0; i < plan.size() && outcome.benchError.ok(); ++i) {
+    const PlannedRun& planned = plan[i];
+    const std::string what = fmt::format("[{}/{}] block {}, {}", i + 1, plan.size(),
+                                         planned.block + 1, planned.strategy->name);
+    options.progress(what + " ...");
+    const bool last = i + 1 == plan.size();
+    Result<SessionResult> session = runSession(scenario, planned,
+                                               {.directory = options.directory,
+                                                .logFd = log.get(),
+                                                .seed = scenario.seed,
+                                                .keepCluster = options.keep && last},
+                                               interrupt);
+    if (!session.ok()) {
+      outcome.benchError = session.status().withContext(what);
+      break;
+    }
+    options.progress(what + ": " + outcomeOf(session->run));
+    result.runs.push_back(std::move(session->run));
+    clusterFacts = session->cluster;
+    if (session->interrupted) {
+      result.interrupted = true;
+      break;
+    }
+    holdUntilInterrupted(*session, interrupt, options);
+  }
+
+  result.environment = describeEnvironment(clusterFacts);
+  result.duration_ms = toMilliseconds(now() - began);
+  result.summary = summarise(scenario, result.runs, scenario.seed);
+  if (!outcome.benchError.ok()) {
+    result.verdict = reports::Verdict::kError;
+    result.reason = outcome.benchError.message();
+  } else if (result.interrupted) {
+    result.verdict = reports::Verdict::kError;
+    result.reason = "interrupted: what is here is a part of the result";
+  } else {
+    result.expectations = evaluateExpectations(scenario, result);
+    judge(scenario, result);
+  }
+  return outcome;
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "harness/cluster/netns_cluster.h"
+#include "harness/run/sampler.h"
+#include "harness/run/timeline.h"
+#include "injector/fault.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// Carries the faults of one run through their life: due, applied, observed, reverted, proved.
+class FaultControl {
+ public:
+  /// Makes and prepares all faults of the scenario, before the measured time.
+  static Result<FaultControl> create(const scenario::Scenario& scenario,
+                                     cluster::NetnsCluster& cluster);
+
+  // Marks of the workload.
+  void warmupIteration(int node, std::uint64_t bytes);
+  void started(TimePoint t0);
+  void iterationBegan(int iteration, const Sampler& sampler);
+  void iterationEnded(int rank, int iteration, TimePoint when);
+
+  /// Does what is due now: applies, steps, gathers evidence, reverts.
+  Status step(TimePoint now, const Sampler& sampler);
+  /// Ends all faults that are still on: the run is over.
+  Status revertAll();
+  /// Ends those that last until the end of the run: the broken node is being repaired.
+  Status endThoseWithoutDuration();
+
+  bool anyActive() const;
+  /// The moment of the first fault; nullopt before it.
+  std::optional<TimePoint> firstFault() const;
+  /// The latest moment, not after `when`, at which a fault began on this rail of this node (node
+  /// -1: any); for the fault_ms of failovers.
+  std::optional<TimePoint> faultBefore(TimePoint when, int rail, int nodeA, int nodeB) const;
+
+  /// For the result; `t0` is the run's time zero.
+  std::vector<reports::AppliedFault> applied(TimePoint t0) const;
+  std::vector<reports::Evidence> evidence() const;
+  /// Why the run proves nothing, or empty: a fault that never triggered, missed, or left no
+  /// evidence.
+  std::string invalidBecause() const;
+
+ private:
+  struct Entry {
+    scenario::Fault spec;
+    FaultTrigger trigger;
+    std::unique_ptr<injector::Fault> fault;
+    std::optional<HitProof> hit;
+    std::optional<TimePoint> applied, ended;
+    std::optional<injector::Evidence> evidence;
+    bool active = false;
+  };
+
+  Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
+  Status end(Entry& entry);
+
+  int ranks_ = 0;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace faultline::run

@@ -1,0 +1,237 @@
+#include "harness/run/run_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/workload/digest.h"
+
+namespace faultline::run {
+namespace {
+
+using nlohmann::json;
+
+// What production jobs use (PyTorch's process-group watchdog), for comparison.
+constexpr double kUnscaledWatchdogMs = 600'000;
+// TCP's share of the rate that the qdisc counts as frames: 1448 / 1514 bytes.
+constexpr double kGoodputShare = 0.957;
+
+TimePoint timeOf(const json& message, const char* key) {
+  return TimePoint(Duration(message.value(key, std::int64_t{0})));
+}
+
+std::optional<TimePoint> optionalTime(const json& message, const char* key) {
+  const auto found = message.find(key);
+  if (found == message.end() || found->is_null()) return std::nullopt;
+  return TimePoint(Duration(found->get<std::int64_t>()));
+}
+
+std::string evidenceOf(const std::string& cause, bool told) {
+  if (told) return "told_by_peer";
+  if (cause == "local_nic") return "port_event";
+  if (cause == "path") return "probes";
+  return cause == "rail" ? "reset" : cause;
+}
+
+}  // namespace
+
+RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
+    : scenario_(scenario),
+      ranks_(scenario.cluster.ranks()),
+      faulted_(planned.arm == reports::Arm::kFaulted),
+      table_(ranks_) {
+  run_.strategy = planned.strategy->name;
+  for (const auto& [name, value] : planned.strategy->options.all()) {
+    run_.options[name] = formatParameter(value);
+  }
+  run_.block = planned.block;
+  run_.arm = planned.arm;
+  run_.faulted = faulted_ && !scenario.faults.empty();
+}
+
+bool RunRecord::iterationBegan(const json& message) {
+  return table_.began(message.value("iteration", 0), timeOf(message, "at"));
+}
+
+void RunRecord::checked(const json& message) {
+  run_.checked_elements += message.value("checked", std::int64_t{0});
+  run_.wrong_elements += message.value("wrong", std::int64_t{0});
+}
+
+void RunRecord::iterationEnded(int rank, const json& message) {
+  checked(message);
+  const int iteration = message.value("iteration", 0);
+  digests_[{iteration, rank}] = message.value("digest", "");
+  table_.ended(iteration, timeOf(message, "at"),
+               duration_cast<Duration>(
+                   std::chrono::duration<double, std::milli>(message.value("checkpoint_ms", 0.0))));
+}
+
+reports::Failover RunRecord::failoverOf(int rank, const json& message,
+                                        const FaultControl* faults) const {
+  reports::Failover failover;
+  failover.rank = rank;
+  failover.peer = message.value("peer", 0);
+  failover.rail = message.value("rail", 0);
+  failover.cause = message.value("cause", "");
+  failover.verdict = evidenceOf(failover.cause, message.value("told", false));
+  failover.resent_bytes = message.value("resent_bytes", std::int64_t{0});
+  failover.duplicate_bytes = message.value("duplicate_bytes", std::int64_t{0});
+  failover.direction = failover.resent_bytes > 0 ? "send" : "recv";
+  const std::optional<TimePoint> detected = optionalTime(message, "detected");
+  const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
+  const std::optional<TimePoint> redelivered = optionalTime(message, "redelivered");
+  const std::optional<TimePoint> restored = optionalTime(message, "restored");
+  if (detected) failover.detected_ms = sinceStart(*detected);
+  if (fenced) failover.fenced_ms = sinceStart(*fenced);
+  if (redelivered) failover.resumed_ms = sinceStart(*redelivered);
+  if (restored) failover.restored_ms = sinceStart(*restored);
+
+  std::optional<TimePoint> fault;
+  const int perNode = scenario_.cluster.ranksPerNode;
+  if (faults != nullptr && detected) {
+    fault = faults->faultBefore(*detected, failover.rail, rank / perNode, failover.peer / perNode);
+  }
+  if (fault) failover.fault_ms = sinceStart(*fault);
+  // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
+  // that those bytes need on the rails that are left; longest stall of a receive that had begun.
+  double pause = message.value("receive_stall_ms", 0.0);
+  const std::optional<TimePoint> from = fault ? fault : detected;
+  if (from && redelivered) {
+    const int left = std::max(1, scenario_.cluster.rails - 1);
+    const double bytesPerMs =
+        static_cast<double>(scenario_.cluster.railRate) * kGoodputShare * left / 8 / 1000;
+    const double moving = static_cast<double>(failover.resent_bytes) / bytesPerMs;
+    pause = std::max(pause, toMilliseconds(*redelivered - *from) - moving);
+  }
+  failover.pause_ms = pause;
+  return failover;
+}
+
+void RunRecord::rankDone(int rank, const json& message, const FaultControl* faults) {
+  for (const json& failover : message.value("failovers", json::array())) {
+    run_.failovers.push_back(failoverOf(rank, failover, faults));
+  }
+  for (const json& failback : message.value("failbacks", json::array())) {
+    reports::Failback& entry = run_.failbacks.emplace_back();
+    entry.rank = rank;
+    entry.peer = failback.value("peer", 0);
+    entry.rail = failback.value("rail", 0);
+    entry.at_ms = sinceStart(timeOf(failback, "at"));
+  }
+  for (const auto& [name, value] : message.value("counters", json::object()).items()) {
+    run_.counters[name] += value.get<std::int64_t>();
+  }
+}
+
+void RunRecord::hung(TimePoint when, TimePoint fault,
+                     std::optional<std::uint64_t> payloadWhileHung) {
+  run_.status = reports::RunStatus::kHung;
+  restart_.emplace().cut = when;
+  if (!payloadWhileHung) {
+    invalid_ = "the watchdog fired before a hang could be proved: it must be longer";
+    return;
+  }
+  run_.counters["payload_bytes_while_hung"] += static_cast<std::int64_t>(*payloadWhileHung);
+  const auto observed = toMilliseconds(when - fault) - 100;
+  if (*payloadWhileHung > 0) {
+    invalid_ = fmt::format(
+        "the job was not hung: {} payload bytes were delivered in the {:.0f} ms "
+        "before the watchdog",
+        *payloadWhileHung, observed);
+    return;
+  }
+  run_.message = fmt::format(
+      "hung: not one payload byte was delivered on any rail in the {:.0f} ms before the watchdog; "
+      "all ranks were killed and restarted from their checkpoint",
+      observed);
+}
+
+void RunRecord::crashed(TimePoint when, const std::string& message) {
+  restart_.emplace().cut = when;
+  run_.message = "the job died and was restarted from its checkpoint: " + message;
+}
+
+void RunRecord::cutOff(TimePoint fault) {
+  if (!restart_) restart_.emplace().cut = now();
+  const auto lost = table_.cutOff();
+  if (lost) restart_->iterationBegan = lost->begin;
+  reports::Restart& restart = run_.restarts.emplace_back();
+  restart.fault_ms = sinceStart(fault);
+  restart.hang_ms = toMilliseconds(restart_->cut - fault);
+  restartTime_ += restart_->cut - restart_->iterationBegan.value_or(restart_->cut);
+}
+
+void RunRecord::repaired(TimePoint when) {
+  if (!restart_) return;
+  restart_->repaired = when;
+  run_.restarts.back().isolate_ms = toMilliseconds(when - restart_->cut);
+}
+
+void RunRecord::reloaded(TimePoint when) {
+  if (!restart_) return;
+  reports::Restart& restart = run_.restarts.back();
+  restart.load_ms = toMilliseconds(when - restart_->repaired);
+  restartTime_ += when - restart_->cut;
+  restart_.reset();
+}
+
+void RunRecord::failed(reports::RunStatus status, const std::string& message) {
+  run_.status = status;
+  run_.message = message;
+}
+
+reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sampler) {
+  Duration timed = restartTime_;
+  TimePoint last = t0_;
+  std::map<int, int> firstAgain;
+  for (const IterationTable::Row& row : table_.complete()) {
+    reports::Iteration& iteration = run_.iterations.emplace_back();
+    iteration.index = row.index;
+    iteration.start_ms = sinceStart(row.begin);
+    iteration.ms = toMilliseconds(row.end - row.begin);
+    timed += row.end - row.begin + row.checkpoint;
+    last = std::max(last, row.end);
+  }
+  run_.duration_ms = toMilliseconds(last - t0_);
+  // Lost work: what was done before a restart and again after it.
+  for (reports::Restart& restart : run_.restarts) {
+    int before = -1, resumed = -1;
+    for (const reports::Iteration& iteration : run_.iterations) {
+      const bool later = iteration.start_ms > restart.fault_ms + restart.hang_ms;
+      if (!later) before = std::max(before, iteration.index);
+      if (later && resumed < 0) resumed = iteration.index;
+    }
+    if (resumed >= 0) {
+      restart.checkpoint_iteration = resumed - 1;
+      restart.lost_iterations = std::max(0, before - resumed + 1);
+      for (const reports::Iteration& iteration : run_.iterations) {
+        const bool earlier = iteration.start_ms <= restart.fault_ms + restart.hang_ms;
+        if (earlier && iteration.index >= resumed) restart.lost_ms += iteration.ms;
+      }
+    }
+    restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;
+  }
+  if (timed > Duration::zero() && table_.next() > 0) {
+    run_.throughput = reports::Quantity{table_.next() / toSeconds(timed), "iterations/s"};
+  }
+  workload::Digest digest;
+  for (const auto& [key, value] : digests_) {
+    if (!value.empty()) digest.add(std::as_bytes(std::span(value)));
+  }
+  if (scenario_.workload.gradient.data == scenario::DataKind::kRandom) run_.digest = digest.hex();
+  run_.rails = sampler.totals();
+  run_.rail_series = sampler.series();
+  if (faults != nullptr) {
+    run_.faults = faults->applied(t0_);
+    run_.evidence = faults->evidence();
+    const std::string problem = invalid_.empty() ? faults->invalidBecause() : invalid_;
+    if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
+      run_.status = reports::RunStatus::kInvalid;
+      run_.message = problem;
+    }
+  }
+  return std::move(run_);
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,84 @@
+#include "harness/run/sampler.h"
+
+namespace faultline::run {
+
+Sampler::Sampler(cluster::NetnsCluster& cluster)
+    : cluster_(cluster),
+      nodes_(cluster.spec().nodes),
+      rails_(cluster.spec().rails),
+      bins_(static_cast<std::size_t>(nodes_) * rails_) {}
+
+Status Sampler::sample(TimePoint when) {
+  RETURN_IF_ERROR(cluster_.readRailCounters(now_));
+  if (last_.empty()) last_ = now_;
+  if (when >= start_) {
+    const auto bin = static_cast<std::size_t>((when - start_) / kBin);
+    for (std::size_t i = 0; i < now_.size(); ++i) {
+      if (bins_[i].size() <= bin) bins_[i].resize(bin + 1);
+      bins_[i][bin] += static_cast<std::int64_t>(now_[i].tx_bytes - last_[i].tx_bytes);
+    }
+  }
+  last_ = now_;
+  return okStatus();
+}
+
+void Sampler::start(TimePoint when) {
+  start_ = when;
+  first_ = now_;
+}
+
+std::uint64_t Sampler::nodeBytes(int node) const {
+  std::uint64_t sum = 0;
+  for (int rail = 0; rail < rails_ && !now_.empty(); ++rail) {
+    const cluster::RailCounters& counters = now_[static_cast<std::size_t>(node) * rails_ + rail];
+    sum += counters.tx_bytes + counters.rx_bytes;
+  }
+  return sum;
+}
+
+std::uint64_t Sampler::otherBytes(int node) const {
+  std::uint64_t sum = 0;
+  for (int other = 0; other < nodes_; ++other) {
+    if (other != node) sum += nodeBytes(other);
+  }
+  return sum;
+}
+
+Result<std::uint64_t> Sampler::payloadDelivered() {
+  std::uint64_t sum = 0;
+  for (int node = 0; node < nodes_; ++node) {
+    for (int rail = 0; rail < rails_; ++rail) {
+      const netlink::LinkEnd port = cluster_.railTarget(node, rail).attachment;
+      ASSIGN_OR_RETURN(const netlink::ShaperState state,
+                       netlink::readShaper(*port.socket, port.ifindex));
+      sum += state.sent_bytes;
+    }
+  }
+  return sum;
+}
+
+std::vector<reports::RailTotals> Sampler::totals() const {
+  std::vector<reports::RailTotals> result;
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    reports::RailTotals& rail = result.emplace_back();
+    rail.node = static_cast<int>(i) / rails_;
+    rail.rail = static_cast<int>(i) % rails_;
+    rail.tx_bytes = static_cast<std::int64_t>(now_[i].tx_bytes - first_[i].tx_bytes);
+    rail.rx_bytes = static_cast<std::int64_t>(now_[i].rx_bytes - first_[i].rx_bytes);
+  }
+  return result;
+}
+
+std::vector<reports::RailSeries> Sampler::series() const {
+  std::vector<reports::RailSeries> result;
+  for (std::size_t i = 0; i < bins_.size(); ++i) {
+    reports::RailSeries& series = result.emplace_back();
+    series.node = static_cast<int>(i) / rails_;
+    series.rail = static_cast<int>(i) % rails_;
+    series.bin_ms = toMilliseconds(kBin);
+    series.tx_bytes = bins_[i];
+  }
+  return result;
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "harness/cluster/netns_cluster.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// Samples the cluster's interface counters: totals and a series over time for the report, sums
+/// for triggers and proofs.
+class Sampler {
+ public:
+  /// Width of a bin of the series: fine enough to see one iteration, coarse enough to plot.
+  static constexpr Duration kBin = 20ms;
+
+  explicit Sampler(cluster::NetnsCluster& cluster);
+
+  /// Reads all counters now.
+  Status sample(TimePoint when);
+  /// The series and the totals begin now.
+  void start(TimePoint when);
+
+  /// Bytes moved by all rails of a node, both directions, since the cluster exists.
+  std::uint64_t nodeBytes(int node) const;
+  /// The same of all other nodes.
+  std::uint64_t otherBytes(int node) const;
+
+  /// Bytes of the bulk class that have left the switch towards all nodes: payload delivered.
+  /// Control datagrams and ARP travel in another class and do not count.
+  Result<std::uint64_t> payloadDelivered();
+
+  std::vector<reports::RailTotals> totals() const;
+  std::vector<reports::RailSeries> series() const;
+
+ private:
+  cluster::NetnsCluster& cluster_;
+  int nodes_;
+  int rails_;
+  std::vector<cluster::RailCounters> now_, last_, first_;
+  TimePoint start_ = TimePoint::max();
+  std::vector<std::vector<std::int64_t>> bins_;  // per node and rail
+};
+
+}  // namespace faultline::run

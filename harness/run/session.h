@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "harness/cluster/netns_cluster.h"
+#include "harness/run/interrupt.h"
+#include "harness/run/plan.h"
+#include "harness/scenario/scenario.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+struct SessionOptions {
+  std::string directory;  ///< for checkpoints; exists
+  int logFd = -1;         ///< where ranks log to (borrowed)
+  std::uint64_t seed = 0;
+  bool keepCluster = false;  ///< hand the cluster out instead of taking it down
+};
+
+/// What one run came to.
+struct SessionResult {
+  reports::Run run;
+  bool interrupted = false;
+  /// Shaping and TCP settings of the cluster, for the report's environment.
+  std::map<std::string, std::string> cluster;
+  std::unique_ptr<cluster::NetnsCluster> keptCluster;
+};
+
+/// Executes one planned run from an empty machine to an empty machine: cluster, ranks, faults,
+/// measurements. What goes wrong with the job is part of the result; an error is returned only when
+/// the bench itself could not do its work.
+Result<SessionResult> runSession(const scenario::Scenario& scenario, const PlannedRun& planned,
+                                 const SessionOptions& options, Interrupt& interrupt);
+
+}  // namespace faultline::run

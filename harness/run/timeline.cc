@@ -1,0 +1,88 @@
+#include "harness/run/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace faultline::run {
+
+void FaultTrigger::iterationBegan(int iteration, std::uint64_t bytes) {
+  const auto* during = std::get_if<scenario::During>(&fault_.trigger);
+  if (during != nullptr && during->iteration == iteration && !mark_) mark_ = bytes;
+}
+
+std::uint64_t FaultTrigger::bytesPerIteration() const {
+  if (warmup_.empty()) return 0;
+  std::vector<std::uint64_t> sorted = warmup_;
+  std::ranges::sort(sorted);
+  return sorted[sorted.size() / 2];
+}
+
+std::optional<double> FaultTrigger::progress(std::uint64_t bytes) const {
+  const std::uint64_t whole = bytesPerIteration();
+  if (!mark_ || whole == 0 || bytes < *mark_) return std::nullopt;
+  return static_cast<double>(bytes - *mark_) / static_cast<double>(whole);
+}
+
+bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {
+  if (fired_ || !start_) return false;
+  if (const auto* at = std::get_if<scenario::At>(&fault_.trigger)) {
+    fired_ = now >= *start_ + at->time;
+  } else {
+    const double wanted = std::get<scenario::During>(fault_.trigger).progress;
+    const std::optional<double> reached = progress(bytes);
+    fired_ = reached && *reached >= wanted;
+  }
+  return fired_;
+}
+
+void HitProof::iterationEnded(int rank, int iteration, TimePoint when) {
+  if (iteration != iteration_ || when <= applied_) return;
+  endedLater_.insert(rank);
+  lastEnd_ = std::max(lastEnd_, when - applied_);
+}
+
+bool HitProof::ok() const {
+  const std::size_t needed = std::min(2, ranks_);
+  return progress_ > 0 && progress_ < 1 && othersMoved_ && endedLater_.size() >= needed;
+}
+
+std::string HitProof::detail() const {
+  return fmt::format(
+      "iteration {} was {:.0f} % through; it ended {:.0f} ms later, after the fault on {} of {} "
+      "ranks; "
+      "the other nodes' counters {} afterwards",
+      iteration_, progress_ * 100, toMilliseconds(lastEnd_), endedLater_.size(), ranks_,
+      othersMoved_ ? "moved on" : "stood still");
+}
+
+bool IterationTable::began(int iteration, TimePoint when) {
+  const auto [row, first] = open_.try_emplace(iteration);
+  row->second.index = iteration;
+  if (first || when < row->second.begin) row->second.begin = when;
+  return first;
+}
+
+void IterationTable::ended(int iteration, TimePoint when, Duration checkpoint) {
+  const auto row = open_.find(iteration);
+  if (row == open_.end()) return;
+  row->second.end = std::max(row->second.end, when);
+  row->second.checkpoint = std::max(row->second.checkpoint, checkpoint);
+  if (++row->second.endedRanks < ranks_) return;
+  complete_.push_back(row->second);
+  next_ = std::max(next_, iteration + 1);
+  open_.erase(row);
+}
+
+std::optional<IterationTable::Row> IterationTable::open() const {
+  if (open_.empty()) return std::nullopt;
+  return open_.begin()->second;
+}
+
+std::optional<IterationTable::Row> IterationTable::cutOff() {
+  const std::optional<Row> lost = open();
+  open_.clear();
+  return lost;
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,99 @@
+#include "harness/run/timeline.h"
+
+#include <gtest/gtest.h>
+
+namespace faultline::run {
+namespace {
+
+constexpr TimePoint kStart = TimePoint(100s);
+
+scenario::Fault during(int iteration, double progress) {
+  scenario::Fault fault;
+  fault.kind = "port_down";
+  fault.trigger = scenario::During{iteration, progress};
+  return fault;
+}
+
+TEST(FaultTriggerTest, AtFiresOnceAtItsTime) {
+  scenario::Fault fault;
+  fault.trigger = scenario::At{2s};
+  FaultTrigger trigger(fault);
+  EXPECT_FALSE(trigger.due(kStart + 10s, 0));  // not started: warm-up does not count
+  trigger.started(kStart);
+  EXPECT_FALSE(trigger.due(kStart + 1999ms, 0));
+  EXPECT_TRUE(trigger.due(kStart + 2s, 0));
+  EXPECT_FALSE(trigger.due(kStart + 3s, 0));
+}
+
+TEST(FaultTriggerTest, DuringFiresAtItsShareOfAWarmupIteration) {
+  FaultTrigger trigger(during(20, 0.5));
+  for (const std::uint64_t bytes : {900, 1000, 5000}) trigger.warmupIteration(bytes);
+  EXPECT_EQ(trigger.bytesPerIteration(), 1000u);
+  trigger.started(kStart);
+  trigger.iterationBegan(19, 10'000);
+  EXPECT_FALSE(trigger.due(kStart, 20'000));
+  trigger.iterationBegan(20, 20'000);
+  EXPECT_FALSE(trigger.due(kStart, 20'499));
+  EXPECT_TRUE(trigger.due(kStart, 20'500));
+  EXPECT_DOUBLE_EQ(*trigger.progress(20'500), 0.5);
+  trigger.iterationBegan(20, 90'000);  // redone after a restart: does not fire again
+  EXPECT_FALSE(trigger.due(kStart, 90'900));
+}
+
+TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
+  FaultTrigger trigger(during(0, 0.5));
+  trigger.started(kStart);
+  trigger.iterationBegan(0, 0);
+  EXPECT_FALSE(trigger.due(kStart, 1'000'000));
+}
+
+TEST(HitProofTest, NeedsAllThreeSigns) {
+  const auto proof = [](double progress, bool moved, int laterRanks) {
+    HitProof result(20, progress, kStart, 1000, 4);
+    result.othersCounter(moved ? 1001 : 1000);
+    for (int rank = 0; rank < laterRanks; ++rank) result.iterationEnded(rank, 20, kStart + 30ms);
+    result.iterationEnded(3, 20, kStart - 1ms);
+    result.iterationEnded(3, 21, kStart + 60ms);
+    return result.ok();
+  };
+  EXPECT_TRUE(proof(0.5, true, 2));
+  EXPECT_FALSE(proof(0.5, true, 1));
+  EXPECT_FALSE(proof(0.5, false, 2));
+  EXPECT_FALSE(proof(1.02, true, 2));
+  EXPECT_FALSE(proof(0, true, 2));
+}
+
+TEST(IterationTableTest, AnIterationIsAsSlowAsItsSlowestRank) {
+  IterationTable table(2);
+  EXPECT_TRUE(table.began(0, kStart + 2ms));
+  EXPECT_FALSE(table.began(0, kStart));
+  table.ended(0, kStart + 50ms, 1ms);
+  ASSERT_TRUE(table.open());
+  EXPECT_EQ(table.open()->begin, kStart);
+  table.ended(0, kStart + 40ms, 3ms);
+  EXPECT_FALSE(table.open());
+  ASSERT_EQ(table.complete().size(), 1u);
+  EXPECT_EQ(table.complete()[0].end, kStart + 50ms);
+  EXPECT_EQ(table.complete()[0].checkpoint, 3ms);
+  EXPECT_EQ(table.next(), 1);
+}
+
+TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
+  IterationTable table(1);
+  for (int i = 0; i < 3; ++i) {
+    table.began(i, kStart);
+    table.ended(i, kStart + 1ms, {});
+  }
+  table.began(3, kStart + 9ms);
+  const auto lost = table.cutOff();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->index, 3);
+  EXPECT_FALSE(table.open());
+  EXPECT_TRUE(table.began(2, kStart + 1s));
+  table.ended(2, kStart + 1001ms, {});
+  EXPECT_EQ(table.complete().size(), 4u);
+  EXPECT_EQ(table.next(), 3);
+}
+
+}  // namespace
+}  // namespace faultline::run
