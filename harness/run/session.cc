@@ -109,7 +109,6 @@ std::string Session::checkpointPath(int rank) const {
 }
 
 json Session::configOf(int rank, bool restart) const {
-  const scenario::Workload& work = scenario_.workload;
   workload::RankConfig config;
   config.rank = rank;
   config.size = ranks_;
@@ -125,17 +124,10 @@ json Session::configOf(int rank, bool restart) const {
   config.controlTos = cluster_->controlTos();
   const std::string_view strategy = planned_.strategy->name;
   config.resilient = strategy != baseline::kFaultFree && !failStop_;
-  config.policy = "pinned";
   config.giveUp = scenario_.limits.giveUp;
   config.setupTimeout = scenario_.limits.deadline;
-  config.iterations = work.iterations;
-  config.warmupIterations = restart ? 0 : work.warmupIterations;
-  config.compute = work.compute.duration;
-  config.burn = work.compute.burn;
-  config.gradientBytes = work.gradient.size;
-  config.buckets = work.gradient.buckets;
-  config.dtype = workload::dtypeName(work.gradient.dtype);
-  config.data = work.gradient.data == scenario::DataKind::kRandom ? "random" : "integers";
+  config.workload = scenario_.workload;
+  if (restart) config.workload.warmupIterations = 0;
   config.seed = options_.seed;
   const Parameters& chosen = planned_.strategy->options;
   config.corruptOneElement =

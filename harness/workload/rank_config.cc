@@ -1,0 +1,202 @@
+#include "harness/workload/rank_config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+
+#include "harness/scenario/json.h"
+#include "harness/workload/data.h"
+
+namespace faultline::workload {
+namespace {
+
+using nlohmann::json;
+using scenario::DataKind;
+using scenario::DataType;
+
+constexpr std::string_view kPinnedName = "pinned";
+constexpr std::string_view kPullName = "pull";
+
+constexpr std::array kDataTypes{DataType::kF32, DataType::kF64, DataType::kI32, DataType::kI64};
+constexpr std::array kDataKinds{DataKind::kIntegers, DataKind::kRandom};
+
+/// Reads fields of one object; remembers the first mistake, so that callers check once.
+class FieldReader {
+ public:
+  FieldReader(const json& object, std::string where, Status& status)
+      : object_(object), where_(std::move(where)), status_(status) {
+    if (!object.is_object()) fail("", "is not an object");
+  }
+
+  template <typename T>
+  void read(const char* name, T& value) {
+    const json* field = find(name);
+    if (field == nullptr) return;
+    const bool fits = std::is_same_v<T, bool>          ? field->is_boolean()
+                      : std::is_same_v<T, std::string> ? field->is_string()
+                                                       : field->is_number_integer();
+    if (!fits) return fail(name, "has another type");
+    value = field->get<T>();
+  }
+  void readDuration(const char* name, Duration& value) {
+    std::int64_t nanoseconds = value.count();
+    read(name, nanoseconds);
+    value = Duration(nanoseconds);
+  }
+  /// 64 bits without loss: JSON's own numbers have 53 in many programs.
+  void readWord(const char* name, std::uint64_t& value) {
+    std::string text;
+    read(name, text);
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec != std::errc() || parsed.ptr != end) fail(name, "is not a 64-bit number");
+  }
+  template <typename Enum>
+  void readName(const char* name, std::span<const Enum> known, Enum& value) {
+    std::string text;
+    read(name, text);
+    const auto found =
+        std::ranges::find_if(known, [&](Enum one) { return scenario::name(one) == text; });
+    if (found == known.end()) return fail(name, "is an unknown word");
+    value = *found;
+  }
+
+  const json* find(const char* name) {
+    if (!status_.ok()) return nullptr;
+    const auto found = object_.find(name);
+    if (found != object_.end()) return &*found;
+    fail(name, "is missing");
+    return nullptr;
+  }
+  void fail(std::string_view name, std::string_view what) {
+    if (!status_.ok()) return;
+    status_ = errorf(Code::kInvalidArgument, "rank configuration: {}{} {}", where_, name, what);
+  }
+
+ private:
+  const json& object_;
+  std::string where_;
+  Status& status_;
+};
+
+json toJson(const scenario::Workload& workload) {
+  const scenario::Gradient& gradient = workload.gradient;
+  return {{"kind", workload.kind},
+          {"iterations", workload.iterations},
+          {"warmup_iterations", workload.warmupIterations},
+          {"compute_ns", workload.compute.duration.count()},
+          {"burn", workload.compute.burn},
+          {"gradient_bytes", gradient.size},
+          {"buckets", gradient.buckets},
+          {"dtype", scenario::name(gradient.dtype)},
+          {"data", scenario::name(gradient.data)}};
+}
+
+void readWorkload(const json& object, scenario::Workload& workload, Status& status) {
+  FieldReader fields(object, "workload.", status);
+  fields.read("kind", workload.kind);
+  fields.read("iterations", workload.iterations);
+  fields.read("warmup_iterations", workload.warmupIterations);
+  fields.readDuration("compute_ns", workload.compute.duration);
+  fields.read("burn", workload.compute.burn);
+  scenario::Gradient& gradient = workload.gradient;
+  fields.read("gradient_bytes", gradient.size);
+  fields.read("buckets", gradient.buckets);
+  fields.readName<DataType>("dtype", kDataTypes, gradient.dtype);
+  fields.readName<DataKind>("data", kDataKinds, gradient.data);
+  if (workload.iterations < 0) fields.fail("iterations", "is negative");
+  if (workload.warmupIterations < 0) fields.fail("warmup_iterations", "is negative");
+  if (workload.compute.duration < 0s) fields.fail("compute_ns", "is negative");
+  if (gradient.buckets < 1) fields.fail("buckets", "is below 1");
+  if (gradient.size < 0 || gradient.size % scenario::sizeOf(gradient.dtype) != 0) {
+    fields.fail("gradient_bytes", "is not a whole number of elements");
+  }
+}
+
+Status check(const RankConfig& config) {
+  Status status;
+  const json nothing = json::object();
+  FieldReader fields(nothing, "", status);
+  if (config.size < 1 || config.size > kMaxExactRanks) fields.fail("size", "is out of range");
+  if (config.rank < 0 || config.rank >= config.size) fields.fail("rank", "is out of range");
+  if (config.nics.empty()) fields.fail("nics", "are none");
+  if (config.segments < 1) fields.fail("segments", "is below 1");
+  if (config.checkpointEvery < 0) fields.fail("checkpoint_every", "is negative");
+  if (config.checkpointEvery > 0 && config.checkpointPath.empty()) {
+    fields.fail("checkpoint_path", "is needed for checkpoints");
+  }
+  return status;
+}
+
+}  // namespace
+
+json toJson(const RankConfig& config) {
+  json nics = json::array();
+  for (const RankConfig::Nic& nic : config.nics) {
+    nics.push_back({{"device", nic.device}, {"address", nic.address}});
+  }
+  return {{"rank", config.rank},
+          {"size", config.size},
+          {"job_key", std::to_string(config.jobKey)},
+          {"nics", std::move(nics)},
+          {"management_address", config.managementAddress},
+          {"rendezvous_address", config.rendezvousAddress},
+          {"rendezvous_port", config.rendezvousPort},
+          {"control_tos", config.controlTos},
+          {"resilient", config.resilient},
+          {"policy", config.policy == channel::Policy::kPull ? kPullName : kPinnedName},
+          {"segments", config.segments},
+          {"give_up_ns", config.giveUp.count()},
+          {"setup_timeout_ns", config.setupTimeout.count()},
+          {"workload", toJson(config.workload)},
+          {"seed", std::to_string(config.seed)},
+          {"checkpoint_every", config.checkpointEvery},
+          {"checkpoint_path", config.checkpointPath},
+          {"corrupt_one_element", config.corruptOneElement}};
+}
+
+Result<RankConfig> rankConfigFromJson(const json& object) {
+  RankConfig config;
+  Status status;
+  FieldReader fields(object, "", status);
+  fields.read("rank", config.rank);
+  fields.read("size", config.size);
+  fields.readWord("job_key", config.jobKey);
+  if (const json* nics = fields.find("nics"); nics != nullptr) {
+    if (!nics->is_array()) fields.fail("nics", "is not a list");
+    for (const json& nic : *nics) {
+      FieldReader nicFields(nic, "nics.", status);
+      RankConfig::Nic& made = config.nics.emplace_back();
+      nicFields.read("device", made.device);
+      nicFields.read("address", made.address);
+    }
+  }
+  fields.read("management_address", config.managementAddress);
+  fields.read("rendezvous_address", config.rendezvousAddress);
+  fields.read("rendezvous_port", config.rendezvousPort);
+  fields.read("control_tos", config.controlTos);
+  fields.read("resilient", config.resilient);
+  std::string policy;
+  fields.read("policy", policy);
+  if (policy == kPullName) {
+    config.policy = channel::Policy::kPull;
+  } else if (policy != kPinnedName) {
+    fields.fail("policy", "is an unknown word");
+  }
+  fields.read("segments", config.segments);
+  fields.readDuration("give_up_ns", config.giveUp);
+  fields.readDuration("setup_timeout_ns", config.setupTimeout);
+  if (const json* workload = fields.find("workload"); workload != nullptr) {
+    readWorkload(*workload, config.workload, status);
+  }
+  fields.readWord("seed", config.seed);
+  fields.read("checkpoint_every", config.checkpointEvery);
+  fields.read("checkpoint_path", config.checkpointPath);
+  fields.read("corrupt_one_element", config.corruptOneElement);
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(check(config));
+  return config;
+}
+
+}  // namespace faultline::workload

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "harness/scenario/scenario.h"
+#include "resilient_ccl/channel/link.h"
+
+namespace faultline::workload {
+
+/// Everything that one rank is told by the controller: its first message.
+struct RankConfig {
+  struct Nic {
+    std::string device;   ///< "rail0"; empty: any (loopback tests)
+    std::string address;  ///< IPv4
+    bool operator==(const Nic&) const = default;
+  };
+
+  int rank = 0;
+  int size = 1;
+  /// Distinguishes the jobs of one network: processes with another key are refused.
+  std::uint64_t jobKey = 0;
+  std::vector<Nic> nics;          ///< rail r uses the r-th of every rank
+  std::string managementAddress;  ///< IPv4 of this rank
+  std::string rendezvousAddress;  ///< IPv4 of rank 0
+  std::uint16_t rendezvousPort = 0;
+  int controlTos = 0;  ///< TOS byte of control messages
+
+  bool resilient = true;  ///< false: as a stock library, without failover
+  channel::Policy policy = channel::Policy::kPinned;
+  int segments = 2;  ///< parts of a collective that are under way at the same time
+  Duration giveUp = 10s;
+  Duration setupTimeout = 30s;
+
+  scenario::Workload workload;
+  std::uint64_t seed = 1;  ///< of the data
+
+  int checkpointEvery = 0;  ///< iterations; 0: never
+  /// This rank's own file. Where there is one, the rank goes on from it, also when it writes none.
+  std::string checkpointPath;
+  /// Damages one element of one result, on rank 0 in iteration 0: the self-test of the checks.
+  bool corruptOneElement = false;
+
+  bool operator==(const RankConfig&) const = default;
+};
+
+nlohmann::json toJson(const RankConfig& config);
+
+/// kInvalidArgument, with the field, when one is missing, of another type, or out of range.
+Result<RankConfig> rankConfigFromJson(const nlohmann::json& json);
+
+}  // namespace faultline::workload
