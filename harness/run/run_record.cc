@@ -217,7 +217,7 @@ reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sample
   }
   workload::Digest digest;
   for (const auto& [key, value] : digests_) {
-    if (!value.empty()) digest.add(std::as_bytes(std::span(value)));
+    if (!value.empty()) digest.add(value.data(), value.size());
   }
   if (scenario_.workload.gradient.data == scenario::DataKind::kRandom) run_.digest = digest.hex();
   run_.rails = sampler.totals();

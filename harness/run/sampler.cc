@@ -1,5 +1,7 @@
 #include "harness/run/sampler.h"
 
+#include "injector/netlink/shaper.h"
+
 namespace faultline::run {
 
 Sampler::Sampler(cluster::NetnsCluster& cluster)
