@@ -1,0 +1,265 @@
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "base/random.h"
+#include "reports/result_json.h"
+#include "tests/support/netns_fixture.h"
+#include "tests/support/run_program.h"
+#include "tests/support/victim.h"
+
+// Whole runs of the real program, small enough for CI: what users are promised of the first
+// minutes.
+
+namespace faultline::run {
+namespace {
+
+using reports::RunStatus;
+using reports::ScenarioResult;
+using reports::Verdict;
+using test::NamespaceObserver;
+using test::Victim;
+using testing::Ran;
+using testing::runFaultline;
+using testing::TemporaryFolder;
+
+constexpr const char* kBinary = FAULTLINE_BINARY_DIR "/faultline";
+
+// A small training job; %s: strategies, faults, expectations.
+std::string scenarioText(const std::string& strategies, const std::string& faults,
+                         const std::string& expect = "[wrong_elements == 0]",
+                         const std::string& data = "integers") {
+  return fmt::format(R"(version: 1
+name: small
+cluster: {{kind: netns, nodes: 3, ranks_per_node: 1, rails: 2, rail_rate: 400Mbit}}
+workload:
+  kind: training
+  iterations: 30
+  warmup_iterations: 3
+  compute: 10ms
+  gradient: {{size: 1MiB, buckets: 2, dtype: f32, data: {}}}
+strategies: {}
+faults: {}
+limits: {{deadline: 30s, give_up: 5s}}
+repeat: 1
+seed: 7
+expect: {}
+)",
+                     data, strategies, faults, expect);
+}
+
+std::string portDown(const std::string& how, const std::string& duration) {
+  return fmt::format(
+      "[{{kind: port_down, how: {}, target: {{node: 1, rail: 0}}, "
+      "during: {{iteration: 8, progress: 50%}}, duration: {}}}]",
+      how, duration);
+}
+
+class RunTest : public ::testing::Test {
+ protected:
+  Ran run(const std::string& text) {
+    const std::string file = folder_.write("scenario.yaml", text);
+    return runFaultline({"run", file, "--out", out()}, folder_.path());
+  }
+  std::string out() const { return folder_.path() / "out put"; }  // a path with a space
+  ScenarioResult result() const {
+    auto read = reports::readResult(out() + "/result.json");
+    if (!read.ok()) throw std::runtime_error(read.status().message());
+    return std::move(*read);
+  }
+  static const reports::Run& runOf(const ScenarioResult& result, const std::string& strategy) {
+    for (const reports::Run& run : result.runs) {
+      if (run.strategy == strategy) return run;
+    }
+    throw std::runtime_error("no run of " + strategy);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {
+  for (const std::string how : {"carrier", "admin"}) {
+    const Ran ran = run(scenarioText("[fault_free, hot_repair]", portDown(how, "300ms"),
+                                     "[wrong_elements == 0, hot_repair.failovers.count >= 1, "
+                                     "hot_repair.status == ok]",
+                                     "random"));
+    ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+    const ScenarioResult result = this->result();
+    EXPECT_EQ(result.verdict, Verdict::kPass) << result.reason;
+    const reports::Run& plain = runOf(result, "fault_free");
+    const reports::Run& repaired = runOf(result, "hot_repair");
+    EXPECT_EQ(plain.iterations.size(), 30u);
+    EXPECT_EQ(repaired.iterations.size(), 30u);
+    EXPECT_TRUE(repaired.restarts.empty());
+    EXPECT_GE(repaired.failovers.size(), 1u);
+    EXPECT_GE(repaired.failbacks.size(), 1u) << "the port came back, its rail was not used again";
+    ASSERT_EQ(repaired.evidence.size(), 1u);
+    EXPECT_TRUE(repaired.evidence[0].ok) << repaired.evidence[0].observed;
+    ASSERT_EQ(repaired.faults.size(), 1u);
+    EXPECT_TRUE(repaired.faults[0].hit->ok) << repaired.faults[0].hit->detail;
+    EXPECT_FALSE(plain.digest.empty());
+    EXPECT_EQ(plain.digest, repaired.digest);
+    EXPECT_TRUE(plain.failovers.empty());
+  }
+}
+
+TEST_F(RunTest, FailStopReallyHangsAndGoesOnFromItsCheckpoint) {
+  const Ran ran =
+      run(scenarioText("[fault_free, {fail_stop: {watchdog: 500ms, checkpoint_every: 5}}]",
+                       portDown("carrier", "1s")));
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const ScenarioResult result = this->result();
+  const reports::Run& stopped = runOf(result, "fail_stop");
+  EXPECT_EQ(stopped.status, RunStatus::kHung) << stopped.message;
+  ASSERT_EQ(stopped.restarts.size(), 1u);
+  const reports::Restart& restart = stopped.restarts[0];
+  EXPECT_EQ(restart.lost_iterations, 3) << "5, 6 and 7 were done after the checkpoint";
+  EXPECT_GT(restart.lost_ms, 0);
+  EXPECT_GT(restart.load_ms, 0);
+  EXPECT_GE(restart.hang_ms + restart.isolate_ms, 900) << "the port was down for 1 s";
+  EXPECT_GT(*restart.unscaled_total_ms, 600'000);
+  EXPECT_EQ(stopped.iterations.back().index, 29);
+  EXPECT_EQ(stopped.wrong_elements, 0);
+  EXPECT_EQ(stopped.counters.at("payload_bytes_while_hung"), 0);
+  EXPECT_LT(stopped.throughput->value, runOf(result, "fault_free").throughput->value);
+}
+
+TEST_F(RunTest, AFaultThatDoesNothingMakesTheRunInvalid) {
+  const Ran ran = run(scenarioText("[fault_free, hot_repair]",
+                                   "[{kind: none, target: {node: 1, rail: 0}, "
+                                   "during: {iteration: 8, progress: 50%}, duration: 100ms}]"));
+  EXPECT_EQ(ran.exit, 5) << ran.out << ran.err;
+  EXPECT_EQ(result().verdict, Verdict::kInvalid);
+  EXPECT_NE(result().reason.find("evidence"), std::string::npos) << result().reason;
+}
+
+TEST_F(RunTest, AFaultThatNeverTriggersMakesTheRunInvalid) {
+  const Ran ran = run(scenarioText("[fault_free, hot_repair]",
+                                   "[{kind: port_down, how: carrier, target: {node: 1, rail: 0}, "
+                                   "at: 20s, duration: 100ms}]"));
+  EXPECT_EQ(ran.exit, 5) << ran.out << ran.err;
+  EXPECT_NE(result().reason.find("never triggered"), std::string::npos) << result().reason;
+}
+
+TEST_F(RunTest, OneCorruptedElementFails) {
+  const Ran ran = run(scenarioText("[fault_free, {hot_repair: {corrupt_one_element: true}}]",
+                                   portDown("carrier", "200ms"), "[]"));
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  EXPECT_EQ(result().verdict, Verdict::kFail);
+  EXPECT_EQ(runOf(result(), "hot_repair").wrong_elements, 1);
+}
+
+TEST_F(RunTest, OneCorruptedElementChangesTheDigest) {
+  const Ran ran = run(scenarioText("[fault_free, {hot_repair: {corrupt_one_element: true}}]",
+                                   portDown("carrier", "200ms"), "[]", "random"));
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  EXPECT_NE(runOf(result(), "hot_repair").digest, runOf(result(), "fault_free").digest);
+}
+
+TEST_F(RunTest, ThrottleAndBlackHoleLeaveEvidenceAndLoseNothing) {
+  const std::string faults =
+      "[{kind: throttle, rate: 25%, target: {node: 0, rail: 1}, during: {iteration: 5, progress: "
+      "30%}, duration: 300ms}, {kind: blackhole, target: {node: 2, rail: 0}, during: {iteration: "
+      "16, progress: 50%}, duration: 400ms}]";
+  const Ran ran = run(scenarioText("[fault_free, hot_repair]", faults,
+                                   "[wrong_elements == 0, hot_repair.failovers.count >= 1]"));
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run repaired = runOf(result(), "hot_repair");
+  ASSERT_EQ(repaired.evidence.size(), 2u);
+  for (const auto& evidence : repaired.evidence) EXPECT_TRUE(evidence.ok) << evidence.observed;
+  for (const auto& failover : repaired.failovers) {
+    EXPECT_EQ(failover.rail, 0) << "the throttled rail was slow, not dead";
+    EXPECT_EQ(failover.cause, "path");
+  }
+}
+
+TEST_F(RunTest, ArmedCostsNoFailover) {
+  const Ran ran = run(scenarioText("[fault_free, armed]", "[]"));
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_TRUE(runOf(result(), "armed").failovers.empty());
+}
+
+TEST_F(RunTest, TwoRunsAtOnceDoNotDisturbEachOther) {
+  const std::string file = folder_.write(
+      "scenario.yaml", scenarioText("[fault_free, hot_repair]", portDown("carrier", "200ms")));
+  std::vector<std::unique_ptr<Victim>> victims;
+  for (const char* name : {"a", "b"}) {
+    victims.push_back(std::make_unique<Victim>(
+        std::vector<std::string>{kBinary, "run", file, "--out", folder_.path() / name}));
+  }
+  for (const auto& victim : victims) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(victim->pid(), &status, 0), victim->pid());
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+}
+
+TEST_F(RunTest, CtrlCEndsSoonWithAPartialResultThatSaysSo) {
+  const std::string file = folder_.write(
+      "scenario.yaml", scenarioText("[fault_free, hot_repair]", portDown("carrier", "10s")));
+  Victim victim({kBinary, "run", file, "--out", out(), "--set", "workload.iterations=2000"},
+                Victim::Listen::kStderr);
+  ASSERT_TRUE(victim.awaitOutput("[1/2]", 20s));
+  ::poll(nullptr, 0, 700);
+  ::kill(-victim.pid(), SIGINT);  // as the terminal does: to the whole group
+  const TimePoint asked = now();
+  int status = 0;
+  ASSERT_EQ(::waitpid(victim.pid(), &status, 0), victim.pid());
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_LT(now() - asked, 2s);
+  EXPECT_TRUE(result().interrupted);
+  EXPECT_TRUE(std::filesystem::exists(out() + "/report.html"));
+}
+
+TEST_F(RunTest, WithoutRootItRunsInAUserNamespaceOfItsOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root: every other test here shows it already";
+  if (runFaultline({"--version"}).exit != 0) FAIL();
+  ::chmod(folder_.path().c_str(), 0777);
+  const std::string file = folder_.write(
+      "scenario.yaml", scenarioText("[fault_free, hot_repair]", portDown("carrier", "200ms")));
+  const Ran ran = testing::runProgram(
+      "/usr/bin/setpriv",
+      {"--reuid=65534", "--regid=65534", "--clear-groups", kBinary, "run", file, "--out", out()});
+  if (ran.exit == 3 && ran.err.find("user namespace") != std::string::npos) GTEST_SKIP() << ran.err;
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+}
+
+TEST_F(RunTest, NothingIsLeftAfterSigkillAtTenRandomMoments) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const char* const given = std::getenv("FAULTLINE_SEED");
+  const std::uint64_t seed = given != nullptr
+                                 ? std::strtoull(given, nullptr, 10)
+                                 : static_cast<std::uint64_t>(now().time_since_epoch().count());
+  SCOPED_TRACE(fmt::format("seed: set FAULTLINE_SEED={} to repeat", seed));
+  Random random(seed);
+  // The port goes down at once and stays down: most moments fall into that time.
+  const std::string faults =
+      "[{kind: port_down, how: admin, target: {node: 1, rail: 0}, at: 1ms, duration: 20s}]";
+  const std::string file = folder_.write("scenario.yaml", scenarioText("[hot_repair]", faults));
+  int mostWatched = 0;
+  for (int moment = 0; moment < 10; ++moment) {
+    auto observer = NamespaceObserver::make();
+    ASSERT_TRUE(observer.ok()) << observer.status().message();
+    Victim victim({kBinary, "run", file, "--out", out(), "--set", "workload.iterations=2000"},
+                  Victim::Listen::kStderr);
+    ASSERT_TRUE(victim.awaitOutput("[1/1]", 20s));
+    const auto delay = static_cast<int>(random.below(1500));
+    ::poll(nullptr, 0, delay);
+    const auto targets =
+        moment % 2 == 0 ? Victim::Targets::kProgramAlone : Victim::Targets::kWholeGroup;
+    ASSERT_TRUE(victim.killAndWatch(targets, *observer));
+    mostWatched = std::max(mostWatched, observer->watched());
+    EXPECT_TRUE(victim.allGone(*observer, 2s))
+        << "moment " << moment << ", after " << delay << " ms: " << *observer->alive() << " of "
+        << observer->watched() << " namespaces are left";
+  }
+  EXPECT_GE(mostWatched, 4) << "three nodes and the switch";
+}
+
+}  // namespace
+}  // namespace faultline::run
