@@ -1,0 +1,60 @@
+#include "harness/workload/rank_events.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "resilient_ccl/channel/wire.h"
+
+namespace faultline::workload {
+namespace {
+
+using comm::CommunicatorEvents;
+using nlohmann::json;
+
+/// Null for the epoch of the clock, by which the link says "not yet".
+json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : toJson(moment); }
+
+/// When the rail of the failover was taken back: its first failback after it.
+TimePoint restored(const CommunicatorEvents& events,
+                   const CommunicatorEvents::PeerFailover& failover) {
+  const auto found = std::ranges::find_if(events.failbacks, [&](const auto& failback) {
+    return failback.peer == failover.peer && failback.rail == failover.failover.rail &&
+           failback.when >= failover.failover.detected;
+  });
+  return found == events.failbacks.end() ? TimePoint{} : found->when;
+}
+
+}  // namespace
+
+void addEvents(json& message, const CommunicatorEvents& events) {
+  json& failovers = message["failovers"] = json::array();
+  for (const auto& event : events.failovers) {
+    const channel::Failover& failover = event.failover;
+    failovers.push_back({{"peer", event.peer},
+                         {"rail", failover.rail},
+                         {"cause", channel::causeName(failover.cause)},
+                         {"told", failover.told},
+                         {"detected", momentOrNull(failover.detected)},
+                         {"fenced", momentOrNull(failover.fenced)},
+                         {"redelivered", momentOrNull(failover.redelivered)},
+                         {"restored", momentOrNull(restored(events, event))},
+                         {"resent_bytes", failover.resentBytes},
+                         {"duplicate_bytes", failover.duplicateBytes},
+                         {"receive_stall_ms", toMilliseconds(failover.receiveStall)}});
+  }
+  json& failbacks = message["failbacks"] = json::array();
+  for (const auto& event : events.failbacks) {
+    failbacks.push_back({{"peer", event.peer}, {"rail", event.rail}, {"at", toJson(event.when)}});
+  }
+  const channel::LinkCounters& counters = events.counters;
+  message["counters"] = {
+      {"chunks_sent", counters.chunksSent},      {"chunks_arrived", counters.chunksArrived},
+      {"chunks_resent", counters.chunksResent},  {"chunks_duplicate", counters.chunksDuplicate},
+      {"bytes_sent", counters.bytesSent},        {"bytes_arrived", counters.bytesArrived},
+      {"bytes_resent", counters.bytesResent},    {"bytes_duplicate", counters.bytesDuplicate},
+      {"failovers", counters.failovers},         {"failbacks", counters.failbacks},
+      {"suspicions", counters.suspicions},       {"probes_sent", counters.probesSent},
+      {"datagrams_sent", counters.datagramsSent}};
+}
+
+}  // namespace faultline::workload

@@ -1,0 +1,288 @@
+#include "harness/workload/rank_main.h"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "harness/launch/lifeline.h"
+#include "harness/launch/message_channel.h"
+#include "harness/launch/process.h"
+#include "harness/workload/checkpoint_history.h"
+#include "harness/workload/digest.h"
+#include "harness/workload/gradient.h"
+#include "harness/workload/rank_config.h"
+#include "harness/workload/rank_events.h"
+#include "harness/workload/training.h"
+
+namespace faultline::workload {
+namespace {
+
+using nlohmann::json;
+
+// The configuration is written before the process runs.
+constexpr Duration kConfigBudget = 10s;
+// How long one wait for the controller lasts; it is repeated until the controller is gone.
+constexpr Duration kControllerWait = 60s;
+// Warm-up iterations have data of their own.
+constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
+
+Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) {
+  comm::CommunicatorOptions options;
+  options.rank = config.rank;
+  options.size = config.size;
+  ASSIGN_OR_RETURN(options.rendezvous.address,
+                   transport::tcp::parseAddress(config.rendezvousAddress));
+  options.rendezvous.port = config.rendezvousPort;
+  options.segments = config.segments;
+  options.setupTimeout = config.setupTimeout;
+  fabric::FabricOptions& fabric = options.fabric;
+  fabric.jobKey = config.jobKey;
+  for (const RankConfig::Nic& nic : config.nics) {
+    ASSIGN_OR_RETURN(const std::uint32_t address, transport::tcp::parseAddress(nic.address));
+    fabric.nics.push_back({.device = nic.device, .address = address});
+  }
+  ASSIGN_OR_RETURN(fabric.managementAddress,
+                   transport::tcp::parseAddress(config.managementAddress));
+  fabric.controlTos = config.controlTos;
+  fabric.link.resilient = config.resilient;
+  fabric.link.policy = config.policy;
+  fabric.link.giveUp = config.giveUp;
+  return options;
+}
+
+/// One rank from joining to its last message.
+class RankRun {
+ public:
+  RankRun(const RankConfig& config, launch::MessageChannel& controller)
+      : config_(config),
+        controller_(controller),
+        gradient_(config.workload.gradient, config.rank, config.size),
+        checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)) {}
+
+  /// Everything up to and with "done".
+  Status run();
+  /// Tells the controller and the other ranks.
+  void reportError(const Status& why);
+
+ private:
+  Status join();
+  Status warmUp();
+  Status train();
+  Status runIteration(std::uint64_t number, bool warmup);
+  Status saveIfDue(std::uint64_t nextIteration, json& end);
+  Status finish();
+
+  Result<std::optional<Checkpoint>> loadNewest() const;
+  Status resumeFrom(std::optional<Checkpoint> newest);
+  Result<std::int64_t> agree(std::int64_t value, comm::ReduceOp op);
+  Result<bool> stopAgreed();
+  Status awaitStart();
+  Status readController();
+
+  const RankConfig& config_;
+  launch::MessageChannel& controller_;
+  Gradient gradient_;
+  CheckpointHistory checkpoints_;
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::uint64_t firstIteration_ = 0;
+  bool startReceived_ = false;
+  bool stopReceived_ = false;
+};
+
+Status RankRun::run() {
+  RETURN_IF_ERROR(join());
+  RETURN_IF_ERROR(warmUp());
+  RETURN_IF_ERROR(awaitStart());
+  RETURN_IF_ERROR(train());
+  return finish();
+}
+
+Status RankRun::join() {
+  const TimePoint loading = now();
+  ASSIGN_OR_RETURN(std::optional<Checkpoint> newest, loadNewest());
+  const Duration loaded = now() - loading;
+  ASSIGN_OR_RETURN(const comm::CommunicatorOptions options, communicatorOptions(config_));
+  ASSIGN_OR_RETURN(communicator_, comm::Communicator::create(options));
+  RETURN_IF_ERROR(resumeFrom(std::move(newest)));
+  return controller_.send({{"type", "joined"},
+                           {"at", toJson(now())},
+                           {"load_ms", toMilliseconds(loaded)},
+                           {"first_iteration", firstIteration_}});
+}
+
+Result<std::optional<Checkpoint>> RankRun::loadNewest() const {
+  if (config_.checkpointPath.empty()) return std::optional<Checkpoint>();
+  auto newest = checkpoints_.newest();
+  if (newest.ok()) return std::optional(std::move(*newest));
+  if (newest.status().code() == Code::kNotFound) return std::optional<Checkpoint>();
+  return newest.status();
+}
+
+/// All ranks go on from the newest checkpoint that all of them have.
+Status RankRun::resumeFrom(std::optional<Checkpoint> newest) {
+  const auto own = static_cast<std::int64_t>(newest ? newest->iteration : 0);
+  ASSIGN_OR_RETURN(const std::int64_t agreed, agree(own, comm::ReduceOp::kMin));
+  firstIteration_ = static_cast<std::uint64_t>(agreed);
+  if (firstIteration_ == 0) return okStatus();
+  if (agreed != own) {
+    ASSIGN_OR_RETURN(newest, checkpoints_.at(firstIteration_));
+  }
+  if (gradient_.restoreState(newest->state)) return okStatus();
+  return errorf(Code::kInvalidArgument, "the checkpoint {} is of another model: {} bytes, not {}",
+                config_.checkpointPath, newest->state.size(), gradient_.state().size());
+}
+
+Status RankRun::warmUp() {
+  for (int number = 0; number < config_.workload.warmupIterations; ++number) {
+    gradient_.prepare({config_.seed, kWarmupData + static_cast<std::uint64_t>(number)});
+    ASSIGN_OR_RETURN(const bool stop, stopAgreed());
+    if (stop) break;
+    RETURN_IF_ERROR(runIteration(static_cast<std::uint64_t>(number), /*warmup=*/true));
+  }
+  RETURN_IF_ERROR(communicator_->barrier()->wait());
+  return controller_.send({{"type", "ready"}, {"at", toJson(now())}});
+}
+
+Status RankRun::train() {
+  const auto iterations = static_cast<std::uint64_t>(config_.workload.iterations);
+  for (std::uint64_t iteration = firstIteration_; iteration < iterations; ++iteration) {
+    gradient_.prepare({config_.seed, iteration});
+    ASSIGN_OR_RETURN(const bool stop, stopAgreed());
+    if (stop) break;
+    RETURN_IF_ERROR(runIteration(iteration, /*warmup=*/false));
+  }
+  return okStatus();
+}
+
+Status RankRun::runIteration(std::uint64_t number, bool warmup) {
+  Status told;
+  const auto tellStart = [&](TimePoint start) {
+    told = controller_.send(
+        {{"type", "begin"}, {"iteration", number}, {"warmup", warmup}, {"at", toJson(start)}});
+  };
+  ASSIGN_OR_RETURN(const IterationTime time,
+                   trainIteration(config_.workload, gradient_, *communicator_, tellStart));
+  RETURN_IF_ERROR(told);
+  if (config_.corruptOneElement && config_.rank == 0 && number == 0 && !warmup) {
+    gradient_.corruptResult(config_.seed);
+  }
+  const DataKey key{config_.seed, warmup ? kWarmupData + number : number};
+  GradientCheck check = gradient_.check(key);
+  json end{{"type", "end"},
+           {"iteration", number},
+           {"warmup", warmup},
+           {"start", toJson(time.start)},
+           {"at", toJson(time.end)},
+           {"ms", toMilliseconds(time.end - time.start)},
+           {"wrong", check.wrong},
+           {"checked", check.checked},
+           {"digest", std::move(check.digest)},
+           {"checkpointed", false},
+           {"checkpoint_ms", 0.0}};
+  if (!warmup) {
+    gradient_.step();
+    RETURN_IF_ERROR(saveIfDue(number + 1, end));
+  }
+  return controller_.send(end);
+}
+
+Status RankRun::saveIfDue(std::uint64_t nextIteration, json& end) {
+  const auto every = static_cast<std::uint64_t>(config_.checkpointEvery);
+  if (every == 0 || nextIteration % every != 0) return okStatus();
+  const TimePoint saving = now();
+  RETURN_IF_ERROR(checkpoints_.save(nextIteration, gradient_.state()));
+  end["checkpointed"] = true;
+  end["checkpoint_ms"] = toMilliseconds(now() - saving);
+  return okStatus();
+}
+
+Status RankRun::finish() {
+  Digest digest;
+  digest.add(gradient_.state().data(), gradient_.state().size());
+  json done{{"type", "done"}, {"state_digest", digest.hex()}};
+  addEvents(done, communicator_->events());
+  RETURN_IF_ERROR(controller_.send(done));
+  return communicator_->finish();
+}
+
+Result<std::int64_t> RankRun::agree(std::int64_t value, comm::ReduceOp op) {
+  std::int64_t agreed = value;
+  RETURN_IF_ERROR(communicator_->allReduce(&agreed, &agreed, 1, comm::DataType::kI64, op)->wait());
+  return agreed;
+}
+
+/// A barrier, so that all ranks start the next iteration together, that also makes them agree on
+/// ending early: some may have the controller's message and others not yet.
+Result<bool> RankRun::stopAgreed() {
+  RETURN_IF_ERROR(readController());
+  ASSIGN_OR_RETURN(const std::int64_t stop, agree(stopReceived_ ? 1 : 0, comm::ReduceOp::kMax));
+  return stop != 0;
+}
+
+Status RankRun::awaitStart() {
+  while (!startReceived_ && !stopReceived_) {
+    const auto message = controller_.receiveWithin(kControllerWait);
+    if (message.status().code() == Code::kDeadlineExceeded) continue;
+    if (!message.ok()) return message.status().withContext("wait for the start");
+    const std::string type = message->value("type", "");
+    startReceived_ = type == "start";
+    stopReceived_ = type == "stop";
+  }
+  return okStatus();
+}
+
+Status RankRun::readController() {
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
+    if (!message) return okStatus();
+    const std::string type = message->value("type", "");
+    if (type == "start") startReceived_ = true;
+    if (type == "stop") stopReceived_ = true;
+  }
+}
+
+void sendError(launch::MessageChannel& controller, const Status& why,
+               const comm::CommunicatorEvents& events) {
+  spdlog::error("{}", why.message());
+  json error{{"type", "error"}, {"code", codeName(why.code())}, {"message", why.message()}};
+  addEvents(error, events);
+  (void)controller.send(error);  // if it cannot be told, it is gone, and knows
+}
+
+void RankRun::reportError(const Status& why) {
+  if (!communicator_) return sendError(controller_, why, {});
+  communicator_->abort(why.message());
+  sendError(controller_, why, communicator_->events());
+}
+
+int runRank(launch::MessageChannel& controller) {
+  const auto first = controller.receiveWithin(kConfigBudget);
+  const auto config = first.ok() ? rankConfigFromJson(*first) : first.status();
+  if (!config.ok()) {
+    sendError(controller, config.status(), {});
+    return 1;
+  }
+  if (!initLog(fmt::format("rank {}", config->rank)).ok()) return 1;
+  RankRun rank(*config, controller);
+  const Status status = rank.run();
+  if (!status.ok()) rank.reportError(status);
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace
+
+int rankMain() {
+  const launch::Lifeline lifeline{UniqueFd(launch::kLifelineFd)};
+  launch::MessageChannel controller{UniqueFd(launch::kMessagesFd)};
+  try {
+    return runRank(controller);
+  } catch (const std::exception& error) {  // no memory for the gradient, say
+    sendError(controller, errorf(Code::kInternal, "{}", error.what()), {});
+    return 1;
+  }
+}
+
+}  // namespace faultline::workload

@@ -1,0 +1,67 @@
+#include "harness/workload/training.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+namespace faultline::workload {
+namespace {
+
+/// Share of the compute time that is the forward pass: the backward pass costs about twice as much
+/// (one product for the inputs and one for the weights).
+constexpr int kForwardParts = 1;
+constexpr int kBackwardParts = 2;
+
+/// Passes the time until `moment` as a GPU would (the CPU is free for communication), or as a
+/// computation on the CPU.
+void computeUntil(TimePoint moment, bool burn) {
+  if (burn) {
+    while (now() < moment) {
+    }
+    return;
+  }
+  const auto nanoseconds = moment.time_since_epoch().count();
+  constexpr std::int64_t kSecond = Duration(1s).count();
+  const timespec until{nanoseconds / kSecond, nanoseconds % kSecond};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+Duration bucketReadyAfter(Duration compute, int buckets, int index) {
+  const Duration forward = compute * kForwardParts / (kForwardParts + kBackwardParts);
+  return forward + (compute - forward) * (index + 1) / buckets;
+}
+
+Result<IterationTime> trainIteration(const scenario::Workload& workload, Gradient& gradient,
+                                     comm::Communicator& communicator,
+                                     const std::function<void(TimePoint)>& started) {
+  const int buckets = workload.gradient.buckets;
+  const auto& compute = workload.compute;
+  std::vector<std::shared_ptr<comm::Work>> works;
+  works.reserve(buckets);
+  IterationTime time;
+  time.start = now();
+  started(time.start);
+  for (int index = 0; index < buckets; ++index) {
+    computeUntil(time.start + bucketReadyAfter(compute.duration, buckets, index), compute.burn);
+    const Bucket bucket = bucketOf(gradient.elements(), buckets, index);
+    works.push_back(communicator.allReduce(gradient.contribution(bucket), gradient.result(bucket),
+                                           bucket.count, gradient.type(), comm::ReduceOp::kSum));
+  }
+  time.end = now();
+  Status status;
+  for (const auto& work : works) {  // all of them, as they own parts of the gradient
+    const Status done = work->wait();
+    if (status.ok()) status = done;
+    time.end = std::max(time.end, work->finished());
+  }
+  if (!status.ok()) return status;
+  return time;
+}
+
+}  // namespace faultline::workload

@@ -1,0 +1,284 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "injector/faults/registry.h"
+#include "tests/netns/training/training_job.h"
+
+// Whole jobs: real processes in a real cluster, damaged by the real injector.
+
+namespace faultline::workload {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kNodes = 4;
+constexpr int kRails = 2;
+constexpr int kTargetNode = 1;
+constexpr int kTargetRail = 0;
+constexpr Bytes kGradientBytes = 4 << 20;
+/// What a rail of a node sends in one iteration: a ring, shared by the rails.
+constexpr Bytes kRailBytes = 2 * (kNodes - 1) * kGradientBytes / kNodes / kRails;
+
+class TrainingTest : public test::NetnsTest {
+ protected:
+  void SetUp() override {
+    test::NetnsTest::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_OK_AND_ASSIGN(cluster_,
+                         cluster::NetnsCluster::create(
+                             {.nodes = kNodes, .rails = kRails, .rail_rate = 400'000'000}));
+    std::string pattern = testing::TempDir() + "/training.XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  RankConfig shape(scenario::DataKind data) const {
+    RankConfig config;
+    config.jobKey = 7;
+    config.workload.iterations = 8;
+    config.workload.warmupIterations = 1;
+    config.workload.gradient.size = kGradientBytes;
+    config.workload.gradient.data = data;
+    config.seed = 11;
+    return config;
+  }
+
+  std::unique_ptr<TrainingJob> startJob(const RankConfig& config) {
+    auto job = TrainingJob::start(*cluster_, config);
+    EXPECT_TRUE(job.ok()) << job.status().toString();
+    return job.ok() ? std::move(*job) : nullptr;
+  }
+
+  std::unique_ptr<injector::Fault> preparedFault() {
+    const auto parameters =
+        injector::FaultParameters::parse(*injector::findFaultKind("port_down"), {});
+    auto fault = injector::makeFault("port_down", *parameters,
+                                     cluster_->railTarget(kTargetNode, kTargetRail));
+    EXPECT_OK((*fault)->prepare());
+    return std::move(*fault);
+  }
+
+  Bytes targetSent() {
+    std::vector<cluster::RailCounters> counters;
+    EXPECT_OK(cluster_->readRailCounters(counters));
+    return static_cast<Bytes>(counters[kTargetNode * kRails + kTargetRail].tx_bytes);
+  }
+
+  /// Applies the fault when all ranks are in this iteration and the target has sent a third of it.
+  void hit(TrainingJob& job, injector::Fault& fault, std::size_t iteration) {
+    ASSERT_TRUE(job.await("end", iteration));  // the next begins after a barrier
+    const Bytes before = targetSent();
+    ASSERT_TRUE(test::pollUntil(kLong, [&] { return targetSent() > before + kRailBytes / 3; }));
+    ASSERT_OK(fault.apply());
+  }
+
+  /// How many ranks were inside that iteration at that moment.
+  static int inside(const TrainingJob& job, std::size_t iteration, TimePoint moment) {
+    int count = 0;
+    for (int rank = 0; rank < kNodes; ++rank) {
+      const auto ends = job.of(rank, "end");
+      if (ends.size() <= iteration) continue;
+      const auto at = moment.time_since_epoch().count();
+      if (ends[iteration]["start"] < at && at < ends[iteration]["at"]) ++count;
+    }
+    return count;
+  }
+
+  /// No wrong element; every rank has ended every iteration, in order, with the same digest.
+  /// Returns the digests by iteration.
+  static std::map<std::uint64_t, std::string> expectRight(const TrainingJob& job,
+                                                          const RankConfig& config,
+                                                          std::uint64_t firstIteration = 0) {
+    const bool integers = config.workload.gradient.data == scenario::DataKind::kIntegers;
+    std::map<std::uint64_t, std::string> digests;
+    for (int rank = 0; rank < kNodes; ++rank) {
+      std::uint64_t next = firstIteration;
+      for (const json& end : job.of(rank, "end")) {
+        EXPECT_EQ(end["iteration"], next);
+        EXPECT_EQ(end["wrong"], 0) << end.dump();
+        EXPECT_EQ(end["checked"], integers ? kGradientBytes / 4 : 0);
+        EXPECT_EQ(end["digest"].get<std::string>().empty(), integers);
+        EXPECT_EQ(digests.try_emplace(next, end["digest"]).first->second, end["digest"]);
+        ++next;
+      }
+      EXPECT_EQ(next, config.workload.iterations);
+    }
+    return digests;
+  }
+
+  /// The digest of the model, which must be the same on all ranks.
+  static std::string stateOf(const TrainingJob& job) {
+    const std::string state = job.of(0, "done").at(0)["state_digest"];
+    for (int rank = 1; rank < kNodes; ++rank) {
+      EXPECT_EQ(job.of(rank, "done").at(0)["state_digest"], state);
+    }
+    return state;
+  }
+
+  /// A job without fault, and the digest of its model.
+  std::string faultFreeState(const RankConfig& config,
+                             std::map<std::uint64_t, std::string>* digests = nullptr) {
+    const auto job = startJob(config);
+    EXPECT_TRUE(job->begin());
+    job->expectDone();
+    EXPECT_EQ(job->failovers(), 0);
+    const auto found = expectRight(*job, config);
+    if (digests != nullptr) *digests = found;
+    return stateOf(*job);
+  }
+
+  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::string directory_;
+};
+
+TEST_F(TrainingTest, WithoutAFaultEveryElementIsRight) {
+  const RankConfig config = shape(scenario::DataKind::kIntegers);
+  const auto job = startJob(config);
+  ASSERT_TRUE(job->begin());
+  job->expectDone();
+  expectRight(*job, config);
+  stateOf(*job);
+  EXPECT_EQ(job->failovers(), 0);
+  for (int rank = 0; rank < kNodes; ++rank) {
+    // Iterations overlap in time on all ranks: each begins after the one before ended everywhere.
+    const auto begins = job->of(rank, "begin");
+    const auto ends = job->of((rank + 1) % kNodes, "end");
+    ASSERT_EQ(begins.size(), ends.size());
+    for (std::size_t i = 1; i < begins.size(); ++i) EXPECT_GT(begins[i]["at"], ends[i - 1]["at"]);
+    EXPECT_GT(job->of(rank, "done").at(0)["counters"]["bytes_sent"], 0);
+  }
+}
+
+TEST_F(TrainingTest, ACorruptedElementIsSeen) {
+  RankConfig config = shape(scenario::DataKind::kIntegers);
+  config.workload.iterations = 2;
+  config.corruptOneElement = true;
+  const auto job = startJob(config);
+  ASSERT_TRUE(job->begin());
+  job->expectDone();
+  for (int rank = 0; rank < kNodes; ++rank) {
+    EXPECT_EQ(job->of(rank, "end").at(0)["wrong"], rank == 0 ? 1 : 0);
+    EXPECT_EQ(job->of(rank, "end").at(1)["wrong"], 0);
+  }
+}
+
+class FailoverTest : public TrainingTest, public testing::WithParamInterface<channel::Policy> {};
+
+TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
+  RankConfig config = shape(scenario::DataKind::kRandom);
+  config.policy = GetParam();
+  std::map<std::uint64_t, std::string> expected;
+  const std::string state = faultFreeState(config, &expected);
+
+  constexpr std::size_t kIteration = 3;
+  const auto fault = preparedFault();
+  const auto job = startJob(config);
+  ASSERT_TRUE(job->begin());
+  hit(*job, *fault, kIteration);
+  const TimePoint broken = fault->transitions().at(0).after;
+  ASSERT_TRUE(job->await("end", kIteration + 2));
+  ASSERT_OK(fault->revert());
+  job->expectDone();
+
+  EXPECT_GE(inside(*job, kIteration, broken), 2);
+  EXPECT_EQ(expectRight(*job, config), expected);
+  EXPECT_EQ(stateOf(*job), state);
+  // Both ends of both links of the node's ring neighbours.
+  EXPECT_GE(job->failovers(), 4);
+  for (const json& failover : job->of(kTargetNode, "done").at(0)["failovers"]) {
+    EXPECT_EQ(failover["rail"], kTargetRail);
+    EXPECT_GE(failover["detected"], fault->transitions().at(0).before.time_since_epoch().count());
+    EXPECT_GE(failover["fenced"], failover["detected"]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, FailoverTest,
+                         testing::Values(channel::Policy::kPinned, channel::Policy::kPull),
+                         [](const auto& policy) {
+                           return policy.param == channel::Policy::kPull ? "Pull" : "Pinned";
+                         });
+
+TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
+  RankConfig config = shape(scenario::DataKind::kRandom);
+  std::map<std::uint64_t, std::string> expected;
+  const std::string state = faultFreeState(config, &expected);
+
+  config.resilient = false;
+  config.checkpointEvery = 2;
+  config.checkpointPath = directory_ + "/checkpoint";
+  constexpr std::size_t kIteration = 5;
+  constexpr std::size_t kCheckpointed = 4;
+  const auto fault = preparedFault();
+  const auto first = startJob(config);
+  ASSERT_TRUE(first->begin());
+  hit(*first, *fault, kIteration);
+  // Nothing of it ends any more: the barrier needs everybody.
+  EXPECT_FALSE(test::pollUntil(500ms, [&] {
+    first->read();
+    return !first->of(kTargetNode, "end").empty() &&
+           first->of(kTargetNode, "end").size() > kIteration;
+  }));
+  for (int rank = 0; rank < kNodes; ++rank) {
+    EXPECT_LE(first->of(rank, "begin").size(), kIteration + 1);
+    EXPECT_TRUE(first->of(rank, "error").empty());
+    EXPECT_EQ(first->of(rank, "end").at(kCheckpointed - 1)["checkpointed"], true);
+    EXPECT_EQ(first->of(rank, "end").at(kCheckpointed)["checkpointed"], false);
+  }
+  first->killAll();
+  ASSERT_OK(fault->revert());
+
+  const auto second = startJob(config);
+  ASSERT_TRUE(second->begin());
+  second->expectDone();
+  for (int rank = 0; rank < kNodes; ++rank) {
+    EXPECT_EQ(second->of(rank, "joined").at(0)["first_iteration"], kCheckpointed);
+  }
+  for (const auto& [iteration, digest] : expectRight(*second, config, kCheckpointed)) {
+    EXPECT_EQ(digest, expected.at(iteration));
+  }
+  EXPECT_EQ(stateOf(*second), state);
+}
+
+TEST_F(TrainingTest, StopEndsAllRanksInOrderAtTheSameIteration) {
+  RankConfig config = shape(scenario::DataKind::kIntegers);
+  config.workload.iterations = 1'000'000;
+  const auto job = startJob(config);
+  ASSERT_TRUE(job->begin());
+  ASSERT_TRUE(job->await("end", 2));
+  job->tellAll("stop");
+  job->expectDone();
+  for (int rank = 1; rank < kNodes; ++rank) {
+    EXPECT_EQ(job->of(rank, "end").size(), job->of(0, "end").size());
+  }
+}
+
+TEST_F(TrainingTest, TheDeathOfOneRankEndsTheOthersWithAnError) {
+  const RankConfig config = shape(scenario::DataKind::kIntegers);
+  const auto job = startJob(config);
+  ASSERT_TRUE(job->await("ready"));
+  ASSERT_OK(job->ranks()[2].process.signal(SIGKILL));
+  ASSERT_OK(job->ranks()[2].process.waitFor(kLong).status());
+  for (int rank : {0, 1, 3}) {
+    ASSERT_OK(job->ranks()[rank].process.messages().send({{"type", "start"}}));
+  }
+  for (int rank : {0, 1, 3}) {
+    ASSERT_OK_AND_ASSIGN(const auto ended, job->ranks()[rank].process.waitFor(kLong));
+    EXPECT_EQ(ended.code, 1) << ended.toString();
+  }
+  job->read();
+  for (int rank : {0, 1, 3}) {
+    ASSERT_EQ(job->of(rank, "error").size(), 1U);
+    EXPECT_THAT(job->of(rank, "error")[0]["message"].get<std::string>(),
+                testing::HasSubstr("rank 2"));
+  }
+}
+
+}  // namespace
+}  // namespace faultline::workload
