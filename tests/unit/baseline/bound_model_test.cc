@@ -149,10 +149,10 @@ TEST(BoundModelTest, FaultsOutsideOfCommunicationCostNothing) {
   JobModel job = communicationBound();
   job.iteration = {.computeMs = 30, .buckets = 2, .bucketMs = 20};  // ready at 20, 30; end at 60
   job.gapMs = 15;
-  // In the forward pass, and in the gap behind the iteration.
+  // In the forward pass, and from the end of an iteration to the next one's first bucket.
   EXPECT_EQ(boundOverheadPercent(job, std::vector{damage(1, 0, 0, 20)}), 0);
-  EXPECT_EQ(boundOverheadPercent(job, std::vector{damage(1, 0, 60, 15)}), 0);
-  EXPECT_GT(*boundOverheadPercent(job, std::vector{damage(1, 0, 59, 16)}), 0);
+  EXPECT_EQ(boundOverheadPercent(job, std::vector{damage(1, 0, 60, 35)}), 0);
+  EXPECT_GT(*boundOverheadPercent(job, std::vector{damage(1, 0, 60, 36)}), 0);
 }
 
 TEST(BoundModelTest, AFaultBeginsInItsIteration) {
