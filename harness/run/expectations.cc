@@ -1,0 +1,330 @@
+#include "harness/run/expectations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/summary.h"
+#include "harness/stats/quantile.h"
+
+namespace faultline::run {
+namespace {
+
+using scenario::MetricValue;
+using Values = std::vector<MetricValue>;
+
+/// What one metric is computed from.
+struct Scope {
+  const reports::ScenarioResult& result;
+  const reports::Summary* row;            ///< null for the whole result, or without one
+  std::vector<const reports::Run*> runs;  ///< the runs that count
+  bool whole = false;                     ///< of the result, not of a strategy
+};
+
+template <typename Number>
+MetricValue number(Number value) {
+  return static_cast<double>(value);
+}
+
+Values maybe(const std::optional<double>& value) { return value ? Values{*value} : Values{}; }
+
+template <typename PerRun>
+Values everyRun(const Scope& scope, PerRun per_run) {
+  Values values;
+  for (const reports::Run* run : scope.runs) values.push_back(per_run(*run));
+  return values;
+}
+
+template <typename Event, typename PerEvent>
+Values everyEvent(const Scope& scope, std::vector<Event> reports::Run::*events, PerEvent value) {
+  Values values;
+  for (const reports::Run* run : scope.runs) {
+    for (const Event& event : run->*events) values.push_back(value(event));
+  }
+  return values;
+}
+
+/// The run's digest against that of fault_free in its block. Nothing when neither has one.
+Values digestMatches(const Scope& scope) {
+  Values values;
+  for (const reports::Run* run : scope.runs) {
+    const reports::Run* reference =
+        findRun(scope.result.runs, std::string(baseline::kFaultFree), run->block);
+    const std::string expected = reference == nullptr ? "" : reference->digest;
+    if (run->digest.empty() && expected.empty()) continue;
+    values.push_back(run->digest == expected);
+  }
+  return values;
+}
+
+std::vector<double> iterationTimes(const Scope& scope) {
+  std::vector<double> times;
+  for (const reports::Run* run : scope.runs) {
+    for (const reports::Iteration& iteration : run->iterations) times.push_back(iteration.ms);
+  }
+  return times;
+}
+
+std::vector<double> detectionTimes(const Scope& scope) {
+  std::vector<double> times;
+  for (const reports::Run* run : scope.runs) {
+    for (const reports::Failover& failover : run->failovers) {
+      if (!failover.fault_ms || !failover.detected_ms) continue;
+      times.push_back(*failover.detected_ms - *failover.fault_ms);
+    }
+  }
+  return times;
+}
+
+int distinctIterations(const reports::Run& run) {
+  std::set<int> indexes;
+  for (const reports::Iteration& iteration : run.iterations) indexes.insert(iteration.index);
+  return static_cast<int>(indexes.size());
+}
+
+std::optional<reports::Percentiles> pausesOf(const Scope& scope) {
+  return scope.row == nullptr ? std::nullopt : scope.row->failover_pause_ms;
+}
+
+Values pause(const Scope& scope, std::optional<double> reports::Percentiles::*which) {
+  const auto pauses = pausesOf(scope);
+  return pauses ? maybe((*pauses).*which) : Values{};
+}
+
+Values interval(const Scope& scope, double reports::Interval::*end) {
+  if (scope.row == nullptr || !scope.row->overhead_pct || !scope.row->overhead_pct->ci95) return {};
+  return {(*scope.row->overhead_pct->ci95).*end};
+}
+
+/// One row per row of scenario::metricTable().
+struct Reader {
+  std::string_view path;
+  Values (*read)(const Scope&);
+};
+
+using Failover = reports::Failover;
+using Restart = reports::Restart;
+using Run = reports::Run;
+
+constexpr std::array kReaders{
+    Reader{"status",
+           [](const Scope& s) {
+             return everyRun(
+                 s, [](const Run& r) -> MetricValue { return std::string(nameOf(r.status)); });
+           }},
+    Reader{"wrong_elements",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.wrong_elements); });
+           }},
+    Reader{"checked_elements",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.checked_elements); });
+           }},
+    Reader{"digest_matches", digestMatches},
+    Reader{"evidence.ok",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) -> MetricValue { return evidenceIsComplete(r); });
+           }},
+    Reader{"duration",
+           [](const Scope& s) {
+             if (s.whole) return Values{s.result.duration_ms};
+             return everyRun(s, [](const Run& r) { return number(r.duration_ms); });
+           }},
+    Reader{"runs.count", [](const Scope& s) { return Values{number(s.runs.size())}; }},
+    Reader{"iterations.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(distinctIterations(r)); });
+           }},
+    Reader{"iteration_ms.p50",
+           [](const Scope& s) { return maybe(stats::median(iterationTimes(s))); }},
+    Reader{"iteration_ms.max",
+           [](const Scope& s) { return maybe(stats::quantile(iterationTimes(s), 1)); }},
+    Reader{"throughput.median",
+           [](const Scope& s) {
+             if (s.row == nullptr || !s.row->throughput) return Values{};
+             return Values{s.row->throughput->value};
+           }},
+    Reader{"overhead_pct.median",
+           [](const Scope& s) {
+             if (s.row == nullptr || !s.row->overhead_pct) return Values{};
+             return Values{s.row->overhead_pct->median};
+           }},
+    Reader{"overhead_pct.ci95.lo",
+           [](const Scope& s) { return interval(s, &reports::Interval::lo); }},
+    Reader{"overhead_pct.ci95.hi",
+           [](const Scope& s) { return interval(s, &reports::Interval::hi); }},
+    Reader{"failovers.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.failovers.size()); });
+           }},
+    Reader{"failovers.cause",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) -> MetricValue { return f.cause; });
+           }},
+    Reader{"failovers.verdict",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) -> MetricValue { return f.verdict; });
+           }},
+    Reader{"failovers.rail",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) { return number(f.rail); });
+           }},
+    Reader{"failovers.resent_bytes",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) { return number(f.resent_bytes); });
+           }},
+    Reader{"failovers.duplicate_bytes",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) { return number(f.duplicate_bytes); });
+           }},
+    Reader{"failover_pause_ms.p50",
+           [](const Scope& s) { return pause(s, &reports::Percentiles::p50); }},
+    Reader{"failover_pause_ms.p95",
+           [](const Scope& s) { return pause(s, &reports::Percentiles::p95); }},
+    Reader{"failover_pause_ms.p99",
+           [](const Scope& s) { return pause(s, &reports::Percentiles::p99); }},
+    Reader{"failover_pause_ms.max",
+           [](const Scope& s) { return pause(s, &reports::Percentiles::max); }},
+    Reader{"failover_pause_ms.n",
+           [](const Scope& s) {
+             const auto pauses = pausesOf(s);
+             return Values{number(pauses ? pauses->n : 0)};
+           }},
+    Reader{"detection_ms.p50",
+           [](const Scope& s) { return maybe(stats::median(detectionTimes(s))); }},
+    Reader{"detection_ms.max",
+           [](const Scope& s) { return maybe(stats::quantile(detectionTimes(s), 1)); }},
+    Reader{"failbacks.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.failbacks.size()); });
+           }},
+    Reader{"restarts.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.restarts.size()); });
+           }},
+    Reader{"restarts.hang_ms",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::restarts,
+                               [](const Restart& r) { return number(r.hang_ms); });
+           }},
+    Reader{"restarts.isolate_ms",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::restarts,
+                               [](const Restart& r) { return number(r.isolate_ms); });
+           }},
+    Reader{"restarts.load_ms",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::restarts,
+                               [](const Restart& r) { return number(r.load_ms); });
+           }},
+    Reader{"restarts.lost_iterations",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::restarts,
+                               [](const Restart& r) { return number(r.lost_iterations); });
+           }},
+};
+
+Scope scopeOf(const reports::ScenarioResult& result, const std::string& strategy) {
+  Scope scope{result, nullptr, {}, strategy.empty()};
+  for (const reports::Run& run : result.runs) {
+    if (scope.whole || run.strategy == strategy) scope.runs.push_back(&run);
+  }
+  const auto faulted = [](const reports::Run* run) { return run->faulted; };
+  if (!scope.whole && std::any_of(scope.runs.begin(), scope.runs.end(), faulted)) {
+    std::erase_if(scope.runs, [&](const reports::Run* run) { return !faulted(run); });
+  }
+  for (const reports::Summary& row : result.summary) {
+    if (!scope.whole && row.strategy == strategy) scope.row = &row;
+  }
+  return scope;
+}
+
+/// What decided, as a number, a name or a flag again.
+reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
+  if (metric.type == scenario::MetricType::kName) return text;
+  if (metric.type == scenario::MetricType::kFlag) return text == "true";
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, value).ptr != end) return nullptr;
+  if (!std::isfinite(value)) return nullptr;
+  constexpr double kExactIntegers = 0x1p53;
+  if (std::trunc(value) == value && std::abs(value) <= kExactIntegers) {
+    return static_cast<std::int64_t>(value);
+  }
+  return value;
+}
+
+std::string whyNothing(const scenario::Expectation& expectation, const scenario::Metric& metric) {
+  const std::string whose = expectation.strategy.empty() ? "the experiment" : expectation.strategy;
+  switch (metric.scope) {
+    case scenario::Metric::Scope::kEveryRun:
+      return fmt::format("No run of {} has this value ({}).", whose, metric.doc);
+    case scenario::Metric::Scope::kEveryEvent:
+      return fmt::format("Nothing of the kind happened in the runs of {} ({}).", whose, metric.doc);
+    case scenario::Metric::Scope::kSummary:
+      break;
+  }
+  return fmt::format("The runs of {} are too few to say it, or nothing of the kind happened ({}).",
+                     whose, metric.doc);
+}
+
+}  // namespace
+
+bool evidenceIsComplete(const reports::Run& run) {
+  if (!run.faulted) return true;
+  if (run.faults.empty()) return false;
+  for (std::size_t index = 0; index < run.faults.size(); ++index) {
+    if (run.faults[index].hit && !run.faults[index].hit->ok) return false;
+    const auto about = [&](const reports::Evidence& e) {
+      return e.fault == static_cast<int>(index);
+    };
+    if (std::none_of(run.evidence.begin(), run.evidence.end(), about)) return false;
+  }
+  return std::all_of(run.evidence.begin(), run.evidence.end(),
+                     [](const reports::Evidence& evidence) { return evidence.ok; });
+}
+
+scenario::MetricLookup metricsOf(const reports::ScenarioResult& result) {
+  return [&result](const std::string& strategy, const std::string& metric) {
+    for (const Reader& reader : kReaders) {
+      if (reader.path == metric) return reader.read(scopeOf(result, strategy));
+    }
+    return Values{};
+  };
+}
+
+std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario& scenario,
+                                                       const reports::ScenarioResult& result) {
+  const scenario::MetricLookup lookup = metricsOf(result);
+  std::vector<reports::Expectation> judged;
+  for (const scenario::Expectation& expectation : scenario.expect) {
+    reports::Expectation& line = judged.emplace_back();
+    line.text = expectation.text;
+    const scenario::Metric* const metric =
+        scenario::findMetric(expectation.metric, !expectation.strategy.empty());
+    if (metric == nullptr || lookup(expectation.strategy, expectation.metric).empty()) {
+      line.message =
+          metric == nullptr ? "There is no such metric." : whyNothing(expectation, *metric);
+      continue;
+    }
+    const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
+    line.pass = verdict.pass;
+    line.value = valueOf(*metric, verdict.value);
+  }
+  return judged;
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,147 @@
+#include "harness/run/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/run/expectations.h"
+#include "harness/run/summary.h"
+
+namespace faultline::run {
+namespace {
+
+using reports::Verdict;
+
+/// Blocks are counted from 1 for people.
+std::string placeOf(const reports::Run& run) {
+  return fmt::format("{}, block {}", run.strategy, run.block + 1);
+}
+
+std::string nameOf(const reports::AppliedFault& fault) {
+  return fault.target.text.empty() ? fault.kind
+                                   : fmt::format("{} ({})", fault.kind, fault.target.text);
+}
+
+/// Which fault of the run did not happen as planned, and how one knows.
+std::string whatWasNotSeen(const reports::Run& run) {
+  if (run.faults.empty()) return "no fault happened, though one was due";
+  for (std::size_t index = 0; index < run.faults.size(); ++index) {
+    const reports::AppliedFault& fault = run.faults[index];
+    bool looked_at = false;
+    for (const reports::Evidence& evidence : run.evidence) {
+      if (evidence.fault != static_cast<int>(index)) continue;
+      looked_at = true;
+      if (!evidence.ok) {
+        return fmt::format("{} left no evidence: {}", nameOf(fault), evidence.observed);
+      }
+    }
+    if (!looked_at) return fmt::format("{} left no evidence", nameOf(fault));
+    if (fault.hit && !fault.hit->ok) {
+      return fmt::format("{} missed its moment: {}", nameOf(fault), fault.hit->detail);
+    }
+  }
+  return "a fault did not take effect as planned";
+}
+
+std::optional<std::string> invalidity(const reports::ScenarioResult& result) {
+  for (const reports::Run& run : result.runs) {
+    const bool unseen = run.faulted && completed(run) && !evidenceIsComplete(run);
+    if (run.status != reports::RunStatus::kInvalid && !unseen) continue;
+    const std::string why = run.status == reports::RunStatus::kInvalid && !run.message.empty()
+                                ? run.message
+                                : whatWasNotSeen(run);
+    return fmt::format("{}: {}. Without the fault the run proves nothing.", placeOf(run), why);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> wrongData(const scenario::Scenario& scenario,
+                                     const reports::ScenarioResult& result) {
+  for (const reports::Run& run : result.runs) {
+    if (run.wrong_elements == 0) continue;
+    return fmt::format("{}: {} of {} checked result elements were wrong.", placeOf(run),
+                       run.wrong_elements, run.checked_elements);
+  }
+  if (scenario.workload.gradient.data != scenario::DataKind::kRandom) return std::nullopt;
+  for (const reports::Run& run : result.runs) {
+    const reports::Run* reference =
+        findRun(result.runs, std::string(baseline::kFaultFree), run.block);
+    if (reference == nullptr || !completed(*reference) || !completed(run)) continue;
+    if (run.digest == reference->digest) continue;
+    return fmt::format(
+        "{}: the results differ from those of fault_free in the same block (digest {} instead of "
+        "{}).",
+        placeOf(run), run.digest.empty() ? "missing" : run.digest, reference->digest);
+  }
+  return std::nullopt;
+}
+
+/// An expectation says how runs of this strategy must end, so that it decides.
+bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run) {
+  return std::any_of(
+      scenario.expect.begin(), scenario.expect.end(),
+      [&](const scenario::Expectation& expectation) {
+        return expectation.metric == "status" &&
+               (expectation.strategy.empty() || expectation.strategy == run.strategy);
+      });
+}
+
+bool dataWereChecked(const scenario::Scenario& scenario, const reports::Run& run) {
+  if (scenario.workload.gradient.size == 0) return true;  // there are none
+  return scenario.workload.gradient.data == scenario::DataKind::kRandom ? !run.digest.empty()
+                                                                        : run.checked_elements > 0;
+}
+
+std::optional<std::string> trouble(const scenario::Scenario& scenario,
+                                   const reports::ScenarioResult& result) {
+  for (const reports::Run& run : result.runs) {
+    if (completed(run)) {
+      if (dataWereChecked(scenario, run)) continue;
+      return fmt::format("{}: not one result was checked, so nobody knows whether they were right.",
+                         placeOf(run));
+    }
+    if (endIsExpected(scenario, run)) continue;
+    const bool hung = run.status == reports::RunStatus::kHung;
+    return fmt::format("{}: the run {}: {}", placeOf(run),
+                       hung ? "hung and did not go on" : "failed",
+                       run.message.empty() ? "no reason was recorded; see log.txt." : run.message);
+  }
+  for (int block = 0; block < scenario.repeat; ++block) {
+    for (const scenario::Strategy& strategy : scenario.strategies) {
+      if (findRun(result.runs, strategy.name, block) != nullptr) continue;
+      return fmt::format("{}, block {}: this run was not made.", strategy.name, block + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> brokenExpectations(const reports::ScenarioResult& result) {
+  const auto fails = [](const reports::Expectation& expectation) { return !expectation.pass; };
+  const auto first = std::find_if(result.expectations.begin(), result.expectations.end(), fails);
+  if (first == result.expectations.end()) return std::nullopt;
+  const auto count = std::count_if(first, result.expectations.end(), fails);
+  return fmt::format("{} of {} expectations {} not hold, the first: {}.", count,
+                     result.expectations.size(), count == 1 ? "does" : "do", first->text);
+}
+
+}  // namespace
+
+Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result) {
+  if (result.interrupted) {
+    const auto planned =
+        scenario.strategies.size() * static_cast<std::size_t>(std::max(0, scenario.repeat));
+    return {Verdict::kError, fmt::format("Interrupted by the user: {} of {} runs are here.",
+                                         result.runs.size(), planned)};
+  }
+  if (result.runs.empty()) return {Verdict::kError, "Nothing was run."};
+  if (const auto reason = invalidity(result)) return {Verdict::kInvalid, *reason};
+  if (const auto reason = wrongData(scenario, result)) return {Verdict::kFail, *reason};
+  if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
+  if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};
+  return {Verdict::kPass, ""};
+}
+
+}  // namespace faultline::run

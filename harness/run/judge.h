@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "harness/scenario/scenario.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+struct Judgement {
+  reports::Verdict verdict = reports::Verdict::kError;
+  std::string reason;  ///< in words; empty when everything passes
+};
+
+/// What the whole experiment comes to, from its runs and its judged expectations. The first that
+/// applies:
+/// - error: it was interrupted, or nothing was run;
+/// - invalid: a fault did not happen as planned, or nobody saw it happen;
+/// - fail: elements are wrong or, with random data, a digest differs from fault_free's;
+/// - error: a run failed or hung without going on, and no expectation is about how it ended; a run
+///   whose data were not checked; a run that is missing;
+/// - fail: an expectation does not hold;
+/// - pass.
+/// Pure.
+Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result);
+
+}  // namespace faultline::run

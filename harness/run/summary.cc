@@ -1,0 +1,93 @@
+#include "harness/run/summary.h"
+
+#include <algorithm>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/stats/overhead.h"
+#include "harness/stats/quantile.h"
+
+namespace faultline::run {
+namespace {
+
+bool hasSpeed(const reports::Run* run) {
+  return run != nullptr && completed(*run) && run->throughput.has_value();
+}
+
+/// The completed runs of one strategy that have a throughput.
+std::vector<const reports::Run*> measured(std::span<const reports::Run> runs,
+                                          const std::string& strategy) {
+  std::vector<const reports::Run*> found;
+  for (const reports::Run& run : runs) {
+    if (run.strategy == strategy && hasSpeed(&run)) found.push_back(&run);
+  }
+  return found;
+}
+
+std::optional<reports::Quantity> medianThroughput(const std::vector<const reports::Run*>& runs) {
+  std::vector<double> values;
+  for (const reports::Run* run : runs) values.push_back(run->throughput->value);
+  const auto median = stats::median(values);
+  if (!median) return std::nullopt;
+  return reports::Quantity{*median, runs.front()->throughput->unit};
+}
+
+stats::Overhead overheadOf(std::span<const reports::Run> runs,
+                           const std::vector<const reports::Run*>& measured, std::uint64_t seed) {
+  std::vector<stats::Block> blocks;
+  for (const reports::Run* run : measured) {
+    const reports::Run* reference = findRun(runs, std::string(baseline::kFaultFree), run->block);
+    if (!hasSpeed(reference)) continue;
+    blocks.push_back({reference->throughput->value, run->throughput->value});
+  }
+  return stats::overhead(blocks, seed);
+}
+
+std::optional<reports::Percentiles> pauses(std::span<const reports::Run> runs,
+                                           const std::string& strategy) {
+  std::vector<double> values;
+  for (const reports::Run& run : runs) {
+    if (run.strategy != strategy || !run.faulted) continue;
+    for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
+  }
+  if (values.empty()) return std::nullopt;
+  const stats::Distribution distribution = stats::describe(values);
+  return reports::Percentiles{distribution.p50, distribution.p95, distribution.p99,
+                              distribution.max, static_cast<int>(distribution.n)};
+}
+
+}  // namespace
+
+const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
+                            int block) {
+  const auto found = std::find_if(runs.begin(), runs.end(), [&](const reports::Run& run) {
+    return run.strategy == strategy && run.block == block;
+  });
+  return found == runs.end() ? nullptr : &*found;
+}
+
+std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
+                                        std::span<const reports::Run> runs, std::uint64_t seed) {
+  std::vector<reports::Summary> rows;
+  for (const scenario::Strategy& strategy : scenario.strategies) {
+    reports::Summary& row = rows.emplace_back();
+    row.strategy = strategy.name;
+    const auto measured_runs = measured(runs, strategy.name);
+    row.n = static_cast<int>(measured_runs.size());
+    row.throughput = medianThroughput(measured_runs);
+    row.failover_pause_ms = pauses(runs, strategy.name);
+    row.bound_pct = boundPercent(scenario, runs, strategy.name);
+    if (strategy.name == baseline::kFaultFree) continue;
+    const stats::Overhead overhead = overheadOf(runs, measured_runs, seed);
+    if (!overhead.median) continue;
+    row.n = static_cast<int>(overhead.n);
+    row.overhead_pct = reports::Overhead{*overhead.median, std::nullopt};
+    if (overhead.interval95) {
+      row.overhead_pct->ci95 =
+          reports::Interval{overhead.interval95->low, overhead.interval95->high};
+    }
+  }
+  return rows;
+}
+
+}  // namespace faultline::run

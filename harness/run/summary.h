@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/scenario/scenario.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// The table of strategies, in the scenario's order. Only completed runs (bound.h) have a speed;
+/// overheads are computed within a block against the fault_free run of the same block, and what too
+/// few samples cannot say is absent. `seed` makes the intervals repeatable. Pure.
+std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
+                                        std::span<const reports::Run> runs, std::uint64_t seed);
+
+/// The run of a strategy in a block, or null.
+const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
+                            int block);
+
+}  // namespace faultline::run

@@ -1,0 +1,127 @@
+#include "harness/run/bound.h"
+
+#include <gtest/gtest.h>
+
+#include "sample_scenario.h"
+
+namespace faultline::run {
+namespace {
+
+constexpr const char* kPortDown =
+    "  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n";
+
+// The model of sampleRun: buckets are ready at 20 and 30 ms and take 20 ms each, 60 ms in all.
+constexpr double kFree = 10 * 60;
+constexpr double kOneRailOfTwo = 4.0 / 3;  // 1 / 0.5 against 2 * 3 / 4 of the ring
+
+std::vector<reports::Run> with(reports::Run faulted) {
+  return {sampleRun("fault_free", 0), std::move(faulted)};
+}
+
+TEST(BoundTest, APortThatIsDownWhileTwoBucketsAreReduced) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  // 40 ms at 3/4 of the speed leave 10 ms of work to be done on a healthy network.
+  EXPECT_NEAR(*boundPercent(scenario, with(faultedRun("hot_repair", 0)), "hot_repair"),
+              100 * 10 / kFree, 1e-9);
+}
+
+TEST(BoundTest, StrategiesThatMeetNoFaultLoseNothing) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  const auto runs = sampleRuns(scenario);
+  EXPECT_EQ(boundPercent(scenario, runs, "armed"), 0);
+  EXPECT_EQ(boundPercent(scenario, runs, "fault_free"), std::nullopt);
+}
+
+TEST(BoundTest, FailStopHasTheSameBoundAsOthers) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  reports::Run hung = faultedRun("fail_stop", 0);
+  hung.status = reports::RunStatus::kHung;
+  hung.restarts.push_back({});
+  hung.iterations.resize(2);  // iteration 2 hung, 1 and 2 were done again later
+  for (int i = 1; i < 10; ++i) hung.iterations.push_back({i, 1000 + 75.0 * i, 60});
+  EXPECT_NEAR(*boundPercent(scenario, with(hung), "fail_stop"), 100 * 10 / kFree, 1e-9);
+  hung.restarts.clear();
+  EXPECT_EQ(boundPercent(scenario, with(hung), "fail_stop"), std::nullopt) << "never completed";
+}
+
+TEST(BoundTest, AFaultUntilTheEnd) {
+  const auto scenario = sampleScenario(
+      faults("  - {kind: blackhole, target: {node: 1, rail: 0}, at: 0s, until: end}\n"));
+  auto run = faultedRun("hot_repair", 0);
+  run.faults[0].kind = "blackhole";
+  run.faults[0].start_ms = 0;
+  run.faults[0].end_ms = std::nullopt;
+  EXPECT_NEAR(*boundPercent(scenario, with(run), "hot_repair"), 100 * 40 * (kOneRailOfTwo - 1) / 60,
+              1e-9);
+}
+
+TEST(BoundTest, AThrottleTakesItsShareOfTheRail) {
+  const auto bound = [](const std::string& parameters) {
+    const auto scenario =
+        sampleScenario(faults("  - {kind: throttle, " + parameters +
+                              ", target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n"));
+    auto run = faultedRun("hot_repair", 0);
+    run.faults[0].kind = "throttle";
+    return *boundPercent(scenario, with(run), "hot_repair");
+  };
+  // A quarter left: 5/8 of the node's bandwidth, where the sum of all bandwidths is the bound.
+  const double slowdown = 6 / 3.625 / 1.5;
+  const double expected = 100 * (40 - 40 / slowdown) / kFree;
+  EXPECT_NEAR(bound("rate: 25%"), expected, 1e-9);
+  EXPECT_NEAR(bound("rate: 100Mbit"), expected, 1e-9);
+  EXPECT_NEAR(bound("rate: 100Mbit, direction: rx"), expected, 1e-9);
+  EXPECT_NEAR(bound("rate: 100Mbit, direction: tx"), expected, 1e-9);
+  EXPECT_EQ(bound("rate: 4Gbit"), 0) << "faster than the rail is";
+}
+
+TEST(BoundTest, AFlapIsDownForItsDutyOnly) {
+  const auto bound = [](const std::string& parameters) {
+    const auto scenario =
+        sampleScenario(faults("  - {kind: port_flap, period: 20ms, " + parameters +
+                              ", target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n"));
+    auto run = faultedRun("hot_repair", 0);
+    run.faults[0].kind = "port_flap";
+    return *boundPercent(scenario, with(run), "hot_repair");
+  };
+  EXPECT_NEAR(bound("duty: 50%"), 100 * 5 / kFree, 1e-9) << "twice 10 ms";
+  EXPECT_NEAR(bound("duty: 50%, count: 1"), 100 * 2.5 / kFree, 1e-9);
+  EXPECT_NEAR(bound("duty: 80%, count: 1"), 100 * 4 / kFree, 1e-9);
+}
+
+TEST(BoundTest, FaultsOfOneRunAdd) {
+  const auto scenario = sampleScenario(
+      faults(std::string(kPortDown) +
+             "  - {kind: port_down, target: {node: 1, rail: 1}, at: 170ms, duration: 40ms}\n"));
+  auto run = faultedRun("hot_repair", 0);
+  run.faults.push_back(run.faults[0]);
+  run.faults[1].target.rail = 1;
+  EXPECT_NEAR(*boundPercent(scenario, with(run), "hot_repair"), 100 * 40 / kFree, 1e-9)
+      << "no rail is left for 40 ms";
+  run.faults[1].end_ms = std::nullopt;
+  run.faults[0].end_ms = std::nullopt;
+  EXPECT_EQ(boundPercent(scenario, with(run), "hot_repair"), std::nullopt) << "for ever";
+}
+
+TEST(BoundTest, TheMedianOfTheRuns) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  auto runs = with(faultedRun("hot_repair", 0));
+  runs.push_back(faultedRun("hot_repair", 1));
+  runs.back().faults[0].end_ms = runs.back().faults[0].start_ms;
+  EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * 5 / kFree, 1e-9);
+}
+
+TEST(BoundTest, NoModelNoBound) {
+  auto scenario = sampleScenario(faults(kPortDown));
+  const auto runs = with(faultedRun("hot_repair", 0));
+  EXPECT_EQ(boundPercent(scenario, std::vector{faultedRun("hot_repair", 0)}, "hot_repair"),
+            std::nullopt)
+      << "no fault_free";
+  auto failed = runs;
+  failed[0].status = reports::RunStatus::kFailed;
+  EXPECT_EQ(boundPercent(scenario, failed, "hot_repair"), std::nullopt);
+  scenario.workload.kind = "command";
+  EXPECT_EQ(boundPercent(scenario, runs, "hot_repair"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace faultline::run

@@ -1,0 +1,220 @@
+#include "harness/run/expectations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/run/summary.h"
+#include "sample_scenario.h"
+#include "support/sample_result.h"
+
+namespace faultline::run {
+namespace {
+
+using scenario::MetricType;
+using scenario::MetricValue;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Owner = scenario::Metric::Owner;
+
+reports::ScenarioResult resultOf(std::vector<reports::Run> runs) {
+  reports::ScenarioResult result;
+  result.runs = std::move(runs);
+  result.summary = summarise(sampleScenario(), result.runs, 7);
+  result.duration_ms = 5000;
+  return result;
+}
+
+std::size_t indexOf(MetricType type) {
+  if (type == MetricType::kName) return MetricValue(std::string()).index();
+  if (type == MetricType::kFlag) return MetricValue(true).index();
+  return MetricValue(0.0).index();
+}
+
+TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
+  reports::ScenarioResult rich = testing::hugeResult(10, 30);
+  rich.summary = summarise(sampleScenario(), rich.runs, 7);
+  const auto lookup = metricsOf(rich);
+  for (const scenario::Metric& metric : scenario::metricTable()) {
+    const std::string path(metric.path);
+    std::vector<std::string> owners;
+    if (metric.owner != Owner::kStrategy) owners.push_back("");
+    // No strategy has everything: one fails over, the other restarts.
+    if (metric.owner != Owner::kGlobal) {
+      owners.push_back(path.starts_with("restarts.") ? "fail_stop" : "hot_repair");
+    }
+    for (const std::string& owner : owners) {
+      const auto values = lookup(owner, path);
+      EXPECT_FALSE(values.empty()) << owner << " " << path;
+      for (const MetricValue& value : values) {
+        EXPECT_EQ(value.index(), indexOf(metric.type)) << owner << " " << path;
+      }
+    }
+  }
+  EXPECT_THAT(lookup("hot_repair", "charm"), IsEmpty());
+}
+
+TEST(MetricsTest, ValuesPerRunEventAndSummary) {
+  auto hot = faultedRun("hot_repair", 0, 8);
+  hot.wrong_elements = 3;
+  hot.digest = "other";
+  hot.iterations.push_back({9, 800, 95});  // done twice
+  reports::Failover failover;
+  failover.rail = 1;
+  failover.cause = "remote_nic";
+  failover.verdict = "told_by_peer";
+  failover.fault_ms = 100;
+  failover.detected_ms = 104;
+  failover.pause_ms = 12.5;
+  failover.resent_bytes = 77;
+  failover.duplicate_bytes = 5;
+  hot.failovers = {failover, failover};
+  hot.failovers[1].detected_ms = 108;
+  hot.failovers[1].pause_ms = 14.5;
+  hot.failbacks.resize(3);
+  reports::Restart restart;
+  restart.hang_ms = 601;
+  restart.isolate_ms = 900;
+  restart.load_ms = 45;
+  restart.lost_iterations = 4;
+  hot.restarts = {restart};
+  const auto result =
+      resultOf({sampleRun("fault_free", 0, 10), hot, faultedRun("hot_repair", 1, 6)});
+  const auto lookup = metricsOf(result);
+  const auto numbers = [&](const char* metric, const char* strategy = "hot_repair") {
+    std::vector<double> values;
+    for (const auto& value : lookup(strategy, metric)) values.push_back(std::get<double>(value));
+    return values;
+  };
+  EXPECT_THAT(numbers("wrong_elements"), ElementsAre(3, 0));
+  EXPECT_THAT(numbers("wrong_elements", ""), ElementsAre(0, 3, 0));
+  EXPECT_THAT(numbers("checked_elements"), ElementsAre(1000, 1000));
+  EXPECT_THAT(numbers("duration"), ElementsAre(735, 735));
+  EXPECT_THAT(numbers("duration", ""), ElementsAre(5000));
+  EXPECT_THAT(numbers("runs.count"), ElementsAre(2));
+  EXPECT_THAT(numbers("runs.count", ""), ElementsAre(3));
+  EXPECT_THAT(numbers("iterations.count"), ElementsAre(10, 10)) << "repeated ones once";
+  EXPECT_THAT(numbers("iteration_ms.p50"), ElementsAre(60));
+  EXPECT_THAT(numbers("iteration_ms.max"), ElementsAre(95));
+  EXPECT_THAT(numbers("throughput.median"), ElementsAre(7));
+  EXPECT_THAT(numbers("overhead_pct.median"), ElementsAre(::testing::DoubleNear(25, 1e-9)));
+  EXPECT_THAT(numbers("overhead_pct.ci95.lo"), IsEmpty());
+  EXPECT_THAT(numbers("failovers.count"), ElementsAre(2, 0));
+  EXPECT_THAT(numbers("failovers.rail"), ElementsAre(1, 1));
+  EXPECT_THAT(numbers("failovers.resent_bytes"), ElementsAre(77, 77));
+  EXPECT_THAT(numbers("failovers.duplicate_bytes"), ElementsAre(5, 5));
+  EXPECT_THAT(numbers("failover_pause_ms.p50"), ElementsAre(13.5));
+  EXPECT_THAT(numbers("failover_pause_ms.p95"), IsEmpty());
+  EXPECT_THAT(numbers("failover_pause_ms.max"), ElementsAre(14.5));
+  EXPECT_THAT(numbers("failover_pause_ms.n"), ElementsAre(2));
+  EXPECT_THAT(numbers("failover_pause_ms.n", "fault_free"), ElementsAre(0));
+  EXPECT_THAT(numbers("detection_ms.p50"), ElementsAre(6));
+  EXPECT_THAT(numbers("detection_ms.max"), ElementsAre(8));
+  EXPECT_THAT(numbers("failbacks.count"), ElementsAre(3, 0));
+  EXPECT_THAT(numbers("restarts.count"), ElementsAre(1, 0));
+  EXPECT_THAT(numbers("restarts.hang_ms"), ElementsAre(601));
+  EXPECT_THAT(numbers("restarts.isolate_ms"), ElementsAre(900));
+  EXPECT_THAT(numbers("restarts.load_ms"), ElementsAre(45));
+  EXPECT_THAT(numbers("restarts.lost_iterations"), ElementsAre(4));
+  const MetricValue ok = std::string("ok"), cause = std::string("remote_nic"),
+                    verdict = std::string("told_by_peer");
+  EXPECT_THAT(lookup("hot_repair", "status"), ElementsAre(ok, ok));
+  EXPECT_THAT(lookup("hot_repair", "failovers.cause"), ElementsAre(cause, cause));
+  EXPECT_THAT(lookup("hot_repair", "failovers.verdict"), ElementsAre(verdict, verdict));
+  EXPECT_THAT(lookup("hot_repair", "digest_matches"),
+              ElementsAre(MetricValue(false), MetricValue(false)))
+      << "another digest; no fault_free in block 1";
+  EXPECT_THAT(lookup("fault_free", "digest_matches"), ElementsAre(MetricValue(true)));
+}
+
+TEST(MetricsTest, IntervalsAndTailsWhereThereAreEnough) {
+  std::vector<reports::Run> runs;
+  for (int block = 0; block < 6; ++block) {
+    runs.push_back(sampleRun("fault_free", block, 10));
+    runs.push_back(faultedRun("hot_repair", block, block < 3 ? 8 : 5));
+    for (int i = 1; i <= 50; ++i) runs.back().failovers.emplace_back().pause_ms = i;
+  }
+  const auto result = resultOf(runs);
+  const auto value = [&](const char* metric) {
+    return std::get<double>(metricsOf(result)("hot_repair", metric).at(0));
+  };
+  EXPECT_NEAR(value("overhead_pct.ci95.lo"), 25, 1e-9);
+  EXPECT_NEAR(value("overhead_pct.ci95.hi"), 100, 1e-9);
+  EXPECT_NEAR(value("failover_pause_ms.p95"), 48, 1e-9);
+  EXPECT_NEAR(value("failover_pause_ms.p99"), 50, 1e-9);
+}
+
+TEST(MetricsTest, OfStrategiesThatMeetFaultsOnlyFaultedRunsCount) {
+  auto runs = std::vector{faultedRun("hot_repair", 0), sampleRun("hot_repair", 1)};
+  EXPECT_EQ(metricsOf(resultOf(runs))("hot_repair", "failovers.count").size(), 1u);
+  runs.erase(runs.begin());
+  EXPECT_EQ(metricsOf(resultOf(runs))("hot_repair", "failovers.count").size(), 1u)
+      << "a scenario without faults";
+}
+
+TEST(MetricsTest, DigestsThatWereNeverMadeDoNotMatch) {
+  auto runs = std::vector{sampleRun("fault_free", 0), faultedRun("hot_repair", 0)};
+  runs[0].digest = runs[1].digest = "";
+  EXPECT_THAT(metricsOf(resultOf(runs))("hot_repair", "digest_matches"), IsEmpty());
+  runs[0].digest = "d1";
+  EXPECT_THAT(metricsOf(resultOf(runs))("hot_repair", "digest_matches"),
+              ElementsAre(MetricValue(false)));
+}
+
+TEST(EvidenceTest, EveryFaultNeedsItsOwn) {
+  auto run = faultedRun("hot_repair", 0);
+  EXPECT_TRUE(evidenceIsComplete(run));
+  run.evidence.push_back({0, "peer_counters", "nothing", false});
+  EXPECT_FALSE(evidenceIsComplete(run)) << "one observation speaks against it";
+  run.evidence.pop_back();
+  run.faults[0].hit = reports::FaultHit{false, 2, 100, "the iteration was over"};
+  EXPECT_FALSE(evidenceIsComplete(run));
+  run.faults[0].hit->ok = true;
+  EXPECT_TRUE(evidenceIsComplete(run));
+  run.faults.push_back(run.faults[0]);
+  EXPECT_FALSE(evidenceIsComplete(run)) << "nobody saw the second fault";
+  run.faults.clear();
+  run.evidence.clear();
+  EXPECT_FALSE(evidenceIsComplete(run)) << "never triggered";
+  run.faulted = false;
+  EXPECT_TRUE(evidenceIsComplete(run)) << "none was due";
+}
+
+TEST(ExpectationsTest, ValuesAreNumbersNamesOrFlags) {
+  const auto scenario = sampleScenario(
+      "expect: [wrong_elements == 0, hot_repair.status == ok, digest_matches == false, "
+      "duration < 4s, hot_repair.iteration_ms.max <= 59.5, hot_repair.throughput.median > 7.2]\n");
+  const auto result = resultOf({sampleRun("fault_free", 0), faultedRun("hot_repair", 0, 7.25)});
+  const auto judged = evaluateExpectations(scenario, result);
+  ASSERT_EQ(judged.size(), 6u);
+  EXPECT_EQ(judged[0].text, "wrong_elements == 0");
+  EXPECT_TRUE(judged[0].pass);
+  EXPECT_EQ(judged[0].value.dump(), "0");
+  EXPECT_TRUE(judged[1].pass);
+  EXPECT_EQ(judged[1].value.dump(), "\"ok\"");
+  EXPECT_FALSE(judged[2].pass);
+  EXPECT_EQ(judged[2].value.dump(), "true");
+  EXPECT_FALSE(judged[3].pass);
+  EXPECT_EQ(judged[3].value.dump(), "5000");
+  EXPECT_FALSE(judged[4].pass);
+  EXPECT_TRUE(judged[5].pass);
+  EXPECT_EQ(judged[5].value.dump(), "7.25");
+}
+
+TEST(ExpectationsTest, WhatDoesNotExistFailsAndSaysWhy) {
+  const auto scenario = sampleScenario(
+      "expect: [hot_repair.failover_pause_ms.max <= 100, hot_repair.failovers.cause == path, "
+      "armed.status == ok]\n");
+  const auto judged = evaluateExpectations(scenario, resultOf({faultedRun("hot_repair", 0)}));
+  for (const auto& line : judged) {
+    EXPECT_FALSE(line.pass) << line.text;
+    EXPECT_TRUE(line.value.is_null()) << line.text;
+  }
+  EXPECT_THAT(judged[0].message, HasSubstr("too few to say it, or nothing of the kind happened"));
+  EXPECT_THAT(judged[1].message,
+              HasSubstr("Nothing of the kind happened in the runs of hot_repair"));
+  EXPECT_THAT(judged[2].message, HasSubstr("No run of armed"));
+}
+
+}  // namespace
+}  // namespace faultline::run
