@@ -90,8 +90,9 @@ struct Restart {
   double hang_ms = 0;     ///< from the fault until the watchdog fired
   double isolate_ms = 0;  ///< ranks killed, waiting until the port was back
   double load_ms = 0;     ///< ranks started and the checkpoint read
-  int lost_iterations = 0;
-  double lost_ms = 0;                       ///< time that the lost iterations had taken
+  int lost_iterations = 0;  ///< begun before, done again after; with the one that was cut off
+  double lost_ms = 0;       ///< time that they had taken until the fault
+  std::optional<int> cut_iteration;         ///< the one that was under way
   std::optional<int> checkpoint_iteration;  ///< the last iteration in the checkpoint file
   /// hang_ms + isolate_ms + load_ms + lost_ms, had the watchdog been the usual 600 s.
   std::optional<double> unscaled_total_ms;

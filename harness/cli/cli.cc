@@ -15,6 +15,7 @@
 #include "harness/cli/describe_command.h"
 #include "harness/cli/list_command.h"
 #include "harness/cli/report_command.h"
+#include "harness/cli/run_command.h"
 #include "harness/cli/schedule_command.h"
 #include "harness/cli/validate_command.h"
 
@@ -25,11 +26,13 @@ namespace {
 using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 
 constexpr std::array kCommands{
-    AddCommand{addValidateCommand}, AddCommand{addListCommand},   AddCommand{addDescribeCommand},
-    AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
+    AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
+    AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
 };
 
 constexpr const char* kExamples = R"(examples:
+  faultline run scenarios/quickstart.yaml
+  faultline run --strategy fault_free,hot_repair --repeat 6 scenarios/quickstart.yaml
   faultline validate scenarios/quickstart.yaml
   faultline validate --set faults.0.duration=2s scenarios/quickstart.yaml
   faultline list faults

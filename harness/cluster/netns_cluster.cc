@@ -126,6 +126,9 @@ Status NetnsCluster::connect(Node& node, const netlink::VethEnd& nic, const netl
   netlink::Socket& switch_side = *switch_socket_;
   RETURN_IF_ERROR(netlink::createVeth(switch_side, port, node.namespace_fd.get(), nic));
   RETURN_IF_ERROR(netlink::enslave(switch_side, port.ifindex, bridge));
+  // A port that goes down is forgotten by the bridge, and what is still sent to it would be flooded
+  // to all other nodes: load that no real fabric would see, and payload where there is none.
+  RETURN_IF_ERROR(netlink::setUnicastFlood(switch_side, port.ifindex, false));
   if (rate != 0) {
     RETURN_IF_ERROR(netlink::installShaper(*node.socket, nic.ifindex, rate));
     RETURN_IF_ERROR(netlink::installShaper(switch_side, port.ifindex, rate));

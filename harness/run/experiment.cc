@@ -10,6 +10,8 @@
 
 #include "base/random.h"
 #include "harness/run/environment.h"
+#include "harness/run/expectations.h"
+#include "harness/run/judge.h"
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
 #include "harness/run/summary.h"
@@ -95,7 +97,9 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     result.reason = "interrupted: what is here is a part of the result";
   } else {
     result.expectations = evaluateExpectations(scenario, result);
-    judge(scenario, result);
+    Judgement judgement = judge(scenario, result);
+    result.verdict = judgement.verdict;
+    result.reason = std::move(judgement.reason);
   }
   return outcome;
 }

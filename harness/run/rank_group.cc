@@ -44,7 +44,12 @@ Status RankGroup::drain(int rank, const std::function<void(int, const nlohmann::
       return okStatus();
     }
     if (!*message) return okStatus();
-    received(rank, **message);
+    try {
+      received(rank, **message);
+    } catch (const nlohmann::json::exception& error) {
+      return errorf(Code::kInternal, "a message that cannot be understood ({}): {}", error.what(),
+                    (*message)->dump());
+    }
   }
 }
 

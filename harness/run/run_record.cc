@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/run/message.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
@@ -15,10 +16,6 @@ using nlohmann::json;
 constexpr double kUnscaledWatchdogMs = 600'000;
 // TCP's share of the rate that the qdisc counts as frames: 1448 / 1514 bytes.
 constexpr double kGoodputShare = 0.957;
-
-TimePoint timeOf(const json& message, const char* key) {
-  return TimePoint(Duration(message.value(key, std::int64_t{0})));
-}
 
 std::optional<TimePoint> optionalTime(const json& message, const char* key) {
   const auto found = message.find(key);
@@ -50,33 +47,33 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
 }
 
 bool RunRecord::iterationBegan(const json& message) {
-  return table_.began(message.value("iteration", 0), timeOf(message, "at"));
+  return table_.began(field(message, "iteration", 0), momentOf(message, "at"));
 }
 
 void RunRecord::checked(const json& message) {
-  run_.checked_elements += message.value("checked", std::int64_t{0});
-  run_.wrong_elements += message.value("wrong", std::int64_t{0});
+  run_.checked_elements += field(message, "checked", std::int64_t{0});
+  run_.wrong_elements += field(message, "wrong", std::int64_t{0});
 }
 
 void RunRecord::iterationEnded(int rank, const json& message) {
   checked(message);
-  const int iteration = message.value("iteration", 0);
-  digests_[{iteration, rank}] = message.value("digest", "");
-  table_.ended(iteration, timeOf(message, "at"),
-               duration_cast<Duration>(
-                   std::chrono::duration<double, std::milli>(message.value("checkpoint_ms", 0.0))));
+  const int iteration = field(message, "iteration", 0);
+  digests_[{iteration, rank}] = field(message, "digest", std::string());
+  table_.ended(iteration, momentOf(message, "at"),
+               duration_cast<Duration>(std::chrono::duration<double, std::milli>(
+                   field(message, "checkpoint_ms", 0.0))));
 }
 
 reports::Failover RunRecord::failoverOf(int rank, const json& message,
                                         const FaultControl* faults) const {
   reports::Failover failover;
   failover.rank = rank;
-  failover.peer = message.value("peer", 0);
-  failover.rail = message.value("rail", 0);
-  failover.cause = message.value("cause", "");
-  failover.verdict = evidenceOf(failover.cause, message.value("told", false));
-  failover.resent_bytes = message.value("resent_bytes", std::int64_t{0});
-  failover.duplicate_bytes = message.value("duplicate_bytes", std::int64_t{0});
+  failover.peer = field(message, "peer", 0);
+  failover.rail = field(message, "rail", 0);
+  failover.cause = field(message, "cause", std::string());
+  failover.verdict = evidenceOf(failover.cause, field(message, "told", false));
+  failover.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
+  failover.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
   failover.direction = failover.resent_bytes > 0 ? "send" : "recv";
   const std::optional<TimePoint> detected = optionalTime(message, "detected");
   const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
@@ -95,7 +92,7 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   if (fault) failover.fault_ms = sinceStart(*fault);
   // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
   // that those bytes need on the rails that are left; longest stall of a receive that had begun.
-  double pause = message.value("receive_stall_ms", 0.0);
+  double pause = field(message, "receive_stall_ms", 0.0);
   const std::optional<TimePoint> from = fault ? fault : detected;
   if (from && redelivered) {
     const int left = std::max(1, scenario_.cluster.rails - 1);
@@ -109,17 +106,18 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
 }
 
 void RunRecord::rankDone(int rank, const json& message, const FaultControl* faults) {
-  for (const json& failover : message.value("failovers", json::array())) {
+  for (const json& failover : field(message, "failovers", json::array())) {
     run_.failovers.push_back(failoverOf(rank, failover, faults));
   }
-  for (const json& failback : message.value("failbacks", json::array())) {
+  for (const json& failback : field(message, "failbacks", json::array())) {
     reports::Failback& entry = run_.failbacks.emplace_back();
     entry.rank = rank;
-    entry.peer = failback.value("peer", 0);
-    entry.rail = failback.value("rail", 0);
-    entry.at_ms = sinceStart(timeOf(failback, "at"));
+    entry.peer = field(failback, "peer", 0);
+    entry.rail = field(failback, "rail", 0);
+    entry.at_ms = sinceStart(momentOf(failback, "at"));
   }
-  for (const auto& [name, value] : message.value("counters", json::object()).items()) {
+  const json counters = field(message, "counters", json::object());
+  for (const auto& [name, value] : counters.items()) {
     run_.counters[name] += value.get<std::int64_t>();
   }
 }
@@ -155,8 +153,12 @@ void RunRecord::crashed(TimePoint when, const std::string& message) {
 void RunRecord::cutOff(TimePoint fault) {
   if (!restart_) restart_.emplace().cut = now();
   const auto lost = table_.cutOff();
-  if (lost) restart_->iterationBegan = lost->begin;
   reports::Restart& restart = run_.restarts.emplace_back();
+  if (lost) {
+    restart_->iterationBegan = lost->begin;
+    restart.cut_iteration = lost->index;
+    restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->begin));
+  }
   restart.fault_ms = sinceStart(fault);
   restart.hang_ms = toMilliseconds(restart_->cut - fault);
   restartTime_ += restart_->cut - restart_->iterationBegan.value_or(restart_->cut);
@@ -184,7 +186,6 @@ void RunRecord::failed(reports::RunStatus status, const std::string& message) {
 reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sampler) {
   Duration timed = restartTime_;
   TimePoint last = t0_;
-  std::map<int, int> firstAgain;
   for (const IterationTable::Row& row : table_.complete()) {
     reports::Iteration& iteration = run_.iterations.emplace_back();
     iteration.index = row.index;
@@ -194,11 +195,13 @@ reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sample
     last = std::max(last, row.end);
   }
   run_.duration_ms = toMilliseconds(last - t0_);
-  // Lost work: what was done before a restart and again after it.
+  // Lost work: iterations that had begun before a restart and were done again after it; the one that
+  // was cut off counts until the fault.
   for (reports::Restart& restart : run_.restarts) {
-    int before = -1, resumed = -1;
+    const double cut = restart.fault_ms + restart.hang_ms;
+    int before = restart.cut_iteration.value_or(-1), resumed = -1;
     for (const reports::Iteration& iteration : run_.iterations) {
-      const bool later = iteration.start_ms > restart.fault_ms + restart.hang_ms;
+      const bool later = iteration.start_ms > cut;
       if (!later) before = std::max(before, iteration.index);
       if (later && resumed < 0) resumed = iteration.index;
     }
@@ -206,8 +209,7 @@ reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sample
       restart.checkpoint_iteration = resumed - 1;
       restart.lost_iterations = std::max(0, before - resumed + 1);
       for (const reports::Iteration& iteration : run_.iterations) {
-        const bool earlier = iteration.start_ms <= restart.fault_ms + restart.hang_ms;
-        if (earlier && iteration.index >= resumed) restart.lost_ms += iteration.ms;
+        if (iteration.start_ms <= cut && iteration.index >= resumed) restart.lost_ms += iteration.ms;
       }
     }
     restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;

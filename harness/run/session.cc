@@ -11,6 +11,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/fault_control.h"
+#include "harness/run/message.h"
 #include "harness/run/rank_group.h"
 #include "harness/run/run_record.h"
 #include "harness/run/sampler.h"
@@ -40,6 +41,7 @@ class Session {
         interrupt_(interrupt),
         ranks_(scenario.cluster.ranks()),
         failStop_(planned.strategy->name == baseline::kFailStop),
+        checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
         record_(scenario, planned) {}
 
   Result<SessionResult> execute();
@@ -68,6 +70,7 @@ class Session {
   Interrupt& interrupt_;
   const int ranks_;
   const bool failStop_;
+  const std::string checkpoints_;  // folder, of this run alone
   RunRecord record_;
 
   std::unique_ptr<cluster::NetnsCluster> cluster_;
@@ -100,12 +103,19 @@ Status Session::prepare() {
   if (planned_.arm == reports::Arm::kFaulted) {
     ASSIGN_OR_RETURN(faults_, FaultControl::create(scenario_, *cluster_));
   }
+  if (failStop_) {
+    std::error_code error;
+    std::filesystem::create_directories(checkpoints_, error);
+    if (error) {
+      return errorf(Code::kIo, "create the folder for checkpoints {}: {}", checkpoints_,
+                    error.message());
+    }
+  }
   return startRanks(/*restart=*/false);
 }
 
 std::string Session::checkpointPath(int rank) const {
-  return fmt::format("{}/{}-{}-rank{}.checkpoint", options_.directory, planned_.strategy->name,
-                     planned_.block, rank);
+  return fmt::format("{}/rank{}", checkpoints_, rank);
 }
 
 json Session::configOf(int rank, bool restart) const {
@@ -175,10 +185,8 @@ Result<SessionResult> Session::execute() {
     faults_.reset();  // refers to the cluster
     result.keptCluster = std::move(cluster_);
   }
-  for (int rank = 0; failStop_ && rank < ranks_; ++rank) {
-    std::error_code ignored;
-    std::filesystem::remove(checkpointPath(rank), ignored);
-  }
+  std::error_code ignored;
+  if (failStop_) std::filesystem::remove_all(checkpoints_, ignored);
   return result;
 }
 
@@ -222,15 +230,15 @@ Status Session::tick() {
 }
 
 void Session::received(int rank, const json& message) {
-  const std::string type = message.value("type", "");
-  const bool warmup = message.value("warmup", false);
+  const std::string type = field(message, "type", std::string());
+  const bool warmup = field(message, "warmup", false);
   if (type == "begin" && warmup) {
     warmupMark(message, /*end=*/false);
   } else if (type == "end" && warmup) {
     record_.checked(message);
     warmupMark(message, /*end=*/true);
   } else if (type == "begin") {
-    const int iteration = message.value("iteration", 0);
+    const int iteration = field(message, "iteration", 0);
     if (record_.iterationBegan(message) && faults_) {
       (void)sampler_->sample(now());
       faults_->iterationBegan(iteration, *sampler_);
@@ -238,8 +246,7 @@ void Session::received(int rank, const json& message) {
   } else if (type == "end") {
     record_.iterationEnded(rank, message);
     if (faults_) {
-      faults_->iterationEnded(rank, message.value("iteration", 0),
-                              TimePoint(Duration(message.value("at", std::int64_t{0}))));
+      faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"));
     }
   } else if (type == "ready") {
     if (++readyRanks_ == ranks_) allReady();
@@ -249,14 +256,14 @@ void Session::received(int rank, const json& message) {
     if (++doneRanks_ == ranks_) stage_ = Stage::kFinished;
   } else if (type == "error") {
     record_.rankDone(rank, message, faults_ ? &*faults_ : nullptr);
-    rankFailed(rank, message.value("message", "an error without words"));
+    rankFailed(rank, field(message, "message", std::string("an error without words")));
   } else if (type == "gone" && !done_[rank]) {
-    rankFailed(rank, "ended without a result: " + message.value("message", ""));
+    rankFailed(rank, "ended without a result: " + field(message, "message", std::string()));
   }
 }
 
 void Session::warmupMark(const json& message, bool end) {
-  const int iteration = message.value("iteration", 0);
+  const int iteration = field(message, "iteration", 0);
   (void)sampler_->sample(now());
   if (!end) {
     std::vector<std::uint64_t>& bytes = warmupBytes_[iteration];

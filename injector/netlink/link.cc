@@ -115,15 +115,27 @@ Status deleteLink(Socket& socket, int ifindex) {
                         fmt::format("delete interface {}", ifindex));
 }
 
-Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state) {
+namespace {
+
+Status setPortAttribute(Socket& socket, int ifindex, int attribute, std::uint8_t value,
+                        std::string_view what) {
   ifinfomsg header = linkHeader(ifindex);
   header.ifi_family = AF_BRIDGE;
   Message message(RTM_SETLINK, 0, header);
-  message.nest(IFLA_PROTINFO | NLA_F_NESTED, [&](Message& port) {
-    port.put(IFLA_BRPORT_STATE, static_cast<std::uint8_t>(state));
-  });
-  return socket.request(std::move(message),
-                        fmt::format("set the state of bridge port {}", ifindex));
+  message.nest(IFLA_PROTINFO | NLA_F_NESTED, [&](Message& port) { port.put(attribute, value); });
+  return socket.request(std::move(message), fmt::format("{} of bridge port {}", what, ifindex));
+}
+
+}  // namespace
+
+Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state) {
+  return setPortAttribute(socket, ifindex, IFLA_BRPORT_STATE, static_cast<std::uint8_t>(state),
+                          "set the state");
+}
+
+Status setUnicastFlood(Socket& socket, int ifindex, bool flood) {
+  return setPortAttribute(socket, ifindex, IFLA_BRPORT_UNICAST_FLOOD, flood ? 1 : 0,
+                          "set the flooding");
 }
 
 bool isOperational(const Link& link) {

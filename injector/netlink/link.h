@@ -48,6 +48,10 @@ enum class BridgePortState : std::uint8_t { kDisabled = 0, kForwarding = 3 };
 /// to be up: the kernel refuses (ENETDOWN) otherwise.
 Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state);
 
+/// Whether the bridge sends frames to unknown addresses out of this port. Off, a dead port's frames
+/// do not turn up at all the others.
+Status setUnicastFlood(Socket& socket, int ifindex, bool flood);
+
 /// What the kernel tells about an interface.
 struct Link {
   int ifindex = 0;
