@@ -1,0 +1,116 @@
+#include "harness/run/environment.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "base/version.h"
+
+namespace faultline::run {
+namespace {
+
+/// Read for the environment when no cluster has said what its nodes use.
+constexpr std::array kTcpSettings{"tcp_rmem", "tcp_wmem", "tcp_retries2",
+                                  "tcp_slow_start_after_idle"};
+constexpr std::string_view kCongestionControl = "tcp_congestion_control";
+
+std::string fileText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The value of a setting of this process's network namespace on one line, or "".
+std::string setting(std::string_view name) {
+  std::string text = fileText(fmt::format("/proc/sys/net/ipv4/{}", name));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (char& character : text) character = character == '\t' ? ' ' : character;
+  return text;
+}
+
+/// Calls `visit` with every line, without its end.
+template <typename Visit>
+void forEachLine(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    visit(text.substr(0, end));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// Versions that the build was made with (see CMakeLists.txt).
+std::map<std::string, std::string> versions() {
+  return {{"faultline", std::string(versionNumber())},
+          {"compiler", FAULTLINE_COMPILER},
+          {"build", FAULTLINE_BUILD_TYPE},
+          {"libnl", FAULTLINE_VERSION_LIBNL},
+          {"yaml-cpp", FAULTLINE_VERSION_YAML_CPP},
+          {"fmt", FAULTLINE_VERSION_FMT},
+          {"spdlog", FAULTLINE_VERSION_SPDLOG},
+          {"nlohmann-json", FAULTLINE_VERSION_JSON},
+          {"CLI11", FAULTLINE_VERSION_CLI11},
+          {"OpenSSL", FAULTLINE_VERSION_OPENSSL}};
+}
+
+}  // namespace
+
+std::string cpuModel(std::string_view cpuinfo, std::string_view architecture) {
+  std::string model;
+  forEachLine(cpuinfo, [&](std::string_view line) {
+    if (!model.empty() || !line.starts_with("model name")) return;
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return;
+    line.remove_prefix(colon + 1);
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    model = line;
+  });
+  return model.empty() ? std::string(architecture) : model;
+}
+
+std::vector<std::string> loadedLibraries(std::string_view maps) {
+  std::set<std::string> paths;
+  forEachLine(maps, [&](std::string_view line) {
+    const std::size_t path_at = line.find('/');
+    if (path_at == std::string_view::npos) return;
+    const std::string_view path = line.substr(path_at);
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (name.ends_with(".so") || name.find(".so.") != std::string_view::npos) paths.emplace(path);
+  });
+  return {paths.begin(), paths.end()};
+}
+
+reports::Environment describeEnvironment(const std::map<std::string, std::string>& cluster) {
+  reports::Environment environment;
+  std::string architecture;
+  utsname kernel{};
+  if (::uname(&kernel) == 0) {
+    environment.kernel = fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine);
+    architecture = kernel.machine;
+  }
+  environment.cpu = cpuModel(fileText("/proc/cpuinfo"), architecture);
+  environment.cores = static_cast<int>(std::thread::hardware_concurrency());
+  environment.versions = versions();
+  environment.git = gitCommit();
+  environment.congestion_control = setting(kCongestionControl);
+  for (const char* const name : kTcpSettings) {
+    if (const std::string value = setting(name); !value.empty()) environment.tcp[name] = value;
+  }
+  for (const auto& [name, value] : cluster) {
+    if (name == kCongestionControl) {
+      environment.congestion_control = value;
+    } else if (name.starts_with("tcp_")) {
+      environment.tcp[name] = value;
+    } else if (name != "kernel") {
+      environment.qdisc[name] = value;
+    }
+  }
+  environment.libraries = loadedLibraries(fileText("/proc/self/maps"));
+  return environment;
+}
+
+}  // namespace faultline::run
