@@ -114,6 +114,7 @@ void visitFields(V& v, Of<Restart> auto& restart) {
   v.field("isolate_ms", restart.isolate_ms);
   v.field("load_ms", restart.load_ms);
   v.field("lost_iterations", restart.lost_iterations);
+  v.field("cut_iteration", restart.cut_iteration);
   v.field("lost_ms", restart.lost_ms);
   v.field("checkpoint_iteration", restart.checkpoint_iteration);
   v.field("unscaled_total_ms", restart.unscaled_total_ms);

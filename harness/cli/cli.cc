@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "harness/cli/describe_command.h"
+#include "harness/cli/doctor_command.h"
 #include "harness/cli/list_command.h"
 #include "harness/cli/report_command.h"
 #include "harness/cli/run_command.h"
@@ -28,6 +29,7 @@ using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 constexpr std::array kCommands{
     AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
     AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
+    AddCommand{addDoctorCommand},
 };
 
 constexpr const char* kExamples = R"(examples:
@@ -38,6 +40,7 @@ constexpr const char* kExamples = R"(examples:
   faultline list faults
   faultline describe port_down
   faultline describe scenario
+  faultline doctor
 
 exit codes: 0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this
 machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no evidence,

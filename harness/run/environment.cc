@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>

@@ -102,6 +102,19 @@ TEST(BoundTest, FaultsOfOneRunAdd) {
   EXPECT_EQ(boundPercent(scenario, with(run), "hot_repair"), std::nullopt) << "for ever";
 }
 
+TEST(BoundTest, EveryAppliedFaultHasItsOwnParameters) {
+  const std::string target = "target: {node: 1, rail: 0}";
+  const auto scenario = sampleScenario(
+      faults("  - {kind: throttle, rate: 100%, " + target + ", at: 20ms, duration: 40ms}\n" +
+             "  - {kind: throttle, rate: 25%, " + target + ", at: 170ms, duration: 40ms}\n"));
+  auto run = faultedRun("hot_repair", 0);
+  run.faults[0].kind = "throttle";
+  run.faults.push_back(run.faults[0]);
+  run.faults[0].start_ms = 20;
+  run.faults[0].end_ms = 60;
+  EXPECT_GT(*boundPercent(scenario, with(run), "hot_repair"), 0.1);
+}
+
 TEST(BoundTest, TheMedianOfTheRuns) {
   const auto scenario = sampleScenario(faults(kPortDown));
   auto runs = with(faultedRun("hot_repair", 0));

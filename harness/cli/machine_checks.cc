@@ -1,0 +1,269 @@
+#include "harness/cli/machine_checks.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "base/text.h"
+#include "harness/cluster/privileges.h"
+#include "harness/cluster/probe.h"
+
+namespace faultline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kClusterGroup = "clusters inside this machine (network namespaces)";
+constexpr const char* kMachineGroup = "this machine and this build";
+constexpr const char* kLabGroup = "real networks and accelerators (not needed for netns clusters)";
+
+constexpr unsigned kEnoughCores = 2;
+/// Of the quick start's four ranks with their buffers, and the controller, with room to spare.
+constexpr long kEnoughMemoryMiB = 512;
+
+/// What doctor knows about the mechanisms that cluster::probe() tries, beyond what probe() says.
+struct Mechanism {
+  std::string_view name;
+  bool required;
+  std::string_view neededFor;
+  std::string_view remedy;
+};
+
+constexpr std::string_view kContainer =
+    "use a kernel that has it; in a container, start it with --privileged, or with the "
+    "capabilities NET_ADMIN, NET_RAW and SYS_ADMIN and /proc/sys writable";
+
+constexpr std::array kMechanisms{
+    Mechanism{"privileges", true, "making namespaces and links",
+              "run as root, or allow user namespaces (see what was found)"},
+    Mechanism{"network namespace", true, "one node of a cluster each", kContainer},
+    Mechanism{"network settings", true, "traffic that nothing but the scenario disturbs",
+              kContainer},
+    Mechanism{"veth", true, "rails: the cable between a node and a switch",
+              "modprobe veth as root; or a kernel with CONFIG_VETH"},
+    Mechanism{"port up and down", true, "the faults port_down and port_flap", kContainer},
+    Mechanism{"interface counters", true,
+              "faults in the middle of an iteration, and bytes per rail in the report", kContainer},
+    Mechanism{"packet socket", false, "evidence of faults while the job itself sends nothing",
+              kContainer},
+    Mechanism{"htb and u32", true, "rail_rate, and the fault throttle",
+              "modprobe sch_htb cls_u32 as root; or a kernel with CONFIG_NET_SCH_HTB and "
+              "CONFIG_NET_CLS_U32"},
+    Mechanism{"bridge", true, "the switches of a cluster",
+              "modprobe bridge as root; or a kernel with CONFIG_BRIDGE"},
+    Mechanism{"bridge port state", false, "the fault blackhole", kContainer},
+};
+
+void addCluster(std::vector<MachineCheck>& checks) {
+  const auto probed = cluster::probe();
+  if (!probed.ok()) {
+    checks.push_back({kClusterGroup, "trial", false, true, probed.status().message(),
+                      "knowing what this kernel can do", "clusters of kind netns",
+                      "see what was found"});
+    return;
+  }
+  for (const cluster::Capability& capability : *probed) {
+    const auto* const known =
+        std::find_if(kMechanisms.begin(), kMechanisms.end(),
+                     [&](const Mechanism& row) { return row.name == capability.name; });
+    const bool is_known = known != kMechanisms.end();
+    MachineCheck check{
+        kClusterGroup,      capability.name,
+        capability.ok,      is_known ? known->required : true,
+        capability.details, std::string(is_known ? known->neededFor : "clusters of kind netns"),
+        capability.cost,    std::string(is_known ? known->remedy : "see what was found")};
+    if (capability.ok && capability.name == "privileges") {
+      check.found = ::geteuid() == 0 ? "root" : "root of a user namespace of our own";
+    }
+    checks.push_back(std::move(check));
+  }
+}
+
+/// Whether somebody who is not root could run here as well.
+void addRootless(std::vector<MachineCheck>& checks) {
+  const cluster::UserNamespaceFacts facts = cluster::readUserNamespaceFacts();
+  const bool blocked =
+      facts.apparmor_restricts || facts.unprivileged_disabled || facts.limit_is_zero;
+  checks.push_back({kClusterGroup, "user namespaces", !blocked, false,
+                    blocked ? cluster::explainUserNamespaceRefusal(EPERM, facts).message()
+                            : "no setting forbids them",
+                    "running without root", "everything must be run as root",
+                    "change the setting that was found, or run as root"});
+}
+
+/// The value of a line of /proc/meminfo in MiB, or nothing.
+std::optional<long> meminfoMiB(std::string_view key) {
+  constexpr long kKiBPerMiB = 1024;
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    long value = 0;
+    if (word == key && file >> value) return value / kKiBPerMiB;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return std::nullopt;
+}
+
+bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return true;
+#else
+  return false;
+#endif
+#else
+  return false;
+#endif
+}
+
+bool optimised() {
+#if defined(__OPTIMIZE__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+void addMachine(std::vector<MachineCheck>& checks) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  checks.push_back({kMachineGroup, "cores", cores >= kEnoughCores, false,
+                    fmt::format("{} (steady times need at least {})", cores, kEnoughCores),
+                    "ranks that do not wait for each other's CPU time",
+                    "times are mostly those of the scheduler: overheads mean little",
+                    "use a machine with more cores, or fewer ranks"});
+  const auto memory = meminfoMiB("MemAvailable:");
+  checks.push_back(
+      {kMachineGroup, "memory", memory.value_or(0) >= kEnoughMemoryMiB, false,
+       memory ? fmt::format("{} MiB available (at least {} are needed)", *memory, kEnoughMemoryMiB)
+              : "cannot be read",
+       "buffers of all ranks (nodes x ranks_per_node x gradient size, several times)",
+       "the kernel may kill ranks, and the run fails",
+       "close other programs, or use smaller gradients"});
+  const bool fast = !sanitized() && optimised();
+  checks.push_back({kMachineGroup, "build for measuring", fast, false,
+                    sanitized()   ? "built with sanitizers"
+                    : optimised() ? "optimised, without sanitizers"
+                                  : "built without optimisation",
+                    "times that mean something", "everything is several times slower",
+                    "cmake --preset release && cmake --build --preset release"});
+}
+
+/// Names of the entries of a folder; none when it cannot be read.
+std::vector<std::string> entriesOf(const char* folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  return join(std::vector<std::string_view>(words.begin(), words.end()), ", ");
+}
+
+/// "2.18.3" of a loadable NCCL, or "" and why in `problem`.
+std::string ncclVersion(std::string& problem) {
+  struct Close {
+    void operator()(void* library) const { ::dlclose(library); }
+  };
+  const std::unique_ptr<void, Close> library(::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL));
+  if (library == nullptr) {
+    const char* const message = ::dlerror();
+    problem = message == nullptr ? "cannot be loaded" : message;
+    return "";
+  }
+  using GetVersion = int (*)(int*);
+  const auto get = reinterpret_cast<GetVersion>(::dlsym(library.get(), "ncclGetVersion"));
+  int code = 0;
+  if (get == nullptr || get(&code) != 0) return "of unknown version";
+  // NCCL_VERSION of nccl.h: major * 10000 + minor * 100 + patch since 2.9, before it * 1000.
+  constexpr int kNewScheme = 10'000;
+  const int major = code >= kNewScheme ? code / kNewScheme : code / 1000;
+  const int rest = code >= kNewScheme ? code % kNewScheme : code % 1000;
+  return fmt::format("{}.{}.{}", major, rest / 100, rest % 100);
+}
+
+/// The first of `names` that is on the PATH.
+std::string firstProgram(std::initializer_list<const char*> names) {
+  const char* const path = std::getenv("PATH");
+  for (const char* const name : names) {
+    if (std::string found = findProgram(name, path == nullptr ? "" : path); !found.empty()) {
+      return found;
+    }
+  }
+  return "";
+}
+
+void addLab(std::vector<MachineCheck>& checks) {
+  const auto add = [&](const char* name, const std::string& found, const std::string& missing,
+                       const char* needed_for, const char* cost, const char* remedy) {
+    checks.push_back({kLabGroup, name, !found.empty(), false, found.empty() ? missing : found,
+                      needed_for, cost, remedy});
+  };
+  add("RDMA devices", joined(entriesOf("/sys/class/infiniband")), "none in /sys/class/infiniband",
+      "tests of RDMA rails on real NICs (planned)", "rails are TCP over veth pairs",
+      "use a machine with RDMA NICs and their driver, or load rdma_rxe");
+  add("GPUs", joined(entriesOf("/proc/driver/nvidia/gpus")), "none in /proc/driver/nvidia/gpus",
+      "collectives on GPU buffers (planned)",
+      "gradients are in host memory, compute is a timed wait",
+      "use a machine with GPUs and the NVIDIA driver");
+  std::string problem;
+  const std::string nccl = ncclVersion(problem);
+  add("NCCL", nccl, problem, "comparison with NCCL's own collectives (planned)",
+      "baselines are those that this program has itself", "install libnccl2");
+  add("MPI", firstProgram({"mpirun", "mpiexec"}), "neither mpirun nor mpiexec is on the PATH",
+      "starting ranks on real machines through MPI (planned)",
+      "ranks are processes on this machine", "install openmpi-bin or another MPI");
+  add("Slurm", firstProgram({"srun"}), "srun is not on the PATH",
+      "starting ranks on a Slurm cluster (planned)", "ranks are processes on this machine",
+      "use a login node of a Slurm cluster");
+}
+
+}  // namespace
+
+std::string findProgram(std::string_view name, std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view folder = path.substr(0, path.find(':'));
+    path.remove_prefix(std::min(path.size(), folder.size() + 1));
+    const fs::path candidate = fs::path(folder) / name;
+    std::error_code ignored;
+    if (!folder.empty() && fs::is_regular_file(candidate, ignored) &&
+        ::access(candidate.c_str(), X_OK) == 0) {
+      return candidate.string();
+    }
+  }
+  return "";
+}
+
+std::vector<MachineCheck> checkMachine() {
+  std::vector<MachineCheck> checks;
+  addCluster(checks);
+  addRootless(checks);
+  addMachine(checks);
+  addLab(checks);
+  return checks;
+}
+
+bool canRunQuickstart(const std::vector<MachineCheck>& checks) {
+  return std::all_of(checks.begin(), checks.end(),
+                     [](const MachineCheck& check) { return check.ok || !check.required; });
+}
+
+}  // namespace faultline::cli
