@@ -20,6 +20,10 @@ constexpr int kLoopbackIndex = 1;
 // The kernel brings ports into operation in a work queue, which takes milliseconds.
 constexpr Duration kOperationalBudget = 10s;
 constexpr int kPauseMilliseconds = 1;
+// A port that comes back is reachable only when its addresses are resolved again. What was sent
+// into the dead port has begun that, and with the kernel's usual second between two questions the
+// rail would stay out of use for up to a second after the repair. The patience is the usual one.
+constexpr netlink::AddressQuestions kAddressQuestions{.pause = 50ms, .patience = 3s};
 
 struct Namespace {
   UniqueFd fd;
@@ -134,6 +138,7 @@ Status NetnsCluster::connect(Node& node, const netlink::VethEnd& nic, const netl
     RETURN_IF_ERROR(netlink::installShaper(switch_side, port.ifindex, rate));
   }
   RETURN_IF_ERROR(netlink::addAddress(*node.socket, nic.ifindex, address, kPrefixLength));
+  RETURN_IF_ERROR(netlink::setAddressQuestions(*node.socket, nic.ifindex, kAddressQuestions));
   RETURN_IF_ERROR(netlink::setUp(switch_side, port.ifindex, true));
   return netlink::setUp(*node.socket, nic.ifindex, true);
 }

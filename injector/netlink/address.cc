@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <linux/if_addr.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
@@ -77,6 +78,23 @@ Status addAddress(Socket& socket, int ifindex, std::string_view address, int pre
   message.put(IFA_BROADCAST, broadcast);
   return socket.request(std::move(message),
                         fmt::format("give interface {} the address {}", ifindex, address));
+}
+
+Status setAddressQuestions(Socket& socket, int ifindex, const AddressQuestions& questions) {
+  ndtmsg header{};
+  header.ndtm_family = AF_INET;
+  Message message(RTM_SETNEIGHTBL, 0, header);
+  message.putString(NDTA_NAME, "arp_cache");
+  const auto milliseconds = duration_cast<std::chrono::milliseconds>(questions.pause).count();
+  const auto count = static_cast<std::uint32_t>(questions.patience / questions.pause);
+  message.nest(NDTA_PARMS, [&](Message& nested) {
+    nested.put(NDTPA_IFINDEX, static_cast<std::uint32_t>(ifindex));
+    nested.put(NDTPA_RETRANS_TIME, static_cast<std::uint64_t>(milliseconds));
+    nested.put(NDTPA_MCAST_PROBES, count);  // for a neighbour's first address
+    nested.put(NDTPA_UCAST_PROBES, count);  // whether it still has it
+  });
+  return socket.request(std::move(message),
+                        fmt::format("set how interface {} asks for addresses", ifindex));
 }
 
 Result<InterfaceConfiguration> InterfaceConfiguration::read(Socket& socket, int ifindex) {

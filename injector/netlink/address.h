@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "injector/netlink/socket.h"
 
@@ -11,6 +12,14 @@ namespace faultline::netlink {
 
 /// Gives the interface an IPv4 address, e.g. "10.1.0.3" with 16.
 Status addAddress(Socket& socket, int ifindex, std::string_view address, int prefix_length);
+
+/// How the interface asks for the link addresses of its neighbours (ARP): again every `pause` until
+/// there is an answer, and given up, with an error for what waits, after `patience`.
+struct AddressQuestions {
+  Duration pause;
+  Duration patience;
+};
+Status setAddressQuestions(Socket& socket, int ifindex, const AddressQuestions& questions);
 
 /// The addresses and routes of one interface, to be put back after the kernel has dropped them:
 /// setting an interface down removes its static routes and global IPv6 addresses, and setting it up

@@ -147,7 +147,7 @@ TEST_F(TrainingTest, WithoutAFaultEveryElementIsRight) {
   stateOf(*job);
   EXPECT_EQ(job->failovers(), 0);
   for (int rank = 0; rank < kNodes; ++rank) {
-    // Iterations overlap in time on all ranks: each begins after the one before ended everywhere.
+    // An iteration begins after the one before has ended everywhere.
     const auto begins = job->of(rank, "begin");
     const auto ends = job->of((rank + 1) % kNodes, "end");
     ASSERT_EQ(begins.size(), ends.size());
