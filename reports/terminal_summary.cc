@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 
+#include "base/text.h"
 #include "reports/tally.h"
 #include "reports/text.h"
 #include "reports/verdict_text.h"
@@ -41,6 +43,16 @@ std::string fitted(const std::string& text, std::size_t width) {
     if ((static_cast<unsigned char>(clean[bytes]) & 0xC0) != 0x80 && ++taken == width) break;
   }
   return clean.substr(0, bytes) + "~";
+}
+
+/// A paragraph indented by two columns, broken at blanks; a word that is wider than a line is cut.
+std::string wrapped(const std::string& text) {
+  constexpr std::size_t kIndent = 2;
+  std::istringstream lines(
+      wrapText(std::string(kIndent, ' ') + fitted(text, std::string::npos), kIndent));
+  std::string result;
+  for (std::string line; std::getline(lines, line);) result += fitted(line, kWidth) + "\n";
+  return result;
 }
 
 struct Column {
@@ -163,8 +175,7 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
   const std::string word = upper(nameOf(result.verdict));
   text += "\n" + paint(word, colourOf(result)) + "  " +
           fitted(verdict.headline, kWidth - word.size() - 2) + "\n";
-  for (const std::string& reason : verdict.reasons)
-    text += "  " + fitted(reason, kWidth - 2) + "\n";
+  for (const std::string& reason : verdict.reasons) text += wrapped(reason);
   if (!result.expectations.empty()) text += "\n";
   for (const Expectation& expectation : result.expectations) {
     const std::string line =

@@ -36,8 +36,10 @@ void addFailedExpectations(const ScenarioResult& result, std::vector<std::string
 void addInvalidRuns(const ScenarioResult& result, std::vector<std::string>& reasons) {
   for (const Run& run : result.runs) {
     if (run.status != RunStatus::kInvalid) continue;
-    reasons.push_back(fmt::format("{}, block {}: {}", run.strategy, run.block + 1,
-                                  run.message.empty() ? "invalid" : run.message));
+    std::string reason = fmt::format("{}, block {}: {}", run.strategy, run.block + 1,
+                                     run.message.empty() ? "invalid" : run.message);
+    // The first one is the verdict's own reason already.
+    if (reason != result.reason) reasons.push_back(std::move(reason));
   }
 }
 
