@@ -24,6 +24,8 @@ namespace {
 constexpr Duration kLongestSleep = 50ms;
 // Connections that have not said hello yet, at most: a stray program cannot use up descriptors.
 constexpr std::size_t kMaxStrangers = 256;
+// Connections, or batches of datagrams, taken before others get their turn.
+constexpr int kMostPerTurn = 16;
 
 }  // namespace
 
@@ -55,6 +57,7 @@ class Fabric::Impl {
   void settle();
   void dispatch();
   bool expireHandshakes();
+  void transmit();
 
   FabricOptions options_;
   FabricClient& client_;
@@ -66,18 +69,26 @@ class Fabric::Impl {
   std::unique_ptr<PortWatch> ports_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by process; null for ourselves
   std::list<Handshake> strangers_;            // accepted, no hello yet
+  bool posted_ = false;                       // something may wait to be sent
   std::vector<Event> events_;
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
 };
 
-Link& Fabric::Impl::link(int peer) { return peers_[peer]->link(); }
+Link& Fabric::Impl::link(int peer) {
+  posted_ = true;
+  return peers_[peer]->link();
+}
 
 // --- set-up ---
 
 Status Fabric::Impl::open() {
   if (options_.nics.empty())
     return errorf(Code::kInvalidArgument, "a fabric needs at least one NIC");
+  if (options_.nics.size() > channel::kMaxRails) {
+    return errorf(Code::kInvalidArgument, "{} NICs: a fabric takes {} at most",
+                  options_.nics.size(), channel::kMaxRails);
+  }
   RETURN_IF_ERROR(poller_.open());
   portUsable_.assign(options_.nics.size(), true);
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
@@ -156,11 +167,14 @@ void Fabric::Impl::unwatch(int fd) { poller_.remove(fd); }
 // --- connections ---
 
 void Fabric::Impl::acceptConnections(int rail) {
-  for (;;) {
+  for (int i = 0; i < kMostPerTurn; ++i) {
     UniqueFd socket(
         accept4(listeners_[rail].get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) return;
-    if (strangers_.size() >= kMaxStrangers) continue;  // closes it
+    if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
+      poller_.remove(strangers_.front().fd());
+      strangers_.pop_front();
+    }
     if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
     const int fd = socket.get();
     const auto stranger = strangers_.insert(
@@ -180,7 +194,8 @@ void Fabric::Impl::advanceStranger(std::list<Handshake>::iterator stranger) {
                      hello.destination == static_cast<std::uint32_t>(options_.self) &&
                      hello.source < peers_.size() && peers_[hello.source] &&
                      hello.rail < options_.nics.size();
-  if (known && peers_[hello.source]->link().mayAccept(static_cast<int>(hello.rail), hello.epoch)) {
+  if (known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
+                                                    hello.attempt, now())) {
     Result<UniqueFd> socket = stranger->accept();
     if (socket.ok()) {
       peers_[hello.source]->adopt(static_cast<int>(hello.rail), std::move(*socket), hello.epoch);
@@ -228,7 +243,7 @@ void Fabric::Impl::readDatagrams(int path) {
     messages[i].msg_hdr.msg_iov = &pieces[i];
     messages[i].msg_hdr.msg_iovlen = 1;
   }
-  for (;;) {
+  for (int turn = 0; turn < kMostPerTurn; ++turn) {
     const int count =
         recvmmsg(control_[path].get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     for (int i = 0; i < count; ++i) {
@@ -246,14 +261,26 @@ void Fabric::Impl::readDatagrams(int path) {
 }
 
 Status Fabric::Impl::poll(Duration timeout) {
+  if (posted_) transmit();  // what was posted since the last poll does not wait for this one's end
   const TimePoint begin = now();
   TimePoint wake = begin + std::min(timeout, kLongestSleep);
+  if (!events_.empty()) wake = begin;
   for (const auto& peer : peers_) {
-    if (peer) wake = std::min(wake, peer->link().nextDeadline());
+    if (!peer) continue;
+    wake = std::min(wake, peer->hasWork() ? begin : peer->link().nextDeadline());
   }
   RETURN_IF_ERROR(poller_.wait(wake - begin));
   settle();
   return okStatus();
+}
+
+void Fabric::Impl::transmit() {
+  posted_ = false;
+  for (const auto& peer : peers_) {
+    if (!peer) continue;
+    peer->link().flush(now());
+    peer->writeRails();
+  }
 }
 
 void Fabric::Impl::settle() {
@@ -263,16 +290,12 @@ void Fabric::Impl::settle() {
     bool again = expireHandshakes();
     for (const auto& peer : peers_) {
       if (!peer) continue;
-      if (peer->fenceDue()) again = true;
       peer->link().onTick(now());
+      if (peer->fenceDue()) again = true;
     }
     again = again || !events_.empty();
     dispatch();
-    for (const auto& peer : peers_) {
-      if (!peer) continue;
-      peer->link().flush(now());
-      peer->writeRails();
-    }
+    transmit();
     if (!again) return;
   }
 }
@@ -303,6 +326,7 @@ void Fabric::Impl::shutDown() {
 }
 
 void Fabric::Impl::abort(const std::string& reason) {
+  posted_ = true;
   for (const auto& peer : peers_) {
     if (peer) peer->link().sendAbort(reason);
   }

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace faultline::fabric {
@@ -59,7 +60,10 @@ void Peer::failedOver(const Failover& failover) {
 void Peer::failedBack(int rail, TimePoint when) {
   context_.events.push_back(FailedBack{index_, rail, when});
 }
-void Peer::linkFailed(const Status& why) { context_.events.push_back(LinkFailed{index_, why}); }
+void Peer::linkFailed(const Status& why) {
+  closeDue_ = true;  // before the client hears of it: the buffers are its own again then
+  context_.events.push_back(LinkFailed{index_, why});
+}
 
 // --- what the rails tell ---
 
@@ -78,7 +82,7 @@ void Peer::railFailed(int rail, const Status& why) {
 
 // --- connections ---
 
-void Peer::openRail(int rail, std::uint32_t epoch) {
+void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
   const Nic& nic = context_.options.nics[rail];
   Result<UniqueFd> socket =
       transport::tcp::beginConnect({nic.address, nic.device, 0}, address_.rails[rail].data);
@@ -90,7 +94,8 @@ void Peer::openRail(int rail, std::uint32_t epoch) {
                     .jobKey = context_.options.jobKey,
                     .destination = static_cast<std::uint32_t>(index_),
                     .rail = static_cast<std::uint32_t>(rail),
-                    .epoch = epoch};
+                    .epoch = epoch,
+                    .attempt = attempt};
   const int fd = socket->get();
   opening_[rail] =
       Handshake::connecting(std::move(*socket), hello, now() + context_.options.connectTimeout);
@@ -167,8 +172,13 @@ void Peer::fence(int rail) {
   link_->onRailFenced(rail, now());
 }
 
+bool Peer::hasWork() const {
+  return closeDue_ || !failedOpens_.empty() || std::ranges::count(fenceDue_, true) > 0;
+}
+
 bool Peer::fenceDue() {
-  bool any = false;
+  bool any = closeDue_;
+  if (closeDue_) closeAll();
   for (int rail = 0; rail < railCount(); ++rail) {
     if (!fenceDue_[rail]) continue;
     fence(rail);
@@ -190,6 +200,11 @@ void Peer::writeRails() {
 
 void Peer::shutDown() {
   link_->shutDown();
+  closeAll();
+}
+
+void Peer::closeAll() {
+  closeDue_ = false;
   for (int rail = 0; rail < railCount(); ++rail) {
     dropOpening(rail);
     if (rails_[rail] && !rails_[rail]->fenced()) fence(rail);

@@ -59,6 +59,8 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void adopt(int rail, UniqueFd socket, std::uint32_t epoch);
   /// Closes the rails that the link wants closed; whether there was one.
   bool fenceDue();
+  /// Whether `fenceDue` or `expireOpenings` has something to do now.
+  bool hasWork() const;
   /// Ends attempts to connect that have failed or taken too long; whether there was one.
   bool expireOpenings(TimePoint time);
   /// Writes what the rails have to send, as far as their sockets take it.
@@ -72,7 +74,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void submit(int rail, const channel::ChunkHeader& header, const std::byte* data,
               const channel::RemoteRegion& region) override;
   void fenceRail(int rail) override;
-  void openRail(int rail, std::uint32_t epoch) override;
+  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override;
   void cancelOpen(int rail) override;
   void sendDone(std::uint64_t token) override;
   void receiveDone(std::uint64_t token, Bytes length) override;
@@ -90,6 +92,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void dropOpening(int rail);
   void openFailed(int rail);
   void fence(int rail);
+  void closeAll();
 
   PeerContext context_;
   int index_;
@@ -99,6 +102,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once
   std::vector<bool> fenceDue_;
   std::vector<bool> waitsWritable_;
+  bool closeDue_ = false;                // the link has failed
   std::unique_ptr<channel::Link> link_;  // last: its constructor opens rails
 };
 

@@ -37,7 +37,12 @@ void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
 
 void MemoryRail::deliver(const ChunkHeader& header, const std::byte* data,
                          const RemoteRegion& region, bool visible) {
-  if (fenced_ || peer_ == nullptr || peer_->fenced_) return;
+  if (fenced_ || peer_ == nullptr) return;
+  if (peer_->abandoned_ && visible) {
+    sink_.railFailed(rail_, errorf(Code::kUnavailable, "reset"));
+    return;
+  }
+  if (peer_->fenced_) return;
   if (!peer_->begun_) {
     schedule_(wire_.latency, [=, this] { deliver(header, data, region, visible); });
     return;

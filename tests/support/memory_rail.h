@@ -46,7 +46,7 @@ class MemoryRail : public transport::Rail {
   /// This end's process knows of the connection: what came in before waits for it.
   void begin() { begun_ = true; }
   /// This end's process never got the connection.
-  void abandon() { fenced_ = true; }
+  void abandon() { fenced_ = abandoned_ = true; }
 
   /// Called when the fence has taken effect.
   std::function<void()> onFenced;
@@ -66,6 +66,7 @@ class MemoryRail : public transport::Rail {
   bool begun_ = false;
   bool fencing_ = false;
   bool fenced_ = false;
+  bool abandoned_ = false;
 };
 
 }  // namespace faultline::test

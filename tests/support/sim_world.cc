@@ -52,7 +52,9 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     rails[rail]->submit(header, data, region);
   }
   void fenceRail(int rail) override { rails[rail]->fence(); }
-  void openRail(int rail, std::uint32_t epoch) override { world.open(index, rail, epoch); }
+  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
+    world.open(index, rail, epoch, attempt);
+  }
   void cancelOpen(int rail) override { opening[rail] = 0; }
   void sendDone(std::uint64_t token) override {
     Message& message = *world.messages_[token];
@@ -208,12 +210,12 @@ bool SimWorld::carries(int rail) const {
          ends_[1]->portUp[rail];
 }
 
-void SimWorld::open(int end, int rail, std::uint32_t epoch) {
-  ends_[end]->opening[rail] = epoch;
-  clock_.after(options_.openTime, [this, end, rail, epoch] {
+void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt) {
+  ends_[end]->opening[rail] = attempt;
+  clock_.after(options_.openTime, [this, end, rail, epoch, attempt] {
     const bool accepted = carries(rail) && !ends_[1 - end]->dead &&
                           clock_.now() >= ends_[1 - end]->pausedUntil &&
-                          link(1 - end).mayAccept(rail, epoch);
+                          link(1 - end).onHello(rail, epoch, attempt, clock_.now());
     if (accepted) {
       for (int side = 0; side < kEnds; ++side) {
         End& self = *ends_[side];
@@ -233,15 +235,10 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch) {
                [this, end, rail, epoch] { link(1 - end).onRailOpened(rail, epoch, clock_.now()); });
     }
     // The answer needs time, too: meanwhile the rail may die or the attempt be cancelled.
-    clock_.after(options_.openTime, [this, end, rail, epoch, accepted] {
-      runEvent(end, [this, end, rail, epoch, accepted] {
-        if (ends_[end]->opening[rail] != epoch) {
-          if (accepted) {  // the acceptor sees the connection closed
-            ends_[end]->rails[rail]->abandon();
-            runEvent(1 - end, [this, end, rail] {
-              link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
-            });
-          }
+    clock_.after(options_.openTime, [this, end, rail, epoch, attempt, accepted] {
+      runEvent(end, [this, end, rail, epoch, attempt, accepted] {
+        if (ends_[end]->opening[rail] != attempt) {
+          if (accepted) abandon(end, rail);  // the acceptor sees the connection closed
           return;
         }
         ends_[end]->opening[rail] = 0;
@@ -250,15 +247,18 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch) {
           ends_[end]->rails[rail]->begin();
         } else {
           link(end).onOpenFailed(rail, epoch, clock_.now());
-          if (accepted) {
-            ends_[end]->rails[rail]->abandon();
-            runEvent(1 - end, [this, end, rail] {
-              link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
-            });
-          }
+          if (accepted) abandon(end, rail);
         }
       });
     });
+  });
+}
+
+void SimWorld::abandon(int end, int rail) {
+  ends_[end]->rails[rail]->abandon();
+  if (!carries(rail)) return;  // the reset is lost
+  runEvent(1 - end, [this, end, rail] {
+    link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
   });
 }
 

@@ -269,7 +269,41 @@ TEST_P(LinkTest, WithoutResilienceADeadRailHangs) {
   world.portDown(1, 0);
   EXPECT_FALSE(world.runUntilIdle(10s));
   EXPECT_TRUE(world.error(0).ok());
-  EXPECT_EQ(world.link(0).counters().probesSent, 0u);
+  EXPECT_EQ(world.link(0).counters().suspicions, 0u);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+TEST_P(LinkTest, WithoutResilienceALostAcknowledgementIsAskedFor) {
+  SimOptions chosen = options();
+  chosen.link.resilient = false;
+  chosen.datagramLoss = 0.3;
+  SimWorld world(chosen);
+  for (int i = 0; i < 50; ++i) {
+    bothWays(world, 1000);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << i;
+  }
+  expectClean(world);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+TEST_P(LinkTest, AConnectionThatOnlyOneEndHasIsReplaced) {
+  SimWorld world(options());
+  world.portDown(1, 0);
+  world.run(100ms);
+  world.heal(0);
+  // The accepting end has the new connection; its answer is still on the way when the connecting
+  // end's port goes down: that end drops the attempt, and its reset gets lost.
+  while (!world.link(1).railUp(0)) ASSERT_TRUE(world.clock().step(TimePoint::max()));
+  ASSERT_FALSE(world.link(0).railUp(0));
+  world.portDown(0, 0);
+  world.run(100ms);
+  world.heal(0);
+  world.run(1s);
+  EXPECT_TRUE(world.link(0).railUp(0));
+  EXPECT_TRUE(world.link(1).railUp(0));
+  bothWays(world, 1 << 20);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rails, LinkTest,
