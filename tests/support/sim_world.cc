@@ -23,7 +23,8 @@ bool SimClock::step(TimePoint until) {
 
 namespace {
 
-constexpr std::byte kPoison{0xa5};
+constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
+constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
 
 std::byte patternOf(std::uint64_t message, std::uint64_t index) {
   return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
@@ -60,7 +61,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     Message& message = *world.messages_[token];
     if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
     // The user gets the buffer back and writes something else into it.
-    std::ranges::fill(message.source, kPoison);
+    std::ranges::fill(message.source, kSourcePoison);
   }
   void receiveDone(std::uint64_t token, Bytes length) override {
     Message& message = *world.messages_[token];
@@ -223,6 +224,15 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
         self.rails[rail] = std::make_unique<MemoryRail>(
             rail, self.wires[rail], self,
             [this](Duration delay, std::function<void()> action) { clock_.after(delay, action); });
+        self.rails[rail]->onRead = [this](std::span<const std::byte> piece) {
+          // Long enough not to be the message's own bytes.
+          if (piece.size() < 16 || !std::ranges::all_of(piece.first(16), [](std::byte b) {
+                return b == kSourcePoison;
+              })) {
+            return;
+          }
+          problems_.push_back("a rail reads memory that the sender has given back");
+        };
         self.rails[rail]->onFenced = [this, side, rail] {
           runEvent(side, [this, side, rail] { link(side).onRailFenced(rail, clock_.now()); });
         };

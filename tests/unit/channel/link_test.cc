@@ -28,6 +28,8 @@ class LinkTest : public ::testing::TestWithParam<std::tuple<bool, Policy>> {
     world.checkMemory();
     for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
     EXPECT_EQ(world.completed(), world.posted());
+    // The exchange at the fence leaves nothing to be sent twice.
+    for (int end = 0; end < 2; ++end) EXPECT_EQ(world.link(end).counters().chunksDuplicate, 0u);
   }
   static void bothWays(SimWorld& world, Bytes length, int count = 1) {
     for (int i = 0; i < count; ++i) {
