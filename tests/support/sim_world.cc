@@ -119,7 +119,10 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
     ends_[end] = std::make_unique<End>(*this, end);
     End& self = *ends_[end];
     self.wires.resize(options.link.rails);
-    for (auto& wire : self.wires) wire.lateWrites = options.lateWrites;
+    for (auto& wire : self.wires) {
+      wire.lateWrites = options.lateWrites;
+      wire.fenceTime = options.fenceTime;
+    }
     self.rails.resize(options.link.rails);
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);

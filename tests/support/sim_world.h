@@ -46,6 +46,7 @@ struct SimOptions {
   double datagramDuplication = 0;
   Duration datagramJitter = 200us;
   Duration openTime = 300us;
+  Duration fenceTime = 100us;
 };
 
 /// Two processes and the network between them: the channel's state machine at both ends, rails

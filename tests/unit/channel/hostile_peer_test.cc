@@ -105,6 +105,17 @@ TEST_F(HostilePeerTest, AHeaderThatNobodyCheckedDoesNoHarm) {
   EXPECT_EQ(received_, 0);
 }
 
+TEST_F(HostilePeerTest, ARepeatedChunkCountsOnce) {
+  const auto slot = receive(2 * kChunk);
+  const ChunkHeader chunk{.messageLength = 2 * kChunk, .slot = slot, .length = kChunk};
+  link_->onChunkArrived(0, chunk, now_);
+  link_->onChunkArrived(0, chunk, now_);  // the same again
+  link_->onChunkArrived(1, chunk, now_);  // sent again over another rail
+  EXPECT_EQ(received_, 0);
+  EXPECT_EQ(link_->counters().chunksArrived, 1u);
+  EXPECT_EQ(link_->counters().chunksDuplicate, 2u);
+}
+
 TEST_F(HostilePeerTest, GrantsThatNobodyWantsAreBounded) {
   GrantRecord grant;
   for (std::uint32_t i = 0; i < (1u << 20) && error_.ok(); ++i) {

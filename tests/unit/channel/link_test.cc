@@ -84,6 +84,20 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
 }
 
+TEST_P(LinkTest, ThePeerIsToldBeforeTheFenceIsDone) {
+  SimOptions chosen = options();
+  chosen.fenceTime = 30ms;
+  SimWorld world(chosen);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  EXPECT_TRUE(world.failovers(0)[0].told);
+  EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
+}
+
 TEST_P(LinkTest, BlackHoleIsFoundByProbes) {
   SimWorld world(options());
   bothWays(world, 8 << 20);
