@@ -22,6 +22,8 @@ using channel::Cause;
 constexpr int kTargetNode = 1;
 constexpr int kTargetRail = 0;
 constexpr Duration kLong = 30s;
+constexpr std::int64_t kManyElements = 1 << 21;  // longer bursts than a window on every rail
+constexpr std::int64_t kFewElements = 1 << 19;   // so that 1 % of the rate ends some day
 
 class FailoverTest : public NetnsTest {
  protected:
@@ -53,6 +55,24 @@ class FailoverTest : public NetnsTest {
     return pollUntil(kLong, [&] {
       EXPECT_OK(fault.step(now()));
       return condition();
+    });
+  }
+
+  /// Waits until the target's rail is in the middle of sending: a fault between two bursts has
+  /// nothing to repair.
+  bool awaitBurst() {
+    constexpr std::uint64_t kBurstBytes = 20'000;  // in the pause of one poll: about 1 ms
+    constexpr int kInARow = 2;
+    const std::size_t index = kTargetNode * 2 + kTargetRail;
+    std::vector<cluster::RailCounters> counters;
+    std::uint64_t last = 0;
+    int inARow = 0;
+    return pollUntil(kLong, [&] {
+      EXPECT_OK(cluster_->readRailCounters(counters));
+      const std::uint64_t sent = counters[index].tx_bytes;
+      inARow = last != 0 && sent - last > kBurstBytes ? inARow + 1 : 0;
+      last = sent;
+      return inARow >= kInARow;
     });
   }
 
@@ -132,10 +152,11 @@ class FailoverTest : public NetnsTest {
                         const std::map<std::string, std::string>& texts, Cause atTarget,
                         Cause elsewhere) {
     for (int repetition = 0; repetition < repetitions(); ++repetition) {
-      Job job(*cluster_);
+      Job job(*cluster_, kManyElements);
       ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
       const auto fault = makeTestFault(kind, texts);
       ASSERT_OK(fault->prepare());
+      ASSERT_TRUE(awaitBurst());
       ASSERT_OK(fault->apply());
       EXPECT_TRUE(stepUntil(*fault, [&] { return failedOverEverywhere(job); }));
       const auto before = job.iterations();  // the job goes on without the rail
@@ -172,7 +193,7 @@ TEST_F(FailoverTest, ABlackHoleIsThePathsFault) {
 
 TEST_F(FailoverTest, OneHundredthOfTheRateIsNoFailover) {
   for (const std::string policy : {"pinned", "pull"}) {
-    Job job(*cluster_, policy);
+    Job job(*cluster_, kFewElements, policy);
     ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
     const auto fault = makeTestFault("throttle", {{"rate", "1%"}});
     ASSERT_OK(fault->prepare());
@@ -198,7 +219,7 @@ TEST_F(FailoverTest, OneHundredthOfTheRateIsNoFailover) {
 TEST_F(FailoverTest, AFlappingPortIsHeldOffAndComesBackInTheEnd) {
   constexpr std::uint64_t kFlaps = 5;
   for (int repetition = 0; repetition < repetitions(); ++repetition) {
-    Job job(*cluster_);
+    Job job(*cluster_, kManyElements);
     ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
     const auto fault =
         makeTestFault("port_flap", {{"count", std::to_string(kFlaps)}, {"period", "400ms"}});

@@ -1,6 +1,7 @@
 #include "tests/netns/fabric/job.h"
 
 #include <algorithm>
+#include <array>
 
 #include "harness/cluster/cluster_plan.h"
 #include "injector/netlink/namespace.h"
@@ -25,8 +26,8 @@ std::int32_t contribution(int rank, std::int64_t iteration, std::int64_t index) 
 
 }  // namespace
 
-Job::Job(cluster::NetnsCluster& cluster, const std::string& policy)
-    : cluster_(cluster), port_(nextPort()) {
+Job::Job(cluster::NetnsCluster& cluster, std::int64_t elements, const std::string& policy)
+    : cluster_(cluster), elements_(elements), port_(nextPort()) {
   for (int rank = 0; rank < cluster.spec().nodes; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
   }
@@ -81,25 +82,33 @@ void Job::run(int rank, const std::string& policy) {
 
 void Job::reduceUntilStopped(int rank) {
   Rank& self = *ranks_[rank];
-  std::vector<std::int32_t> data(kElements);
-  for (std::int64_t iteration = 0;; ++iteration) {
-    for (std::int64_t i = 1; i < kElements; ++i) data[i] = contribution(rank, iteration, i);
+  // One reduction is under way while the other is checked: the network is never idle.
+  std::array<std::vector<std::int32_t>, 2> buffers;
+  for (auto& buffer : buffers) buffer.resize(elements_);
+  const auto submit = [&](std::int64_t iteration) {
+    auto& data = buffers[iteration % 2];
+    for (std::int64_t i = 1; i < elements_; ++i) data[i] = contribution(rank, iteration, i);
     data[0] = rank == 0 && stopping_ ? 1 : 0;  // all ranks read the same sum
-    const Status status = self.comm
-                              ->allReduce(data.data(), data.data(), kElements, comm::DataType::kI32,
-                                          comm::ReduceOp::kSum)
-                              ->wait();
-    if (!status.ok()) return problem(rank, status);
+    return self.comm->allReduce(data.data(), data.data(), elements_, comm::DataType::kI32,
+                                comm::ReduceOp::kSum);
+  };
+  auto work = submit(0);
+  for (std::int64_t iteration = 0, last = -1; iteration != last + 1 || last < 0; ++iteration) {
+    std::shared_ptr<comm::Work> next;
+    if (last < 0) next = submit(iteration + 1);
+    if (const Status status = work->wait(); !status.ok()) return problem(rank, status);
+    const auto& data = buffers[iteration % 2];
     std::int64_t wrong = 0;
-    for (std::int64_t i = 1; i < kElements; ++i) {
+    for (std::int64_t i = 1; i < elements_; ++i) {
       std::int32_t expected = 0;
       for (int other = 0; other < size(); ++other) expected += contribution(other, iteration, i);
       wrong += data[i] != expected;
     }
     self.wrong += wrong;
-    self.checked += kElements - 1;
+    self.checked += elements_ - 1;
     ++self.iterations;
-    if (data[0] != 0) break;
+    if (data[0] != 0 && last < 0) last = iteration + 1;
+    work = std::move(next);
   }
   if (const Status status = self.comm->finish(); !status.ok()) problem(rank, status);
 }

@@ -18,11 +18,8 @@ namespace faultline::test {
 /// without a pause and check every element of every result.
 class Job {
  public:
-  /// Elements of one reduction, 4 bytes each.
-  static constexpr std::int64_t kElements = 1 << 19;
-
-  /// Starts the ranks.
-  explicit Job(cluster::NetnsCluster& cluster, const std::string& policy = "pinned");
+  /// Starts the ranks, which reduce `elements` of 4 bytes at a time.
+  Job(cluster::NetnsCluster& cluster, std::int64_t elements, const std::string& policy = "pinned");
   /// Stops what still runs.
   ~Job();
 
@@ -56,6 +53,7 @@ class Job {
   void problem(int rank, const Status& status);
 
   cluster::NetnsCluster& cluster_;
+  std::int64_t elements_;
   std::uint16_t port_;
   std::atomic<bool> stopping_{false};
   std::vector<std::unique_ptr<Rank>> ranks_;
