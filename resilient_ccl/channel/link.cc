@@ -37,8 +37,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
   for (int rail = 0; rail < options_.rails; ++rail) {
     rails_[rail].holdOff = options_.holdOff;
     if (!identity_.connects) continue;
-    rails_[rail].phase = Phase::kOpening;
-    io_.openRail(rail, 1);
+    connect(rail);
   }
 }
 
@@ -115,6 +114,10 @@ void Link::grantArrived(const GrantRecord& grant) {
   const auto waiting = awaitingGrant_.find(grant.key);
   if (waiting == awaitingGrant_.end()) {
     grants_[grant.key] = grant;
+    if (grants_.size() > kMostEarlyGrants) {
+      fail(errorf(Code::kInvalidArgument, "{} grants {} messages that nobody has sent",
+                  identity_.name, grants_.size()));
+    }
     return;
   }
   const std::uint64_t id = waiting->second;
@@ -207,28 +210,48 @@ void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
   io_.sendDone(token);
 }
 
-Result<std::byte*> Link::place(int rail, const ChunkHeader& header) const {
-  const Rail& state = rails_[rail];
+bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
+  const auto chunkBytes = static_cast<std::uint64_t>(options_.chunkBytes);
+  const bool behindTheEnd =
+      header.messageLength == 0 ? header.offset != 0 : header.offset >= header.messageLength;
+  return header.messageLength <= static_cast<std::uint64_t>(slot.capacity) &&
+         (slot.length < 0 || header.messageLength == static_cast<std::uint64_t>(slot.length)) &&
+         !behindTheEnd && header.offset % chunkBytes == 0 &&
+         header.length == std::min(chunkBytes, header.messageLength - header.offset);
+}
+
+void Link::begin(Slot& slot, const ChunkHeader& header) const {
+  if (slot.length >= 0) return;
+  slot.length = static_cast<Bytes>(header.messageLength);
+  slot.chunksLeft = chunkCount(slot.length);
+  slot.arrived.assign(slot.chunksLeft, false);
+}
+
+Result<std::byte*> Link::place(int rail, const ChunkHeader& header) {
+  Rail& state = rails_[rail];
   if (!state.received.reaches(header.sequence) || state.received.has(header.sequence)) {
     return errorf(Code::kInvalidArgument, "chunk {} out of sequence on rail {} of {}",
                   header.sequence, rail, identity_.name);
   }
   const auto found = slots_.find(header.slot);
   if (found == slots_.end()) return nullptr;  // done already: a repetition
-  const Slot& slot = found->second;
-  const auto chunkBytes = static_cast<std::uint64_t>(options_.chunkBytes);
-  const bool sane =
-      header.messageLength <= static_cast<std::uint64_t>(slot.capacity) &&
-      (slot.length < 0 || header.messageLength == static_cast<std::uint64_t>(slot.length)) &&
-      header.offset <= header.messageLength && header.offset % chunkBytes == 0 &&
-      header.length == std::min(chunkBytes, header.messageLength - header.offset);
-  if (!sane) {
+  Slot& slot = found->second;
+  if (!fits(slot, header)) {
     return errorf(Code::kInvalidArgument,
                   "chunk of {} bytes at {} of {} does not fit slot {} ({} bytes) from {}",
                   header.length, header.offset, header.messageLength, header.slot, slot.capacity,
                   identity_.name);
   }
-  if (slot.length >= 0 && slot.arrived[header.offset / chunkBytes]) return nullptr;
+  begin(slot, header);
+  const std::uint64_t chunk = header.offset / options_.chunkBytes;
+  if (slot.arrived[chunk]) return nullptr;
+  // Two writers of one place: the message could complete while one of them still writes.
+  const auto target = std::pair(header.slot, chunk);
+  if (std::ranges::any_of(rails_, [&](const Rail& other) { return other.placing == target; })) {
+    return errorf(Code::kInvalidArgument, "{} sends one chunk over two rails at once",
+                  identity_.name);
+  }
+  state.placing = target;
   return slot.region + header.offset;
 }
 
@@ -237,16 +260,19 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool open =
       state.phase == Phase::kUp || (state.phase == Phase::kFencing && !state.localFenced);
   if (failed_ || !open) return;
+  state.placing.reset();
   lastHeard_ = now;
   acknowledgementDue_ = true;
   const auto found = slots_.find(header.slot);
-  const bool isNew = state.received.add(header.sequence);
-  if (found != slots_.end() && found->second.length < 0) {
-    Slot& slot = found->second;
-    slot.length = static_cast<Bytes>(header.messageLength);
-    slot.chunksLeft = chunkCount(slot.length);
-    slot.arrived.assign(slot.chunksLeft, false);
+  // Rails with late writes have not asked for a place.
+  const bool sane = state.received.reaches(header.sequence) &&
+                    (found == slots_.end() || fits(found->second, header));
+  if (!sane) {
+    onRailFailed(rail, Cause::kProtocol, now);
+    return;
   }
+  const bool isNew = state.received.add(header.sequence);
+  if (found != slots_.end()) begin(found->second, header);
   const std::uint64_t chunk = header.offset / options_.chunkBytes;
   if (!isNew || found == slots_.end() || found->second.arrived[chunk]) {
     ++counters_.chunksDuplicate;

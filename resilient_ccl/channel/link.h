@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -96,7 +97,8 @@ class LinkIo {
   virtual void fenceRail(int rail) = 0;
   /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
   /// onOpenFailed.
-  virtual void openRail(int rail, std::uint32_t epoch) = 0;
+  /// `attempt` grows with every call and goes into the hello: see Link::onHello.
+  virtual void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) = 0;
   /// Stop connecting; nothing is called back for it.
   virtual void cancelOpen(int rail) = 0;
   virtual void sendDone(std::uint64_t token) = 0;
@@ -116,6 +118,8 @@ class Link {
   static constexpr Duration kHoldOffMemory = 10s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
   static constexpr int kHoldOffGrowth = 8;
+  /// Grants for sends that are not posted yet, at most; beyond it the peer is out of its mind.
+  static constexpr std::size_t kMostEarlyGrants = 1 << 18;
 
   struct Identity {
     std::uint32_t self = 0;
@@ -140,13 +144,16 @@ class Link {
 
   void onRailOpened(int rail, std::uint32_t epoch, TimePoint now);
   void onOpenFailed(int rail, std::uint32_t epoch, TimePoint now);
-  /// Whether the accepting end may take a connection for this epoch now.
-  bool mayAccept(int rail, std::uint32_t epoch) const;
+  /// A hello has come to the accepting end: whether it takes the connection now. A later attempt
+  /// for the epoch that is up here says that the other end never got, or has lost, the connection
+  /// this end has: the rail is given up, because nothing else might ever tell.
+  bool onHello(int rail, std::uint32_t epoch, std::uint32_t attempt, TimePoint now);
   /// Epoch of the rail's last connection, 0 before the first.
   std::uint32_t epoch(int rail) const { return rails_[rail].epoch; }
   bool railUp(int rail) const { return rails_[rail].phase == Phase::kUp; }
 
-  Result<std::byte*> place(int rail, const ChunkHeader& header) const;
+  /// Promises the place to this rail until the chunk has arrived or the rail is fenced.
+  Result<std::byte*> place(int rail, const ChunkHeader& header);
   void onChunkArrived(int rail, const ChunkHeader& header, TimePoint now);
   void onRailFailed(int rail, Cause cause, TimePoint now);
   void onRailFenced(int rail, TimePoint now);
@@ -216,6 +223,7 @@ class Link {
     bool suspected = false;
     // receiving
     Receipt received;
+    std::optional<std::pair<std::uint32_t, std::uint64_t>> placing;  // slot and chunk being read
     // repair
     bool localFenced = false, remoteFenced = false;
     Receipt remoteHeld;
@@ -226,6 +234,7 @@ class Link {
     Duration holdOff{};
     TimePoint mayReturn{};
     TimePoint upSince{};
+    std::uint32_t attempts = 0;  // connecting end: made; accepting end: the latest taken
   };
   struct OpenFailover {
     Failover record;
@@ -243,6 +252,9 @@ class Link {
   int liveRails() const;
   std::deque<ChunkRef>& queueOf(int rail);
 
+  bool fits(const Slot& slot, const ChunkHeader& header) const;
+  void begin(Slot& slot, const ChunkHeader& header) const;
+  void connect(int rail);
   void grantArrived(const GrantRecord& grant);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant);
   void pump(TimePoint now);

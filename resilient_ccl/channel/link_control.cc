@@ -92,7 +92,12 @@ void Link::checkSuspicions(TimePoint now) {
 }
 
 Duration Link::probeInterval() const {
-  if (!options_.resilient) return Duration::max();
+  if (!options_.resilient) {
+    // No verdicts, but a lost acknowledgement must be asked for: every answer carries receipts.
+    const bool open =
+        std::ranges::any_of(rails_, [](const Rail& rail) { return !rail.inFlight.empty(); });
+    return open ? options_.idleProbeInterval : Duration::max();
+  }
   Duration interval = busy() ? options_.idleProbeInterval : Duration::max();
   for (const Rail& state : rails_) {
     if (state.phase == Phase::kUp && state.suspected) {
@@ -118,7 +123,7 @@ void Link::probe(TimePoint now) {
   for (const bool suspects : {true, false}) {
     for (int path = 0; path < paths(); ++path) {
       const bool isRail = path < options_.rails;
-      if (isRail && !rails_[path].portUp) continue;
+      if (isRail && (!rails_[path].portUp || !options_.resilient)) continue;
       if ((isRail && rails_[path].suspected) != suspects) continue;
       pathRecords_.push_back({path, RecordType::kProbe, probe});
       ++counters_.probesSent;

@@ -36,10 +36,19 @@ void Link::onOpenFailed(int rail, std::uint32_t epoch, TimePoint now) {
   railDown(rail, now);
 }
 
-bool Link::mayAccept(int rail, std::uint32_t epoch) const {
-  const Rail& state = rails_[rail];
-  return !failed_ && !identity_.connects && state.phase == Phase::kDown && state.portUp &&
-         epoch == state.epoch + 1;
+void Link::connect(int rail) {
+  Rail& state = rails_[rail];
+  state.phase = Phase::kOpening;
+  io_.openRail(rail, state.epoch + 1, ++state.attempts);
+}
+
+bool Link::onHello(int rail, std::uint32_t epoch, std::uint32_t attempt, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (failed_ || identity_.connects || attempt <= state.attempts) return false;
+  if (state.phase == Phase::kUp && epoch == state.epoch) onRailFailed(rail, Cause::kRail, now);
+  if (state.phase != Phase::kDown || !state.portUp || epoch != state.epoch + 1) return false;
+  state.attempts = attempt;
+  return true;
 }
 
 void Link::railDown(int rail, TimePoint now) {
@@ -106,6 +115,7 @@ void Link::onRailFenced(int rail, TimePoint now) {
   Rail& state = rails_[rail];
   if (failed_ || state.phase != Phase::kFencing || state.localFenced) return;
   state.localFenced = true;
+  state.placing.reset();
   const Cause cause = failovers_.at(state.failover).record.cause;
   sendRailRecord(RecordType::kRailFenced, rail, state.epoch, state.received, cause);
   maybeFinishFence(rail, now);
@@ -203,23 +213,22 @@ void Link::considerReturn(int rail, TimePoint now) {
   if (now < state.mayReturn) return;
   const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn;
   if (options_.resilient && state.epoch > 0 && !healed) return;
-  state.phase = Phase::kOpening;
-  io_.openRail(rail, state.epoch + 1);
+  connect(rail);
 }
 
 void Link::checkBudget(TimePoint now) {
   if (!options_.resilient || !busy()) return;
   const Duration budget = options_.giveUp;
-  const std::string allowance = formatDuration(budget);
+  const auto allowance = [&] { return formatDuration(budget); };
   const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
   if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
     fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
-                identity_.name, allowance, railHistory()));
+                identity_.name, allowance(), railHistory()));
     return;
   }
   if (spent(lastHeard_)) {
     fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {} ({})",
-                identity_.name, allowance, railHistory()));
+                identity_.name, allowance(), railHistory()));
     return;
   }
   for (int rail = 0; rail < options_.rails; ++rail) {
@@ -229,13 +238,13 @@ void Link::checkBudget(TimePoint now) {
     if (state.phase == Phase::kUp && !state.inFlight.empty() && heard &&
         spent(state.lastProgress)) {
       fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
-                  identity_.name, allowance));
+                  identity_.name, allowance()));
       return;
     }
     if (state.phase == Phase::kFencing && spent(state.downSince)) {
       fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",
                   rail, identity_.name, state.localFenced ? "the other end" : "this end",
-                  allowance));
+                  allowance()));
       return;
     }
   }

@@ -88,6 +88,9 @@ struct Record {
 /// Largest control datagram: fits the smallest MTU in use with room for headers.
 inline constexpr std::size_t kMaxDatagram = 1400;
 
+/// More would leave no room for records next to the receipts.
+inline constexpr int kMaxRails = 32;
+
 /// Begins every control datagram. `source` and `destination` are process ids of the job.
 struct DatagramHeader {
   static constexpr std::uint32_t kMagic = 0x314c4c46;  // "FLL1"

@@ -287,6 +287,10 @@ Result<std::shared_ptr<const schedule::Schedule>> Communicator::Impl::scheduleFo
 std::shared_ptr<Work> Communicator::Impl::submit(const void* source, void* target,
                                                  std::int64_t count, DataType type, ReduceOp op) {
   auto work = std::make_shared<Work>();
+  if (!thread_.joinable()) {
+    work->complete(errorf(Code::kInvalidArgument, "the communicator has been finished"));
+    return work;
+  }
   auto chosen = scheduleFor(count);
   if (!chosen.ok()) {
     work->complete(chosen.status());

@@ -20,7 +20,7 @@ struct Hello {
   std::uint32_t destination = 0;
   std::uint32_t rail = 0;
   std::uint32_t epoch = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t attempt = 0;
 
   friend bool operator==(const Hello&, const Hello&) = default;
 };

@@ -32,7 +32,8 @@ class PortWatch::Impl {
     for (;;) {
       const int error = nl_recvmsgs_default(socket_);
       if (error == -NLE_AGAIN) return okStatus();
-      if (error == -NLE_NOMEM) return reportAll();  // the kernel dropped events
+      // The kernel dropped events, or ports changed while it listed them.
+      if (error == -NLE_NOMEM || error == -NLE_DUMP_INTR) return reportAll();
       if (error < 0) return failure("read link events", error);
     }
   }
@@ -52,6 +53,7 @@ class PortWatch::Impl {
     const nlmsghdr* header = nlmsg_hdr(message);
     if (header->nlmsg_type != RTM_NEWLINK && header->nlmsg_type != RTM_DELLINK) return NL_OK;
     const auto* link = static_cast<const ifinfomsg*>(nlmsg_data(header));
+    if (link->ifi_family != AF_UNSPEC) return NL_OK;  // a bridge's word about its port
     constexpr unsigned kUsable = IFF_UP | IFF_RUNNING | IFF_LOWER_UP;
     const bool usable = header->nlmsg_type == RTM_NEWLINK && (link->ifi_flags & kUsable) == kUsable;
     static_cast<Impl*>(self)->changed_(link->ifi_index, usable);

@@ -14,8 +14,10 @@ void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
     if (!wire_.carries && wire_.lateDelivery > Duration::zero()) {
       // The write is still somewhere in the network and lands later; nobody is told. As long as
       // the connection lives, its numbering keeps such a copy from landing behind a newer one.
+      // It has left the sender: only the receiver's fence stops it.
+      const auto packet = std::make_shared<std::vector<std::byte>>(data, data + header.length);
       schedule_(wire_.lateDelivery, [=, this] {
-        if (!*acknowledged) deliver(header, data, region, /*visible=*/false);
+        if (!*acknowledged) deliver(header, packet->data(), region, /*visible=*/false);
       });
     }
     transmit(header, data, region, acknowledged);
@@ -24,12 +26,13 @@ void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
 
 void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
                           const RemoteRegion& region, const std::shared_ptr<bool>& acknowledged) {
+  if (fenced_) return;
+  if (onRead) onRead({data, header.length});
   if (wire_.carries) {
     *acknowledged = true;
     deliver(header, data, region, /*visible=*/true);
     return;
   }
-  if (fenced_) return;
   // A reliable transport tries again until the wire is back or somebody fences it.
   constexpr Duration kRetransmission = 5ms;
   schedule_(kRetransmission, [=, this] { transmit(header, data, region, acknowledged); });
@@ -37,7 +40,12 @@ void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
 
 void MemoryRail::deliver(const ChunkHeader& header, const std::byte* data,
                          const RemoteRegion& region, bool visible) {
-  if (fenced_ || peer_ == nullptr || peer_->fenced_) return;
+  if ((fenced_ && visible) || peer_ == nullptr) return;
+  if (peer_->abandoned_ && visible) {
+    sink_.railFailed(rail_, errorf(Code::kUnavailable, "reset"));
+    return;
+  }
+  if (peer_->fenced_) return;
   if (!peer_->begun_) {
     schedule_(wire_.latency, [=, this] { deliver(header, data, region, visible); });
     return;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "base/clock.h"
 #include "resilient_ccl/transport/rail.h"
@@ -19,7 +20,8 @@ using Schedule = std::function<void(Duration delay, std::function<void()> action
 
 /// One end of a rail in memory with RDMA's semantics: the payload is read from the sender's buffer
 /// and written into the receiver's region at the moment of delivery, without asking anybody, and
-/// on request long after the rail is dead. Only a fence at either end stops it.
+/// on request long after the rail is dead. The sender's fence stops the reading,
+/// the receiver's the writing: what is in the network when the sender closes still lands.
 class MemoryRail : public transport::Rail {
  public:
   struct Wire {
@@ -46,10 +48,12 @@ class MemoryRail : public transport::Rail {
   /// This end's process knows of the connection: what came in before waits for it.
   void begin() { begun_ = true; }
   /// This end's process never got the connection.
-  void abandon() { fenced_ = true; }
+  void abandon() { fenced_ = abandoned_ = true; }
 
   /// Called when the fence has taken effect.
   std::function<void()> onFenced;
+  /// Called with every piece of the sender's memory that the rail reads.
+  std::function<void(std::span<const std::byte>)> onRead;
 
  private:
   void transmit(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
@@ -66,6 +70,7 @@ class MemoryRail : public transport::Rail {
   bool begun_ = false;
   bool fencing_ = false;
   bool fenced_ = false;
+  bool abandoned_ = false;
 };
 
 }  // namespace faultline::test

@@ -23,7 +23,8 @@ bool SimClock::step(TimePoint until) {
 
 namespace {
 
-constexpr std::byte kPoison{0xa5};
+constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
+constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
 
 std::byte patternOf(std::uint64_t message, std::uint64_t index) {
   return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
@@ -52,13 +53,15 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     rails[rail]->submit(header, data, region);
   }
   void fenceRail(int rail) override { rails[rail]->fence(); }
-  void openRail(int rail, std::uint32_t epoch) override { world.open(index, rail, epoch); }
+  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
+    world.open(index, rail, epoch, attempt);
+  }
   void cancelOpen(int rail) override { opening[rail] = 0; }
   void sendDone(std::uint64_t token) override {
     Message& message = *world.messages_[token];
     if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
     // The user gets the buffer back and writes something else into it.
-    std::ranges::fill(message.source, kPoison);
+    std::ranges::fill(message.source, kSourcePoison);
   }
   void receiveDone(std::uint64_t token, Bytes length) override {
     Message& message = *world.messages_[token];
@@ -116,7 +119,10 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
     ends_[end] = std::make_unique<End>(*this, end);
     End& self = *ends_[end];
     self.wires.resize(options.link.rails);
-    for (auto& wire : self.wires) wire.lateWrites = options.lateWrites;
+    for (auto& wire : self.wires) {
+      wire.lateWrites = options.lateWrites;
+      wire.fenceTime = options.fenceTime;
+    }
     self.rails.resize(options.link.rails);
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);
@@ -208,12 +214,12 @@ bool SimWorld::carries(int rail) const {
          ends_[1]->portUp[rail];
 }
 
-void SimWorld::open(int end, int rail, std::uint32_t epoch) {
-  ends_[end]->opening[rail] = epoch;
-  clock_.after(options_.openTime, [this, end, rail, epoch] {
+void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt) {
+  ends_[end]->opening[rail] = attempt;
+  clock_.after(options_.openTime, [this, end, rail, epoch, attempt] {
     const bool accepted = carries(rail) && !ends_[1 - end]->dead &&
                           clock_.now() >= ends_[1 - end]->pausedUntil &&
-                          link(1 - end).mayAccept(rail, epoch);
+                          link(1 - end).onHello(rail, epoch, attempt, clock_.now());
     if (accepted) {
       for (int side = 0; side < kEnds; ++side) {
         End& self = *ends_[side];
@@ -221,6 +227,15 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch) {
         self.rails[rail] = std::make_unique<MemoryRail>(
             rail, self.wires[rail], self,
             [this](Duration delay, std::function<void()> action) { clock_.after(delay, action); });
+        self.rails[rail]->onRead = [this](std::span<const std::byte> piece) {
+          // Long enough not to be the message's own bytes.
+          if (piece.size() < 16 || !std::ranges::all_of(piece.first(16), [](std::byte b) {
+                return b == kSourcePoison;
+              })) {
+            return;
+          }
+          problems_.push_back("a rail reads memory that the sender has given back");
+        };
         self.rails[rail]->onFenced = [this, side, rail] {
           runEvent(side, [this, side, rail] { link(side).onRailFenced(rail, clock_.now()); });
         };
@@ -233,15 +248,10 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch) {
                [this, end, rail, epoch] { link(1 - end).onRailOpened(rail, epoch, clock_.now()); });
     }
     // The answer needs time, too: meanwhile the rail may die or the attempt be cancelled.
-    clock_.after(options_.openTime, [this, end, rail, epoch, accepted] {
-      runEvent(end, [this, end, rail, epoch, accepted] {
-        if (ends_[end]->opening[rail] != epoch) {
-          if (accepted) {  // the acceptor sees the connection closed
-            ends_[end]->rails[rail]->abandon();
-            runEvent(1 - end, [this, end, rail] {
-              link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
-            });
-          }
+    clock_.after(options_.openTime, [this, end, rail, epoch, attempt, accepted] {
+      runEvent(end, [this, end, rail, epoch, attempt, accepted] {
+        if (ends_[end]->opening[rail] != attempt) {
+          if (accepted) abandon(end, rail);  // the acceptor sees the connection closed
           return;
         }
         ends_[end]->opening[rail] = 0;
@@ -250,15 +260,18 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch) {
           ends_[end]->rails[rail]->begin();
         } else {
           link(end).onOpenFailed(rail, epoch, clock_.now());
-          if (accepted) {
-            ends_[end]->rails[rail]->abandon();
-            runEvent(1 - end, [this, end, rail] {
-              link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
-            });
-          }
+          if (accepted) abandon(end, rail);
         }
       });
     });
+  });
+}
+
+void SimWorld::abandon(int end, int rail) {
+  ends_[end]->rails[rail]->abandon();
+  if (!carries(rail)) return;  // the reset is lost
+  runEvent(1 - end, [this, end, rail] {
+    link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
   });
 }
 

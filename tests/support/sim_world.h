@@ -46,6 +46,7 @@ struct SimOptions {
   double datagramDuplication = 0;
   Duration datagramJitter = 200us;
   Duration openTime = 300us;
+  Duration fenceTime = 100us;
 };
 
 /// Two processes and the network between them: the channel's state machine at both ends, rails
@@ -101,7 +102,8 @@ class SimWorld {
   void runEvent(int end, std::function<void()> event);
   void settle(int end);
   void send(int from, int path, std::vector<std::byte> datagram);
-  void open(int end, int rail, std::uint32_t epoch);
+  void open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt);
+  void abandon(int end, int rail);
   bool carries(int rail) const;
   bool allRailsUp() const;
 

@@ -83,6 +83,7 @@ void runSeed(std::uint64_t seed, Totals& totals) {
     if (!everFailed) {
       EXPECT_EQ(counters.failovers, 0u) << "a false verdict";
     }
+    EXPECT_EQ(counters.chunksDuplicate, 0u) << "sent again although it was held";
     totals.failovers += counters.failovers;
     totals.failbacks += counters.failbacks;
     totals.resent += counters.chunksResent;

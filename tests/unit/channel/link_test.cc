@@ -28,6 +28,8 @@ class LinkTest : public ::testing::TestWithParam<std::tuple<bool, Policy>> {
     world.checkMemory();
     for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
     EXPECT_EQ(world.completed(), world.posted());
+    // The exchange at the fence leaves nothing to be sent twice.
+    for (int end = 0; end < 2; ++end) EXPECT_EQ(world.link(end).counters().chunksDuplicate, 0u);
   }
   static void bothWays(SimWorld& world, Bytes length, int count = 1) {
     for (int i = 0; i < count; ++i) {
@@ -79,6 +81,20 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
   EXPECT_LE(world.failovers(0)[0].resentBytes, world.link(0).options().windowBytes + (64 << 10));
   // Told, not timed out.
+  EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
+}
+
+TEST_P(LinkTest, ThePeerIsToldBeforeTheFenceIsDone) {
+  SimOptions chosen = options();
+  chosen.fenceTime = 30ms;
+  SimWorld world(chosen);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  EXPECT_TRUE(world.failovers(0)[0].told);
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
 }
 
@@ -269,7 +285,41 @@ TEST_P(LinkTest, WithoutResilienceADeadRailHangs) {
   world.portDown(1, 0);
   EXPECT_FALSE(world.runUntilIdle(10s));
   EXPECT_TRUE(world.error(0).ok());
-  EXPECT_EQ(world.link(0).counters().probesSent, 0u);
+  EXPECT_EQ(world.link(0).counters().suspicions, 0u);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+TEST_P(LinkTest, WithoutResilienceALostAcknowledgementIsAskedFor) {
+  SimOptions chosen = options();
+  chosen.link.resilient = false;
+  chosen.datagramLoss = 0.3;
+  SimWorld world(chosen);
+  for (int i = 0; i < 50; ++i) {
+    bothWays(world, 1000);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << i;
+  }
+  expectClean(world);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+TEST_P(LinkTest, AConnectionThatOnlyOneEndHasIsReplaced) {
+  SimWorld world(options());
+  world.portDown(1, 0);
+  world.run(100ms);
+  world.heal(0);
+  // The accepting end has the new connection; its answer is still on the way when the connecting
+  // end's port goes down: that end drops the attempt, and its reset gets lost.
+  while (!world.link(1).railUp(0)) ASSERT_TRUE(world.clock().step(TimePoint::max()));
+  ASSERT_FALSE(world.link(0).railUp(0));
+  world.portDown(0, 0);
+  world.run(100ms);
+  world.heal(0);
+  world.run(1s);
+  EXPECT_TRUE(world.link(0).railUp(0));
+  EXPECT_TRUE(world.link(1).railUp(0));
+  bothWays(world, 1 << 20);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rails, LinkTest,

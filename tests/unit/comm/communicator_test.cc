@@ -118,6 +118,15 @@ TEST(CommunicatorErrorTest, AProcessThatVanishesIsNamedOnAllOthers) {
   });
 }
 
+TEST(CommunicatorErrorTest, ACallAfterTheEndIsAnError) {
+  runJob(2, [](Communicator& comm) {
+    EXPECT_TRUE(comm.finish().ok());
+    const auto work = comm.barrier();
+    ASSERT_TRUE(work->test());
+    EXPECT_FALSE(work->wait().ok());
+  });
+}
+
 TEST(CommunicatorErrorTest, MissingRanksAreNamed) {
   CommunicatorOptions options = optionsOf(0, 3, freePort());
   options.setupTimeout = 100ms;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <thread>
 
 #include "resilient_ccl/fabric/handshake.h"
 
@@ -135,8 +136,51 @@ TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
   EXPECT_EQ(sides_[0].fabric->counters().failovers, 0u);
 }
 
+TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
+  constexpr int kRounds = 20;
+  std::vector<std::byte> data(10), target(10);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const channel::MessageKey key{.communicator = 1, .sequence = round, .stream = 0};
+    sides_[1].fabric->postReceive(0, key, target.data(), 10, 1);
+    for (int i = 0; i < 10; ++i) pollUntil([&, n = 0]() mutable { return n++ > 0; });
+    sides_[0].fabric->postSend(1, key, data.data(), 10, 1);  // the grant is there
+    std::thread other([&] {
+      for (const TimePoint end = now() + 20s; sides_[1].received.size() <= round && now() < end;) {
+        EXPECT_TRUE(sides_[1].fabric->poll(1ms).ok());
+      }
+    });
+    while (sides_[0].sent <= static_cast<int>(round)) {
+      EXPECT_TRUE(sides_[0].fabric->poll(100ms).ok());
+    }
+    other.join();
+  }
+  // Left lying until the sleep ends, each would have become suspect.
+  EXPECT_LT(sides_[0].fabric->counters().suspicions, kRounds / 2u);
+}
+
+TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
+  sides_[1].fabric->abort("enough");
+  ASSERT_TRUE(pollUntil([&] { return !sides_[0].error.ok(); }));
+  sides_[1].fabric.reset();  // its sockets close
+  int polls = 0;
+  for (const TimePoint end = now() + 200ms; now() < end; ++polls) {
+    ASSERT_TRUE(sides_[0].fabric->poll(50ms).ok());
+  }
+  EXPECT_LT(polls, 50);  // thousands when it spins
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, FabricTest,
                          ::testing::Values(channel::Policy::kPinned, channel::Policy::kPull));
+
+TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
+  Side side;
+  FabricOptions options;
+  options.nics.assign(60, {.device = "", .address = kLoopback});
+  options.managementAddress = kLoopback;
+  const auto created = Fabric::create(options, side);
+  ASSERT_FALSE(created.ok());
+  EXPECT_EQ(created.status().code(), Code::kInvalidArgument);
+}
 
 TEST(ProcessAddressTest, NonsenseIsRefused) {
   EXPECT_FALSE(ProcessAddress::parse("").ok());

@@ -1,0 +1,214 @@
+#include "resilient_ccl/fabric/peer.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace faultline::fabric {
+
+using channel::Cause;
+using channel::ChunkHeader;
+using channel::Failover;
+using channel::Link;
+using channel::RemoteRegion;
+using transport::tcp::TcpRail;
+
+Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
+    : context_(context),
+      index_(index),
+      address_(std::move(address)),
+      rails_(address_.rails.size()),
+      opening_(address_.rails.size()),
+      fenceDue_(address_.rails.size()),
+      waitsWritable_(address_.rails.size()) {
+  const FabricOptions& options = context_.options;
+  link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
+                                                .peer = static_cast<std::uint32_t>(index_),
+                                                .jobKey = options.jobKey,
+                                                .name = fmt::format("rank {}", index_),
+                                                .connects = options.self < index_},
+                                 options.link, static_cast<channel::LinkIo&>(*this), now());
+}
+
+// --- what the link asks for ---
+
+void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
+  const bool overRail = path < railCount();
+  const sockaddr_in to =
+      (overRail ? address_.rails[path].control : address_.management).toSockaddr();
+  // Loss is the link's business: whatever goes wrong here looks like a lost datagram.
+  (void)::sendto(context_.control[path].get(), bytes.data(), bytes.size(), MSG_DONTWAIT,
+                 reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+}
+
+void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
+                  const RemoteRegion& region) {
+  rails_[rail]->submit(header, data, region);
+}
+
+void Peer::fenceRail(int rail) { fenceDue_[rail] = true; }
+void Peer::cancelOpen(int rail) { dropOpening(rail); }
+void Peer::sendDone(std::uint64_t token) { context_.events.push_back(SendDone{index_, token}); }
+void Peer::receiveDone(std::uint64_t token, Bytes length) {
+  context_.events.push_back(ReceiveDone{index_, token, length});
+}
+void Peer::failedOver(const Failover& failover) {
+  context_.events.push_back(FailedOver{index_, failover});
+}
+void Peer::failedBack(int rail, TimePoint when) {
+  context_.events.push_back(FailedBack{index_, rail, when});
+}
+void Peer::linkFailed(const Status& why) {
+  closeDue_ = true;  // before the client hears of it: the buffers are its own again then
+  context_.events.push_back(LinkFailed{index_, why});
+}
+
+// --- what the rails tell ---
+
+Result<std::byte*> Peer::place(int rail, const ChunkHeader& header) {
+  return link_->place(rail, header);
+}
+
+void Peer::chunkArrived(int rail, const ChunkHeader& header) {
+  link_->onChunkArrived(rail, header, now());
+}
+
+void Peer::railFailed(int rail, const Status& why) {
+  const bool lie = why.code() == Code::kInvalidArgument;
+  link_->onRailFailed(rail, lie ? Cause::kProtocol : Cause::kRail, now());
+}
+
+// --- connections ---
+
+void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
+  const Nic& nic = context_.options.nics[rail];
+  Result<UniqueFd> socket =
+      transport::tcp::beginConnect({nic.address, nic.device, 0}, address_.rails[rail].data);
+  if (!socket.ok()) {
+    failedOpens_.push_back(rail);  // told later: no call back from here
+    return;
+  }
+  const Hello hello{.source = static_cast<std::uint32_t>(context_.options.self),
+                    .jobKey = context_.options.jobKey,
+                    .destination = static_cast<std::uint32_t>(index_),
+                    .rail = static_cast<std::uint32_t>(rail),
+                    .epoch = epoch,
+                    .attempt = attempt};
+  const int fd = socket->get();
+  opening_[rail] =
+      Handshake::connecting(std::move(*socket), hello, now() + context_.options.connectTimeout);
+  const Status added =
+      context_.poller.add(fd, EPOLLOUT, [this, rail](auto) { advanceOpening(rail); });
+  if (!added.ok()) {
+    opening_[rail].reset();
+    failedOpens_.push_back(rail);
+  }
+}
+
+void Peer::dropOpening(int rail) {
+  if (!opening_[rail]) return;
+  context_.poller.remove(opening_[rail]->fd());
+  opening_[rail].reset();
+}
+
+void Peer::openFailed(int rail) {
+  dropOpening(rail);
+  link_->onOpenFailed(rail, link_->epoch(rail) + 1, now());
+}
+
+void Peer::advanceOpening(int rail) {
+  if (!opening_[rail]) return;
+  const Result<bool> done = opening_[rail]->advance();
+  if (!done.ok()) {
+    openFailed(rail);
+  } else if (*done) {
+    const std::uint32_t epoch = opening_[rail]->hello().epoch;
+    context_.poller.remove(opening_[rail]->fd());
+    UniqueFd socket = opening_[rail]->release();
+    opening_[rail].reset();
+    adopt(rail, std::move(socket), epoch);
+  } else {
+    context_.poller.setEvents(opening_[rail]->fd(),
+                              opening_[rail]->wantsWritable() ? EPOLLOUT : EPOLLIN);
+  }
+}
+
+bool Peer::expireOpenings(TimePoint time) {
+  bool any = false;
+  for (const int rail : std::exchange(failedOpens_, {})) {
+    openFailed(rail);
+    any = true;
+  }
+  for (int rail = 0; rail < railCount(); ++rail) {
+    if (!opening_[rail] || time < opening_[rail]->deadline()) continue;
+    openFailed(rail);
+    any = true;
+  }
+  return any;
+}
+
+void Peer::adopt(int rail, UniqueFd socket, std::uint32_t epoch) {
+  const int fd = socket.get();
+  rails_[rail] =
+      std::make_unique<TcpRail>(rail, std::move(socket), static_cast<transport::RailSink&>(*this));
+  waitsWritable_[rail] = false;
+  const Status added = context_.poller.add(fd, EPOLLIN, [this, rail](std::uint32_t events) {
+    if (events & EPOLLOUT) rails_[rail]->write(/*socketIsWritable=*/true);
+    if (events & ~std::uint32_t{EPOLLOUT}) rails_[rail]->read();
+  });
+  link_->onRailOpened(rail, epoch, now());
+  if (!added.ok()) link_->onRailFailed(rail, Cause::kRail, now());
+}
+
+// --- rails ---
+
+void Peer::fence(int rail) {
+  fenceDue_[rail] = false;
+  const int fd = rails_[rail]->fd();
+  rails_[rail]->fence();
+  context_.poller.forget(fd);  // closed: the kernel has taken it out of the epoll set
+  link_->onRailFenced(rail, now());
+}
+
+bool Peer::hasWork() const {
+  return closeDue_ || !failedOpens_.empty() || std::ranges::count(fenceDue_, true) > 0;
+}
+
+bool Peer::fenceDue() {
+  bool any = closeDue_;
+  if (closeDue_) closeAll();
+  for (int rail = 0; rail < railCount(); ++rail) {
+    if (!fenceDue_[rail]) continue;
+    fence(rail);
+    any = true;
+  }
+  return any;
+}
+
+void Peer::writeRails() {
+  for (int rail = 0; rail < railCount(); ++rail) {
+    TcpRail* out = rails_[rail].get();
+    if (out == nullptr || out->fenced()) continue;
+    if (out->canWrite()) out->write(/*socketIsWritable=*/false);
+    if (out->fenced() || out->wantsWritable() == waitsWritable_[rail]) continue;
+    waitsWritable_[rail] = out->wantsWritable();
+    context_.poller.setEvents(out->fd(), waitsWritable_[rail] ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  }
+}
+
+void Peer::shutDown() {
+  link_->shutDown();
+  closeAll();
+}
+
+void Peer::closeAll() {
+  closeDue_ = false;
+  for (int rail = 0; rail < railCount(); ++rail) {
+    dropOpening(rail);
+    if (rails_[rail] && !rails_[rail]->fenced()) fence(rail);
+  }
+}
+
+}  // namespace faultline::fabric

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/poller.h"
+#include "resilient_ccl/transport/tcp/tcp_rail.h"
+
+namespace faultline::fabric {
+
+/// What links have to tell the fabric's client: told between two steps, never from inside a link.
+struct SendDone {
+  int peer;
+  std::uint64_t token;
+};
+struct ReceiveDone {
+  int peer;
+  std::uint64_t token;
+  Bytes length;
+};
+struct FailedOver {
+  int peer;
+  channel::Failover failover;
+};
+struct FailedBack {
+  int peer;
+  int rail;
+  TimePoint when;
+};
+struct LinkFailed {
+  int peer;
+  Status why;
+};
+using Event = std::variant<SendDone, ReceiveDone, FailedOver, FailedBack, LinkFailed>;
+
+/// What all peers of a process share.
+struct PeerContext {
+  const FabricOptions& options;
+  Poller& poller;
+  const std::vector<UniqueFd>& control;  ///< one UDP socket per path
+  std::vector<Event>& events;
+};
+
+/// One other process: its link, and the sockets that the link speaks of. Not thread-safe.
+class Peer : private channel::LinkIo, private transport::RailSink {
+ public:
+  Peer(const PeerContext& context, int index, ProcessAddress address);
+
+  channel::Link& link() { return *link_; }
+
+  /// The accepting end: `socket` is a rail now.
+  void adopt(int rail, UniqueFd socket, std::uint32_t epoch);
+  /// Closes the rails that the link wants closed; whether there was one.
+  bool fenceDue();
+  /// Whether `fenceDue` or `expireOpenings` has something to do now.
+  bool hasWork() const;
+  /// Ends attempts to connect that have failed or taken too long; whether there was one.
+  bool expireOpenings(TimePoint time);
+  /// Writes what the rails have to send, as far as their sockets take it.
+  void writeRails();
+  /// Ends the link and closes everything.
+  void shutDown();
+
+ private:
+  // LinkIo
+  void sendDatagram(int path, std::span<const std::byte> bytes) override;
+  void submit(int rail, const channel::ChunkHeader& header, const std::byte* data,
+              const channel::RemoteRegion& region) override;
+  void fenceRail(int rail) override;
+  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override;
+  void cancelOpen(int rail) override;
+  void sendDone(std::uint64_t token) override;
+  void receiveDone(std::uint64_t token, Bytes length) override;
+  void failedOver(const channel::Failover& failover) override;
+  void failedBack(int rail, TimePoint when) override;
+  void linkFailed(const Status& why) override;
+
+  // RailSink
+  Result<std::byte*> place(int rail, const channel::ChunkHeader& header) override;
+  void chunkArrived(int rail, const channel::ChunkHeader& header) override;
+  void railFailed(int rail, const Status& why) override;
+
+  int railCount() const { return static_cast<int>(rails_.size()); }
+  void advanceOpening(int rail);
+  void dropOpening(int rail);
+  void openFailed(int rail);
+  void fence(int rail);
+  void closeAll();
+
+  PeerContext context_;
+  int index_;
+  ProcessAddress address_;
+  std::vector<std::unique_ptr<transport::tcp::TcpRail>> rails_;
+  std::vector<std::optional<Handshake>> opening_;  // connecting end
+  std::vector<int> failedOpens_;                   // rails whose attempt failed at once
+  std::vector<bool> fenceDue_;
+  std::vector<bool> waitsWritable_;
+  bool closeDue_ = false;                // the link has failed
+  std::unique_ptr<channel::Link> link_;  // last: its constructor opens rails
+};
+
+}  // namespace faultline::fabric

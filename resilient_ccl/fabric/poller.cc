@@ -1,0 +1,56 @@
+#include "resilient_ccl/fabric/poller.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace faultline::fabric {
+
+Status Poller::open() {
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return Status::fromErrno(errno, "create an epoll object");
+  return okStatus();
+}
+
+Status Poller::add(int fd, std::uint32_t events, Handler handler) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return Status::fromErrno(errno, "watch a descriptor");
+  }
+  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
+  return okStatus();
+}
+
+void Poller::setEvents(int fd, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void Poller::remove(int fd) {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  handlers_.erase(fd);
+}
+
+Status Poller::wait(Duration timeout) {
+  const Duration sleep = std::max(Duration::zero(), timeout);
+  const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(sleep).count(),
+                       .tv_nsec = (sleep % 1s).count()};
+  std::array<epoll_event, 64> ready;
+  const int count = epoll_pwait2(epoll_.get(), ready.data(), ready.size(), &pause, nullptr);
+  if (count < 0 && errno != EINTR) return Status::fromErrno(errno, "wait for the network");
+  for (int i = 0; i < count; ++i) {
+    const auto handler = handlers_.find(ready[i].data.fd);
+    if (handler == handlers_.end()) continue;
+    const std::shared_ptr<Handler> call = handler->second;  // it may remove itself
+    (*call)(ready[i].events);
+  }
+  return okStatus();
+}
+
+}  // namespace faultline::fabric

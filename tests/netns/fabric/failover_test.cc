@@ -1,0 +1,255 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "injector/faults/registry.h"
+#include "tests/netns/fabric/job.h"
+#include "tests/support/netns_fixture.h"
+#include "tests/support/poll_until.h"
+
+// Real failover: three ranks in three nodes with two rails of 400 Mbit/s reduce without a pause
+// while the injector breaks rail 0 of node 1. What must have happened is read from counters and
+// records of the channel; the times are printed for people. FAULTLINE_REPETITIONS=n repeats.
+
+namespace faultline::test {
+namespace {
+
+using channel::Cause;
+
+constexpr int kTargetNode = 1;
+constexpr int kTargetRail = 0;
+constexpr Duration kLong = 30s;
+constexpr std::int64_t kManyElements = 1 << 21;  // longer bursts than a window on every rail
+constexpr std::int64_t kFewElements = 1 << 19;   // so that 1 % of the rate ends some day
+
+class FailoverTest : public NetnsTest {
+ protected:
+  void SetUp() override {
+    NetnsTest::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
+                                       {.nodes = 3, .rails = 2, .rail_rate = 400'000'000}));
+  }
+
+  static int repetitions() {
+    const char* text = std::getenv("FAULTLINE_REPETITIONS");
+    return text == nullptr ? 1 : std::atoi(text);
+  }
+
+  std::unique_ptr<injector::Fault> makeTestFault(
+      std::string_view kind, const std::map<std::string, std::string>& texts = {}) {
+    const auto parameters = injector::FaultParameters::parse(*injector::findFaultKind(kind), texts);
+    EXPECT_TRUE(parameters.ok()) << parameters.status().message();
+    auto fault =
+        injector::makeFault(kind, *parameters, cluster_->railTarget(kTargetNode, kTargetRail));
+    EXPECT_TRUE(fault.ok()) << fault.status().message();
+    return std::move(fault).value();
+  }
+
+  /// Steps the fault until `condition` holds.
+  template <typename Condition>
+  static bool stepUntil(injector::Fault& fault, Condition condition) {
+    return pollUntil(kLong, [&] {
+      EXPECT_OK(fault.step(now()));
+      return condition();
+    });
+  }
+
+  /// Waits until the target's rail is in the middle of sending: a fault between two bursts has
+  /// nothing to repair.
+  bool awaitBurst() {
+    constexpr std::uint64_t kBurstBytes = 20'000;  // in the pause of one poll: about 1 ms
+    constexpr int kInARow = 2;
+    const std::size_t index = kTargetNode * 2 + kTargetRail;
+    std::vector<cluster::RailCounters> counters;
+    std::uint64_t last = 0;
+    int inARow = 0;
+    return pollUntil(kLong, [&] {
+      EXPECT_OK(cluster_->readRailCounters(counters));
+      const std::uint64_t sent = counters[index].tx_bytes;
+      inARow = last != 0 && sent - last > kBurstBytes ? inARow + 1 : 0;
+      last = sent;
+      return inARow >= kInARow;
+    });
+  }
+
+  /// Ends of links over the target's rail with at least `count` of what `list` lists.
+  template <typename List>
+  static bool atAllEnds(const Job& job, std::size_t count, List list) {
+    for (int rank = 0; rank < job.size(); ++rank) {
+      const auto events = job.events(rank);
+      for (int peer = 0; peer < job.size(); ++peer) {
+        if (peer == rank || (rank != kTargetNode && peer != kTargetNode)) continue;
+        if (std::ranges::count(list(events), peer, [](const auto& it) { return it.peer; }) <
+            static_cast<std::ptrdiff_t>(count)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+  static bool failedOverEverywhere(const Job& job) {
+    return atAllEnds(job, 1, [](const auto& events) { return events.failovers; });
+  }
+  static bool failedBackEverywhere(const Job& job) {
+    return atAllEnds(job, 1, [](const auto& events) { return events.failbacks; });
+  }
+
+  static void expectRight(Job& job) {
+    for (const auto& problem : job.problems()) ADD_FAILURE() << problem;
+    EXPECT_EQ(job.wrongElements(), 0);
+    EXPECT_GT(job.checkedElements(), 0);
+  }
+
+  /// All that the ranks say of one fault agrees: the same rail, only on links of the target's node,
+  /// the causes that fit together, and chunks that were sent again.
+  static void expectAgreement(const Job& job, Cause atTarget, Cause elsewhere) {
+    Bytes resent = 0;
+    for (int rank = 0; rank < job.size(); ++rank) {
+      const auto events = job.events(rank);
+      std::set<int> peers;
+      for (const auto& [peer, failover] : events.failovers) {
+        EXPECT_EQ(failover.rail, kTargetRail);
+        EXPECT_TRUE(rank == kTargetNode || peer == kTargetNode) << rank << " and " << peer;
+        EXPECT_EQ(failover.cause, rank == kTargetNode ? atTarget : elsewhere)
+            << "rank " << rank << " says " << channel::causeName(failover.cause);
+        EXPECT_TRUE(peers.insert(peer).second) << "rank " << rank << ", twice to " << peer;
+        EXPECT_LE(failover.detected, failover.fenced);
+        EXPECT_LE(failover.fenced, failover.redelivered);
+        resent += failover.resentBytes;
+      }
+    }
+    EXPECT_GT(resent, 0);
+  }
+
+  static void print(const Job& job, const char* name, const injector::Fault& fault) {
+    const TimePoint begin = fault.transitions().front().before;
+    TimePoint first = TimePoint::max(), last{}, fenced{}, redelivered{};
+    Duration stall{};
+    Bytes resent = 0;
+    for (int rank = 0; rank < job.size(); ++rank) {
+      for (const auto& [peer, failover] : job.events(rank).failovers) {
+        first = std::min(first, failover.detected);
+        last = std::max(last, failover.detected);
+        fenced = std::max(fenced, failover.fenced);
+        redelivered = std::max(redelivered, failover.redelivered);
+        stall = std::max(stall, failover.receiveStall);
+        resent += failover.resentBytes;
+      }
+    }
+    std::printf(
+        "TIMES %-18s detected %7.2f ms, by all %7.2f, fenced %7.2f, redelivered %7.2f, longest "
+        "stall %7.2f, resent %lld\n",
+        name, toMilliseconds(first - begin), toMilliseconds(last - begin),
+        toMilliseconds(fenced - begin), toMilliseconds(redelivered - begin), toMilliseconds(stall),
+        static_cast<long long>(resent));
+  }
+
+  void failsOverAndBack(const char* name, std::string_view kind,
+                        const std::map<std::string, std::string>& texts, Cause atTarget,
+                        Cause elsewhere) {
+    for (int repetition = 0; repetition < repetitions(); ++repetition) {
+      Job job(*cluster_, kManyElements);
+      ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
+      const auto fault = makeTestFault(kind, texts);
+      ASSERT_OK(fault->prepare());
+      ASSERT_TRUE(awaitBurst());
+      ASSERT_OK(fault->apply());
+      EXPECT_TRUE(stepUntil(*fault, [&] { return failedOverEverywhere(job); }));
+      const auto before = job.iterations();  // the job goes on without the rail
+      EXPECT_TRUE(stepUntil(*fault, [&] { return job.iterations() > before + 2; }));
+      ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+      EXPECT_TRUE(evidence.ok) << evidence.observed;
+      ASSERT_OK(fault->revert());
+      EXPECT_TRUE(pollUntil(kLong, [&] { return failedBackEverywhere(job); }));
+      const auto back = job.iterations();
+      EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > back + 2; }));
+      expectAgreement(job, atTarget, elsewhere);
+      print(job, name, *fault);
+      job.stop();
+      expectRight(job);
+    }
+  }
+
+  std::unique_ptr<cluster::NetnsCluster> cluster_;
+};
+
+TEST_F(FailoverTest, CarrierLossIsTheOwnNicsFaultAtOneEndAndTheRemoteNicsAtTheOthers) {
+  failsOverAndBack("port_down carrier", "port_down", {{"how", "carrier"}}, Cause::kLocalNic,
+                   Cause::kRemoteNic);
+}
+
+TEST_F(FailoverTest, APortThatIsSwitchedOffToo) {
+  failsOverAndBack("port_down admin", "port_down", {{"how", "admin"}}, Cause::kLocalNic,
+                   Cause::kRemoteNic);
+}
+
+TEST_F(FailoverTest, ABlackHoleIsThePathsFault) {
+  failsOverAndBack("blackhole", "blackhole", {}, Cause::kPath, Cause::kPath);
+}
+
+TEST_F(FailoverTest, OneHundredthOfTheRateIsNoFailover) {
+  for (const std::string policy : {"pinned", "pull"}) {
+    Job job(*cluster_, kFewElements, policy);
+    ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
+    const auto fault = makeTestFault("throttle", {{"rate", "1%"}});
+    ASSERT_OK(fault->prepare());
+    ASSERT_OK(fault->apply());
+    const auto before = job.iterations();
+    EXPECT_TRUE(stepUntil(*fault, [&] { return job.iterations() > before + 2; }));
+    ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+    EXPECT_TRUE(evidence.ok) << evidence.observed;
+    ASSERT_OK(fault->revert());
+    job.stop();
+    expectRight(job);
+    std::uint64_t suspicions = 0;
+    for (int rank = 0; rank < job.size(); ++rank) {
+      EXPECT_EQ(job.events(rank).counters.failovers, 0u) << "rank " << rank << ", " << policy;
+      suspicions += job.events(rank).counters.suspicions;
+    }
+    EXPECT_GT(suspicions, 0u);  // it was slow enough to ask
+    std::printf("TIMES throttle 1%%, %s: %llu suspicions, no failover\n", policy.c_str(),
+                static_cast<unsigned long long>(suspicions));
+  }
+}
+
+TEST_F(FailoverTest, AFlappingPortIsHeldOffAndComesBackInTheEnd) {
+  constexpr std::uint64_t kFlaps = 5;
+  for (int repetition = 0; repetition < repetitions(); ++repetition) {
+    Job job(*cluster_, kManyElements);
+    ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
+    const auto fault =
+        makeTestFault("port_flap", {{"count", std::to_string(kFlaps)}, {"period", "400ms"}});
+    ASSERT_OK(fault->prepare());
+    ASSERT_OK(fault->apply());
+    EXPECT_TRUE(stepUntil(*fault, [&] {
+      return fault->transitions().size() >= 2 * static_cast<std::size_t>(kFlaps);
+    }));
+    ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+    EXPECT_TRUE(evidence.ok) << evidence.observed;
+    ASSERT_OK(fault->revert());
+    const auto linksOfTarget = static_cast<std::uint64_t>(job.size() - 1);
+    const auto settled = [&] {
+      for (int rank = 0; rank < job.size(); ++rank) {
+        const auto counters = job.events(rank).counters;
+        if (counters.failovers != counters.failbacks) return false;
+      }
+      return true;
+    };
+    EXPECT_TRUE(pollUntil(kLong, settled));
+    job.stop();
+    expectRight(job);
+    const auto counters = job.events(kTargetNode).counters;
+    EXPECT_GE(counters.failovers, linksOfTarget);
+    EXPECT_LT(counters.failovers, kFlaps * linksOfTarget) << "not held off";
+    std::printf("TIMES port_flap: %llu migrations of each link in %llu flaps\n",
+                static_cast<unsigned long long>(counters.failovers / linksOfTarget),
+                static_cast<unsigned long long>(kFlaps));
+  }
+}
+
+}  // namespace
+}  // namespace faultline::test

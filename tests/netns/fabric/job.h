@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/cluster/netns_cluster.h"
+#include "resilient_ccl/comm/communicator.h"
+
+namespace faultline::test {
+
+/// One rank per node of a cluster, each a thread inside its node's network namespace, that reduce
+/// without a pause and check every element of every result.
+class Job {
+ public:
+  /// Starts the ranks, which reduce `elements` of 4 bytes at a time.
+  Job(cluster::NetnsCluster& cluster, std::int64_t elements, const std::string& policy = "pinned");
+  /// Stops what still runs.
+  ~Job();
+
+  /// Whether all ranks are connected; false after an error, which is in `problems`.
+  bool awaitConnected();
+  /// Reductions that every rank has finished and checked.
+  std::int64_t iterations() const;
+  /// All ranks stop after the same reduction and leave in order.
+  void stop();
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  comm::CommunicatorEvents events(int rank) const;
+  std::int64_t wrongElements() const;
+  std::int64_t checkedElements() const;
+  /// Errors of any rank.
+  std::vector<std::string> problems() const;
+
+ private:
+  struct Rank {
+    std::atomic<std::int64_t> iterations{0};
+    std::atomic<std::int64_t> wrong{0};
+    std::atomic<std::int64_t> checked{0};
+    std::unique_ptr<comm::Communicator> comm;  // guarded by mutex_ until `connected`
+    std::atomic<bool> connected{false};
+    std::atomic<bool> ended{false};
+    std::thread thread;
+  };
+
+  void run(int rank, const std::string& policy);
+  void reduceUntilStopped(int rank);
+  void problem(int rank, const Status& status);
+
+  cluster::NetnsCluster& cluster_;
+  std::int64_t elements_;
+  std::uint16_t port_;
+  std::atomic<bool> stopping_{false};
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace faultline::test

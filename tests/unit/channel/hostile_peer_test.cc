@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "resilient_ccl/channel/link.h"
+
+// A peer that knows the job's key and lies: nothing that it says may make this end write outside a
+// slot, write into memory that has been given back, or grow without bound.
+
+namespace faultline::channel {
+namespace {
+
+class HostilePeerTest : public ::testing::Test, protected LinkIo {
+ protected:
+  static constexpr Bytes kChunk = 64 << 10;
+
+  void SetUp() override {
+    LinkOptions options;
+    options.rails = 2;
+    link_ = std::make_unique<Link>(
+        Link::Identity{.self = 1, .peer = 0, .jobKey = 1, .name = "rank 0", .connects = false},
+        options, static_cast<LinkIo&>(*this), now_);
+    for (int rail = 0; rail < 2; ++rail) link_->onRailOpened(rail, 1, now_);
+  }
+
+  std::uint32_t receive(Bytes capacity) {
+    region_.resize(capacity);
+    link_->postReceive({1, 0, 0}, region_.data(), capacity, {}, 1, now_);
+    return 0;  // the first slot
+  }
+  /// What a rail that reads a whole chunk at once does.
+  bool arrive(int rail, const ChunkHeader& header) {
+    if (!link_->place(rail, header).ok()) return false;
+    link_->onChunkArrived(rail, header, now_);
+    return true;
+  }
+  void record(RecordType type, std::span<const std::byte> payload) {
+    Datagram datagram;
+    datagram.records.push_back({type, ++sequence_, payload});
+    link_->onDatagram(2, datagram, now_);
+  }
+
+  void sendDatagram(int, std::span<const std::byte>) override {}
+  void submit(int, const ChunkHeader&, const std::byte*, const RemoteRegion&) override {}
+  void fenceRail(int rail) override { fenced_.insert(rail); }
+  void openRail(int, std::uint32_t, std::uint32_t) override {}
+  void cancelOpen(int) override {}
+  void sendDone(std::uint64_t) override { ++sent_; }
+  void receiveDone(std::uint64_t, Bytes) override { ++received_; }
+  void failedOver(const Failover&) override {}
+  void failedBack(int, TimePoint) override {}
+  void linkFailed(const Status& why) override { error_ = why; }
+
+  TimePoint now_ = TimePoint(1s);
+  std::unique_ptr<Link> link_;
+  std::vector<std::byte> region_;
+  std::set<int> fenced_;
+  int sent_ = 0, received_ = 0;
+  std::uint64_t sequence_ = 0;
+  Status error_;
+};
+
+TEST_F(HostilePeerTest, AChunkBehindTheEndOfItsMessageIsRefused) {
+  const auto slot = receive(64 * kChunk);
+  EXPECT_FALSE(arrive(0, {.sequence = 0,
+                          .offset = 64 * kChunk,
+                          .messageLength = 64 * kChunk,
+                          .slot = slot,
+                          .length = 0}));
+  EXPECT_TRUE(arrive(0, {.offset = 0, .messageLength = 0, .slot = slot, .length = 0}));
+  EXPECT_EQ(received_, 1);
+}
+
+TEST_F(HostilePeerTest, TwoLengthsForOneMessageAreRefused) {
+  const auto slot = receive(200 * kChunk);
+  const ChunkHeader small{.messageLength = kChunk, .slot = slot, .length = kChunk};
+  const ChunkHeader large{
+      .offset = 199 * kChunk, .messageLength = 200 * kChunk, .slot = slot, .length = kChunk};
+  // Both headers are there before one of the payloads is complete.
+  ASSERT_TRUE(link_->place(0, large).ok());
+  const bool placed = link_->place(1, small).ok();
+  if (placed) link_->onChunkArrived(1, small, now_);
+  EXPECT_FALSE(placed);
+  EXPECT_EQ(received_, 0) << "completed while rail 0 still writes into it";
+}
+
+TEST_F(HostilePeerTest, OneChunkOverTwoRailsAtOnceIsRefused) {
+  const auto slot = receive(kChunk);
+  const ChunkHeader chunk{.messageLength = kChunk, .slot = slot, .length = kChunk};
+  ASSERT_TRUE(link_->place(0, chunk).ok());
+  EXPECT_FALSE(arrive(1, chunk));
+  EXPECT_EQ(received_, 0) << "completed while rail 0 still writes into it";
+}
+
+TEST_F(HostilePeerTest, AHeaderThatNobodyCheckedDoesNoHarm) {
+  // A rail with late writes does not ask before the payload lands.
+  const auto slot = receive(200 * kChunk);
+  link_->onChunkArrived(0, {.messageLength = kChunk * 2, .slot = slot, .length = kChunk}, now_);
+  link_->onChunkArrived(
+      1, {.offset = 199 * kChunk, .messageLength = 200 * kChunk, .slot = slot, .length = kChunk},
+      now_);
+  EXPECT_TRUE(fenced_.contains(1));
+  link_->onChunkArrived(0, {.sequence = 1000, .slot = 77}, now_);
+  EXPECT_TRUE(fenced_.contains(0));
+  EXPECT_EQ(received_, 0);
+}
+
+TEST_F(HostilePeerTest, ARepeatedChunkCountsOnce) {
+  const auto slot = receive(2 * kChunk);
+  const ChunkHeader chunk{.messageLength = 2 * kChunk, .slot = slot, .length = kChunk};
+  link_->onChunkArrived(0, chunk, now_);
+  link_->onChunkArrived(0, chunk, now_);  // the same again
+  link_->onChunkArrived(1, chunk, now_);  // sent again over another rail
+  EXPECT_EQ(received_, 0);
+  EXPECT_EQ(link_->counters().chunksArrived, 1u);
+  EXPECT_EQ(link_->counters().chunksDuplicate, 2u);
+}
+
+TEST_F(HostilePeerTest, GrantsThatNobodyWantsAreBounded) {
+  GrantRecord grant;
+  for (std::uint32_t i = 0; i < (1u << 20) && error_.ok(); ++i) {
+    grant.key.sequence = i;
+    record(RecordType::kGrant, bytesOf(grant));
+  }
+  EXPECT_FALSE(error_.ok());
+  EXPECT_NE(error_.message().find("rank 0"), std::string::npos) << error_.message();
+}
+
+TEST_F(HostilePeerTest, ReceiptsForWhatWasNeverSentAreIgnored) {
+  std::vector<std::byte> data(kChunk);
+  link_->postSend({1, 0, 0}, data.data(), kChunk, 1, now_);
+  const GrantRecord grant{.key = {1, 0, 0}, .capacity = kChunk};
+  record(RecordType::kGrant, bytesOf(grant));
+  Datagram lie;
+  lie.header.control = {.base = 1'000'000};
+  lie.rails = {{.epoch = 1, .received = {.base = 1'000'000}}, {.epoch = 1, .received = {}}};
+  link_->onDatagram(2, lie, now_);
+  EXPECT_EQ(sent_, 0);
+  lie.rails[0] = {.epoch = 7, .received = {.base = 1}};  // of another connection
+  link_->onDatagram(2, lie, now_);
+  EXPECT_EQ(sent_, 0);
+  lie.rails[0] = {.epoch = 1, .received = {.base = 1}};
+  link_->onDatagram(2, lie, now_);
+  EXPECT_EQ(sent_, 1);
+}
+
+TEST_F(HostilePeerTest, WordsAboutRailsThatDoNotExistAreIgnored) {
+  for (const std::uint32_t rail : {2u, 77u, 0xffffffffu}) {
+    const RailRecord word{.rail = rail, .epoch = 1, .held = {}};
+    record(RecordType::kRailFailed, bytesOf(word));
+    record(RecordType::kRailFenced, bytesOf(word));
+  }
+  for (const std::uint32_t epoch : {0u, 77u}) {
+    const RailRecord word{.rail = 0, .epoch = epoch, .held = {}};
+    record(RecordType::kRailFenced, bytesOf(word));
+  }
+  record(static_cast<RecordType>(99), {});
+  EXPECT_TRUE(fenced_.empty());
+  EXPECT_TRUE(error_.ok());
+  EXPECT_TRUE(link_->railUp(0) && link_->railUp(1));
+}
+
+}  // namespace
+}  // namespace faultline::channel
