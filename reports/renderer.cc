@@ -38,7 +38,9 @@ std::vector<std::unique_ptr<Renderer>> allRenderers() {
   std::vector<std::unique_ptr<Renderer>> renderers;
   renderers.push_back(makeJsonRenderer());
   renderers.push_back(makeCsvRenderer());
+#ifdef FAULTLINE_JUNIT
   renderers.push_back(makeJunitRenderer());
+#endif
   renderers.push_back(makeTraceRenderer());
   renderers.push_back(makeHtmlRenderer());
   return renderers;

@@ -27,6 +27,7 @@ class Renderer {
 
 std::unique_ptr<Renderer> makeJsonRenderer();
 std::unique_ptr<Renderer> makeCsvRenderer();
+/// Only where the build had tinyxml2 (FAULTLINE_JUNIT is defined).
 std::unique_ptr<Renderer> makeJunitRenderer();
 std::unique_ptr<Renderer> makeTraceRenderer();
 std::unique_ptr<Renderer> makeHtmlRenderer();

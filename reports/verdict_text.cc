@@ -39,7 +39,7 @@ void addInvalidRuns(const ScenarioResult& result, std::vector<std::string>& reas
     std::string reason = fmt::format("{}, block {}: {}", run.strategy, run.block + 1,
                                      run.message.empty() ? "invalid" : run.message);
     // The first one is the verdict's own reason already.
-    if (reason != result.reason) reasons.push_back(std::move(reason));
+    if (!result.reason.starts_with(reason)) reasons.push_back(std::move(reason));
   }
 }
 

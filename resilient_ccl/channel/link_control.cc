@@ -132,6 +132,9 @@ void Link::probe(TimePoint now) {
 }
 
 int Link::primaryPath() const {
+  // Without resilience nobody notices a dead rail: control must not depend on one, or what is in
+  // flight on the others would wait for acknowledgements that never come.
+  if (!options_.resilient) return options_.rails;
   for (int rail = 0; rail < options_.rails; ++rail) {
     if (rails_[rail].phase == Phase::kUp && !rails_[rail].suspected) return rail;
   }
@@ -143,7 +146,8 @@ void Link::flush(TimePoint now) {
   const int primary = primaryPath();
   control_.collect(now, [&](const Record& record, int attempt, bool urgent) {
     if (!urgent) {
-      outgoing_.push_back({(primary + attempt) % paths(), record});
+      const int path = options_.resilient ? (primary + attempt) % paths() : primary;
+      outgoing_.push_back({path, record});
       return;
     }
     for (int path = 0; path < paths(); ++path) outgoing_.push_back({path, record});

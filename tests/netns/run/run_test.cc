@@ -72,7 +72,7 @@ class RunTest : public ::testing::Test {
     if (!read.ok()) throw std::runtime_error(read.status().message());
     return std::move(*read);
   }
-  static const reports::Run& runOf(const ScenarioResult& result, const std::string& strategy) {
+  static reports::Run runOf(const ScenarioResult& result, const std::string& strategy) {
     for (const reports::Run& run : result.runs) {
       if (run.strategy == strategy) return run;
     }
@@ -91,8 +91,8 @@ TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {
     ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
     const ScenarioResult result = this->result();
     EXPECT_EQ(result.verdict, Verdict::kPass) << result.reason;
-    const reports::Run& plain = runOf(result, "fault_free");
-    const reports::Run& repaired = runOf(result, "hot_repair");
+    const reports::Run plain = runOf(result, "fault_free");
+    const reports::Run repaired = runOf(result, "hot_repair");
     EXPECT_EQ(plain.iterations.size(), 20u);
     EXPECT_EQ(repaired.iterations.size(), 20u);
     EXPECT_TRUE(repaired.restarts.empty());
@@ -114,7 +114,7 @@ TEST_F(RunTest, FailStopReallyHangsAndGoesOnFromItsCheckpoint) {
                        portDown("carrier", "1s")));
   ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
   const ScenarioResult result = this->result();
-  const reports::Run& stopped = runOf(result, "fail_stop");
+  const reports::Run stopped = runOf(result, "fail_stop");
   EXPECT_EQ(stopped.status, RunStatus::kHung) << stopped.message;
   ASSERT_EQ(stopped.restarts.size(), 1u);
   const reports::Restart& restart = stopped.restarts[0];

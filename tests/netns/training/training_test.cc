@@ -105,7 +105,8 @@ class TrainingTest : public test::NetnsTest {
         EXPECT_EQ(end["wrong"], 0) << end.dump();
         EXPECT_EQ(end["checked"], integers ? kGradientBytes / 4 : 0);
         EXPECT_EQ(end["digest"].get<std::string>().empty(), integers);
-        EXPECT_EQ(digests.try_emplace(next, end["digest"]).first->second, end["digest"]);
+        EXPECT_EQ(digests.try_emplace(next, end["digest"]).first->second,
+                  end["digest"].get<std::string>());
         ++next;
       }
       EXPECT_EQ(next, config.workload.iterations);

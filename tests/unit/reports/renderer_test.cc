@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <tinyxml2.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -147,97 +146,6 @@ TEST(CsvTest, CommasQuotesAndLineEndsStayInTheirCell) {
 }
 
 // --- junit.xml
-
-struct Junit {
-  tinyxml2::XMLDocument document;
-  int tests = 0;
-  int failures = 0;
-  int errors = 0;
-};
-
-void parseJunit(const ScenarioResult& result, Junit& junit) {
-  const std::string text = makeJunitRenderer()->text(result);
-  ASSERT_EQ(junit.document.Parse(text.c_str()), tinyxml2::XML_SUCCESS) << text;
-  for (const auto* suite = junit.document.FirstChildElement("testsuites")->FirstChildElement();
-       suite != nullptr; suite = suite->NextSiblingElement()) {
-    int cases = 0;
-    for (const auto* one = suite->FirstChildElement(); one != nullptr;
-         one = one->NextSiblingElement()) {
-      ++cases;
-      junit.failures += one->FirstChildElement("failure") != nullptr ? 1 : 0;
-      junit.errors += one->FirstChildElement("error") != nullptr ? 1 : 0;
-    }
-    EXPECT_EQ(suite->IntAttribute("tests"), cases);
-    junit.tests += cases;
-  }
-}
-
-TEST(JunitTest, HasACasePerExpectationAndPerRun) {
-  Junit junit;
-  parseJunit(testing::sampleResult(), junit);
-  EXPECT_EQ(junit.tests, 4 + 1 + 9) << "expectations, the verdict, runs";
-  EXPECT_EQ(junit.failures + junit.errors, 0);
-}
-
-TEST(JunitTest, FailedExpectationsAreFailures) {
-  ScenarioResult result = testing::sampleResult();
-  result.verdict = Verdict::kFail;
-  result.expectations[2].pass = false;
-  Junit junit;
-  parseJunit(result, junit);
-  EXPECT_EQ(junit.failures, 1);
-  EXPECT_EQ(junit.errors, 0);
-}
-
-TEST(JunitTest, InvalidAndErrorAreErrors) {
-  ScenarioResult result = testing::sampleResult();
-  result.verdict = Verdict::kInvalid;
-  result.runs[2].status = RunStatus::kInvalid;
-  Junit invalid;
-  parseJunit(result, invalid);
-  EXPECT_EQ(invalid.errors, 2) << "the run and the verdict";
-  EXPECT_EQ(invalid.failures, 0);
-
-  result = {};
-  Junit error;
-  parseJunit(result, error);
-  EXPECT_EQ(error.errors, 1);
-}
-
-TEST(JunitTest, AResultThatIsNotGreenIsNeverAGreenFile) {
-  ScenarioResult result = testing::sampleResult();
-  result.verdict = Verdict::kFail;  // with nothing else that shows it
-  Junit fail;
-  parseJunit(result, fail);
-  EXPECT_EQ(fail.failures, 1);
-  result.verdict = Verdict::kPass;
-  result.interrupted = true;
-  Junit interrupted;
-  parseJunit(result, interrupted);
-  EXPECT_EQ(interrupted.errors, 1);
-}
-
-TEST(JunitTest, AHangWithARestartIsWhatFailStopDoes) {
-  ScenarioResult result = testing::sampleResult();
-  result.runs[1].status = RunStatus::kHung;
-  Junit restarted;
-  parseJunit(result, restarted);
-  EXPECT_EQ(restarted.failures, 0);
-  result.runs[1].restarts.clear();
-  Junit hung;
-  parseJunit(result, hung);
-  EXPECT_EQ(hung.failures, 1);
-}
-
-TEST(JunitTest, HostileTextIsEscaped) {
-  Junit junit;
-  parseJunit(testing::hostileResult(), junit);
-  EXPECT_EQ(junit.failures, 2);
-  const std::string text = makeJunitRenderer()->text(testing::hostileResult());
-  EXPECT_THAT(text, Not(HasSubstr("<script>")));
-  for (const char c : text)
-    EXPECT_TRUE(c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= 0x20);
-}
 
 // --- trace.json
 
