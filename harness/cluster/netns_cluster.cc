@@ -69,7 +69,26 @@ Status NetnsCluster::build() {
     const Status status = addNode(node);
     if (!status.ok()) return status.withContext(fmt::format("node {}", node));
   }
+  for (int node = 0; node < spec_.nodes; ++node) {
+    for (int rail = 0; rail < spec_.rails; ++rail) {
+      counter_index_.emplace(railPortName(node, rail), counter_index_.size());
+    }
+  }
+  ASSIGN_OR_RETURN(netlink::CounterFile file, netlink::CounterFile::open(switch_namespace_.get()));
+  counter_file_.emplace(std::move(file));
   return awaitOperational();
+}
+
+NetnsCluster::~NetnsCluster() {
+  // The kernel would do it all by itself, some time later, under a lock that the next cluster
+  // needs. With the links gone there is little left to do.
+  if (!switch_socket_) return;
+  for (int node = 0; node < static_cast<int>(nodes_.size()); ++node) {
+    (void)netlink::deleteLink(*switch_socket_, managementPortIndex(node));
+    for (int rail = 0; rail < spec_.rails; ++rail) {
+      (void)netlink::deleteLink(*switch_socket_, railPortIndex(node, rail));
+    }
+  }
 }
 
 Status NetnsCluster::awaitOperational() {
@@ -162,20 +181,11 @@ netlink::LinkTarget NetnsCluster::railTarget(int node, int rail) {
 }
 
 Status NetnsCluster::readRailCounters(std::vector<RailCounters>& counters) {
-  RETURN_IF_ERROR(netlink::readAllCounters(*switch_socket_, scratch_));
-  const auto rails = static_cast<std::size_t>(spec_.rails);
-  counters.assign(nodes_.size() * rails, {});
-  const int ports_per_node = managementPortIndex(1) - managementPortIndex(0);
-  for (const netlink::LinkCounters& port : scratch_) {
-    const int offset = port.ifindex - managementPortIndex(0);
-    if (offset < 0) continue;  // loopback or a bridge
-    const int node = offset / ports_per_node;
-    const int rail = offset % ports_per_node - 1;
-    if (rail < 0 || rail >= spec_.rails || node >= spec_.nodes) continue;  // management
-    counters[static_cast<std::size_t>(node) * rails + static_cast<std::size_t>(rail)] = {
-        port.rx_bytes, port.tx_bytes};
-  }
-  return okStatus();
+  counters.assign(nodes_.size() * static_cast<std::size_t>(spec_.rails), {});
+  return counter_file_->read([&](std::string_view name, const netlink::LinkCounters& port) {
+    const auto found = counter_index_.find(name);
+    if (found != counter_index_.end()) counters[found->second] = {port.rx_bytes, port.tx_bytes};
+  });
 }
 
 Result<std::map<std::string, std::string>> NetnsCluster::describe() const {

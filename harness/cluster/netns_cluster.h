@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,7 @@ class NetnsCluster {
   /// spec, kPermissionDenied without the privilege (see enterPrivileges()), kUnsupported when the
   /// kernel lacks a mechanism. Nothing is left behind after an error.
   static Result<std::unique_ptr<NetnsCluster>> create(const ClusterSpec& spec);
+  ~NetnsCluster();
 
   const ClusterSpec& spec() const { return spec_; }
 
@@ -72,7 +75,8 @@ class NetnsCluster {
   UniqueFd switch_namespace_;
   std::unique_ptr<netlink::Socket> switch_socket_;
   std::vector<Node> nodes_;
-  std::vector<netlink::LinkCounters> scratch_;
+  std::optional<netlink::CounterFile> counter_file_;
+  std::map<std::string, std::size_t, std::less<>> counter_index_;  // of readRailCounters, by port
 };
 
 }  // namespace faultline::cluster

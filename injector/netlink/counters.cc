@@ -1,9 +1,16 @@
 #include "injector/netlink/counters.h"
 
+#include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include "injector/netlink/namespace.h"
 
 namespace faultline::netlink {
 namespace {
@@ -46,13 +53,50 @@ Result<LinkCounters> readCounters(Socket& socket, int ifindex) {
   return counters;
 }
 
-Status readAllCounters(Socket& socket, std::vector<LinkCounters>& counters) {
-  Message message = question(0);
-  counters.clear();
-  return socket.dump(
-      message, "read the counters of all interfaces",
-      [&](const nlmsghdr* answer) { counters.push_back(parse(answer)); },
-      [&] { counters.clear(); });
+Result<CounterFile> CounterFile::open(int namespace_fd) {
+  ASSIGN_OR_RETURN(const ScopedNamespace inside, ScopedNamespace::enter(namespace_fd));
+  constexpr const char* kPath = "/proc/thread-self/net/dev";
+  UniqueFd fd(::open(kPath, O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::fromErrno(errno, fmt::format("open {}", kPath));
+  return CounterFile(std::move(fd));
+}
+
+Status CounterFile::read(const std::function<void(std::string_view, const LinkCounters&)>& visit) {
+  constexpr std::size_t kStep = 16 << 10;
+  std::size_t size = 0;
+  for (;;) {
+    if (buffer_.size() < size + kStep) buffer_.resize(size + kStep);
+    const ssize_t got =
+        ::pread(fd_.get(), buffer_.data() + size, buffer_.size() - size, static_cast<off_t>(size));
+    if (got < 0) return Status::fromErrno(errno, "read the counters of a namespace");
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  // "  name: rx_bytes rx_packets errs drop fifo frame compressed multicast tx_bytes tx_packets ..."
+  std::string_view text(buffer_.data(), size);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;  // a heading
+    std::string_view name = line.substr(0, colon);
+    name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+    std::array<std::uint64_t, 12> numbers{};
+    const char* at = line.data() + colon + 1;
+    for (std::uint64_t& number : numbers) {
+      while (at < line.data() + line.size() && *at == ' ') ++at;
+      at = std::from_chars(at, line.data() + line.size(), number).ptr;
+    }
+    LinkCounters counters;
+    counters.rx_bytes = numbers[0];
+    counters.rx_packets = numbers[1];
+    counters.tx_bytes = numbers[8];
+    counters.tx_packets = numbers[9];
+    counters.tx_dropped = numbers[11];
+    visit(name, counters);
+  }
+  return okStatus();
 }
 
 }  // namespace faultline::netlink

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <functional>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "injector/netlink/socket.h"
 
 namespace faultline::netlink {
@@ -21,8 +24,22 @@ struct LinkCounters {
 /// Counters of one interface.
 Result<LinkCounters> readCounters(Socket& socket, int ifindex);
 
-/// Counters of all interfaces of the namespace in one question; `counters` is overwritten and its
-/// memory reused. Made to be called every millisecond (tens of microseconds for 16 ports).
-Status readAllCounters(Socket& socket, std::vector<LinkCounters>& counters);
+/// Counters of all interfaces of one namespace, made to be read every millisecond. Through procfs
+/// and not through netlink: a netlink answer waits for the kernel's one lock of all network
+/// namespaces, which somebody else's namespace may hold for 100 ms while it is taken down.
+class CounterFile {
+ public:
+  /// Opens the namespace's counters (the calling thread goes there and comes back). Holds the
+  /// namespace.
+  static Result<CounterFile> open(int namespace_fd);
+
+  /// Calls `visit(name, counters)` for every interface; the name lives during the call.
+  Status read(const std::function<void(std::string_view, const LinkCounters&)>& visit);
+
+ private:
+  explicit CounterFile(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+  std::string buffer_;
+};
 
 }  // namespace faultline::netlink
