@@ -1,3 +1,5 @@
+#include <exception>
+#include <iostream>
 #include <string_view>
 
 #include "harness/cli/cli.h"
@@ -13,5 +15,11 @@ bool isRank(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]
 
 int main(int argc, char** argv) {
   if (isRank(argc, argv)) return faultline::workload::rankMain();
-  return faultline::cli::main(argc, argv);
+  try {
+    return faultline::cli::main(argc, argv);
+  } catch (const std::exception& error) {
+    // Caught so that everything on the way here was unwound: faults reverted, ranks ended.
+    std::cerr << "faultline: " << error.what() << '\n';
+    return faultline::cli::kExitCannotRun;
+  }
 }

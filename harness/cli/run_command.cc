@@ -24,6 +24,8 @@
 namespace faultline::cli {
 namespace {
 
+constexpr const char* kDefaultFolder = "faultline-out";
+
 struct Options {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
@@ -89,16 +91,20 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
 /// --out as it is; else a new folder below ./faultline-out named after scenario and time.
 Result<std::string> makeDirectory(const Options& options, const std::string& name, bool several) {
   std::filesystem::path path = options.directory;
-  if (path.empty()) {
-    path =
-        fmt::format("faultline-out/{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
-    const std::string base = path;
-    for (int i = 2; std::filesystem::exists(path); ++i) path = fmt::format("{}-{}", base, i);
-  } else if (several) {
-    path /= name;
-  }
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  if (path.empty()) {
+    std::filesystem::create_directories(kDefaultFolder, error);
+    const std::string base = fmt::format("{}/{}-{:%Y%m%d-%H%M%S}", kDefaultFolder, name,
+                                         fmt::localtime(std::time(nullptr)));
+    path = base;
+    // Made and not looked for: another run may start in the same second.
+    for (int i = 2; !error && !std::filesystem::create_directory(path, error) && !error; ++i) {
+      path = fmt::format("{}-{}", base, i);
+    }
+  } else {
+    if (several) path /= name;
+    std::filesystem::create_directories(path, error);
+  }
   if (error) {
     return errorf(Code::kIo, "cannot create the output directory {}: {}; choose another with --out",
                   path.string(), error.message());
@@ -185,7 +191,7 @@ int run(const Options& options) {
     for (const scenario::Scenario& scenario : scenarios) printPlan(scenario);
     return kExitOk;
   }
-  // The directory is the user's: made before we become root of a namespace of our own.
+  // Before anything is written: as root of a namespace of our own we still are the user outside.
   const auto privileges = cluster::enterPrivileges();
   if (!privileges.ok()) return fail(kExitCannotRun, privileges.status().message());
   auto interrupt = run::Interrupt::watch();

@@ -93,20 +93,21 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   return okStatus();
 }
 
-Status FaultControl::end(Entry& entry) {
+Status FaultControl::end(Entry& entry, bool observe) {
   entry.active = false;
-  Result<injector::Evidence> evidence = entry.fault->evidence();
+  std::optional<Result<injector::Evidence>> evidence;
+  if (observe) evidence = entry.fault->evidence();
   const Status reverted = entry.fault->revert();
   entry.ended = faultline::now();
   if (const auto& transitions = entry.fault->transitions();
       !transitions.empty() && !transitions.back().broken) {
     entry.ended = transitions.back().after;
   }
-  if (evidence.ok()) {
-    entry.evidence = std::move(*evidence);
-  } else {
+  if (evidence && evidence->ok()) {
+    entry.evidence = std::move(**evidence);
+  } else if (evidence) {
     entry.evidence =
-        injector::Evidence{entry.spec.kind, "none", evidence.status().message(), false};
+        injector::Evidence{entry.spec.kind, "none", evidence->status().message(), false};
   }
   return reverted.withContext(fmt::format("revert {}", entry.spec.kind));
 }
@@ -121,6 +122,16 @@ Status FaultControl::revertAll() {
   return first;
 }
 
+Status FaultControl::abandon() {
+  Status first;
+  for (Entry& entry : entries_) {
+    if (!entry.active) continue;
+    const Status status = end(entry, /*observe=*/false);
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
 Status FaultControl::endThoseWithoutDuration() {
   for (Entry& entry : entries_) {
     if (entry.active && !entry.spec.duration) RETURN_IF_ERROR(end(entry));
@@ -130,24 +141,29 @@ Status FaultControl::endThoseWithoutDuration() {
 
 bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &Entry::active); }
 
-std::optional<TimePoint> FaultControl::firstFault() const {
-  std::optional<TimePoint> first;
-  for (const Entry& entry : entries_) {
-    if (entry.applied && (!first || *entry.applied < *first)) first = entry.applied;
-  }
-  return first;
+void FaultControl::restarted() {
+  for (Entry& entry : entries_) entry.trigger.restarted();
 }
 
-std::optional<TimePoint> FaultControl::faultBefore(TimePoint when, int rail, int nodeA,
-                                                   int nodeB) const {
+std::vector<TimePoint> FaultControl::damages() const {
+  std::vector<TimePoint> moments;
+  for (const Entry& entry : entries_) {
+    for (const injector::Transition& transition : entry.fault->transitions()) {
+      if (transition.broken) moments.push_back(transition.before);
+    }
+  }
+  std::ranges::sort(moments);
+  return moments;
+}
+
+std::optional<TimePoint> FaultControl::damageBehind(TimePoint when, int rail, int nodeA,
+                                                    int nodeB) const {
   std::optional<TimePoint> latest;
   for (const Entry& entry : entries_) {
     if (!entry.spec.target || entry.spec.target->rail != rail) continue;
     if (entry.spec.target->node != nodeA && entry.spec.target->node != nodeB) continue;
-    for (const injector::Transition& transition : entry.fault->transitions()) {
-      if (!transition.broken || transition.before > when) continue;
-      if (!latest || transition.before > *latest) latest = transition.before;
-    }
+    const auto damage = run::damageBehind(entry.fault->transitions(), when);
+    if (damage && (!latest || *damage > *latest)) latest = damage;
   }
   return latest;
 }

@@ -30,15 +30,19 @@ class FaultControl {
   Status step(TimePoint now, const Sampler& sampler);
   /// Ends all faults that are still on: the run is over.
   Status revertAll();
+  /// Takes all of them back without waiting for evidence: the user wants to go.
+  Status abandon();
   /// Ends those that last until the end of the run: the broken node is being repaired.
   Status endThoseWithoutDuration();
 
   bool anyActive() const;
-  /// The moment of the first fault; nullopt before it.
-  std::optional<TimePoint> firstFault() const;
-  /// The latest moment, not after `when`, at which a fault began on this rail of this node (node
-  /// -1: any); for the fault_ms of failovers.
-  std::optional<TimePoint> faultBefore(TimePoint when, int rail, int nodeA, int nodeB) const;
+  /// The ranks were killed; faults that were not due yet wait for their iteration again.
+  void restarted();
+  /// All moments so far at which something was damaged, in the order of time.
+  std::vector<TimePoint> damages() const;
+  /// The damage behind a failure at `when` of this rail between these two nodes; nullopt when no
+  /// fault explains it. For the fault_ms of failovers.
+  std::optional<TimePoint> damageBehind(TimePoint when, int rail, int nodeA, int nodeB) const;
 
   /// For the result; `t0` is the run's time zero.
   std::vector<reports::AppliedFault> applied(TimePoint t0) const;
@@ -59,7 +63,7 @@ class FaultControl {
   };
 
   Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
-  Status end(Entry& entry);
+  Status end(Entry& entry, bool observe = true);
 
   int ranks_ = 0;
   std::vector<Entry> entries_;

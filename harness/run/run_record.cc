@@ -33,17 +33,14 @@ std::string evidenceOf(const std::string& cause, bool told) {
 }  // namespace
 
 RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
-    : scenario_(scenario),
-      ranks_(scenario.cluster.ranks()),
-      faulted_(planned.arm == reports::Arm::kFaulted),
-      table_(ranks_) {
+    : scenario_(scenario), table_(scenario.cluster.ranks()) {
   run_.strategy = planned.strategy->name;
   for (const auto& [name, value] : planned.strategy->options.all()) {
     run_.options[name] = formatParameter(value);
   }
   run_.block = planned.block;
   run_.arm = planned.arm;
-  run_.faulted = faulted_ && !scenario.faults.empty();
+  run_.faulted = planned.arm == reports::Arm::kFaulted && !scenario.faults.empty();
 }
 
 bool RunRecord::iterationBegan(const json& message) {
@@ -65,7 +62,7 @@ void RunRecord::iterationEnded(int rank, const json& message) {
 }
 
 reports::Failover RunRecord::failoverOf(int rank, const json& message,
-                                        const FaultControl* faults) const {
+                                        const DamageLookup& damage) const {
   reports::Failover failover;
   failover.rank = rank;
   failover.peer = field(message, "peer", 0);
@@ -86,8 +83,8 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
 
   std::optional<TimePoint> fault;
   const int perNode = scenario_.cluster.ranksPerNode;
-  if (faults != nullptr && detected) {
-    fault = faults->faultBefore(*detected, failover.rail, rank / perNode, failover.peer / perNode);
+  if (damage && detected) {
+    fault = damage(*detected, failover.rail, rank / perNode, failover.peer / perNode);
   }
   if (fault) failover.fault_ms = sinceStart(*fault);
   // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
@@ -105,9 +102,9 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   return failover;
 }
 
-void RunRecord::rankDone(int rank, const json& message, const FaultControl* faults) {
+void RunRecord::rankDone(int rank, const json& message, const DamageLookup& damage) {
   for (const json& failover : field(message, "failovers", json::array())) {
-    run_.failovers.push_back(failoverOf(rank, failover, faults));
+    run_.failovers.push_back(failoverOf(rank, failover, damage));
   }
   for (const json& failback : field(message, "failbacks", json::array())) {
     reports::Failback& entry = run_.failbacks.emplace_back();
@@ -122,68 +119,103 @@ void RunRecord::rankDone(int rank, const json& message, const FaultControl* faul
   }
 }
 
-void RunRecord::hung(TimePoint when, TimePoint fault,
-                     std::optional<std::uint64_t> payloadWhileHung) {
+void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {
   run_.status = reports::RunStatus::kHung;
-  restart_.emplace().cut = when;
-  if (!payloadWhileHung) {
+  if (!hang.payload) {
     invalid_ = "the watchdog fired before a hang could be proved: it must be longer";
     return;
   }
-  run_.counters["payload_bytes_while_hung"] += static_cast<std::int64_t>(*payloadWhileHung);
-  const auto observed = toMilliseconds(when - fault) - 100;
-  if (*payloadWhileHung > 0) {
+  run_.counters["payload_bytes_while_hung"] += static_cast<std::int64_t>(*hang.payload);
+  const double watched = toMilliseconds(when - hang.watchedFrom);
+  if (*hang.payload > 0) {
     invalid_ = fmt::format(
-        "the job was not hung: {} payload bytes were delivered in the {:.0f} ms "
-        "before the watchdog",
-        *payloadWhileHung, observed);
+        "the job was slow and not hung: {} payload bytes were delivered in the {:.0f} ms before "
+        "the watchdog, which must be longer",
+        *hang.payload, watched);
     return;
   }
   run_.message = fmt::format(
       "hung: not one payload byte was delivered on any rail in the {:.0f} ms before the watchdog; "
       "all ranks were killed and restarted from their checkpoint",
-      observed);
+      watched);
 }
 
-void RunRecord::crashed(TimePoint when, const std::string& message) {
-  restart_.emplace().cut = when;
+void RunRecord::crashed(const std::string& message) {
   run_.message = "the job died and was restarted from its checkpoint: " + message;
 }
 
-void RunRecord::cutOff(TimePoint fault) {
-  if (!restart_) restart_.emplace().cut = now();
-  const auto lost = table_.cutOff();
+void RunRecord::cutOff(TimePoint when, TimePoint fault) {
+  if (restarting_) return;  // it died again before it had loaded
+  restarting_ = true;
+  repairedAt_.reset();
+  cuts_.push_back(when);
   reports::Restart& restart = run_.restarts.emplace_back();
-  if (lost) {
-    restart_->iterationBegan = lost->begin;
+  restart.fault_ms = sinceStart(fault);
+  restart.hang_ms = toMilliseconds(when - fault);
+  TimePoint hanging = fault;  // between two iterations, all that is lost is the time since then
+  if (const auto lost = table_.cutOff()) {
+    hanging = lost->begin;
     restart.cut_iteration = lost->index;
     restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->begin));
+  } else if (!table_.complete().empty()) {
+    hanging = std::max(hanging, table_.complete().back().end);
   }
-  restart.fault_ms = sinceStart(fault);
-  restart.hang_ms = toMilliseconds(restart_->cut - fault);
-  restartTime_ += restart_->cut - restart_->iterationBegan.value_or(restart_->cut);
+  restartTime_ += std::max(Duration::zero(), when - hanging);
 }
 
 void RunRecord::repaired(TimePoint when) {
-  if (!restart_) return;
-  restart_->repaired = when;
-  run_.restarts.back().isolate_ms = toMilliseconds(when - restart_->cut);
+  if (!restarting_) return;
+  repairedAt_ = when;
+  run_.restarts.back().isolate_ms = toMilliseconds(when - cuts_.back());
 }
 
 void RunRecord::reloaded(TimePoint when) {
-  if (!restart_) return;
-  reports::Restart& restart = run_.restarts.back();
-  restart.load_ms = toMilliseconds(when - restart_->repaired);
-  restartTime_ += when - restart_->cut;
-  restart_.reset();
+  if (!restarting_ || !repairedAt_) return;
+  run_.restarts.back().load_ms = toMilliseconds(when - *repairedAt_);
+  restartTime_ += when - cuts_.back();
+  restarting_ = false;
 }
 
 void RunRecord::failed(reports::RunStatus status, const std::string& message) {
-  run_.status = status;
+  // "hung" with a restart means that the job went on after it: this one did not.
+  const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
+  run_.status = again ? reports::RunStatus::kFailed : status;
   run_.message = message;
+  ended_ = false;
 }
 
-reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sampler) {
+/// Lost work: iterations that had begun before a restart and were done again after it; the one that
+/// was cut off counts until the fault.
+void RunRecord::countLostWork() {
+  for (std::size_t i = 0; i < cuts_.size(); ++i) {
+    reports::Restart& restart = run_.restarts[i];
+    const bool last = i + 1 == cuts_.size();
+    // What this attempt did, and where the next one took up: from what that one completed, or at
+    // least began.
+    std::vector<IterationTable::Row> done;
+    std::optional<int> resumed;
+    for (const IterationTable::Row& row : table_.complete()) {
+      if (row.begin <= cuts_[i]) {
+        if (i == 0 || row.begin > cuts_[i - 1]) done.push_back(row);
+      } else if (!resumed && (last || row.begin <= cuts_[i + 1])) {
+        resumed = row.index;
+      }
+    }
+    if (!resumed && !last) resumed = run_.restarts[i + 1].cut_iteration;
+    if (resumed) {
+      int newest = restart.cut_iteration.value_or(-1);
+      for (const IterationTable::Row& row : done) {
+        newest = std::max(newest, row.index);
+        if (row.index >= *resumed) restart.lost_ms += toMilliseconds(row.end - row.begin);
+      }
+      restart.checkpoint_iteration = *resumed - 1;
+      restart.lost_iterations = std::max(0, newest - *resumed + 1);
+    }
+    restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;
+  }
+}
+
+reports::Run RunRecord::finish(Observed observed) {
   Duration timed = restartTime_;
   TimePoint last = t0_;
   for (const IterationTable::Row& row : table_.complete()) {
@@ -195,26 +227,8 @@ reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sample
     last = std::max(last, row.end);
   }
   run_.duration_ms = toMilliseconds(last - t0_);
-  // Lost work: iterations that had begun before a restart and were done again after it; the one that
-  // was cut off counts until the fault.
-  for (reports::Restart& restart : run_.restarts) {
-    const double cut = restart.fault_ms + restart.hang_ms;
-    int before = restart.cut_iteration.value_or(-1), resumed = -1;
-    for (const reports::Iteration& iteration : run_.iterations) {
-      const bool later = iteration.start_ms > cut;
-      if (!later) before = std::max(before, iteration.index);
-      if (later && resumed < 0) resumed = iteration.index;
-    }
-    if (resumed >= 0) {
-      restart.checkpoint_iteration = resumed - 1;
-      restart.lost_iterations = std::max(0, before - resumed + 1);
-      for (const reports::Iteration& iteration : run_.iterations) {
-        if (iteration.start_ms <= cut && iteration.index >= resumed) restart.lost_ms += iteration.ms;
-      }
-    }
-    restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;
-  }
-  if (timed > Duration::zero() && table_.next() > 0) {
+  countLostWork();
+  if (ended_ && timed > Duration::zero() && table_.next() > 0) {
     run_.throughput = reports::Quantity{table_.next() / toSeconds(timed), "iterations/s"};
   }
   workload::Digest digest;
@@ -222,16 +236,14 @@ reports::Run RunRecord::finish(const FaultControl* faults, const Sampler& sample
     if (!value.empty()) digest.add(value.data(), value.size());
   }
   if (scenario_.workload.gradient.data == scenario::DataKind::kRandom) run_.digest = digest.hex();
-  run_.rails = sampler.totals();
-  run_.rail_series = sampler.series();
-  if (faults != nullptr) {
-    run_.faults = faults->applied(t0_);
-    run_.evidence = faults->evidence();
-    const std::string problem = invalid_.empty() ? faults->invalidBecause() : invalid_;
-    if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
-      run_.status = reports::RunStatus::kInvalid;
-      run_.message = problem;
-    }
+  run_.rails = std::move(observed.rails);
+  run_.rail_series = std::move(observed.railSeries);
+  run_.faults = std::move(observed.faults);
+  run_.evidence = std::move(observed.evidence);
+  const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;
+  if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
+    run_.status = reports::RunStatus::kInvalid;
+    run_.message = problem;
   }
   return std::move(run_);
 }

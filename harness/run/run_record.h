@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,19 +8,33 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "harness/run/fault_control.h"
 #include "harness/run/plan.h"
-#include "harness/run/sampler.h"
 #include "harness/run/timeline.h"
 #include "reports/result.h"
 
 namespace faultline::run {
 
-/// Collects what happens in one run and makes the result's entry of it.
+/// What the bench itself saw of a run, beside what its ranks said.
+struct Observed {
+  std::vector<reports::RailTotals> rails;
+  std::vector<reports::RailSeries> railSeries;
+  std::vector<reports::AppliedFault> faults;
+  std::vector<reports::Evidence> evidence;
+  /// Why the faults prove nothing; empty: they do.
+  std::string invalidBecause;
+};
+
+/// When the damage began that explains a failure at `when` of this rail between these two nodes.
+using DamageLookup =
+    std::function<std::optional<TimePoint>(TimePoint when, int rail, int nodeA, int nodeB)>;
+
+/// Collects what happens in one run and makes the result's entry of it. Messages of ranks in, a
+/// reports::Run out: no clock, no machine.
 ///
 /// Throughput is useful iterations / timed seconds. Timed are the iterations (from the first rank's
 /// begin to the last rank's end, without data checks), writing checkpoints, and what a restart
 /// costs: the iteration that was cut off, waiting for the repair, loading, and redone iterations.
+/// A run that did not come to its end has no throughput.
 class RunRecord {
  public:
   RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned);
@@ -30,38 +45,41 @@ class RunRecord {
   void iterationEnded(int rank, const nlohmann::json& message);
   /// Counts checked and wrong elements.
   void checked(const nlohmann::json& message);
-  /// A rank's last words, or its error: failovers, failbacks, counters.
-  void rankDone(int rank, const nlohmann::json& message, const FaultControl* faults);
+  /// A rank's last words, or its error: failovers, failbacks, counters. `damage` may be empty.
+  void rankDone(int rank, const nlohmann::json& message, const DamageLookup& damage);
 
-  // A fail-stop restart, in this order.
-  void hung(TimePoint when, TimePoint fault, std::optional<std::uint64_t> payloadWhileHung);
-  void crashed(TimePoint when, const std::string& message);
-  void cutOff(TimePoint fault);
+  // A fail-stop restart, in this order: why, cut off, repaired, reloaded. An attempt that dies
+  // while it is loading is cut off again before it is reloaded, and belongs to the same restart.
+  void hung(TimePoint when, const HangProof::Hang& hang);
+  void crashed(const std::string& message);
+  /// All ranks were killed at `when`, because of the fault at `fault`.
+  void cutOff(TimePoint when, TimePoint fault);
   void repaired(TimePoint when);
   void reloaded(TimePoint when);
 
+  /// The run ends here, before its last iteration.
   void failed(reports::RunStatus status, const std::string& message);
 
+  TimePoint start() const { return t0_; }
   const IterationTable& table() const { return table_; }
-  reports::Run finish(const FaultControl* faults, const Sampler& sampler);
+  /// The result's entry. To be called once, last.
+  reports::Run finish(Observed observed);
 
  private:
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   reports::Failover failoverOf(int rank, const nlohmann::json& json,
-                               const FaultControl* faults) const;
+                               const DamageLookup& damage) const;
+  void countLostWork();
 
   const scenario::Scenario& scenario_;
-  int ranks_;
-  bool faulted_;
+  bool ended_ = true;  // or will: nobody has said otherwise
   TimePoint t0_{};
   IterationTable table_;
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;  // by iteration and rank
-  struct OpenRestart {
-    TimePoint cut{}, killed{}, repaired{};
-    std::optional<TimePoint> iterationBegan;
-  };
-  std::optional<OpenRestart> restart_;
+  std::vector<TimePoint> cuts_;                         // of the restarts
+  bool restarting_ = false;                             // the last of them is not reloaded yet
+  std::optional<TimePoint> repairedAt_;                 // of the last of them
   Duration restartTime_{};  // everything of restarts that is not in iterations
   std::string invalid_;
 };

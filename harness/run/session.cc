@@ -27,9 +27,15 @@ using nlohmann::json;
 constexpr Duration kTick = 1ms;
 // For ranks that have finished to leave by themselves.
 constexpr Duration kLeaveBudget = 2s;
-// What was in flight when the fault came has drained by then; a hang is proved from here on.
-constexpr Duration kDrainTime = 100ms;
+// A rank that only reports the end of another one: that one's own end is waited for so long.
+constexpr Duration kLastWords = 200ms;
 constexpr std::uint16_t kRendezvousPort = 29500;
+
+/// Whether the error of a rank may only be what the end of another rank led to.
+bool isConsequence(const json& error) {
+  const std::string code = field(error, "code", std::string());
+  return code == codeName(Code::kUnavailable) || code == codeName(Code::kAborted);
+}
 
 class Session {
  public:
@@ -43,6 +49,7 @@ class Session {
         failStop_(planned.strategy->name == baseline::kFailStop),
         checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
         record_(scenario, planned) {}
+  ~Session();
 
   Result<SessionResult> execute();
 
@@ -57,10 +64,12 @@ class Session {
   void received(int rank, const json& message);
   void warmupMark(const json& message, bool end);
   void allReady();
-  void rankFailed(int rank, const std::string& message);
+  DamageLookup damageLookup() const;
+  void rankFailed(int rank, const std::string& message, bool consequence);
+  Status followHangs(TimePoint now);
+  Status checkFailure(TimePoint now);
   Status checkWatchdog(TimePoint now);
-  void giveUpAttempt(TimePoint now);
-  Status isolate(TimePoint now);
+  Status isolate(TimePoint now, TimePoint fault);
   void fail(reports::RunStatus status, const std::string& message);
   std::string checkpointPath(int rank) const;
 
@@ -83,13 +92,25 @@ class Session {
   TimePoint spawned_{};
   int readyRanks_ = 0;
   int doneRanks_ = 0;
-  std::vector<bool> done_;
+  std::vector<bool> ended_;                                // by rank: has said how it ended
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
-  std::optional<std::uint64_t> drainedPayload_;            // delivered, kDrainTime after the fault
-  bool cutOffDue_ = false;                                 // the attempt is over: isolate
+  TimePoint lastMark_{};                                   // the newest sign of training
+  HangProof hang_;
+  struct Failure {
+    std::string message;
+    bool consequence;
+    TimePoint due;  // no better explanation is waited for
+  };
+  std::optional<Failure> failure_;  // of a rank, not acted upon yet
   bool interrupted_ = false;
 };
+
+Session::~Session() {
+  group_.reset();           // nobody writes any more
+  std::error_code ignored;  // what is left lies in the user's own folder
+  if (failStop_) std::filesystem::remove_all(checkpoints_, ignored);
+}
 
 Status Session::prepare() {
   cluster::ClusterSpec spec;
@@ -151,7 +172,8 @@ json Session::configOf(int rank, bool restart) const {
 
 Status Session::startRanks(bool restart) {
   readyRanks_ = doneRanks_ = 0;
-  done_.assign(ranks_, false);
+  ended_.assign(ranks_, false);
+  failure_.reset();
   spawned_ = now();
   std::vector<json> configs;
   for (int rank = 0; rank < ranks_; ++rank) configs.push_back(configOf(rank, restart));
@@ -162,11 +184,12 @@ Status Session::startRanks(bool restart) {
 
 Result<SessionResult> Session::execute() {
   began_ = now();
+  record_.started(began_);  // until all ranks are ready
   RETURN_IF_ERROR(prepare());
   RETURN_IF_ERROR(loop());
 
   Status ended;
-  if (faults_) ended = faults_->revertAll();
+  if (faults_) ended = interrupted_ ? faults_->abandon() : faults_->revertAll();
   if (!group_->allEnded() && stage_ == Stage::kFinished) {
     const TimePoint deadline = now() + kLeaveBudget;
     while (!group_->allEnded() && now() < deadline && !interrupt_.pending()) {
@@ -180,13 +203,19 @@ Result<SessionResult> Session::execute() {
   SessionResult result;
   result.interrupted = interrupted_;
   ASSIGN_OR_RETURN(result.cluster, cluster_->describe());
-  result.run = record_.finish(faults_ ? &*faults_ : nullptr, *sampler_);
+  Observed observed;
+  observed.rails = sampler_->totals();
+  observed.railSeries = sampler_->series();
+  if (faults_) {
+    observed.faults = faults_->applied(record_.start());
+    observed.evidence = faults_->evidence();
+    observed.invalidBecause = faults_->invalidBecause();
+  }
+  result.run = record_.finish(std::move(observed));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
     result.keptCluster = std::move(cluster_);
   }
-  std::error_code ignored;
-  if (failStop_) std::filesystem::remove_all(checkpoints_, ignored);
   return result;
 }
 
@@ -209,14 +238,13 @@ Status Session::tick() {
   RETURN_IF_ERROR(sampler_->sample(time));
   if (faults_) {
     RETURN_IF_ERROR(faults_->step(time, *sampler_));
-    const std::optional<TimePoint> fault = faults_->firstFault();
-    if (failStop_ && fault && !drainedPayload_ && time >= *fault + kDrainTime) {
-      ASSIGN_OR_RETURN(drainedPayload_, sampler_->payloadDelivered());
-    }
+    if (failStop_) RETURN_IF_ERROR(followHangs(time));
   }
-  if (cutOffDue_) RETURN_IF_ERROR(isolate(time));
+  RETURN_IF_ERROR(checkFailure(time));
   RETURN_IF_ERROR(checkWatchdog(time));
   if (stage_ == Stage::kIsolating && !faults_->anyActive()) {
+    hang_.restarted();
+    faults_->restarted();
     record_.repaired(now());
     stage_ = Stage::kReloading;
     RETURN_IF_ERROR(startRanks(/*restart=*/true));
@@ -238,12 +266,14 @@ void Session::received(int rank, const json& message) {
     record_.checked(message);
     warmupMark(message, /*end=*/true);
   } else if (type == "begin") {
+    lastMark_ = now();
     const int iteration = field(message, "iteration", 0);
     if (record_.iterationBegan(message) && faults_) {
       (void)sampler_->sample(now());
       faults_->iterationBegan(iteration, *sampler_);
     }
   } else if (type == "end") {
+    lastMark_ = now();
     record_.iterationEnded(rank, message);
     if (faults_) {
       faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"));
@@ -251,15 +281,25 @@ void Session::received(int rank, const json& message) {
   } else if (type == "ready") {
     if (++readyRanks_ == ranks_) allReady();
   } else if (type == "done") {
-    record_.rankDone(rank, message, faults_ ? &*faults_ : nullptr);
-    done_[rank] = true;
+    record_.rankDone(rank, message, damageLookup());
+    ended_[rank] = true;
     if (++doneRanks_ == ranks_) stage_ = Stage::kFinished;
   } else if (type == "error") {
-    record_.rankDone(rank, message, faults_ ? &*faults_ : nullptr);
-    rankFailed(rank, field(message, "message", std::string("an error without words")));
-  } else if (type == "gone" && !done_[rank]) {
-    rankFailed(rank, "ended without a result: " + field(message, "message", std::string()));
+    record_.rankDone(rank, message, damageLookup());
+    ended_[rank] = true;
+    rankFailed(rank, field(message, "message", std::string("an error without words")),
+               isConsequence(message));
+  } else if (type == "gone" && !ended_[rank]) {
+    rankFailed(rank, "ended without a result: " + field(message, "message", std::string()),
+               /*consequence=*/false);
   }
+}
+
+DamageLookup Session::damageLookup() const {
+  if (!faults_) return {};
+  return [this](TimePoint when, int rail, int nodeA, int nodeB) {
+    return faults_->damageBehind(when, rail, nodeA, nodeB);
+  };
 }
 
 void Session::warmupMark(const json& message, bool end) {
@@ -288,43 +328,55 @@ void Session::allReady() {
     record_.reloaded(time);
   }
   stage_ = Stage::kRunning;
+  lastMark_ = time;
   group_->broadcast({{"type", "start"}});
 }
 
-void Session::rankFailed(int rank, const std::string& message) {
-  if (stage_ == Stage::kFinished || stage_ == Stage::kFailed || cutOffDue_ ||
-      stage_ == Stage::kIsolating) {
-    return;
+void Session::rankFailed(int rank, const std::string& message, bool consequence) {
+  // The first cause counts, not the first that is heard of.
+  if (failure_ && (consequence || !failure_->consequence)) return;
+  const std::string whole =
+      message.starts_with("rank ") ? message : fmt::format("rank {}: {}", rank, message);
+  failure_ = Failure{whole, consequence, consequence ? now() + kLastWords : now()};
+}
+
+Status Session::checkFailure(TimePoint time) {
+  const bool over = stage_ == Stage::kFinished || stage_ == Stage::kFailed;
+  if (!failure_ || time < failure_->due || over || stage_ == Stage::kIsolating) return okStatus();
+  const std::optional<TimePoint> fault = hang_.latest();
+  if (failStop_ && fault && stage_ != Stage::kSettingUp) {
+    // An error instead of a hang: the job is restarted all the same.
+    record_.crashed(failure_->message);
+    return isolate(time, *fault);
   }
-  const bool afterFault = faults_ && faults_->firstFault();
-  if (failStop_ && afterFault && stage_ == Stage::kRunning) {
-    cutOffDue_ = true;  // an error instead of a hang: the job is restarted all the same
-    record_.crashed(now(), fmt::format("rank {}: {}", rank, message));
-    return;
-  }
-  fail(reports::RunStatus::kFailed,
-       message.starts_with("rank ") ? message : fmt::format("rank {}: {}", rank, message));
+  fail(reports::RunStatus::kFailed, failure_->message);
+  return okStatus();
+}
+
+Status Session::followHangs(TimePoint time) {
+  for (const TimePoint damage : faults_->damages()) hang_.damaged(damage);
+  if (stage_ != Stage::kRunning || !hang_.wantsPayload(time)) return okStatus();
+  ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
+  hang_.payload(time, delivered);
+  return okStatus();
 }
 
 Status Session::checkWatchdog(TimePoint time) {
   if (!failStop_ || stage_ != Stage::kRunning) return okStatus();
+  // Between two iterations the ranks wait for each other, which can hang as well.
   const std::optional<IterationTable::Row> open = record_.table().open();
   const Duration watchdog = planned_.strategy->options.get<Duration>("watchdog");
-  if (!open || time < open->begin + watchdog) return okStatus();
-  if (!faults_ || !faults_->firstFault()) return okStatus();  // slow, but nothing was broken
-  std::optional<std::uint64_t> whileHung;
-  if (drainedPayload_) {
-    ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
-    whileHung = delivered - *drainedPayload_;
-  }
-  record_.hung(time, *faults_->firstFault(), whileHung);
-  return isolate(time);
+  if (time < (open ? open->begin : lastMark_) + watchdog) return okStatus();
+  if (!hang_.latest()) return okStatus();  // slow, but nothing was broken
+  ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
+  const HangProof::Hang hang = hang_.judge(delivered);
+  record_.hung(time, hang);
+  return isolate(time, hang.fault);
 }
 
-Status Session::isolate(TimePoint) {
-  cutOffDue_ = false;
+Status Session::isolate(TimePoint time, TimePoint fault) {
   RETURN_IF_ERROR(group_->kill());
-  record_.cutOff(*faults_->firstFault());
+  record_.cutOff(time, fault);
   stage_ = Stage::kIsolating;
   // A fault that lasts until the end of the run ends with the repair of the node.
   return faults_->endThoseWithoutDuration();

@@ -5,6 +5,13 @@
 #include <algorithm>
 
 namespace faultline::run {
+namespace {
+
+// A failure that a fault caused may be noticed this long after the fault has ended (verdicts of
+// probes, a busy machine), or as long as it lasted (connections in back-off).
+constexpr Duration kAftermath = 1s;
+
+}  // namespace
 
 void FaultTrigger::iterationBegan(int iteration, std::uint64_t bytes) {
   const auto* during = std::get_if<scenario::During>(&fault_.trigger);
@@ -54,6 +61,52 @@ std::string HitProof::detail() const {
       "the other nodes' counters {} afterwards",
       iteration_, progress_ * 100, toMilliseconds(lastEnd_), endedLater_.size(), ranks_,
       othersMoved_ ? "moved on" : "stood still");
+}
+
+std::optional<TimePoint> damageBehind(std::span<const injector::Transition> transitions,
+                                      TimePoint when) {
+  std::optional<TimePoint> latest;
+  for (const injector::Transition& transition : transitions) {
+    if (transition.broken && transition.before <= when) latest = transition.before;
+    if (transition.broken || !latest) continue;
+    if (transition.after + std::max(kAftermath, transition.after - *latest) < when) latest.reset();
+  }
+  return latest;
+}
+
+void HangProof::damaged(TimePoint when) {
+  if (when <= known_) return;
+  known_ = when;
+  damages_.push_back({.when = when, .sampled = {}, .payload = {}});
+}
+
+bool HangProof::wantsPayload(TimePoint now) const {
+  return std::ranges::any_of(damages_, [&](const Damage& damage) {
+    return !damage.payload && now >= damage.when + kDrainTime;
+  });
+}
+
+void HangProof::payload(TimePoint now, std::uint64_t delivered) {
+  for (Damage& damage : damages_) {
+    if (damage.payload || now < damage.when + kDrainTime) continue;
+    damage.payload = delivered;
+    damage.sampled = now;
+  }
+}
+
+std::optional<TimePoint> HangProof::latest() const {
+  if (damages_.empty()) return std::nullopt;
+  return damages_.back().when;
+}
+
+HangProof::Hang HangProof::judge(std::uint64_t delivered) const {
+  Hang hang{.fault = damages_.back().when, .payload = {}, .watchedFrom = damages_.back().when};
+  for (const Damage& damage : damages_) {
+    if (!damage.payload) continue;
+    hang = {damage.when, delivered - *damage.payload, damage.sampled};
+    if (*hang.payload == 0) break;
+  }
+  return hang;
 }
 
 bool IterationTable::began(int iteration, TimePoint when) {

@@ -4,11 +4,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "harness/scenario/scenario.h"
+#include "injector/fault.h"
 
 /// When faults are due, and whether they hit: pure logic over iteration marks and byte counters.
 namespace faultline::run {
@@ -26,6 +28,10 @@ class FaultTrigger {
   void warmupIteration(std::uint64_t bytes) { warmup_.push_back(bytes); }
   /// The first rank has begun `iteration`; `bytes` is the target's counter at that moment.
   void iterationBegan(int iteration, std::uint64_t bytes);
+  /// The ranks were killed before the fault was due: the watched iteration will begin again.
+  void restarted() {
+    if (!fired_) mark_.reset();
+  }
   /// t = 0: all ranks have passed the start barrier.
   void started(TimePoint when) { start_ = when; }
 
@@ -75,6 +81,49 @@ class HitProof {
   bool othersMoved_ = false;
   std::set<int> endedLater_;
   Duration lastEnd_{};
+};
+
+/// The latest moment at which one of these transitions (of one fault, oldest first) damaged what
+/// failed at `when`; nullopt when nothing was damaged then, nor shortly before.
+std::optional<TimePoint> damageBehind(std::span<const injector::Transition> transitions,
+                                      TimePoint when);
+
+/// Says which fault a job hangs from, and proves that it hangs: from that fault on, once what was
+/// in flight had drained, not one byte of payload was delivered. Of several faults it is the
+/// earliest of which that is true: a throttle before it only made the job slow.
+class HangProof {
+ public:
+  /// What was in flight when a fault came has drained after this.
+  static constexpr Duration kDrainTime = 100ms;
+
+  struct Hang {
+    TimePoint fault;  ///< that the job hangs from
+    /// Payload bytes delivered since `watchedFrom`; nullopt: no fault is old enough to tell.
+    std::optional<std::uint64_t> payload;
+    TimePoint watchedFrom;
+  };
+
+  /// A fault began. Moments that are not later than the last one are known already.
+  void damaged(TimePoint when);
+  /// Whether `payload` wants to be told how much has been delivered.
+  bool wantsPayload(TimePoint now) const;
+  void payload(TimePoint now, std::uint64_t delivered);
+  /// A new attempt, on a whole network: the faults so far have had their effect.
+  void restarted() { damages_.clear(); }
+
+  /// The last fault of this attempt; nullopt: there was none.
+  std::optional<TimePoint> latest() const;
+  /// What the job hangs from, given what has been delivered until now. Needs `latest()`.
+  Hang judge(std::uint64_t delivered) const;
+
+ private:
+  struct Damage {
+    TimePoint when;
+    TimePoint sampled{};
+    std::optional<std::uint64_t> payload;  // delivered until `sampled`
+  };
+  std::vector<Damage> damages_;  // of this attempt
+  TimePoint known_{};            // the last one of all attempts
 };
 
 /// The iterations of a run, put together from the marks of its ranks.

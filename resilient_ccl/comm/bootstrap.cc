@@ -154,7 +154,7 @@ Status Bootstrap::goodbye() {
     RETURN_IF_ERROR(sendAll(peers_[0].get(), &word, 1, deadline).withContext("goodbye to rank 0"));
     RETURN_IF_ERROR(
         receiveAll(peers_[0].get(), &word, 1, deadline).withContext("goodbye from rank 0"));
-    peers_[0].reset();
+    ::shutdown(peers_[0].get(), SHUT_WR);
     return okStatus();
   }
   for (int rank = 1; rank < options_.size; ++rank) {
@@ -166,10 +166,10 @@ Status Bootstrap::goodbye() {
                         .withContext(fmt::format("goodbye to rank {}", rank)));
   }
   // Our close resets the connection and would destroy an answer that has not been read yet: the
-  // others close first.
+  // others say first that they have it, by the end of their stream. Nothing is closed here, as
+  // another thread may be watching the descriptors.
   for (int rank = 1; rank < options_.size; ++rank) {
     (void)receiveAll(peers_[rank].get(), &word, 1, deadline);
-    peers_[rank].reset();
   }
   return okStatus();
 }

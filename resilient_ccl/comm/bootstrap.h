@@ -33,7 +33,9 @@ class Bootstrap {
   /// Everybody's bytes, by rank. A collective call.
   Result<std::vector<std::string>> allGather(const std::string& mine);
 
-  /// An orderly end: returns when every rank has called it. After it nobody misses anybody.
+  /// An orderly end: returns when every rank has called it, at the latest after the timeout; at
+  /// once when one is gone. After it nobody misses anybody. The connections stay open until
+  /// destruction.
   Status goodbye();
 
   /// Connections to watch for the end of other processes: rank 0 has all, the others rank 0's.

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <list>
 #include <optional>
 #include <thread>
@@ -26,7 +27,7 @@ constexpr std::size_t kQueueCapacity = 1024;
 constexpr Duration kAbortTime = 300ms;
 constexpr Duration kPollTime = 50ms;
 constexpr std::uint32_t kCommunicatorId = 1;
-// Counters are copied for other threads this often.
+// Counters are copied for other threads this often while there is work.
 constexpr Duration kCountersPause = 10ms;
 
 }  // namespace
@@ -121,6 +122,7 @@ class Communicator::Impl : public fabric::FabricClient, public MessagePort {
   void progress();
   void takeCommands();
   void messageDone(std::uint64_t token);
+  void workDone(std::list<Running>::iterator running);
   void connectionReadable(int rank, int fd);
   void fail(const Status& why, bool toldByPeer = false);
   void publishCounters();
@@ -204,9 +206,9 @@ void Communicator::Impl::progress() {
     if (const Status status = fabric_->poll(kPollTime); !status.ok()) fail(status);
     if (now() >= countersDue_) publishCounters();
   }
+  takeCommands();  // an abort may have come with the end
   // The abort must reach everybody although datagrams get lost.
   while (failure_ && now() < failedAt_ + kAbortTime) (void)fabric_->poll(kPollTime);
-  takeCommands();
   fail(errorf(Code::kAborted, "the communicator was closed with work under way"));
 }
 
@@ -233,22 +235,24 @@ void Communicator::Impl::takeCommands() {
     running.executor = std::make_unique<Executor>(std::move(command->job), *this, nextToken_);
     running.work = std::move(command->work);
     running.executor->start();
-    if (running.executor->finished()) {
-      running.work->complete(okStatus());
-      running_.pop_back();
-    }
+    if (running.executor->finished()) workDone(std::prev(running_.end()));
   }
 }
 
 void Communicator::Impl::messageDone(std::uint64_t token) {
   for (auto running = running_.begin(); running != running_.end(); ++running) {
     if (!running->executor->messageDone(token)) continue;
-    if (running->executor->finished()) {
-      running->work->complete(okStatus());
-      running_.erase(running);
-    }
+    if (running->executor->finished()) workDone(running);
     return;
   }
+}
+
+void Communicator::Impl::workDone(std::list<Running>::iterator running) {
+  const std::shared_ptr<Work> work = std::move(running->work);
+  running_.erase(running);
+  // Who has waited for everything finds everything counted.
+  if (running_.empty()) publishCounters();
+  work->complete(okStatus());
 }
 
 void Communicator::Impl::connectionReadable(int rank, int fd) {

@@ -46,7 +46,7 @@ struct CommunicatorOptions {
   std::string algorithm = "ring";
   /// Parts that a collective is worked on in at the same time (lanes of the schedule).
   int segments = 2;
-  /// For all ranks to join and all rails to be connected.
+  /// For all ranks to join and all rails to be connected; the same again for all to say goodbye.
   Duration setupTimeout = 30s;
 };
 
@@ -89,7 +89,8 @@ class Communicator {
   /// Ends all collectives on all ranks with an error that carries the reason. Any thread.
   void abort(const std::string& reason);
 
-  /// Orderly end: waits until all ranks have called it. No work may be open.
+  /// Orderly end: waits until all ranks have called it, at most the set-up timeout; an error at
+  /// once when one of them is gone. No work may be open.
   Status finish();
 
   /// What happened so far. Any thread.

@@ -118,6 +118,30 @@ TEST(CommunicatorErrorTest, AProcessThatVanishesIsNamedOnAllOthers) {
   });
 }
 
+TEST(CommunicatorCountersTest, WhoHasWaitedFindsEverythingCounted) {
+  runJob(2, [](Communicator& comm) {
+    for (int round = 1; round <= 20; ++round) {
+      std::vector<float> data(1000);
+      ASSERT_TRUE(comm.allReduce(data.data(), data.data(), 1000, DataType::kF32, ReduceOp::kSum)
+                      ->wait()
+                      .ok());
+      // A ring of two: each half comes once to be added and once as the sum.
+      EXPECT_EQ(comm.events().counters.bytesArrived, round * 4000);
+    }
+    EXPECT_TRUE(comm.finish().ok());
+  });
+}
+
+TEST(CommunicatorErrorTest, TheReasonOfAnAbortIsHeardAlthoughItsAuthorLeavesAtOnce) {
+  for (int round = 0; round < 3; ++round) {
+    runJob(2, [](Communicator& comm) {
+      if (comm.rank() == 1) return comm.abort("the loss is not a number");
+      const Status status = comm.barrier()->wait();
+      EXPECT_NE(status.message().find("not a number"), std::string::npos) << status.message();
+    });
+  }
+}
+
 TEST(CommunicatorErrorTest, ACallAfterTheEndIsAnError) {
   runJob(2, [](Communicator& comm) {
     EXPECT_TRUE(comm.finish().ok());

@@ -95,5 +95,75 @@ TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
   EXPECT_EQ(table.next(), 3);
 }
 
+TEST(FaultTriggerTest, AfterARestartItsIterationBeginsAgain) {
+  FaultTrigger trigger(during(20, 0.5));
+  trigger.warmupIteration(1000);
+  trigger.started(kStart);
+  trigger.iterationBegan(20, 20'000);
+  trigger.restarted();  // for another fault, before this one was due
+  EXPECT_FALSE(trigger.due(kStart, 60'000)) << "bytes of the iterations that are done again";
+  trigger.iterationBegan(20, 90'000);
+  EXPECT_FALSE(trigger.due(kStart, 90'499));
+  EXPECT_TRUE(trigger.due(kStart, 90'500));
+}
+
+TEST(DamageTest, AFailureIsExplainedByTheDamageBeforeIt) {
+  const auto ms = [](int value) { return kStart + value * 1ms; };
+  // Down from 0 to 300 ms, and from 10 s to 15 s.
+  const std::vector<injector::Transition> transitions = {{true, ms(0), ms(1)},
+                                                         {false, ms(300), ms(301)},
+                                                         {true, ms(10'000), ms(10'001)},
+                                                         {false, ms(15'000), ms(15'000)}};
+  EXPECT_EQ(damageBehind(transitions, kStart - 1ms), std::nullopt);
+  EXPECT_EQ(damageBehind(transitions, ms(200)), ms(0));
+  EXPECT_EQ(damageBehind(transitions, ms(1200)), ms(0)) << "noticed late";
+  EXPECT_EQ(damageBehind(transitions, ms(1400)), std::nullopt) << "long over: something else";
+  EXPECT_EQ(damageBehind(transitions, ms(10'500)), ms(10'000));
+  EXPECT_EQ(damageBehind(transitions, ms(19'900)), ms(10'000)) << "back-off doubles the outage";
+  EXPECT_EQ(damageBehind(transitions, ms(20'100)), std::nullopt);
+}
+
+TEST(HangProofTest, TheFaultAfterWhichNothingMovedIsTheOne) {
+  HangProof proof;
+  EXPECT_FALSE(proof.latest());
+  proof.damaged(kStart);  // a throttle: the job goes on
+  EXPECT_FALSE(proof.wantsPayload(kStart + 99ms));
+  EXPECT_TRUE(proof.wantsPayload(kStart + 100ms));
+  proof.payload(kStart + 100ms, 5000);
+  EXPECT_FALSE(proof.wantsPayload(kStart + 200ms));
+  proof.damaged(kStart + 1s);  // a port
+  proof.damaged(kStart + 1s);
+  proof.payload(kStart + 1110ms, 9000);
+  proof.damaged(kStart + 2s);  // another one, while it hangs already
+  proof.payload(kStart + 2100ms, 9000);
+  proof.damaged(kStart + 3s);
+  EXPECT_EQ(*proof.latest(), kStart + 3s);
+  const HangProof::Hang hang = proof.judge(9000);
+  EXPECT_EQ(hang.fault, kStart + 1s);
+  EXPECT_EQ(hang.payload, 0u);
+  EXPECT_EQ(hang.watchedFrom, kStart + 1110ms);
+}
+
+TEST(HangProofTest, AJobThatIsOnlySlowIsNotHung) {
+  HangProof proof;
+  proof.damaged(kStart);
+  EXPECT_EQ(proof.judge(7000).payload, std::nullopt) << "too early to tell";
+  proof.payload(kStart + 100ms, 5000);
+  EXPECT_EQ(proof.judge(7000).payload, 2000u);
+  EXPECT_EQ(proof.judge(7000).fault, kStart);
+}
+
+TEST(HangProofTest, ARestartForgetsTheFaultsThatHadTheirEffect) {
+  HangProof proof;
+  proof.damaged(kStart);
+  proof.restarted();
+  proof.damaged(kStart);
+  EXPECT_FALSE(proof.latest()) << "told again, but not new";
+  proof.damaged(kStart + 5s);
+  EXPECT_EQ(proof.latest(), kStart + 5s);
+  proof.payload(kStart + 6s, 100);
+  EXPECT_EQ(proof.judge(100).payload, 0u);
+}
+
 }  // namespace
 }  // namespace faultline::run

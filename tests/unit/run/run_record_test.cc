@@ -1,0 +1,318 @@
+#include "harness/run/run_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/run/bound.h"
+#include "sample_scenario.h"
+
+// Messages of four ranks in, the run's entry out; all moments are milliseconds after kStart.
+
+namespace faultline::run {
+namespace {
+
+using nlohmann::json;
+using reports::RunStatus;
+using ::testing::HasSubstr;
+
+constexpr TimePoint kStart = TimePoint(1000s);
+constexpr const char* kPortDown =
+    "  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n";
+
+TimePoint at(int ms) { return kStart + ms * 1ms; }
+json moment(int ms) { return at(ms).time_since_epoch().count(); }
+
+class RunRecordTest : public ::testing::Test {
+ protected:
+  explicit RunRecordTest(const std::string& data = "integers")
+      : scenario_(sampleScenario(faults(kPortDown), data)),
+        planned_{1, scenario_.find("fail_stop"), reports::Arm::kFaulted},
+        record_(scenario_, planned_) {
+    record_.started(kStart);
+  }
+
+  void begin(int iteration, int ms) {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      record_.iterationBegan({{"iteration", iteration}, {"at", moment(ms + rank)}});
+    }
+  }
+  /// Each rank a millisecond later than the one before: the last one counts.
+  void end(int iteration, int ms, double checkpoint = 0) {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      record_.iterationEnded(rank, {{"iteration", iteration},
+                                    {"at", moment(ms - ranks() + 1 + rank)},
+                                    {"checked", 100},
+                                    {"wrong", 0},
+                                    {"digest", fmt::format("{}/{}", iteration, rank)},
+                                    {"checkpoint_ms", checkpoint}});
+    }
+  }
+  void iteration(int index, int from, int to) {
+    begin(index, from);
+    end(index, to);
+  }
+  /// From the moment at which the watchdog fires.
+  void restart(int cut, int fault, int repaired, int reloaded) {
+    record_.hung(at(cut), {at(fault), 0, at(fault + 100)});
+    record_.cutOff(at(cut), at(fault));
+    record_.repaired(at(repaired));
+    record_.reloaded(at(reloaded));
+  }
+  int ranks() const { return scenario_.cluster.ranks(); }
+
+  const scenario::Scenario scenario_;
+  const PlannedRun planned_;
+  RunRecord record_;
+};
+
+TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetween) {
+  begin(0, 0);
+  end(0, 60, 15);
+  iteration(1, 100, 160);
+  iteration(2, 500, 565);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.status, RunStatus::kOk);
+  EXPECT_EQ(run.block, 1);
+  EXPECT_TRUE(run.faulted);
+  ASSERT_EQ(run.iterations.size(), 3u);
+  EXPECT_EQ(run.iterations[1].start_ms, 100);
+  EXPECT_EQ(run.iterations[1].ms, 60) << "first begin to last end";
+  EXPECT_EQ(run.checked_elements, 3 * ranks() * 100);
+  EXPECT_EQ(run.duration_ms, 565);
+  EXPECT_NEAR(run.throughput->value, 3 / 0.200, 1e-9);
+  EXPECT_EQ(run.throughput->unit, "iterations/s");
+}
+
+TEST_F(RunRecordTest, ARestartCostsWhatWasLostWaitedForLoadedAndDoneAgain) {
+  for (int i = 0; i < 4; ++i) iteration(i, 100 * i, 100 * i + 60);
+  begin(4, 400);
+  restart(1000, 430, 1500, 1800);
+  for (int i = 2; i < 10; ++i) iteration(i, 2000 + 100 * i, 2060 + 100 * i);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.status, RunStatus::kHung);
+  EXPECT_TRUE(completed(run));
+  EXPECT_THAT(run.message, HasSubstr("in the 470 ms before the watchdog"));
+  ASSERT_EQ(run.restarts.size(), 1u);
+  const reports::Restart& restart = run.restarts[0];
+  EXPECT_EQ(restart.fault_ms, 430);
+  EXPECT_EQ(restart.hang_ms, 570);
+  EXPECT_EQ(restart.isolate_ms, 500);
+  EXPECT_EQ(restart.load_ms, 300);
+  EXPECT_EQ(restart.cut_iteration, 4);
+  EXPECT_EQ(restart.checkpoint_iteration, 1);
+  EXPECT_EQ(restart.lost_iterations, 3) << "2, 3 and the one that was cut off";
+  EXPECT_EQ(restart.lost_ms, 60 + 60 + 30);
+  EXPECT_EQ(run.counters.at("payload_bytes_while_hung"), 0);
+  // Ten useful iterations in 12 executions of 60 ms and 400 to 1800 ms of the restart.
+  EXPECT_NEAR(run.throughput->value, 10 / (12 * 0.060 + 1.400), 1e-9);
+}
+
+TEST_F(RunRecordTest, EveryRestartCountsItsOwnLossesOnly) {
+  for (int i = 0; i < 8; ++i) iteration(i, 100 * i, 100 * i + 60);
+  begin(8, 800);
+  restart(1400, 820, 1500, 1600);
+  iteration(5, 2000, 2060);
+  begin(6, 2100);
+  restart(2700, 2110, 2800, 2900);
+  for (int i = 5; i < 10; ++i) iteration(i, 3000 + 100 * i, 3060 + 100 * i);
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.restarts.size(), 2u);
+  EXPECT_EQ(run.restarts[0].lost_iterations, 4) << "5, 6, 7, 8";
+  EXPECT_EQ(run.restarts[0].lost_ms, 3 * 60 + 20);
+  EXPECT_EQ(run.restarts[1].fault_ms, 2110) << "its own fault and not the first";
+  EXPECT_EQ(run.restarts[1].hang_ms, 590);
+  EXPECT_EQ(run.restarts[1].lost_iterations, 2) << "5 and 6; 7 and 8 were lost before";
+  EXPECT_EQ(run.restarts[1].lost_ms, 60 + 10);
+  EXPECT_NEAR(run.throughput->value, 10 / (14 * 0.060 + 0.800 + 0.800), 1e-9);
+}
+
+TEST_F(RunRecordTest, AnAttemptThatCompletesNothingStillSaysWhereItTookUp) {
+  for (int i = 0; i < 3; ++i) iteration(i, 100 * i, 100 * i + 60);
+  begin(3, 300);
+  restart(900, 310, 1000, 1100);
+  begin(2, 1200);
+  restart(1800, 1210, 1900, 2000);
+  for (int i = 0; i < 10; ++i) iteration(i, 3000 + 100 * i, 3060 + 100 * i);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.restarts[0].lost_iterations, 2) << "2 and 3";
+  EXPECT_EQ(run.restarts[1].lost_iterations, 3) << "the older checkpoint had to do: 0, 1, 2";
+}
+
+TEST_F(RunRecordTest, AHangBetweenTwoIterationsCostsTheTimeSinceTheFault) {
+  iteration(0, 0, 60);
+  restart(700, 80, 800, 900);
+  for (int i = 1; i < 10; ++i) iteration(i, 1000 + 100 * i, 1060 + 100 * i);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.restarts[0].cut_iteration, std::nullopt);
+  EXPECT_EQ(run.restarts[0].lost_iterations, 0);
+  EXPECT_EQ(run.restarts[0].lost_ms, 0);
+  EXPECT_NEAR(run.throughput->value, 10 / (10 * 0.060 + 0.820), 1e-9);
+}
+
+TEST_F(RunRecordTest, AnAttemptThatDiesWhileLoadingBelongsToTheSameRestart) {
+  iteration(0, 0, 60);
+  begin(1, 100);
+  record_.crashed("rank 1: killed");
+  record_.cutOff(at(150), at(120));
+  record_.repaired(at(300));
+  record_.cutOff(at(350), at(340));
+  record_.repaired(at(500));
+  record_.reloaded(at(600));
+  for (int i = 0; i < 10; ++i) iteration(i, 1000 + 100 * i, 1060 + 100 * i);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.status, RunStatus::kOk) << "died, but never hung";
+  EXPECT_THAT(run.message, HasSubstr("rank 1: killed"));
+  ASSERT_EQ(run.restarts.size(), 1u);
+  EXPECT_EQ(run.restarts[0].hang_ms, 30);
+  EXPECT_EQ(run.restarts[0].isolate_ms, 350);
+  EXPECT_EQ(run.restarts[0].load_ms, 100);
+  EXPECT_NEAR(run.throughput->value, 10 / (11 * 0.060 + 0.500), 1e-9);
+}
+
+TEST_F(RunRecordTest, ARunThatDidNotEndHasNoThroughputAndIsNotCompleted) {
+  iteration(0, 0, 60);
+  begin(1, 100);
+  restart(700, 110, 800, 900);
+  record_.failed(RunStatus::kHung, "not over within the deadline");
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.status, RunStatus::kFailed);
+  EXPECT_FALSE(completed(run));
+  EXPECT_EQ(run.throughput, std::nullopt);
+  EXPECT_EQ(run.message, "not over within the deadline");
+}
+
+TEST_F(RunRecordTest, AHangThatIsNotProvedMakesTheRunInvalid) {
+  const auto problem = [&](std::optional<std::uint64_t> payload) {
+    RunRecord record(scenario_, planned_);
+    record.hung(at(600), {at(100), payload, at(200)});
+    const reports::Run run = record.finish({});
+    EXPECT_EQ(run.status, RunStatus::kInvalid);
+    return run.message;
+  };
+  EXPECT_THAT(problem(4096), HasSubstr("4096 payload bytes were delivered in the 400 ms"));
+  EXPECT_THAT(problem(std::nullopt), HasSubstr("before a hang could be proved"));
+}
+
+TEST_F(RunRecordTest, WhatTheBenchSawIsPartOfTheEntry) {
+  Observed observed;
+  observed.rails.resize(3);
+  observed.faults.resize(1);
+  observed.evidence.resize(2);
+  observed.invalidBecause = "port_down never triggered";
+  const reports::Run run = record_.finish(observed);
+  EXPECT_EQ(run.rails.size(), 3u);
+  EXPECT_EQ(run.faults.size(), 1u);
+  EXPECT_EQ(run.evidence.size(), 2u);
+  EXPECT_EQ(run.status, RunStatus::kInvalid);
+  EXPECT_EQ(run.message, "port_down never triggered");
+}
+
+// --- failovers ---
+
+/// Rank 2 lost rail 0 to rank 1, 20 ms after the damage at 100 ms; back after 90 ms in all.
+json failover(int resentBytes = 0, double stall = 0) {
+  return {{"failovers",
+           {{{"peer", 1},
+             {"rail", 0},
+             {"cause", "path"},
+             {"told", false},
+             {"detected", moment(120)},
+             {"fenced", moment(130)},
+             {"redelivered", moment(190)},
+             {"restored", json()},
+             {"resent_bytes", resentBytes},
+             {"receive_stall_ms", stall}}}},
+          {"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(400)}}}},
+          {"counters", {{"chunks_sent", 7}}}};
+}
+
+class FailoverRecordTest : public RunRecordTest {
+ protected:
+  reports::Run done(const json& message, bool known = true) {
+    RunRecord record(scenario_, planned_);
+    record.started(kStart);
+    const auto damage = [&](TimePoint when, int rail, int a, int b) -> std::optional<TimePoint> {
+      EXPECT_EQ(when, at(120));
+      EXPECT_EQ(std::tuple(rail, a, b), std::tuple(0, 2, 1));
+      if (!known) return std::nullopt;
+      return at(100);
+    };
+    record.rankDone(2, message, damage);
+    record.rankDone(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
+    return record.finish({});
+  }
+};
+
+TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
+  const reports::Run run = done(failover());
+  ASSERT_EQ(run.failovers.size(), 1u);
+  const reports::Failover& failover = run.failovers[0];
+  EXPECT_EQ(failover.rank, 2);
+  EXPECT_EQ(failover.peer, 1);
+  EXPECT_EQ(failover.verdict, "probes");
+  EXPECT_EQ(failover.direction, "recv");
+  EXPECT_EQ(failover.fault_ms, 100);
+  EXPECT_EQ(failover.detected_ms, 120);
+  EXPECT_EQ(failover.fenced_ms, 130);
+  EXPECT_EQ(failover.resumed_ms, 190);
+  EXPECT_EQ(failover.restored_ms, std::nullopt);
+  EXPECT_EQ(failover.pause_ms, 90);
+  ASSERT_EQ(run.failbacks.size(), 1u);
+  EXPECT_EQ(run.failbacks[0].at_ms, 400);
+  EXPECT_EQ(run.counters.at("chunks_sent"), 12) << "the sum of all ranks";
+}
+
+TEST_F(FailoverRecordTest, MovingTheBytesOverWhatIsLeftIsNoPause) {
+  // 400 Mbit/s carry 400e6 / 8 / 1000 * 0.957 = 47850 bytes of payload per millisecond.
+  const reports::Run run = done(failover(478'500));
+  EXPECT_EQ(run.failovers[0].direction, "send");
+  EXPECT_NEAR(run.failovers[0].pause_ms, 90 - 10, 1e-9);
+}
+
+TEST_F(FailoverRecordTest, TheLongestStallOfAReceiveCountsWhenItIsLonger) {
+  EXPECT_EQ(done(failover(0, 140)).failovers[0].pause_ms, 140);
+}
+
+TEST_F(FailoverRecordTest, WithoutAKnownFaultThePauseBeginsWhenItWasSeen) {
+  const reports::Run run = done(failover(), /*known=*/false);
+  EXPECT_EQ(run.failovers[0].fault_ms, std::nullopt);
+  EXPECT_EQ(run.failovers[0].pause_ms, 70);
+}
+
+// --- digests ---
+
+class DigestRecordTest : public RunRecordTest {
+ protected:
+  DigestRecordTest() : RunRecordTest("random") {}
+};
+
+TEST_F(DigestRecordTest, AnIterationThatWasDoneAgainCountsOnce) {
+  const auto digest = [&](const std::vector<int>& iterations) {
+    RunRecord record(scenario_, planned_);
+    for (const int iteration : iterations) {
+      record.iterationBegan({{"iteration", iteration}});
+      for (int rank = 0; rank < ranks(); ++rank) {
+        record.iterationEnded(
+            rank, {{"iteration", iteration}, {"digest", fmt::format("{}/{}", iteration, rank)}});
+      }
+    }
+    return record.finish({}).digest;
+  };
+  EXPECT_EQ(digest({0, 1, 2, 1, 2, 3}), digest({0, 1, 2, 3}));
+  EXPECT_NE(digest({0, 1, 2}), digest({0, 1, 2, 3}));
+}
+
+TEST_F(DigestRecordTest, OneDifferentResultOnOneRankChangesIt) {
+  const auto digest = [&](const std::string& ofRank3) {
+    RunRecord record(scenario_, planned_);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      record.iterationEnded(rank, {{"iteration", 0}, {"digest", rank == 3 ? ofRank3 : "same"}});
+    }
+    return record.finish({}).digest;
+  };
+  EXPECT_EQ(digest("a"), digest("a"));
+  EXPECT_NE(digest("a"), digest("b"));
+}
+
+}  // namespace
+}  // namespace faultline::run
