@@ -139,8 +139,8 @@ void printPlan(const scenario::Scenario& scenario) {
   }
 }
 
-int runOne(const scenario::Scenario& scenario, const Options& options, run::Interrupt& interrupt,
-           Json& documents) {
+int runOne(const scenario::Scenario& scenario, const Options& options, bool keep,
+           run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory =
       makeDirectory(options, scenario.name, options.files.size() > 1);
   if (!directory.ok()) return fail(kExitCannotRun, directory.status().message());
@@ -149,7 +149,7 @@ int runOne(const scenario::Scenario& scenario, const Options& options, run::Inte
   const run::ExperimentOutcome outcome = run::runExperiment(
       scenario,
       {.directory = *directory,
-       .keep = options.keep,
+       .keep = keep,
        .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
       interrupt);
   const Status written = reports::renderAll(outcome.result, *directory);
@@ -199,7 +199,9 @@ int run(const Options& options) {
   int worst = kExitOk;
   Json documents = Json::array();
   for (const scenario::Scenario& scenario : scenarios) {
-    const int code = runOne(scenario, options, *interrupt, documents);
+    // Only the last: Ctrl-C, which ends the look inside, ends everything that would follow too.
+    const bool keep = options.keep && &scenario == &scenarios.back();
+    const int code = runOne(scenario, options, keep, *interrupt, documents);
     worst = std::max(worst, code);
     if (code == kExitInterrupted) break;
   }

@@ -210,8 +210,8 @@ void RunRecord::countLostWork() {
       }
       restart.checkpoint_iteration = *resumed - 1;
       restart.lost_iterations = std::max(0, newest - *resumed + 1);
+      restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;
     }
-    restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;
   }
 }
 

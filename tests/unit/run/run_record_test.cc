@@ -102,6 +102,7 @@ TEST_F(RunRecordTest, ARestartCostsWhatWasLostWaitedForLoadedAndDoneAgain) {
   EXPECT_EQ(restart.checkpoint_iteration, 1);
   EXPECT_EQ(restart.lost_iterations, 3) << "2, 3 and the one that was cut off";
   EXPECT_EQ(restart.lost_ms, 60 + 60 + 30);
+  EXPECT_EQ(restart.unscaled_total_ms, 600'000 + 300 + 150);
   EXPECT_EQ(run.counters.at("payload_bytes_while_hung"), 0);
   // Ten useful iterations in 12 executions of 60 ms and 400 to 1800 ms of the restart.
   EXPECT_NEAR(run.throughput->value, 10 / (12 * 0.060 + 1.400), 1e-9);
@@ -179,6 +180,7 @@ TEST_F(RunRecordTest, ARunThatDidNotEndHasNoThroughputAndIsNotCompleted) {
   EXPECT_FALSE(completed(run));
   EXPECT_EQ(run.throughput, std::nullopt);
   EXPECT_EQ(run.message, "not over within the deadline");
+  EXPECT_EQ(run.restarts[0].unscaled_total_ms, std::nullopt) << "nobody knows: it never went on";
 }
 
 TEST_F(RunRecordTest, AHangThatIsNotProvedMakesTheRunInvalid) {
