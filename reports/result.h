@@ -60,7 +60,7 @@ struct Failover {
   int rank = 0;                    ///< who saw it
   int rail = 0;                    ///< the failed rail
   int peer = 0;                    ///< the other end
-  std::string direction;           ///< "send" or "recv", seen from `rank`
+  std::string direction;           ///< "send", "recv" or "both": what was under way, seen from `rank`
   std::string cause;               ///< e.g. "local_nic", "remote_nic", "path"
   std::string verdict;             ///< by what it was known, e.g. "port_event", "reset", "probes"
   std::optional<double> fault_ms;  ///< the injector's moment; null when no fault of ours matches
@@ -79,9 +79,6 @@ struct Failback {
   int rail = 0;
   int peer = 0;
   double at_ms = 0;                   ///< first payload on the rail again
-  std::optional<double> healed_ms;    ///< the fault's end, when it was one of ours
-  std::optional<double> held_off_ms;  ///< how long the rail was held off on purpose (flapping)
-  int probes = 0;                     ///< probes answered before it was trusted
 };
 
 /// What a fail-stop library costs: everything dies, waits, loads a checkpoint and works again.

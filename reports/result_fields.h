@@ -102,9 +102,6 @@ void visitFields(V& v, Of<Failback> auto& failback) {
   v.field("rail", failback.rail);
   v.field("peer", failback.peer);
   v.field("at_ms", failback.at_ms);
-  v.field("healed_ms", failback.healed_ms);
-  v.field("held_off_ms", failback.held_off_ms);
-  v.field("probes", failback.probes);
 }
 
 template <typename V>

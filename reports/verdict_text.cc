@@ -13,8 +13,17 @@ std::string plural(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", groupDigits(count), noun, count == 1 ? "" : "s");
 }
 
-std::string aboutData(const StrategyTally& all) {
-  if (all.checked_elements == 0) return "No data was checked.";
+/// Only called for results that pass: digests that differ would have failed them.
+std::string aboutDigests(const ScenarioResult& result) {
+  const auto runs = std::ranges::count_if(
+      result.runs, [](const Run& run) { return !run.digest.empty() && run.arm != Arm::kPlain; });
+  if (runs == 0) return "No data was checked.";
+  return fmt::format("The digests of all results of {} equal those of the fault-free ones.",
+                     plural(runs, "run"));
+}
+
+std::string aboutData(const ScenarioResult& result, const StrategyTally& all) {
+  if (all.checked_elements == 0) return aboutDigests(result);
   if (all.wrong_elements == 0) {
     return fmt::format("All of {} checked result elements were right.",
                        groupDigits(all.checked_elements));
@@ -58,6 +67,20 @@ void addEvidence(const ScenarioResult& result, std::vector<std::string>& reasons
                                 plural(faults, "fault"), faults == 1 ? "was" : "were",
                                 seen == observations ? "all" : groupDigits(seen),
                                 plural(observations, "independent observation")));
+}
+
+/// Whether every fault that was injected was seen by somebody else.
+bool allSeen(const ScenarioResult& result) {
+  return std::ranges::all_of(
+      result.runs, [](const Run& run) { return std::ranges::all_of(run.evidence, &Evidence::ok); });
+}
+
+/// Whether a job ended in an error of its own, which the bench has only reported.
+bool jobFailed(const ScenarioResult& result) {
+  return std::ranges::any_of(result.runs, [](const Run& run) {
+    return run.status == RunStatus::kFailed ||
+           (run.status == RunStatus::kHung && run.restarts.empty());
+  });
 }
 
 void addRecovery(const StrategyTally& all, std::vector<std::string>& reasons) {
@@ -112,7 +135,7 @@ VerdictText explainVerdict(const ScenarioResult& result) {
       text.headline = expectations == 0   ? "The run finished; the scenario expects nothing of it"
                       : expectations == 1 ? "The expectation holds"
                                           : fmt::format("All {} expectations hold", expectations);
-      reasons.push_back(aboutData(all));
+      reasons.push_back(aboutData(result, all));
       addEvidence(result, reasons);
       addRecovery(all, reasons);
       break;
@@ -122,16 +145,18 @@ VerdictText explainVerdict(const ScenarioResult& result) {
                                                  plural(expectations, "expectation"),
                                                  failing == 1 ? "does" : "do");
       addFailedExpectations(result, reasons);
-      if (all.wrong_elements > 0) reasons.push_back(aboutData(all));
+      if (all.wrong_elements > 0) reasons.push_back(aboutData(result, all));
       break;
     case Verdict::kInvalid:
-      text.headline = "These numbers prove nothing: a fault did not take effect as planned";
+      text.headline = "These numbers prove nothing: a run did not go as planned";
       addInvalidRuns(result, reasons);
-      reasons.push_back(
-          "A run counts only when something other than the injector saw the fault happen.");
+      if (!allSeen(result)) {
+        reasons.push_back(
+            "A run counts only when something other than the injector saw the fault happen.");
+      }
       break;
     case Verdict::kError:
-      text.headline = "The bench could not finish";
+      text.headline = jobFailed(result) ? "A job did not survive" : "The bench could not finish";
       if (result.reason.empty()) reasons.push_back("No reason was recorded; see log.txt.");
       break;
   }

@@ -102,8 +102,14 @@ Result<std::string> makeDirectory(const Options& options, const std::string& nam
       path = fmt::format("{}-{}", base, i);
     }
   } else {
-    if (several) path /= name;
     std::filesystem::create_directories(path, error);
+    const std::string base = (path / name).string();
+    if (several) path = base;
+    // Two scenarios may have one name.
+    for (int i = 2; several && !error && !std::filesystem::create_directory(path, error) && !error;
+         ++i) {
+      path = fmt::format("{}-{}", base, i);
+    }
   }
   if (error) {
     return errorf(Code::kIo, "cannot create the output directory {}: {}; choose another with --out",
@@ -143,7 +149,7 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
            run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory =
       makeDirectory(options, scenario.name, options.files.size() > 1);
-  if (!directory.ok()) return fail(kExitCannotRun, directory.status().message());
+  if (!directory.ok()) return fail(kExitUsage, directory.status().message());
   if (!options.json) std::cout << *directory << std::endl;
 
   const run::ExperimentOutcome outcome = run::runExperiment(

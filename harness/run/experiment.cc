@@ -57,6 +57,14 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   const std::string logPath = options.directory + "/log.txt";
   const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!log) outcome.benchError = Status::fromErrno(errno, "open the log " + logPath);
+  const auto note = [&](const std::string& line) {
+    const std::string entry = fmt::format("{:10.3f} s  {}\n", toSeconds(now() - began), line);
+    (void)!write(log.get(), entry.data(), entry.size());
+  };
+  const auto say = [&](const std::string& line) {
+    options.progress(line);
+    note(line);
+  };
 
   std::map<std::string, std::string> clusterFacts;
   const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
@@ -64,7 +72,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     const PlannedRun& planned = plan[i];
     const std::string what = fmt::format("[{}/{}] block {}, {}", i + 1, plan.size(),
                                          planned.block + 1, planned.strategy->name);
-    options.progress(what + " ...");
+    say(what + " ...");
     const bool last = i + 1 == plan.size();
     Result<SessionResult> session = runSession(scenario, planned,
                                                {.directory = options.directory,
@@ -76,7 +84,10 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
       outcome.benchError = session.status().withContext(what);
       break;
     }
-    options.progress(what + ": " + outcomeOf(session->run));
+    say(what + ": " + outcomeOf(session->run));
+    for (const reports::Evidence& evidence : session->run.evidence) {
+      note(fmt::format("    {}: {}", evidence.kind, evidence.observed));
+    }
     result.runs.push_back(std::move(session->run));
     clusterFacts = session->cluster;
     if (session->interrupted) {

@@ -34,7 +34,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
     RETURN_IF_ERROR(fault->prepare().withContext(
         fmt::format("prepare {} on node {}, rail {}", spec.kind, target.node, target.rail)));
     control.entries_.push_back(
-        Entry{spec, FaultTrigger(spec), std::move(fault), {}, {}, {}, {}, false});
+        Entry{spec, FaultTrigger(spec), std::move(fault), {}, {}, {}, {}, false, {}});
   }
   return control;
 }
@@ -58,6 +58,7 @@ void FaultControl::iterationBegan(int iteration, const Sampler& sampler) {
 void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
   for (Entry& entry : entries_) {
     if (entry.hit) entry.hit->iterationEnded(rank, iteration, when);
+    if (entry.applied && when > *entry.applied) entry.endedLater.insert(rank);
   }
 }
 
@@ -224,6 +225,9 @@ std::string FaultControl::invalidBecause() const {
     }
     if (entry.hit && !entry.hit->ok()) {
       return fmt::format("{} missed its iteration: {}", what, entry.hit->detail());
+    }
+    if (entry.endedLater.size() < static_cast<std::size_t>(std::min(2, ranks_))) {
+      return fmt::format("{} came when the work was over", what);
     }
   }
   return "";

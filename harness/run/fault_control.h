@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
@@ -60,6 +61,7 @@ class FaultControl {
     std::optional<TimePoint> applied, ended;
     std::optional<injector::Evidence> evidence;
     bool active = false;
+    std::set<int> endedLater;  // ranks that finished an iteration after it was applied
   };
 
   Status apply(Entry& entry, TimePoint now, const Sampler& sampler);

@@ -12,6 +12,7 @@ Result<Interrupt> Interrupt::watch() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
   if (sigprocmask(SIG_BLOCK, &signals, nullptr) != 0) {
     return Status::fromErrno(errno, "block the interrupt signals");
   }

@@ -5,8 +5,8 @@
 
 namespace faultline::run {
 
-/// Ctrl-C (SIGINT) and SIGTERM as a descriptor, so that a run ends in order: while it exists the
-/// signals do not end the program. To be made before there are threads.
+/// Ctrl-C (SIGINT), SIGTERM and SIGHUP as a descriptor, so that a run ends in order: while it
+/// exists the signals do not end the program. To be made before there are threads.
 class Interrupt {
  public:
   static Result<Interrupt> watch();

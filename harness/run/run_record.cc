@@ -71,7 +71,9 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   failover.verdict = evidenceOf(failover.cause, field(message, "told", false));
   failover.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
   failover.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
-  failover.direction = failover.resent_bytes > 0 ? "send" : "recv";
+  const bool sending = field(message, "sending", false);
+  const bool receiving = field(message, "receiving", false);
+  failover.direction = sending && receiving ? "both" : sending ? "send" : "recv";
   const std::optional<TimePoint> detected = optionalTime(message, "detected");
   const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
   const std::optional<TimePoint> redelivered = optionalTime(message, "redelivered");
@@ -104,6 +106,11 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
 
 void RunRecord::rankDone(int rank, const json& message, const DamageLookup& damage) {
   for (const json& failover : field(message, "failovers", json::array())) {
+    // A connection that carried nothing has not paused; it would only flatter the percentiles.
+    if (!field(failover, "sending", false) && !field(failover, "receiving", false)) {
+      ++run_.counters["failovers_idle"];
+      continue;
+    }
     run_.failovers.push_back(failoverOf(rank, failover, damage));
   }
   for (const json& failback : field(message, "failbacks", json::array())) {

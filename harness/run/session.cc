@@ -96,6 +96,8 @@ class Session {
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
   TimePoint lastMark_{};                                   // the newest sign of training
+  std::uint64_t lastDelivered_ = 0;  // payload, looked at from the first fault on
+  TimePoint lastGrowth_{};           // of it
   HangProof hang_;
   struct Failure {
     std::string message;
@@ -366,9 +368,13 @@ Status Session::checkWatchdog(TimePoint time) {
   // Between two iterations the ranks wait for each other, which can hang as well.
   const std::optional<IterationTable::Row> open = record_.table().open();
   const Duration watchdog = planned_.strategy->options.get<Duration>("watchdog");
-  if (time < (open ? open->begin : lastMark_) + watchdog) return okStatus();
   if (!hang_.latest()) return okStatus();  // slow, but nothing was broken
   ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
+  if (delivered > lastDelivered_) lastGrowth_ = time;
+  lastDelivered_ = delivered;
+  // As a library's watchdog: a collective has been under way for so long and nothing moves.
+  const TimePoint since = open ? open->begin + scenario_.workload.compute.duration : lastMark_;
+  if (time < std::max(since, lastGrowth_) + watchdog) return okStatus();
   const HangProof::Hang hang = hang_.judge(delivered);
   record_.hung(time, hang);
   return isolate(time, hang.fault);

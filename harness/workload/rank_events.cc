@@ -34,6 +34,8 @@ void addEvents(json& message, const CommunicatorEvents& events) {
                          {"rail", failover.rail},
                          {"cause", channel::causeName(failover.cause)},
                          {"told", failover.told},
+                         {"sending", failover.sending},
+                         {"receiving", failover.receiving},
                          {"detected", momentOrNull(failover.detected)},
                          {"fenced", momentOrNull(failover.fenced)},
                          {"redelivered", momentOrNull(failover.redelivered)},

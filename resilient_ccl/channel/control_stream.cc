@@ -15,7 +15,7 @@ void ControlStream::send(RecordType type, std::span<const std::byte> payload, bo
   open.type = type;
   open.urgent = urgent;
   open.size = payload.size();
-  std::memcpy(open.payload.data(), payload.data(), payload.size());
+  std::ranges::copy(payload, open.payload.begin());
 }
 
 void ControlStream::collect(

@@ -65,6 +65,8 @@ struct Failover {
   int rail = 0;
   Cause cause = Cause::kNone;
   bool told = false;        ///< the other end noticed first
+  bool sending = false;     ///< chunks of this end were outstanding on it
+  bool receiving = false;   ///< a message to this end had begun and was not complete
   TimePoint detected{};     ///< this end gave the rail up
   TimePoint fenced{};       ///< both ends had closed it and knew what had arrived
   TimePoint redelivered{};  ///< the last chunk outstanding on it had arrived elsewhere

@@ -158,6 +158,8 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
 
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
   state.inFlightBytes = 0;
+  failover.record.sending = !outstanding.empty();
+  failover.record.receiving = failover.watched.has_value();
   const int partner = liveRailFrom(rail);
   std::deque<ChunkRef>& queue = queueOf(partner < 0 ? rail : partner);
   // Newest first to the front of the queue, so that the oldest is resent first.

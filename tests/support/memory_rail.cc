@@ -1,5 +1,6 @@
 #include "tests/support/memory_rail.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace faultline::test {
@@ -51,7 +52,8 @@ void MemoryRail::deliver(const ChunkHeader& header, const std::byte* data,
     return;
   }
   if (wire_.lateWrites) {
-    std::memcpy(reinterpret_cast<std::byte*>(region.address) + header.offset, data, header.length);
+    std::copy_n(data, header.length,
+                reinterpret_cast<std::byte*>(region.address) + header.offset);
   } else {
     if (!visible) return;  // a stream that broke delivers nothing more
     const Result<std::byte*> place = peer_->sink_.place(rail_, header);

@@ -173,8 +173,7 @@ class Builder {
       failover.resent_bytes = static_cast<std::int64_t>(jitter(700'000, 0.3));
       failover.duplicate_bytes = local ? 0 : 65'536;
       run.failovers.push_back(failover);
-      run.failbacks.push_back({channel.rank, 0, channel.peer, *failover.restored_ms,
-                               fault + kFaultMs, std::nullopt, 5});
+      run.failbacks.push_back({channel.rank, 0, channel.peer, *failover.restored_ms});
     }
   }
 

@@ -16,6 +16,9 @@
 namespace faultline::reports {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 struct Junit {
   tinyxml2::XMLDocument document;
   int tests = 0;

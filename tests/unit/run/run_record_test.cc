@@ -212,7 +212,7 @@ TEST_F(RunRecordTest, WhatTheBenchSawIsPartOfTheEntry) {
 // --- failovers ---
 
 /// Rank 2 lost rail 0 to rank 1, 20 ms after the damage at 100 ms; back after 90 ms in all.
-json failover(int resentBytes = 0, double stall = 0) {
+json failover(int resentBytes = 0, double stall = 0, bool receiving = true) {
   return {{"failovers",
            {{{"peer", 1},
              {"rail", 0},
@@ -222,6 +222,8 @@ json failover(int resentBytes = 0, double stall = 0) {
              {"fenced", moment(130)},
              {"redelivered", moment(190)},
              {"restored", json()},
+             {"sending", resentBytes > 0},
+             {"receiving", receiving},
              {"resent_bytes", resentBytes},
              {"receive_stall_ms", stall}}}},
           {"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(400)}}}},
@@ -267,8 +269,14 @@ TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
 TEST_F(FailoverRecordTest, MovingTheBytesOverWhatIsLeftIsNoPause) {
   // 400 Mbit/s carry 400e6 / 8 / 1000 * 0.957 = 47850 bytes of payload per millisecond.
   const reports::Run run = done(failover(478'500));
-  EXPECT_EQ(run.failovers[0].direction, "send");
+  EXPECT_EQ(run.failovers[0].direction, "both");
   EXPECT_NEAR(run.failovers[0].pause_ms, 90 - 10, 1e-9);
+}
+
+TEST_F(FailoverRecordTest, AConnectionThatCarriedNothingHasNotPaused) {
+  const reports::Run run = done(failover(0, 0, /*receiving=*/false));
+  EXPECT_TRUE(run.failovers.empty());
+  EXPECT_EQ(run.counters.at("failovers_idle"), 1);
 }
 
 TEST_F(FailoverRecordTest, TheLongestStallOfAReceiveCountsWhenItIsLonger) {
