@@ -82,6 +82,17 @@ class RunTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(RunTest, TheQuickstartPasses) {
+  const Ran ran = runFaultline(
+      {"run", FAULTLINE_SOURCE_DIR "/scenarios/quickstart.yaml", "--repeat", "1", "--out", out()});
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const ScenarioResult result = this->result();
+  EXPECT_EQ(runOf(result, "fault_free").status, RunStatus::kOk);
+  EXPECT_EQ(runOf(result, "fail_stop").status, RunStatus::kHung);
+  EXPECT_EQ(runOf(result, "fail_stop").restarts.size(), 1u);
+  EXPECT_GE(runOf(result, "hot_repair").failovers.size(), 1u);
+}
+
 TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {
   for (const std::string how : {"carrier", "admin"}) {
     const Ran ran = run(scenarioText("[fault_free, hot_repair]", portDown(how, "300ms"),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -215,23 +216,38 @@ TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
   config.checkpointEvery = 2;
   config.checkpointPath = directory_ + "/checkpoint";
   constexpr std::size_t kIteration = 5;
-  constexpr std::size_t kCheckpointed = 4;
   const auto fault = preparedFault();
   const auto first = startJob(config);
   ASSERT_TRUE(first->begin());
   hit(*first, *fault, kIteration);
-  // Nothing of it ends any more: the barrier needs everybody.
-  EXPECT_FALSE(test::pollUntil(500ms, [&] {
+  // Soon nothing ends any more: the barrier needs everybody. (On a busy machine the fault may come
+  // an iteration late.)
+  const auto ends = [&] {
     first->read();
-    return !first->of(kTargetNode, "end").empty() &&
-           first->of(kTargetNode, "end").size() > kIteration;
+    std::size_t count = 0;
+    for (int rank = 0; rank < kNodes; ++rank) count += first->of(rank, "end").size();
+    return count;
+  };
+  std::size_t ended = ends();
+  TimePoint since = now();
+  ASSERT_TRUE(test::pollUntil(10s, [&] {
+    if (const std::size_t count = ends(); count != ended) {
+      ended = count;
+      since = now();
+    }
+    return now() - since > 500ms;
   }));
+  EXPECT_LT(ended, kNodes * static_cast<std::size_t>(config.workload.iterations));
+  std::size_t checkpointed = std::numeric_limits<std::size_t>::max();
   for (int rank = 0; rank < kNodes; ++rank) {
-    EXPECT_LE(first->of(rank, "begin").size(), kIteration + 1);
     EXPECT_TRUE(first->of(rank, "error").empty());
-    EXPECT_EQ(first->of(rank, "end").at(kCheckpointed - 1)["checkpointed"], true);
-    EXPECT_EQ(first->of(rank, "end").at(kCheckpointed)["checkpointed"], false);
+    std::size_t saved = 0;
+    for (const json& end : first->of(rank, "end")) {
+      if (end["checkpointed"] == true) saved = end["iteration"].get<std::size_t>() + 1;
+    }
+    checkpointed = std::min(checkpointed, saved);
   }
+  EXPECT_GE(checkpointed, kIteration - 1);
   first->killAll();
   ASSERT_OK(fault->revert());
 
@@ -239,9 +255,9 @@ TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
   ASSERT_TRUE(second->begin());
   second->expectDone();
   for (int rank = 0; rank < kNodes; ++rank) {
-    EXPECT_EQ(second->of(rank, "joined").at(0)["first_iteration"], kCheckpointed);
+    EXPECT_EQ(second->of(rank, "joined").at(0)["first_iteration"], checkpointed);
   }
-  for (const auto& [iteration, digest] : expectRight(*second, config, kCheckpointed)) {
+  for (const auto& [iteration, digest] : expectRight(*second, config, checkpointed)) {
     EXPECT_EQ(digest, expected.at(iteration));
   }
   EXPECT_EQ(stateOf(*second), state);
