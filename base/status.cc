@@ -28,6 +28,8 @@ std::string_view codeName(Code code) {
       return "aborted";
     case Code::kIo:
       return "io";
+    case Code::kNotRestored:
+      return "not_restored";
     case Code::kInternal:
       return "internal";
   }

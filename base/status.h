@@ -23,6 +23,7 @@ enum class Code {
   kDeadlineExceeded,  ///< it did not happen within its budget
   kAborted,           ///< given up because somebody else failed or asked to stop
   kIo,                ///< the operating system refused or failed
+  kNotRestored,       ///< a change of ours could not be taken back: something is left damaged
   kInternal,          ///< an invariant of ours is broken: a bug
 };
 

@@ -9,6 +9,9 @@
 
 namespace faultline::injector {
 
+/// Between two looks at what should become true soon.
+constexpr int kLookAgainMs = 1;
+
 /// An independent observation that a fault really happened (or did not). "No evidence, no result":
 /// a run with a fault whose evidence is not ok is INVALID.
 struct Evidence {
@@ -62,6 +65,9 @@ class Fault {
   /// Takes it back and checks that the former state is there again. Idempotent; without apply() it
   /// does nothing.
   virtual Status revert() = 0;
+
+  /// How it is done here, e.g. "netlink: the NIC is set down".
+  virtual std::string mechanism() const = 0;
 
   /// Every change made so far, oldest first. The first is the moment of the fault.
   const std::vector<Transition>& transitions() const { return transitions_; }

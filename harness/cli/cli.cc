@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <iostream>
 #include <string>
@@ -15,6 +16,7 @@
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
 #include "harness/cli/list_command.h"
+#include "harness/cli/output.h"
 #include "harness/cli/report_command.h"
 #include "harness/cli/run_command.h"
 #include "harness/cli/schedule_command.h"
@@ -54,6 +56,13 @@ std::string unknownVerb(const CLI::App& app, const std::string& verb) {
                      verb, suggestion(verb, known));
 }
 
+/// CLI11 answers --version before it looks at what else is there.
+bool asksForVersionAsJson(int argc, char** argv) {
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  return words.size() == 2 && std::ranges::count(words, "--version") == 1 &&
+         std::ranges::count(words, "--json") == 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,6 +79,10 @@ int main(int argc, char** argv) {
     return kExitCannotRun;
   }
   try {
+    if (asksForVersionAsJson(argc, argv)) {
+      print({{"name", "faultline"}, {"version", versionNumber()}, {"git", gitCommit()}});
+      return kExitOk;
+    }
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A verb");
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "harness/cluster/privileges.h"
 #include "harness/run/experiment.h"
 #include "harness/run/plan.h"
+#include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "reports/renderer.h"
 #include "reports/terminal_summary.h"
@@ -44,11 +46,7 @@ int fail(int code, const std::string& message) {
 }
 
 int codeOf(const Status& error) {
-  const bool machine =
-      error.code() == Code::kUnsupported || error.code() == Code::kPermissionDenied;
-  const bool unrestored = error.message().find("revert ") != std::string::npos;
-  if (unrestored && !machine) return kExitNotRestored;
-  return kExitCannotRun;
+  return error.code() == Code::kNotRestored ? kExitNotRestored : kExitCannotRun;
 }
 
 int codeOf(const reports::ScenarioResult& result) {
@@ -145,6 +143,28 @@ void printPlan(const scenario::Scenario& scenario) {
   }
 }
 
+Json planOf(const scenario::Scenario& scenario) {
+  Json runs = Json::array();
+  for (const run::PlannedRun& planned : run::planRuns(scenario, scenario.seed)) {
+    runs.push_back({{"block", planned.block},
+                    {"strategy", planned.strategy->name},
+                    {"arm", reports::nameOf(planned.arm)}});
+  }
+  return {{"scenario", scenario::toJson(scenario)}, {"runs", std::move(runs)}};
+}
+
+/// Says how to look inside, and waits.
+void holdUntilInterrupted(const cluster::NetnsCluster& cluster, run::Interrupt& interrupt) {
+  std::cout << std::flush;
+  std::cerr << "the cluster is kept; look inside with these, and press Ctrl-C to end it:\n";
+  for (int node = 0; node < cluster.spec().nodes; ++node) {
+    std::cerr << fmt::format("  nsenter --net=/proc/{}/fd/{} ip addr    # node {}\n", getpid(),
+                             cluster.nodeNamespace(node), node);
+  }
+  pollfd waiting{interrupt.fd(), POLLIN, 0};
+  while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
+}
+
 int runOne(const scenario::Scenario& scenario, const Options& options, bool keep,
            run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory =
@@ -159,6 +179,8 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
        .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
       interrupt);
   const Status written = reports::renderAll(outcome.result, *directory);
+  // A report that could not be written is not pointed at.
+  const std::string readable = written.ok() ? *directory : "";
   if (options.json) {
     documents.push_back({{"directory", *directory},
                          {"verdict", reports::nameOf(outcome.result.verdict)},
@@ -167,8 +189,9 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
                          {"result", *directory + "/result.json"}});
   } else {
     std::cout << reports::terminalSummary(
-        outcome.result, {.colour = isatty(STDOUT_FILENO) != 0, .report_dir = *directory});
+        outcome.result, {.colour = isatty(STDOUT_FILENO) != 0, .report_dir = readable});
   }
+  if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, interrupt);
   if (!outcome.benchError.ok()) {
     return fail(codeOf(outcome.benchError), outcome.benchError.message());
   }
@@ -194,7 +217,15 @@ int run(const Options& options) {
   }
   if (mistakes) return kExitUsage;
   if (options.dryRun) {
-    for (const scenario::Scenario& scenario : scenarios) printPlan(scenario);
+    Json plans = Json::array();
+    for (const scenario::Scenario& scenario : scenarios) {
+      if (options.json) {
+        plans.push_back(planOf(scenario));
+      } else {
+        printPlan(scenario);
+      }
+    }
+    if (options.json) print(plans);
     return kExitOk;
   }
   // Before anything is written: as root of a namespace of our own we still are the user outside.

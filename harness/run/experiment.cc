@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <cerrno>
 #include <ctime>
@@ -29,18 +28,6 @@ std::string outcomeOf(const reports::Run& run) {
   if (run.wrong_elements > 0) text += fmt::format(", {} WRONG elements", run.wrong_elements);
   if (run.status != reports::RunStatus::kOk && !run.message.empty()) text += ": " + run.message;
   return text;
-}
-
-void holdUntilInterrupted(const SessionResult& session, Interrupt& interrupt,
-                          const ExperimentOptions& options) {
-  if (!session.keptCluster) return;
-  options.progress("the cluster is kept; look inside with these, and press Ctrl-C to end it:");
-  for (int node = 0; node < session.keptCluster->spec().nodes; ++node) {
-    options.progress(fmt::format("  nsenter --net=/proc/{}/fd/{} ip addr    # node {}", getpid(),
-                                 session.keptCluster->nodeNamespace(node), node));
-  }
-  pollfd waiting{interrupt.fd(), POLLIN, 0};
-  while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
 }
 
 }  // namespace
@@ -94,7 +81,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
       result.interrupted = true;
       break;
     }
-    holdUntilInterrupted(*session, interrupt, options);
+    outcome.keptCluster = std::move(session->keptCluster);
   }
 
   result.environment = describeEnvironment(clusterFacts);

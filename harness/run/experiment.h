@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
+#include "harness/cluster/netns_cluster.h"
 #include "harness/run/interrupt.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -12,7 +14,7 @@ namespace faultline::run {
 
 struct ExperimentOptions {
   std::string directory;  ///< exists; everything is written into it
-  /// Leaves the last cluster up until Ctrl-C, so that one can look inside.
+  /// Hands out the last cluster instead of taking it down, so that one can look inside.
   bool keep = false;
   /// Told one line about each step, for the terminal.
   std::function<void(const std::string& line)> progress;
@@ -24,6 +26,7 @@ struct ExperimentOptions {
 struct ExperimentOutcome {
   reports::ScenarioResult result;
   Status benchError;
+  std::unique_ptr<cluster::NetnsCluster> keptCluster;  ///< with `keep`, when there was a last run
 };
 
 ExperimentOutcome runExperiment(const scenario::Scenario& scenario,

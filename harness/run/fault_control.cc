@@ -110,7 +110,8 @@ Status FaultControl::end(Entry& entry, bool observe) {
     entry.evidence =
         injector::Evidence{entry.spec.kind, "none", evidence->status().message(), false};
   }
-  return reverted.withContext(fmt::format("revert {}", entry.spec.kind));
+  if (reverted.ok()) return reverted;
+  return errorf(Code::kNotRestored, "revert {}: {}", entry.spec.kind, reverted.message());
 }
 
 Status FaultControl::revertAll() {
@@ -175,9 +176,9 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
     if (!entry.applied) continue;
     reports::AppliedFault& fault = result.emplace_back();
     fault.kind = entry.spec.kind;
+    fault.mechanism = entry.fault->mechanism();
     for (const auto& [name, value] : entry.spec.parameters.all()) {
-      fault.mechanism += fmt::format("{}{}: {}", fault.mechanism.empty() ? "" : ", ", name,
-                                     formatParameter(value));
+      fault.mechanism += fmt::format(", {}: {}", name, formatParameter(value));
     }
     if (entry.spec.target) {
       fault.target.node = entry.spec.target->node;

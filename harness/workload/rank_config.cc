@@ -80,7 +80,7 @@ class FieldReader {
   Status& status_;
 };
 
-json toJson(const scenario::Workload& workload) {
+json workloadJson(const scenario::Workload& workload) {
   const scenario::Gradient& gradient = workload.gradient;
   return {{"kind", workload.kind},
           {"iterations", workload.iterations},
@@ -149,7 +149,7 @@ json toJson(const RankConfig& config) {
           {"segments", config.segments},
           {"give_up_ns", config.giveUp.count()},
           {"setup_timeout_ns", config.setupTimeout.count()},
-          {"workload", toJson(config.workload)},
+          {"workload", workloadJson(config.workload)},
           {"seed", std::to_string(config.seed)},
           {"checkpoint_every", config.checkpointEvery},
           {"checkpoint_path", config.checkpointPath},

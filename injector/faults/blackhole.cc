@@ -15,12 +15,8 @@ constexpr int kThisPort = 0;  // listeners of the inward round
 constexpr int kControlPort = 1;
 // A broadcast leaves by all other ports alike: a few tell as much as all.
 constexpr std::size_t kMostListeners = 3;
-// How long nothing must come through: long against the way through the switch, and what was queued
-// towards the NIC before has drained by then.
-constexpr Duration kStill = 20ms;
 // Queues on the way may hold some 10 ms of bulk data.
 constexpr Duration kControlBudget = 500ms;
-constexpr int kPauseMilliseconds = 1;
 
 constexpr int kForwarding = static_cast<int>(netlink::BridgePortState::kForwarding);
 
@@ -59,7 +55,7 @@ Status Blackhole::prepare() {
     if (now() >= deadline) {
       return errorf(Code::kUnavailable, "blackhole: probes do not pass {} even now", port.name);
     }
-    ::poll(nullptr, 0, kPauseMilliseconds);
+    ::poll(nullptr, 0, kLookAgainMs);
   }
   // Listening costs every frame of the job a little, so not before it is needed. Closing waits for
   // the kernel, some 10 ms per socket: here that is harmless, during the fault it is not done.

@@ -22,6 +22,9 @@ class Blackhole final : public Fault {
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;
+  std::string mechanism() const override {
+    return "netlink: the switch's bridge port is set to the state disabled";
+  }
 
  protected:
   bool conclusive() const override;

@@ -15,6 +15,7 @@ class None final : public Fault {
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;
+  std::string mechanism() const override { return "nothing is done"; }
 
  protected:
   bool conclusive() const override;

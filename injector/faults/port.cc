@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "injector/fault.h"
 
 namespace faultline::injector {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 // The kernel tells the bridge of a carrier through a work queue, which it may hold back for up to a
 // second.
 constexpr Duration kReturnBudget = 2s;
-constexpr int kPauseMilliseconds = 1;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Status Port::awaitWhole() {
     if (now() >= deadline) {
       return errorf(Code::kDeadlineExceeded, "the port did not come back: {}", wrong);
     }
-    ::poll(nullptr, 0, kPauseMilliseconds);
+    ::poll(nullptr, 0, kLookAgainMs);
   }
 }
 

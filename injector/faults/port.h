@@ -29,6 +29,9 @@ class Port {
 
   /// The end that was not touched: what it sees is evidence.
   const netlink::LinkEnd& otherEnd() const { return admin_ ? target_.attachment : target_.nic; }
+  std::string mechanism() const {
+    return admin_ ? "netlink: the NIC is set down" : "netlink: the switch's port is set down";
+  }
   std::string otherEndName() const { return admin_ ? "the switch's port" : "the NIC"; }
 
  private:

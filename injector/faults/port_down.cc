@@ -7,13 +7,6 @@
 #include "injector/netlink/counters.h"
 
 namespace faultline::injector {
-namespace {
-
-// Long against the few packets per millisecond of any job that uses the port, short against faults.
-constexpr Duration kStill = 20ms;
-
-}  // namespace
-
 PortDown::PortDown(const FaultParameters& parameters, const netlink::LinkTarget& target)
     : port_(target, parameters.get<std::string>("how")) {}
 

@@ -17,6 +17,7 @@ class PortDown final : public Fault {
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;
+  std::string mechanism() const override { return port_.mechanism(); }
 
  protected:
   bool conclusive() const override;

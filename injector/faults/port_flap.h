@@ -19,6 +19,7 @@ class PortFlap final : public Fault {
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;
+  std::string mechanism() const override { return port_.mechanism(); }
 
  protected:
   bool conclusive() const override;

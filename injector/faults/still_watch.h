@@ -7,6 +7,11 @@
 
 namespace faultline::injector {
 
+/// How long a counter must stand still to prove that nothing passes: long against the few packets
+/// per millisecond of any job and against the way through the switch, short against faults. What
+/// was queued before has drained by then.
+constexpr Duration kStill = 20ms;
+
 /// Watches a counter that should stand still, and tells since when it has. Pure.
 class StillWatch {
  public:

@@ -23,6 +23,9 @@ class Throttle final : public Fault {
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;
+  std::string mechanism() const override {
+    return "netlink: the shaping class of the link is given another rate";
+  }
   Duration evidenceBudget() const override;
 
  protected:

@@ -10,8 +10,6 @@
 namespace faultline::netlink {
 namespace {
 
-constexpr int kCreateNew = NLM_F_CREATE | NLM_F_EXCL;
-
 /// The family header and those attributes that say what the thing is. Others (ages, counters,
 /// cache information) change by themselves and are refused or ignored when adding.
 template <int kMax, typename Header>

@@ -11,8 +11,6 @@
 namespace faultline::netlink {
 namespace {
 
-constexpr int kCreateNew = NLM_F_CREATE | NLM_F_EXCL;
-
 ifinfomsg linkHeader(int ifindex) {
   ifinfomsg header{};
   header.ifi_family = AF_UNSPEC;

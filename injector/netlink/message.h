@@ -9,6 +9,9 @@
 
 namespace faultline::netlink {
 
+/// Flag of a request that must make something new.
+constexpr int kCreateNew = NLM_F_CREATE | NLM_F_EXCL;
+
 /// A netlink request under construction: a family header and attributes, over libnl's nl_msg.
 /// Running out of memory ends the program.
 class Message {

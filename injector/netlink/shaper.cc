@@ -16,8 +16,6 @@
 namespace faultline::netlink {
 namespace {
 
-constexpr int kCreateNew = NLM_F_CREATE | NLM_F_EXCL;
-
 // Handles of ours, so that they are told from other people's.
 constexpr std::uint32_t kRoot = 0xfa170000;
 constexpr std::uint32_t kBulkClass = kRoot | 0x10;

@@ -4,13 +4,12 @@
 #include <queue>
 #include <vector>
 
+#include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/port_simulator.h"
 #include "resilient_ccl/schedule/replay.h"
 
 namespace faultline::schedule {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class Player {
  public:

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
+#include "resilient_ccl/schedule/index.h"
+
 namespace faultline::schedule {
-namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 EventOrder::EventOrder(const OpTable& table)
     : table_(table),

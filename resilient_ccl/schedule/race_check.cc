@@ -5,10 +5,10 @@
 #include <numeric>
 #include <set>
 
+#include "resilient_ccl/schedule/index.h"
+
 namespace faultline::schedule {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Groups of lanes that have to be looked at together: those that share elements or waits.
 std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& intervals) {

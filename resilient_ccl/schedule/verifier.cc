@@ -1,6 +1,7 @@
 #include "resilient_ccl/schedule/verifier.h"
 
 #include "resilient_ccl/schedule/event_order.h"
+#include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/intervals.h"
 #include "resilient_ccl/schedule/race_check.h"
 #include "resilient_ccl/schedule/replay.h"
@@ -8,8 +9,6 @@
 
 namespace faultline::schedule {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// What every rank holds in every interval of its buffer, as symbols.
 class Holdings {

@@ -50,6 +50,21 @@ TEST(CliTest, VersionSaysVersionAndCommit) {
   const Ran ran = runFaultline({"--version"});
   expectData(ran, 0);
   EXPECT_THAT(ran.out, MatchesRegex("faultline [0-9.]+ \\(([0-9a-f]+(-dirty)?|unknown)\\)\n"));
+  const Ran json = runFaultline({"--version", "--json"});
+  expectData(json, 0);
+  EXPECT_EQ(Json::parse(json.out)["name"], "faultline");
+}
+
+TEST(RunTest, ADryRunSaysWhatWouldBeRun) {
+  const Ran text = runFaultline({"run", "--dry-run", kQuickstart});
+  expectData(text, 0);
+  EXPECT_THAT(text.out, HasSubstr("fault: port_down"));
+  const Ran json = runFaultline({"run", "--dry-run", "--json", kQuickstart});
+  expectData(json, 0);
+  const Json plans = Json::parse(json.out);
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0]["runs"].size(), 9u);
+  EXPECT_EQ(plans[0]["scenario"]["name"], "quickstart");
 }
 
 TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {

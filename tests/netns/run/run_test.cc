@@ -249,11 +249,17 @@ TEST_F(RunTest, NothingIsLeftAfterSigkillAtTenRandomMoments) {
   SCOPED_TRACE(fmt::format("seed: set FAULTLINE_SEED={} to repeat", seed));
   Random random(seed);
   // The port goes down at once and stays down: most moments fall into that time.
-  const std::string faults =
-      "[{kind: port_down, how: admin, target: {node: 1, rail: 0}, at: 1ms, duration: 20s}]";
-  const std::string file = folder_.write("scenario.yaml", scenarioText("[hot_repair]", faults));
+  const auto fileFor = [&](const std::string& how) {
+    return folder_.write(
+        how + ".yaml",
+        scenarioText("[hot_repair]", fmt::format("[{{kind: port_down, how: {}, target: {{node: 1, "
+                                                 "rail: 0}}, at: 1ms, duration: 20s}}]",
+                                                 how)));
+  };
+  const std::string files[] = {fileFor("admin"), fileFor("carrier")};
   int mostWatched = 0;
   for (int moment = 0; moment < 10; ++moment) {
+    const std::string& file = files[moment / 2 % 2];
     auto observer = NamespaceObserver::make();
     ASSERT_TRUE(observer.ok()) << observer.status().message();
     Victim victim({kBinary, "run", file, "--out", out(), "--set", "workload.iterations=2000"},

@@ -7,9 +7,6 @@
 namespace faultline::run {
 namespace {
 
-constexpr const char* kPortDown =
-    "  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n";
-
 // The model of sampleRun: buckets are ready at 20 and 30 ms and take 20 ms each, 60 ms in all.
 constexpr double kFree = 10 * 60;
 constexpr double kOneRailOfTwo = 4.0 / 3;  // 1 / 0.5 against 2 * 3 / 4 of the ring

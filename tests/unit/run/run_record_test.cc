@@ -16,8 +16,6 @@ using reports::RunStatus;
 using ::testing::HasSubstr;
 
 constexpr TimePoint kStart = TimePoint(1000s);
-constexpr const char* kPortDown =
-    "  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n";
 
 TimePoint at(int ms) { return kStart + ms * 1ms; }
 json moment(int ms) { return at(ms).time_since_epoch().count(); }

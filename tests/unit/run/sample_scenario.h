@@ -11,6 +11,9 @@
 
 namespace faultline::run {
 
+inline constexpr const char* kPortDown =
+    "  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms}\n";
+
 /// fault_free, armed, fail_stop and hot_repair on four nodes with two rails; 10 iterations of 30 ms
 /// compute; `more` is appended.
 inline scenario::Scenario sampleScenario(const std::string& more = "repeat: 2\n",

@@ -5,7 +5,7 @@
 namespace faultline::run {
 namespace {
 
-constexpr TimePoint kStart = TimePoint(100s);
+constexpr TimePoint kBegin = TimePoint(100s);
 
 scenario::Fault during(int iteration, double progress) {
   scenario::Fault fault;
@@ -18,42 +18,42 @@ TEST(FaultTriggerTest, AtFiresOnceAtItsTime) {
   scenario::Fault fault;
   fault.trigger = scenario::At{2s};
   FaultTrigger trigger(fault);
-  EXPECT_FALSE(trigger.due(kStart + 10s, 0));  // not started: warm-up does not count
-  trigger.started(kStart);
-  EXPECT_FALSE(trigger.due(kStart + 1999ms, 0));
-  EXPECT_TRUE(trigger.due(kStart + 2s, 0));
-  EXPECT_FALSE(trigger.due(kStart + 3s, 0));
+  EXPECT_FALSE(trigger.due(kBegin + 10s, 0));  // not started: warm-up does not count
+  trigger.started(kBegin);
+  EXPECT_FALSE(trigger.due(kBegin + 1999ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 2s, 0));
+  EXPECT_FALSE(trigger.due(kBegin + 3s, 0));
 }
 
 TEST(FaultTriggerTest, DuringFiresAtItsShareOfAWarmupIteration) {
   FaultTrigger trigger(during(20, 0.5));
   for (const std::uint64_t bytes : {900, 1000, 5000}) trigger.warmupIteration(bytes);
   EXPECT_EQ(trigger.bytesPerIteration(), 1000u);
-  trigger.started(kStart);
+  trigger.started(kBegin);
   trigger.iterationBegan(19, 10'000);
-  EXPECT_FALSE(trigger.due(kStart, 20'000));
+  EXPECT_FALSE(trigger.due(kBegin, 20'000));
   trigger.iterationBegan(20, 20'000);
-  EXPECT_FALSE(trigger.due(kStart, 20'499));
-  EXPECT_TRUE(trigger.due(kStart, 20'500));
+  EXPECT_FALSE(trigger.due(kBegin, 20'499));
+  EXPECT_TRUE(trigger.due(kBegin, 20'500));
   EXPECT_DOUBLE_EQ(*trigger.progress(20'500), 0.5);
   trigger.iterationBegan(20, 90'000);  // redone after a restart: does not fire again
-  EXPECT_FALSE(trigger.due(kStart, 90'900));
+  EXPECT_FALSE(trigger.due(kBegin, 90'900));
 }
 
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
   FaultTrigger trigger(during(0, 0.5));
-  trigger.started(kStart);
+  trigger.started(kBegin);
   trigger.iterationBegan(0, 0);
-  EXPECT_FALSE(trigger.due(kStart, 1'000'000));
+  EXPECT_FALSE(trigger.due(kBegin, 1'000'000));
 }
 
 TEST(HitProofTest, NeedsAllThreeSigns) {
   const auto proof = [](double progress, bool moved, int laterRanks) {
-    HitProof result(20, progress, kStart, 1000, 4);
+    HitProof result(20, progress, kBegin, 1000, 4);
     result.othersCounter(moved ? 1001 : 1000);
-    for (int rank = 0; rank < laterRanks; ++rank) result.iterationEnded(rank, 20, kStart + 30ms);
-    result.iterationEnded(3, 20, kStart - 1ms);
-    result.iterationEnded(3, 21, kStart + 60ms);
+    for (int rank = 0; rank < laterRanks; ++rank) result.iterationEnded(rank, 20, kBegin + 30ms);
+    result.iterationEnded(3, 20, kBegin - 1ms);
+    result.iterationEnded(3, 21, kBegin + 60ms);
     return result.ok();
   };
   EXPECT_TRUE(proof(0.5, true, 2));
@@ -65,15 +65,15 @@ TEST(HitProofTest, NeedsAllThreeSigns) {
 
 TEST(IterationTableTest, AnIterationIsAsSlowAsItsSlowestRank) {
   IterationTable table(2);
-  EXPECT_TRUE(table.began(0, kStart + 2ms));
-  EXPECT_FALSE(table.began(0, kStart));
-  table.ended(0, kStart + 50ms, 1ms);
+  EXPECT_TRUE(table.began(0, kBegin + 2ms));
+  EXPECT_FALSE(table.began(0, kBegin));
+  table.ended(0, kBegin + 50ms, 1ms);
   ASSERT_TRUE(table.open());
-  EXPECT_EQ(table.open()->begin, kStart);
-  table.ended(0, kStart + 40ms, 3ms);
+  EXPECT_EQ(table.open()->begin, kBegin);
+  table.ended(0, kBegin + 40ms, 3ms);
   EXPECT_FALSE(table.open());
   ASSERT_EQ(table.complete().size(), 1u);
-  EXPECT_EQ(table.complete()[0].end, kStart + 50ms);
+  EXPECT_EQ(table.complete()[0].end, kBegin + 50ms);
   EXPECT_EQ(table.complete()[0].checkpoint, 3ms);
   EXPECT_EQ(table.next(), 1);
 }
@@ -81,16 +81,16 @@ TEST(IterationTableTest, AnIterationIsAsSlowAsItsSlowestRank) {
 TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
   IterationTable table(1);
   for (int i = 0; i < 3; ++i) {
-    table.began(i, kStart);
-    table.ended(i, kStart + 1ms, {});
+    table.began(i, kBegin);
+    table.ended(i, kBegin + 1ms, {});
   }
-  table.began(3, kStart + 9ms);
+  table.began(3, kBegin + 9ms);
   const auto lost = table.cutOff();
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->index, 3);
   EXPECT_FALSE(table.open());
-  EXPECT_TRUE(table.began(2, kStart + 1s));
-  table.ended(2, kStart + 1001ms, {});
+  EXPECT_TRUE(table.began(2, kBegin + 1s));
+  table.ended(2, kBegin + 1001ms, {});
   EXPECT_EQ(table.complete().size(), 4u);
   EXPECT_EQ(table.next(), 3);
 }
@@ -98,23 +98,23 @@ TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
 TEST(FaultTriggerTest, AfterARestartItsIterationBeginsAgain) {
   FaultTrigger trigger(during(20, 0.5));
   trigger.warmupIteration(1000);
-  trigger.started(kStart);
+  trigger.started(kBegin);
   trigger.iterationBegan(20, 20'000);
   trigger.restarted();  // for another fault, before this one was due
-  EXPECT_FALSE(trigger.due(kStart, 60'000)) << "bytes of the iterations that are done again";
+  EXPECT_FALSE(trigger.due(kBegin, 60'000)) << "bytes of the iterations that are done again";
   trigger.iterationBegan(20, 90'000);
-  EXPECT_FALSE(trigger.due(kStart, 90'499));
-  EXPECT_TRUE(trigger.due(kStart, 90'500));
+  EXPECT_FALSE(trigger.due(kBegin, 90'499));
+  EXPECT_TRUE(trigger.due(kBegin, 90'500));
 }
 
 TEST(DamageTest, AFailureIsExplainedByTheDamageBeforeIt) {
-  const auto ms = [](int value) { return kStart + value * 1ms; };
+  const auto ms = [](int value) { return kBegin + value * 1ms; };
   // Down from 0 to 300 ms, and from 10 s to 15 s.
   const std::vector<injector::Transition> transitions = {{true, ms(0), ms(1)},
                                                          {false, ms(300), ms(301)},
                                                          {true, ms(10'000), ms(10'001)},
                                                          {false, ms(15'000), ms(15'000)}};
-  EXPECT_EQ(damageBehind(transitions, kStart - 1ms), std::nullopt);
+  EXPECT_EQ(damageBehind(transitions, kBegin - 1ms), std::nullopt);
   EXPECT_EQ(damageBehind(transitions, ms(200)), ms(0));
   EXPECT_EQ(damageBehind(transitions, ms(1200)), ms(0)) << "noticed late";
   EXPECT_EQ(damageBehind(transitions, ms(1400)), std::nullopt) << "long over: something else";
@@ -126,42 +126,42 @@ TEST(DamageTest, AFailureIsExplainedByTheDamageBeforeIt) {
 TEST(HangProofTest, TheFaultAfterWhichNothingMovedIsTheOne) {
   HangProof proof;
   EXPECT_FALSE(proof.latest());
-  proof.damaged(kStart);  // a throttle: the job goes on
-  EXPECT_FALSE(proof.wantsPayload(kStart + 99ms));
-  EXPECT_TRUE(proof.wantsPayload(kStart + 100ms));
-  proof.payload(kStart + 100ms, 5000);
-  EXPECT_FALSE(proof.wantsPayload(kStart + 200ms));
-  proof.damaged(kStart + 1s);  // a port
-  proof.damaged(kStart + 1s);
-  proof.payload(kStart + 1110ms, 9000);
-  proof.damaged(kStart + 2s);  // another one, while it hangs already
-  proof.payload(kStart + 2100ms, 9000);
-  proof.damaged(kStart + 3s);
-  EXPECT_EQ(*proof.latest(), kStart + 3s);
+  proof.damaged(kBegin);  // a throttle: the job goes on
+  EXPECT_FALSE(proof.wantsPayload(kBegin + 99ms));
+  EXPECT_TRUE(proof.wantsPayload(kBegin + 100ms));
+  proof.payload(kBegin + 100ms, 5000);
+  EXPECT_FALSE(proof.wantsPayload(kBegin + 200ms));
+  proof.damaged(kBegin + 1s);  // a port
+  proof.damaged(kBegin + 1s);
+  proof.payload(kBegin + 1110ms, 9000);
+  proof.damaged(kBegin + 2s);  // another one, while it hangs already
+  proof.payload(kBegin + 2100ms, 9000);
+  proof.damaged(kBegin + 3s);
+  EXPECT_EQ(*proof.latest(), kBegin + 3s);
   const HangProof::Hang hang = proof.judge(9000);
-  EXPECT_EQ(hang.fault, kStart + 1s);
+  EXPECT_EQ(hang.fault, kBegin + 1s);
   EXPECT_EQ(hang.payload, 0u);
-  EXPECT_EQ(hang.watchedFrom, kStart + 1110ms);
+  EXPECT_EQ(hang.watchedFrom, kBegin + 1110ms);
 }
 
 TEST(HangProofTest, AJobThatIsOnlySlowIsNotHung) {
   HangProof proof;
-  proof.damaged(kStart);
+  proof.damaged(kBegin);
   EXPECT_EQ(proof.judge(7000).payload, std::nullopt) << "too early to tell";
-  proof.payload(kStart + 100ms, 5000);
+  proof.payload(kBegin + 100ms, 5000);
   EXPECT_EQ(proof.judge(7000).payload, 2000u);
-  EXPECT_EQ(proof.judge(7000).fault, kStart);
+  EXPECT_EQ(proof.judge(7000).fault, kBegin);
 }
 
 TEST(HangProofTest, ARestartForgetsTheFaultsThatHadTheirEffect) {
   HangProof proof;
-  proof.damaged(kStart);
+  proof.damaged(kBegin);
   proof.restarted();
-  proof.damaged(kStart);
+  proof.damaged(kBegin);
   EXPECT_FALSE(proof.latest()) << "told again, but not new";
-  proof.damaged(kStart + 5s);
-  EXPECT_EQ(proof.latest(), kStart + 5s);
-  proof.payload(kStart + 6s, 100);
+  proof.damaged(kBegin + 5s);
+  EXPECT_EQ(proof.latest(), kBegin + 5s);
+  proof.payload(kBegin + 6s, 100);
   EXPECT_EQ(proof.judge(100).payload, 0u);
 }
 

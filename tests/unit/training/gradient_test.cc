@@ -13,7 +13,7 @@ namespace {
 using scenario::DataKind;
 using scenario::DataType;
 
-constexpr int kRanks = 3;
+constexpr int kSummands = 3;
 constexpr DataKey kKey{.seed = 5, .iteration = 9};
 
 scenario::Gradient options(DataType type, DataKind data) {
@@ -24,8 +24,8 @@ scenario::Gradient options(DataType type, DataKind data) {
 void reduceInto(Gradient& gradient, const scenario::Gradient& shape, const DataKey& key) {
   const Bucket all{0, gradient.elements()};
   const auto bytes = static_cast<std::size_t>(shape.size);
-  for (int rank = 0; rank < kRanks; ++rank) {
-    Gradient other(shape, rank, kRanks);
+  for (int rank = 0; rank < kSummands; ++rank) {
+    Gradient other(shape, rank, kSummands);
     other.prepare(key);
     if (rank == 0) {
       std::memcpy(gradient.result(all), other.contribution(all), bytes);
@@ -66,7 +66,7 @@ class GradientTest : public testing::TestWithParam<DataType> {};
 
 TEST_P(GradientTest, ARightResultIsRightAndOneOtherElementIsSeen) {
   const auto shape = options(GetParam(), DataKind::kIntegers);
-  Gradient gradient(shape, 1, kRanks);
+  Gradient gradient(shape, 1, kSummands);
   gradient.prepare(kKey);
   reduceInto(gradient, shape, kKey);
   EXPECT_EQ(gradient.check(kKey).wrong, 0);
@@ -78,7 +78,7 @@ TEST_P(GradientTest, ARightResultIsRightAndOneOtherElementIsSeen) {
 TEST_P(GradientTest, WhatWasNotWrittenIsWrong) {
   for (const DataKind data : {DataKind::kIntegers, DataKind::kRandom}) {
     const auto shape = options(GetParam(), data);
-    Gradient gradient(shape, 1, kRanks);
+    Gradient gradient(shape, 1, kSummands);
     gradient.prepare(kKey);
     EXPECT_EQ(gradient.check(kKey).wrong, 1001);
     reduceInto(gradient, shape, kKey);
@@ -89,7 +89,7 @@ TEST_P(GradientTest, WhatWasNotWrittenIsWrong) {
 
 TEST_P(GradientTest, TheDigestOfRandomDataTellsResultsApart) {
   const auto shape = options(GetParam(), DataKind::kRandom);
-  Gradient one(shape, 0, kRanks), same(shape, 1, kRanks), other(shape, 2, kRanks);
+  Gradient one(shape, 0, kSummands), same(shape, 1, kSummands), other(shape, 2, kSummands);
   for (Gradient* gradient : {&one, &same, &other}) {
     gradient->prepare(kKey);
     reduceInto(*gradient, shape, kKey);
@@ -110,7 +110,7 @@ TEST_P(GradientTest, TheStateGoesOnWhereItWasSaved) {
   const auto bytesOf = [](const Gradient& gradient) {
     return std::vector<std::byte>(gradient.state().begin(), gradient.state().end());
   };
-  Gradient whole(shape, 0, kRanks), restarted(shape, 0, kRanks);
+  Gradient whole(shape, 0, kSummands), restarted(shape, 0, kSummands);
   stepOf(whole, 0);
   const auto saved = bytesOf(whole);
   stepOf(whole, 1);
