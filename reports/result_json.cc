@@ -12,7 +12,7 @@ namespace faultline::reports {
 namespace {
 
 constexpr const char* kFileName = "/result.json";
-constexpr int kIndent = 1;  // readable with any pager, and half the bytes of the usual 2
+constexpr int kJsonIndent = 1;  // readable with any pager, and half the bytes of the usual 2
 
 template <typename E>
 const char* enumName(E value) {
@@ -257,7 +257,7 @@ faultline::Result<ScenarioResult> fromJson(const Json& json) {
 }
 
 std::string toJsonText(const ScenarioResult& result) {
-  return toJson(result).dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return toJson(result).dump(kJsonIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 faultline::Result<ScenarioResult> parseResult(std::string_view text) {
