@@ -12,6 +12,9 @@ namespace {
 
 // After SIGKILL a process is gone as soon as the kernel has torn it down.
 constexpr Duration kKillBudget = 5s;
+// A rank that has closed its messages is on its way out; the loop does not wait longer for its exit
+// status.
+constexpr Duration kExitBudget = 200ms;
 
 }  // namespace
 
@@ -38,7 +41,7 @@ Status RankGroup::drain(int rank, const std::function<void(int, const nlohmann::
     if (!message.ok()) {
       self.silent = true;
       if (message.status().code() != Code::kUnavailable) return message.status();
-      const auto ended = self.process.waitFor(kKillBudget);
+      const auto ended = self.process.waitFor(kExitBudget);
       received(rank, {{"type", "gone"},
                       {"message", ended.ok() ? ended->toString() : ended.status().message()}});
       return okStatus();

@@ -94,7 +94,14 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   double pause = field(message, "receive_stall_ms", 0.0);
   const std::optional<TimePoint> from = fault ? fault : detected;
   if (from && redelivered) {
-    const int left = std::max(1, scenario_.cluster.rails - 1);
+    int left = 0;
+    for (int rail = 0; rail < scenario_.cluster.rails; ++rail) {
+      const bool dead =
+          rail == failover.rail ||
+          (damage && damage(*redelivered, rail, rank / perNode, failover.peer / perNode));
+      left += dead ? 0 : 1;
+    }
+    left = std::max(1, left);
     const double bytesPerMs =
         static_cast<double>(scenario_.cluster.railRate) * kGoodputShare * left / 8 / 1000;
     const double moving = static_cast<double>(failover.resent_bytes) / bytesPerMs;

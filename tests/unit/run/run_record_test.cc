@@ -58,7 +58,7 @@ class RunRecordTest : public ::testing::Test {
   }
   int ranks() const { return scenario_.cluster.ranks(); }
 
-  const scenario::Scenario scenario_;
+  scenario::Scenario scenario_;
   const PlannedRun planned_;
   RunRecord record_;
 };
@@ -234,15 +234,18 @@ class FailoverRecordTest : public RunRecordTest {
     RunRecord record(scenario_, planned_);
     record.started(kStart);
     const auto damage = [&](TimePoint when, int rail, int a, int b) -> std::optional<TimePoint> {
-      EXPECT_EQ(when, at(120));
-      EXPECT_EQ(std::tuple(rail, a, b), std::tuple(0, 2, 1));
-      if (!known) return std::nullopt;
+      EXPECT_EQ(std::pair(a, b), std::pair(2, 1));
+      if (rail == otherDamaged_) return at(50);
+      EXPECT_EQ(when, rail == 0 ? at(120) : at(190)) << "rail " << rail;
+      if (rail != 0 || !known) return std::nullopt;
       return at(100);
     };
     record.rankDone(2, message, damage);
     record.rankDone(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
     return record.finish({});
   }
+
+  int otherDamaged_ = -1;
 };
 
 TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
@@ -269,6 +272,13 @@ TEST_F(FailoverRecordTest, MovingTheBytesOverWhatIsLeftIsNoPause) {
   const reports::Run run = done(failover(478'500));
   EXPECT_EQ(run.failovers[0].direction, "both");
   EXPECT_NEAR(run.failovers[0].pause_ms, 90 - 10, 1e-9);
+}
+
+TEST_F(FailoverRecordTest, ARailThatIsDamagedTooMovesNothing) {
+  scenario_.cluster.rails = 4;
+  EXPECT_NEAR(done(failover(3 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
+  otherDamaged_ = 2;
+  EXPECT_NEAR(done(failover(2 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
 }
 
 TEST_F(FailoverRecordTest, AConnectionThatCarriedNothingHasNotPaused) {
