@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "base/random.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/fault_control.h"
@@ -86,10 +85,10 @@ class Session {
   std::optional<Sampler> sampler_;
   std::optional<FaultControl> faults_;
   std::optional<RankGroup> group_;
+  auth::JobKey jobKey_;  // of the present attempt
 
   Stage stage_ = Stage::kSettingUp;
   TimePoint began_{};
-  TimePoint spawned_{};
   int readyRanks_ = 0;
   int doneRanks_ = 0;
   std::vector<bool> ended_;                                // by rank: has said how it ended
@@ -145,8 +144,7 @@ json Session::configOf(int rank, bool restart) const {
   workload::RankConfig config;
   config.rank = rank;
   config.size = ranks_;
-  config.jobKey = Random::mix(
-      options_.seed ^ Random::mix(static_cast<std::uint64_t>(spawned_.time_since_epoch().count())));
+  config.jobKey = jobKey_;
   const int node = rank / scenario_.cluster.ranksPerNode;
   for (int rail = 0; rail < scenario_.cluster.rails; ++rail) {
     config.nics.push_back({cluster::railName(rail), cluster::railAddress(node, rail)});
@@ -176,7 +174,7 @@ Status Session::startRanks(bool restart) {
   readyRanks_ = doneRanks_ = 0;
   ended_.assign(ranks_, false);
   failure_.reset();
-  spawned_ = now();
+  jobKey_ = auth::JobKey::random();  // nothing of an earlier attempt means anything to this one
   std::vector<json> configs;
   for (int rank = 0; rank < ranks_; ++rank) configs.push_back(configOf(rank, restart));
   ASSIGN_OR_RETURN(

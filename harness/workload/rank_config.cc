@@ -52,6 +52,13 @@ class FieldReader {
     const auto parsed = std::from_chars(text.data(), end, value);
     if (parsed.ec != std::errc() || parsed.ptr != end) fail(name, "is not a 64-bit number");
   }
+  void readKey(const char* name, auth::JobKey& value) {
+    std::string text;
+    read(name, text);
+    const Result<auth::JobKey> key = auth::JobKey::fromHex(text);
+    if (!key.ok()) return fail(name, "is not a key");
+    value = *key;
+  }
   template <typename Enum>
   void readName(const char* name, std::span<const Enum> known, Enum& value) {
     std::string text;
@@ -138,7 +145,7 @@ json toJson(const RankConfig& config) {
   }
   return {{"rank", config.rank},
           {"size", config.size},
-          {"job_key", std::to_string(config.jobKey)},
+          {"job_key", config.jobKey.hex()},
           {"nics", std::move(nics)},
           {"management_address", config.managementAddress},
           {"rendezvous_address", config.rendezvousAddress},
@@ -162,7 +169,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   FieldReader fields(object, "", status);
   fields.read("rank", config.rank);
   fields.read("size", config.size);
-  fields.readWord("job_key", config.jobKey);
+  fields.readKey("job_key", config.jobKey);
   if (const json* nics = fields.find("nics"); nics != nullptr) {
     if (!nics->is_array()) fields.fail("nics", "is not a list");
     for (const json& nic : *nics) {

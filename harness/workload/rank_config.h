@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "harness/scenario/scenario.h"
+#include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link.h"
 
 namespace faultline::workload {
@@ -22,8 +23,9 @@ struct RankConfig {
 
   int rank = 0;
   int size = 1;
-  /// Distinguishes the jobs of one network: processes with another key are refused.
-  std::uint64_t jobKey = 0;
+  /// Processes with another key are refused. A secret: this configuration reaches the rank through
+  /// its own socket, and is written nowhere.
+  auth::JobKey jobKey;
   std::vector<Nic> nics;          ///< rail r uses the r-th of every rank
   std::string managementAddress;  ///< IPv4 of this rank
   std::string rendezvousAddress;  ///< IPv4 of rank 0

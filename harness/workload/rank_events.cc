@@ -48,15 +48,22 @@ void addEvents(json& message, const CommunicatorEvents& events) {
   for (const auto& event : events.failbacks) {
     failbacks.push_back({{"peer", event.peer}, {"rail", event.rail}, {"at", toJson(event.when)}});
   }
-  const channel::LinkCounters& counters = events.counters;
-  message["counters"] = {
-      {"chunks_sent", counters.chunksSent},      {"chunks_arrived", counters.chunksArrived},
-      {"chunks_resent", counters.chunksResent},  {"chunks_duplicate", counters.chunksDuplicate},
-      {"bytes_sent", counters.bytesSent},        {"bytes_arrived", counters.bytesArrived},
-      {"bytes_resent", counters.bytesResent},    {"bytes_duplicate", counters.bytesDuplicate},
-      {"failovers", counters.failovers},         {"failbacks", counters.failbacks},
-      {"suspicions", counters.suspicions},       {"probes_sent", counters.probesSent},
-      {"datagrams_sent", counters.datagramsSent}};
+  const fabric::FabricCounters& counters = events.counters;
+  message["counters"] = {{"chunks_sent", counters.chunksSent},
+                         {"chunks_arrived", counters.chunksArrived},
+                         {"chunks_resent", counters.chunksResent},
+                         {"chunks_duplicate", counters.chunksDuplicate},
+                         {"bytes_sent", counters.bytesSent},
+                         {"bytes_arrived", counters.bytesArrived},
+                         {"bytes_resent", counters.bytesResent},
+                         {"bytes_duplicate", counters.bytesDuplicate},
+                         {"failovers", counters.failovers},
+                         {"failbacks", counters.failbacks},
+                         {"suspicions", counters.suspicions},
+                         {"probes_sent", counters.probesSent},
+                         {"datagrams_sent", counters.datagramsSent},
+                         {"datagrams_rejected", counters.datagramsRejected},
+                         {"connections_rejected", counters.connectionsRejected}};
 }
 
 }  // namespace faultline::workload

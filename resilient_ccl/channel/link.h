@@ -126,7 +126,6 @@ class Link {
   struct Identity {
     std::uint32_t self = 0;
     std::uint32_t peer = 0;
-    std::uint64_t jobKey = 0;
     std::string name;       ///< of the peer, for messages: "rank 3"
     bool connects = false;  ///< this end opens rails, the other accepts
   };

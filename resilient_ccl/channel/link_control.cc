@@ -161,10 +161,8 @@ void Link::flush(TimePoint now) {
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
     receipts_[rail] = {.epoch = rails_[rail].epoch, .received = rails_[rail].received};
   }
-  DatagramHeader header{.source = identity_.self,
-                        .jobKey = identity_.jobKey,
-                        .destination = identity_.peer,
-                        .control = control_.received()};
+  DatagramHeader header{
+      .source = identity_.self, .destination = identity_.peer, .control = control_.received()};
   for (int path = 0; path < paths(); ++path) {
     header.path = static_cast<std::uint8_t>(path);
     bool open = acknowledgementDue_ && path == primary;

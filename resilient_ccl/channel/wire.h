@@ -91,13 +91,14 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// More would leave no room for records next to the receipts.
 inline constexpr int kMaxRails = 32;
 
-/// Begins every control datagram. `source` and `destination` are process ids of the job.
+/// Begins every control datagram. `source` and `destination` are process ids of the job. Whoever
+/// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
+/// new and the peer's own.
 struct DatagramHeader {
   static constexpr std::uint32_t kMagic = 0x314c4c46;  // "FLL1"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;
-  std::uint64_t jobKey = 0;
   std::uint32_t destination = 0;
   std::uint8_t path = 0;
   std::uint8_t rails = 0;

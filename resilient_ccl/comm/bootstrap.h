@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
+#include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::comm {
@@ -16,14 +17,16 @@ namespace faultline::comm {
 struct BootstrapOptions {
   int rank = 0;
   int size = 1;
-  std::uint64_t jobKey = 0;
+  auth::JobKey jobKey;
   std::uint32_t address = 0;            ///< own management address
   transport::tcp::Endpoint rendezvous;  ///< where rank 0 listens
   Duration timeout = 30s;
 };
 
-/// How the ranks of a job find each other over the management network: a star around rank 0. The
-/// connections stay open until the end, so that a process that dies is noticed at once.
+/// How the ranks of a job find each other over the management network: a star around rank 0. Both
+/// ends of a connection prove that they have the job's key, and everything said on it until the
+/// goodbye is signed. The connections stay open until the end, so that a process that dies is
+/// noticed at once. Not thread-safe.
 class Bootstrap {
  public:
   /// Rank 0 waits for all others, the others connect (trying again until the timeout). An error
@@ -46,13 +49,26 @@ class Bootstrap {
   std::vector<Connection> connections() const;
 
  private:
-  explicit Bootstrap(const BootstrapOptions& options) : options_(options) {}
+  /// A connection and what makes its words its own.
+  struct Line {
+    UniqueFd socket;
+    auth::Nonce nonce{};  // rank 0's
+    std::uint64_t sent = 0, received = 0;
+  };
+  explicit Bootstrap(const BootstrapOptions& options)
+      : options_(options), authenticator_(options.jobKey) {}
   Status acceptAll(TimePoint deadline);
+  /// False for a stranger.
+  bool acceptOne(UniqueFd socket, TimePoint deadline);
   Status connectToRoot(TimePoint deadline);
+  Result<Line> greetRoot(TimePoint deadline);
   std::string missingRanks() const;
+  Status send(int rank, const std::string& blob, TimePoint deadline);
+  Result<std::string> receive(int rank, TimePoint deadline);
 
   BootstrapOptions options_;
-  std::vector<UniqueFd> peers_;  // by rank; rank 0: all others; others: only [0]
+  auth::Authenticator authenticator_;
+  std::vector<Line> peers_;  // by rank; rank 0: all others; others: only [0]
 };
 
 }  // namespace faultline::comm

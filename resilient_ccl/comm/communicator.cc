@@ -13,9 +13,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/spsc_queue.h"
 #include "resilient_ccl/comm/bootstrap.h"
 #include "resilient_ccl/comm/executor.h"
-#include "resilient_ccl/comm/spsc_queue.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {

@@ -63,7 +63,7 @@ struct CommunicatorEvents {
   };
   std::vector<PeerFailover> failovers;
   std::vector<PeerFailback> failbacks;
-  channel::LinkCounters counters;
+  fabric::FabricCounters counters;
 };
 
 /// A group of processes that reduce together: the public face of the CCL. Collective calls must be

@@ -8,6 +8,8 @@
 #include <array>
 #include <list>
 
+#include "resilient_ccl/auth/authenticator.h"
+#include "resilient_ccl/auth/sealed_path.h"
 #include "resilient_ccl/channel/wire.h"
 #include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/fabric/peer.h"
@@ -31,7 +33,8 @@ constexpr int kMostPerTurn = 16;
 
 class Fabric::Impl {
  public:
-  Impl(const FabricOptions& options, FabricClient& client) : options_(options), client_(client) {
+  Impl(const FabricOptions& options, FabricClient& client)
+      : options_(options), client_(client), authenticator_(options.jobKey) {
     options_.link.rails = static_cast<int>(options_.nics.size());
   }
 
@@ -43,7 +46,7 @@ class Fabric::Impl {
   void unwatch(int fd);
   void shutDown();
   void abort(const std::string& reason);
-  channel::LinkCounters counters() const;
+  FabricCounters counters() const;
 
   Link& link(int peer);
   ProcessAddress address_;
@@ -51,6 +54,7 @@ class Fabric::Impl {
  private:
   int paths() const { return options_.link.rails + 1; }
   void readDatagrams(int path);
+  bool takeDatagram(int path, std::span<const std::byte> sealed);
   void acceptConnections(int rail);
   void advanceStranger(std::list<Handshake>::iterator stranger);
   void portChanged(int interface, bool usable);
@@ -61,6 +65,7 @@ class Fabric::Impl {
 
   FabricOptions options_;
   FabricClient& client_;
+  auth::Authenticator authenticator_;
   Poller poller_;
   std::vector<UniqueFd> control_;    // one UDP socket per path
   std::vector<UniqueFd> listeners_;  // one per rail
@@ -73,6 +78,8 @@ class Fabric::Impl {
   std::vector<Event> events_;
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
+  std::uint64_t datagramsRejected_ = 0;
+  std::uint64_t connectionsRejected_ = 0;
 };
 
 Link& Fabric::Impl::link(int peer) {
@@ -139,8 +146,8 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
                     "rank {} has {} rails, this process {}: all need the same", i,
                     addresses[i].rails.size(), options_.nics.size());
     }
-    peers_.push_back(std::make_unique<Peer>(PeerContext{options_, poller_, control_, events_},
-                                            index, addresses[i]));
+    peers_.push_back(std::make_unique<Peer>(
+        PeerContext{options_, poller_, control_, authenticator_, events_}, index, addresses[i]));
   }
   // Ports that were down before we listened.
   return ports_->reportAll();
@@ -181,22 +188,26 @@ void Fabric::Impl::acceptConnections(int rail) {
         strangers_.end(), Handshake::accepted(std::move(socket), now() + options_.connectTimeout));
     const Status added =
         poller_.add(fd, EPOLLIN, [this, stranger](auto) { advanceStranger(stranger); });
-    if (!added.ok()) strangers_.erase(stranger);
+    if (added.ok()) {
+      advanceStranger(stranger);  // sends the challenge
+    } else {
+      strangers_.erase(stranger);
+    }
   }
 }
 
 void Fabric::Impl::advanceStranger(std::list<Handshake>::iterator stranger) {
-  const Result<bool> done = stranger->advance();
+  const Result<bool> done = stranger->advance(authenticator_);
   if (done.ok() && !*done) return;
   poller_.remove(stranger->fd());
   const Hello hello = stranger->hello();
-  const bool known = done.ok() && hello.jobKey == options_.jobKey &&
-                     hello.destination == static_cast<std::uint32_t>(options_.self) &&
+  if (done.status().code() == Code::kInvalidArgument) ++connectionsRejected_;
+  const bool known = done.ok() && hello.destination == static_cast<std::uint32_t>(options_.self) &&
                      hello.source < peers_.size() && peers_[hello.source] &&
                      hello.rail < options_.nics.size();
   if (known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
                                                     hello.attempt, now())) {
-    Result<UniqueFd> socket = stranger->accept();
+    Result<UniqueFd> socket = stranger->accept(authenticator_);
     if (socket.ok()) {
       peers_[hello.source]->adopt(static_cast<int>(hello.rail), std::move(*socket), hello.epoch);
     }
@@ -235,7 +246,7 @@ void Fabric::Impl::portChanged(int interface, bool usable) {
 
 void Fabric::Impl::readDatagrams(int path) {
   constexpr int kBatch = 16;
-  std::array<std::array<std::byte, channel::kMaxDatagram + 1>, kBatch> buffers;
+  std::array<std::array<std::byte, channel::kMaxDatagram + sizeof(auth::Seal) + 1>, kBatch> buffers;
   std::array<iovec, kBatch> pieces;
   std::array<mmsghdr, kBatch> messages{};
   for (int i = 0; i < kBatch; ++i) {
@@ -247,17 +258,23 @@ void Fabric::Impl::readDatagrams(int path) {
     const int count =
         recvmmsg(control_[path].get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     for (int i = 0; i < count; ++i) {
-      const std::span<const std::byte> bytes(buffers[i].data(), messages[i].msg_len);
-      // Strays, leftovers of other jobs and garbage are dropped without a word.
-      if (!channel::parseDatagram(bytes, datagram_).ok()) continue;
-      const channel::DatagramHeader& header = datagram_.header;
-      if (header.jobKey != options_.jobKey || header.path != path) continue;
-      if (header.destination != static_cast<std::uint32_t>(options_.self)) continue;
-      if (header.source >= peers_.size() || !peers_[header.source]) continue;
-      peers_[header.source]->link().onDatagram(path, datagram_, now());
+      // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
+      if (!takeDatagram(path, {buffers[i].data(), messages[i].msg_len})) ++datagramsRejected_;
     }
     if (count < kBatch) return;
   }
+}
+
+bool Fabric::Impl::takeDatagram(int path, std::span<const std::byte> sealed) {
+  const auto header = channel::parseHeader(sealed);
+  if (!header.ok() || header->path != path) return false;
+  if (header->destination != static_cast<std::uint32_t>(options_.self)) return false;
+  if (header->source >= peers_.size() || !peers_[header->source]) return false;
+  Peer& peer = *peers_[header->source];
+  const auto datagram = peer.controlPath(path).open(authenticator_, sealed);
+  if (!datagram || !channel::parseDatagram(*datagram, datagram_).ok()) return false;
+  peer.link().onDatagram(path, datagram_, now());
+  return true;
 }
 
 Status Fabric::Impl::poll(Duration timeout) {
@@ -332,8 +349,10 @@ void Fabric::Impl::abort(const std::string& reason) {
   }
 }
 
-channel::LinkCounters Fabric::Impl::counters() const {
-  channel::LinkCounters sum;
+FabricCounters Fabric::Impl::counters() const {
+  FabricCounters sum;
+  sum.datagramsRejected = datagramsRejected_;
+  sum.connectionsRejected = connectionsRejected_;
   for (const auto& peer : peers_) {
     if (peer) sum += peer->link().counters();
   }
@@ -359,7 +378,7 @@ bool Fabric::allRailsUp() const { return impl_->allRailsUp(); }
 Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }
-channel::LinkCounters Fabric::counters() const { return impl_->counters(); }
+FabricCounters Fabric::counters() const { return impl_->counters(); }
 Status Fabric::watch(int fd, std::function<void()> ready) {
   return impl_->watch(fd, std::move(ready));
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
@@ -23,7 +24,7 @@ struct Nic {
 
 struct FabricOptions {
   int self = 0;  ///< this process among the processes of the job: the rank
-  std::uint64_t jobKey = 0;
+  auth::JobKey jobKey;
   std::vector<Nic> nics;
   std::uint32_t managementAddress = 0;
   /// TOS byte of control datagrams: the class that the network lets pass bulk data.
@@ -44,6 +45,14 @@ struct ProcessAddress {
 
   std::string serialize() const;
   static Result<ProcessAddress> parse(const std::string& bytes);
+};
+
+/// What the links of a process have done, and what was refused before it reached one.
+struct FabricCounters : channel::LinkCounters {
+  /// Forged, damaged, repeated, or not meant for this process.
+  std::uint64_t datagramsRejected = 0;
+  /// Connections whose other end did not have the job's key, or said nonsense.
+  std::uint64_t connectionsRejected = 0;
 };
 
 /// What the fabric tells its client. Calls come from inside `poll`; they may post messages.
@@ -93,7 +102,7 @@ class Fabric {
   void abort(const std::string& reason);
 
   /// Sum over all links.
-  channel::LinkCounters counters() const;
+  FabricCounters counters() const;
 
  private:
   class Impl;

@@ -7,12 +7,34 @@
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::fabric {
+namespace {
+
+// Begins what the answer signs, which is otherwise what the hello signs.
+constexpr std::uint32_t kAnswerMagic = 0x41434c46;  // "FLCA"
+
+template <typename T>
+std::span<const std::byte> readable(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+template <typename T>
+std::span<std::byte> writable(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+/// What is sent first in its direction of a fresh connection always fits the send buffer.
+Status sendFirst(int fd, std::span<const std::byte> bytes, std::string_view what) {
+  const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(bytes.size())) return okStatus();
+  return Status::fromErrno(errno, fmt::format("send {} of a rail", what));
+}
+
+}  // namespace
 
 Handshake Handshake::connecting(UniqueFd socket, const Hello& hello, TimePoint deadline) {
   Handshake result;
   result.socket_ = std::move(socket);
-  result.connecting_ = true;
-  result.hello_ = hello;
+  result.message_.hello = hello;
   result.deadline_ = deadline;
   return result;
 }
@@ -20,22 +42,15 @@ Handshake Handshake::connecting(UniqueFd socket, const Hello& hello, TimePoint d
 Handshake Handshake::accepted(UniqueFd socket, TimePoint deadline) {
   Handshake result;
   result.socket_ = std::move(socket);
+  result.step_ = Step::kChallenge;
+  auth::fillRandom(result.challenge_);
   result.deadline_ = deadline;
   return result;
 }
 
-Result<bool> Handshake::advance() {
-  if (connecting_ && !sent_) {
-    RETURN_IF_ERROR(transport::tcp::connectOutcome(fd()));
-    // The first bytes of a fresh connection always fit its send buffer.
-    const ssize_t sent = send(fd(), &hello_, sizeof(hello_), MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOTCONN)) return false;
-    if (sent != sizeof(hello_)) return Status::fromErrno(errno, "send the hello of a rail");
-    sent_ = true;
-  }
-  while (read_ < sizeof(answer_)) {
-    const ssize_t got =
-        recv(fd(), reinterpret_cast<char*>(&answer_) + read_, sizeof(answer_) - read_, 0);
+Result<bool> Handshake::read(std::span<std::byte> target) {
+  while (read_ < target.size()) {
+    const ssize_t got = recv(fd(), target.data() + read_, target.size() - read_, 0);
     if (got == 0) return errorf(Code::kUnavailable, "the peer does not take the rail now");
     if (got < 0) {
       if (errno == EINTR) continue;
@@ -44,20 +59,51 @@ Result<bool> Handshake::advance() {
     }
     read_ += static_cast<std::size_t>(got);
   }
-  if (answer_.magic != Hello::kMagic) {
-    return errorf(Code::kInvalidArgument, "somebody who is not a rail connected");
-  }
-  if (connecting_ && !(answer_ == hello_)) {
-    return errorf(Code::kInvalidArgument, "the peer answered for another rail");
-  }
-  if (!connecting_) hello_ = answer_;
+  read_ = 0;
   return true;
 }
 
-Result<UniqueFd> Handshake::accept() {
-  if (send(fd(), &hello_, sizeof(hello_), MSG_NOSIGNAL) != sizeof(hello_)) {
-    return Status::fromErrno(errno, "answer the hello of a rail");
+Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
+  if (step_ == Step::kConnect) {
+    RETURN_IF_ERROR(transport::tcp::connectOutcome(fd()));
+    step_ = Step::kReadChallenge;
   }
+  if (step_ == Step::kReadChallenge) {
+    ASSIGN_OR_RETURN(const bool complete, read(challenge_));
+    if (!complete) return false;
+    message_.tag = authenticator.tagOf({readable(message_.hello), challenge_});
+    RETURN_IF_ERROR(sendFirst(fd(), readable(message_), "the hello"));
+    step_ = Step::kReadAnswer;
+  }
+  if (step_ == Step::kReadAnswer) {
+    ASSIGN_OR_RETURN(const bool complete, read(answer_));
+    if (!complete) return false;
+    if (!authenticator.verify({readable(kAnswerMagic), readable(message_.hello), challenge_},
+                              answer_)) {
+      return errorf(Code::kInvalidArgument, "who answers for the peer is not of this job");
+    }
+    step_ = Step::kDone;
+  }
+  if (step_ == Step::kChallenge) {
+    RETURN_IF_ERROR(sendFirst(fd(), challenge_, "the challenge"));
+    step_ = Step::kReadHello;
+  }
+  if (step_ == Step::kReadHello) {
+    ASSIGN_OR_RETURN(const bool complete, read(writable(message_)));
+    if (!complete) return false;
+    if (message_.hello.magic != Hello::kMagic ||
+        !authenticator.verify({readable(message_.hello), challenge_}, message_.tag)) {
+      return errorf(Code::kInvalidArgument, "somebody who is not a rail of this job connected");
+    }
+    step_ = Step::kDone;
+  }
+  return true;
+}
+
+Result<UniqueFd> Handshake::accept(auth::Authenticator& authenticator) {
+  const auth::Tag answer =
+      authenticator.tagOf({readable(kAnswerMagic), readable(message_.hello), challenge_});
+  RETURN_IF_ERROR(sendFirst(fd(), answer, "the answer"));
   return std::move(socket_);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace faultline::fabric {
@@ -19,6 +20,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
     : context_(context),
       index_(index),
       address_(std::move(address)),
+      controlPaths_(address_.rails.size() + 1),
       rails_(address_.rails.size()),
       opening_(address_.rails.size()),
       fenceDue_(address_.rails.size()),
@@ -26,7 +28,6 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
   const FabricOptions& options = context_.options;
   link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
                                                 .peer = static_cast<std::uint32_t>(index_),
-                                                .jobKey = options.jobKey,
                                                 .name = fmt::format("rank {}", index_),
                                                 .connects = options.self < index_},
                                  options.link, static_cast<channel::LinkIo&>(*this), now());
@@ -36,11 +37,17 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
 
 void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
   const bool overRail = path < railCount();
-  const sockaddr_in to =
-      (overRail ? address_.rails[path].control : address_.management).toSockaddr();
+  sockaddr_in to = (overRail ? address_.rails[path].control : address_.management).toSockaddr();
+  auth::Seal seal = controlPaths_[path].seal(context_.authenticator, bytes);
+  std::array<iovec, 2> pieces{
+      {{const_cast<std::byte*>(bytes.data()), bytes.size()}, {&seal, sizeof(seal)}}};
+  msghdr message{};
+  message.msg_name = &to;
+  message.msg_namelen = sizeof(to);
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
   // Loss is the link's business: whatever goes wrong here looks like a lost datagram.
-  (void)::sendto(context_.control[path].get(), bytes.data(), bytes.size(), MSG_DONTWAIT,
-                 reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  (void)::sendmsg(context_.control[path].get(), &message, MSG_DONTWAIT);
 }
 
 void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
@@ -91,7 +98,6 @@ void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
     return;
   }
   const Hello hello{.source = static_cast<std::uint32_t>(context_.options.self),
-                    .jobKey = context_.options.jobKey,
                     .destination = static_cast<std::uint32_t>(index_),
                     .rail = static_cast<std::uint32_t>(rail),
                     .epoch = epoch,
@@ -120,7 +126,7 @@ void Peer::openFailed(int rail) {
 
 void Peer::advanceOpening(int rail) {
   if (!opening_[rail]) return;
-  const Result<bool> done = opening_[rail]->advance();
+  const Result<bool> done = opening_[rail]->advance(context_.authenticator);
   if (!done.ok()) {
     openFailed(rail);
   } else if (*done) {

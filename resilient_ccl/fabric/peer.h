@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "resilient_ccl/auth/authenticator.h"
+#include "resilient_ccl/auth/sealed_path.h"
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/fabric/handshake.h"
@@ -45,6 +47,7 @@ struct PeerContext {
   const FabricOptions& options;
   Poller& poller;
   const std::vector<UniqueFd>& control;  ///< one UDP socket per path
+  auth::Authenticator& authenticator;
   std::vector<Event>& events;
 };
 
@@ -54,6 +57,10 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   Peer(const PeerContext& context, int index, ProcessAddress address);
 
   channel::Link& link() { return *link_; }
+
+  /// The control path to this peer over rail `path`, or, behind the last rail, over the management
+  /// network.
+  auth::SealedPath& controlPath(int path) { return controlPaths_[path]; }
 
   /// The accepting end: `socket` is a rail now.
   void adopt(int rail, UniqueFd socket, std::uint32_t epoch);
@@ -97,6 +104,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   PeerContext context_;
   int index_;
   ProcessAddress address_;
+  std::vector<auth::SealedPath> controlPaths_;
   std::vector<std::unique_ptr<transport::tcp::TcpRail>> rails_;
   std::vector<std::optional<Handshake>> opening_;  // connecting end
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once

@@ -130,7 +130,6 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
   for (int end = 0; end < kEnds; ++end) {
     Link::Identity identity{.self = static_cast<std::uint32_t>(end),
                             .peer = static_cast<std::uint32_t>(1 - end),
-                            .jobKey = 42,
                             .name = fmt::format("rank {}", 1 - end),
                             .connects = end == 0};
     ends_[end]->link =

@@ -60,7 +60,7 @@ void Job::run(int rank, const std::string& policy) {
   options.size = size();
   options.rendezvous = {address(cluster::managementAddress(0)), port_};
   options.setupTimeout = kConnectTime;
-  options.fabric.jobKey = port_;
+  options.fabric.jobKey = jobKey_;
   options.fabric.managementAddress = address(cluster::managementAddress(rank));
   options.fabric.controlTos = cluster_.controlTos();
   options.fabric.link.policy = policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;

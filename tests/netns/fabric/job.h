@@ -55,6 +55,7 @@ class Job {
   cluster::NetnsCluster& cluster_;
   std::int64_t elements_;
   std::uint16_t port_;
+  const auth::JobKey jobKey_ = auth::JobKey::random();
   std::atomic<bool> stopping_{false};
   std::vector<std::unique_ptr<Rank>> ranks_;
   mutable std::mutex mutex_;

@@ -42,7 +42,6 @@ class TrainingTest : public test::NetnsTest {
 
   RankConfig shape(scenario::DataKind data) const {
     RankConfig config;
-    config.jobKey = 7;
     config.workload.iterations = 8;
     config.workload.warmupIterations = 1;
     config.workload.gradient.size = kGradientBytes;

@@ -18,8 +18,8 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
     LinkOptions options;
     options.rails = 2;
     link_ = std::make_unique<Link>(
-        Link::Identity{.self = 1, .peer = 0, .jobKey = 1, .name = "rank 0", .connects = false},
-        options, static_cast<LinkIo&>(*this), now_);
+        Link::Identity{.self = 1, .peer = 0, .name = "rank 0", .connects = false}, options,
+        static_cast<LinkIo&>(*this), now_);
     for (int rail = 0; rail < 2; ++rail) link_->onRailOpened(rail, 1, now_);
   }
 

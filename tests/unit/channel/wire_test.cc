@@ -12,8 +12,7 @@ namespace {
 std::vector<std::byte> example() {
   DatagramWriter writer;
   const std::vector<RailReceipt> rails{{.epoch = 3, .received = {.base = 17, .beyond = 5}}, {}};
-  writer.begin({.source = 1, .jobKey = 99, .destination = 2, .path = 1, .control = {.base = 4}},
-               rails);
+  writer.begin({.source = 1, .destination = 2, .path = 1, .control = {.base = 4}}, rails);
   const GrantRecord grant{
       .key = {.communicator = 7, .sequence = 8, .stream = 9}, .capacity = 10, .slot = 11};
   const ProbeRecord probe{.round = 12};
@@ -27,7 +26,7 @@ TEST(WireTest, WhatIsWrittenIsRead) {
   const auto bytes = example();
   Datagram datagram;
   ASSERT_TRUE(parseDatagram(bytes, datagram).ok());
-  EXPECT_EQ(datagram.header.jobKey, 99u);
+  EXPECT_EQ(datagram.header.source, 1u);
   EXPECT_EQ(datagram.header.control.base, 4u);
   ASSERT_EQ(datagram.rails.size(), 2u);
   EXPECT_EQ(datagram.rails[0].received.base, 17u);

@@ -22,7 +22,6 @@ CommunicatorOptions optionsOf(int rank, int size, std::uint16_t port) {
   options.rank = rank;
   options.size = size;
   options.rendezvous = {kLoopback, port};
-  options.fabric.jobKey = 5;
   options.fabric.nics.assign(2, {.device = "", .address = kLoopback});
   options.fabric.managementAddress = kLoopback;
   return options;
@@ -158,6 +157,23 @@ TEST(CommunicatorErrorTest, MissingRanksAreNamed) {
   ASSERT_FALSE(comm.ok());
   EXPECT_NE(comm.status().message().find("rank(s) 1, 2"), std::string::npos)
       << comm.status().message();
+}
+
+TEST(CommunicatorErrorTest, ARankOfAnotherJobDoesNotJoin) {
+  const std::uint16_t port = freePort();
+  std::vector<Status> ends(2);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&ends, rank, port] {
+      CommunicatorOptions options = optionsOf(rank, 2, port);
+      options.fabric.jobKey = auth::JobKey::random();
+      options.setupTimeout = 300ms;
+      ends[rank] = Communicator::create(options).status();
+    });
+  }
+  for (auto& thread : ranks) thread.join();
+  EXPECT_NE(ends[0].message().find("rank(s) 1"), std::string::npos) << ends[0].message();
+  EXPECT_FALSE(ends[1].ok());
 }
 
 TEST(CommunicatorErrorTest, UnknownAlgorithmIsAnErrorOfTheCall) {

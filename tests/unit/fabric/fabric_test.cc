@@ -37,7 +37,7 @@ class FabricTest : public ::testing::TestWithParam<channel::Policy> {
 
   void start(int rails) {
     FabricOptions options;
-    options.jobKey = 77;
+    options.jobKey = jobKey_;
     options.nics.assign(rails, {.device = "", .address = kLoopback});
     options.managementAddress = kLoopback;
     options.link.policy = GetParam();
@@ -66,6 +66,7 @@ class FabricTest : public ::testing::TestWithParam<channel::Policy> {
     return true;
   }
 
+  const auth::JobKey jobKey_ = auth::JobKey::random();
   Side sides_[2];
 };
 
@@ -117,12 +118,12 @@ TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
              sizeof(place));
     }
   }
-  // A hello with the wrong key, half a hello, and silence on the rail's listener.
+  // A hello that nobody has signed, half a hello, and silence on the rail's listener.
   std::vector<UniqueFd> sockets;
-  for (const std::size_t size : {sizeof(Hello), sizeof(Hello) / 2, std::size_t{0}}) {
+  for (const std::size_t size : {sizeof(SignedHello), sizeof(SignedHello) / 2, std::size_t{0}}) {
     auto socket = beginConnect({kLoopback, "", 0}, address.rails[1].data);
     ASSERT_TRUE(socket.ok());
-    const Hello hello{.source = 1, .jobKey = 1, .destination = 0, .rail = 1, .epoch = 2};
+    const SignedHello hello{.hello = {.source = 1, .destination = 0, .rail = 1, .epoch = 2}};
     ASSERT_TRUE(pollUntil([&] { return connectOutcome(socket->get()).ok(); }));
     ASSERT_TRUE(sendAll(socket->get(), &hello, size, now() + 1s).ok());
     sockets.push_back(std::move(*socket));
@@ -133,7 +134,10 @@ TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
   ASSERT_TRUE(pollUntil([&] { return sides_[1].sent == 1 && sides_[0].received.size() == 1; }));
   EXPECT_EQ(data, target);
   EXPECT_TRUE(sides_[0].error.ok());
-  EXPECT_EQ(sides_[0].fabric->counters().failovers, 0u);
+  const FabricCounters counters = sides_[0].fabric->counters();
+  EXPECT_EQ(counters.failovers, 0u);
+  EXPECT_EQ(counters.datagramsRejected, 6u);
+  EXPECT_EQ(counters.connectionsRejected, 1u);
 }
 
 TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {

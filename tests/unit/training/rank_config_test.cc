@@ -10,7 +10,7 @@ RankConfig unusualConfig() {
   RankConfig config;
   config.rank = 2;
   config.size = 5;
-  config.jobKey = 0xfedcba9876543210;
+  config.jobKey = auth::JobKey::fromHex("00112233445566778899aabbccddeeff").value();
   config.nics = {{"rail0", "10.1.0.3"}, {"rail1", "10.2.0.3"}};
   config.managementAddress = "10.0.0.3";
   config.rendezvousAddress = "10.0.0.1";

@@ -29,7 +29,6 @@ void runJob(const std::function<void(comm::Communicator&)>& body) {
       options.rank = rank;
       options.size = kRanks;
       options.rendezvous = {kLoopback, port};
-      options.fabric.jobKey = 9;
       options.fabric.nics.assign(2, {.device = "", .address = kLoopback});
       options.fabric.managementAddress = kLoopback;
       auto communicator = comm::Communicator::create(options);

@@ -1,0 +1,47 @@
+#include "resilient_ccl/auth/job_key.h"
+
+#include <openssl/rand.h>
+
+#include <charconv>
+#include <iterator>
+#include <stdexcept>
+
+namespace faultline::auth {
+
+void fillRandom(std::span<std::byte> bytes) {
+  // Fails only where the system has no random numbers: nothing that a caller could handle.
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) !=
+      1) {
+    throw std::runtime_error("the system has no random numbers for a key");
+  }
+}
+
+JobKey JobKey::random() {
+  JobKey key;
+  fillRandom(key.bytes_);
+  return key;
+}
+
+std::string JobKey::hex() const {
+  std::string text;
+  for (const std::byte byte : bytes_) {
+    fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(byte));
+  }
+  return text;
+}
+
+Result<JobKey> JobKey::fromHex(std::string_view text) {
+  JobKey key;
+  bool good = text.size() == 2 * kBytes;
+  for (std::size_t i = 0; good && i < kBytes; ++i) {
+    unsigned value = 0;
+    const char* const digits = text.data() + 2 * i;
+    const auto parsed = std::from_chars(digits, digits + 2, value, 16);
+    good = parsed.ec == std::errc() && parsed.ptr == digits + 2;
+    key.bytes_[i] = static_cast<std::byte>(value);
+  }
+  if (good) return key;
+  return errorf(Code::kInvalidArgument, "a job key has {} hexadecimal digits", 2 * kBytes);
+}
+
+}  // namespace faultline::auth
