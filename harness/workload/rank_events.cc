@@ -54,6 +54,7 @@ void addEvents(json& message, const CommunicatorEvents& events) {
       {"chunks_resent", counters.chunksResent},  {"chunks_duplicate", counters.chunksDuplicate},
       {"bytes_sent", counters.bytesSent},        {"bytes_arrived", counters.bytesArrived},
       {"bytes_resent", counters.bytesResent},    {"bytes_duplicate", counters.bytesDuplicate},
+      {"chunks_copied", counters.chunksCopied},  {"bytes_copied", counters.bytesCopied},
       {"failovers", counters.failovers},         {"failbacks", counters.failbacks},
       {"suspicions", counters.suspicions},       {"probes_sent", counters.probesSent},
       {"datagrams_sent", counters.datagramsSent}};
