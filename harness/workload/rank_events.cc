@@ -57,6 +57,8 @@ void addEvents(json& message, const CommunicatorEvents& events) {
                          {"bytes_arrived", counters.bytesArrived},
                          {"bytes_resent", counters.bytesResent},
                          {"bytes_duplicate", counters.bytesDuplicate},
+                         {"chunks_copied", counters.chunksCopied},
+                         {"bytes_copied", counters.bytesCopied},
                          {"failovers", counters.failovers},
                          {"failbacks", counters.failbacks},
                          {"suspicions", counters.suspicions},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "resilient_ccl/channel/partners.h"
+
 // Messages and chunks. Repair is in link_repair.cc, datagrams and probes in link_control.cc.
 
 namespace faultline::channel {
@@ -16,6 +18,8 @@ LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
   bytesArrived += other.bytesArrived;
   bytesResent += other.bytesResent;
   bytesDuplicate += other.bytesDuplicate;
+  chunksCopied += other.chunksCopied;
+  bytesCopied += other.bytesCopied;
   failovers += other.failovers;
   failbacks += other.failbacks;
   suspicions += other.suspicions;
@@ -34,6 +38,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
       lastHeard_(now),
       busySince_(now),
       noRailSince_(now) {
+  if (options_.partners.empty()) options_.partners = partnersByNumber(options_.rails);
   for (int rail = 0; rail < options_.rails; ++rail) {
     rails_[rail].holdOff = options_.holdOff;
     if (!identity_.connects) continue;
@@ -54,9 +59,9 @@ int Link::homeRail(std::uint64_t message, std::uint64_t offset) const {
 }
 
 int Link::liveRailFrom(int rail) const {
-  for (int step = 0; step < options_.rails; ++step) {
-    const int candidate = (rail + step) % options_.rails;
-    if (rails_[candidate].phase == Phase::kUp) return candidate;
+  if (rails_[rail].phase == Phase::kUp) return rail;
+  for (const int partner : options_.partners[rail]) {
+    if (rails_[partner].phase == Phase::kUp) return partner;
   }
   return -1;
 }
@@ -96,6 +101,7 @@ void Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
                        const RemoteRegion& remote, std::uint64_t token, TimePoint now) {
   if (failed_) return;
   if (!busy()) busySince_ = now;
+  if (nextSlot_ == transport::kNoSlot) nextSlot_ = 0;
   const std::uint32_t id = nextSlot_++;
   Slot& slot = slots_[id];
   slot.region = region;
@@ -142,26 +148,22 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
 }
 
 void Link::pump(TimePoint now) {
-  // One chunk per rail and turn, so that pulling rails share a short queue evenly.
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int rail = 0; rail < options_.rails; ++rail) {
-      if (rails_[rail].phase != Phase::kUp) continue;
-      if (submitNext(rail, queueOf(rail), now)) moved = true;
+  if (options_.policy == Policy::kPull) {
+    pull(now);
+    return;
+  }
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    std::deque<ChunkRef>& queue = queues_[rail];
+    while (rails_[rail].phase == Phase::kUp && !queue.empty() && hasRoom(rail)) {
+      const ChunkRef chunk = queue.front();
+      queue.pop_front();
+      submit(rail, chunk, /*copied=*/false, now);
     }
   }
 }
 
-bool Link::submitNext(int rail, std::deque<ChunkRef>& queue, TimePoint now) {
+void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
   Rail& state = rails_[rail];
-  if (queue.empty() || !state.acknowledged.reaches(state.nextSequence)) return false;
-  // Two chunks at least: one on the wire while the acknowledgement of the other travels.
-  constexpr std::size_t kLeastChunks = 2;
-  if (state.inFlightBytes >= options_.windowBytes && state.inFlight.size() >= kLeastChunks) {
-    return false;
-  }
-  const ChunkRef chunk = queue.front();
-  queue.pop_front();
   const SendMessage& message = sends_.at(chunk.message);
   const Bytes length = chunkLength(message, chunk.offset);
   const ChunkHeader header{.sequence = state.nextSequence++,
@@ -169,17 +171,22 @@ bool Link::submitNext(int rail, std::deque<ChunkRef>& queue, TimePoint now) {
                            .messageLength = static_cast<std::uint64_t>(message.length),
                            .slot = message.slot,
                            .length = static_cast<std::uint32_t>(length)};
-  if (state.inFlight.empty()) state.lastProgress = now;
-  state.inFlight.push_back({header.sequence, header.length, chunk});
+  if (state.inFlight.empty()) {
+    state.lastProgress = now;
+    state.rate.begin(now);
+  }
+  state.inFlight.push_back({header.sequence, header.length, chunk, copied});
   state.inFlightBytes += length;
   ++counters_.chunksSent;
   counters_.bytesSent += length;
-  if (chunk.failover >= 0) {
+  if (copied) {
+    ++counters_.chunksCopied;
+    counters_.bytesCopied += length;
+  } else if (chunk.failover >= 0) {
     ++counters_.chunksResent;
     counters_.bytesResent += length;
   }
   io_.submit(rail, header, message.data + chunk.offset, message.region);
-  return true;
 }
 
 void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
@@ -192,12 +199,42 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
     state.suspected = false;
     prober_.acquit(rail);
   }
+  const Bytes before = state.inFlightBytes;
   std::erase_if(state.inFlight, [&](const InFlight& open) {
     if (!receipt.has(open.sequence)) return false;
     state.inFlightBytes -= open.length;
-    chunkDelivered(open.chunk, now);
+    settle(rail, open, now);
     return true;
   });
+  state.rate.acknowledged(before - state.inFlightBytes, now);
+}
+
+std::pair<int, Link::InFlight*> Link::twinOf(int rail, const ChunkRef& chunk) {
+  for (int other = 0; other < options_.rails; ++other) {
+    if (other == rail) continue;
+    for (InFlight& open : rails_[other].inFlight) {
+      if (!open.settled && open.chunk.message == chunk.message &&
+          open.chunk.offset == chunk.offset) {
+        return {other, &open};
+      }
+    }
+  }
+  return {-1, nullptr};
+}
+
+void Link::settle(int rail, const InFlight& open, TimePoint now) {
+  if (open.settled) return;
+  if (open.copied) {
+    // The user may get the message back now: the other rail must not read it any more.
+    if (const auto [other, twin] = twinOf(rail, open.chunk); twin != nullptr) {
+      twin->settled = true;
+      if (io_.detach(other, twin->sequence)) {
+        rails_[other].inFlightBytes -= twin->length;
+        twin->length = 0;
+      }
+    }
+  }
+  chunkDelivered(open.chunk, now);
 }
 
 void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
@@ -227,6 +264,13 @@ void Link::begin(Slot& slot, const ChunkHeader& header) const {
   slot.arrived.assign(slot.chunksLeft, false);
 }
 
+int Link::writerOf(const Place& place) const {
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    if (rails_[rail].placing == place && !rails_[rail].staged) return rail;
+  }
+  return -1;
+}
+
 Result<std::byte*> Link::place(int rail, const ChunkHeader& header) {
   Rail& state = rails_[rail];
   if (!state.received.reaches(header.sequence) || state.received.has(header.sequence)) {
@@ -245,14 +289,13 @@ Result<std::byte*> Link::place(int rail, const ChunkHeader& header) {
   begin(slot, header);
   const std::uint64_t chunk = header.offset / options_.chunkBytes;
   if (slot.arrived[chunk]) return nullptr;
-  // Two writers of one place: the message could complete while one of them still writes.
-  const auto target = std::pair(header.slot, chunk);
-  if (std::ranges::any_of(rails_, [&](const Rail& other) { return other.placing == target; })) {
-    return errorf(Code::kInvalidArgument, "{} sends one chunk over two rails at once",
-                  identity_.name);
-  }
+  // One writer for each place: the message could complete while another one still writes.
+  const Place target(header.slot, chunk);
+  state.staged = writerOf(target) >= 0;
   state.placing = target;
-  return slot.region + header.offset;
+  if (!state.staged) return slot.region + header.offset;
+  state.staging.resize(options_.chunkBytes);
+  return state.staging.data();
 }
 
 void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
@@ -261,6 +304,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
       state.phase == Phase::kUp || (state.phase == Phase::kFencing && !state.localFenced);
   if (failed_ || !open) return;
   state.placing.reset();
+  const bool staged = std::exchange(state.staged, false);
   lastHeard_ = now;
   acknowledgementDue_ = true;
   const auto found = slots_.find(header.slot);
@@ -272,6 +316,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
     return;
   }
   const bool isNew = state.received.add(header.sequence);
+  if (header.slot == transport::kNoSlot) return;  // withdrawn
   if (found != slots_.end()) begin(found->second, header);
   const std::uint64_t chunk = header.offset / options_.chunkBytes;
   if (!isNew || found == slots_.end() || found->second.arrived[chunk]) {
@@ -280,6 +325,11 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
     return;
   }
   Slot& slot = found->second;
+  if (const int writer = writerOf({header.slot, chunk}); writer >= 0) {
+    io_.divert(writer);  // or it would still write when the message has been handed over
+    rails_[writer].placing.reset();
+  }
+  if (staged) std::copy_n(state.staging.data(), header.length, slot.region + header.offset);
   slot.arrived[chunk] = true;
   ++counters_.chunksArrived;
   counters_.bytesArrived += header.length;

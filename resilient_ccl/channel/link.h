@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/prober.h"
+#include "resilient_ccl/channel/rate_estimate.h"
 #include "resilient_ccl/channel/receipt.h"
 #include "resilient_ccl/channel/wire.h"
 #include "resilient_ccl/transport/rail.h"
@@ -29,10 +30,11 @@ using transport::RemoteRegion;
 /// How chunks are assigned to rails.
 enum class Policy : std::uint8_t {
   kPinned,  ///< a chunk belongs to a rail; when that fails, to its partner: hot repair alone
-  kPull,    ///< each rail takes the next chunk when its window has room: balances by itself
+  kPull,    ///< each rail takes the next chunk when its window has room, and the last chunks of
+            ///< a slow one go again over a faster one: balances by itself
 };
 
-/// Everything about a link that can be chosen. Equal on both ends.
+/// Everything about a link that can be chosen. Equal on both ends, except for `partners`.
 struct LinkOptions {
   int rails = 1;
   Policy policy = Policy::kPinned;
@@ -40,9 +42,16 @@ struct LinkOptions {
   /// silent rail hangs.
   bool resilient = true;
   Bytes chunkBytes = 64 << 10;
-  /// Bytes of one rail that the other application has not acknowledged yet: 10 ms at 400 Mbit/s.
-  /// Never more chunks than a receipt reaches.
-  Bytes windowBytes = 512 << 10;
+  /// The window of a rail, bytes that the other application has not acknowledged yet: what the rail
+  /// carries in this time, as measured. At least kLeastWindow chunks, never more than a receipt
+  /// reaches.
+  Duration windowTime = 10ms;
+  /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
+  /// them sooner than the one that has them. 0: never.
+  Bytes tailBudget = 512 << 10;
+  /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
+  /// the order of their numbers, from the next one on.
+  std::vector<std::vector<int>> partners;
   /// A rail with chunks outstanding that makes no progress this long is probed.
   Duration suspectAfter = 20ms;
   /// Pause between probe rounds while a rail is suspected.
@@ -81,6 +90,9 @@ struct Failover {
 struct LinkCounters {
   std::uint64_t chunksSent = 0, chunksArrived = 0, chunksResent = 0, chunksDuplicate = 0;
   Bytes bytesSent = 0, bytesArrived = 0, bytesResent = 0, bytesDuplicate = 0;
+  /// Sent again over a faster rail while another still had them.
+  std::uint64_t chunksCopied = 0;
+  Bytes bytesCopied = 0;
   std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, probesSent = 0, datagramsSent = 0;
 
   LinkCounters& operator+=(const LinkCounters& other);
@@ -95,6 +107,12 @@ class LinkIo {
   virtual void sendDatagram(int path, std::span<const std::byte> datagram) = 0;
   virtual void submit(int rail, const ChunkHeader& header, const std::byte* data,
                       const RemoteRegion& region) = 0;
+  /// transport::Rail::lateWrites of the rail that has just been opened.
+  virtual bool lateWrites(int rail) const = 0;
+  /// transport::Rail::detach.
+  virtual bool detach(int rail, std::uint64_t sequence) = 0;
+  /// transport::Rail::divert.
+  virtual void divert(int rail) = 0;
   /// Close this end of the rail (transport::Rail::fence); then onRailFenced.
   virtual void fenceRail(int rail) = 0;
   /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
@@ -116,6 +134,16 @@ class LinkIo {
 /// and has no socket. docs/channel.md shows its states. Not thread-safe.
 class Link {
  public:
+  /// Chunks of a window: one on the wire while the acknowledgement of the other travels.
+  static constexpr std::size_t kLeastWindow = 2;
+  /// Rate of a rail that nothing is known about: 400 Mbit/s. Outweighed by its first chunks.
+  static constexpr double kFirstRate = 50e6;
+  /// A rate that was measured longer ago says nothing: the rail gets one chunk to measure it again.
+  static constexpr Duration kRateIsOld = 100ms;
+  /// A chunk goes again over a faster rail when it needs half the time there, and an
+  /// acknowledgement that is still on its way is not what makes the difference.
+  static constexpr double kTailAdvantage = 2;
+  static constexpr Duration kTailSlack = 2ms;
   static constexpr Duration kLongestHoldOff = 10s;
   static constexpr Duration kHoldOffMemory = 10s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
@@ -179,10 +207,13 @@ class Link {
   bool busy() const { return !sends_.empty() || !slots_.empty(); }
   const LinkCounters& counters() const { return counters_; }
   const LinkOptions& options() const { return options_; }
+  /// Bytes that the rail may have unacknowledged now.
+  Bytes windowBytes(int rail) const;
 
  private:
   enum class Phase : std::uint8_t { kDown, kOpening, kUp, kFencing };
 
+  using Place = std::pair<std::uint32_t, std::uint64_t>;  // slot and chunk
   struct ChunkRef {
     std::uint64_t message = 0;
     std::uint64_t offset = 0;
@@ -192,6 +223,8 @@ class Link {
     std::uint64_t sequence;
     std::uint32_t length;
     ChunkRef chunk;
+    bool copied = false;   // another rail has the same chunk
+    bool settled = false;  // delivered by the other one; the message may be gone
   };
   struct SendMessage {
     MessageKey key;
@@ -201,6 +234,7 @@ class Link {
     std::uint64_t chunksLeft;  // not yet acknowledged
     std::uint32_t slot = 0;
     RemoteRegion region;
+    Bytes copied = 0;  // of the tail budget
   };
   struct Slot {
     std::byte* region;
@@ -220,11 +254,15 @@ class Link {
     Receipt acknowledged;
     std::deque<InFlight> inFlight;
     Bytes inFlightBytes = 0;
+    RateEstimate rate{kFirstRate};
+    bool lateWrites = false;
     TimePoint lastProgress{};
     bool suspected = false;
     // receiving
     Receipt received;
-    std::optional<std::pair<std::uint32_t, std::uint64_t>> placing;  // slot and chunk being read
+    std::optional<Place> placing;    // being read
+    bool staged = false;             // into `staging`: another rail writes the chunk's place
+    std::vector<std::byte> staging;  // one chunk, once it has been needed
     // repair
     bool localFenced = false, remoteFenced = false;
     Receipt remoteHeld;
@@ -253,14 +291,25 @@ class Link {
   int liveRails() const;
   std::deque<ChunkRef>& queueOf(int rail);
 
+  int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
   void begin(Slot& slot, const ChunkHeader& header) const;
   void connect(int rail);
   void grantArrived(const GrantRecord& grant);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant);
   void pump(TimePoint now);
-  bool submitNext(int rail, std::deque<ChunkRef>& queue, TimePoint now);
+  void pull(TimePoint now);
+  int nextPuller(TimePoint now) const;  // the rail that takes the next chunk; -1: none now
+  void copyTail(TimePoint now);
+  InFlight* tailOf(int rail, double& seconds);  // last chunk worth copying, and when it arrives
+  bool hasRoom(int rail) const;
+  double guessRate() const;                         // of a rail that is new
+  double rateOf(int rail) const;                    // bytes per second
+  double secondsUntil(int rail, Bytes more) const;  // until it has delivered so much more
+  void submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now);
   void acknowledge(int rail, const Receipt& receipt, TimePoint now);
+  std::pair<int, InFlight*> twinOf(int rail, const ChunkRef& chunk);  // on another rail; or null
+  void settle(int rail, const InFlight& open, TimePoint now);         // delivered over this rail
   void chunkDelivered(const ChunkRef& chunk, TimePoint now);
 
   void beginFence(int rail, Cause cause, bool told, TimePoint now);

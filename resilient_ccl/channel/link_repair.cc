@@ -17,6 +17,8 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.nextSequence = 0;
   state.acknowledged = {};
   state.received = {};
+  state.rate = RateEstimate(guessRate());
+  state.lateWrites = io_.lateWrites(rail);
   state.suspected = false;
   state.upSince = now;
   noRailSince_ = TimePoint::max();
@@ -116,6 +118,7 @@ void Link::onRailFenced(int rail, TimePoint now) {
   if (failed_ || state.phase != Phase::kFencing || state.localFenced) return;
   state.localFenced = true;
   state.placing.reset();
+  state.staged = false;
   const Cause cause = failovers_.at(state.failover).record.cause;
   sendRailRecord(RecordType::kRailFenced, rail, state.epoch, state.received, cause);
   maybeFinishFence(rail, now);
@@ -157,6 +160,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   }
 
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
+  std::erase_if(outstanding, [](const InFlight& open) { return open.settled; });
   state.inFlightBytes = 0;
   failover.record.sending = !outstanding.empty();
   failover.record.receiving = failover.watched.has_value();
@@ -169,11 +173,16 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
     if (chunk.failover >= 0) failover.inherited.push_back(chunk.failover);
     chunk.failover = index;
     ++failover.chunksLeft;
+    if (InFlight* const twin = open->copied ? twinOf(rail, open->chunk).second : nullptr) {
+      twin->chunk.failover = index;  // on its way over another rail already
+      twin->copied = false;
+      continue;
+    }
     failover.record.resentBytes += open->length;
     queue.push_front(chunk);
   }
   for (const InFlight& open : outstanding) {
-    if (state.remoteHeld.has(open.sequence)) chunkDelivered(open.chunk, now);
+    if (state.remoteHeld.has(open.sequence)) settle(rail, open, now);
   }
   maybeFinishFailover(index, now);
   pump(now);

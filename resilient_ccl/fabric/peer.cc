@@ -55,6 +55,9 @@ void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
   rails_[rail]->submit(header, data, region);
 }
 
+bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
+bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
+void Peer::divert(int rail) { rails_[rail]->divert(); }
 void Peer::fenceRail(int rail) { fenceDue_[rail] = true; }
 void Peer::cancelOpen(int rail) { dropOpening(rail); }
 void Peer::sendDone(std::uint64_t token) { context_.events.push_back(SendDone{index_, token}); }

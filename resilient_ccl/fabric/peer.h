@@ -80,6 +80,9 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void sendDatagram(int path, std::span<const std::byte> bytes) override;
   void submit(int rail, const channel::ChunkHeader& header, const std::byte* data,
               const channel::RemoteRegion& region) override;
+  bool lateWrites(int rail) const override;
+  bool detach(int rail, std::uint64_t sequence) override;
+  void divert(int rail) override;
   void fenceRail(int rail) override;
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override;
   void cancelOpen(int rail) override;

@@ -8,6 +8,9 @@
 
 namespace faultline::transport {
 
+/// No slot: a chunk that was withdrawn. Its number still arrives, without payload.
+inline constexpr std::uint32_t kNoSlot = 0xffffffff;
+
 /// What travels in front of a chunk's payload: where it belongs at the receiver. Fixed-width
 /// fields, written to the wire as they stand in memory (all supported machines are little-endian).
 struct ChunkHeader {
@@ -18,6 +21,11 @@ struct ChunkHeader {
   std::uint32_t length = 0;         ///< of the payload, bytes
 };
 static_assert(sizeof(ChunkHeader) == 32);
+
+/// What travels in place of a chunk that nobody needs any more.
+inline ChunkHeader withdrawn(const ChunkHeader& chunk) {
+  return {.sequence = chunk.sequence, .slot = kNoSlot};
+}
 
 /// Where a granted slot lies in the receiver's memory, for rails that write it remotely. Means
 /// nothing to rails whose receiver places every byte itself (TCP).
@@ -57,6 +65,15 @@ class Rail {
   /// channel or the rail is fenced. Never blocks, never calls back.
   virtual void submit(const ChunkHeader& header, const std::byte* data,
                       const RemoteRegion& region) = 0;
+
+  /// Reads `data` of this chunk no longer: the user gets it back although the chunk has not been
+  /// acknowledged. True when the payload need not be carried any more and only its number is;
+  /// otherwise it is carried on from a copy. Only asked of rails without late writes.
+  virtual bool detach(std::uint64_t sequence) = 0;
+
+  /// Writes no more into the place that the sink has named for the chunk whose payload is arriving
+  /// now; the rest of it goes into scratch memory. Only asked of rails without late writes.
+  virtual void divert() = 0;
 
   /// Closes this end: first hands what has already arrived to the sink, then makes sure that
   /// nothing reads the sender's buffers and nothing writes the receiver's any more. May take time

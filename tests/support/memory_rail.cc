@@ -1,7 +1,8 @@
 #include "tests/support/memory_rail.h"
 
 #include <algorithm>
-#include <cstring>
+#include <stdexcept>
+#include <vector>
 
 namespace faultline::test {
 
@@ -34,45 +35,31 @@ void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
     deliver(header, data, region, /*visible=*/true);
     return;
   }
-  // A reliable transport tries again until the wire is back or somebody fences it.
-  constexpr Duration kRetransmission = 5ms;
-  schedule_(kRetransmission, [=, this] { transmit(header, data, region, acknowledged); });
+  schedule_(Wire::kRetransmission, [=, this] { transmit(header, data, region, acknowledged); });
 }
 
 void MemoryRail::deliver(const ChunkHeader& header, const std::byte* data,
                          const RemoteRegion& region, bool visible) {
   if ((fenced_ && visible) || peer_ == nullptr) return;
-  if (peer_->abandoned_ && visible) {
+  if (peer().abandoned_ && visible) {
     sink_.railFailed(rail_, errorf(Code::kUnavailable, "reset"));
     return;
   }
-  if (peer_->fenced_) return;
-  if (!peer_->begun_) {
+  if (peer().fenced_) return;
+  if (!peer().begun_) {
     schedule_(wire_.latency, [=, this] { deliver(header, data, region, visible); });
     return;
   }
-  if (wire_.lateWrites) {
-    std::copy_n(data, header.length,
-                reinterpret_cast<std::byte*>(region.address) + header.offset);
-  } else {
-    if (!visible) return;  // a stream that broke delivers nothing more
-    const Result<std::byte*> place = peer_->sink_.place(rail_, header);
-    if (!place.ok()) {
-      peer_->sink_.railFailed(rail_, place.status());
-      return;
-    }
-    if (*place != nullptr) std::memcpy(*place, data, header.length);
-  }
-  if (visible) peer_->sink_.chunkArrived(rail_, header);
+  std::copy_n(data, header.length, reinterpret_cast<std::byte*>(region.address) + header.offset);
+  if (visible) peer().sink_.chunkArrived(rail_, header);
 }
 
-void MemoryRail::fence() {
-  if (fencing_) return;
-  fencing_ = true;
-  schedule_(wire_.fenceTime, [this] {
-    fenced_ = true;
-    if (onFenced) onFenced();
-  });
+bool MemoryRail::detach(std::uint64_t) {
+  throw std::logic_error("a rail with late writes was asked to detach a chunk");
+}
+
+void MemoryRail::divert() {
+  throw std::logic_error("a rail with late writes was asked to divert a chunk");
 }
 
 }  // namespace faultline::test

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/support/memory_rail.h"
+#include "tests/support/stream_rail.h"
 
 namespace faultline::test {
 
@@ -52,6 +53,9 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
               const RemoteRegion& region) override {
     rails[rail]->submit(header, data, region);
   }
+  bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
+  bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
+  void divert(int rail) override { rails[rail]->divert(); }
   void fenceRail(int rail) override { rails[rail]->fence(); }
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
     world.open(index, rail, epoch, attempt);
@@ -86,6 +90,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     return link->place(rail, header);
   }
   void chunkArrived(int rail, const ChunkHeader& header) override {
+    arrivedBytes[rail] += header.length;
     const std::uint32_t epoch = link->epoch(rail);
     world.runEvent(index, [this, rail, header, epoch] {
       if (link->epoch(rail) == epoch) link->onChunkArrived(rail, header, world.clock_.now());
@@ -100,9 +105,10 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   SimWorld& world;
   int index;
   std::unique_ptr<Link> link;
-  std::vector<MemoryRail::Wire> wires;  // from this end
-  std::vector<std::unique_ptr<MemoryRail>> rails;
-  std::vector<std::unique_ptr<MemoryRail>> oldRails;  // late writes still refer to them
+  std::vector<Wire> wires;  // from this end
+  std::vector<std::unique_ptr<SimRail>> rails;
+  std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
+  std::vector<Bytes> arrivedBytes;
   std::vector<std::uint32_t> opening;
   std::vector<bool> portUp;
   TimePoint pausedUntil{};
@@ -119,10 +125,8 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
     ends_[end] = std::make_unique<End>(*this, end);
     End& self = *ends_[end];
     self.wires.resize(options.link.rails);
-    for (auto& wire : self.wires) {
-      wire.lateWrites = options.lateWrites;
-      wire.fenceTime = options.fenceTime;
-    }
+    self.arrivedBytes.resize(options.link.rails);
+    for (auto& wire : self.wires) wire.fenceTime = options.fenceTime;
     self.rails.resize(options.link.rails);
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);
@@ -153,6 +157,7 @@ SimWorld::~SimWorld() = default;
 Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
+Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 const Status& SimWorld::error(int end) const { return ends_[end]->error; }
 
 void SimWorld::runEvent(int end, std::function<void()> event) {
@@ -213,6 +218,16 @@ bool SimWorld::carries(int rail) const {
          ends_[1]->portUp[rail];
 }
 
+std::unique_ptr<SimRail> SimWorld::makeRail(int end, int rail) {
+  const Schedule schedule = [this](Duration delay, std::function<void()> action) {
+    clock_.after(delay, std::move(action));
+  };
+  End& self = *ends_[end];
+  const bool lateWrites = options_.lateWrites != (options_.mixed && rail % 2 == 1);
+  if (lateWrites) return std::make_unique<MemoryRail>(rail, self.wires[rail], self, schedule);
+  return std::make_unique<StreamRail>(rail, self.wires[rail], self, schedule);
+}
+
 void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt) {
   ends_[end]->opening[rail] = attempt;
   clock_.after(options_.openTime, [this, end, rail, epoch, attempt] {
@@ -223,10 +238,9 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
       for (int side = 0; side < kEnds; ++side) {
         End& self = *ends_[side];
         if (self.rails[rail]) self.oldRails.push_back(std::move(self.rails[rail]));
-        self.rails[rail] = std::make_unique<MemoryRail>(
-            rail, self.wires[rail], self,
-            [this](Duration delay, std::function<void()> action) { clock_.after(delay, action); });
-        self.rails[rail]->onRead = [this](std::span<const std::byte> piece) {
+        self.rails[rail] = makeRail(side, rail);
+        SimRail* const made = self.rails[rail].get();
+        made->onRead = [this](std::span<const std::byte> piece) {
           // Long enough not to be the message's own bytes.
           if (piece.size() < 16 || !std::ranges::all_of(piece.first(16), [](std::byte b) {
                 return b == kSourcePoison;
@@ -235,8 +249,12 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
           }
           problems_.push_back("a rail reads memory that the sender has given back");
         };
-        self.rails[rail]->onFenced = [this, side, rail] {
-          runEvent(side, [this, side, rail] { link(side).onRailFenced(rail, clock_.now()); });
+        made->onReadable = [this, side, made] { runEvent(side, [made] { made->read(); }); };
+        made->onFenceDue = [this, side, rail, made] {
+          runEvent(side, [this, side, rail, made] {
+            made->close();
+            link(side).onRailFenced(rail, clock_.now());
+          });
         };
       }
       for (int side = 0; side < kEnds; ++side) {

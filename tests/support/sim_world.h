@@ -14,6 +14,8 @@
 
 namespace faultline::test {
 
+class SimRail;
+
 /// A simulated clock and its calendar.
 class SimClock {
  public:
@@ -41,7 +43,8 @@ class SimClock {
 struct SimOptions {
   channel::LinkOptions link;
   std::uint64_t seed = 1;
-  bool lateWrites = true;
+  bool lateWrites = true;  ///< rails with RDMA's semantics, otherwise with TCP's
+  bool mixed = false;      ///< those with odd numbers are of the other kind
   double datagramLoss = 0;
   double datagramDuplication = 0;
   Duration datagramJitter = 200us;
@@ -89,6 +92,8 @@ class SimWorld {
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
   int failbacks(int end) const;
+  /// Payload that has come to `end` over one rail, wanted or not.
+  Bytes arrivedBytes(int end, int rail) const;
   const Status& error(int end) const;
   int completed() const { return completed_; }
   int posted() const { return static_cast<int>(messages_.size()); }
@@ -102,6 +107,7 @@ class SimWorld {
   void runEvent(int end, std::function<void()> event);
   void settle(int end);
   void send(int from, int path, std::vector<std::byte> datagram);
+  std::unique_ptr<SimRail> makeRail(int end, int rail);
   void open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt);
   void abandon(int end, int rail);
   bool carries(int rail) const;

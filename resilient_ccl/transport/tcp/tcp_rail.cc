@@ -26,7 +26,29 @@ TcpRail::TcpRail(int rail, UniqueFd socket, RailSink& sink)
     : rail_(rail), socket_(std::move(socket)), sink_(sink) {}
 
 void TcpRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
-  queue_.push_back({header, data, 0});
+  queue_.push_back({.header = header, .data = data, .copy = {}});
+}
+
+bool TcpRail::detach(std::uint64_t sequence) {
+  const auto found = std::ranges::find(queue_, sequence,
+                                       [](const Outgoing& chunk) { return chunk.header.sequence; });
+  if (found == queue_.end()) return false;  // the kernel has all of it
+  if (found->written == 0) {
+    found->header = withdrawn(found->header);
+    return true;
+  }
+  found->copy.assign(found->data, found->data + found->header.length);
+  found->data = found->copy.data();
+  return false;
+}
+
+void TcpRail::divert() {
+  if (headerRead_ == sizeof(ChunkHeader)) readIntoScratch();
+}
+
+void TcpRail::readIntoScratch() {
+  scratch_.resize(std::max<std::size_t>(scratch_.size(), header_.length));
+  place_ = scratch_.data();
 }
 
 void TcpRail::fail(const Status& why) {
@@ -90,10 +112,7 @@ bool TcpRail::headerComplete() {
   }
   payloadRead_ = 0;
   place_ = *place;
-  if (place_ == nullptr) {
-    scratch_.resize(std::max<std::size_t>(scratch_.size(), header_.length));
-    place_ = scratch_.data();
-  }
+  if (place_ == nullptr) readIntoScratch();
   return true;
 }
 

@@ -21,6 +21,9 @@ class TcpRail : public Rail {
   bool lateWrites() const override { return false; }
   void submit(const ChunkHeader& header, const std::byte* data,
               const RemoteRegion& region) override;
+  /// Copies what is left of a chunk whose header is on its way; withdraws one that has not begun.
+  bool detach(std::uint64_t sequence) override;
+  void divert() override;
   /// Reads what the kernel has received, then closes the socket: at once.
   void fence() override;
   bool fenced() const override { return !socket_.valid(); }
@@ -39,11 +42,13 @@ class TcpRail : public Rail {
   struct Outgoing {
     ChunkHeader header;
     const std::byte* data;
-    std::size_t written = 0;  // of header and payload together
+    std::size_t written = 0;      // of header and payload together
+    std::vector<std::byte> copy;  // what `data` points into, once detached
   };
 
   void fail(const Status& why);
   bool headerComplete();
+  void readIntoScratch();
 
   int rail_;
   UniqueFd socket_;

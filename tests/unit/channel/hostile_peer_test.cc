@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "resilient_ccl/channel/link.h"
@@ -42,6 +43,9 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
 
   void sendDatagram(int, std::span<const std::byte>) override {}
   void submit(int, const ChunkHeader&, const std::byte*, const RemoteRegion&) override {}
+  bool lateWrites(int) const override { return false; }
+  bool detach(int, std::uint64_t) override { return false; }
+  void divert(int rail) override { diverted_.insert(rail); }
   void fenceRail(int rail) override { fenced_.insert(rail); }
   void openRail(int, std::uint32_t, std::uint32_t) override {}
   void cancelOpen(int) override {}
@@ -54,7 +58,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   TimePoint now_ = TimePoint(1s);
   std::unique_ptr<Link> link_;
   std::vector<std::byte> region_;
-  std::set<int> fenced_;
+  std::set<int> fenced_, diverted_;
   int sent_ = 0, received_ = 0;
   std::uint64_t sequence_ = 0;
   Status error_;
@@ -84,12 +88,50 @@ TEST_F(HostilePeerTest, TwoLengthsForOneMessageAreRefused) {
   EXPECT_EQ(received_, 0) << "completed while rail 0 still writes into it";
 }
 
-TEST_F(HostilePeerTest, OneChunkOverTwoRailsAtOnceIsRefused) {
+TEST_F(HostilePeerTest, OfOneChunkOverTwoRailsAtOnceOnlyOneIsWrittenInPlace) {
   const auto slot = receive(kChunk);
   const ChunkHeader chunk{.messageLength = kChunk, .slot = slot, .length = kChunk};
-  ASSERT_TRUE(link_->place(0, chunk).ok());
-  EXPECT_FALSE(arrive(1, chunk));
-  EXPECT_EQ(received_, 0) << "completed while rail 0 still writes into it";
+  ASSERT_EQ(*link_->place(0, chunk), region_.data());
+  const auto staging = link_->place(1, chunk);
+  ASSERT_TRUE(staging.ok());
+  ASSERT_NE(*staging, nullptr);
+  EXPECT_TRUE(*staging + kChunk <= region_.data() || *staging >= region_.data() + kChunk);
+  std::fill_n(*staging, kChunk, std::byte{7});
+  EXPECT_TRUE(diverted_.empty());
+
+  link_->onChunkArrived(1, chunk, now_);
+  EXPECT_EQ(diverted_, std::set{0}) << "rail 0 would write into a message handed over";
+  EXPECT_EQ(received_, 1);
+  EXPECT_EQ(std::ranges::count(region_, std::byte{7}), kChunk);
+
+  link_->onChunkArrived(0, chunk, now_);  // what was diverted is complete, too
+  EXPECT_EQ(received_, 1);
+  EXPECT_EQ(link_->counters().chunksArrived, 1u);
+  EXPECT_EQ(link_->counters().bytesDuplicate, kChunk);
+}
+
+TEST_F(HostilePeerTest, AStagedCopyThatComesLateIsDropped) {
+  const auto slot = receive(2 * kChunk);
+  const ChunkHeader chunk{.messageLength = 2 * kChunk, .slot = slot, .length = kChunk};
+  ASSERT_EQ(*link_->place(0, chunk), region_.data());
+  std::fill_n(*link_->place(1, chunk), kChunk, std::byte{7});
+  link_->onChunkArrived(0, chunk, now_);
+  link_->onChunkArrived(1, chunk, now_);
+  EXPECT_EQ(std::ranges::count(region_, std::byte{7}), 0);
+  EXPECT_EQ(link_->counters().chunksArrived, 1u);
+  EXPECT_EQ(link_->counters().chunksDuplicate, 1u);
+  EXPECT_TRUE(diverted_.empty());
+}
+
+TEST_F(HostilePeerTest, AWithdrawnChunkIsOnlyANumber) {
+  const auto slot = receive(kChunk);
+  const ChunkHeader chunk{.messageLength = kChunk, .slot = slot, .length = kChunk};
+  EXPECT_TRUE(arrive(0, transport::withdrawn(chunk)));
+  EXPECT_EQ(received_, 0);
+  EXPECT_EQ(link_->counters().chunksDuplicate, 0u);
+  EXPECT_FALSE(arrive(0, chunk)) << "its number has been used";
+  EXPECT_TRUE(arrive(1, chunk));
+  EXPECT_EQ(received_, 1);
 }
 
 TEST_F(HostilePeerTest, AHeaderThatNobodyCheckedDoesNoHarm) {

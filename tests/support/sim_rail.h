@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/clock.h"
+#include "resilient_ccl/transport/rail.h"
+
+namespace faultline::test {
+
+using transport::ChunkHeader;
+using transport::RemoteRegion;
+
+/// Runs `action` at a time of the simulated clock.
+using Schedule = std::function<void(Duration delay, std::function<void()> action)>;
+
+/// One direction of a rail's wire.
+struct Wire {
+  /// A reliable transport tries again until the wire is back or somebody fences it.
+  static constexpr Duration kRetransmission = 5ms;
+
+  Duration latency = 50us;
+  double bytesPerSecond = 100e6;
+  bool carries = true;      ///< false: a black hole
+  Duration lateDelivery{};  ///< rails with late writes: of chunks under way when the wire died
+  Duration fenceTime = 100us;
+};
+
+/// One end of a rail under the simulated clock.
+class SimRail : public transport::Rail {
+ public:
+  /// `wire` is the direction from this end to its peer; shared with the test that breaks it.
+  SimRail(int rail, Wire& wire, transport::RailSink& sink, Schedule schedule)
+      : rail_(rail), wire_(wire), sink_(sink), schedule_(std::move(schedule)) {}
+
+  void connect(SimRail* peer) { peer_ = peer; }
+
+  void fence() override {
+    if (fencing_) return;
+    fencing_ = true;
+    schedule_(wire_.fenceTime, [this] {
+      if (onFenceDue) onFenceDue();
+    });
+  }
+  bool fenced() const override { return fenced_; }
+
+  /// The fence takes effect.
+  virtual void close() { fenced_ = true; }
+  /// This end's process knows of the connection: what came in before waits for it.
+  virtual void begin() { begun_ = true; }
+  /// This end's process never got the connection.
+  void abandon() { fenced_ = abandoned_ = true; }
+
+  /// Something has come that `read` takes in.
+  virtual void read() {}
+  std::function<void()> onReadable;
+  /// The time of the fence is over: `close` is to be called.
+  std::function<void()> onFenceDue;
+  /// Called with every piece of the sender's memory that the rail reads.
+  std::function<void(std::span<const std::byte>)> onRead;
+
+ protected:
+  int rail_;
+  Wire& wire_;
+  transport::RailSink& sink_;
+  Schedule schedule_;
+  SimRail* peer_ = nullptr;
+  bool begun_ = false;
+  bool fencing_ = false;
+  bool fenced_ = false;
+  bool abandoned_ = false;
+};
+
+}  // namespace faultline::test

@@ -1,0 +1,89 @@
+#include "tests/support/stream_rail.h"
+
+#include <algorithm>
+
+namespace faultline::test {
+
+void StreamRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
+  outgoing_.push_back({.header = header, .data = data, .copy = {}});
+  if (!sending_) sendNext();
+}
+
+void StreamRail::sendNext() {
+  sending_ = !outgoing_.empty() && !fenced_;
+  if (!sending_) return;
+  const Outgoing& chunk = outgoing_.front();
+  const std::size_t half = chunk.header.length / 2;
+  const std::size_t count = chunk.sent < half ? half : chunk.header.length - chunk.sent;
+  schedule_(fromSeconds(count / wire_.bytesPerSecond), [this, count] { putOnTheWire(count); });
+}
+
+void StreamRail::putOnTheWire(std::size_t count) {
+  if (fenced_) return;
+  if (!wire_.carries) {
+    schedule_(Wire::kRetransmission, [this, count] { putOnTheWire(count); });
+    return;
+  }
+  Outgoing& chunk = outgoing_.front();
+  const std::span<const std::byte> bytes(chunk.data + chunk.sent, count);
+  if (onRead) onRead(bytes);
+  schedule_(wire_.latency,
+            [this, piece = Piece{.header = chunk.header,
+                                 .begin = chunk.sent,
+                                 .bytes = {bytes.begin(), bytes.end()}}] { deliver(piece); });
+  chunk.sent += count;
+  if (chunk.sent == chunk.header.length) outgoing_.pop_front();
+  sendNext();
+}
+
+bool StreamRail::detach(std::uint64_t sequence) {
+  const auto found = std::ranges::find(outgoing_, sequence,
+                                       [](const Outgoing& chunk) { return chunk.header.sequence; });
+  if (found == outgoing_.end()) return false;
+  if (found != outgoing_.begin()) {
+    found->header = transport::withdrawn(found->header);
+    return true;
+  }
+  found->copy.assign(found->data, found->data + found->header.length);
+  found->data = found->copy.data();
+  return false;
+}
+
+void StreamRail::deliver(Piece piece) {
+  if (peer_ == nullptr) return;
+  if (peer().abandoned_) {
+    sink_.railFailed(rail_, errorf(Code::kUnavailable, "reset"));
+    return;
+  }
+  peer().inbox_.push_back(std::move(piece));
+  if (peer().begun_) peer().onReadable();
+}
+
+void StreamRail::begin() {
+  SimRail::begin();
+  if (!inbox_.empty()) onReadable();
+}
+
+void StreamRail::read() {
+  while (!inbox_.empty() && !fenced_) {
+    const Piece piece = std::move(inbox_.front());
+    inbox_.pop_front();
+    if (piece.begin == 0) {
+      const Result<std::byte*> place = sink_.place(rail_, piece.header);
+      if (!place.ok()) {
+        sink_.railFailed(rail_, place.status());
+        return;
+      }
+      place_ = *place;
+    }
+    if (place_ != nullptr) std::ranges::copy(piece.bytes, place_ + piece.begin);
+    if (piece.last()) sink_.chunkArrived(rail_, piece.header);
+  }
+}
+
+void StreamRail::close() {
+  read();  // what the kernel has received still counts
+  SimRail::close();
+}
+
+}  // namespace faultline::test

@@ -1,0 +1,226 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "resilient_ccl/channel/partners.h"
+#include "tests/support/sim_world.h"
+
+// Rails of different speed: windows by rate, pull in proportion, and tails that go again over a
+// faster rail.
+
+namespace faultline::test {
+namespace {
+
+using channel::Policy;
+
+constexpr Bytes kChunk = 8 << 10;
+
+SimOptions pulling(int rails) {
+  SimOptions options;
+  options.link.rails = rails;
+  options.link.policy = Policy::kPull;
+  options.link.chunkBytes = kChunk;
+  options.lateWrites = false;
+  return options;
+}
+
+void expectWhole(SimWorld& world) {
+  world.run(1s);  // what nobody waits for has come in by then
+  world.checkMemory();
+  for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+  EXPECT_EQ(world.completed(), world.posted());
+}
+
+/// Keeps more than all windows waiting for so long.
+void load(SimWorld& world, Duration time, Bytes backlog = 4 << 20) {
+  constexpr Bytes kMessage = 512 << 10;
+  for (const TimePoint end = world.clock().now() + time; world.clock().now() < end;) {
+    while ((world.posted() - world.completed()) * kMessage < backlog) world.message(0, kMessage);
+    world.run(5ms);
+  }
+}
+
+TEST(FlowTest, SharesFollowTheRatesOneSecondAfterAnyChange) {
+  SimWorld world(pulling(4));
+  const std::array<std::array<double, 4>, 3> changes{
+      {{10e6, 5e6, 2.5e6, 1e6}, {1e6, 10e6, 10e6, 4e6}, {8e6, 8e6, 0.8e6, 8e6}}};
+  for (const auto& rates : changes) {
+    for (int rail = 0; rail < 4; ++rail) world.slow(rail, rates[rail]);
+    load(world, 1s);
+    std::array<Bytes, 4> before;
+    for (int rail = 0; rail < 4; ++rail) before[rail] = world.arrivedBytes(1, rail);
+    load(world, 1s);
+    for (int rail = 0; rail < 4; ++rail) {
+      const auto carried = static_cast<double>(world.arrivedBytes(1, rail) - before[rail]);
+      EXPECT_NEAR(carried, rates[rail], 0.1 * rates[rail]) << "rail " << rail;
+    }
+  }
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  expectWhole(world);
+}
+
+TEST(FlowTest, TheWindowIsTenMillisecondsOfTheRate) {
+  for (const Policy policy : {Policy::kPinned, Policy::kPull}) {
+    SimOptions options = pulling(1);
+    options.link.policy = policy;
+    SimWorld world(options);
+    for (const double rate : {20e6, 4e6, 40e6}) {
+      world.slow(0, rate);
+      load(world, 300ms);
+      const auto window = static_cast<double>(world.link(0).windowBytes(0));
+      EXPECT_NEAR(window, 0.01 * rate, 0.002 * rate) << rate;
+    }
+    EXPECT_TRUE(world.runUntilIdle(10s));
+    expectWhole(world);
+  }
+}
+
+/// One message over two rails that were equal and are not any more.
+struct Slowed {
+  explicit Slowed(SimOptions options, double share = 0.01) : world(options) {
+    for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
+    load(world, 100ms);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    before = world.link(0).counters();
+    begin = world.clock().now();
+    world.message(0, 256 << 10);
+    world.run(1ms);
+    world.slow(0, 10e6 * share);
+    EXPECT_TRUE(world.runUntilIdle(10s));
+    time = world.clock().now() - begin;
+    expectWhole(world);
+    copied = world.link(0).counters().bytesCopied - before.bytesCopied;
+    resent = world.link(0).counters().bytesResent - before.bytesResent;
+  }
+  SimWorld world;
+  channel::LinkCounters before;
+  TimePoint begin;
+  Duration time;
+  Bytes copied, resent;
+};
+
+TEST(FlowTest, TheLastChunksOfASlowRailGoAgainOverAFasterOne) {
+  SimOptions without = pulling(2);
+  without.link.tailBudget = 0;
+  Slowed waits(without), copies(pulling(2));
+  EXPECT_EQ(waits.copied, 0);
+  EXPECT_GT(copies.copied, 0);
+  EXPECT_LT(copies.time, waits.time / 4);
+  EXPECT_EQ(copies.world.link(0).counters().failovers, 0u) << "slow, not dead";
+  EXPECT_LE(copies.world.link(1).counters().bytesDuplicate,
+            copies.world.link(0).counters().bytesCopied);
+  EXPECT_EQ(copies.resent, 0);
+}
+
+TEST(FlowTest, TheTailBudgetIsNeverExceeded) {
+  for (const Bytes budget : {Bytes{0}, kChunk - 1, kChunk, 3 * kChunk + 1}) {
+    SimOptions options = pulling(2);
+    options.link.tailBudget = budget;
+    const Slowed slowed(options);
+    EXPECT_LE(slowed.copied, budget);
+    EXPECT_EQ(slowed.copied, budget / kChunk * kChunk) << "used as far as it goes";
+  }
+}
+
+TEST(FlowTest, EqualRailsSendNothingTwice) {
+  SimWorld world(pulling(3));
+  for (int i = 0; i < 40; ++i) {
+    world.message(i % 2, 100'000 + 5000 * i);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+  }
+  EXPECT_EQ(world.link(0).counters().chunksCopied + world.link(1).counters().chunksCopied, 0u);
+  expectWhole(world);
+}
+
+TEST(FlowTest, NoTailOverOrFromARailWithLateWrites) {
+  for (const bool mixed : {false, true}) {
+    SimOptions options = pulling(2);
+    options.lateWrites = true;
+    options.mixed = mixed;
+    EXPECT_EQ(Slowed(options).copied, 0);
+    options.lateWrites = false;
+    EXPECT_EQ(Slowed(options).copied > 0, !mixed);
+  }
+}
+
+TEST(FlowTest, AChunkThatHasACopyOnItsWayIsNotResentWhenItsRailFails) {
+  SimOptions options = pulling(2);
+  SimWorld world(options);
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 1e6);
+  load(world, 200ms, 1 << 20);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  world.slow(0, 10e3);
+  const auto before = world.link(0).counters();
+  world.message(0, 8 * kChunk);
+  while (world.link(0).counters().chunksCopied == before.chunksCopied) {
+    ASSERT_TRUE(world.clock().step(world.clock().now() + 1s));
+  }
+  world.portDown(0, 0);  // the copies are on rail 1
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  const auto& after = world.link(0).counters();
+  EXPECT_LT(after.chunksResent - before.chunksResent, 8u);
+  EXPECT_EQ(after.chunksSent - before.chunksSent, 8 + (after.chunksResent - before.chunksResent) +
+                                                      (after.chunksCopied - before.chunksCopied));
+  ASSERT_FALSE(world.failovers(0).empty());
+  EXPECT_NE(world.failovers(0)[0].redelivered, TimePoint{});
+  expectWhole(world);
+}
+
+TEST(FlowTest, ASlowRailIsAskedAgainAndTakenUpWhenItIsFast) {
+  SimWorld world(pulling(2));
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
+  load(world, 100ms);
+  const auto rounds = [&](Duration time) {  // messages too short for a slow rail to be of use
+    const Bytes before = world.arrivedBytes(1, 0);
+    for (const TimePoint end = world.clock().now() + time; world.clock().now() < end;) {
+      world.message(0, 2 * kChunk);
+      EXPECT_TRUE(world.runUntilIdle(1s));
+    }
+    return world.arrivedBytes(1, 0) - before;
+  };
+  const Bytes fast = rounds(500ms);
+  world.slow(0, 0.1e6);
+  rounds(500ms);
+  EXPECT_LT(rounds(500ms), fast / 10);
+  world.slow(0, 10e6);
+  rounds(500ms);
+  EXPECT_GT(rounds(500ms), fast * 8 / 10);
+  expectWhole(world);
+}
+
+TEST(PartnersTest, NearestFirstAndThenByNumber) {
+  using Partners = std::vector<std::vector<int>>;
+  EXPECT_EQ(channel::partnersByNumber(3), (Partners{{1, 2}, {2, 0}, {0, 1}}));
+  EXPECT_EQ(channel::partnersByNumber(1), Partners{{}});
+  // 0 and 2 on one switch, 1 and 3 on another; 0 and 1 on one socket.
+  const Partners distance{{0, 4, 2, 4}, {4, 0, 6, 2}, {2, 6, 0, 6}, {4, 2, 6, 0}};
+  EXPECT_EQ(channel::partnersByDistance(distance),
+            (Partners{{2, 1, 3}, {3, 0, 2}, {0, 3, 1}, {1, 0, 2}}));
+}
+
+TEST(PartnersTest, TheLoadOfAFailedRailGoesToItsFirstPartnerThatLives) {
+  SimOptions options = pulling(4);
+  options.link.policy = Policy::kPinned;
+  options.link.partners = {{2, 3, 1}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}};
+  SimWorld world(options);
+  const auto carried = [&] {
+    std::array<Bytes, 4> bytes;
+    for (int rail = 0; rail < 4; ++rail) bytes[rail] = world.arrivedBytes(1, rail);
+    world.message(0, 64 * kChunk);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    for (int rail = 0; rail < 4; ++rail) bytes[rail] = world.arrivedBytes(1, rail) - bytes[rail];
+    return bytes;
+  };
+  using Shares = std::array<Bytes, 4>;
+  EXPECT_EQ(carried(), (Shares{16 * kChunk, 16 * kChunk, 16 * kChunk, 16 * kChunk}));
+  world.portDown(0, 0);
+  world.run(20ms);
+  EXPECT_EQ(carried(), (Shares{0, 16 * kChunk, 32 * kChunk, 16 * kChunk}));
+  world.portDown(0, 2);
+  world.run(20ms);
+  EXPECT_EQ(carried(), (Shares{0, 32 * kChunk, 0, 32 * kChunk})) << "2 goes to 1, 0 to 3";
+  expectWhole(world);
+}
+
+}  // namespace
+}  // namespace faultline::test
