@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/random.h"
+#include "loopback.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/fabric/handshake.h"
 
@@ -17,8 +18,6 @@ using transport::tcp::beginConnect;
 using transport::tcp::localEndpoint;
 using transport::tcp::openListener;
 using transport::tcp::openUdp;
-
-constexpr std::uint32_t kLoopback = 0x7f000001;
 
 struct CountingClient : FabricClient {
   void sendDone(int, std::uint64_t) override { ++sent; }

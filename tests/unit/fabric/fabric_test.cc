@@ -5,14 +5,13 @@
 #include <numeric>
 #include <thread>
 
+#include "loopback.h"
 #include "resilient_ccl/fabric/handshake.h"
 
 // Two fabrics in one process, over loopback: the same channel over real sockets.
 
 namespace faultline::fabric {
 namespace {
-
-constexpr std::uint32_t kLoopback = 0x7f000001;
 
 struct Side : FabricClient {
   void sendDone(int, std::uint64_t) override { ++sent; }
