@@ -12,6 +12,7 @@
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/comm/reduce.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/telemetry/collector.h"
 
 namespace faultline::comm {
 
@@ -27,6 +28,7 @@ class Work {
 
  private:
   friend class Communicator;
+  friend class Engine;
   void complete(const Status& status);
 
   mutable std::mutex mutex_;
@@ -46,11 +48,13 @@ struct CommunicatorOptions {
   std::string algorithm = "ring";
   /// Parts that a collective is worked on in at the same time (lanes of the schedule).
   int segments = 2;
+  /// Whether events are made and kept; see `trace`.
+  telemetry::Mode telemetry = telemetry::Mode::kOff;
   /// For all ranks to join and all rails to be connected; the same again for all to say goodbye.
   Duration setupTimeout = 30s;
 };
 
-/// What the network did to this process.
+/// What the network did to this process. Peers are processes: ranks of the first communicator.
 struct CommunicatorEvents {
   struct PeerFailover {
     int peer;
@@ -69,12 +73,26 @@ struct CommunicatorEvents {
 /// A group of processes that reduce together: the public face of the CCL. Collective calls must be
 /// made in the same order on all ranks and from one thread; a progress thread does the work. An
 /// error on one rank ends all collectives of all ranks with an error within a bounded time.
+///
+/// The first communicator of a process joins it to the job; others are made from it by `split`. All
+/// of them share the process's rails and progress thread: what is known of a NIC is known to all, a
+/// failed rail is fenced once for all, and an error or abort ends all. Each may be used from a
+/// thread of its own. The process leaves the job when the first communicator has been finished, or,
+/// without that, when the last one is destroyed.
 class Communicator {
  public:
   /// Joins the job; returns when all ranks are there and every rail is up.
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
-  /// Without `finish` before it, the other ranks see this process as gone.
+  /// Work that is under way goes on, and its buffers still belong to it. Destroyed as the last one
+  /// of its process and without `finish` before it, the other ranks see this process as gone.
   ~Communicator();
+
+  /// Makes communicators of parts of this one: the ranks that give the same `color` (0 or more),
+  /// ordered by `key`, and by their rank here where keys are equal. Null for who gives kNoColor. A
+  /// collective call: all ranks make it. A process makes its splits one after the other, also those
+  /// of different communicators.
+  Result<std::unique_ptr<Communicator>> split(int color, int key);
+  static constexpr int kNoColor = -1;
 
   int rank() const;
   int size() const;
@@ -89,12 +107,16 @@ class Communicator {
   /// Ends all collectives on all ranks with an error that carries the reason. Any thread.
   void abort(const std::string& reason);
 
-  /// Orderly end: waits until all ranks have called it, at most the set-up timeout; an error at
-  /// once when one of them is gone. No work may be open.
+  /// Orderly end: waits until all ranks have called it, at most the set-up timeout (the first
+  /// communicator) or the give-up budget; an error at once when one of them is gone. No work may be
+  /// open; for the first communicator, on no other either.
   Status finish();
 
-  /// What happened so far. Any thread.
+  /// What happened so far in this process. Any thread.
   CommunicatorEvents events() const;
+
+  /// What was recorded so far in this process; only counted unless telemetry is on. Any thread.
+  telemetry::Trace trace() const;
 
  private:
   class Impl;

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/telemetry/recorder.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::fabric {
@@ -30,6 +31,8 @@ struct FabricOptions {
   /// TOS byte of control datagrams: the class that the network lets pass bulk data.
   int controlTos = 0;
   channel::LinkOptions link;  ///< `rails` is overwritten by the number of NICs
+  /// Where events are recorded, on the thread that polls; must outlive the fabric. Null: nowhere.
+  telemetry::Recorder* recorder = nullptr;
   /// Pause for the answer to a connection attempt before it counts as failed.
   Duration connectTimeout = 500ms;
 };

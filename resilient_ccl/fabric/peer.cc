@@ -14,6 +14,7 @@ using channel::ChunkHeader;
 using channel::Failover;
 using channel::Link;
 using channel::RemoteRegion;
+using telemetry::EventKind;
 using transport::tcp::TcpRail;
 
 Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
@@ -24,13 +25,26 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
       rails_(address_.rails.size()),
       opening_(address_.rails.size()),
       fenceDue_(address_.rails.size()),
-      waitsWritable_(address_.rails.size()) {
+      waitsWritable_(address_.rails.size()),
+      placedAt_(address_.rails.size()) {
   const FabricOptions& options = context_.options;
   link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
                                                 .peer = static_cast<std::uint32_t>(index_),
                                                 .name = fmt::format("rank {}", index_),
                                                 .connects = options.self < index_},
                                  options.link, static_cast<channel::LinkIo&>(*this), now());
+}
+
+void Peer::record(EventKind kind, telemetry::Event event) const {
+  event.kind = kind;
+  event.peer = index_;
+  context_.options.recorder->record(event);
+}
+
+void Peer::recordRail(EventKind kind, int rail) const {
+  record(kind, {.at = now(),
+                .epoch = link_ ? link_->epoch(rail) : 0,
+                .rail = static_cast<std::int16_t>(rail)});
 }
 
 // --- what the link asks for ---
@@ -53,19 +67,43 @@ void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
 void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
                   const RemoteRegion& region) {
   rails_[rail]->submit(header, data, region);
+  if (recording()) {
+    record(EventKind::kChunkSent, {.at = now(),
+                                   .bytes = header.length,
+                                   .number = header.sequence,
+                                   .offset = header.offset,
+                                   .slot = header.slot,
+                                   .rail = static_cast<std::int16_t>(rail)});
+  }
 }
 
 bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
-void Peer::fenceRail(int rail) { fenceDue_[rail] = true; }
+void Peer::fenceRail(int rail) {
+  fenceDue_[rail] = true;
+  if (recording()) recordRail(EventKind::kRailFence, rail);
+}
 void Peer::cancelOpen(int rail) { dropOpening(rail); }
-void Peer::sendDone(std::uint64_t token) { context_.events.push_back(SendDone{index_, token}); }
+void Peer::sendDone(std::uint64_t token) {
+  context_.events.push_back(SendDone{index_, token});
+  if (recording()) record(EventKind::kMessageSent, {.at = now(), .number = token});
+}
 void Peer::receiveDone(std::uint64_t token, Bytes length) {
   context_.events.push_back(ReceiveDone{index_, token, length});
+  if (recording()) {
+    record(EventKind::kMessageArrived, {.at = now(), .bytes = length, .number = token});
+  }
 }
 void Peer::failedOver(const Failover& failover) {
   context_.events.push_back(FailedOver{index_, failover});
+  if (recording()) {
+    const TimePoint end = failover.redelivered == TimePoint{} ? now() : failover.redelivered;
+    record(EventKind::kFailedOver, {.at = failover.detected,
+                                    .length = end - failover.detected,
+                                    .bytes = failover.resentBytes,
+                                    .rail = static_cast<std::int16_t>(failover.rail)});
+  }
 }
 void Peer::failedBack(int rail, TimePoint when) {
   context_.events.push_back(FailedBack{index_, rail, when});
@@ -73,16 +111,28 @@ void Peer::failedBack(int rail, TimePoint when) {
 void Peer::linkFailed(const Status& why) {
   closeDue_ = true;  // before the client hears of it: the buffers are its own again then
   context_.events.push_back(LinkFailed{index_, why});
+  if (recording()) record(EventKind::kLinkFailed, {.at = now()});
 }
 
 // --- what the rails tell ---
 
 Result<std::byte*> Peer::place(int rail, const ChunkHeader& header) {
+  if (recording()) placedAt_[rail] = now();
   return link_->place(rail, header);
 }
 
 void Peer::chunkArrived(int rail, const ChunkHeader& header) {
-  link_->onChunkArrived(rail, header, now());
+  const TimePoint time = now();
+  if (recording()) {
+    record(EventKind::kChunkArrived, {.at = placedAt_[rail],
+                                      .length = time - placedAt_[rail],
+                                      .bytes = header.length,
+                                      .number = header.sequence,
+                                      .offset = header.offset,
+                                      .slot = header.slot,
+                                      .rail = static_cast<std::int16_t>(rail)});
+  }
+  link_->onChunkArrived(rail, header, time);
 }
 
 void Peer::railFailed(int rail, const Status& why) {
@@ -168,6 +218,7 @@ void Peer::adopt(int rail, UniqueFd socket, std::uint32_t epoch) {
     if (events & ~std::uint32_t{EPOLLOUT}) rails_[rail]->read();
   });
   link_->onRailOpened(rail, epoch, now());
+  if (recording()) recordRail(EventKind::kRailUp, rail);
   if (!added.ok()) link_->onRailFailed(rail, Cause::kRail, now());
 }
 
@@ -179,6 +230,7 @@ void Peer::fence(int rail) {
   rails_[rail]->fence();
   context_.poller.forget(fd);  // closed: the kernel has taken it out of the epoll set
   link_->onRailFenced(rail, now());
+  if (recording()) recordRail(EventKind::kRailClosed, rail);
 }
 
 bool Peer::hasWork() const {

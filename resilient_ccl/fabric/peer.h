@@ -97,6 +97,11 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void chunkArrived(int rail, const channel::ChunkHeader& header) override;
   void railFailed(int rail, const Status& why) override;
 
+  /// Records an event of this peer; `event` is only filled in where somebody wants it.
+  void record(telemetry::EventKind kind, telemetry::Event event) const;
+  void recordRail(telemetry::EventKind kind, int rail) const;
+  bool recording() const { return context_.options.recorder != nullptr; }
+
   int railCount() const { return static_cast<int>(rails_.size()); }
   void advanceOpening(int rail);
   void dropOpening(int rail);
@@ -113,6 +118,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once
   std::vector<bool> fenceDue_;
   std::vector<bool> waitsWritable_;
+  std::vector<TimePoint> placedAt_;      // when the chunk that a rail reads began, for the recorder
   bool closeDue_ = false;                // the link has failed
   std::unique_ptr<channel::Link> link_;  // last: its constructor opens rails
 };

@@ -117,6 +117,104 @@ TEST(CommunicatorErrorTest, AProcessThatVanishesIsNamedOnAllOthers) {
   });
 }
 
+// Rank r of n: colors 0 1 0 1 ..., the highest rank first.
+TEST(CommunicatorSplitTest, PartsReduceAmongThemselvesInTheOrderOfTheirKeys) {
+  runJob(5, [](Communicator& comm) {
+    const int color = comm.rank() % 2;
+    auto part = comm.split(color, -comm.rank());
+    ASSERT_TRUE(part.ok()) << part.status().message();
+    const int size = color == 0 ? 3 : 2;
+    EXPECT_EQ((*part)->size(), size);
+    EXPECT_EQ((*part)->rank(), size - 1 - comm.rank() / 2);
+    std::vector<std::int64_t> data(1000, 1 << comm.rank());
+    ASSERT_TRUE((*part)
+                    ->allReduce(data.data(), data.data(), 1000, DataType::kI64, ReduceOp::kSum)
+                    ->wait()
+                    .ok());
+    EXPECT_EQ(data, std::vector<std::int64_t>(1000, color == 0 ? 1 + 4 + 16 : 2 + 8));
+    EXPECT_TRUE((*part)->finish().ok());
+    EXPECT_FALSE((*part)->barrier()->wait().ok());
+    EXPECT_TRUE(comm.barrier()->wait().ok()) << "the first one goes on";
+    EXPECT_TRUE(comm.finish().ok());
+  });
+}
+
+TEST(CommunicatorSplitTest, TwoOfTheSameRanksWorkAtTheSameTimeFromTwoThreads) {
+  runJob(3, [](Communicator& comm) {
+    auto twin = comm.split(0, comm.rank());
+    ASSERT_TRUE(twin.ok()) << twin.status().message();
+    const auto reduceOften = [](Communicator& one, std::int64_t value) {
+      for (int round = 0; round < 30; ++round) {
+        std::vector<std::int64_t> data(5000, value + round);
+        ASSERT_TRUE(one.allReduce(data.data(), data.data(), 5000, DataType::kI64, ReduceOp::kSum)
+                        ->wait()
+                        .ok());
+        ASSERT_EQ(data, std::vector<std::int64_t>(5000, 3 * (value + round)));
+      }
+    };
+    std::thread other([&] { reduceOften(**twin, 1'000'000); });
+    reduceOften(comm, 7);
+    other.join();
+    EXPECT_TRUE((*twin)->finish().ok());
+    EXPECT_TRUE(comm.finish().ok());
+  });
+}
+
+TEST(CommunicatorSplitTest, WhoGivesNoColorIsInNoPart) {
+  runJob(3, [](Communicator& comm) {
+    std::vector<std::unique_ptr<Communicator>> parts;
+    for (int round = 0; round < 3; ++round) {
+      auto part = comm.split(comm.rank() == round ? Communicator::kNoColor : 4, 0);
+      ASSERT_TRUE(part.ok());
+      ASSERT_EQ(*part == nullptr, comm.rank() == round);
+      if (*part) parts.push_back(std::move(*part));
+    }
+    for (auto& part : parts) EXPECT_TRUE(part->barrier()->wait().ok());
+    EXPECT_TRUE(comm.finish().ok());
+  });
+}
+
+TEST(CommunicatorSplitTest, AnAbortOfOneEndsAll) {
+  runJob(3, [](Communicator& comm) {
+    auto part = comm.split(0, 0);
+    ASSERT_TRUE(part.ok());
+    if (comm.rank() == 1) (*part)->abort("the loss is not a number");
+    const Status status = comm.barrier()->wait();
+    EXPECT_NE(status.message().find("not a number"), std::string::npos) << status.message();
+  });
+}
+
+TEST(CommunicatorTelemetryTest, EveryChunkIsInTheTrace) {
+  const std::uint16_t port = freePort();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([rank, port] {
+      CommunicatorOptions options = optionsOf(rank, 2, port);
+      options.telemetry = telemetry::Mode::kOn;
+      auto comm = Communicator::create(options);
+      ASSERT_TRUE(comm.ok()) << comm.status().message();
+      std::vector<float> data(100'000);
+      ASSERT_TRUE((*comm)
+                      ->allReduce(data.data(), data.data(), 100'000, DataType::kF32, ReduceOp::kSum)
+                      ->wait()
+                      .ok());
+      const telemetry::Trace trace = (*comm)->trace();
+      EXPECT_TRUE((*comm)->finish().ok());
+      std::int64_t arrived = 0, railsUp = 0;
+      for (const telemetry::Event& event : trace.events) {
+        EXPECT_EQ(event.peer, 1 - rank);
+        EXPECT_GE(event.length, Duration::zero());
+        if (event.kind == telemetry::EventKind::kChunkArrived) arrived += event.bytes;
+        railsUp += event.kind == telemetry::EventKind::kRailUp;
+      }
+      EXPECT_EQ(arrived, 400'000);  // a ring of two: each half to be added, and as the sum
+      EXPECT_EQ(railsUp, 2);
+      EXPECT_EQ(trace.dropped, 0u);
+    });
+  }
+  for (auto& thread : ranks) thread.join();
+}
+
 TEST(CommunicatorCountersTest, WhoHasWaitedFindsEverythingCounted) {
   runJob(2, [](Communicator& comm) {
     for (int round = 1; round <= 20; ++round) {

@@ -1,0 +1,263 @@
+#include "resilient_ccl/comm/engine.h"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iterator>
+
+namespace faultline::comm {
+namespace {
+
+// After a failure the progress thread goes on repeating the abort for this long.
+constexpr Duration kAbortTime = 300ms;
+constexpr Duration kPollTime = 50ms;
+// Counters are copied for other threads this often while there is work.
+constexpr Duration kCountersPause = 10ms;
+
+}  // namespace
+
+Engine::Engine(const CommunicatorOptions& options) : options_(options) {
+  if (options.telemetry == telemetry::Mode::kOff) return;
+  recorder_ = std::make_unique<telemetry::Recorder>(options.telemetry);
+  if (options.telemetry == telemetry::Mode::kOn) {
+    collector_ = std::make_unique<telemetry::Collector>(*recorder_);
+  }
+}
+
+Engine::~Engine() { stop(); }
+
+Result<std::shared_ptr<Engine>> Engine::start(const CommunicatorOptions& options) {
+  std::shared_ptr<Engine> engine(new Engine(options));
+  RETURN_IF_ERROR(engine->open());
+  return engine;
+}
+
+Status Engine::open() {
+  const TimePoint deadline = now() + options_.setupTimeout;
+  fabric::FabricOptions fabricOptions = options_.fabric;
+  fabricOptions.self = options_.rank;
+  fabricOptions.recorder = recorder_.get();
+  ASSIGN_OR_RETURN(
+      fabric_, fabric::Fabric::create(fabricOptions, static_cast<fabric::FabricClient&>(*this)));
+  ASSIGN_OR_RETURN(bootstrap_, Bootstrap::connect({.rank = options_.rank,
+                                                   .size = options_.size,
+                                                   .jobKey = fabricOptions.jobKey,
+                                                   .address = fabricOptions.managementAddress,
+                                                   .rendezvous = options_.rendezvous,
+                                                   .timeout = options_.setupTimeout}));
+  ASSIGN_OR_RETURN(const std::vector<std::string> blobs,
+                   bootstrap_->allGather(fabric_->address().serialize()));
+  std::vector<fabric::ProcessAddress> addresses;
+  for (const std::string& blob : blobs) {
+    ASSIGN_OR_RETURN(addresses.emplace_back(), fabric::ProcessAddress::parse(blob));
+  }
+  RETURN_IF_ERROR(fabric_->connect(addresses));
+  while (!fabric_->allRailsUp() && !failure_) {
+    if (now() > deadline) {
+      return errorf(Code::kDeadlineExceeded,
+                    "not all rails of rank {} could be connected within {}", options_.rank,
+                    formatDuration(options_.setupTimeout));
+    }
+    RETURN_IF_ERROR(fabric_->poll(kPollTime));
+  }
+  if (failure_) return *failure_;
+  // Nobody returns before everybody's rails are up.
+  ASSIGN_OR_RETURN(const std::vector<std::string> ready, bootstrap_->allGather("ready"));
+  (void)ready;
+
+  wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
+  RETURN_IF_ERROR(fabric_->watch(wakeup_.get(), [this] {
+    std::uint64_t count;
+    (void)!read(wakeup_.get(), &count, sizeof(count));
+  }));
+  for (const auto& [rank, fd] : bootstrap_->connections()) {
+    RETURN_IF_ERROR(
+        fabric_->watch(fd, [this, rank = rank, fd = fd] { connectionReadable(rank, fd); }));
+  }
+  thread_ = std::thread([this] { progress(); });
+  return okStatus();
+}
+
+// --- progress thread ---
+
+void Engine::sendDone(int, std::uint64_t token) { messageDone(token); }
+void Engine::receiveDone(int, std::uint64_t token, Bytes) { messageDone(token); }
+
+void Engine::failedOver(int peer, const channel::Failover& failover) {
+  if (leaving()) return;
+  const std::lock_guard lock(mutex_);
+  events_.failovers.push_back({peer, failover});
+}
+
+void Engine::failedBack(int peer, int rail, TimePoint when) {
+  if (leaving()) return;
+  const std::lock_guard lock(mutex_);
+  events_.failbacks.push_back({peer, rail, when});
+}
+
+void Engine::linkFailed(int, const Status& why) {
+  if (!leaving()) fail(why, /*toldByPeer=*/why.code() == Code::kAborted);
+}
+
+void Engine::progress() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    takeCommands();
+    if (const Status status = fabric_->poll(kPollTime); !status.ok()) fail(status);
+    if (now() >= countersDue_) publishCounters();
+  }
+  takeCommands();  // an abort may have come with the end
+  // The abort must reach everybody although datagrams get lost.
+  while (failure_ && now() < failedAt_ + kAbortTime) (void)fabric_->poll(kPollTime);
+  fail(errorf(Code::kAborted, "the communicator was closed with work under way"));
+}
+
+void Engine::publishCounters() {
+  countersDue_ = now() + kCountersPause;
+  if (leaving()) return;
+  const std::lock_guard lock(mutex_);
+  events_.counters = fabric_->counters();
+}
+
+void Engine::readMail() {
+  if (!mail_.exchange(false, std::memory_order_acquire)) return;
+  std::optional<std::string> reason;
+  {
+    const std::lock_guard lock(mutex_);
+    reason = std::exchange(abortReason_, std::nullopt);
+    groups_.insert(groups_.end(), newGroups_.begin(), newGroups_.end());
+    newGroups_.clear();
+  }
+  if (reason) fail(errorf(Code::kAborted, "{}", *reason));
+}
+
+void Engine::takeCommands() {
+  readMail();
+  for (auto next = groups_.begin(); next != groups_.end();) {
+    const auto group = next++;
+    const bool closed = (*group)->closed();  // before the last command is looked for
+    while (auto command = (*group)->pop()) {
+      if (failure_) {
+        command->work->complete(*failure_);
+        continue;
+      }
+      Running& running = running_.emplace_back();
+      running.group = *group;
+      running.executor = std::make_unique<Executor>(std::move(command->job), **group, nextToken_);
+      running.work = std::move(command->work);
+      running.executor->start();
+      if (running.executor->finished()) workDone(std::prev(running_.end()));
+    }
+    if (closed) groups_.erase(group);
+  }
+}
+
+void Engine::messageDone(std::uint64_t token) {
+  for (auto running = running_.begin(); running != running_.end(); ++running) {
+    if (!running->executor->messageDone(token)) continue;
+    if (running->executor->finished()) workDone(running);
+    return;
+  }
+}
+
+void Engine::workDone(std::list<Running>::iterator running) {
+  const std::shared_ptr<Work> work = std::move(running->work);
+  running_.erase(running);
+  // Who has waited for everything finds everything counted.
+  if (running_.empty()) publishCounters();
+  work->complete(okStatus());
+}
+
+void Engine::connectionReadable(int rank, int fd) {
+  char byte;
+  const ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  fabric_->unwatch(fd);  // a byte is a goodbye, which `finish` reads
+  if (got > 0 || leaving()) return;
+  fail(errorf(Code::kUnavailable, "the process of rank {} is gone", rank));
+}
+
+void Engine::fail(const Status& why, bool toldByPeer) {
+  if (failure_) return;
+  failure_ = why;
+  failedAt_ = now();
+  if (!toldByPeer) {  // else its author has told everybody
+    failure_ = Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message()));
+    fabric_->abort(failure_->message());
+  }
+  fabric_->shutDown();  // the callers get their buffers back, and staging memory goes
+  for (Running& running : running_) running.work->complete(*failure_);
+  running_.clear();
+}
+
+// --- other threads ---
+
+std::shared_ptr<Group> Engine::addGroup(std::uint32_t id, std::vector<int> members) {
+  auto group = std::make_shared<Group>(*fabric_, id, std::move(members));
+  {
+    const std::lock_guard lock(mutex_);
+    newGroups_.push_back(group);
+  }
+  sendMail();
+  return group;
+}
+
+std::shared_ptr<Work> Engine::submit(Group& group, Executor::Job job) {
+  auto work = std::make_shared<Work>();
+  if (ended_.load(std::memory_order_acquire)) {
+    work->complete(errorf(Code::kInvalidArgument, "the communicator has been finished"));
+    return work;
+  }
+  Group::Command command{.job = std::move(job), .work = work};
+  while (!group.push(std::move(command))) std::this_thread::yield();
+  wake();
+  return work;
+}
+
+void Engine::wake() {
+  const std::uint64_t one = 1;
+  (void)!write(wakeup_.get(), &one, sizeof(one));
+}
+
+void Engine::sendMail() {
+  mail_.store(true, std::memory_order_release);
+  wake();
+}
+
+void Engine::abort(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    abortReason_ = reason;
+  }
+  sendMail();
+}
+
+void Engine::stop() {
+  ended_.store(true, std::memory_order_release);
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_release);
+  wake();
+  thread_.join();
+}
+
+Status Engine::finish() {
+  leaving_.store(true, std::memory_order_release);
+  // The fabric stays polled meanwhile: others may still need our acknowledgements.
+  const Status status = bootstrap_->goodbye();
+  stop();
+  return status;
+}
+
+CommunicatorEvents Engine::events() const {
+  const std::lock_guard lock(mutex_);
+  return events_;
+}
+
+telemetry::Trace Engine::trace() const {
+  if (collector_) return collector_->trace();
+  return {.events = {}, .made = recorder_ ? recorder_->made() : 0, .dropped = 0};
+}
+
+}  // namespace faultline::comm

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/spsc_queue.h"
+#include "base/unique_fd.h"
+#include "resilient_ccl/comm/bootstrap.h"
+#include "resilient_ccl/comm/communicator.h"
+#include "resilient_ccl/comm/executor.h"
+#include "resilient_ccl/telemetry/collector.h"
+
+namespace faultline::comm {
+
+/// What a communicator and the engine share: who belongs to it, and the collectives handed over.
+/// The messages of its collectives go to its members' processes.
+class Group : public MessagePort {
+ public:
+  struct Command {
+    Executor::Job job;
+    std::shared_ptr<Work> work;
+  };
+
+  /// `members`: the process of each of its ranks.
+  Group(fabric::Fabric& fabric, std::uint32_t id, std::vector<int> members)
+      : fabric_(fabric), id_(id), members_(std::move(members)), submitted_(kQueueCapacity) {}
+
+  std::uint32_t id() const { return id_; }
+  const std::vector<int>& members() const { return members_; }
+  /// What a barrier reduces.
+  std::int32_t& barrierElement() { return barrierElement_; }
+
+  // From the communicator's thread to the progress thread.
+  bool push(Command&& command) { return submitted_.push(std::move(command)); }
+  std::optional<Command> pop() { return submitted_.pop(); }
+  /// The communicator is gone: no commands follow.
+  void close() { closed_.store(true, std::memory_order_release); }
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
+
+  // MessagePort; peers are ranks of this group. On the progress thread.
+  void postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
+                std::uint64_t token) override {
+    fabric_.postSend(members_[peer], key, data, length, token);
+  }
+  void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                   std::uint64_t token) override {
+    fabric_.postReceive(members_[peer], key, region, capacity, token);
+  }
+
+ private:
+  // Collectives handed to the progress thread and not taken yet.
+  static constexpr std::size_t kQueueCapacity = 1024;
+
+  fabric::Fabric& fabric_;
+  const std::uint32_t id_;
+  const std::vector<int> members_;
+  std::int32_t barrierElement_ = 0;
+  SpscQueue<Command> submitted_;
+  std::atomic<bool> closed_{false};
+};
+
+/// One process of a job: its fabric, its progress thread, and what all its communicators share,
+/// which is one opinion about every rail and one end.
+class Engine : private fabric::FabricClient {
+ public:
+  /// The number of the group of all processes of the job.
+  static constexpr std::uint32_t kFirstGroup = 1;
+
+  /// Joins the job; returns when all processes are there and every rail is up.
+  static Result<std::shared_ptr<Engine>> start(const CommunicatorOptions& options);
+  ~Engine() override;
+
+  /// A group that the progress thread serves from now on. Any thread.
+  std::shared_ptr<Group> addGroup(std::uint32_t id, std::vector<int> members);
+
+  /// A number for a new group: this process has used neither it nor any above it. `used` tells that
+  /// a group has got this number or one below.
+  std::uint32_t nextGroup() const { return nextGroup_.load(std::memory_order_relaxed); }
+  void used(std::uint32_t group) { nextGroup_.store(group + 1, std::memory_order_relaxed); }
+
+  /// Hands a collective of `group` over; one thread per group.
+  std::shared_ptr<Work> submit(Group& group, Executor::Job job);
+
+  // As of Communicator.
+  void abort(const std::string& reason);
+  Status finish();
+  CommunicatorEvents events() const;
+  telemetry::Trace trace() const;
+
+ private:
+  struct Running {
+    std::shared_ptr<Group> group;
+    std::unique_ptr<Executor> executor;
+    std::shared_ptr<Work> work;
+  };
+
+  explicit Engine(const CommunicatorOptions& options);
+  Status open();
+
+  // FabricClient; all on the progress thread.
+  void sendDone(int peer, std::uint64_t token) override;
+  void receiveDone(int peer, std::uint64_t token, Bytes length) override;
+  void failedOver(int peer, const channel::Failover& failover) override;
+  void failedBack(int peer, int rail, TimePoint when) override;
+  void linkFailed(int peer, const Status& why) override;
+
+  /// Goodbye is being said: what the others close is no error any more.
+  bool leaving() const { return leaving_.load(std::memory_order_acquire); }
+
+  void progress();
+  void readMail();
+  void takeCommands();
+  void messageDone(std::uint64_t token);
+  void workDone(std::list<Running>::iterator running);
+  void connectionReadable(int rank, int fd);
+  void fail(const Status& why, bool toldByPeer = false);
+  void publishCounters();
+  void sendMail();
+  void wake();
+  void stop();
+
+  CommunicatorOptions options_;
+  std::unique_ptr<telemetry::Recorder> recorder_;    // null: telemetry is off
+  std::unique_ptr<telemetry::Collector> collector_;  // null: nothing is kept
+  std::unique_ptr<Bootstrap> bootstrap_;
+  std::unique_ptr<fabric::Fabric> fabric_;
+  UniqueFd wakeup_;
+  std::thread thread_;
+
+  // Progress thread.
+  std::list<std::shared_ptr<Group>> groups_;
+  std::list<Running> running_;
+  std::uint64_t nextToken_ = 0;
+  std::optional<Status> failure_;
+  TimePoint failedAt_{};
+  TimePoint countersDue_{};
+
+  std::atomic<std::uint32_t> nextGroup_{kFirstGroup + 1};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> leaving_{false};
+  std::atomic<bool> ended_{false};  // no progress thread any more
+  std::atomic<bool> mail_{false};   // there is something new in newGroups_ or abortReason_
+  mutable std::mutex mutex_;        // everything below
+  CommunicatorEvents events_;
+  std::vector<std::shared_ptr<Group>> newGroups_;
+  std::optional<std::string> abortReason_;
+};
+
+}  // namespace faultline::comm
