@@ -50,6 +50,11 @@ constexpr std::array kStrategies{
                  "Chunks of a failed rail move to its partner rail; no byte is lost, the job goes "
                  "on, and the rail is taken back when it has healed.",
                  "what the fault costs with lossless failover", true, kCommonOptions},
+    StrategySpec{
+        kBalance,
+        "Each rail takes as much as it carries, and the last chunks of a slow one go again "
+        "over a faster one; chunks of a failed rail go to all others.",
+        "what a slow or failed rail costs when the others share its load", true, kCommonOptions},
 };
 
 }  // namespace

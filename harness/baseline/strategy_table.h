@@ -24,6 +24,7 @@ inline constexpr std::string_view kFaultFree = "fault_free";
 inline constexpr std::string_view kArmed = "armed";
 inline constexpr std::string_view kFailStop = "fail_stop";
 inline constexpr std::string_view kHotRepair = "hot_repair";
+inline constexpr std::string_view kBalance = "balance";
 
 /// Option that every strategy has (a flag): one element of one result is changed after the
 /// collective, so that the run must be seen to be wrong. For testing the bench itself.

@@ -155,6 +155,7 @@ json Session::configOf(int rank, bool restart) const {
   config.controlTos = cluster_->controlTos();
   const std::string_view strategy = planned_.strategy->name;
   config.resilient = strategy != baseline::kFaultFree && !failStop_;
+  if (strategy == baseline::kBalance) config.policy = channel::Policy::kPull;
   config.giveUp = scenario_.limits.giveUp;
   config.setupTimeout = scenario_.limits.deadline;
   config.workload = scenario_.workload;

@@ -65,7 +65,8 @@ void addEvents(json& message, const CommunicatorEvents& events) {
                          {"probes_sent", counters.probesSent},
                          {"datagrams_sent", counters.datagramsSent},
                          {"datagrams_rejected", counters.datagramsRejected},
-                         {"connections_rejected", counters.connectionsRejected}};
+                         {"connections_rejected", counters.connectionsRejected},
+                         {"ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0}};
 }
 
 }  // namespace faultline::workload

@@ -46,7 +46,7 @@ void Link::pull(TimePoint now) {
     queue.pop_front();
     submit(rail, chunk, /*copied=*/false, now);
   }
-  copyTail(now);
+  if (options_.resilient) copyTail(now);
 }
 
 int Link::nextPuller(TimePoint now) const {

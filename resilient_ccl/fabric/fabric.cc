@@ -8,10 +8,13 @@
 #include <array>
 #include <list>
 
+#include "base/log.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/auth/sealed_path.h"
+#include "resilient_ccl/channel/partners.h"
 #include "resilient_ccl/channel/wire.h"
 #include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/nic_distance.h"
 #include "resilient_ccl/fabric/peer.h"
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/fabric/port_watch.h"
@@ -53,6 +56,7 @@ class Fabric::Impl {
 
  private:
   int paths() const { return options_.link.rails + 1; }
+  void choosePartners();
   void readDatagrams(int path);
   bool takeDatagram(int path, std::span<const std::byte> sealed);
   void acceptConnections(int rail);
@@ -66,6 +70,7 @@ class Fabric::Impl {
   FabricOptions options_;
   FabricClient& client_;
   auth::Authenticator authenticator_;
+  bool nicDistancesKnown_ = false;
   Poller poller_;
   std::vector<UniqueFd> control_;    // one UDP socket per path
   std::vector<UniqueFd> listeners_;  // one per rail
@@ -89,6 +94,21 @@ Link& Fabric::Impl::link(int peer) {
 
 // --- set-up ---
 
+void Fabric::Impl::choosePartners() {
+  constexpr std::size_t kChoice = 3;  // with two rails each has one partner
+  if (!options_.link.partners.empty() || options_.nics.size() < kChoice) return;
+  std::vector<std::string> devices;
+  for (const Nic& nic : options_.nics) devices.push_back(nic.device);
+  const auto distances = nicDistances(devices);
+  nicDistancesKnown_ = distances.ok();
+  if (distances.ok()) {
+    options_.link.partners = channel::partnersByDistance(*distances);
+  } else {
+    spdlog::info("rails take over from each other in the order of their numbers: {}",
+                 distances.status().message());
+  }
+}
+
 Status Fabric::Impl::open() {
   if (options_.nics.empty())
     return errorf(Code::kInvalidArgument, "a fabric needs at least one NIC");
@@ -96,6 +116,7 @@ Status Fabric::Impl::open() {
     return errorf(Code::kInvalidArgument, "{} NICs: a fabric takes {} at most",
                   options_.nics.size(), channel::kMaxRails);
   }
+  choosePartners();
   RETURN_IF_ERROR(poller_.open());
   portUsable_.assign(options_.nics.size(), true);
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
@@ -353,6 +374,7 @@ FabricCounters Fabric::Impl::counters() const {
   FabricCounters sum;
   sum.datagramsRejected = datagramsRejected_;
   sum.connectionsRejected = connectionsRejected_;
+  sum.nicDistancesKnown = nicDistancesKnown_;
   for (const auto& peer : peers_) {
     if (peer) sum += peer->link().counters();
   }

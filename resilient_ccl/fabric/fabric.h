@@ -30,7 +30,8 @@ struct FabricOptions {
   std::uint32_t managementAddress = 0;
   /// TOS byte of control datagrams: the class that the network lets pass bulk data.
   int controlTos = 0;
-  channel::LinkOptions link;  ///< `rails` is overwritten by the number of NICs
+  /// `rails` is overwritten by the number of NICs; `partners`, when empty, by the NICs' distances.
+  channel::LinkOptions link;
   /// Where events are recorded, on the thread that polls; must outlive the fabric. Null: nowhere.
   telemetry::Recorder* recorder = nullptr;
   /// Pause for the answer to a connection attempt before it counts as failed.
@@ -56,6 +57,9 @@ struct FabricCounters : channel::LinkCounters {
   std::uint64_t datagramsRejected = 0;
   /// Connections whose other end did not have the job's key, or said nonsense.
   std::uint64_t connectionsRejected = 0;
+  /// Whether partners are in order of distance. False: in order of their numbers, because it is
+  /// not known where the NICs sit, or because with two rails there is no choice.
+  bool nicDistancesKnown = false;
 };
 
 /// What the fabric tells its client. Calls come from inside `poll`; they may post messages.

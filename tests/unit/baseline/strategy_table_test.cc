@@ -26,6 +26,7 @@ TEST(StrategyTableTest, OnlyBaselinesAreSparedTheFault) {
   EXPECT_FALSE(findStrategy(kArmed)->meetsFaults);
   EXPECT_TRUE(findStrategy(kFailStop)->meetsFaults);
   EXPECT_TRUE(findStrategy(kHotRepair)->meetsFaults);
+  EXPECT_TRUE(findStrategy(kBalance)->meetsFaults);
 }
 
 }  // namespace

@@ -75,6 +75,21 @@ TEST(FlowTest, TheWindowIsTenMillisecondsOfTheRate) {
   }
 }
 
+TEST(FlowTest, ARailHasNoMoreOutstandingThanItsWindow) {
+  // What is resent when a rail dies is what was outstanding on it.
+  SimOptions options = pulling(2);
+  SimWorld world(options);
+  world.slow(0, 5e6);
+  world.slow(1, 5e6);
+  load(world, 300ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
+  EXPECT_LE(world.failovers(0)[0].resentBytes, 60'000 + kChunk);  // 10 ms, a fifth more, a chunk
+  expectWhole(world);
+}
+
 /// One message over two rails that were equal and are not any more.
 struct Slowed {
   explicit Slowed(SimOptions options, double share = 0.01) : world(options) {
@@ -129,6 +144,41 @@ TEST(FlowTest, EqualRailsSendNothingTwice) {
     EXPECT_TRUE(world.runUntilIdle(1s));
   }
   EXPECT_EQ(world.link(0).counters().chunksCopied + world.link(1).counters().chunksCopied, 0u);
+  expectWhole(world);
+}
+
+TEST(FlowTest, AStoppedPeerIsNoReasonToSendAnythingTwice) {
+  // Rail 1 has done its part and is idle when the peer stops; rail 0 has not.
+  SimWorld world(pulling(2));
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
+  load(world, 100ms);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.message(0, 9 * kChunk);
+  world.run(4ms);
+  const auto before = world.link(0).counters().chunksCopied;
+  world.pause(1, 5s);
+  EXPECT_TRUE(world.runUntilIdle(20s));
+  EXPECT_EQ(world.link(0).counters().chunksCopied, before);
+  expectWhole(world);
+}
+
+TEST(FlowTest, AShortQueueIsNotLeftToASlowRail) {
+  // A little more than the fast rail's window: the slow one would take forty times as long for one
+  // chunk as the fast one for all, and a copy would have to make up for it.
+  SimOptions options = pulling(2);
+  options.link.tailBudget = 0;
+  SimWorld world(options);
+  world.slow(0, 10e6);
+  world.slow(1, 0.1e6);
+  load(world, 500ms);
+  EXPECT_TRUE(world.runUntilIdle(5s));
+  const Bytes before = world.arrivedBytes(1, 1);
+  for (int i = 0; i < 20; ++i) {
+    world.message(0, 20 * kChunk);
+    EXPECT_TRUE(world.runUntilIdle(5s));
+  }
+  // Only the chunk that measures the slow rail again every 100 ms and more.
+  EXPECT_LE(world.arrivedBytes(1, 1) - before, 10 * kChunk);
   expectWhole(world);
 }
 

@@ -98,7 +98,7 @@ TEST(OneMistakeTest, Values) {
 TEST(OneMistakeTest, Strategies) {
   expectEach(
       {Case{withStrategies("[hotrepair]"), "4:14", "did you mean 'hot_repair'?"},
-       Case{withStrategies("[balance]"), "4:14", "not available in this version"},
+       Case{withStrategies("[optcc]"), "4:14", "not available in this version"},
        Case{withStrategies("[armed, armed]"), "4:21", "listed twice"},
        Case{withStrategies("[]"), "4:13", "at least one is needed"},
        Case{withStrategies("armed"), "4:13", "a list of strategies is expected, not 'armed'"},
