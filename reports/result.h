@@ -63,6 +63,9 @@ struct Failover {
   std::string direction;           ///< "send", "recv" or "both": what was under way, seen from `rank`
   std::string cause;               ///< e.g. "local_nic", "remote_nic", "path"
   std::string verdict;             ///< by what it was known, e.g. "port_event", "reset", "probes"
+  /// Of cause "path": which direction carried nothing, seen from `rank`: "outgoing", "incoming",
+  /// "both", or "unknown".
+  std::string dead_direction = "unknown";
   std::optional<double> fault_ms;  ///< the injector's moment; null when no fault of ours matches
   std::optional<double> detected_ms;  ///< the rail was declared dead
   std::optional<double> fenced_ms;    ///< both ends fenced: no byte can land on it any more

@@ -58,6 +58,7 @@ void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
 bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
+transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
 void Peer::fenceRail(int rail) { fenceDue_[rail] = true; }
 void Peer::cancelOpen(int rail) { dropOpening(rail); }
 void Peer::sendDone(std::uint64_t token) { context_.events.push_back(SendDone{index_, token}); }

@@ -83,6 +83,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   bool lateWrites(int rail) const override;
   bool detach(int rail, std::uint64_t sequence) override;
   void divert(int rail) override;
+  transport::Delivery delivery(int rail) const override;
   void fenceRail(int rail) override;
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override;
   void cancelOpen(int rail) override;

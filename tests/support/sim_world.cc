@@ -56,6 +56,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
   bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
   void divert(int rail) override { rails[rail]->divert(); }
+  transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
   void fenceRail(int rail) override { rails[rail]->fence(); }
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
     world.open(index, rail, epoch, attempt);
@@ -126,7 +127,10 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
     End& self = *ends_[end];
     self.wires.resize(options.link.rails);
     self.arrivedBytes.resize(options.link.rails);
-    for (auto& wire : self.wires) wire.fenceTime = options.fenceTime;
+    for (auto& wire : self.wires) {
+      wire.fenceTime = options.fenceTime;
+      wire.backsOff = options.backsOff;
+    }
     self.rails.resize(options.link.rails);
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);

@@ -50,6 +50,8 @@ struct SimOptions {
   Duration datagramJitter = 200us;
   Duration openTime = 300us;
   Duration fenceTime = 100us;
+  /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
+  bool backsOff = false;
 };
 
 /// Two processes and the network between them: the channel's state machine at both ends, rails
