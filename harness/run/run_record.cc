@@ -69,6 +69,7 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   failover.peer = field(message, "peer", 0);
   failover.rail = field(message, "rail", 0);
   failover.cause = field(message, "cause", std::string());
+  failover.where = field(message, "where", std::string("unknown"));
   failover.dead_direction = field(message, "dead_direction", std::string("unknown"));
   failover.verdict =
       evidenceOf(failover.cause, field(message, "told", false), field(message, "stalled", false));

@@ -33,6 +33,7 @@ void addEvents(json& message, const CommunicatorEvents& events) {
     failovers.push_back({{"peer", event.peer},
                          {"rail", failover.rail},
                          {"cause", channel::causeName(failover.cause)},
+                         {"where", channel::whereName(failover.where)},
                          {"dead_direction", channel::directionName(failover.deadDirection)},
                          {"stalled", failover.stalled},
                          {"told", failover.told},

@@ -75,6 +75,7 @@ struct Failover {
   Cause cause = Cause::kNone;
   /// kPath: which direction was lost, as far as it was known when the repair was over.
   DeadDirection deadDirection = DeadDirection::kUnknown;
+  Where where = Where::kUnknown;
   bool stalled = false;     ///< given up because the transport was stuck, not the path
   bool told = false;        ///< the other end noticed first
   bool sending = false;     ///< chunks of this end were outstanding on it
@@ -131,6 +132,8 @@ class LinkIo {
   virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(const Failover& failover) = 0;
   virtual void failedBack(int rail, TimePoint when) = 0;
+  /// A note of the other end (Link::sendNote).
+  virtual void noteArrived(std::span<const std::byte> note) = 0;
   /// The link is lost; nothing else will be called.
   virtual void linkFailed(const Status& why) = 0;
 };
@@ -158,6 +161,8 @@ class Link {
   static constexpr Duration kLongestReturnInterval = 1s;
   /// How long an end that is asked for rounds goes on after the last probe that asked.
   static constexpr int kAssistRounds = 4;
+  /// How long an examination probes: rounds enough to tell a silent path from a lossy one.
+  static constexpr Duration kExamination = 40ms;
   /// Grants for sends that are not posted yet, at most; beyond it the peer is out of its mind.
   static constexpr std::size_t kMostEarlyGrants = 1 << 18;
 
@@ -206,6 +211,13 @@ class Link {
   TimePoint nextDeadline() const;
   /// Sends what the calls since the last flush have queued. To be called once per poll round.
   void flush(TimePoint now);
+  /// Carries up to Record::kMaxPayload bytes to whoever owns the other end, over every path, once
+  /// and in no order.
+  void sendNote(std::span<const std::byte> note);
+  /// Probes all paths for a while, whatever else is under way: the latest round before.
+  std::uint32_t examine(TimePoint now);
+  /// What the rounds after `after` tell of `path`; nothing when this end's port is down.
+  Reach reach(int path, std::uint32_t after) const;
   /// Tells the peer, over every path, that the job is given up.
   void sendAbort(const std::string& reason);
 
@@ -342,7 +354,7 @@ class Link {
   Duration returnProbeInterval(int rail, TimePoint now) const;
   void checkSuspicions(TimePoint now);
   bool stalled(int rail);
-  void assist(TimePoint now);
+  void probeUntil(TimePoint end, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
@@ -384,7 +396,7 @@ class Link {
   std::vector<RailReceipt> receipts_;  // scratch of flush
   bool acknowledgementDue_ = false;
   TimePoint nextRound_ = TimePoint::max();
-  TimePoint assistUntil_{};  // until then the other end tries a path
+  TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
   TimePoint busySince_;  // since when there has been something to do without a pause
   TimePoint noRailSince_ = TimePoint::max();

@@ -36,7 +36,9 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
         if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
           prober_.heard(path, probe->round);
           replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
-          if (probe->trial != 0) assist(now);
+          if (probe->trial != 0) {
+            probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
+          }
         }
         break;
       case RecordType::kProbeReply:
@@ -44,6 +46,9 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
           prober_.reported(reply->heard);
           prober_.answered(path, reply->round, now);
         }
+        break;
+      case RecordType::kNote:
+        io_.noteArrived(record.payload);
         break;
       case RecordType::kAbort:
         fail(
@@ -65,6 +70,10 @@ void Link::sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const 
                           .deadDirection = static_cast<std::uint8_t>(failure.direction),
                           .stalled = failure.stalled};
   control_.send(type, bytesOf(record), /*urgent=*/true);
+}
+
+void Link::sendNote(std::span<const std::byte> note) {
+  if (!failed_) control_.send(RecordType::kNote, note, /*urgent=*/true);
 }
 
 void Link::sendAbort(const std::string& reason) {
@@ -116,9 +125,19 @@ bool Link::stalled(int rail) {
   return false;
 }
 
-void Link::assist(TimePoint now) {
+void Link::probeUntil(TimePoint end, TimePoint now) {
   if (nextRound_ > now + options_.suspectProbeInterval) nextRound_ = now;
-  assistUntil_ = now + kAssistRounds * options_.suspectProbeInterval;
+  probeUntil_ = std::max(probeUntil_, end);
+}
+
+std::uint32_t Link::examine(TimePoint now) {
+  probeUntil(now + kExamination, now);
+  return prober_.round();
+}
+
+Reach Link::reach(int path, std::uint32_t after) const {
+  const bool asked = !failed_ && (path == options_.rails || rails_[path].portUp);
+  return asked ? prober_.reach(path, after) : Reach::kUnknown;
 }
 
 Duration Link::probeInterval(TimePoint now) const {
@@ -129,7 +148,7 @@ Duration Link::probeInterval(TimePoint now) const {
     return open ? options_.idleProbeInterval : Duration::max();
   }
   Duration interval = busy() ? options_.idleProbeInterval : Duration::max();
-  if (now < assistUntil_) interval = std::min(interval, options_.suspectProbeInterval);
+  if (now < probeUntil_) interval = std::min(interval, options_.suspectProbeInterval);
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
     const bool mayReturn = state.phase == Phase::kDown || state.phase == Phase::kFencing;

@@ -111,6 +111,7 @@ void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   Failover& record = failovers_[state.failover].record;
   record.rail = rail;
   record.cause = failure.cause;
+  record.where = whereOf(failure.cause);
   record.deadDirection = failure.direction;
   record.stalled = failure.stalled;
   record.told = failure.told;

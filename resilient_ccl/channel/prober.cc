@@ -12,6 +12,7 @@ std::uint32_t Prober::beginRound(TimePoint now) {
 
 void Prober::answered(int path, std::uint32_t round, TimePoint now) {
   if (round == 0 || round > round_ || round_ - round >= kRemembered) return;
+  answered_.note(path, round);
   Path& own = paths_[path];
   if (round > own.lastAnswered) {
     const bool next = round == own.lastAnswered + 1;
@@ -43,6 +44,11 @@ void Prober::acquit(int path) {
 void Prober::reported(const Hearing& heardThere) {
   const bool newer = heardThere.newest >= heardThere_.newest && heardThere.newest <= round_;
   if (newer) heardThere_ = heardThere;
+}
+
+Reach Prober::reach(int path, std::uint32_t after) const {
+  if (answered_.heardSince(path, after)) return Reach::kAnswers;
+  return answered_.silent(path, after) ? Reach::kSilent : Reach::kUnknown;
 }
 
 DeadDirection Prober::deadDirection(int path) const {

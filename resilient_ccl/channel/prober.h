@@ -9,6 +9,13 @@
 
 namespace faultline::channel {
 
+/// Whether a path answers.
+enum class Reach : std::uint8_t {
+  kUnknown,
+  kAnswers,
+  kSilent,  ///< rounds were answered on other paths and not on this one
+};
+
 /// Decides from probe answers whether a path to a peer process is dead while the peer is alive.
 ///
 /// Probes go out in numbered rounds over all paths. A path is convicted when `kProbesToConvict`
@@ -65,6 +72,11 @@ class Prober {
   /// Whether `path` is dead by the rule above.
   bool convicted(int path) const { return paths_[path].laterAnswers >= kProbesToConvict; }
 
+  /// The latest round sent.
+  std::uint32_t round() const { return round_; }
+  /// What the answers to the rounds after `after` tell of `path`.
+  Reach reach(int path, std::uint32_t after) const;
+
   /// Rounds answered on `path` in a row, up to the newest one sent (an unanswered newest round is
   /// not held against it while an answer may still be on its way).
   int answeredInARow(int path) const { return paths_[path].inARow; }
@@ -83,6 +95,7 @@ class Prober {
   std::vector<TimePoint> sentAt_;
   std::uint32_t round_ = 0;
   std::vector<Path> paths_;
+  Hearing answered_;    // rounds of this end, by the path of the answer
   Hearing heardHere_;   // rounds of the other end
   Hearing heardThere_;  // rounds of this end, as the other reports
 };

@@ -45,6 +45,25 @@ Cause mirrored(Cause cause) {
   return cause;
 }
 
+std::string_view whereName(Where where) {
+  switch (where) {
+    case Where::kUnknown:
+      return "unknown";
+    case Where::kLocal:
+      return "local";
+    case Where::kRemote:
+      return "remote";
+    case Where::kBetween:
+      return "between";
+  }
+  return "unknown";
+}
+
+Where whereOf(Cause cause) {
+  if (cause == Cause::kLocalNic) return Where::kLocal;
+  return cause == Cause::kRemoteNic ? Where::kRemote : Where::kUnknown;
+}
+
 std::string_view directionName(DeadDirection direction) {
   switch (direction) {
     case DeadDirection::kUnknown:

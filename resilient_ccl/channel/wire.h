@@ -39,6 +39,20 @@ std::string_view causeName(Cause cause);
 /// The same failure seen from the other end: local and remote change places.
 Cause mirrored(Cause cause);
 
+/// Where the damage is, seen from the end that says it.
+enum class Where : std::uint8_t {
+  kUnknown,
+  kLocal,    ///< at this end
+  kRemote,   ///< at the other end
+  kBetween,  ///< neither: between the two
+};
+
+/// The place in the words of results: "unknown", "local", "remote", "between".
+std::string_view whereName(Where where);
+
+/// The place that a cause names by itself.
+Where whereOf(Cause cause);
+
 /// Which direction of a failed path carries nothing, seen from the end that says it.
 enum class DeadDirection : std::uint8_t { kUnknown, kOutgoing, kIncoming, kBoth };
 
@@ -55,6 +69,7 @@ enum class RecordType : std::uint16_t {
   kProbe = 4,       ///< ProbeRecord
   kProbeReply = 5,  ///< ProbeReplyRecord, back over the path that the probe came by
   kAbort = 6,       ///< reliable, urgent: text; the job is given up
+  kNote = 7,        ///< reliable, urgent: for whoever owns the link (Link::sendNote)
 };
 
 struct GrantRecord {

@@ -102,6 +102,15 @@ class Communicator::Impl : public fabric::FabricClient, public MessagePort {
     const std::lock_guard lock(mutex_);
     events_.failbacks.push_back({peer, rail, when});
   }
+  void located(int peer, int rail, channel::Where where) override {
+    if (leaving()) return;
+    const std::lock_guard lock(mutex_);
+    auto& failovers = events_.failovers;
+    const auto latest = std::find_if(failovers.rbegin(), failovers.rend(), [&](const auto& it) {
+      return it.peer == peer && it.failover.rail == rail;
+    });
+    if (latest != failovers.rend()) latest->failover.where = where;
+  }
   void linkFailed(int, const Status& why) override {
     if (!leaving()) fail(why, /*toldByPeer=*/why.code() == Code::kAborted);
   }

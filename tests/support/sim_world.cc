@@ -84,6 +84,9 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   }
   void failedOver(const Failover& failover) override { failovers.push_back(failover); }
   void failedBack(int, TimePoint) override { ++failbackCount; }
+  void noteArrived(std::span<const std::byte> note) override {
+    notes.emplace_back(note.begin(), note.end());
+  }
   void linkFailed(const Status& why) override { error = why; }
 
   // RailSink
@@ -118,6 +121,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   TimePoint tickAt = TimePoint::max();
   std::vector<Failover> failovers;
   int failbackCount = 0;
+  std::vector<std::vector<std::byte>> notes;
   Status error;
 };
 
@@ -162,6 +166,9 @@ Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
+const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {
+  return ends_[end]->notes;
+}
 const Status& SimWorld::error(int end) const { return ends_[end]->error; }
 
 void SimWorld::runEvent(int end, std::function<void()> event) {

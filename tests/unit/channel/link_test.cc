@@ -13,6 +13,8 @@ namespace {
 using channel::Cause;
 using channel::DeadDirection;
 using channel::Policy;
+using channel::Reach;
+using channel::Where;
 
 class LinkTest : public ::testing::TestWithParam<std::tuple<bool, Policy>> {
  protected:
@@ -81,6 +83,8 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
   EXPECT_FALSE(world.failovers(1)[0].told);
   EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_EQ(world.failovers(1)[0].where, Where::kLocal);
+  EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
   EXPECT_TRUE(world.failovers(0)[0].told);
   EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
   // A window of 10 ms at 100 MB/s, give or take a fifth of the estimate, and one chunk.
@@ -341,6 +345,42 @@ TEST_P(LinkTest, ADeadPeerIsAnErrorWithinTheBudget) {
   world.kill(1);
   EXPECT_FALSE(world.runUntilIdle(10s));
   EXPECT_NE(world.error(0).message().find("has not been heard"), std::string::npos);
+}
+
+TEST_P(LinkTest, ANoteArrivesOnceWhateverIsLost) {
+  SimOptions chosen = options();
+  chosen.datagramLoss = 0.3;
+  chosen.datagramDuplication = 0.3;
+  SimWorld world(chosen);
+  world.portDown(0, 0);
+  world.blackHole(1);
+  const std::array<std::byte, 3> note{std::byte{1}, std::byte{2}, std::byte{3}};
+  world.runEvent(0, [&] { world.link(0).sendNote(note); });
+  world.run(500ms);
+  ASSERT_EQ(world.notes(1).size(), 1u);
+  EXPECT_TRUE(std::ranges::equal(world.notes(1)[0], note));
+  EXPECT_TRUE(world.notes(0).empty());
+}
+
+TEST_P(LinkTest, AnExaminationTellsWhichPathsAnswerAlsoWhereNothingIsSent) {
+  SimWorld world(options(3));
+  world.portDown(1, 0);
+  world.blackHole(1, /*fromEnd0=*/false, /*fromEnd1=*/true);
+  world.run(5ms);
+  for (int end = 0; end < 2; ++end) {
+    std::uint32_t mark = 0;
+    world.runEvent(end, [&] { mark = world.link(end).examine(world.clock().now()); });
+    for (int path = 0; path < 4; ++path) {
+      EXPECT_EQ(world.link(end).reach(path, mark), Reach::kUnknown);
+    }
+    world.run(60ms);
+    // An end whose own port is down has not asked, and cannot say.
+    EXPECT_EQ(world.link(end).reach(0, mark), end == 1 ? Reach::kUnknown : Reach::kSilent);
+    EXPECT_EQ(world.link(end).reach(1, mark), Reach::kSilent);
+    EXPECT_EQ(world.link(end).reach(2, mark), Reach::kAnswers);
+    EXPECT_EQ(world.link(end).reach(3, mark), Reach::kAnswers);
+    EXPECT_EQ(world.link(end).counters().suspicions, 0u);
+  }
 }
 
 TEST_P(LinkTest, RepairWorksWithoutTheManagementNetwork) {
