@@ -57,13 +57,17 @@ struct Iteration {
 
 /// One rail of one channel found dead, fenced, and its data moved to other rails.
 struct Failover {
-  int rank = 0;                    ///< who saw it
-  int rail = 0;                    ///< the failed rail
-  int peer = 0;                    ///< the other end
-  std::string direction;           ///< "send", "recv" or "both": what was under way, seen from `rank`
-  std::string cause;               ///< e.g. "local_nic", "remote_nic", "path"
-  std::string verdict;             ///< by what it was known, e.g. "port_event", "reset", "probes"
-  std::optional<double> fault_ms;  ///< the injector's moment; null when no fault of ours matches
+  int rank = 0;           ///< who saw it
+  int rail = 0;           ///< the failed rail
+  int peer = 0;           ///< the other end
+  std::string direction;  ///< "send", "recv" or "both": what was under way, seen from `rank`
+  std::string cause;      ///< e.g. "local_nic", "remote_nic", "path"
+  std::string verdict;    ///< by what it was known, e.g. "port_event", "reset", "probes"
+  std::string where = "unknown";  ///< "local", "remote", "between" or "unknown", seen from `rank`
+  /// Of cause "path": which direction carried nothing, seen from `rank`: "outgoing", "incoming",
+  /// "both", or "unknown".
+  std::string dead_direction = "unknown";
+  std::optional<double> fault_ms;     ///< the injector's moment; null when no fault of ours matches
   std::optional<double> detected_ms;  ///< the rail was declared dead
   std::optional<double> fenced_ms;    ///< both ends fenced: no byte can land on it any more
   std::optional<double> resumed_ms;   ///< what was outstanding has been delivered elsewhere
@@ -78,15 +82,15 @@ struct Failback {
   int rank = 0;
   int rail = 0;
   int peer = 0;
-  double at_ms = 0;                   ///< first payload on the rail again
+  double at_ms = 0;  ///< first payload on the rail again
 };
 
 /// What a fail-stop library costs: everything dies, waits, loads a checkpoint and works again.
 struct Restart {
   double fault_ms = 0;
-  double hang_ms = 0;     ///< from the fault until the watchdog fired
-  double isolate_ms = 0;  ///< ranks killed, waiting until the port was back
-  double load_ms = 0;     ///< ranks started and the checkpoint read
+  double hang_ms = 0;       ///< from the fault until the watchdog fired
+  double isolate_ms = 0;    ///< ranks killed, waiting until the port was back
+  double load_ms = 0;       ///< ranks started and the checkpoint read
   int lost_iterations = 0;  ///< begun before, done again after; with the one that was cut off
   double lost_ms = 0;       ///< time that they had taken until the fault
   std::optional<int> cut_iteration;         ///< the one that was under way

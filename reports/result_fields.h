@@ -86,6 +86,8 @@ void visitFields(V& v, Of<Failover> auto& failover) {
   v.field("direction", failover.direction);
   v.field("cause", failover.cause);
   v.field("verdict", failover.verdict);
+  v.field("where", failover.where);
+  v.field("dead_direction", failover.dead_direction);
   v.field("fault_ms", failover.fault_ms);
   v.field("detected_ms", failover.detected_ms);
   v.field("fenced_ms", failover.fenced_ms);

@@ -23,8 +23,9 @@ std::optional<TimePoint> optionalTime(const json& message, const char* key) {
   return TimePoint(Duration(found->get<std::int64_t>()));
 }
 
-std::string evidenceOf(const std::string& cause, bool told) {
+std::string evidenceOf(const std::string& cause, bool told, bool stalled) {
   if (told) return "told_by_peer";
+  if (stalled) return "back_off";
   if (cause == "local_nic") return "port_event";
   if (cause == "path") return "probes";
   return cause == "rail" ? "reset" : cause;
@@ -68,7 +69,10 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   failover.peer = field(message, "peer", 0);
   failover.rail = field(message, "rail", 0);
   failover.cause = field(message, "cause", std::string());
-  failover.verdict = evidenceOf(failover.cause, field(message, "told", false));
+  failover.where = field(message, "where", std::string("unknown"));
+  failover.dead_direction = field(message, "dead_direction", std::string("unknown"));
+  failover.verdict =
+      evidenceOf(failover.cause, field(message, "told", false), field(message, "stalled", false));
   failover.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
   failover.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
   const bool sending = field(message, "sending", false);

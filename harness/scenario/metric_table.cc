@@ -46,7 +46,7 @@ constexpr std::array kMetrics{
     Metric{"failovers.cause", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
            "what each failover held to be broken: local_nic, remote_nic, rail, path"},
     Metric{"failovers.verdict", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
-           "by what it was known: port_event, reset, probes, told_by_peer"},
+           "by what it was known: port_event, reset, probes, back_off, told_by_peer"},
     Metric{"failovers.rail", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            "the rail that each failover left"},
     Metric{"failovers.resent_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,

@@ -23,6 +23,7 @@ LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
   failovers += other.failovers;
   failbacks += other.failbacks;
   suspicions += other.suspicions;
+  stalls += other.stalls;
   probesSent += other.probesSent;
   datagramsSent += other.datagramsSent;
   return *this;

@@ -73,6 +73,10 @@ struct LinkOptions {
 struct Failover {
   int rail = 0;
   Cause cause = Cause::kNone;
+  /// kPath: which direction was lost, as far as it was known when the repair was over.
+  DeadDirection deadDirection = DeadDirection::kUnknown;
+  Where where = Where::kUnknown;
+  bool stalled = false;     ///< given up because the transport was stuck, not the path
   bool told = false;        ///< the other end noticed first
   bool sending = false;     ///< chunks of this end were outstanding on it
   bool receiving = false;   ///< a message to this end had begun and was not complete
@@ -93,7 +97,8 @@ struct LinkCounters {
   /// Sent again over a faster rail while another still had them.
   std::uint64_t chunksCopied = 0;
   Bytes bytesCopied = 0;
-  std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, probesSent = 0, datagramsSent = 0;
+  std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, stalls = 0, probesSent = 0;
+  std::uint64_t datagramsSent = 0;
 
   LinkCounters& operator+=(const LinkCounters& other);
 };
@@ -113,6 +118,8 @@ class LinkIo {
   virtual bool detach(int rail, std::uint64_t sequence) = 0;
   /// transport::Rail::divert.
   virtual void divert(int rail) = 0;
+  /// transport::Rail::delivery of a rail that is up.
+  virtual transport::Delivery delivery(int rail) const = 0;
   /// Close this end of the rail (transport::Rail::fence); then onRailFenced.
   virtual void fenceRail(int rail) = 0;
   /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
@@ -125,6 +132,8 @@ class LinkIo {
   virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(const Failover& failover) = 0;
   virtual void failedBack(int rail, TimePoint when) = 0;
+  /// A note of the other end (Link::sendNote).
+  virtual void noteArrived(std::span<const std::byte> note) = 0;
   /// The link is lost; nothing else will be called.
   virtual void linkFailed(const Status& why) = 0;
 };
@@ -148,6 +157,12 @@ class Link {
   static constexpr Duration kHoldOffMemory = 10s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
   static constexpr int kHoldOffGrowth = 8;
+  /// Pause between probes of a path that has been dead for minutes.
+  static constexpr Duration kLongestReturnInterval = 1s;
+  /// How long an end that is asked for rounds goes on after the last probe that asked.
+  static constexpr int kAssistRounds = 4;
+  /// How long an examination probes: rounds enough to tell a silent path from a lossy one.
+  static constexpr Duration kExamination = 40ms;
   /// Grants for sends that are not posted yet, at most; beyond it the peer is out of its mind.
   static constexpr std::size_t kMostEarlyGrants = 1 << 18;
 
@@ -196,6 +211,13 @@ class Link {
   TimePoint nextDeadline() const;
   /// Sends what the calls since the last flush have queued. To be called once per poll round.
   void flush(TimePoint now);
+  /// Carries up to Record::kMaxPayload bytes to whoever owns the other end, over every path, once
+  /// and in no order.
+  void sendNote(std::span<const std::byte> note);
+  /// Probes all paths for a while, whatever else is under way: the latest round before.
+  std::uint32_t examine(TimePoint now);
+  /// What the rounds after `after` tell of `path`; nothing when this end's port is down.
+  Reach reach(int path, std::uint32_t after) const;
   /// Tells the peer, over every path, that the job is given up.
   void sendAbort(const std::string& reason);
 
@@ -258,6 +280,7 @@ class Link {
     bool lateWrites = false;
     TimePoint lastProgress{};
     bool suspected = false;
+    std::uint64_t deliveredBefore = 0;  // by the transport, when the path last answered in order
     // receiving
     Receipt received;
     std::optional<Place> placing;    // being read
@@ -268,7 +291,7 @@ class Link {
     Receipt remoteHeld;
     int failover = -1;
     Cause lastCause = Cause::kNone;
-    TimePoint downSince{};
+    TimePoint failedAt{};
     // failback
     Duration holdOff{};
     TimePoint mayReturn{};
@@ -312,17 +335,26 @@ class Link {
   void settle(int rail, const InFlight& open, TimePoint now);         // delivered over this rail
   void chunkDelivered(const ChunkRef& chunk, TimePoint now);
 
-  void beginFence(int rail, Cause cause, bool told, TimePoint now);
+  struct Failure {
+    Cause cause = Cause::kNone;
+    DeadDirection direction = DeadDirection::kUnknown;
+    bool told = false;
+    bool stalled = false;
+  };
+  void beginFence(int rail, const Failure& failure, TimePoint now);
   void maybeFinishFence(int rail, TimePoint now);
   void repinQueue(int rail);
   void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
   void chunkRedelivered(int failover, TimePoint now);
   void maybeFinishFailover(int failover, TimePoint now);
   void sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
-                      Cause cause);
+                      const Failure& failure);
 
-  Duration probeInterval() const;  // Duration::max(): no rounds needed
+  Duration probeInterval(TimePoint now) const;  // Duration::max(): no rounds needed
+  Duration returnProbeInterval(int rail, TimePoint now) const;
   void checkSuspicions(TimePoint now);
+  bool stalled(int rail);
+  void probeUntil(TimePoint end, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
@@ -353,12 +385,9 @@ class Link {
   ControlStream control_;
   Prober prober_;
   DatagramWriter writer_;
-  struct PathRecord {
-    int path;
-    RecordType type;
-    ProbeRecord probe;
-  };
-  std::vector<PathRecord> pathRecords_;  // probes and answers for the next flush
+  // Probes and answers for the next flush, with their paths.
+  std::vector<std::pair<int, ProbeRecord>> probes_;
+  std::vector<std::pair<int, ProbeReplyRecord>> replies_;
   struct Outgoing {
     int path;
     Record record;
@@ -367,6 +396,7 @@ class Link {
   std::vector<RailReceipt> receipts_;  // scratch of flush
   bool acknowledgementDue_ = false;
   TimePoint nextRound_ = TimePoint::max();
+  TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
   TimePoint busySince_;  // since when there has been something to do without a pause
   TimePoint noRailSince_ = TimePoint::max();

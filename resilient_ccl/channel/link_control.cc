@@ -34,13 +34,21 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
         break;
       case RecordType::kProbe:
         if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
-          pathRecords_.push_back({path, RecordType::kProbeReply, *probe});
+          prober_.heard(path, probe->round);
+          replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
+          if (probe->trial != 0) {
+            probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
+          }
         }
         break;
       case RecordType::kProbeReply:
-        if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
-          prober_.answered(path, probe->round, now);
+        if (const auto reply = payloadAs<ProbeReplyRecord>(record); reply.ok()) {
+          prober_.reported(reply->heard);
+          prober_.answered(path, reply->round, now);
         }
+        break;
+      case RecordType::kNote:
+        io_.noteArrived(record.payload);
         break;
       case RecordType::kAbort:
         fail(
@@ -54,12 +62,18 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
 }
 
 void Link::sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
-                          Cause cause) {
+                          const Failure& failure) {
   const RailRecord record{.rail = static_cast<std::uint32_t>(rail),
                           .epoch = epoch,
                           .held = held,
-                          .cause = static_cast<std::uint8_t>(cause)};
+                          .cause = static_cast<std::uint8_t>(failure.cause),
+                          .deadDirection = static_cast<std::uint8_t>(failure.direction),
+                          .stalled = failure.stalled};
   control_.send(type, bytesOf(record), /*urgent=*/true);
+}
+
+void Link::sendNote(std::span<const std::byte> note) {
+  if (!failed_) control_.send(RecordType::kNote, note, /*urgent=*/true);
 }
 
 void Link::sendAbort(const std::string& reason) {
@@ -85,13 +99,48 @@ void Link::checkSuspicions(TimePoint now) {
       state.suspected = true;
       ++counters_.suspicions;
       prober_.acquit(rail);  // only probes from now on count
+      state.deliveredBefore = io_.delivery(rail).acknowledged;
       nextRound_ = now;
     }
-    if (state.suspected && prober_.convicted(rail)) beginFence(rail, Cause::kPath, false, now);
+    if (!state.suspected) continue;
+    if (prober_.convicted(rail)) {
+      beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
+    } else if (stalled(rail)) {
+      ++counters_.stalls;
+      beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
+    }
   }
 }
 
-Duration Link::probeInterval() const {
+/// The path lost probes and answers them again, but the transport has delivered nothing since
+/// before the loss: it waits for a retransmission timer, as long again as the outage at worst. A
+/// slow rail goes on delivering and loses no probes; the machine of a stopped peer acknowledges
+/// what arrives, so that nothing is outstanding.
+bool Link::stalled(int rail) {
+  if (!prober_.cameBack(rail)) return false;
+  const transport::Delivery delivery = io_.delivery(rail);
+  if (delivery.outstanding && delivery.acknowledged == rails_[rail].deliveredBefore) return true;
+  prober_.acquit(rail);  // it moves: a new trial
+  rails_[rail].deliveredBefore = delivery.acknowledged;
+  return false;
+}
+
+void Link::probeUntil(TimePoint end, TimePoint now) {
+  if (nextRound_ > now + options_.suspectProbeInterval) nextRound_ = now;
+  probeUntil_ = std::max(probeUntil_, end);
+}
+
+std::uint32_t Link::examine(TimePoint now) {
+  probeUntil(now + kExamination, now);
+  return prober_.round();
+}
+
+Reach Link::reach(int path, std::uint32_t after) const {
+  const bool asked = !failed_ && (path == options_.rails || rails_[path].portUp);
+  return asked ? prober_.reach(path, after) : Reach::kUnknown;
+}
+
+Duration Link::probeInterval(TimePoint now) const {
   if (!options_.resilient) {
     // No verdicts, but a lost acknowledgement must be asked for: every answer carries receipts.
     const bool open =
@@ -99,18 +148,30 @@ Duration Link::probeInterval() const {
     return open ? options_.idleProbeInterval : Duration::max();
   }
   Duration interval = busy() ? options_.idleProbeInterval : Duration::max();
-  for (const Rail& state : rails_) {
+  if (now < probeUntil_) interval = std::min(interval, options_.suspectProbeInterval);
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    const Rail& state = rails_[rail];
+    const bool mayReturn = state.phase == Phase::kDown || state.phase == Phase::kFencing;
     if (state.phase == Phase::kUp && state.suspected) {
       interval = std::min(interval, options_.suspectProbeInterval);
-    } else if (state.phase == Phase::kDown && state.epoch > 0 && state.portUp) {
-      interval = std::min(interval, options_.returnProbeInterval);
+    } else if (mayReturn && state.epoch > 0 && state.portUp) {
+      interval = std::min(interval, returnProbeInterval(rail, now));
     }
   }
   return interval;
 }
 
+/// A path that answers is asked often, to have it back soon; one that has been silent for long
+/// seldom, so that an outage of hours costs next to nothing and is prolonged by a hundredth.
+Duration Link::returnProbeInterval(int rail, TimePoint now) const {
+  if (prober_.answeredInARow(rail) > 0) return options_.returnProbeInterval;
+  constexpr int kShareOfOutage = 100;
+  return std::clamp((now - rails_[rail].failedAt) / kShareOfOutage, options_.returnProbeInterval,
+                    std::max(options_.returnProbeInterval, kLongestReturnInterval));
+}
+
 void Link::probe(TimePoint now) {
-  const Duration interval = probeInterval();
+  const Duration interval = probeInterval(now);
   if (interval == Duration::max()) {
     nextRound_ = TimePoint::max();
     return;
@@ -118,14 +179,23 @@ void Link::probe(TimePoint now) {
   if (nextRound_ == TimePoint::max() || nextRound_ > now + interval) nextRound_ = now + interval;
   if (now < nextRound_) return;
   nextRound_ = now + interval;
-  const ProbeRecord probe{.round = prober_.beginRound(now)};
+  bool trial = false;
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    Rail& state = rails_[rail];
+    if (!state.suspected) continue;
+    trial = true;
+    if (prober_.answeredNewest(rail) && !prober_.lostRounds(rail)) {
+      state.deliveredBefore = io_.delivery(rail).acknowledged;
+    }
+  }
+  const ProbeRecord probe{.round = prober_.beginRound(now), .trial = trial};
   // Suspects first, so that an answer on another path is to a later probe also within a round.
   for (const bool suspects : {true, false}) {
     for (int path = 0; path < paths(); ++path) {
       const bool isRail = path < options_.rails;
       if (isRail && (!rails_[path].portUp || !options_.resilient)) continue;
       if ((isRail && rails_[path].suspected) != suspects) continue;
-      pathRecords_.push_back({path, RecordType::kProbe, probe});
+      probes_.push_back({path, probe});
       ++counters_.probesSent;
     }
   }
@@ -152,8 +222,12 @@ void Link::flush(TimePoint now) {
     }
     for (int path = 0; path < paths(); ++path) outgoing_.push_back({path, record});
   });
-  for (const PathRecord& record : pathRecords_) {
-    outgoing_.push_back({record.path, {record.type, 0, bytesOf(record.probe)}});
+  for (const auto& [path, probe] : probes_) {
+    outgoing_.push_back({path, {RecordType::kProbe, 0, bytesOf(probe)}});
+  }
+  for (auto& [path, reply] : replies_) {
+    reply.heard = prober_.heardHere();
+    outgoing_.push_back({path, {RecordType::kProbeReply, 0, bytesOf(reply)}});
   }
   if (outgoing_.empty() && !acknowledgementDue_) return;
 
@@ -183,7 +257,8 @@ void Link::flush(TimePoint now) {
     if (open) send();
   }
   acknowledgementDue_ = false;
-  pathRecords_.clear();
+  probes_.clear();
+  replies_.clear();
 }
 
 TimePoint Link::nextDeadline() const {

@@ -55,10 +55,13 @@ bool Link::onHello(int rail, std::uint32_t epoch, std::uint32_t attempt, TimePoi
 
 void Link::railDown(int rail, TimePoint now) {
   Rail& state = rails_[rail];
+  // An attempt to open that has failed is a failure, too; a fence has had its own.
+  if (state.phase != Phase::kFencing) {
+    state.failedAt = now;
+    prober_.acquit(rail);
+    state.mayReturn = now + state.holdOff;
+  }
   state.phase = Phase::kDown;
-  state.downSince = now;
-  state.mayReturn = now + state.holdOff;
-  prober_.acquit(rail);
 }
 
 void Link::onPort(int rail, bool up, TimePoint now) {
@@ -79,37 +82,43 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
     io_.cancelOpen(rail);
     railDown(rail, now);
   }
-  if (state.phase == Phase::kUp) beginFence(rail, cause, /*told=*/false, now);
+  if (state.phase == Phase::kUp) beginFence(rail, {.cause = cause}, now);
 }
 
-void Link::beginFence(int rail, Cause cause, bool told, TimePoint now) {
+void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   Rail& state = rails_[rail];
-  state.lastCause = cause;
+  state.lastCause = failure.cause;
   if (!options_.resilient) {
     fail(errorf(Code::kUnavailable, "rail {} to {} failed ({}), and resilience is off", rail,
-                identity_.name, causeName(cause)));
+                identity_.name, causeName(failure.cause)));
     return;
   }
   ++counters_.failovers;
   state.phase = Phase::kFencing;
   state.localFenced = state.remoteFenced = false;
   state.suspected = false;
-  state.downSince = now;
+  state.failedAt = now;
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < kHoldOffMemory;
   state.holdOff =
       flapping ? std::min(state.holdOff * kHoldOffGrowth, kLongestHoldOff) : options_.holdOff;
+  // The path of a stalled transport answers: nothing is to be waited for, the first time.
+  state.mayReturn = failure.stalled && !flapping ? now : now + state.holdOff;
+  if (!failure.stalled) prober_.acquit(rail);
   if (liveRails() == 0) noRailSince_ = now;
 
   state.failover = nextFailover_++;
   Failover& record = failovers_[state.failover].record;
   record.rail = rail;
-  record.cause = cause;
-  record.told = told;
+  record.cause = failure.cause;
+  record.where = whereOf(failure.cause);
+  record.deadDirection = failure.direction;
+  record.stalled = failure.stalled;
+  record.told = failure.told;
   record.detected = now;
 
   repinQueue(rail);  // what has not been handed to the rail need not wait for the fence
-  sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, cause);
+  sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, failure);
   io_.fenceRail(rail);
 }
 
@@ -119,8 +128,10 @@ void Link::onRailFenced(int rail, TimePoint now) {
   state.localFenced = true;
   state.placing.reset();
   state.staged = false;
-  const Cause cause = failovers_.at(state.failover).record.cause;
-  sendRailRecord(RecordType::kRailFenced, rail, state.epoch, state.received, cause);
+  const Failover& record = failovers_.at(state.failover).record;
+  sendRailRecord(
+      RecordType::kRailFenced, rail, state.epoch, state.received,
+      {.cause = record.cause, .direction = record.deadDirection, .stalled = record.stalled});
   maybeFinishFence(rail, now);
 }
 
@@ -128,7 +139,10 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   if (record.rail >= rails_.size()) return;
   const int rail = static_cast<int>(record.rail);
   Rail& state = rails_[rail];
-  const Cause cause = mirrored(static_cast<Cause>(record.cause));
+  const Failure told{.cause = mirrored(static_cast<Cause>(record.cause)),
+                     .direction = mirrored(static_cast<DeadDirection>(record.deadDirection)),
+                     .told = true,
+                     .stalled = record.stalled != 0};
   if (record.epoch == state.epoch + 1 &&
       (state.phase == Phase::kDown || state.phase == Phase::kOpening)) {
     // The peer had the connection of the next epoch and lost it before this end had it: nothing
@@ -136,12 +150,15 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     if (state.phase == Phase::kOpening) io_.cancelOpen(rail);
     state.epoch = record.epoch;
     railDown(rail, now);
-    sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, cause);
+    sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, told);
     return;
   }
   if (record.epoch != state.epoch) return;  // late word about an earlier epoch
-  if (state.phase == Phase::kUp) beginFence(rail, cause, /*told=*/true, now);
-  if (failed_ || !fenced || state.phase != Phase::kFencing) return;
+  if (state.phase == Phase::kUp) beginFence(rail, told, now);
+  if (failed_ || state.phase != Phase::kFencing) return;
+  Failover& own = failovers_.at(state.failover).record;
+  if (own.deadDirection == DeadDirection::kUnknown) own.deadDirection = told.direction;
+  if (!fenced) return;
   state.remoteFenced = true;
   state.remoteHeld = record.held;
   maybeFinishFence(rail, now);
@@ -212,6 +229,10 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
   if (failover.chunksLeft > 0 || failover.repairing) return;
   if (failover.record.redelivered == TimePoint{}) failover.record.redelivered = now;
   if (failover.watched && slots_.contains(*failover.watched)) return;
+  if (failover.record.cause == Cause::kPath &&
+      failover.record.deadDirection == DeadDirection::kUnknown) {
+    failover.record.deadDirection = prober_.deadDirection(failover.record.rail);
+  }
   const OpenFailover done = std::move(failover);
   failovers_.erase(found);
   io_.failedOver(done.record);
@@ -252,7 +273,7 @@ void Link::checkBudget(TimePoint now) {
                   identity_.name, allowance()));
       return;
     }
-    if (state.phase == Phase::kFencing && spent(state.downSince)) {
+    if (state.phase == Phase::kFencing && spent(state.failedAt)) {
       fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",
                   rail, identity_.name, state.localFenced ? "the other end" : "this end",
                   allowance()));

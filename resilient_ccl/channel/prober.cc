@@ -12,9 +12,14 @@ std::uint32_t Prober::beginRound(TimePoint now) {
 
 void Prober::answered(int path, std::uint32_t round, TimePoint now) {
   if (round == 0 || round > round_ || round_ - round >= kRemembered) return;
+  answered_.note(path, round);
   Path& own = paths_[path];
   if (round > own.lastAnswered) {
-    own.inARow = round == own.lastAnswered + 1 ? own.inARow + 1 : 1;
+    const bool next = round == own.lastAnswered + 1;
+    own.inARow = next ? own.inARow + 1 : 1;
+    const Duration overtaken =
+        sentAt_[round % kRemembered] - sentAt_[(own.lastAnswered + 1) % kRemembered];
+    own.lostRounds = own.lostRounds || (!next && overtaken >= kOrderKept);
     own.lastAnswered = round;
     own.laterAnswers = 0;
   }
@@ -33,6 +38,25 @@ void Prober::acquit(int path) {
   paths_[path].lastAnswered = round_;
   paths_[path].laterAnswers = 0;
   paths_[path].inARow = 0;
+  paths_[path].lostRounds = false;
+}
+
+void Prober::reported(const Hearing& heardThere) {
+  const bool newer = heardThere.newest >= heardThere_.newest && heardThere.newest <= round_;
+  if (newer) heardThere_ = heardThere;
+}
+
+Reach Prober::reach(int path, std::uint32_t after) const {
+  if (answered_.heardSince(path, after)) return Reach::kAnswers;
+  return answered_.silent(path, after) ? Reach::kSilent : Reach::kUnknown;
+}
+
+DeadDirection Prober::deadDirection(int path) const {
+  const bool outgoing = heardThere_.silent(path);
+  const bool incoming = heardHere_.silent(path);
+  if (outgoing && incoming) return DeadDirection::kBoth;
+  if (outgoing) return DeadDirection::kOutgoing;
+  return incoming ? DeadDirection::kIncoming : DeadDirection::kUnknown;
 }
 
 }  // namespace faultline::channel

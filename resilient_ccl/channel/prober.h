@@ -4,21 +4,38 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "resilient_ccl/channel/hearing.h"
+#include "resilient_ccl/channel/wire.h"
 
 namespace faultline::channel {
+
+/// Whether a path answers.
+enum class Reach : std::uint8_t {
+  kUnknown,
+  kAnswers,
+  kSilent,  ///< rounds were answered on other paths and not on this one
+};
 
 /// Decides from probe answers whether a path to a peer process is dead while the peer is alive.
 ///
 /// Probes go out in numbered rounds over all paths. A path is convicted when `kProbesToConvict`
 /// probes on it stay unanswered while as many *later* probes to the same peer were answered on
 /// another path, promptly: a peer that is stopped or overloaded answers nowhere, or late
-/// everywhere, and convicts nothing. Pure: no clock, no socket.
+/// everywhere, and convicts nothing.
+///
+/// Both ends send rounds while one of them tries a path, and each tells the other which of its
+/// rounds have come in. So each knows which direction of a dead path is the dead one: what it sent
+/// and the other end heard elsewhere only, or what the other end sent and it heard elsewhere only.
+/// Pure: no clock, no socket.
 class Prober {
  public:
   static constexpr int kProbesToConvict = 3;
   /// Slower answers prove nothing: a process that wakes up after a pause answers the probes that
   /// waited in its sockets path by path, and the path it reads last is not dead.
   static constexpr Duration kPromptAnswer = 10ms;
+  /// A round is lost when one that was sent so much later on the same path is answered first.
+  static constexpr Duration kOrderKept = 4ms;
+  static constexpr int kAnswersAfterLoss = 2;
 
   explicit Prober(int paths);
 
@@ -28,11 +45,37 @@ class Prober {
   /// The answer to the probe of `round` came back over `path`.
   void answered(int path, std::uint32_t round, TimePoint now);
 
+  /// The other end's probe of `round` came in over `path`.
+  void heard(int path, std::uint32_t round) { heardHere_.note(path, round); }
+  /// All rounds of the other end that have come in, to be sent in answers.
+  const Hearing& heardHere() const { return heardHere_; }
+  /// What the other end has heard of this end's rounds.
+  void reported(const Hearing& heardThere);
+
+  /// Which direction of `path` carries nothing, as far as the rounds of both ends tell.
+  DeadDirection deadDirection(int path) const;
+
   /// Forgets what was held against a path: it has shown life, or its trial begins.
   void acquit(int path);
 
+  /// Whether the newest round sent was answered on `path`.
+  bool answeredNewest(int path) const { return paths_[path].lastAnswered == round_; }
+
+  /// Whether rounds were lost on `path` since its trial began.
+  bool lostRounds(int path) const { return paths_[path].lostRounds; }
+
+  /// Whether rounds were lost on `path` in its trial, and the kAnswersAfterLoss latest were not.
+  bool cameBack(int path) const {
+    return paths_[path].lostRounds && paths_[path].inARow >= kAnswersAfterLoss;
+  }
+
   /// Whether `path` is dead by the rule above.
   bool convicted(int path) const { return paths_[path].laterAnswers >= kProbesToConvict; }
+
+  /// The latest round sent.
+  std::uint32_t round() const { return round_; }
+  /// What the answers to the rounds after `after` tell of `path`.
+  Reach reach(int path, std::uint32_t after) const;
 
   /// Rounds answered on `path` in a row, up to the newest one sent (an unanswered newest round is
   /// not held against it while an answer may still be on its way).
@@ -44,6 +87,7 @@ class Prober {
     std::uint32_t lastCounted = 0;   // highest answer used as proof against other paths
     int laterAnswers = 0;            // proofs against this path
     int inARow = 0;
+    bool lostRounds = false;
   };
 
   // Send times of the latest rounds, by round modulo the size.
@@ -51,6 +95,9 @@ class Prober {
   std::vector<TimePoint> sentAt_;
   std::uint32_t round_ = 0;
   std::vector<Path> paths_;
+  Hearing answered_;    // rounds of this end, by the path of the answer
+  Hearing heardHere_;   // rounds of the other end
+  Hearing heardThere_;  // rounds of this end, as the other reports
 };
 
 }  // namespace faultline::channel

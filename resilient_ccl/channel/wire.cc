@@ -45,6 +45,45 @@ Cause mirrored(Cause cause) {
   return cause;
 }
 
+std::string_view whereName(Where where) {
+  switch (where) {
+    case Where::kUnknown:
+      return "unknown";
+    case Where::kLocal:
+      return "local";
+    case Where::kRemote:
+      return "remote";
+    case Where::kBetween:
+      return "between";
+  }
+  return "unknown";
+}
+
+Where whereOf(Cause cause) {
+  if (cause == Cause::kLocalNic) return Where::kLocal;
+  return cause == Cause::kRemoteNic ? Where::kRemote : Where::kUnknown;
+}
+
+std::string_view directionName(DeadDirection direction) {
+  switch (direction) {
+    case DeadDirection::kUnknown:
+      return "unknown";
+    case DeadDirection::kOutgoing:
+      return "outgoing";
+    case DeadDirection::kIncoming:
+      return "incoming";
+    case DeadDirection::kBoth:
+      return "both";
+  }
+  return "unknown";
+}
+
+DeadDirection mirrored(DeadDirection direction) {
+  if (direction == DeadDirection::kOutgoing) return DeadDirection::kIncoming;
+  if (direction == DeadDirection::kIncoming) return DeadDirection::kOutgoing;
+  return direction;
+}
+
 void DatagramWriter::append(const void* bytes, std::size_t count) {
   if (count == 0) return;
   std::memcpy(buffer_.data() + size_, bytes, count);
@@ -127,6 +166,7 @@ Result<T> payloadAs(const Record& record) {
 template Result<GrantRecord> payloadAs(const Record&);
 template Result<RailRecord> payloadAs(const Record&);
 template Result<ProbeRecord> payloadAs(const Record&);
+template Result<ProbeReplyRecord> payloadAs(const Record&);
 
 }  // namespace faultline::channel
 

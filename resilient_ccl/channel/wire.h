@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/channel/hearing.h"
 #include "resilient_ccl/channel/receipt.h"
 
 namespace faultline::channel {
@@ -38,13 +39,37 @@ std::string_view causeName(Cause cause);
 /// The same failure seen from the other end: local and remote change places.
 Cause mirrored(Cause cause);
 
+/// Where the damage is, seen from the end that says it.
+enum class Where : std::uint8_t {
+  kUnknown,
+  kLocal,    ///< at this end
+  kRemote,   ///< at the other end
+  kBetween,  ///< neither: between the two
+};
+
+/// The place in the words of results: "unknown", "local", "remote", "between".
+std::string_view whereName(Where where);
+
+/// The place that a cause names by itself.
+Where whereOf(Cause cause);
+
+/// Which direction of a failed path carries nothing, seen from the end that says it.
+enum class DeadDirection : std::uint8_t { kUnknown, kOutgoing, kIncoming, kBoth };
+
+/// The direction in the words of results: "unknown", "outgoing", "incoming", "both".
+std::string_view directionName(DeadDirection direction);
+
+/// The same direction seen from the other end: outgoing and incoming change places.
+DeadDirection mirrored(DeadDirection direction);
+
 enum class RecordType : std::uint16_t {
   kGrant = 1,       ///< reliable: GrantRecord
   kRailFailed = 2,  ///< reliable, urgent: RailRecord; "I have given this rail up"
   kRailFenced = 3,  ///< reliable, urgent: RailRecord; "closed at my end, this is what I hold"
   kProbe = 4,       ///< ProbeRecord
-  kProbeReply = 5,  ///< ProbeRecord, back over the path that the probe came by
+  kProbeReply = 5,  ///< ProbeReplyRecord, back over the path that the probe came by
   kAbort = 6,       ///< reliable, urgent: text; the job is given up
+  kNote = 7,        ///< reliable, urgent: for whoever owns the link (Link::sendNote)
 };
 
 struct GrantRecord {
@@ -61,12 +86,22 @@ struct RailRecord {
   std::uint32_t epoch = 0;
   Receipt held;  ///< kRailFenced: the chunks of this rail and epoch that arrived here
   std::uint8_t cause = 0;
-  std::array<std::uint8_t, 7> reserved{};
+  std::uint8_t deadDirection = 0;  ///< DeadDirection, as the sender of the record sees it
+  std::uint8_t stalled = 0;        ///< 1: the transport was stuck, the path lives
+  std::array<std::uint8_t, 5> reserved{};
 };
 
 struct ProbeRecord {
   std::uint32_t round = 0;
-  std::uint32_t reserved = 0;
+  /// 1: the sender tries a path and asks the other end to send rounds of its own meanwhile, by
+  /// which it learns what comes in.
+  std::uint32_t trial = 0;
+};
+
+struct ProbeReplyRecord {
+  std::uint32_t round = 0;
+  /// All rounds of the asking end that have come here, over any path.
+  Hearing heard;
 };
 
 /// What has arrived on one rail: the acknowledgement of its chunks.
@@ -87,9 +122,6 @@ struct Record {
 
 /// Largest control datagram: fits the smallest MTU in use with room for headers.
 inline constexpr std::size_t kMaxDatagram = 1400;
-
-/// More would leave no room for records next to the receipts.
-inline constexpr int kMaxRails = 32;
 
 /// Begins every control datagram. `source` and `destination` are process ids of the job. Whoever
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is

@@ -98,6 +98,16 @@ void Engine::failedBack(int peer, int rail, TimePoint when) {
   events_.failbacks.push_back({peer, rail, when});
 }
 
+void Engine::located(int peer, int rail, channel::Where where) {
+  if (leaving()) return;
+  const std::lock_guard lock(mutex_);
+  auto& failovers = events_.failovers;
+  const auto latest = std::find_if(failovers.rbegin(), failovers.rend(), [&](const auto& it) {
+    return it.peer == peer && it.failover.rail == rail;
+  });
+  if (latest != failovers.rend()) latest->failover.where = where;
+}
+
 void Engine::linkFailed(int, const Status& why) {
   if (!leaving()) fail(why, /*toldByPeer=*/why.code() == Code::kAborted);
 }

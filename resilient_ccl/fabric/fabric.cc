@@ -14,10 +14,12 @@
 #include "resilient_ccl/channel/partners.h"
 #include "resilient_ccl/channel/wire.h"
 #include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/nic_address.h"
 #include "resilient_ccl/fabric/nic_distance.h"
 #include "resilient_ccl/fabric/peer.h"
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/fabric/port_watch.h"
+#include "resilient_ccl/fabric/triangulation.h"
 
 namespace faultline::fabric {
 
@@ -34,7 +36,7 @@ constexpr int kMostPerTurn = 16;
 
 }  // namespace
 
-class Fabric::Impl {
+class Fabric::Impl : private TriangulationIo {
  public:
   Impl(const FabricOptions& options, FabricClient& client)
       : options_(options), client_(client), authenticator_(options.jobKey) {
@@ -62,10 +64,35 @@ class Fabric::Impl {
   void acceptConnections(int rail);
   void advanceStranger(std::list<Handshake>::iterator stranger);
   void portChanged(int interface, bool usable);
+  void addressChanged(int interface, std::uint32_t address, bool present);
+  void failedOver(int peer, const channel::Failover& failover);
+  void noteArrived(int peer, const Note& note);
   void settle();
   void dispatch();
   bool expireHandshakes();
   void transmit();
+
+  // TriangulationIo
+  std::uint32_t examine(int peer) override { return peers_[peer]->link().examine(now()); }
+  Reach reach(int peer, int rail, std::uint32_t after) const override {
+    return peers_[peer]->link().reach(rail, after);
+  }
+  bool reachable(int process) const override {
+    return peers_[process] && !peers_[process]->link().failed();
+  }
+  void ask(int witness, int about, int rail) override {
+    tell(witness, {.kind = Note::Kind::kQuestion,
+                   .rail = static_cast<std::uint32_t>(rail),
+                   .value = static_cast<std::uint32_t>(about)});
+  }
+  void answer(int asker, int about, int rail, Reach reach) override {
+    tell(asker, {.kind = Note::Kind::kAnswer,
+                 .rail = static_cast<std::uint32_t>(rail),
+                 .value = static_cast<std::uint32_t>(about),
+                 .detail = static_cast<std::uint32_t>(reach)});
+  }
+  void located(int peer, int rail, Where where) override { client_.located(peer, rail, where); }
+  void tell(int peer, const Note& note) { peers_[peer]->link().sendNote(channel::bytesOf(note)); }
 
   FabricOptions options_;
   FabricClient& client_;
@@ -75,11 +102,13 @@ class Fabric::Impl {
   std::vector<UniqueFd> control_;    // one UDP socket per path
   std::vector<UniqueFd> listeners_;  // one per rail
   std::vector<int> interfaces_;      // interface index of each NIC, 0: unknown
+  std::vector<NicAddress> nicAddresses_;
   std::vector<bool> portUsable_;
   std::unique_ptr<PortWatch> ports_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by process; null for ourselves
-  std::list<Handshake> strangers_;            // accepted, no hello yet
-  bool posted_ = false;                       // something may wait to be sent
+  std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
+  std::optional<Triangulation> triangulation_;  // from `connect` on
+  std::list<Handshake> strangers_;              // accepted, no hello yet
+  bool posted_ = false;                         // something may wait to be sent
   std::vector<Event> events_;
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
@@ -123,14 +152,15 @@ Status Fabric::Impl::open() {
     const Nic& nic = options_.nics[rail];
     const std::string what =
         fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device);
-    ASSIGN_OR_RETURN(UniqueFd control,
-                     transport::tcp::openUdp({nic.address, nic.device, options_.controlTos}));
-    ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener({nic.address, nic.device, 0}));
-    ASSIGN_OR_RETURN(const Endpoint data, transport::tcp::localEndpoint(listener.get()));
-    ASSIGN_OR_RETURN(const Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
+    ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp(placeOf(nic, options_.controlTos)));
+    ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener(placeOf(nic, 0)));
+    ASSIGN_OR_RETURN(Endpoint data, transport::tcp::localEndpoint(listener.get()));
+    ASSIGN_OR_RETURN(Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
+    data.address = datagrams.address = nic.address;
     address_.rails.push_back({data, datagrams});
     interfaces_.push_back(
         nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
+    nicAddresses_.emplace_back(nic.address);
     const int index = static_cast<int>(rail);
     RETURN_IF_ERROR(
         poller_.add(control.get(), EPOLLIN, [this, index](auto) { readDatagrams(index); })
@@ -149,9 +179,12 @@ Status Fabric::Impl::open() {
       poller_.add(management.get(), EPOLLIN, [this, path](auto) { readDatagrams(path); }));
   control_.push_back(std::move(management));
 
-  ASSIGN_OR_RETURN(ports_, PortWatch::open([this](int interface, bool usable) {
-                     portChanged(interface, usable);
-                   }));
+  ASSIGN_OR_RETURN(
+      ports_,
+      PortWatch::open(
+          {.port = [this](int interface, bool usable) { portChanged(interface, usable); },
+           .address = [this](int interface, std::uint32_t address,
+                             bool present) { addressChanged(interface, address, present); }}));
   return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
 }
 
@@ -170,6 +203,8 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
     peers_.push_back(std::make_unique<Peer>(
         PeerContext{options_, poller_, control_, authenticator_, events_}, index, addresses[i]));
   }
+  triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
+                         static_cast<TriangulationIo&>(*this));
   // Ports that were down before we listened.
   return ports_->reportAll();
 }
@@ -265,6 +300,46 @@ void Fabric::Impl::portChanged(int interface, bool usable) {
   }
 }
 
+void Fabric::Impl::failedOver(int peer, const channel::Failover& failover) {
+  client_.failedOver(peer, failover);
+  if (failover.cause == channel::Cause::kPath) triangulation_->begin(peer, failover.rail, now());
+}
+
+void Fabric::Impl::addressChanged(int interface, std::uint32_t address, bool present) {
+  for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
+    if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
+    const auto changed = nicAddresses_[rail].changed(address, present);
+    if (!changed) continue;
+    options_.nics[rail].address = *changed;
+    for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+      if (!peers_[peer]) continue;
+      tell(static_cast<int>(peer), {.kind = Note::Kind::kAddress,
+                                    .rail = static_cast<std::uint32_t>(rail),
+                                    .value = *changed,
+                                    .detail = nicAddresses_[rail].changes()});
+    }
+  }
+}
+
+void Fabric::Impl::noteArrived(int peer, const Note& note) {
+  if (note.rail >= options_.nics.size()) return;
+  const int rail = static_cast<int>(note.rail);
+  const int about = note.value < peers_.size() ? static_cast<int>(note.value) : options_.self;
+  switch (note.kind) {
+    case Note::Kind::kAddress:
+      peers_[peer]->readdress(rail, note.value, note.detail);
+      break;
+    case Note::Kind::kQuestion:
+      triangulation_->asked(peer, about, rail, now());
+      break;
+    case Note::Kind::kAnswer:
+      if (note.detail <= static_cast<std::uint32_t>(Reach::kSilent)) {
+        triangulation_->answered(peer, about, rail, static_cast<Reach>(note.detail));
+      }
+      break;
+  }
+}
+
 void Fabric::Impl::readDatagrams(int path) {
   constexpr int kBatch = 16;
   std::array<std::array<std::byte, channel::kMaxDatagram + sizeof(auth::Seal) + 1>, kBatch> buffers;
@@ -333,6 +408,7 @@ void Fabric::Impl::settle() {
     }
     again = again || !events_.empty();
     dispatch();
+    if (triangulation_) triangulation_->onTick(now());
     transmit();
     if (!again) return;
   }
@@ -347,9 +423,11 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, SendDone>) client_.sendDone(it.peer, it.token);
           if constexpr (std::is_same_v<T, ReceiveDone>)
             client_.receiveDone(it.peer, it.token, it.length);
-          if constexpr (std::is_same_v<T, FailedOver>) client_.failedOver(it.peer, it.failover);
+          if constexpr (std::is_same_v<T, FailedOver>) failedOver(it.peer, it.failover);
           if constexpr (std::is_same_v<T, FailedBack>)
             client_.failedBack(it.peer, it.rail, it.when);
+          if constexpr (std::is_same_v<T, NoteArrived>)
+            if (it.note) noteArrived(it.peer, *it.note);
           if constexpr (std::is_same_v<T, LinkFailed>) client_.linkFailed(it.peer, it.why);
         },
         event);

@@ -38,6 +38,12 @@ struct FabricOptions {
   Duration connectTimeout = 500ms;
 };
 
+/// Where the sockets of a NIC stand: bound to its device and to whatever address that has, which
+/// may change; without a device, to its address.
+inline transport::tcp::SocketPlace placeOf(const Nic& nic, int tos) {
+  return {nic.device.empty() ? nic.address : 0, nic.device, tos};
+}
+
 /// Where one process can be reached, exchanged at bootstrap.
 struct ProcessAddress {
   struct Rail {
@@ -70,6 +76,8 @@ class FabricClient {
   virtual void receiveDone(int peer, std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(int peer, const channel::Failover& failover) = 0;
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
+  /// Where the damage of the latest failover of `rail` to `peer` is, found out after the repair.
+  virtual void located(int peer, int rail, channel::Where where) = 0;
   virtual void linkFailed(int peer, const Status& why) = 0;
 };
 

@@ -22,6 +22,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
       index_(index),
       address_(std::move(address)),
       controlPaths_(address_.rails.size() + 1),
+      addressChanges_(address_.rails.size()),
       rails_(address_.rails.size()),
       opening_(address_.rails.size()),
       fenceDue_(address_.rails.size()),
@@ -80,6 +81,7 @@ void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
 bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
+transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
 void Peer::fenceRail(int rail) {
   fenceDue_[rail] = true;
   if (recording()) recordRail(EventKind::kRailFence, rail);
@@ -108,10 +110,20 @@ void Peer::failedOver(const Failover& failover) {
 void Peer::failedBack(int rail, TimePoint when) {
   context_.events.push_back(FailedBack{index_, rail, when});
 }
+void Peer::noteArrived(std::span<const std::byte> note) {
+  context_.events.push_back(NoteArrived{index_, Note::parse(note)});
+}
 void Peer::linkFailed(const Status& why) {
   closeDue_ = true;  // before the client hears of it: the buffers are its own again then
   context_.events.push_back(LinkFailed{index_, why});
   if (recording()) record(EventKind::kLinkFailed, {.at = now()});
+}
+
+void Peer::readdress(int rail, std::uint32_t address, std::uint32_t change) {
+  if (change <= addressChanges_[rail]) return;
+  addressChanges_[rail] = change;
+  address_.rails[rail].data.address = address;
+  address_.rails[rail].control.address = address;
 }
 
 // --- what the rails tell ---
@@ -145,7 +157,7 @@ void Peer::railFailed(int rail, const Status& why) {
 void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
   const Nic& nic = context_.options.nics[rail];
   Result<UniqueFd> socket =
-      transport::tcp::beginConnect({nic.address, nic.device, 0}, address_.rails[rail].data);
+      transport::tcp::beginConnect(placeOf(nic, 0), address_.rails[rail].data);
   if (!socket.ok()) {
     failedOpens_.push_back(rail);  // told later: no call back from here
     return;

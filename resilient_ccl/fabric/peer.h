@@ -12,6 +12,7 @@
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/note.h"
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/transport/tcp/tcp_rail.h"
 
@@ -40,7 +41,11 @@ struct LinkFailed {
   int peer;
   Status why;
 };
-using Event = std::variant<SendDone, ReceiveDone, FailedOver, FailedBack, LinkFailed>;
+struct NoteArrived {
+  int peer;
+  std::optional<Note> note;
+};
+using Event = std::variant<SendDone, ReceiveDone, FailedOver, FailedBack, LinkFailed, NoteArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -64,6 +69,8 @@ class Peer : private channel::LinkIo, private transport::RailSink {
 
   /// The accepting end: `socket` is a rail now.
   void adopt(int rail, UniqueFd socket, std::uint32_t epoch);
+  /// The peer's NIC of `rail` has another address now; `change` counts its changes.
+  void readdress(int rail, std::uint32_t address, std::uint32_t change);
   /// Closes the rails that the link wants closed; whether there was one.
   bool fenceDue();
   /// Whether `fenceDue` or `expireOpenings` has something to do now.
@@ -83,6 +90,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   bool lateWrites(int rail) const override;
   bool detach(int rail, std::uint64_t sequence) override;
   void divert(int rail) override;
+  transport::Delivery delivery(int rail) const override;
   void fenceRail(int rail) override;
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override;
   void cancelOpen(int rail) override;
@@ -90,6 +98,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void receiveDone(std::uint64_t token, Bytes length) override;
   void failedOver(const channel::Failover& failover) override;
   void failedBack(int rail, TimePoint when) override;
+  void noteArrived(std::span<const std::byte> note) override;
   void linkFailed(const Status& why) override;
 
   // RailSink
@@ -113,6 +122,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   int index_;
   ProcessAddress address_;
   std::vector<auth::SealedPath> controlPaths_;
+  std::vector<std::uint32_t> addressChanges_;  // of the peer's NICs that are known here
   std::vector<std::unique_ptr<transport::tcp::TcpRail>> rails_;
   std::vector<std::optional<Handshake>> opening_;  // connecting end
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once

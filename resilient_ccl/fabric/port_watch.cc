@@ -1,7 +1,10 @@
 #include "resilient_ccl/fabric/port_watch.h"
 
+#include <arpa/inet.h>
 #include <linux/if.h>
+#include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
+#include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
@@ -10,7 +13,7 @@ namespace faultline::fabric {
 
 class PortWatch::Impl {
  public:
-  explicit Impl(Changed changed) : changed_(std::move(changed)), socket_(nl_socket_alloc()) {}
+  explicit Impl(Events events) : events_(std::move(events)), socket_(nl_socket_alloc()) {}
   ~Impl() { nl_socket_free(socket_); }
 
   Status open() {
@@ -21,6 +24,9 @@ class PortWatch::Impl {
       return failure("connect", error);
     if (const int error = nl_socket_add_membership(socket_, RTNLGRP_LINK); error < 0) {
       return failure("subscribe to link events", error);
+    }
+    if (const int error = nl_socket_add_membership(socket_, RTNLGRP_IPV4_IFADDR); error < 0) {
+      return failure("subscribe to address events", error);
     }
     nl_socket_set_nonblocking(socket_);
     return okStatus();
@@ -50,25 +56,34 @@ class PortWatch::Impl {
   }
 
   static int onMessage(nl_msg* message, void* self) {
-    const nlmsghdr* header = nlmsg_hdr(message);
+    nlmsghdr* header = nlmsg_hdr(message);
+    const Events& events = static_cast<Impl*>(self)->events_;
+    if (header->nlmsg_type == RTM_NEWADDR || header->nlmsg_type == RTM_DELADDR) {
+      const auto* address = static_cast<const ifaddrmsg*>(nlmsg_data(header));
+      nlattr* local = nlmsg_find_attr(header, sizeof(ifaddrmsg), IFA_LOCAL);
+      if (address->ifa_family != AF_INET || local == nullptr) return NL_OK;
+      events.address(static_cast<int>(address->ifa_index), ntohl(nla_get_u32(local)),
+                     header->nlmsg_type == RTM_NEWADDR);
+      return NL_OK;
+    }
     if (header->nlmsg_type != RTM_NEWLINK && header->nlmsg_type != RTM_DELLINK) return NL_OK;
     const auto* link = static_cast<const ifinfomsg*>(nlmsg_data(header));
     if (link->ifi_family != AF_UNSPEC) return NL_OK;  // a bridge's word about its port
     constexpr unsigned kUsable = IFF_UP | IFF_RUNNING | IFF_LOWER_UP;
     const bool usable = header->nlmsg_type == RTM_NEWLINK && (link->ifi_flags & kUsable) == kUsable;
-    static_cast<Impl*>(self)->changed_(link->ifi_index, usable);
+    events.port(link->ifi_index, usable);
     return NL_OK;
   }
 
-  Changed changed_;
+  Events events_;
   nl_sock* socket_;
 };
 
 PortWatch::PortWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 PortWatch::~PortWatch() = default;
 
-Result<std::unique_ptr<PortWatch>> PortWatch::open(Changed changed) {
-  auto impl = std::make_unique<Impl>(std::move(changed));
+Result<std::unique_ptr<PortWatch>> PortWatch::open(Events events) {
+  auto impl = std::make_unique<Impl>(std::move(events));
   RETURN_IF_ERROR(impl->open());
   return std::unique_ptr<PortWatch>(new PortWatch(std::move(impl)));
 }

@@ -51,6 +51,12 @@ class RailSink {
   virtual void railFailed(int rail, const Status& why) = 0;
 };
 
+/// What a transport knows of the bytes that it has sent.
+struct Delivery {
+  std::uint64_t acknowledged = 0;  ///< bytes that the other machine has acknowledged, in all
+  bool outstanding = false;        ///< bytes have been sent and not been acknowledged
+};
+
 /// One path between two processes over one NIC pair. Carries chunks; completes, fails, or says
 /// nothing. Polled by the engine that owns it; no thread of its own; not thread-safe.
 class Rail {
@@ -74,6 +80,9 @@ class Rail {
   /// Writes no more into the place that the sink has named for the chunk whose payload is arriving
   /// now; the rest of it goes into scratch memory. Only asked of rails without late writes.
   virtual void divert() = 0;
+  /// What the transport says of its own deliveries, below the acknowledgements of the channel.
+  /// Nothing outstanding where it cannot tell.
+  virtual Delivery delivery() const { return {}; }
 
   /// Closes this end: first hands what has already arrived to the sink, then makes sure that
   /// nothing reads the sender's buffers and nothing writes the receiver's any more. May take time

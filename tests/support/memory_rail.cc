@@ -10,6 +10,7 @@ void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
                         const RemoteRegion& region) {
   const auto wireTime = fromSeconds(header.length / wire_.bytesPerSecond);
   busyFor_ += wireTime;
+  outstanding_ += header.length;
   schedule_(busyFor_, [this, wireTime] { busyFor_ -= wireTime; });
   const auto acknowledged = std::make_shared<bool>(false);
   schedule_(busyFor_ + wire_.latency, [=, this] {
@@ -22,20 +23,24 @@ void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
         if (!*acknowledged) deliver(header, packet->data(), region, /*visible=*/false);
       });
     }
-    transmit(header, data, region, acknowledged);
+    transmit(header, data, region, acknowledged, /*attempt=*/0);
   });
 }
 
 void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
-                          const RemoteRegion& region, const std::shared_ptr<bool>& acknowledged) {
+                          const RemoteRegion& region, const std::shared_ptr<bool>& acknowledged,
+                          int attempt) {
   if (fenced_) return;
   if (onRead) onRead({data, header.length});
   if (wire_.carries) {
     *acknowledged = true;
+    outstanding_ -= header.length;
+    acknowledged_ += header.length;
     deliver(header, data, region, /*visible=*/true);
     return;
   }
-  schedule_(Wire::kRetransmission, [=, this] { transmit(header, data, region, acknowledged); });
+  schedule_(wire_.retransmission(attempt),
+            [=, this] { transmit(header, data, region, acknowledged, attempt + 1); });
 }
 
 void MemoryRail::deliver(const ChunkHeader& header, const std::byte* data,

@@ -23,7 +23,7 @@ class MemoryRail : public SimRail {
 
  private:
   void transmit(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
-                const std::shared_ptr<bool>& acknowledged);
+                const std::shared_ptr<bool>& acknowledged, int attempt);
   void deliver(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
                bool visible);
   MemoryRail& peer() { return static_cast<MemoryRail&>(*peer_); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -17,14 +18,15 @@ using Schedule = std::function<void(Duration delay, std::function<void()> action
 
 /// One direction of a rail's wire.
 struct Wire {
-  /// A reliable transport tries again until the wire is back or somebody fences it.
-  static constexpr Duration kRetransmission = 5ms;
-
   Duration latency = 50us;
   double bytesPerSecond = 100e6;
   bool carries = true;      ///< false: a black hole
   Duration lateDelivery{};  ///< rails with late writes: of chunks under way when the wire died
   Duration fenceTime = 100us;
+  bool backsOff = false;  ///< waits twice as long each time before it sends again what was lost
+
+  /// A reliable transport tries again until the wire is back or somebody fences it.
+  Duration retransmission(int attempt) const { return backsOff ? 200ms * (1 << attempt) : 5ms; }
 };
 
 /// One end of a rail under the simulated clock.
@@ -36,6 +38,7 @@ class SimRail : public transport::Rail {
 
   void connect(SimRail* peer) { peer_ = peer; }
 
+  transport::Delivery delivery() const override { return {acknowledged_, outstanding_ > 0}; }
   void fence() override {
     if (fencing_) return;
     fencing_ = true;
@@ -66,6 +69,8 @@ class SimRail : public transport::Rail {
   transport::RailSink& sink_;
   Schedule schedule_;
   SimRail* peer_ = nullptr;
+  std::uint64_t acknowledged_ = 0;  // bytes that the wire has carried
+  std::uint64_t outstanding_ = 0;   // bytes for which it has been asked and has not
   bool begun_ = false;
   bool fencing_ = false;
   bool fenced_ = false;

@@ -56,6 +56,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
   bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
   void divert(int rail) override { rails[rail]->divert(); }
+  transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
   void fenceRail(int rail) override { rails[rail]->fence(); }
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
     world.open(index, rail, epoch, attempt);
@@ -83,6 +84,9 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   }
   void failedOver(const Failover& failover) override { failovers.push_back(failover); }
   void failedBack(int, TimePoint) override { ++failbackCount; }
+  void noteArrived(std::span<const std::byte> note) override {
+    notes.emplace_back(note.begin(), note.end());
+  }
   void linkFailed(const Status& why) override { error = why; }
 
   // RailSink
@@ -117,6 +121,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   TimePoint tickAt = TimePoint::max();
   std::vector<Failover> failovers;
   int failbackCount = 0;
+  std::vector<std::vector<std::byte>> notes;
   Status error;
 };
 
@@ -126,7 +131,10 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
     End& self = *ends_[end];
     self.wires.resize(options.link.rails);
     self.arrivedBytes.resize(options.link.rails);
-    for (auto& wire : self.wires) wire.fenceTime = options.fenceTime;
+    for (auto& wire : self.wires) {
+      wire.fenceTime = options.fenceTime;
+      wire.backsOff = options.backsOff;
+    }
     self.rails.resize(options.link.rails);
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);
@@ -158,6 +166,9 @@ Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
+const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {
+  return ends_[end]->notes;
+}
 const Status& SimWorld::error(int end) const { return ends_[end]->error; }
 
 void SimWorld::runEvent(int end, std::function<void()> event) {

@@ -50,6 +50,8 @@ struct SimOptions {
   Duration datagramJitter = 200us;
   Duration openTime = 300us;
   Duration fenceTime = 100us;
+  /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
+  bool backsOff = false;
 };
 
 /// Two processes and the network between them: the channel's state machine at both ends, rails
@@ -94,6 +96,10 @@ class SimWorld {
   int failbacks(int end) const;
   /// Payload that has come to `end` over one rail, wanted or not.
   Bytes arrivedBytes(int end, int rail) const;
+  /// What Link::sendNote of the other end has brought.
+  const std::vector<std::vector<std::byte>>& notes(int end) const;
+  /// Runs `event` in the process of `end`, as its engine would.
+  void runEvent(int end, std::function<void()> event);
   const Status& error(int end) const;
   int completed() const { return completed_; }
   int posted() const { return static_cast<int>(messages_.size()); }
@@ -104,7 +110,6 @@ class SimWorld {
   struct End;
   struct Message;
 
-  void runEvent(int end, std::function<void()> event);
   void settle(int end);
   void send(int from, int path, std::vector<std::byte> datagram);
   std::unique_ptr<SimRail> makeRail(int end, int rail);

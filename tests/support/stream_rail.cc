@@ -15,15 +15,20 @@ void StreamRail::sendNext() {
   const Outgoing& chunk = outgoing_.front();
   const std::size_t half = chunk.header.length / 2;
   const std::size_t count = chunk.sent < half ? half : chunk.header.length - chunk.sent;
-  schedule_(fromSeconds(count / wire_.bytesPerSecond), [this, count] { putOnTheWire(count); });
+  outstanding_ = count;
+  schedule_(fromSeconds(count / wire_.bytesPerSecond),
+            [this, count] { putOnTheWire(count, /*attempt=*/0); });
 }
 
-void StreamRail::putOnTheWire(std::size_t count) {
+void StreamRail::putOnTheWire(std::size_t count, int attempt) {
   if (fenced_) return;
   if (!wire_.carries) {
-    schedule_(Wire::kRetransmission, [this, count] { putOnTheWire(count); });
+    schedule_(wire_.retransmission(attempt),
+              [this, count, attempt] { putOnTheWire(count, attempt + 1); });
     return;
   }
+  outstanding_ = 0;
+  acknowledged_ += count;
   Outgoing& chunk = outgoing_.front();
   const std::span<const std::byte> bytes(chunk.data + chunk.sent, count);
   if (onRead) onRead(bytes);

@@ -39,7 +39,7 @@ class StreamRail : public SimRail {
   };
 
   void sendNext();
-  void putOnTheWire(std::size_t count);
+  void putOnTheWire(std::size_t count, int attempt);
   void deliver(Piece piece);
   StreamRail& peer() { return static_cast<StreamRail&>(*peer_); }
 

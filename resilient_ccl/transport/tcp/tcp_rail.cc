@@ -1,5 +1,7 @@
 #include "resilient_ccl/transport/tcp/tcp_rail.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -165,6 +167,13 @@ bool TcpRail::read() {
     }
   }
   return false;
+}
+
+Delivery TcpRail::delivery() const {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (fenced() || getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return {.acknowledged = info.tcpi_bytes_acked, .outstanding = info.tcpi_unacked > 0};
 }
 
 void TcpRail::fence() {

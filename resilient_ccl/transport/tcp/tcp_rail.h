@@ -24,6 +24,7 @@ class TcpRail : public Rail {
   /// Copies what is left of a chunk whose header is on its way; withdraws one that has not begun.
   bool detach(std::uint64_t sequence) override;
   void divert() override;
+  Delivery delivery() const override;
   /// Reads what the kernel has received, then closes the socket: at once.
   void fence() override;
   bool fenced() const override { return !socket_.valid(); }

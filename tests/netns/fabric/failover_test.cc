@@ -1,11 +1,19 @@
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 
+#include "base/unique_fd.h"
+#include "harness/cluster/cluster_plan.h"
 #include "injector/faults/registry.h"
+#include "injector/netlink/namespace.h"
 #include "tests/netns/fabric/job.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
@@ -24,6 +32,46 @@ constexpr int kTargetRail = 0;
 constexpr Duration kLong = 30s;
 constexpr std::int64_t kManyElements = 1 << 21;  // longer bursts than a window on every rail
 constexpr std::int64_t kFewElements = 1 << 19;   // so that 1 % of the rate ends some day
+
+/// Gives the interface another address instead of the one that it has.
+void replaceAddress(const std::string& interface, const std::string& address) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  interface.copy(request.ifr_name, IFNAMSIZ - 1);
+  const auto set = [&](unsigned long what, std::uint32_t value) {
+    const sockaddr_in place = transport::tcp::Endpoint{value, 0}.toSockaddr();
+    std::memcpy(&request.ifr_addr, &place, sizeof(place));
+    EXPECT_EQ(ioctl(socket.get(), what, &request), 0) << strerror(errno);
+  };
+  set(SIOCSIFADDR, transport::tcp::parseAddress(address).value());
+  set(SIOCSIFNETMASK, 0xffff0000);
+}
+
+/// How long the reductions of a job take.
+class Pace {
+ public:
+  explicit Pace(const Job& job) : job_(job), latest_(job.iterations()), since_(now()) {}
+
+  /// To be called all the time: the reductions that are finished.
+  std::int64_t watch() {
+    const std::int64_t finished = job_.iterations();
+    if (finished == std::exchange(latest_, finished)) return finished;
+    const TimePoint time = now();
+    taken_.push_back(time - std::exchange(since_, time));
+    return finished;
+  }
+  /// What the slowest one took longer than usual.
+  Duration lost() {
+    std::ranges::sort(taken_);
+    return taken_.back() - taken_[taken_.size() / 2];
+  }
+
+ private:
+  const Job& job_;
+  std::int64_t latest_;
+  TimePoint since_;
+  std::vector<Duration> taken_;
+};
 
 class FailoverTest : public NetnsTest {
  protected:
@@ -125,6 +173,21 @@ class FailoverTest : public NetnsTest {
     EXPECT_GT(resent, 0);
   }
 
+  /// The target's node finds that its own end of the rail is damaged, the others that the target's
+  /// is; where probes told, all of them that nothing comes through in either direction.
+  static void expectPlace(const Job& job, bool path) {
+    for (int rank = 0; rank < job.size(); ++rank) {
+      for (const auto& [peer, failover] : job.events(rank).failovers) {
+        EXPECT_EQ(failover.where,
+                  rank == kTargetNode ? channel::Where::kLocal : channel::Where::kRemote)
+            << "rank " << rank << " says " << channel::whereName(failover.where);
+        EXPECT_EQ(failover.deadDirection,
+                  path ? channel::DeadDirection::kBoth : channel::DeadDirection::kUnknown)
+            << "rank " << rank << " says " << channel::directionName(failover.deadDirection);
+      }
+    }
+  }
+
   static void print(const Job& job, const char* name, const injector::Fault& fault) {
     const TimePoint begin = fault.transitions().front().before;
     TimePoint first = TimePoint::max(), last{}, fenced{}, redelivered{};
@@ -168,6 +231,7 @@ class FailoverTest : public NetnsTest {
       const auto back = job.iterations();
       EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > back + 2; }));
       expectAgreement(job, atTarget, elsewhere);
+      expectPlace(job, atTarget == Cause::kPath);
       print(job, name, *fault);
       job.stop();
       expectRight(job);
@@ -189,6 +253,57 @@ TEST_F(FailoverTest, APortThatIsSwitchedOffToo) {
 
 TEST_F(FailoverTest, ABlackHoleIsThePathsFault) {
   failsOverAndBack("blackhole", "blackhole", {}, Cause::kPath, Cause::kPath);
+}
+
+TEST_F(FailoverTest, AnOutageTooShortForAVerdictIsNotPaidTwice) {
+  for (const Duration outage : {15ms, 25ms, 40ms, 60ms, 100ms}) {
+    for (int repetition = 0; repetition < repetitions(); ++repetition) {
+      Job job(*cluster_, kManyElements);
+      ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
+      const auto fault = makeTestFault("blackhole");
+      ASSERT_OK(fault->prepare());
+      Pace pace(job);
+      EXPECT_TRUE(pollUntil(kLong, [&] { return pace.watch() > 5; }));
+      ASSERT_TRUE(awaitBurst());
+      ASSERT_OK(fault->apply());
+      const TimePoint begin = now();
+      pollUntil(outage, [&] { return pace.watch() < 0; });
+      ASSERT_OK(fault->revert());
+      const Duration lasted = now() - begin;
+      const auto before = job.iterations();
+      EXPECT_TRUE(pollUntil(kLong, [&] { return pace.watch() > before + 5; }));
+      channel::LinkCounters counters;
+      for (int rank = 0; rank < job.size(); ++rank) counters += job.events(rank).counters;
+      std::printf("TIMES outage %6.2f ms cost %7.2f ms, failovers %llu, stalls %llu\n",
+                  toMilliseconds(lasted), toMilliseconds(pace.lost()),
+                  static_cast<unsigned long long>(counters.failovers),
+                  static_cast<unsigned long long>(counters.stalls));
+      job.stop();
+      expectRight(job);
+    }
+  }
+}
+
+TEST_F(FailoverTest, ARailIsTakenBackAtTheNewAddressOfItsNic) {
+  Job job(*cluster_, kManyElements);
+  ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
+  const auto fault = makeTestFault("blackhole");
+  ASSERT_OK(fault->prepare());
+  ASSERT_TRUE(awaitBurst());
+  ASSERT_OK(fault->apply());
+  EXPECT_TRUE(stepUntil(*fault, [&] { return failedOverEverywhere(job); }));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto inside,
+                         netlink::ScopedNamespace::enter(cluster_->nodeNamespace(kTargetNode)));
+    constexpr int kUnused = 60;  // no node of this cluster
+    replaceAddress(cluster::railName(kTargetRail), cluster::railAddress(kUnused, kTargetRail));
+  }
+  ASSERT_OK(fault->revert());
+  EXPECT_TRUE(pollUntil(kLong, [&] { return failedBackEverywhere(job); }));
+  const auto back = job.iterations();
+  EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > back + 2; }));
+  job.stop();
+  expectRight(job);
 }
 
 TEST_F(FailoverTest, OneHundredthOfTheRateIsNoFailover) {

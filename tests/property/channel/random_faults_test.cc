@@ -18,6 +18,7 @@ std::uint64_t fromEnvironment(const char* name, std::uint64_t otherwise) {
 
 struct Totals {
   std::uint64_t failovers = 0, failbacks = 0, resent = 0, suspicions = 0, copied = 0;
+  std::uint64_t stalls = 0;
 };
 
 void runSeed(std::uint64_t seed, Totals& totals) {
@@ -31,6 +32,7 @@ void runSeed(std::uint64_t seed, Totals& totals) {
   options.link.tailBudget = random.below(4) == 0 ? 0 : 64 << 10;
   options.lateWrites = random.below(2);
   options.mixed = random.below(3) == 0;
+  options.backsOff = random.below(2);
   options.datagramLoss = random.below(3) == 0 ? 0.3 * random.unit() : 0;
   options.datagramDuplication = random.below(3) == 0 ? 0.3 : 0;
   options.datagramJitter = random.below(2) ? 100us : 2ms;
@@ -56,8 +58,8 @@ void runSeed(std::uint64_t seed, Totals& totals) {
   for (int i = 0; i < faults; ++i) {
     const int rail = static_cast<int>(random.below(options.link.rails));
     const int end = static_cast<int>(random.below(2));
-    const auto kind = random.below(6);
-    everFailed = everFailed || kind < 4;
+    const auto kind = random.below(7);
+    everFailed = everFailed || kind < 4 || kind == 6;
     world.clock().after(Duration(random.below(60'000'000)), [&world, rail, end, kind, &random] {
       switch (kind) {
         case 0:
@@ -78,8 +80,18 @@ void runSeed(std::uint64_t seed, Totals& totals) {
         case 5:
           world.slow(rail, 1e6);
           break;
+        case 6:  // over before a verdict, but the transport may wait for its timer
+          world.blackHole(rail);
+          world.clock().after(20ms + Duration(random.below(25'000'000)),
+                              [&world, rail] { world.heal(rail); });
+          break;
       }
     });
+    if (random.below(8) == 0) {  // the management network is gone for a while, too
+      const Duration begin(random.below(60'000'000));
+      world.clock().after(begin, [&world] { world.managementPath(false); });
+      world.clock().after(begin + 200ms, [&world] { world.managementPath(true); });
+    }
     // Most faults heal early, some in the middle of the repair, all in the end.
     const Duration healed = random.below(3) == 0 ? Duration(random.below(80'000'000)) : 300ms;
     world.clock().after(60ms + healed, [&world, rail] { world.heal(rail); });
@@ -103,6 +115,7 @@ void runSeed(std::uint64_t seed, Totals& totals) {
     totals.failbacks += counters.failbacks;
     totals.resent += counters.chunksResent;
     totals.suspicions += counters.suspicions;
+    totals.stalls += counters.stalls;
   }
 }
 
@@ -121,6 +134,7 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   EXPECT_GT(totals.failbacks, seeds / 8);
   EXPECT_GT(totals.resent, seeds / 4);
   EXPECT_GT(totals.suspicions, seeds / 8);
+  EXPECT_GT(totals.stalls, seeds / 50);
   EXPECT_GT(totals.copied, seeds / 8);
 }
 

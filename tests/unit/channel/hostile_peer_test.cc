@@ -46,6 +46,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   bool lateWrites(int) const override { return false; }
   bool detach(int, std::uint64_t) override { return false; }
   void divert(int rail) override { diverted_.insert(rail); }
+  transport::Delivery delivery(int) const override { return {}; }
   void fenceRail(int rail) override { fenced_.insert(rail); }
   void openRail(int, std::uint32_t, std::uint32_t) override {}
   void cancelOpen(int) override {}
@@ -53,6 +54,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void receiveDone(std::uint64_t, Bytes) override { ++received_; }
   void failedOver(const Failover&) override {}
   void failedBack(int, TimePoint) override {}
+  void noteArrived(std::span<const std::byte>) override {}
   void linkFailed(const Status& why) override { error_ = why; }
 
   TimePoint now_ = TimePoint(1s);

@@ -11,7 +11,10 @@ namespace faultline::test {
 namespace {
 
 using channel::Cause;
+using channel::DeadDirection;
 using channel::Policy;
+using channel::Reach;
+using channel::Where;
 
 class LinkTest : public ::testing::TestWithParam<std::tuple<bool, Policy>> {
  protected:
@@ -80,6 +83,8 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
   EXPECT_FALSE(world.failovers(1)[0].told);
   EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_EQ(world.failovers(1)[0].where, Where::kLocal);
+  EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
   EXPECT_TRUE(world.failovers(0)[0].told);
   EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
   // A window of 10 ms at 100 MB/s, give or take a fifth of the estimate, and one chunk.
@@ -112,18 +117,90 @@ TEST_P(LinkTest, BlackHoleIsFoundByProbes) {
   expectClean(world);
   ASSERT_GE(world.failovers(0).size(), 1u);
   EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  EXPECT_EQ(world.failovers(0)[0].deadDirection, DeadDirection::kBoth);
+  EXPECT_EQ(world.failovers(1)[0].deadDirection, DeadDirection::kBoth);
   EXPECT_LT(world.failovers(0)[0].detected - fault, 100ms);
 }
 
-TEST_P(LinkTest, OneDirectionLostIsFoundToo) {
+TEST_P(LinkTest, OneDirectionLostIsFoundAndNamedAtBothEnds) {
+  for (const bool fromEnd0 : {true, false}) {
+    for (const int rail : {0, 1}) {  // rail 0 also carries the acknowledgements of both
+      SimWorld world(options());
+      bothWays(world, 8 << 20);
+      world.run(10ms);
+      world.blackHole(rail, fromEnd0, !fromEnd0);
+      EXPECT_TRUE(world.runUntilIdle(1s));
+      expectClean(world);
+      for (int end = 0; end < 2; ++end) {
+        ASSERT_EQ(world.failovers(end).size(), 1u);
+        EXPECT_EQ(world.failovers(end)[0].rail, rail);
+        EXPECT_EQ(world.failovers(end)[0].cause, Cause::kPath);
+        EXPECT_EQ(world.failovers(end)[0].deadDirection,
+                  fromEnd0 == (end == 0) ? DeadDirection::kOutgoing : DeadDirection::kIncoming);
+      }
+    }
+  }
+}
+
+TEST_P(LinkTest, TheDirectionIsKnownWhereOnlyOneEndSends) {
   for (const bool fromEnd0 : {true, false}) {
     SimWorld world(options());
-    bothWays(world, 8 << 20);
+    for (int i = 0; i < 4; ++i) world.message(0, 4 << 20);
     world.run(10ms);
     world.blackHole(1, fromEnd0, !fromEnd0);
+    // What end 0 sends still arrives when only the way back is lost, and acknowledgements find
+    // another way: then nothing is wrong with the messages, and nobody gives the rail up.
     EXPECT_TRUE(world.runUntilIdle(1s));
     expectClean(world);
-    EXPECT_EQ(world.failovers(0).size(), 1u);
+    ASSERT_EQ(world.failovers(0).size(), fromEnd0 ? 1u : 0u);
+    if (!fromEnd0) continue;
+    EXPECT_EQ(world.failovers(0)[0].deadDirection, DeadDirection::kOutgoing);
+    EXPECT_EQ(world.failovers(1)[0].deadDirection, DeadDirection::kIncoming);
+  }
+}
+
+TEST_P(LinkTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
+  // The path is back before anybody can convict it, but the transport waits 200 ms for its timer.
+  for (const Duration outage : {25ms, 30ms, 33ms}) {
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.blackHole(0);
+    const TimePoint fault = world.clock().now();
+    world.run(outage);
+    world.heal(0);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    const Duration sending = 80ms;  // 8 MiB each way over one rail
+    EXPECT_LT(world.clock().now() - fault, outage + 20ms + sending);
+    expectClean(world);
+    EXPECT_GE(world.link(0).counters().stalls + world.link(1).counters().stalls, 1u);
+    EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRail);
+    EXPECT_TRUE(world.failovers(0)[0].stalled);
+    EXPECT_TRUE(world.failovers(1)[0].stalled);
+  }
+}
+
+TEST_P(LinkTest, EverythingDownForAWhileContinuesSoonAfterItsReturn) {
+  // No path answers, so nothing is convicted, and both transports back off.
+  for (const Duration outage : {60ms, 300ms, 800ms}) {
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    for (const int rail : {0, 1}) world.blackHole(rail);
+    world.managementPath(false);
+    const TimePoint fault = world.clock().now();
+    world.run(outage);
+    world.managementPath(true);
+    for (const int rail : {0, 1}) world.heal(rail);
+    EXPECT_TRUE(world.runUntilIdle(2s));
+    const Duration sending = 80ms;
+    EXPECT_LT(world.clock().now() - fault, outage + 50ms + sending);
+    expectClean(world);
+    EXPECT_GE(world.link(0).counters().stalls + world.link(1).counters().stalls, 1u);
   }
 }
 
@@ -189,7 +266,9 @@ TEST_P(LinkTest, LateWritesOfADeadRailNeverShow) {
 
 TEST_P(LinkTest, ASlowRailIsNotADeadOne) {
   for (const double share : {0.5, 0.1, 0.01}) {
-    SimWorld world(options());
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
     bothWays(world, 1 << 20);
     world.slow(0, 100e6 * share);
     EXPECT_TRUE(world.runUntilIdle(10s)) << share;
@@ -202,6 +281,7 @@ TEST_P(LinkTest, AStoppedPeerIsNotADeadRail) {
   for (int end = 0; end < 2; ++end) {
     SimOptions chosen = options();
     chosen.link.giveUp = 10s;
+    chosen.backsOff = true;
     SimWorld world(chosen);
     bothWays(world, 4 << 20);
     world.run(5ms);
@@ -265,6 +345,42 @@ TEST_P(LinkTest, ADeadPeerIsAnErrorWithinTheBudget) {
   world.kill(1);
   EXPECT_FALSE(world.runUntilIdle(10s));
   EXPECT_NE(world.error(0).message().find("has not been heard"), std::string::npos);
+}
+
+TEST_P(LinkTest, ANoteArrivesOnceWhateverIsLost) {
+  SimOptions chosen = options();
+  chosen.datagramLoss = 0.3;
+  chosen.datagramDuplication = 0.3;
+  SimWorld world(chosen);
+  world.portDown(0, 0);
+  world.blackHole(1);
+  const std::array<std::byte, 3> note{std::byte{1}, std::byte{2}, std::byte{3}};
+  world.runEvent(0, [&] { world.link(0).sendNote(note); });
+  world.run(500ms);
+  ASSERT_EQ(world.notes(1).size(), 1u);
+  EXPECT_TRUE(std::ranges::equal(world.notes(1)[0], note));
+  EXPECT_TRUE(world.notes(0).empty());
+}
+
+TEST_P(LinkTest, AnExaminationTellsWhichPathsAnswerAlsoWhereNothingIsSent) {
+  SimWorld world(options(3));
+  world.portDown(1, 0);
+  world.blackHole(1, /*fromEnd0=*/false, /*fromEnd1=*/true);
+  world.run(5ms);
+  for (int end = 0; end < 2; ++end) {
+    std::uint32_t mark = 0;
+    world.runEvent(end, [&] { mark = world.link(end).examine(world.clock().now()); });
+    for (int path = 0; path < 4; ++path) {
+      EXPECT_EQ(world.link(end).reach(path, mark), Reach::kUnknown);
+    }
+    world.run(60ms);
+    // An end whose own port is down has not asked, and cannot say.
+    EXPECT_EQ(world.link(end).reach(0, mark), end == 1 ? Reach::kUnknown : Reach::kSilent);
+    EXPECT_EQ(world.link(end).reach(1, mark), Reach::kSilent);
+    EXPECT_EQ(world.link(end).reach(2, mark), Reach::kAnswers);
+    EXPECT_EQ(world.link(end).reach(3, mark), Reach::kAnswers);
+    EXPECT_EQ(world.link(end).counters().suspicions, 0u);
+  }
 }
 
 TEST_P(LinkTest, RepairWorksWithoutTheManagementNetwork) {

@@ -71,5 +71,69 @@ TEST_F(ProberTest, AnswersInARowStartAgainAfterAGap) {
   EXPECT_EQ(prober_.answeredInARow(2), 1);
 }
 
+TEST_F(ProberTest, TheDirectionIsThatOfTheRoundsThatWereNotHeard) {
+  // Own rounds over paths 0 and 1, as the other end reports them; the other's as they come in.
+  for (const bool outgoing : {false, true}) {
+    for (const bool incoming : {false, true}) {
+      Prober prober(3);
+      Hearing there;
+      for (std::uint32_t number = 1; number <= 6; ++number) {
+        prober.beginRound(now_);
+        there.note(1, number);
+        prober.heard(1, number);
+        if (!outgoing) there.note(0, number);
+        if (!incoming) prober.heard(0, number);
+        prober.reported(there);
+      }
+      EXPECT_EQ(prober.deadDirection(0), outgoing && incoming ? DeadDirection::kBoth
+                                         : outgoing           ? DeadDirection::kOutgoing
+                                         : incoming           ? DeadDirection::kIncoming
+                                                              : DeadDirection::kUnknown);
+      EXPECT_EQ(prober.deadDirection(1), DeadDirection::kUnknown);
+    }
+  }
+}
+
+TEST_F(ProberTest, AnOldReportAndOneOfRoundsNeverSentChangeNothing) {
+  Hearing there;
+  for (int i = 0; i < 6; ++i) there.note(1, round());
+  const Hearing before = there;
+  there.note(0, 6);
+  prober_.reported(there);
+  Hearing old;
+  for (std::uint32_t number = 1; number <= 5; ++number) old.note(1, number);
+  prober_.reported(old);
+  EXPECT_EQ(prober_.deadDirection(0), DeadDirection::kUnknown);
+  Hearing lie = before;
+  for (std::uint32_t number = 7; number <= 9; ++number) lie.note(1, number);
+  prober_.reported(lie);
+  EXPECT_EQ(prober_.deadDirection(0), DeadDirection::kUnknown);
+}
+
+TEST_F(ProberTest, APathCameBackWhenRoundsWereLostAndTwoLaterOnesNot) {
+  prober_.acquit(0);
+  answer(0, round());
+  EXPECT_FALSE(prober_.lostRounds(0));
+  round();
+  EXPECT_FALSE(prober_.lostRounds(0));  // may still be on its way
+  answer(0, round());
+  EXPECT_TRUE(prober_.lostRounds(0));
+  EXPECT_FALSE(prober_.cameBack(0));
+  answer(0, round());
+  EXPECT_TRUE(prober_.cameBack(0));
+  prober_.acquit(0);
+  EXPECT_FALSE(prober_.cameBack(0));
+}
+
+TEST_F(ProberTest, ARoundThatIsOvertakenAtOnceIsNotLost) {
+  prober_.acquit(0);
+  const auto first = round();
+  now_ -= 4500us;
+  const auto second = round();  // half a millisecond later
+  answer(0, second);
+  answer(0, first);
+  EXPECT_FALSE(prober_.lostRounds(0));
+}
+
 }  // namespace
 }  // namespace faultline::channel

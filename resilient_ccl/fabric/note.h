@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace faultline::fabric {
+
+/// What the fabrics of two processes tell each other through their link (Link::sendNote).
+struct Note {
+  enum class Kind : std::uint32_t {
+    kAddress = 1,   ///< the sender's NIC of `rail` has the IPv4 address `value` now; `detail`
+                    ///< counts the changes, because notes may overtake each other
+    kQuestion = 2,  ///< does process `value` answer you over `rail`?
+    kAnswer = 3,    ///< `detail` (channel::Reach) is what process `value` does over `rail`
+  };
+
+  Kind kind{};
+  std::uint32_t rail = 0;
+  std::uint32_t value = 0;
+  std::uint32_t detail = 0;
+
+  /// Nothing when the length is not that of a note.
+  static std::optional<Note> parse(std::span<const std::byte> bytes) {
+    Note note;
+    if (bytes.size() != sizeof(note)) return std::nullopt;
+    std::memcpy(&note, bytes.data(), sizeof(note));
+    return note;
+  }
+};
+
+}  // namespace faultline::fabric
