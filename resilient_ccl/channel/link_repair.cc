@@ -97,8 +97,8 @@ void Link::beginFence(int rail, Cause cause, bool told, TimePoint now) {
   state.downSince = now;
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < kHoldOffMemory;
-  state.holdOff =
-      flapping ? std::min(state.holdOff * kHoldOffGrowth, kLongestHoldOff) : options_.holdOff;
+  state.holdOff = flapping ? std::min(state.holdOff * kHoldOffGrowth, options_.longestHoldOff)
+                           : options_.holdOff;
   if (liveRails() == 0) noRailSince_ = now;
 
   state.failover = nextFailover_++;
