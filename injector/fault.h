@@ -29,12 +29,13 @@ struct Transition {
   TimePoint after;
 };
 
-/// A fault on one target. The order of calls is prepare, apply, (step)*, evidence, revert. Not
-/// thread-safe. The injector knows nothing of jobs: what is under test cannot tell that it is being
-/// tested, and a fault cannot tell what runs over its target.
+/// A fault on one target. The order of calls is prepare, apply, (step)*, evidence, revert; apply
+/// and what follows may be repeated, each time with evidence of its own. Not thread-safe. The
+/// injector knows nothing of jobs: what is under test cannot tell that it is being tested, and a
+/// fault cannot tell what runs over its target.
 ///
 /// Destroying a fault that has sent probes takes some 10 ms per socket of theirs: do that after the
-/// measured time.
+/// measured time. Repeating it reuses them.
 ///
 /// Faults revert in their destructor, and what they act on dies with its namespace, so that nothing
 /// stays damaged, however the program ends.
@@ -49,7 +50,7 @@ class Fault {
   /// already, kUnsupported when the mechanism is missing.
   virtual Status prepare() = 0;
 
-  /// Does it. Short: only the kernel calls.
+  /// Does it, and forgets what was observed before. Short: only the kernel calls.
   virtual Status apply() = 0;
 
   /// To be called about every millisecond from apply() to revert(): does what is due by `now` (a
@@ -69,7 +70,7 @@ class Fault {
   /// How it is done here, e.g. "netlink: the NIC is set down".
   virtual std::string mechanism() const = 0;
 
-  /// Every change made so far, oldest first. The first is the moment of the fault.
+  /// Every change made so far, oldest first. The first after apply() is the moment of the fault.
   const std::vector<Transition>& transitions() const { return transitions_; }
 
   /// The longest that evidence() takes.

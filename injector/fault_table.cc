@@ -59,6 +59,67 @@ constexpr std::array kThrottleParameters{
                   "tx: what the node sends; rx: what it receives", kDirections},
 };
 
+constexpr std::array<std::string_view, 2> kOneWay{"out", "in"};
+constexpr std::array<std::string_view, 3> kWays{"both", "out", "in"};
+
+constexpr std::array kOneWayLossParameters{
+    ParameterSpec{"direction", ParameterType::kEnum, "out",
+                  "out: what the node sends is lost; in: what it should receive", kOneWay},
+};
+
+constexpr std::array kLossParameters{
+    ParameterSpec{"percent",
+                  ParameterType::kPercent,
+                  "",
+                  "share of the frames that are lost, at random; a frame is what the kernel moves "
+                  "at once, up to 64 KiB of a TCP stream",
+                  {},
+                  1,
+                  99},
+    ParameterSpec{"direction", ParameterType::kEnum, "both",
+                  "out: what the node sends; in: what it should receive", kWays},
+};
+
+constexpr std::array<std::string_view, 2> kResetHow{"reset", "half_close"};
+constexpr std::array<std::string_view, 2> kConnections{"one", "all"};
+constexpr std::array kConnectionResetParameters{
+    ParameterSpec{"how", ParameterType::kEnum, "reset",
+                  "reset: both ends lose the connection at once; half_close: the node's side ends "
+                  "what it sends, without its program's doing, and can still receive",
+                  kResetHow},
+    ParameterSpec{"connections", ParameterType::kEnum, "one",
+                  "one: the connection over this NIC that has moved most bytes so far; all: every "
+                  "one over this NIC",
+                  kConnections},
+};
+
+constexpr std::array kAddressChangeParameters{
+    ParameterSpec{"down",
+                  ParameterType::kDuration,
+                  "100ms",
+                  "how long the port is down while its address changes",
+                  {},
+                  0.001,
+                  kLongestPeriodSeconds},
+};
+
+constexpr std::array kHostOverloadParameters{
+    ParameterSpec{"threads",
+                  ParameterType::kInteger,
+                  "4",
+                  "busy threads for each CPU that the bench may use",
+                  {},
+                  1,
+                  64},
+    ParameterSpec{"nice",
+                  ParameterType::kInteger,
+                  "-10",
+                  "their priority: below 0 they go before the job, which needs root",
+                  {},
+                  -20,
+                  19},
+};
+
 constexpr std::array kKinds{
     FaultKind{
         "port_down", "The port of one NIC goes down and stays down until the fault ends.",
@@ -85,6 +146,52 @@ constexpr std::array kKinds{
         "the switch port forwards again",
         {},
         true},
+    FaultKind{"one_way_loss",
+              "One link loses everything in one direction while its carrier stays up.",
+              "silence, though the other direction still works",
+              "probe frames of the injector's own cross the link in one direction only",
+              "the filter on the switch's port is removed; it dies with the switch's namespace",
+              kOneWayLossParameters, true},
+    FaultKind{"loss", "One link loses a share of its frames at random.",
+              "retransmissions, control messages that must be repeated",
+              "the share of probe frames of the injector's own that do not cross the link",
+              "the filter on the switch's port is removed; it dies with the switch's namespace",
+              kLossParameters},
+    FaultKind{"connection_reset", "TCP connections over one NIC die while its port lives.",
+              "errors or the end of the stream on some connections, and nothing else",
+              "the segment that ends the connection passes the switch's port, and the kernel no "
+              "longer has the connection as established",
+              "nothing to undo: programs may connect again", kConnectionResetParameters},
+    FaultKind{"address_change",
+              "The port of one NIC goes down, and comes back with another address; when the fault "
+              "ends, the same way back.",
+              "a port event; nobody answers at the old address any more",
+              "the switch's end has lost its carrier, and then asks by ARP: the NIC answers for "
+              "the new address and not for the old one",
+              "the former address is set again; routes that were lost are put back",
+              kAddressChangeParameters},
+    FaultKind{"process_stop",
+              "All processes of a node are stopped (SIGSTOP), and go on when the fault ends.",
+              "a peer that neither answers nor ends, while its kernel still acknowledges",
+              "every process is in the state stopped and uses no CPU time",
+              "SIGCONT",
+              {},
+              false,
+              TargetKind::kProcesses},
+    FaultKind{"process_kill",
+              "All processes of a node are killed (SIGKILL).",
+              "connections that end, a peer that is gone for good",
+              "every process has ended, and the node has none left",
+              "nothing can be undone",
+              {},
+              false,
+              TargetKind::kProcesses},
+    FaultKind{"host_overload",
+              "Busy threads take the CPUs of this machine away from everything else.",
+              "nothing but time: answers come late, from everywhere",
+              "a probe thread of normal priority that always wants to run waits most of the time",
+              "the threads go to sleep; they die with the program", kHostOverloadParameters, false,
+              TargetKind::kNone},
     FaultKind{"none",
               "Does nothing. For testing the bench: a run with it must be INVALID.",
               "nothing",
@@ -92,7 +199,7 @@ constexpr std::array kKinds{
               "nothing to undo",
               {},
               false,
-              false},
+              TargetKind::kNone},
 };
 
 }  // namespace
@@ -122,7 +229,7 @@ std::string describeFault(const FaultKind& kind) {
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
          describeRow("undo", kind.undo) + "\nparameters\n" + describeParameters(kind.parameters) +
-         "\nevery fault also has target, at | during, and duration | until: end\n";
+         "\nevery fault also has target, at | during, duration | until: end, and times with every\n";
 }
 
 }  // namespace faultline::injector

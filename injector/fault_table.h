@@ -13,8 +13,8 @@
 /// describe` and the documentation are all made from it, so that they cannot drift; the faults
 /// themselves get their values only through it. No I/O and no netlink here.
 ///
-/// What every fault has in common (`target`, `at` or `during`, `duration` or `until`) belongs to
-/// the scenario, not to this table.
+/// What every fault has in common (`target`, `at` or `during`, `duration` or `until`, `times`)
+/// belongs to the scenario, not to this table.
 namespace faultline::injector {
 
 using faultline::kSlowestRate;
@@ -24,6 +24,13 @@ using faultline::ParameterValue;
 using faultline::Percent;
 using faultline::Rate;
 
+/// What a fault acts on.
+enum class TargetKind {
+  kLink,       ///< the link of one NIC
+  kProcesses,  ///< the processes of a node
+  kNone,       ///< the machine that the bench runs on, or nothing
+};
+
 /// One kind of fault.
 struct FaultKind {
   std::string_view name;
@@ -32,8 +39,8 @@ struct FaultKind {
   std::string_view evidence;  ///< the independent observation that proves it
   std::string_view undo;      ///< how it is taken back, also when everything of ours is killed
   std::span<const ParameterSpec> parameters;
-  bool cutsLink = false;    ///< nothing passes from its beginning to its end
-  bool needsTarget = true;  ///< acts on the rail of a node
+  bool cutsLink = false;  ///< nothing passes from its beginning to its end
+  TargetKind target = TargetKind::kLink;
 };
 
 /// All faults, in the order in which they are listed.

@@ -62,6 +62,10 @@ constexpr std::array kMechanisms{
     Mechanism{"htb and u32", true, "rail_rate, and the fault throttle",
               "modprobe sch_htb cls_u32 as root; or a kernel with CONFIG_NET_SCH_HTB and "
               "CONFIG_NET_CLS_U32"},
+    Mechanism{"clsact and cls_bpf", false, "the faults loss and one_way_loss",
+              "modprobe sch_ingress cls_bpf as root; or a kernel with CONFIG_NET_CLS_BPF"},
+    Mechanism{"SOCK_DESTROY", false, "the fault connection_reset (how: reset)",
+              "a kernel with CONFIG_INET_DIAG_DESTROY"},
     Mechanism{"bridge", true, "the switches of a cluster",
               "modprobe bridge as root; or a kernel with CONFIG_BRIDGE"},
     Mechanism{"bridge port state", false, "the fault blackhole", kContainer},

@@ -180,6 +180,16 @@ netlink::LinkTarget NetnsCluster::railTarget(int node, int rail) {
   return target;
 }
 
+netlink::LinkTarget NetnsCluster::managementTarget(int node) {
+  netlink::LinkTarget target;
+  target.nic = {&nodeSocket(node), kManagementIndex};
+  target.attachment = {switch_socket_.get(), managementPortIndex(node)};
+  for (int other = 0; other < spec_.nodes; ++other) {
+    if (other != node) target.siblings.push_back(managementPortIndex(other));
+  }
+  return target;
+}
+
 Status NetnsCluster::readRailCounters(std::vector<RailCounters>& counters) {
   counters.assign(nodes_.size() * static_cast<std::size_t>(spec_.rails), {});
   return counter_file_->read([&](std::string_view name, const netlink::LinkCounters& port) {

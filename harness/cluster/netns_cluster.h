@@ -46,6 +46,8 @@ class NetnsCluster {
 
   /// The link of one NIC, for the injector. Valid as long as the cluster.
   netlink::LinkTarget railTarget(int node, int rail);
+  /// The same of the node's link to the management network.
+  netlink::LinkTarget managementTarget(int node);
 
   /// Byte counters of all NICs, index node * rails + rail, in one question to the kernel; cheap
   /// enough for every millisecond. `counters` is overwritten and its memory reused.

@@ -15,10 +15,12 @@
 #include "harness/cluster/sysctl.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/counters.h"
+#include "injector/netlink/drop_filter.h"
 #include "injector/netlink/frame_socket.h"
 #include "injector/netlink/link.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/shaper.h"
+#include "injector/netlink/tcp_connections.h"
 
 namespace faultline::cluster {
 namespace {
@@ -87,6 +89,15 @@ std::vector<Capability> tryEverything() {
   trials.attempt("htb and u32", "rail_rate, and the fault throttle", [&]() -> Status {
     RETURN_IF_ERROR(netlink::installShaper(*near, kNearIndex, kTrialRate));
     return netlink::setShaperRate(*near, kNearIndex, kTrialRate / 2);
+  });
+  trials.attempt("clsact and cls_bpf", "the faults loss and one_way_loss", [&]() -> Status {
+    constexpr netlink::DropRule kAll;
+    RETURN_IF_ERROR(netlink::addDropRules(*near, kNearIndex, std::span(&kAll, 1)));
+    return netlink::removeDropRules(*near, kNearIndex);
+  });
+  trials.attempt("SOCK_DESTROY", "the fault connection_reset (how: reset)", [&]() -> Status {
+    ASSIGN_OR_RETURN(auto connections, netlink::TcpConnections::open(near_fd.get()));
+    return connections.requireDestroy();
   });
   trials.need("bridge", kNoCluster, [&]() -> Status {
     RETURN_IF_ERROR(netlink::createBridge(*near, "bridge", kBridgeIndex));

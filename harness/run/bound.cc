@@ -95,8 +95,15 @@ bool addDamages(const scenario::Scenario& scenario, const reports::Run& run,
                 std::vector<RailDamage>& damages) {
   if (spec.kind == "none") return true;
   if (!spec.target) return false;
+  if (spec.target->part == scenario::Part::kManagement) return true;  // takes no bandwidth away
   RailDamage damage = placed(run, fault, *spec.target);
+  if (spec.kind == "connection_reset") return true;  // a moment: the link stays whole
   if (spec.kind == "port_down" || spec.kind == "blackhole") {
+    damages.push_back(damage);
+  } else if (spec.kind == "one_way_loss") {
+    const bool out = spec.parameters.get<std::string>("direction") == "out";
+    damage.lostTx = out ? 1 : 0;
+    damage.lostRx = out ? 0 : 1;
     damages.push_back(damage);
   } else if (spec.kind == "port_flap") {
     addFlaps(spec, damage, std::max(0.0, run.duration_ms - fault.start_ms), damages);
@@ -112,17 +119,21 @@ bool addDamages(const scenario::Scenario& scenario, const reports::Run& run,
   return true;
 }
 
-/// The scenario's fault that was applied: of its kind and target, the first one not `taken`.
+bool isTargetOf(const scenario::Fault& spec, const reports::AppliedFault& fault) {
+  if (!spec.target) return true;
+  const bool of_rail = spec.target->part == scenario::Part::kRail;
+  return fault.target.node == spec.target->node &&
+         fault.target.rail == (of_rail ? std::optional(spec.target->rail) : std::nullopt);
+}
+
+/// The scenario's fault that was applied: of its kind and target, the first one that was not
+/// `taken` as often as it strikes.
 const scenario::Fault* specOf(const scenario::Scenario& scenario,
-                              const reports::AppliedFault& fault, std::vector<bool>& taken) {
+                              const reports::AppliedFault& fault, std::vector<int>& taken) {
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     const scenario::Fault& spec = scenario.faults[i];
-    if (taken[i] || spec.kind != fault.kind) continue;
-    if (spec.target &&
-        (fault.target.node != spec.target->node || fault.target.rail != spec.target->rail)) {
-      continue;
-    }
-    taken[i] = true;
+    if (taken[i] == spec.times || spec.kind != fault.kind || !isTargetOf(spec, fault)) continue;
+    ++taken[i];
     return &spec;
   }
   return nullptr;
@@ -131,7 +142,7 @@ const scenario::Fault* specOf(const scenario::Scenario& scenario,
 std::optional<double> boundOf(const scenario::Scenario& scenario, const baseline::JobModel& job,
                               const reports::Run& run) {
   std::vector<RailDamage> damages;
-  std::vector<bool> taken(scenario.faults.size());
+  std::vector<int> taken(scenario.faults.size());
   for (const reports::AppliedFault& fault : run.faults) {
     const scenario::Fault* const spec = specOf(scenario, fault, taken);
     if (spec == nullptr || !addDamages(scenario, run, fault, *spec, damages)) return std::nullopt;

@@ -12,12 +12,33 @@ namespace {
 /// The target node of a fault; faults without a target watch node 0.
 int nodeOf(const scenario::Fault& fault) { return fault.target ? fault.target->node : 0; }
 
-std::string triggerText(const scenario::Fault& fault) {
-  if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
-    return fmt::format("at {}", formatDuration(at->time));
+std::string targetText(const scenario::Target& target) {
+  switch (target.part) {
+    case scenario::Part::kRail:
+      return fmt::format("node {}, rail {}", target.node, target.rail);
+    case scenario::Part::kManagement:
+      return fmt::format("node {}, management network", target.node);
+    case scenario::Part::kProcesses:
+      return fmt::format("node {}", target.node);
   }
-  const auto& during = std::get<scenario::During>(fault.trigger);
-  return fmt::format("iteration {}, {:.0f} %", during.iteration, during.progress * 100);
+  return "";
+}
+
+/// The moment that was asked for; `strike` counts from 0.
+std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
+  std::string text;
+  if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
+    text = fmt::format("at {}",
+                       formatDuration(at->time + static_cast<std::int64_t>(strike) * fault.every));
+  } else {
+    const auto& during = std::get<scenario::During>(fault.trigger);
+    text = fmt::format("iteration {}, {:.0f} %", during.iteration, during.progress * 100);
+    if (strike > 0) {
+      text += fmt::format(" + {}", formatDuration(static_cast<std::int64_t>(strike) * fault.every));
+    }
+  }
+  if (fault.times > 1) text += fmt::format(" ({} of {})", strike + 1, fault.times);
+  return text;
 }
 
 }  // namespace
@@ -28,13 +49,15 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   control.ranks_ = scenario.cluster.ranks();
   for (const scenario::Fault& spec : scenario.faults) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
+    const netlink::LinkTarget link = target.part == scenario::Part::kRail
+                                         ? cluster.railTarget(target.node, target.rail)
+                                         : cluster.managementTarget(target.node);
     ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault,
-                     injector::makeFault(spec.kind, spec.parameters,
-                                         cluster.railTarget(target.node, target.rail)));
+                     injector::makeFault(spec.kind, spec.parameters, link));
     RETURN_IF_ERROR(fault->prepare().withContext(
-        fmt::format("prepare {} on node {}, rail {}", spec.kind, target.node, target.rail)));
-    control.entries_.push_back(
-        Entry{spec, FaultTrigger(spec), std::move(fault), {}, {}, {}, {}, false, {}});
+        spec.target ? fmt::format("prepare {} on {}", spec.kind, targetText(target))
+                    : fmt::format("prepare {}", spec.kind)));
+    control.entries_.push_back(Entry{spec, FaultTrigger(spec), std::move(fault), {}, false});
   }
   return control;
 }
@@ -49,31 +72,33 @@ void FaultControl::started(TimePoint t0) {
   for (Entry& entry : entries_) entry.trigger.started(t0);
 }
 
-void FaultControl::iterationBegan(int iteration, const Sampler& sampler) {
+void FaultControl::iterationBegan(int iteration, TimePoint when, const Sampler& sampler) {
   for (Entry& entry : entries_) {
-    entry.trigger.iterationBegan(iteration, sampler.nodeBytes(nodeOf(entry.spec)));
+    entry.trigger.iterationBegan(iteration, when, sampler.nodeBytes(nodeOf(entry.spec)));
   }
 }
 
 void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
   for (Entry& entry : entries_) {
-    if (entry.hit) entry.hit->iterationEnded(rank, iteration, when);
-    if (entry.applied && when > *entry.applied) entry.endedLater.insert(rank);
+    for (Strike& strike : entry.strikes) {
+      if (strike.hit) strike.hit->iterationEnded(rank, iteration, when);
+      if (when > strike.applied) strike.endedLater.insert(rank);
+    }
   }
 }
 
 Status FaultControl::step(TimePoint now, const Sampler& sampler) {
   for (Entry& entry : entries_) {
     const int node = nodeOf(entry.spec);
-    if (!entry.applied && entry.trigger.due(now, sampler.nodeBytes(node))) {
+    if (!entry.active && entry.trigger.due(now, sampler.nodeBytes(node))) {
       RETURN_IF_ERROR(apply(entry, now, sampler));
     }
-    if (entry.hit && entry.applied && now > *entry.applied) {
-      entry.hit->othersCounter(sampler.otherBytes(node));
-    }
+    if (entry.strikes.empty()) continue;
+    Strike& strike = entry.strikes.back();
+    if (strike.hit && now > strike.applied) strike.hit->othersCounter(sampler.otherBytes(node));
     if (!entry.active) continue;
     RETURN_IF_ERROR(entry.fault->step(now));
-    if (entry.spec.duration && now >= *entry.applied + *entry.spec.duration) {
+    if (entry.spec.duration && now >= strike.applied + *entry.spec.duration) {
       RETURN_IF_ERROR(end(entry));
     }
   }
@@ -83,31 +108,34 @@ Status FaultControl::step(TimePoint now, const Sampler& sampler) {
 Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) {
   const int node = nodeOf(entry.spec);
   const std::optional<double> progress = entry.trigger.progress(sampler.nodeBytes(node));
+  const std::size_t known = entry.fault->transitions().size();
   RETURN_IF_ERROR(entry.fault->apply().withContext(fmt::format("apply {}", entry.spec.kind)));
   const auto& transitions = entry.fault->transitions();
-  entry.applied = transitions.empty() ? now : transitions.front().before;
+  Strike& strike = entry.strikes.emplace_back();
+  strike.applied = transitions.size() > known ? transitions[known].before : now;
   entry.active = true;
-  if (const auto* during = std::get_if<scenario::During>(&entry.spec.trigger)) {
-    entry.hit.emplace(during->iteration, progress.value_or(0), *entry.applied,
-                      sampler.otherBytes(node), ranks_);
+  if (std::holds_alternative<scenario::During>(entry.spec.trigger)) {
+    strike.hit.emplace(entry.trigger.iteration(), progress.value_or(0), strike.applied,
+                       sampler.otherBytes(node), ranks_);
   }
   return okStatus();
 }
 
 Status FaultControl::end(Entry& entry, bool observe) {
+  Strike& strike = entry.strikes.back();
   entry.active = false;
   std::optional<Result<injector::Evidence>> evidence;
   if (observe) evidence = entry.fault->evidence();
   const Status reverted = entry.fault->revert();
-  entry.ended = faultline::now();
+  strike.ended = faultline::now();
   if (const auto& transitions = entry.fault->transitions();
       !transitions.empty() && !transitions.back().broken) {
-    entry.ended = transitions.back().after;
+    strike.ended = transitions.back().after;
   }
   if (evidence && evidence->ok()) {
-    entry.evidence = std::move(**evidence);
+    strike.evidence = std::move(**evidence);
   } else if (evidence) {
-    entry.evidence =
+    strike.evidence =
         injector::Evidence{entry.spec.kind, "none", evidence->status().message(), false};
   }
   if (reverted.ok()) return reverted;
@@ -162,7 +190,8 @@ std::optional<TimePoint> FaultControl::damageBehind(TimePoint when, int rail, in
                                                     int nodeB) const {
   std::optional<TimePoint> latest;
   for (const Entry& entry : entries_) {
-    if (!entry.spec.target || entry.spec.target->rail != rail) continue;
+    if (!entry.spec.target || entry.spec.target->part != scenario::Part::kRail) continue;
+    if (entry.spec.target->rail != rail) continue;
     if (entry.spec.target->node != nodeA && entry.spec.target->node != nodeB) continue;
     const auto damage = run::damageBehind(entry.fault->transitions(), when);
     if (damage && (!latest || *damage > *latest)) latest = damage;
@@ -173,29 +202,30 @@ std::optional<TimePoint> FaultControl::damageBehind(TimePoint when, int rail, in
 std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
   std::vector<reports::AppliedFault> result;
   for (const Entry& entry : entries_) {
-    if (!entry.applied) continue;
-    reports::AppliedFault& fault = result.emplace_back();
-    fault.kind = entry.spec.kind;
-    fault.mechanism = entry.fault->mechanism();
-    for (const auto& [name, value] : entry.spec.parameters.all()) {
-      fault.mechanism += fmt::format(", {}: {}", name, formatParameter(value));
-    }
-    if (entry.spec.target) {
-      fault.target.node = entry.spec.target->node;
-      fault.target.rail = entry.spec.target->rail;
-      fault.target.text =
-          fmt::format("node {}, rail {}", entry.spec.target->node, entry.spec.target->rail);
-    }
-    fault.trigger = triggerText(entry.spec);
-    fault.start_ms = toMilliseconds(*entry.applied - t0);
-    if (entry.ended) fault.end_ms = toMilliseconds(*entry.ended - t0);
-    if (entry.hit) {
-      reports::FaultHit hit;
-      hit.ok = entry.hit->ok();
-      hit.iteration = entry.hit->iteration();
-      hit.progress_pct = entry.hit->progress() * 100;
-      hit.detail = entry.hit->detail();
-      fault.hit = hit;
+    for (std::size_t index = 0; index < entry.strikes.size(); ++index) {
+      const Strike& strike = entry.strikes[index];
+      reports::AppliedFault& fault = result.emplace_back();
+      fault.kind = entry.spec.kind;
+      fault.mechanism = entry.fault->mechanism();
+      for (const auto& [name, value] : entry.spec.parameters.all()) {
+        fault.mechanism += fmt::format(", {}: {}", name, formatParameter(value));
+      }
+      if (const auto& target = entry.spec.target) {
+        fault.target.node = target->node;
+        if (target->part == scenario::Part::kRail) fault.target.rail = target->rail;
+        fault.target.text = targetText(*target);
+      }
+      fault.trigger = triggerText(entry.spec, index);
+      fault.start_ms = toMilliseconds(strike.applied - t0);
+      if (strike.ended) fault.end_ms = toMilliseconds(*strike.ended - t0);
+      if (strike.hit) {
+        reports::FaultHit hit;
+        hit.ok = strike.hit->ok();
+        hit.iteration = strike.hit->iteration();
+        hit.progress_pct = strike.hit->progress() * 100;
+        hit.detail = strike.hit->detail();
+        fault.hit = hit;
+      }
     }
   }
   return result;
@@ -203,33 +233,44 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
 
 std::vector<reports::Evidence> FaultControl::evidence() const {
   std::vector<reports::Evidence> result;
-  int index = 0;
   for (const Entry& entry : entries_) {
-    if (!entry.applied) continue;  // as in `applied`
-    reports::Evidence& evidence = result.emplace_back();
-    evidence.fault = index++;
-    if (!entry.evidence) continue;
-    evidence.kind = entry.evidence->kind;
-    evidence.observed = entry.evidence->observed;
-    evidence.ok = entry.evidence->ok;
+    for (const Strike& strike : entry.strikes) {
+      reports::Evidence& evidence = result.emplace_back();
+      evidence.fault = static_cast<int>(result.size()) - 1;  // as in `applied`
+      if (!strike.evidence) continue;
+      evidence.kind = strike.evidence->kind;
+      evidence.observed = strike.evidence->observed;
+      evidence.ok = strike.evidence->ok;
+    }
   }
   return result;
 }
 
+std::string FaultControl::problemOf(const Strike& strike) const {
+  if (!strike.evidence || !strike.evidence->ok) {
+    return fmt::format("left no evidence: {}",
+                       strike.evidence ? strike.evidence->observed : "nothing was observed");
+  }
+  if (strike.hit && !strike.hit->ok()) {
+    return fmt::format("missed its iteration: {}", strike.hit->detail());
+  }
+  if (strike.endedLater.size() < static_cast<std::size_t>(std::min(2, ranks_))) {
+    return "came when the work was over";
+  }
+  return "";
+}
+
 std::string FaultControl::invalidBecause() const {
   for (const Entry& entry : entries_) {
-    const std::string what = fmt::format("{} ({})", entry.spec.kind, triggerText(entry.spec));
-    if (!entry.applied) return fmt::format("{} never triggered", what);
-    if (!entry.evidence || !entry.evidence->ok) {
-      return fmt::format("{} left no evidence: {}", what,
-                         entry.evidence ? entry.evidence->observed : "nothing was observed");
+    const std::string& kind = entry.spec.kind;
+    for (std::size_t index = 0; index < entry.strikes.size(); ++index) {
+      const std::string problem = problemOf(entry.strikes[index]);
+      if (problem.empty()) continue;
+      return fmt::format("{} ({}) {}", kind, triggerText(entry.spec, index), problem);
     }
-    if (entry.hit && !entry.hit->ok()) {
-      return fmt::format("{} missed its iteration: {}", what, entry.hit->detail());
-    }
-    if (entry.endedLater.size() < static_cast<std::size_t>(std::min(2, ranks_))) {
-      return fmt::format("{} came when the work was over", what);
-    }
+    if (entry.strikes.size() == static_cast<std::size_t>(entry.spec.times)) continue;
+    return fmt::format("{} ({}) never triggered", kind,
+                       triggerText(entry.spec, entry.strikes.size()));
   }
   return "";
 }

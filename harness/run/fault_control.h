@@ -14,7 +14,8 @@
 
 namespace faultline::run {
 
-/// Carries the faults of one run through their life: due, applied, observed, reverted, proved.
+/// Carries the faults of one run through their life: due, applied, observed, reverted, proved; as
+/// often as each is repeated, every time with evidence of its own.
 class FaultControl {
  public:
   /// Makes and prepares all faults of the scenario, before the measured time.
@@ -24,7 +25,7 @@ class FaultControl {
   // Marks of the workload.
   void warmupIteration(int node, std::uint64_t bytes);
   void started(TimePoint t0);
-  void iterationBegan(int iteration, const Sampler& sampler);
+  void iterationBegan(int iteration, TimePoint when, const Sampler& sampler);
   void iterationEnded(int rank, int iteration, TimePoint when);
 
   /// Does what is due now: applies, steps, gathers evidence, reverts.
@@ -45,27 +46,33 @@ class FaultControl {
   /// fault explains it. For the fault_ms of failovers.
   std::optional<TimePoint> damageBehind(TimePoint when, int rail, int nodeA, int nodeB) const;
 
-  /// For the result; `t0` is the run's time zero.
+  /// For the result, one entry for every time a fault struck; `t0` is the run's time zero.
   std::vector<reports::AppliedFault> applied(TimePoint t0) const;
   std::vector<reports::Evidence> evidence() const;
-  /// Why the run proves nothing, or empty: a fault that never triggered, missed, or left no
-  /// evidence.
+  /// Why the run proves nothing, or empty: a fault that struck too seldom, missed, or left no
+  /// evidence once.
   std::string invalidBecause() const;
 
  private:
+  /// One time that a fault struck.
+  struct Strike {
+    TimePoint applied{};
+    std::optional<TimePoint> ended;
+    std::optional<HitProof> hit;
+    std::optional<injector::Evidence> evidence;
+    std::set<int> endedLater;  // ranks that finished an iteration after it was applied
+  };
   struct Entry {
     scenario::Fault spec;
     FaultTrigger trigger;
     std::unique_ptr<injector::Fault> fault;
-    std::optional<HitProof> hit;
-    std::optional<TimePoint> applied, ended;
-    std::optional<injector::Evidence> evidence;
-    bool active = false;
-    std::set<int> endedLater;  // ranks that finished an iteration after it was applied
+    std::vector<Strike> strikes;
+    bool active = false;  // the last of them
   };
 
   Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
   Status end(Entry& entry, bool observe = true);
+  std::string problemOf(const Strike& strike) const;
 
   int ranks_ = 0;
   std::vector<Entry> entries_;

@@ -46,9 +46,22 @@ std::string whatWasNotSeen(const reports::Run& run) {
   return "a fault did not take effect as planned";
 }
 
-std::optional<std::string> invalidity(const reports::ScenarioResult& result) {
+/// An expectation says how runs of this strategy must end, so that it decides.
+bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run) {
+  return std::any_of(
+      scenario.expect.begin(), scenario.expect.end(),
+      [&](const scenario::Expectation& expectation) {
+        return expectation.metric == "status" &&
+               (expectation.strategy.empty() || expectation.strategy == run.strategy);
+      });
+}
+
+std::optional<std::string> invalidity(const scenario::Scenario& scenario,
+                                      const reports::ScenarioResult& result) {
   for (const reports::Run& run : result.runs) {
-    const bool unseen = run.faulted && completed(run) && !evidenceIsComplete(run);
+    // A run that ended as it should because of the fault needs the fault all the more.
+    const bool counts = completed(run) || endIsExpected(scenario, run);
+    const bool unseen = run.faulted && counts && !evidenceIsComplete(run);
     if (run.status != reports::RunStatus::kInvalid && !unseen) continue;
     const std::string why = run.status == reports::RunStatus::kInvalid && !run.message.empty()
                                 ? run.message
@@ -77,16 +90,6 @@ std::optional<std::string> wrongData(const scenario::Scenario& scenario,
         placeOf(run), run.digest.empty() ? "missing" : run.digest, reference->digest);
   }
   return std::nullopt;
-}
-
-/// An expectation says how runs of this strategy must end, so that it decides.
-bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run) {
-  return std::any_of(
-      scenario.expect.begin(), scenario.expect.end(),
-      [&](const scenario::Expectation& expectation) {
-        return expectation.metric == "status" &&
-               (expectation.strategy.empty() || expectation.strategy == run.strategy);
-      });
 }
 
 bool dataWereChecked(const scenario::Scenario& scenario, const reports::Run& run) {
@@ -140,7 +143,7 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
                                          result.runs.size(), planned)};
   }
   if (result.runs.empty()) return {Verdict::kError, "Nothing was run."};
-  if (const auto reason = invalidity(result)) return {Verdict::kInvalid, *reason};
+  if (const auto reason = invalidity(scenario, result)) return {Verdict::kInvalid, *reason};
   if (const auto reason = wrongData(scenario, result)) return {Verdict::kFail, *reason};
   if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
   if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};

@@ -157,6 +157,7 @@ json Session::configOf(int rank, bool restart) const {
   config.resilient = strategy != baseline::kFaultFree && !failStop_;
   if (strategy == baseline::kBalance) config.policy = channel::Policy::kPull;
   config.giveUp = scenario_.limits.giveUp;
+  config.longestHoldOff = scenario_.limits.longestHoldOff;
   config.setupTimeout = scenario_.limits.deadline;
   config.workload = scenario_.workload;
   if (restart) config.workload.warmupIterations = 0;
@@ -271,7 +272,7 @@ void Session::received(int rank, const json& message) {
     const int iteration = field(message, "iteration", 0);
     if (record_.iterationBegan(message) && faults_) {
       (void)sampler_->sample(now());
-      faults_->iterationBegan(iteration, *sampler_);
+      faults_->iterationBegan(iteration, lastMark_, *sampler_);
     }
   } else if (type == "end") {
     lastMark_ = now();

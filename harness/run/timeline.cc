@@ -13,9 +13,19 @@ constexpr Duration kAftermath = 1s;
 
 }  // namespace
 
-void FaultTrigger::iterationBegan(int iteration, std::uint64_t bytes) {
-  const auto* during = std::get_if<scenario::During>(&fault_.trigger);
-  if (during != nullptr && during->iteration == iteration && !mark_) mark_ = bytes;
+FaultTrigger::FaultTrigger(const scenario::Fault& fault) : fault_(fault) {
+  if (const auto* during = std::get_if<scenario::During>(&fault.trigger)) {
+    iteration_ = during->iteration;
+  }
+}
+
+void FaultTrigger::iterationBegan(int iteration, TimePoint when, std::uint64_t bytes) {
+  if (!std::holds_alternative<scenario::During>(fault_.trigger) || fired_ == fault_.times) return;
+  const bool wanted = fired_ == 0 ? iteration == iteration_ : isTimeFor(when);
+  if (watching_ || !wanted) return;
+  watching_ = true;
+  mark_ = bytes;
+  iteration_ = iteration;
 }
 
 std::uint64_t FaultTrigger::bytesPerIteration() const {
@@ -32,15 +42,19 @@ std::optional<double> FaultTrigger::progress(std::uint64_t bytes) const {
 }
 
 bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {
-  if (fired_ || !start_) return false;
+  if (fired_ == fault_.times || !start_) return false;
+  bool is_due = false;
   if (const auto* at = std::get_if<scenario::At>(&fault_.trigger)) {
-    fired_ = now >= *start_ + at->time;
+    is_due = now >= *start_ + at->time + fired_ * fault_.every;
   } else {
-    const double wanted = std::get<scenario::During>(fault_.trigger).progress;
     const std::optional<double> reached = progress(bytes);
-    fired_ = reached && *reached >= wanted;
+    is_due =
+        watching_ && reached && *reached >= std::get<scenario::During>(fault_.trigger).progress;
   }
-  return fired_;
+  if (!is_due) return false;
+  if (fired_++ == 0) first_ = now;
+  watching_ = false;
+  return true;
 }
 
 void HitProof::iterationEnded(int rank, int iteration, TimePoint when) {

@@ -15,28 +15,34 @@
 /// When faults are due, and whether they hit: pure logic over iteration marks and byte counters.
 namespace faultline::run {
 
-/// Says when one fault of the scenario is due.
+/// Says when one fault of the scenario is due, as often as it is repeated.
+///
+/// Repetition k is due k times `every` after the first one; with `during`, at the same progress of
+/// the first iteration that begins after that moment.
 ///
 /// `during` counts progress as bytes of the target node's rails (both directions) since the
 /// iteration began, relative to the same bytes in this run's warm-up iterations. It therefore works
 /// for programs that are not ours: all it needs are marks and interface counters.
 class FaultTrigger {
  public:
-  explicit FaultTrigger(const scenario::Fault& fault) : fault_(fault) {}
+  explicit FaultTrigger(const scenario::Fault& fault);
 
   /// Bytes that the target node's rails moved in one warm-up iteration.
   void warmupIteration(std::uint64_t bytes) { warmup_.push_back(bytes); }
   /// The first rank has begun `iteration`; `bytes` is the target's counter at that moment.
-  void iterationBegan(int iteration, std::uint64_t bytes);
-  /// The ranks were killed before the fault was due: the watched iteration will begin again.
-  void restarted() {
-    if (!fired_) mark_.reset();
-  }
+  void iterationBegan(int iteration, TimePoint when, std::uint64_t bytes);
+  /// The ranks were killed: an iteration that was watched in vain will begin again.
+  void restarted() { watching_ = false; }
   /// t = 0: all ranks have passed the start barrier.
   void started(TimePoint when) { start_ = when; }
 
-  /// Whether the fault is due now; true once. `bytes`: the target's counter now.
+  /// Whether the fault is due now; true once per repetition. `bytes`: the target's counter now.
   bool due(TimePoint now, std::uint64_t bytes);
+
+  /// How many repetitions have been due so far.
+  int fired() const { return fired_; }
+  /// The iteration that is watched, or was when the fault was last due; with `during`.
+  int iteration() const { return iteration_; }
 
   /// Progress in [0, ...) of the watched iteration; nullopt before it began, or without `during`.
   std::optional<double> progress(std::uint64_t bytes) const;
@@ -44,11 +50,19 @@ class FaultTrigger {
   std::uint64_t bytesPerIteration() const;
 
  private:
+  /// When repetition `fired_` may strike: counted from the first, so that delays do not add up.
+  bool isTimeFor(TimePoint now) const {
+    return fired_ == 0 || now >= first_ + fired_ * fault_.every;
+  }
+
   const scenario::Fault fault_;
   std::vector<std::uint64_t> warmup_;
   std::optional<TimePoint> start_;
-  std::optional<std::uint64_t> mark_;
-  bool fired_ = false;
+  std::optional<std::uint64_t> mark_;  // at the begin of `iteration_`
+  int iteration_ = 0;
+  bool watching_ = false;  // the iteration, until the fault is due
+  int fired_ = 0;
+  TimePoint first_{};
 };
 
 /// Proof that a `during` fault hit a running iteration: progress strictly between 0 and 100 % at

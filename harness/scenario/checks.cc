@@ -25,6 +25,7 @@ class Checker {
       checkTarget(scenario_.faults[i], path);
       checkTrigger(scenario_.faults[i], path);
       checkExtent(scenario_.faults[i], path);
+      checkRepetition(scenario_.faults[i], path);
     }
     checkStrategies();
   }
@@ -66,7 +67,9 @@ class Checker {
     const Cluster& cluster = scenario_.cluster;
     if (!fault.target) return;
     checkIndex(fault.target->node, cluster.nodes, path + ".target.node", "cluster.nodes", "node");
-    checkIndex(fault.target->rail, cluster.rails, path + ".target.rail", "cluster.rails", "rail");
+    if (fault.target->part == Part::kRail) {
+      checkIndex(fault.target->rail, cluster.rails, path + ".target.rail", "cluster.rails", "rail");
+    }
     if (cluster.nodes < 2 && findings_.usable({"cluster.nodes"})) {
       fail(path, "a cluster of one node moves no data over its rails: no fault has an effect");
     }
@@ -99,7 +102,7 @@ class Checker {
                                        during.iteration, workload.iterations));
     }
     const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
-    if (!fault.target && kind != nullptr && !kind->needsTarget) {
+    if (!fault.target && kind != nullptr && kind->target == injector::TargetKind::kNone) {
       fail(path + ".during",
            "during: progress is measured on the rails of a target node: add 'target'");
     }
@@ -120,6 +123,29 @@ class Checker {
          fmt::format("duration: {} is longer than a run, which ends at its deadline of {}: write "
                      "'until: end' if that is meant",
                      formatDuration(*fault.duration), formatDuration(scenario_.limits.deadline)));
+  }
+
+  /// Repetitions that cannot all happen.
+  void checkRepetition(const Fault& fault, const std::string& path) {
+    if (fault.times < 2 || !fault.duration) return;
+    if (!findings_.usable({path + ".every", path + ".times", path + ".duration"})) return;
+    if (fault.every <= *fault.duration) {
+      fail(path + ".every",
+           fmt::format("every: {} is not longer than the fault, which lasts {}: it must be undone "
+                       "before it strikes again",
+                       formatDuration(fault.every), formatDuration(*fault.duration)));
+      return;
+    }
+    if (!findings_.usable({"limits.deadline"})) return;
+    // Without overflow: at most 10,000 times an hour.
+    const Duration last = (fault.times - 1) * fault.every;
+    const At* const at = std::get_if<At>(&fault.trigger);
+    const Duration begin = at == nullptr ? Duration::zero() : at->time;
+    if (begin + last < scenario_.limits.deadline) return;
+    fail(path + ".times",
+         fmt::format("times: the last of {} comes after {}, and a run ends at its deadline of {}",
+                     fault.times, formatDuration(begin + last),
+                     formatDuration(scenario_.limits.deadline)));
   }
 
   void checkStrategies() {

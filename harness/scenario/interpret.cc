@@ -40,6 +40,7 @@ class ScenarioReader {
     scenario.workload.gradient = gradientOf(values);
     scenario.limits.deadline = values.get<Duration>("limits.deadline");
     scenario.limits.giveUp = values.get<Duration>("limits.give_up");
+    scenario.limits.longestHoldOff = values.get<Duration>("limits.longest_hold_off");
     scenario.repeat = integer(values, "repeat");
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
     scenario.strategies = readStrategies();
@@ -223,15 +224,64 @@ class ScenarioReader {
     records_.read(&node, node.where, faultTable(), path, values, extra);
     fault.parameters = injector::FaultParameters(
         records_.readParameters(&node, node.where, kind->name, kind->parameters, path));
-    if (values.has("target.node")) {
-      fault.target = Target{integer(values, "target.node"), integer(values, "target.rail")};
-    } else if (kind->needsTarget) {
-      findings_.add(node.where,
-                    fmt::format("'{}' needs the key 'target', like {{node: 1, rail: 0}}", path));
-    }
+    readTarget(node, values, path, *kind, fault);
     readTrigger(node, values, path, fault);
     readExtent(node, values, path, fault);
+    readRepetition(node, values, path, fault);
     return fault;
+  }
+
+  void readTarget(const Node& node, const Parameters& values, const std::string& path,
+                  const injector::FaultKind& kind, Fault& fault) {
+    const bool processes = kind.target == injector::TargetKind::kProcesses;
+    if (!values.has("target.node")) {
+      if (kind.target == injector::TargetKind::kNone) return;
+      findings_.add(node.where, fmt::format("'{}' needs the key 'target', like {}", path,
+                                            processes ? "{node: 1}" : "{node: 1, rail: 0}"));
+      return;
+    }
+    const Node& target = *node.find("target");
+    const Node* const rail = target.find("rail");
+    const Node* const network = target.find("network");
+    const std::string target_path = joinPath(path, "target");
+    fault.target = Target{.node = integer(values, "target.node")};
+    if (processes) {
+      fault.target->part = Part::kProcesses;
+      const Node* const extra = rail != nullptr ? rail : network;
+      if (extra == nullptr) return;
+      findings_.add(extra->where,
+                    fmt::format("{} acts on the processes of a node, not on a link: write "
+                                "'target: {{node: 1}}'",
+                                kind.name));
+    } else if (values.get<std::string>("target.network") == "management") {
+      fault.target->part = Part::kManagement;
+      if (rail == nullptr) return;
+      findings_.add(rail->where, "rail and 'network: management' exclude each other");
+    } else if (rail != nullptr) {
+      fault.target->rail = integer(values, "target.rail");
+    } else if (findings_.usable({target_path})) {
+      findings_.addAt(joinPath(target_path, "rail"), target.where,
+                      fmt::format("'{}' needs the key 'rail': its rail, counted from 0, or "
+                                  "'network: management'",
+                                  target_path));
+    }
+  }
+
+  void readRepetition(const Node& node, const Parameters& values, const std::string& path,
+                      Fault& fault) {
+    fault.times = integer(values, "times");
+    const Node* const times = node.find("times");
+    const Node* const every = node.find("every");
+    if (every != nullptr) fault.every = values.get<Duration>("every");
+    if (fault.times > 1 && every == nullptr) {
+      findings_.addAt(joinPath(path, "every"), times->where,
+                      "times: say how far apart they are, like 'every: 500ms'");
+    } else if (fault.times == 1 && every != nullptr) {
+      findings_.add(every->where, "every: only with 'times', how often it strikes");
+    } else if (fault.times > 1 && node.find("until") != nullptr) {
+      findings_.addAt(joinPath(path, "times"), times->where,
+                      "times: a fault that lasts until the end strikes only once");
+    }
   }
 
   void readTrigger(const Node& node, const Parameters& values, const std::string& path,

@@ -15,7 +15,11 @@ Json toJson(const ParameterValue& value) {
 Json toJson(const Fault& fault) {
   Json json{{"kind", fault.kind}};
   for (const auto& [name, value] : fault.parameters.all()) json[name] = toJson(value);
-  if (fault.target) json["target"] = {{"node", fault.target->node}, {"rail", fault.target->rail}};
+  if (fault.target) {
+    Json& target = json["target"] = {{"node", fault.target->node}};
+    if (fault.target->part == Part::kRail) target["rail"] = fault.target->rail;
+    if (fault.target->part == Part::kManagement) target["network"] = "management";
+  }
   if (const At* at = std::get_if<At>(&fault.trigger)) {
     json["at"] = formatDuration(at->time);
   } else {
@@ -28,6 +32,10 @@ Json toJson(const Fault& fault) {
     json["duration"] = formatDuration(*fault.duration);
   } else {
     json["until"] = "end";
+  }
+  if (fault.times > 1) {
+    json["times"] = fault.times;
+    json["every"] = formatDuration(fault.every);
   }
   return json;
 }
@@ -95,7 +103,8 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"faults", Json::array()},
             {"limits",
              {{"deadline", formatDuration(scenario.limits.deadline)},
-              {"give_up", formatDuration(scenario.limits.giveUp)}}},
+              {"give_up", formatDuration(scenario.limits.giveUp)},
+              {"longest_hold_off", formatDuration(scenario.limits.longestHoldOff)}}},
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};

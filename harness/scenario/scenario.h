@@ -74,9 +74,17 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
+/// Which part of a node a fault acts on.
+enum class Part {
+  kRail,        ///< the link of one of its rails
+  kManagement,  ///< its link to the management network
+  kProcesses,   ///< what runs on it
+};
+
 struct Target {
   int node = 0;
-  int rail = 0;
+  int rail = 0;  ///< of Part::kRail
+  Part part = Part::kRail;
   bool operator==(const Target&) const = default;
 };
 
@@ -99,12 +107,16 @@ struct Fault {
   std::optional<Target> target;          ///< absent only for kinds that need none
   std::variant<At, During> trigger;
   std::optional<Duration> duration;  ///< empty: `until: end` of the run
+  int times = 1;                     ///< how often it strikes in one run
+  Duration every{};                  ///< from one beginning to the next; with times > 1
   bool operator==(const Fault&) const = default;
 };
 
 struct Limits {
   Duration deadline = 60s;  ///< of one run; a run that is not over by then has failed
   Duration giveUp = 10s;    ///< a collective in which nothing moves for so long returns an error
+  /// A rail that fails again and again is kept out of use for this long at most.
+  Duration longestHoldOff = 10s;
   bool operator==(const Limits&) const = default;
 };
 

@@ -46,8 +46,8 @@ Json schemaOfType(const ParameterSpec& spec) {
     case ParameterType::kInteger: {
       Json schema{{"type", "integer"}};
       if (spec.bounded()) {
-        schema["minimum"] = static_cast<std::uint64_t>(spec.minimum);
-        schema["maximum"] = static_cast<std::uint64_t>(spec.maximum);
+        schema["minimum"] = static_cast<std::int64_t>(spec.minimum);
+        schema["maximum"] = static_cast<std::int64_t>(spec.maximum);
       }
       return schema;
     }
@@ -128,7 +128,7 @@ Json faultSchema() {
     one["description"] = kind.summary;
     one["properties"]["kind"] = {{"const", kind.name}, {"description", kind.summary}};
     one["required"] = {"kind"};
-    if (kind.needsTarget) one["required"].push_back("target");
+    if (kind.target != injector::TargetKind::kNone) one["required"].push_back("target");
     addParameters(one, kind.parameters);
     one["allOf"] = {eitherKey("at", "during"), eitherKey("duration", "until")};
     schema["oneOf"].push_back(std::move(one));

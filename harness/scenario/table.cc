@@ -26,12 +26,14 @@ constexpr double kFastestRailRate = 100e9;
 constexpr double kLargestSeed = 0x1p53 - 1;  // every reader of JSON keeps it exactly
 constexpr double kHour = 3600;
 constexpr double kMillisecond = 0.001;
+constexpr double kMostStrikes = 10'000;
 
 constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
 constexpr std::array<std::string_view, 1> kWorkloadKindNames{"training"};
 constexpr std::array<std::string_view, 4> kDataTypes{"f32", "f64", "i32", "i64"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 constexpr std::array<std::string_view, 1> kUntil{"end"};
+constexpr std::array<std::string_view, 2> kNetworks{"rails", "management"};
 
 constexpr ParameterSpec number(std::string_view name, std::string_view fallback, double minimum,
                                double maximum, std::string_view meaning) {
@@ -107,12 +109,19 @@ constexpr std::array kLimitFields{
     Field{
         duration("give_up", "10s", kMillisecond,
                  "a collective in which nothing moves for so long returns an error on all ranks")},
+    Field{duration("longest_hold_off", "10s", kMillisecond,
+                   "a rail that fails again and again is held off longer each time, and so long at "
+                   "most; short for scenarios that measure many failures of one rail")},
 };
 constexpr Record kLimits{"When to stop waiting.", kLimitFields};
 
 constexpr std::array kTargetFields{
     Field{number("node", "", 0, kMostNodes - 1, "the node, counted from 0"), Shape::kScalar, true},
-    Field{number("rail", "", 0, kMostRails - 1, "its rail, counted from 0"), Shape::kScalar, true},
+    Field{number("rail", "", 0, kMostRails - 1,
+                 "its rail, counted from 0; only for faults of a link")},
+    Field{choice("network", "rails", kNetworks,
+                 "rails: the link is that of 'rail'; management: the node's link to the management "
+                 "network")},
 };
 constexpr Record kTarget{"What the fault acts on.", kTargetFields};
 
@@ -138,6 +147,12 @@ constexpr std::array kFaultFields{
           Shape::kRecord, false, &kDuring},
     Field{duration("duration", "", kMillisecond, "how long it lasts; either this or 'until'")},
     Field{choice("until", "", kUntil, "end: lasts until the end of the run")},
+    Field{number("times", "1", 1, kMostStrikes,
+                 "how often it strikes in one run, undone in between; needs 'every' and "
+                 "'duration'")},
+    Field{duration("every", "", kMillisecond,
+                   "from one strike to the next; with 'during', the next one comes in the first "
+                   "iteration that begins after that time, at the same progress")},
 };
 constexpr Record kFault{"What every fault has besides its kind's own parameters.", kFaultFields};
 
@@ -218,7 +233,7 @@ std::string describeField(const Field& field, const std::string& path) {
 }
 
 std::string describeScenario() {
-  constexpr std::size_t kNameColumns = 14;
+  constexpr std::size_t kNameColumns = 18;
   constexpr std::size_t kMetricColumns = 31;
   std::string page =
       "A scenario is a YAML file. Keys that are not listed here are mistakes.\n"

@@ -155,6 +155,7 @@ json toJson(const RankConfig& config) {
           {"policy", config.policy == channel::Policy::kPull ? kPullName : kPinnedName},
           {"segments", config.segments},
           {"give_up_ns", config.giveUp.count()},
+          {"longest_hold_off_ns", config.longestHoldOff.count()},
           {"setup_timeout_ns", config.setupTimeout.count()},
           {"workload", workloadJson(config.workload)},
           {"seed", std::to_string(config.seed)},
@@ -193,6 +194,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   }
   fields.read("segments", config.segments);
   fields.readDuration("give_up_ns", config.giveUp);
+  fields.readDuration("longest_hold_off_ns", config.longestHoldOff);
   fields.readDuration("setup_timeout_ns", config.setupTimeout);
   if (const json* workload = fields.find("workload"); workload != nullptr) {
     readWorkload(*workload, config.workload, status);

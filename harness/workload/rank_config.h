@@ -36,6 +36,7 @@ struct RankConfig {
   channel::Policy policy = channel::Policy::kPinned;
   int segments = 2;  ///< parts of a collective that are under way at the same time
   Duration giveUp = 10s;
+  Duration longestHoldOff = 10s;  ///< of a rail that fails again and again
   Duration setupTimeout = 30s;
 
   scenario::Workload workload;

@@ -50,6 +50,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   fabric.link.resilient = config.resilient;
   fabric.link.policy = config.policy;
   fabric.link.giveUp = config.giveUp;
+  fabric.link.longestHoldOff = config.longestHoldOff;
   return options;
 }
 

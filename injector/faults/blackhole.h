@@ -4,7 +4,7 @@
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
-#include "injector/faults/probe_round.h"
+#include "injector/faults/crossing_probe.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/link_target.h"
 
@@ -31,15 +31,13 @@ class Blackhole final : public Fault {
   Evidence verdict() const override;
 
  private:
-  Status openRounds();
-  Status stepRounds();
+  Status beginProbing();
 
   netlink::LinkTarget target_;
-  int bridge_ifindex_ = 0;
   bool applied_ = false;
 
-  std::optional<ProbeRound> outward_;  ///< from the NIC; listeners: the siblings
-  std::optional<ProbeRound> inward_;   ///< from the bridge; listeners: this port, one sibling
+  std::optional<CrossingProbe> probe_;  // from the first strike on
+  bool probing_ = false;                // since the last one
   std::uint64_t transmitted_before_ = 0;
   std::uint64_t transmitted_ = 0;
   bool carrier_ = false;

@@ -19,6 +19,8 @@ Status PortDown::prepare() { return port_.prepare(); }
 
 Status PortDown::apply() {
   applied_ = true;  // before the call: if it fails half-way, revert() has something to do
+  carrier_ = true;
+  received_ = sent_ = {};
   return transit(true, [&] { return port_.down(); });
 }
 

@@ -18,11 +18,14 @@ PortFlap::~PortFlap() {
 
 Status PortFlap::prepare() {
   RETURN_IF_ERROR(port_.prepare());
-  ASSIGN_OR_RETURN(losses_before_, countLosses());
+  ASSIGN_OR_RETURN(losses_before_, countLosses());  // evidence() may come without apply()
   return okStatus();
 }
 
 Status PortFlap::apply() {
+  ASSIGN_OR_RETURN(losses_before_, countLosses());
+  losses_ = 0;
+  downs_ = 0;
   applied_ = true;
   return toggle();
 }

@@ -11,15 +11,21 @@ namespace {
 
 // Room for the mark, padded by Ethernet to its smallest frame.
 constexpr std::size_t kPayload = 46;
+// What the listeners' sockets hold until they are looked at again, and no more.
+constexpr int kFramesPerStep = 64;
+
+/// Different in each round: late frames of an earlier one are not counted.
+std::uint32_t newMark() {
+  return static_cast<std::uint32_t>(
+      Random::mix(static_cast<std::uint64_t>(now().time_since_epoch().count())));
+}
 
 }  // namespace
 
 Result<ProbeRound> ProbeRound::open(const netlink::LinkEnd& sender,
                                     netlink::Socket& listener_socket,
-                                    const std::vector<int>& listeners) {
-  // Different in each round: late frames of an earlier one are not counted.
-  const auto mark = static_cast<std::uint32_t>(
-      Random::mix(static_cast<std::uint64_t>(now().time_since_epoch().count())));
+                                    const std::vector<int>& listeners, int frames) {
+  const std::uint32_t mark = newMark();
   ASSIGN_OR_RETURN(netlink::FrameSocket sending,
                    netlink::FrameSocket::open(*sender.socket, sender.ifindex, mark));
   std::vector<netlink::FrameSocket> listening;
@@ -28,11 +34,24 @@ Result<ProbeRound> ProbeRound::open(const netlink::LinkEnd& sender,
                      netlink::FrameSocket::open(listener_socket, ifindex, mark));
     listening.push_back(std::move(socket));
   }
-  return ProbeRound(std::move(sending), std::move(listening));
+  return ProbeRound(std::move(sending), std::move(listening), frames);
+}
+
+Status ProbeRound::restart() {
+  // What has come since the last look is read with the old mark, and with it forgotten.
+  for (const netlink::FrameSocket& listener : listeners_) {
+    RETURN_IF_ERROR(listener.countPassed().status());
+  }
+  const std::uint32_t mark = newMark();
+  sender_.setMark(mark);
+  for (netlink::FrameSocket& listener : listeners_) listener.setMark(mark);
+  std::fill(passed_.begin(), passed_.end(), 0);
+  sent_ = 0;
+  return okStatus();
 }
 
 Status ProbeRound::step() {
-  while (!allSent()) {
+  for (int burst = 0; burst < kFramesPerStep && !allSent(); ++burst) {
     ASSIGN_OR_RETURN(const bool sent, sender_.send(netlink::kBroadcastMac, kPayload));
     if (!sent) break;
     ++sent_;
@@ -47,6 +66,8 @@ Status ProbeRound::step() {
 int ProbeRound::passedAnywhere() const {
   return std::accumulate(passed_.begin(), passed_.end(), 0);
 }
+
+int ProbeRound::passedMost() const { return *std::max_element(passed_.begin(), passed_.end()); }
 
 bool ProbeRound::passesEverywhere() const {
   return allSent() &&

@@ -11,29 +11,40 @@ namespace faultline::injector {
 /// Broadcasts a few probe frames on one interface and counts how many pass others.
 class ProbeRound {
  public:
+  /// Enough to tell whether anything passes at all.
+  static constexpr int kFewFrames = 8;
+
   /// Opens the sockets. `listeners` are interfaces of the namespace of `listener_socket`.
   static Result<ProbeRound> open(const netlink::LinkEnd& sender, netlink::Socket& listener_socket,
-                                 const std::vector<int>& listeners);
+                                 const std::vector<int>& listeners, int frames = kFewFrames);
 
-  /// Sends what has not been sent yet (a full queue refuses), and counts what has passed.
+  /// Begins anew over the same sockets; late frames of before are not counted.
+  Status restart();
+
+  /// Sends some of what has not been sent yet (a full queue refuses), and counts what has passed.
   Status step();
 
-  bool allSent() const { return sent_ == kFrames; }
+  bool allSent() const { return sent_ == frames_; }
   int sent() const { return sent_; }
   /// Frames that have passed listener `index`.
   int passed(std::size_t index) const { return passed_[index]; }
   int passedAnywhere() const;
+  /// Of the listener that has seen most: others may have lost some to full queues of their own.
+  int passedMost() const;
   /// Whether every listener has seen some. Not all of them: a full queue on the way may drop one.
   bool passesEverywhere() const;
 
  private:
-  static constexpr int kFrames = 8;
-  ProbeRound(netlink::FrameSocket sender, std::vector<netlink::FrameSocket> listeners)
-      : sender_(std::move(sender)), listeners_(std::move(listeners)), passed_(listeners_.size()) {}
+  ProbeRound(netlink::FrameSocket sender, std::vector<netlink::FrameSocket> listeners, int frames)
+      : sender_(std::move(sender)),
+        listeners_(std::move(listeners)),
+        passed_(listeners_.size()),
+        frames_(frames) {}
 
   netlink::FrameSocket sender_;
   std::vector<netlink::FrameSocket> listeners_;
   std::vector<int> passed_;
+  int frames_;
   int sent_ = 0;
 };
 

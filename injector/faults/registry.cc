@@ -2,10 +2,16 @@
 
 #include <array>
 
+#include "injector/faults/address_change.h"
 #include "injector/faults/blackhole.h"
+#include "injector/faults/connection_reset.h"
+#include "injector/faults/host_overload.h"
+#include "injector/faults/loss.h"
 #include "injector/faults/none.h"
 #include "injector/faults/port_down.h"
 #include "injector/faults/port_flap.h"
+#include "injector/faults/process_kill.h"
+#include "injector/faults/process_stop.h"
 #include "injector/faults/throttle.h"
 
 namespace faultline::injector {
@@ -18,11 +24,18 @@ std::unique_ptr<Fault> make(const FaultParameters& parameters, const netlink::Li
   return std::make_unique<Kind>(parameters, target);
 }
 
-constexpr std::array<std::pair<std::string_view, Maker>, 5> kMakers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 12> kMakers{{
     {"port_down", make<PortDown>},
     {"port_flap", make<PortFlap>},
     {"throttle", make<Throttle>},
     {"blackhole", make<Blackhole>},
+    {"one_way_loss", make<OneWayLoss>},
+    {"loss", make<RandomLoss>},
+    {"connection_reset", make<ConnectionReset>},
+    {"address_change", make<AddressChange>},
+    {"process_stop", make<ProcessStop>},
+    {"process_kill", make<ProcessKill>},
+    {"host_overload", make<HostOverload>},
     {"none", make<None>},
 }};
 

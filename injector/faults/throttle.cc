@@ -57,6 +57,8 @@ Status Throttle::prepare() {
 
 Status Throttle::apply() {
   applied_ = true;
+  probing_ = false;
+  for (Side& side : sides_) side.meter = RateMeter(side.plan.window);
   return transit(true, [&] { return setRates(&ThrottlePlan::after); });
 }
 

@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <array>
 
 namespace faultline::netlink {
 namespace {
@@ -76,6 +77,40 @@ Status addAddress(Socket& socket, int ifindex, std::string_view address, int pre
   message.put(IFA_BROADCAST, broadcast);
   return socket.request(std::move(message),
                         fmt::format("give interface {} the address {}", ifindex, address));
+}
+
+std::string Ipv4Address::toString() const {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET, &binary, text.data(), text.size());
+  return text.data();
+}
+
+Result<std::vector<Ipv4Address>> listAddresses(Socket& socket, int ifindex) {
+  std::vector<Ipv4Address> addresses;
+  ifaddrmsg header{};
+  header.ifa_family = AF_INET;
+  Message message(RTM_GETADDR, 0, header);
+  RETURN_IF_ERROR(socket.dump(
+      message, "list addresses",
+      [&](const nlmsghdr* answer) {
+        const auto* const found = static_cast<const ifaddrmsg*>(nlmsg_data(answer));
+        if (static_cast<int>(found->ifa_index) != ifindex) return;
+        const Attributes<IFA_MAX> attributes(answer, sizeof(ifaddrmsg));
+        addresses.push_back({attributes.value<std::uint32_t>(IFA_LOCAL), found->ifa_prefixlen});
+      },
+      [&] { addresses.clear(); }));
+  return addresses;
+}
+
+Status removeAddress(Socket& socket, int ifindex, const Ipv4Address& address) {
+  ifaddrmsg header{};
+  header.ifa_family = AF_INET;
+  header.ifa_prefixlen = static_cast<std::uint8_t>(address.prefix_length);
+  header.ifa_index = static_cast<std::uint32_t>(ifindex);
+  Message message(RTM_DELADDR, 0, header);
+  message.put(IFA_LOCAL, address.binary).put(IFA_ADDRESS, address.binary);
+  return socket.request(std::move(message), fmt::format("take the address {} from interface {}",
+                                                        address.toString(), ifindex));
 }
 
 Status setAddressQuestions(Socket& socket, int ifindex, const AddressQuestions& questions) {

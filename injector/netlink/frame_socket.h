@@ -20,6 +20,9 @@ class FrameSocket {
   /// that carry `mark`. Needs CAP_NET_RAW.
   static Result<FrameSocket> open(const Socket& socket, int ifindex, std::uint32_t mark);
 
+  /// Counts, and sends, another mark from now on.
+  void setMark(std::uint32_t mark) { mark_ = mark; }
+
   /// Sends one frame of `payload` bytes (at least the mark's four). False when the socket's buffer
   /// is full, i.e. too much is still in the queue.
   Result<bool> send(const MacAddress& destination, std::size_t payload) const;

@@ -42,13 +42,13 @@ void Socket::Free::operator()(nl_sock* socket) const { nl_socket_free(socket); }
 Socket::Socket(std::unique_ptr<nl_sock, Free> socket, UniqueFd namespace_fd)
     : socket_(std::move(socket)), namespace_(std::move(namespace_fd)), buffer_(kAnswerBytes) {}
 
-Result<Socket> Socket::open(int namespace_fd) {
+Result<Socket> Socket::open(int namespace_fd, int protocol) {
   UniqueFd own(::fcntl(namespace_fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return Status::fromErrno(errno, "keep a network namespace");
   ASSIGN_OR_RETURN(const ScopedNamespace inside, ScopedNamespace::enter(namespace_fd));
   std::unique_ptr<nl_sock, Free> socket(nl_socket_alloc());
   if (socket == nullptr) return errorf(Code::kIo, "open a netlink socket: out of memory");
-  if (const int error = nl_connect(socket.get(), NETLINK_ROUTE); error < 0) {
+  if (const int error = nl_connect(socket.get(), protocol); error < 0) {
     return errorf(Code::kIo, "open a netlink socket: {}", nl_geterror(error));
   }
   const int on = 1;

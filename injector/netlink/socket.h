@@ -13,13 +13,13 @@ struct nl_sock;
 
 namespace faultline::netlink {
 
-/// A route-netlink socket of one network namespace. Everything sent through it acts in that
+/// A netlink socket of one network namespace. Everything sent through it acts in that
 /// namespace, wherever the calling thread is. Not thread-safe.
 class Socket {
  public:
   /// Opens a socket inside the namespace (the calling thread goes there and comes back) and keeps
-  /// a descriptor of its own on it.
-  static Result<Socket> open(int namespace_fd);
+  /// a descriptor of its own on it. `protocol` is NETLINK_...: routes and links, or sockets.
+  static Result<Socket> open(int namespace_fd, int protocol = NETLINK_ROUTE);
 
   /// The namespace in which the requests act; lives as long as this socket.
   int namespaceFd() const { return namespace_.get(); }

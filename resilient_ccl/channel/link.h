@@ -63,8 +63,9 @@ struct LinkOptions {
   /// Answers in a row after which a path counts as healed.
   int answersToReturn = 3;
   /// A failed rail is not taken back before this; grows kHoldOffGrowth times with each failure that
-  /// follows within kHoldOffMemory of the return before, up to kLongestHoldOff.
+  /// follows within kHoldOffMemory of the return before, up to longestHoldOff.
   Duration holdOff = 50ms;
+  Duration longestHoldOff = 10s;
   /// After this long without any live rail, or without any sign of the peer, the link is given up.
   Duration giveUp = 10s;
 };
@@ -153,7 +154,6 @@ class Link {
   /// acknowledgement that is still on its way is not what makes the difference.
   static constexpr double kTailAdvantage = 2;
   static constexpr Duration kTailSlack = 2ms;
-  static constexpr Duration kLongestHoldOff = 10s;
   static constexpr Duration kHoldOffMemory = 10s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
   static constexpr int kHoldOffGrowth = 8;

@@ -1,4 +1,8 @@
+#include <functional>
+
+#include "injector/netlink/drop_filter.h"
 #include "injector/netlink/link.h"
+#include "injector/netlink/shaper.h"
 #include "tests/netns/injector/fault_fixture.h"
 
 namespace faultline::injector {
@@ -75,10 +79,70 @@ TEST_F(RegistryTest, EveryFaultOfTheTableCanBeMade) {
   for (const FaultKind& kind : faultKinds()) {
     std::map<std::string, std::string> required;
     if (kind.name == "throttle") required["rate"] = "50%";
+    if (kind.name == "loss") required["percent"] = "30%";
     const auto fault = makeTestFault(kind.name, required);
     EXPECT_OK(fault->prepare());
   }
   EXPECT_EQ(makeFault("meteor", {}, target_).status().code(), Code::kNotFound);
+}
+
+// Faults of links, repeated: each time with evidence of its own, and none when it was not applied.
+TEST_F(RegistryTest, EveryFaultOfALinkCanBeRepeatedWithEvidenceEachTime) {
+  for (const FaultKind& kind : faultKinds()) {
+    if (kind.target != TargetKind::kLink || kind.name == "connection_reset") continue;
+    SCOPED_TRACE(kind.name);
+    std::map<std::string, std::string> required;
+    if (kind.name == "throttle") required["rate"] = "50%";
+    if (kind.name == "loss") required["percent"] = "30%";
+    const auto fault = makeTestFault(kind.name, required);
+    ASSERT_OK(fault->prepare());
+    std::size_t known = 0;
+    for (int strike = 0; strike < 3; ++strike) {
+      ASSERT_OK(fault->apply());
+      EXPECT_GT(fault->transitions().size(), known);
+      EXPECT_TRUE(fault->transitions()[known].broken);
+      ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+      EXPECT_TRUE(evidence.ok) << evidence.observed;
+      ASSERT_OK(fault->revert());
+      EXPECT_FALSE(fault->transitions().back().broken);
+      known = fault->transitions().size();
+    }
+    EXPECT_TRUE(targetCarriesTraffic());
+  }
+}
+
+TEST_F(RegistryTest, EvidenceOfAnEarlierStrikeDoesNotCount) {
+  netlink::Socket& socket = *target_.attachment.socket;
+  const int port = target_.attachment.ifindex;
+  const std::map<std::string, std::function<Status()>> undo_by_hand = {
+      {"port_down", [&] { return netlink::setUp(socket, port, true); }},
+      {"blackhole",
+       [&] {
+         return netlink::setBridgePortState(socket, port, netlink::BridgePortState::kForwarding);
+       }},
+      {"one_way_loss", [&] { return netlink::removeDropRules(socket, port); }},
+      {"throttle",
+       [&]() -> Status {
+         RETURN_IF_ERROR(netlink::setShaperRate(socket, port, kRailRate));
+         return netlink::setShaperRate(*target_.nic.socket, target_.nic.ifindex, kRailRate);
+       }},
+  };
+  for (const auto& [kind, undo] : undo_by_hand) {
+    SCOPED_TRACE(kind);
+    std::map<std::string, std::string> required;
+    if (kind == "throttle") required["rate"] = "5%";
+    const auto fault = makeTestFault(kind, required);
+    ASSERT_OK(fault->prepare());
+    ASSERT_OK(fault->apply());
+    ASSERT_OK_AND_ASSIGN(const Evidence first, fault->evidence());
+    EXPECT_TRUE(first.ok) << first.observed;
+    ASSERT_OK(fault->revert());
+    ASSERT_OK(fault->apply());
+    ASSERT_OK(undo());
+    ASSERT_OK_AND_ASSIGN(const Evidence second, fault->evidence());
+    EXPECT_FALSE(second.ok) << second.observed;
+    (void)fault->revert();  // finds less to undo than it did
+  }
 }
 
 }  // namespace

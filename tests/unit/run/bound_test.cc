@@ -22,6 +22,33 @@ TEST(BoundTest, APortThatIsDownWhileTwoBucketsAreReduced) {
               100 * 10 / kFree, 1e-9);
 }
 
+TEST(BoundTest, EveryStrikeOfARepeatedFaultCounts) {
+  const auto scenario = sampleScenario(
+      faults("  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms, "
+             "times: 2, every: 300ms}\n"));
+  auto run = faultedRun("hot_repair", 0);
+  run.faults.push_back(run.faults[0]);
+  run.faults[1].start_ms += 300;  // four iterations later
+  *run.faults[1].end_ms += 300;
+  EXPECT_NEAR(*boundPercent(scenario, with(run), "hot_repair"), 2 * 100 * 10 / kFree, 1e-9);
+  run.faults.push_back(run.faults[0]);
+  EXPECT_EQ(boundPercent(scenario, with(run), "hot_repair"), std::nullopt) << "not the scenario's";
+}
+
+TEST(BoundTest, FaultsThatTakeNoBandwidthCostNothing) {
+  const auto bound = [](const std::string& kind, const std::string& target) {
+    const auto scenario = sampleScenario(
+        faults("  - {kind: " + kind + ", target: {" + target + "}, at: 170ms, duration: 40ms}\n"));
+    auto run = faultedRun("hot_repair", 0);
+    run.faults[0].kind = kind;
+    if (target.find("rail") == std::string::npos) run.faults[0].target.rail = std::nullopt;
+    return boundPercent(scenario, with(run), "hot_repair");
+  };
+  EXPECT_EQ(bound("connection_reset", "node: 1, rail: 0"), 0);
+  EXPECT_EQ(bound("blackhole", "node: 1, network: management"), 0);
+  EXPECT_EQ(bound("process_stop", "node: 1"), std::nullopt) << "the model does not know it";
+}
+
 TEST(BoundTest, StrategiesThatMeetNoFaultLoseNothing) {
   const auto scenario = sampleScenario(faults(kPortDown));
   const auto runs = sampleRuns(scenario);

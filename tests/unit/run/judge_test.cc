@@ -57,6 +57,18 @@ TEST_F(JudgeTest, EverythingInOrderPasses) {
   EXPECT_EQ(judged().reason, "");
 }
 
+TEST_F(JudgeTest, AnExpectedFailureWithoutItsFaultIsInvalid) {
+  use(sampleScenario(kFault + "expect: [hot_repair.status == failed]\n"));
+  for (reports::Run& run : runs_) {
+    if (run.strategy == "hot_repair") run.status = reports::RunStatus::kFailed;
+  }
+  expect(Verdict::kPass, "");
+  for (reports::Run& run : runs_) {
+    if (run.strategy == "hot_repair") run.evidence[0].ok = false;
+  }
+  expect(Verdict::kInvalid, "left no evidence");
+}
+
 TEST_F(JudgeTest, AnInvalidRunSaysWhichFaultStrategyAndBlock) {
   run("hot_repair", 1).status = RunStatus::kInvalid;
   run("hot_repair", 1).evidence[0] = {0, "peer_carrier", "the carrier stayed up", false};

@@ -30,20 +30,60 @@ TEST(FaultTriggerTest, DuringFiresAtItsShareOfAWarmupIteration) {
   for (const std::uint64_t bytes : {900, 1000, 5000}) trigger.warmupIteration(bytes);
   EXPECT_EQ(trigger.bytesPerIteration(), 1000u);
   trigger.started(kBegin);
-  trigger.iterationBegan(19, 10'000);
+  trigger.iterationBegan(19, kBegin, 10'000);
   EXPECT_FALSE(trigger.due(kBegin, 20'000));
-  trigger.iterationBegan(20, 20'000);
+  trigger.iterationBegan(20, kBegin, 20'000);
   EXPECT_FALSE(trigger.due(kBegin, 20'499));
   EXPECT_TRUE(trigger.due(kBegin, 20'500));
   EXPECT_DOUBLE_EQ(*trigger.progress(20'500), 0.5);
-  trigger.iterationBegan(20, 90'000);  // redone after a restart: does not fire again
+  trigger.iterationBegan(20, kBegin, 90'000);  // redone after a restart: does not fire again
   EXPECT_FALSE(trigger.due(kBegin, 90'900));
+}
+
+TEST(FaultTriggerTest, AtIsRepeatedAtEqualDistancesFromTheFirst) {
+  scenario::Fault fault;
+  fault.trigger = scenario::At{2s};
+  fault.times = 3;
+  fault.every = 500ms;
+  FaultTrigger trigger(fault);
+  trigger.started(kBegin);
+  EXPECT_TRUE(trigger.due(kBegin + 2100ms, 0));  // late
+  EXPECT_FALSE(trigger.due(kBegin + 2499ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 2500ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 3s, 0));
+  EXPECT_FALSE(trigger.due(kBegin + 60s, 0));
+  EXPECT_EQ(trigger.fired(), 3);
+}
+
+TEST(FaultTriggerTest, DuringIsRepeatedInTheFirstIterationThatBeginsAfterItsTime) {
+  scenario::Fault fault = during(20, 0.5);
+  fault.times = 3;
+  fault.every = 500ms;
+  FaultTrigger trigger(fault);
+  trigger.warmupIteration(1000);
+  trigger.started(kBegin);
+  trigger.iterationBegan(20, kBegin + 1s, 20'000);
+  EXPECT_TRUE(trigger.due(kBegin + 1100ms, 20'500));
+  EXPECT_EQ(trigger.iteration(), 20);
+  trigger.iterationBegan(21, kBegin + 1599ms, 30'000);  // not yet 500 ms after the first strike
+  EXPECT_FALSE(trigger.due(kBegin + 1650ms, 31'000));
+  trigger.iterationBegan(22, kBegin + 1600ms, 40'000);
+  EXPECT_FALSE(trigger.due(kBegin + 1700ms, 40'499));
+  EXPECT_TRUE(trigger.due(kBegin + 1700ms, 40'500));
+  EXPECT_EQ(trigger.iteration(), 22);
+  EXPECT_DOUBLE_EQ(*trigger.progress(40'500), 0.5);
+  trigger.iterationBegan(23, kBegin + 2099ms, 50'000);
+  EXPECT_FALSE(trigger.due(kBegin + 2200ms, 51'000)) << "the delay of the second does not count";
+  trigger.iterationBegan(24, kBegin + 2100ms, 60'000);
+  EXPECT_TRUE(trigger.due(kBegin + 2200ms, 60'500));
+  trigger.iterationBegan(30, kBegin + 9s, 90'000);
+  EXPECT_FALSE(trigger.due(kBegin + 9s, 99'000)) << "three times are enough";
 }
 
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
   FaultTrigger trigger(during(0, 0.5));
   trigger.started(kBegin);
-  trigger.iterationBegan(0, 0);
+  trigger.iterationBegan(0, kBegin, 0);
   EXPECT_FALSE(trigger.due(kBegin, 1'000'000));
 }
 
@@ -99,10 +139,10 @@ TEST(FaultTriggerTest, AfterARestartItsIterationBeginsAgain) {
   FaultTrigger trigger(during(20, 0.5));
   trigger.warmupIteration(1000);
   trigger.started(kBegin);
-  trigger.iterationBegan(20, 20'000);
+  trigger.iterationBegan(20, kBegin, 20'000);
   trigger.restarted();  // for another fault, before this one was due
   EXPECT_FALSE(trigger.due(kBegin, 60'000)) << "bytes of the iterations that are done again";
-  trigger.iterationBegan(20, 90'000);
+  trigger.iterationBegan(20, kBegin, 90'000);
   EXPECT_FALSE(trigger.due(kBegin, 90'499));
   EXPECT_TRUE(trigger.due(kBegin, 90'500));
 }

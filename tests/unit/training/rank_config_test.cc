@@ -20,6 +20,7 @@ RankConfig unusualConfig() {
   config.policy = channel::Policy::kPull;
   config.segments = 3;
   config.giveUp = 1234ms;
+  config.longestHoldOff = 777ms;
   config.setupTimeout = 5678ms;
   config.workload.iterations = 17;
   config.workload.warmupIterations = 3;

@@ -1,0 +1,161 @@
+#include "injector/faults/connection_reset.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "injector/faults/node_processes.h"
+#include "injector/netlink/link.h"
+
+namespace faultline::injector {
+namespace {
+
+/// A copy of the descriptor by which some process of the namespace holds this socket.
+Result<UniqueFd> copyOfSocket(int namespace_fd, std::uint32_t inode) {
+  ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesIn(namespace_fd));
+  const std::string wanted = fmt::format("socket:[{}]", inode);
+  for (const HeldProcess& process : processes) {
+    std::error_code error;
+    std::filesystem::directory_iterator entry(fmt::format("/proc/{}/fd", process.pid()), error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      std::error_code unreadable;
+      if (std::filesystem::read_symlink(entry->path(), unreadable) != wanted) continue;
+      const int number = std::stoi(entry->path().filename().string());
+      UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.pidFd(), number, 0)));
+      if (copy) return copy;
+      return Status::fromErrno(
+          errno, fmt::format("reach socket {} of process {} (pidfd_getfd)", inode, process.pid()));
+    }
+  }
+  return errorf(Code::kNotFound, "no process of the node holds socket {}", inode);
+}
+
+/// Whether the kernel knows the call at all: it refuses descriptors that are none.
+Status requireDescriptorCopies() {
+  RETURN_IF_ERROR(requireProcessHandles());
+  if (::syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno == ENOSYS) {
+    return errorf(Code::kUnsupported,
+                  "this kernel cannot reach another process's socket (pidfd_getfd, Linux 5.6)");
+  }
+  return okStatus();
+}
+
+}  // namespace
+
+ConnectionReset::ConnectionReset(const FaultParameters& parameters,
+                                 const netlink::LinkTarget& target)
+    : target_(target),
+      half_close_(parameters.get<std::string>("how") == "half_close"),
+      all_(parameters.get<std::string>("connections") == "all") {}
+
+ConnectionReset::~ConnectionReset() {
+  const Status status = revert();
+  if (!status.ok()) spdlog::error("connection_reset: {}", status.message());
+}
+
+std::string ConnectionReset::mechanism() const {
+  return half_close_ ? "the process's socket is shut down for writing (pidfd_getfd)"
+                     : "netlink: the kernel destroys the socket (SOCK_DESTROY)";
+}
+
+Status ConnectionReset::prepare() {
+  ASSIGN_OR_RETURN(netlink::TcpConnections connections,
+                   netlink::TcpConnections::open(target_.nic.socket->namespaceFd()));
+  connections_.emplace(std::move(connections));
+  RETURN_IF_ERROR((half_close_ ? requireDescriptorCopies() : connections_->requireDestroy())
+                      .withContext("connection_reset"));
+  ASSIGN_OR_RETURN(
+      netlink::SegmentWatch watch,
+      netlink::SegmentWatch::open(*target_.attachment.socket, target_.attachment.ifindex));
+  watch_.emplace(std::move(watch));
+  return okStatus();
+}
+
+/// Those bound to the NIC.
+Result<std::vector<netlink::TcpConnection>> ConnectionReset::ownConnections() {
+  ASSIGN_OR_RETURN(std::vector<netlink::TcpConnection> connections, connections_->list());
+  std::erase_if(connections, [&](const netlink::TcpConnection& connection) {
+    return connection.ifindex != target_.nic.ifindex;
+  });
+  return connections;
+}
+
+Status ConnectionReset::apply() {
+  RETURN_IF_ERROR(watch_->passed().status());  // what ended earlier is not our doing
+  victims_.clear();
+  seen_.clear();
+  ASSIGN_OR_RETURN(std::vector<netlink::TcpConnection> connections, ownConnections());
+  std::sort(connections.begin(), connections.end(),
+            [](const auto& left, const auto& right) { return left.bytes > right.bytes; });
+  if (!all_ && connections.size() > 1) connections.resize(1);
+  applied_ = true;  // without any connection there will be no evidence
+  for (const netlink::TcpConnection& connection : connections) {
+    victims_.insert(connection.ends);
+    RETURN_IF_ERROR(half_close_ ? endSending(connection)
+                                : transit(true, [&] { return connections_->destroy(connection); }));
+  }
+  established_ = victims_;
+  return okStatus();
+}
+
+Status ConnectionReset::endSending(const netlink::TcpConnection& connection) {
+  ASSIGN_OR_RETURN(const UniqueFd socket,
+                   copyOfSocket(target_.nic.socket->namespaceFd(), connection.inode));
+  return transit(true, [&]() -> Status {
+    if (::shutdown(socket.get(), SHUT_WR) == 0) return okStatus();
+    return Status::fromErrno(errno, fmt::format("half close {}", connection.ends.toString()));
+  });
+}
+
+Status ConnectionReset::step(TimePoint /*now*/) {
+  if (conclusive() || !watch_) return okStatus();
+  ASSIGN_OR_RETURN(const std::vector<netlink::EndingSegment> segments, watch_->passed());
+  for (const netlink::EndingSegment& segment : segments) {
+    if (segment.reset == half_close_) continue;
+    for (const netlink::TcpEnds& ends : {segment.ends, segment.ends.reversed()}) {
+      if (victims_.contains(ends)) seen_.insert(ends);
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<netlink::TcpConnection> left, ownConnections());
+  established_.clear();
+  for (const netlink::TcpConnection& connection : left) {
+    if (victims_.contains(connection.ends)) established_.insert(connection.ends);
+  }
+  ASSIGN_OR_RETURN(const netlink::Link link,
+                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+  carrier_ = link.carrier;
+  return okStatus();
+}
+
+bool ConnectionReset::conclusive() const {
+  return !victims_.empty() && seen_ == victims_ && established_.empty() && carrier_;
+}
+
+Evidence ConnectionReset::verdict() const {
+  if (victims_.empty()) {
+    return {"connection_reset", "segments at the switch's port",
+            "no TCP connection was bound to the NIC", false};
+  }
+  return {"connection_reset", "segments at the switch's port",
+          fmt::format("of {} connections ({}{}) the {} of {} passed the switch's port, {} are "
+                      "still established; the NIC {} its carrier",
+                      victims_.size(), victims_.begin()->toString(),
+                      victims_.size() > 1 ? ", ..." : "", half_close_ ? "FIN" : "RST", seen_.size(),
+                      established_.size(), carrier_ ? "kept" : "lost"),
+          conclusive()};
+}
+
+Status ConnectionReset::revert() {
+  if (!std::exchange(applied_, false)) return okStatus();
+  return transit(false, [] { return okStatus(); });
+}
+
+}  // namespace faultline::injector

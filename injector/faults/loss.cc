@@ -1,0 +1,143 @@
+#include "injector/faults/loss.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "injector/faults/still_watch.h"
+#include "injector/netlink/counters.h"
+#include "injector/netlink/link.h"
+
+namespace faultline::injector {
+namespace {
+
+constexpr double kHundred = 100;
+
+// So many probes that about twenty should be lost: then a third of the share, which is the least
+// that is believed, is far from nothing.
+constexpr double kLostProbes = 20;
+constexpr int kFewestProbes = 256;
+// A frame of the job in a full queue on the way may push a probe out.
+constexpr double kQueueShare = 0.05;
+constexpr double kSigmas = 4;
+constexpr double kLeastOfShare = 1.0 / 3;
+
+int probesFor(double share) {
+  if (share <= 0 || share >= 1) return ProbeRound::kFewFrames;
+  return std::max(kFewestProbes, static_cast<int>(kLostProbes / share));
+}
+
+/// Whether `passed` of `sent` probes are what is left when this share is lost.
+bool fits(double share, int sent, int passed) {
+  if (share <= 0) return passed > 0;
+  if (share >= 1) return passed == 0;
+  const double lost = 1 - static_cast<double>(passed) / sent;
+  const double spread = kSigmas * std::sqrt(share * (1 - share) / sent) + kQueueShare;
+  return lost >= std::max(share * kLeastOfShare, share - spread) && lost <= share + spread;
+}
+
+}  // namespace
+
+Loss::Loss(std::string kind, const Shares& lost, const netlink::LinkTarget& target)
+    : kind_(std::move(kind)), lost_(lost), target_(target) {}
+
+Loss::~Loss() {
+  const Status status = revert();
+  if (!status.ok()) spdlog::error("{}: {}", kind_, status.message());
+}
+
+/// `factor` 0: all is there, and nothing is lost.
+Status Loss::install(double factor) {
+  std::vector<netlink::DropRule> rules;
+  if (lost_.out > 0) rules.push_back({netlink::Passing::kReceived, factor * lost_.out});
+  if (lost_.in > 0) rules.push_back({netlink::Passing::kSent, factor * lost_.in});
+  return netlink::addDropRules(*target_.attachment.socket, target_.attachment.ifindex, rules);
+}
+
+Status Loss::prepare() {
+  RETURN_IF_ERROR(CrossingProbe::requireWhole(target_).withContext(kind_));
+  RETURN_IF_ERROR(install(0).withContext(kind_));
+  return netlink::removeDropRules(*target_.attachment.socket, target_.attachment.ifindex);
+}
+
+Status Loss::apply() {
+  applied_ = true;
+  probing_ = false;
+  const Status status = transit(true, [&] { return install(1); });
+  if (!status.ok()) applied_ = false;  // addDropRules leaves nothing behind
+  return status;
+}
+
+Status Loss::step(TimePoint now) {
+  if (probing_ && conclusive()) return okStatus();
+  ASSIGN_OR_RETURN(const netlink::LinkCounters port,
+                   netlink::readCounters(*target_.attachment.socket, target_.attachment.ifindex));
+  if (!probing_) {
+    if (probe_) {
+      RETURN_IF_ERROR(probe_->restart());
+    } else {
+      const int probes = std::max(probesFor(lost_.out), probesFor(lost_.in));
+      ASSIGN_OR_RETURN(CrossingProbe probe, CrossingProbe::open(target_, probes));
+      probe_.emplace(std::move(probe));
+    }
+    received_before_ = port.rx_packets;
+    reached_.reset();
+    probing_ = true;
+  }
+  RETURN_IF_ERROR(probe_->step());
+  ASSIGN_OR_RETURN(const netlink::Link link,
+                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+  carrier_ = link.carrier;
+  received_ = port.rx_packets - received_before_;
+  latest_ = now;
+  const bool there = probe_->allSent() && probe_->control() > 0 &&
+                     received_ >= static_cast<std::uint64_t>(probe_->sent());
+  if (there && !reached_) reached_ = now;
+  return okStatus();
+}
+
+bool Loss::conclusive() const {
+  return probing_ && reached_ && latest_ - *reached_ >= kStill && carrier_ &&
+         fits(lost_.out, probe_->sent(), probe_->out()) &&
+         fits(lost_.in, probe_->sent(), probe_->in());
+}
+
+Evidence Loss::verdict() const {
+  if (!probing_) return {kind_, "probes across the link", "nothing was observed", false};
+  return {kind_, "probes across the link",
+          fmt::format("the NIC {} its carrier; of {} probes in each direction {} left the switch "
+                      "by other ports (to be lost: {:.0f} %) and {} left it towards the NIC (to "
+                      "be lost: {:.0f} %); the switch received {} frames of the NIC",
+                      carrier_ ? "kept" : "lost", probe_->sent(), probe_->out(),
+                      lost_.out * kHundred, probe_->in(), lost_.in * kHundred, received_),
+          conclusive()};
+}
+
+Status Loss::revert() {
+  if (!applied_) return okStatus();
+  RETURN_IF_ERROR(transit(false, [&] {
+    return netlink::removeDropRules(*target_.attachment.socket, target_.attachment.ifindex);
+  }));
+  applied_ = false;
+  return okStatus();
+}
+
+OneWayLoss::OneWayLoss(const FaultParameters& parameters, const netlink::LinkTarget& target)
+    : Loss("one_way_loss",
+           parameters.get<std::string>("direction") == "out" ? Shares{.out = 1, .in = 0}
+                                                             : Shares{.out = 0, .in = 1},
+           target) {}
+
+RandomLoss::RandomLoss(const FaultParameters& parameters, const netlink::LinkTarget& target)
+    : Loss(
+          "loss",
+          [&] {
+            const double share = parameters.get<Percent>("percent").value / kHundred;
+            const std::string& direction = parameters.get<std::string>("direction");
+            return Shares{.out = direction == "in" ? 0 : share,
+                          .in = direction == "out" ? 0 : share};
+          }(),
+          target) {}
+
+}  // namespace faultline::injector

@@ -1,0 +1,53 @@
+#include "injector/faults/process_kill.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+namespace faultline::injector {
+
+ProcessKill::ProcessKill(const FaultParameters& /*parameters*/, const netlink::LinkTarget& target)
+    : target_(target) {}
+
+Status ProcessKill::prepare() { return requireProcessHandles().withContext("process_kill"); }
+
+Status ProcessKill::apply() {
+  ended_ = left_ = 0;
+  ASSIGN_OR_RETURN(processes_, processesIn(target_.nic.socket->namespaceFd()));
+  applied_ = true;  // without any process there will be no evidence
+  return transit(true, [&]() -> Status {
+    for (const HeldProcess& process : processes_) {
+      const Status status = process.signal(SIGKILL);
+      if (!status.ok() && !process.hasEnded()) return status;
+    }
+    return okStatus();
+  });
+}
+
+Status ProcessKill::step(TimePoint /*now*/) {
+  if (conclusive()) return okStatus();
+  ended_ = static_cast<int>(std::ranges::count_if(processes_, &HeldProcess::hasEnded));
+  if (ended_ < static_cast<int>(processes_.size())) return okStatus();
+  ASSIGN_OR_RETURN(const std::vector<HeldProcess> left,
+                   processesIn(target_.nic.socket->namespaceFd()));
+  left_ = static_cast<int>(left.size());
+  return okStatus();
+}
+
+bool ProcessKill::conclusive() const {
+  return !processes_.empty() && ended_ == static_cast<int>(processes_.size()) && left_ == 0;
+}
+
+Evidence ProcessKill::verdict() const {
+  return {"process_kill", "ends of the processes",
+          fmt::format("{} of {} processes have ended; {} are left on the node", ended_,
+                      processes_.size(), left_),
+          conclusive()};
+}
+
+Status ProcessKill::revert() {
+  if (!std::exchange(applied_, false)) return okStatus();
+  return transit(false, [] { return okStatus(); });
+}
+
+}  // namespace faultline::injector

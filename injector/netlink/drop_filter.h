@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "injector/netlink/socket.h"
+
+namespace faultline::netlink {
+
+/// Which frames of an interface are looked at: those it has received, or those it is about to send.
+enum class Passing { kReceived, kSent };
+
+/// Drops a share of them at random; 1: all.
+struct DropRule {
+  Passing passing = Passing::kReceived;
+  double share = 1;
+};
+
+/// Makes the interface drop frames, whatever they carry (clsact with a cls_bpf filter for each
+/// rule). Foreign state is left alone: kAlreadyExists when the interface has a clsact of
+/// somebody's. kUnsupported when the kernel lacks the mechanism.
+Status addDropRules(Socket& socket, int ifindex, std::span<const DropRule> rules);
+
+/// Removes what addDropRules() has made.
+Status removeDropRules(Socket& socket, int ifindex);
+
+}  // namespace faultline::netlink
