@@ -9,6 +9,9 @@
 
 namespace faultline {
 
+/// The whole of something, in percent.
+inline constexpr double kWholeInPercent = 100;
+
 using Bytes = std::int64_t;
 /// Bits per second, as network equipment counts them: 1 Mbit = 10^6 bit.
 using BitsPerSecond = std::int64_t;

@@ -20,7 +20,6 @@ constexpr Duration kProbeWindow = 200ms;
 // threads having most of the CPU, is an overload and ours.
 constexpr double kWaitedShare = 0.8;
 constexpr double kTakenShare = 0.5;
-constexpr double kHundred = 100;
 
 Duration timeOf(clockid_t clock) {
   timespec time{};
@@ -187,8 +186,8 @@ Evidence HostOverload::verdict() const {
     observed += fmt::format(
         "{}CPU {}: a thread that wanted to run all the time waited {:.0f} % of {:.0f} ms, of which "
         "the busy threads had {:.0f} %",
-        observed.empty() ? "" : "; ", cpu.number, cpu.waited * kHundred, toMilliseconds(window_),
-        cpu.taken * kHundred);
+        observed.empty() ? "" : "; ", cpu.number, cpu.waited * kWholeInPercent,
+        toMilliseconds(window_), cpu.taken * kWholeInPercent);
   }
   return {"host_overload", "waiting time of a probe thread", observed, conclusive()};
 }

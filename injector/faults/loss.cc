@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/link.h"
 
 namespace faultline::injector {
 namespace {
-
-constexpr double kHundred = 100;
 
 // So many probes that about twenty should be lost: then a third of the share, which is the least
 // that is believed, is far from nothing.
@@ -105,13 +104,14 @@ bool Loss::conclusive() const {
 
 Evidence Loss::verdict() const {
   if (!probing_) return {kind_, "probes across the link", "nothing was observed", false};
-  return {kind_, "probes across the link",
-          fmt::format("the NIC {} its carrier; of {} probes in each direction {} left the switch "
-                      "by other ports (to be lost: {:.0f} %) and {} left it towards the NIC (to "
-                      "be lost: {:.0f} %); the switch received {} frames of the NIC",
-                      carrier_ ? "kept" : "lost", probe_->sent(), probe_->out(),
-                      lost_.out * kHundred, probe_->in(), lost_.in * kHundred, received_),
-          conclusive()};
+  return {
+      kind_, "probes across the link",
+      fmt::format("the NIC {} its carrier; of {} probes in each direction {} left the switch "
+                  "by other ports (to be lost: {:.0f} %) and {} left it towards the NIC (to "
+                  "be lost: {:.0f} %); the switch received {} frames of the NIC",
+                  carrier_ ? "kept" : "lost", probe_->sent(), probe_->out(),
+                  lost_.out * kWholeInPercent, probe_->in(), lost_.in * kWholeInPercent, received_),
+      conclusive()};
 }
 
 Status Loss::revert() {
@@ -133,7 +133,7 @@ RandomLoss::RandomLoss(const FaultParameters& parameters, const netlink::LinkTar
     : Loss(
           "loss",
           [&] {
-            const double share = parameters.get<Percent>("percent").value / kHundred;
+            const double share = parameters.get<Percent>("percent").value / kWholeInPercent;
             const std::string& direction = parameters.get<std::string>("direction");
             return Shares{.out = direction == "in" ? 0 : share,
                           .in = direction == "out" ? 0 : share};

@@ -100,8 +100,8 @@ void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   state.failedAt = now;
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < kHoldOffMemory;
-  state.holdOff =
-      flapping ? std::min(state.holdOff * kHoldOffGrowth, options_.longestHoldOff) : options_.holdOff;
+  state.holdOff = flapping ? std::min(state.holdOff * kHoldOffGrowth, options_.longestHoldOff)
+                           : options_.holdOff;
   // The path of a stalled transport answers: nothing is to be waited for, the first time.
   state.mayReturn = failure.stalled && !flapping ? now : now + state.holdOff;
   if (!failure.stalled) prober_.acquit(rail);
