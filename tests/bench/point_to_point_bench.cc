@@ -167,6 +167,7 @@ class End : private fabric::FabricClient {
   void receiveDone(int, std::uint64_t token, Bytes) override { post(token); }
   void failedOver(int, const channel::Failover&) override {}
   void failedBack(int, int, TimePoint) override {}
+  void located(int, int, channel::Where) override {}
   void linkFailed(int, const Status& why) override {
     if (!board_.stop) die("the link failed: " + why.message());
   }

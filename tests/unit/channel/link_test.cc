@@ -161,7 +161,8 @@ TEST_P(LinkTest, TheDirectionIsKnownWhereOnlyOneEndSends) {
 
 TEST_P(LinkTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
   // The path is back before anybody can convict it, but the transport waits 200 ms for its timer.
-  for (const Duration outage : {25ms, 30ms, 33ms}) {
+  for (const Duration outage : {22ms, 25ms, 28ms}) {
+    SCOPED_TRACE(formatDuration(outage));
     SimOptions chosen = options();
     chosen.backsOff = true;
     SimWorld world(chosen);
