@@ -47,7 +47,7 @@ struct LinkOptions {
   /// reaches.
   Duration windowTime = 10ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
-  /// them sooner than the one that has them. 0: never.
+  /// them sooner than the one that has them. 0, or not resilient: none.
   Bytes tailBudget = 512 << 10;
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.
@@ -145,7 +145,7 @@ class LinkIo {
 class Link {
  public:
   /// Chunks of a window: one on the wire while the acknowledgement of the other travels.
-  static constexpr std::size_t kLeastWindow = 2;
+  static constexpr Bytes kLeastWindow = 2;
   /// Rate of a rail that nothing is known about: 400 Mbit/s. Outweighed by its first chunks.
   static constexpr double kFirstRate = 50e6;
   /// A rate that was measured longer ago says nothing: the rail gets one chunk to measure it again.

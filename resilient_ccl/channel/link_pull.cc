@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "resilient_ccl/channel/link.h"
@@ -8,13 +9,14 @@
 namespace faultline::channel {
 
 Bytes Link::windowBytes(int rail) const {
-  return static_cast<Bytes>(rails_[rail].rate.bytesPerSecond() * toSeconds(options_.windowTime));
+  const double carried = rails_[rail].rate.bytesPerSecond() * toSeconds(options_.windowTime);
+  const Bytes most = static_cast<Bytes>(Receipt::kReach + 1) * options_.chunkBytes;
+  return std::clamp(static_cast<Bytes>(carried), kLeastWindow * options_.chunkBytes, most);
 }
 
 bool Link::hasRoom(int rail) const {
   const Rail& state = rails_[rail];
-  if (!state.acknowledged.reaches(state.nextSequence)) return false;
-  return state.inFlight.size() < kLeastWindow || state.inFlightBytes < windowBytes(rail);
+  return state.acknowledged.reaches(state.nextSequence) && state.inFlightBytes < windowBytes(rail);
 }
 
 double Link::guessRate() const {
@@ -79,8 +81,10 @@ Link::InFlight* Link::tailOf(int rail, double& seconds) {
   if (state.phase != Phase::kUp || state.lateWrites) return nullptr;
   Bytes upToHere = state.inFlightBytes;
   for (auto open = state.inFlight.rbegin(); open != state.inFlight.rend(); ++open) {
-    const bool open_once = !open->settled && !open->copied;
-    if (open_once && sends_.at(open->chunk.message).copied + open->length <= options_.tailBudget) {
+    const bool copyable =
+        !open->settled && !open->copied &&
+        sends_.at(open->chunk.message).copied + open->length <= options_.tailBudget;
+    if (copyable) {
       seconds = static_cast<double>(upToHere) / rateOf(rail);
       return &*open;
     }
