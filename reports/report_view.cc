@@ -92,6 +92,7 @@ Json runView(const Run& run, Json json, const ViewLimits& limits,
   json["rail_series"] = std::move(series);
   json.erase("rails");
   json.erase("counters");
+  json.erase("telemetry");
   for (const char* events : {"failovers", "failbacks"}) {
     if (json[events].size() > static_cast<std::size_t>(limits.events)) thinned_parts[2] = true;
     truncate(json[events], limits.events);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -150,6 +152,25 @@ struct AppliedFault {
   std::optional<FaultHit> hit;   ///< null for faults triggered by time alone
 };
 
+/// What the ranks recorded (`telemetry: on`), as one list per field; entry i of all lists is one
+/// event. docs/report.md has the kinds.
+struct Telemetry {
+  /// Events for which all lists have an entry.
+  std::size_t size() const {
+    return std::min({kind.size(), rank.size(), peer.size(), rail.size(), at_ms.size(), ms.size(),
+                     bytes.size(), number.size()});
+  }
+
+  std::vector<std::string> kind;
+  std::vector<int> rank;      ///< that recorded it
+  std::vector<int> peer;      ///< the other end
+  std::vector<int> rail;      ///< -1: of no rail
+  std::vector<double> at_ms;  ///< begin
+  std::vector<double> ms;     ///< length; 0: a moment
+  std::vector<std::int64_t> bytes;
+  std::vector<std::uint64_t> number;  ///< of the chunk on its rail and epoch, or of the message
+};
+
 /// One execution of the workload under one strategy.
 struct Run {
   std::string strategy;
@@ -173,6 +194,7 @@ struct Run {
   std::vector<AppliedFault> faults;
   std::vector<Evidence> evidence;
   std::map<std::string, std::int64_t> counters;
+  Telemetry telemetry;
 };
 
 struct Interval {

@@ -172,6 +172,18 @@ void visitFields(V& v, Of<AppliedFault> auto& fault) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<Telemetry> auto& telemetry) {
+  v.field("kind", telemetry.kind);
+  v.field("rank", telemetry.rank);
+  v.field("peer", telemetry.peer);
+  v.field("rail", telemetry.rail);
+  v.field("at_ms", telemetry.at_ms);
+  v.field("ms", telemetry.ms);
+  v.field("bytes", telemetry.bytes);
+  v.field("number", telemetry.number);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Run> auto& run) {
   v.required("strategy", run.strategy);
   v.field("options", run.options);
@@ -194,6 +206,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("faults", run.faults);
   v.field("evidence", run.evidence);
   v.field("counters", run.counters);
+  v.field("telemetry", run.telemetry);
 }
 
 template <typename V>

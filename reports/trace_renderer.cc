@@ -29,7 +29,8 @@ double endOf(const Run& run) {
   return end;
 }
 
-/// Chrome's trace event format: slices ("X"), counters ("C") and names ("M"), in microseconds.
+/// Chrome's trace event format: slices ("X"), moments ("i"), counters ("C") and names ("M"), in
+/// microseconds.
 class Trace {
  public:
   void process(int pid, const std::string& name) {
@@ -50,6 +51,17 @@ class Trace {
                        {"ph", "X"},
                        {"ts", micros(offset_ms_ + *from_ms)},
                        {"dur", micros(*to_ms - *from_ms)},
+                       {"pid", pid},
+                       {"tid", tid},
+                       {"args", std::move(args)}});
+  }
+  void moment(int pid, int tid, const char* category, const std::string& name, double at_ms,
+              Json args) {
+    events_.push_back({{"name", cleanText(name)},
+                       {"cat", category},
+                       {"ph", "i"},
+                       {"s", "t"},  // of its track alone
+                       {"ts", micros(offset_ms_ + at_ms)},
                        {"pid", pid},
                        {"tid", tid},
                        {"args", std::move(args)}});
@@ -116,6 +128,7 @@ class TraceBuilder {
     for (std::size_t i = 0; i < run.faults.size(); ++i) addFault(run, i);
     for (const Failover& failover : run.failovers) addFailover(failover);
     for (const RailSeries& series : run.rail_series) addSeries(series);
+    addTelemetry(run.telemetry);
   }
 
   void addRestart(const Restart& restart) {
@@ -189,6 +202,40 @@ class TraceBuilder {
     trace_.counter(pid, name, at, "Mbit/s", 0);
   }
 
+  /// What the ranks recorded since the start: per rank, peer and rail one track for what was sent
+  /// and one for what arrived; what happens to the rail is on the first.
+  void addTelemetry(const Telemetry& telemetry) {
+    for (std::size_t i = 0; i < telemetry.size(); ++i) {
+      if (telemetry.at_ms[i] < 0) continue;  // warm-up, which would lie upon the run before
+      const std::string& kind = telemetry.kind[i];
+      const bool arrived = kind.ends_with("_arrived");
+      const int pid = nodePid(telemetry.rank[i] / ranksPerNode());
+      const int tid = telemetryTrack(pid, telemetry.rank[i], telemetry.peer[i], telemetry.rail[i],
+                                     arrived ? "from" : "to");
+      Json args = {{"number", telemetry.number[i]}, {"bytes", telemetry.bytes[i]}};
+      if (telemetry.ms[i] > 0) {
+        trace_.slice(pid, tid, "telemetry", kind, telemetry.at_ms[i],
+                     telemetry.at_ms[i] + telemetry.ms[i], std::move(args));
+      } else {
+        trace_.moment(pid, tid, "telemetry", kind, telemetry.at_ms[i], std::move(args));
+      }
+    }
+  }
+
+  int telemetryTrack(int pid, int rank, int peer, int rail, const char* direction) {
+    // Behind the tracks of failovers, whose numbers begin at 1.
+    constexpr int kFirstTelemetryTrack = 10'000;
+    const auto [track, added] = telemetry_tracks_.emplace(
+        std::make_tuple(rank, peer, rail, std::string(direction)),
+        kFirstTelemetryTrack + static_cast<int>(telemetry_tracks_.size()));
+    if (added) {
+      trace_.track(pid, track->second,
+                   fmt::format("rank {} {} rank {}{}", rank, direction, peer,
+                               rail < 0 ? "" : fmt::format(" rail {}", rail)));
+    }
+    return track->second;
+  }
+
   int nodePid(int node) {
     trace_.process(kFirstNodePid + node, fmt::format("node {}", node));
     return kFirstNodePid + node;
@@ -205,6 +252,7 @@ class TraceBuilder {
   Trace trace_;
   std::map<int, bool> fault_tracks_;
   std::map<std::tuple<int, int, int, std::string>, int> failover_tracks_;
+  std::map<std::tuple<int, int, int, std::string>, int> telemetry_tracks_;
 };
 
 class TraceRenderer final : public Renderer {

@@ -131,10 +131,31 @@ void RunRecord::rankDone(int rank, const json& message, const DamageLookup& dama
     entry.rail = field(failback, "rail", 0);
     entry.at_ms = sinceStart(momentOf(failback, "at"));
   }
+  if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace);
   const json counters = field(message, "counters", json::object());
   for (const auto& [name, value] : counters.items()) {
     run_.counters[name] += value.get<std::int64_t>();
   }
+}
+
+void RunRecord::addTrace(int rank, const json& trace) {
+  reports::Telemetry& all = run_.telemetry;
+  const auto append = [&trace]<typename T>(const char* name, std::vector<T>& to) {
+    const auto values = field(trace, name, std::vector<T>());
+    to.insert(to.end(), values.begin(), values.end());
+  };
+  append("kind", all.kind);
+  append("peer", all.peer);
+  append("rail", all.rail);
+  append("bytes", all.bytes);
+  append("number", all.number);
+  for (const std::int64_t at : field(trace, "at", std::vector<std::int64_t>())) {
+    all.at_ms.push_back(sinceStart(TimePoint(Duration(at))));
+  }
+  for (const std::int64_t length : field(trace, "length", std::vector<std::int64_t>())) {
+    all.ms.push_back(toMilliseconds(Duration(length)));
+  }
+  all.rank.resize(all.kind.size(), rank);
 }
 
 void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {

@@ -69,6 +69,7 @@ class RunRecord {
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   reports::Failover failoverOf(int rank, const nlohmann::json& json,
                                const DamageLookup& damage) const;
+  void addTrace(int rank, const nlohmann::json& trace);
   void countLostWork();
 
   const scenario::Scenario& scenario_;

@@ -159,6 +159,7 @@ json Session::configOf(int rank, bool restart) const {
   config.giveUp = scenario_.limits.giveUp;
   config.longestHoldOff = scenario_.limits.longestHoldOff;
   config.setupTimeout = scenario_.limits.deadline;
+  config.telemetry = scenario_.telemetry;
   config.workload = scenario_.workload;
   if (restart) config.workload.warmupIterations = 0;
   config.seed = options_.seed;

@@ -41,6 +41,7 @@ class ScenarioReader {
     scenario.limits.deadline = values.get<Duration>("limits.deadline");
     scenario.limits.giveUp = values.get<Duration>("limits.give_up");
     scenario.limits.longestHoldOff = values.get<Duration>("limits.longest_hold_off");
+    scenario.telemetry = telemetryOf(values);
     scenario.repeat = integer(values, "repeat");
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
     scenario.strategies = readStrategies();
@@ -52,6 +53,12 @@ class ScenarioReader {
  private:
   static int integer(const Parameters& values, std::string_view name) {
     return static_cast<int>(values.get<std::int64_t>(name));
+  }
+
+  static TelemetryMode telemetryOf(const Parameters& values) {
+    const std::string& mode = values.get<std::string>("telemetry");
+    if (mode == "on") return TelemetryMode::kOn;
+    return mode == "null" ? TelemetryMode::kNull : TelemetryMode::kOff;
   }
 
   static Gradient gradientOf(const Parameters& values) {

@@ -77,6 +77,18 @@ std::string_view name(DataType type) {
   return "unknown";
 }
 
+std::string_view name(TelemetryMode mode) {
+  switch (mode) {
+    case TelemetryMode::kOff:
+      return "off";
+    case TelemetryMode::kNull:
+      return "null";
+    case TelemetryMode::kOn:
+      return "on";
+  }
+  return "unknown";
+}
+
 std::string_view name(DataKind kind) {
   switch (kind) {
     case DataKind::kIntegers:
@@ -105,6 +117,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
              {{"deadline", formatDuration(scenario.limits.deadline)},
               {"give_up", formatDuration(scenario.limits.giveUp)},
               {"longest_hold_off", formatDuration(scenario.limits.longestHoldOff)}}},
+            {"telemetry", name(scenario.telemetry)},
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};

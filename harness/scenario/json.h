@@ -12,6 +12,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario);
 
 std::string_view name(ClusterKind kind);
 std::string_view name(DataType type);
+std::string_view name(TelemetryMode mode);
 std::string_view name(DataKind kind);
 
 }  // namespace faultline::scenario

@@ -82,6 +82,9 @@ ParameterValue RecordReader::readScalar(const Node& node, const ParameterSpec& s
     findings_.addAt(path, node.where, std::move(message));
     return standIn(spec);
   };
+  if (node.kind == Node::Kind::kNull && std::ranges::count(spec.choices, kNullWord) > 0) {
+    return std::string(kNullWord);
+  }
   if (node.kind == Node::Kind::kNull) {
     return wrong(fmt::format("{}: has no value; {} is expected", spec.name, article(spec)));
   }

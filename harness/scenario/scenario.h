@@ -120,6 +120,13 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+/// What the ranks record of their transfers and rails (resilient_ccl/telemetry).
+enum class TelemetryMode {
+  kOff,   ///< nothing
+  kNull,  ///< events are made and thrown away: what making them costs
+  kOn,    ///< events are kept, and shown in trace.json
+};
+
 struct Scenario {
   int version = 1;
   std::string name;
@@ -129,6 +136,7 @@ struct Scenario {
   std::vector<Strategy> strategies;  ///< names are unique
   std::vector<Fault> faults;
   Limits limits;
+  TelemetryMode telemetry = TelemetryMode::kOff;
   int repeat = 1;  ///< blocks; each runs every strategy once
   std::uint64_t seed = 1;
   std::vector<Expectation> expect;

@@ -1,5 +1,6 @@
 #include "harness/scenario/schema.h"
 
+#include <algorithm>
 #include <string>
 
 #include "harness/baseline/strategy_table.h"
@@ -41,8 +42,12 @@ Json schemaOfType(const ParameterSpec& spec) {
       return {{"type", "boolean"}};
     case ParameterType::kText:
       return {{"type", "string"}};
-    case ParameterType::kEnum:
-      return {{"enum", Json(std::vector<std::string>(spec.choices.begin(), spec.choices.end()))}};
+    case ParameterType::kEnum: {
+      Json schema{
+          {"enum", Json(std::vector<std::string>(spec.choices.begin(), spec.choices.end()))}};
+      if (std::ranges::count(spec.choices, kNullWord) > 0) schema["enum"].push_back(nullptr);
+      return schema;
+    }
     case ParameterType::kInteger: {
       Json schema{{"type", "integer"}};
       if (spec.bounded()) {

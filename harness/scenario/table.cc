@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
 constexpr std::array<std::string_view, 1> kWorkloadKindNames{"training"};
 constexpr std::array<std::string_view, 4> kDataTypes{"f32", "f64", "i32", "i64"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
+constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
 constexpr std::array<std::string_view, 1> kUntil{"end"};
 constexpr std::array<std::string_view, 2> kNetworks{"rails", "management"};
 
@@ -168,6 +169,9 @@ constexpr std::array kScenarioFields{
           Shape::kStrategies, true},
     Field{labelled("faults", "what is broken, when and for how long"), Shape::kFaults},
     Field{labelled("limits", kLimits.meaning), Shape::kRecord, false, &kLimits},
+    Field{choice("telemetry", "off", kTelemetryModes,
+                 "on: the ranks record their transfers and what happens to rails for trace.json; "
+                 "null: events are made and thrown away, to measure what making them costs")},
     Field{number("repeat", "1", 1, kMostBlocks,
                  "blocks of runs; each runs every strategy once, so that overheads are compared "
                  "inside a block")},

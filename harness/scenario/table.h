@@ -53,6 +53,9 @@ ParameterSpec faultKindSpec();
 ParameterSpec computeSpec();
 inline constexpr std::string_view kBurn = "burn";
 
+/// As the choice of an enumeration: YAML's own null, which needs no quotes there.
+inline constexpr std::string_view kNullWord = "null";
+
 /// Two lines about one key, more if it is a mapping: `path`, type, default, range, and meaning.
 std::string describeField(const Field& field, const std::string& path);
 

@@ -19,6 +19,8 @@ constexpr std::string_view kPinnedName = "pinned";
 constexpr std::string_view kPullName = "pull";
 
 constexpr std::array kDataTypes{DataType::kF32, DataType::kF64, DataType::kI32, DataType::kI64};
+constexpr std::array kTelemetryModes{scenario::TelemetryMode::kOff, scenario::TelemetryMode::kNull,
+                                     scenario::TelemetryMode::kOn};
 constexpr std::array kDataKinds{DataKind::kIntegers, DataKind::kRandom};
 
 /// Reads fields of one object; remembers the first mistake, so that callers check once.
@@ -157,6 +159,7 @@ json toJson(const RankConfig& config) {
           {"give_up_ns", config.giveUp.count()},
           {"longest_hold_off_ns", config.longestHoldOff.count()},
           {"setup_timeout_ns", config.setupTimeout.count()},
+          {"telemetry", scenario::name(config.telemetry)},
           {"workload", workloadJson(config.workload)},
           {"seed", std::to_string(config.seed)},
           {"checkpoint_every", config.checkpointEvery},
@@ -196,6 +199,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.readDuration("give_up_ns", config.giveUp);
   fields.readDuration("longest_hold_off_ns", config.longestHoldOff);
   fields.readDuration("setup_timeout_ns", config.setupTimeout);
+  fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
   if (const json* workload = fields.find("workload"); workload != nullptr) {
     readWorkload(*workload, config.workload, status);
   }

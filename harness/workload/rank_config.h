@@ -38,6 +38,7 @@ struct RankConfig {
   Duration giveUp = 10s;
   Duration longestHoldOff = 10s;  ///< of a rail that fails again and again
   Duration setupTimeout = 30s;
+  scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
 
   scenario::Workload workload;
   std::uint64_t seed = 1;  ///< of the data

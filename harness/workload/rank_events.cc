@@ -73,4 +73,25 @@ void addEvents(json& message, const CommunicatorEvents& events) {
                          {"ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0}};
 }
 
+void addTrace(json& message, const telemetry::Trace& trace) {
+  message["counters"]["telemetry_events"] = trace.made;
+  message["counters"]["telemetry_dropped"] = trace.dropped;
+  if (trace.events.empty()) return;
+  json kind = json::array(), peer = json::array(), rail = json::array(), at = json::array();
+  json length = json::array(), bytes = json::array(), number = json::array();
+  for (const telemetry::Event& event : trace.events) {
+    kind.push_back(telemetry::nameOf(event.kind));
+    peer.push_back(event.peer);
+    rail.push_back(event.rail);
+    at.push_back(toJson(event.at));
+    length.push_back(event.length.count());
+    bytes.push_back(event.bytes);
+    number.push_back(event.number);
+  }
+  message["trace"] = {{"kind", std::move(kind)},     {"peer", std::move(peer)},
+                      {"rail", std::move(rail)},     {"at", std::move(at)},
+                      {"length", std::move(length)}, {"bytes", std::move(bytes)},
+                      {"number", std::move(number)}};
+}
+
 }  // namespace faultline::workload

@@ -29,6 +29,18 @@ constexpr Duration kControllerWait = 60s;
 // Warm-up iterations have data of their own.
 constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
 
+telemetry::Mode telemetryMode(scenario::TelemetryMode mode) {
+  switch (mode) {
+    case scenario::TelemetryMode::kOff:
+      return telemetry::Mode::kOff;
+    case scenario::TelemetryMode::kNull:
+      return telemetry::Mode::kNull;
+    case scenario::TelemetryMode::kOn:
+      return telemetry::Mode::kOn;
+  }
+  return telemetry::Mode::kOff;
+}
+
 Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) {
   comm::CommunicatorOptions options;
   options.rank = config.rank;
@@ -38,6 +50,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   options.rendezvous.port = config.rendezvousPort;
   options.segments = config.segments;
   options.setupTimeout = config.setupTimeout;
+  options.telemetry = telemetryMode(config.telemetry);
   fabric::FabricOptions& fabric = options.fabric;
   fabric.jobKey = config.jobKey;
   for (const RankConfig::Nic& nic : config.nics) {
@@ -205,6 +218,7 @@ Status RankRun::finish() {
   digest.add(gradient_.state().data(), gradient_.state().size());
   json done{{"type", "done"}, {"state_digest", digest.hex()}};
   addEvents(done, communicator_->events());
+  addTrace(done, communicator_->trace());
   RETURN_IF_ERROR(controller_.send(done));
   return communicator_->finish();
 }
@@ -246,24 +260,25 @@ Status RankRun::readController() {
 }
 
 void sendError(launch::MessageChannel& controller, const Status& why,
-               const comm::CommunicatorEvents& events) {
+               const comm::CommunicatorEvents& events, const telemetry::Trace& trace) {
   spdlog::error("{}", why.message());
   json error{{"type", "error"}, {"code", codeName(why.code())}, {"message", why.message()}};
   addEvents(error, events);
+  addTrace(error, trace);
   (void)controller.send(error);  // if it cannot be told, it is gone, and knows
 }
 
 void RankRun::reportError(const Status& why) {
-  if (!communicator_) return sendError(controller_, why, {});
+  if (!communicator_) return sendError(controller_, why, {}, {});
   communicator_->abort(why.message());
-  sendError(controller_, why, communicator_->events());
+  sendError(controller_, why, communicator_->events(), communicator_->trace());
 }
 
 int runRank(launch::MessageChannel& controller) {
   const auto first = controller.receiveWithin(kConfigBudget);
   const auto config = first.ok() ? rankConfigFromJson(*first) : first.status();
   if (!config.ok()) {
-    sendError(controller, config.status(), {});
+    sendError(controller, config.status(), {}, {});
     return 1;
   }
   if (!initLog(fmt::format("rank {}", config->rank)).ok()) return 1;
@@ -281,7 +296,7 @@ int rankMain() {
   try {
     return runRank(controller);
   } catch (const std::exception& error) {  // no memory for the gradient, say
-    sendError(controller, errorf(Code::kInternal, "{}", error.what()), {});
+    sendError(controller, errorf(Code::kInternal, "{}", error.what()), {}, {});
     return 1;
   }
 }

@@ -61,7 +61,7 @@ struct ProcessAddress {
 struct FabricCounters : channel::LinkCounters {
   /// Forged, damaged, repeated, or not meant for this process.
   std::uint64_t datagramsRejected = 0;
-  /// Connections whose other end did not have the job's key, or said nonsense.
+  /// Accepted, and then closed: the other end did not have the job's key, or said nonsense.
   std::uint64_t connectionsRejected = 0;
   /// Whether partners are in order of distance. False: in order of their numbers, because it is
   /// not known where the NICs sit, or because with two rails there is no choice.

@@ -113,7 +113,21 @@ class Builder {
     run.checked_elements = kElementsPerIteration * kIterations;
     addSeries(run);
     run.counters = {{"chunks_sent", 14400}, {"probes_sent", 312}};
+    addTelemetry(run);
     result_.runs.push_back(std::move(run));
+  }
+
+  /// A chunk of the warm-up and one of the run from rank 0 to rank 1, and the end of their rail.
+  static void addTelemetry(Run& run) {
+    Telemetry& telemetry = run.telemetry;
+    telemetry.kind = {"chunk_arrived", "chunk_sent", "chunk_arrived", "rail_fence", "link_failed"};
+    telemetry.rank = {1, 0, 1, 0, 0};
+    telemetry.peer = {0, 1, 0, 1, 1};
+    telemetry.rail = {0, 0, 0, 0, -1};
+    telemetry.at_ms = {-7, 10, 11, 12.5, 13};
+    telemetry.ms = {1, 0, 1.25, 0, 0};
+    telemetry.bytes = {65536, 65536, 65536, 0, 0};
+    telemetry.number = {3, 4, 4, 0, 0};
   }
 
   static void addFault(Run& run, double at_ms) {

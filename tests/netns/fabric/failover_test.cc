@@ -213,9 +213,9 @@ class FailoverTest : public NetnsTest {
 
   void failsOverAndBack(const char* name, std::string_view kind,
                         const std::map<std::string, std::string>& texts, Cause atTarget,
-                        Cause elsewhere) {
+                        Cause elsewhere, const JobOptions& options = {}) {
     for (int repetition = 0; repetition < repetitions(); ++repetition) {
-      Job job(*cluster_, kManyElements);
+      Job job(*cluster_, kManyElements, options);
       ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
       const auto fault = makeTestFault(kind, texts);
       ASSERT_OK(fault->prepare());
@@ -249,6 +249,11 @@ TEST_F(FailoverTest, CarrierLossIsTheOwnNicsFaultAtOneEndAndTheRemoteNicsAtTheOt
 TEST_F(FailoverTest, APortThatIsSwitchedOffToo) {
   failsOverAndBack("port_down admin", "port_down", {{"how", "admin"}}, Cause::kLocalNic,
                    Cause::kRemoteNic);
+}
+
+TEST_F(FailoverTest, TwoCommunicatorsShareOneVerdictAndOneFence) {
+  failsOverAndBack("two communicators", "port_down", {{"how", "carrier"}}, Cause::kLocalNic,
+                   Cause::kRemoteNic, {.policy = "pinned", .communicators = 2});
 }
 
 TEST_F(FailoverTest, ABlackHoleIsThePathsFault) {
@@ -308,7 +313,7 @@ TEST_F(FailoverTest, ARailIsTakenBackAtTheNewAddressOfItsNic) {
 
 TEST_F(FailoverTest, OneHundredthOfTheRateIsNoFailover) {
   for (const std::string policy : {"pinned", "pull"}) {
-    Job job(*cluster_, kFewElements, policy);
+    Job job(*cluster_, kFewElements, {.policy = policy, .communicators = 1});
     ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
     const auto fault = makeTestFault("throttle", {{"rate", "1%"}});
     ASSERT_OK(fault->prepare());

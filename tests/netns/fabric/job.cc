@@ -26,13 +26,13 @@ std::int32_t contribution(int rank, std::int64_t iteration, std::int64_t index) 
 
 }  // namespace
 
-Job::Job(cluster::NetnsCluster& cluster, std::int64_t elements, const std::string& policy)
-    : cluster_(cluster), elements_(elements), port_(nextPort()) {
+Job::Job(cluster::NetnsCluster& cluster, std::int64_t elements, const JobOptions& options)
+    : cluster_(cluster), elements_(elements), options_(options), port_(nextPort()) {
   for (int rank = 0; rank < cluster.spec().nodes; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
   }
   for (int rank = 0; rank < size(); ++rank) {
-    ranks_[rank]->thread = std::thread([this, rank, policy] { run(rank, policy); });
+    ranks_[rank]->thread = std::thread([this, rank] { run(rank); });
   }
 }
 
@@ -48,7 +48,7 @@ void Job::problem(int rank, const Status& status) {
   problems_.push_back(fmt::format("rank {}: {}", rank, status.toString()));
 }
 
-void Job::run(int rank, const std::string& policy) {
+void Job::run(int rank) {
   Rank& self = *ranks_[rank];
   auto inside = netlink::ScopedNamespace::enter(cluster_.nodeNamespace(rank));
   if (!inside.ok()) return problem(rank, inside.status());
@@ -63,7 +63,8 @@ void Job::run(int rank, const std::string& policy) {
   options.fabric.jobKey = jobKey_;
   options.fabric.managementAddress = address(cluster::managementAddress(rank));
   options.fabric.controlTos = cluster_.controlTos();
-  options.fabric.link.policy = policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;
+  options.fabric.link.policy =
+      options_.policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;
   for (int rail = 0; rail < cluster_.spec().rails; ++rail) {
     options.fabric.nics.push_back(
         {cluster::railName(rail), address(cluster::railAddress(rank, rail))});
@@ -75,9 +76,23 @@ void Job::run(int rank, const std::string& policy) {
     return;
   }
   self.comm = std::move(*comm);
+  while (static_cast<int>(self.others.size()) + 1 < options_.communicators) {
+    auto other = self.comm->split(0, 0);
+    if (!other.ok()) {
+      problem(rank, other.status());
+      self.ended = true;
+      return;
+    }
+    self.others.push_back(std::move(*other));
+  }
   self.connected = true;
   reduceUntilStopped(rank);
   self.ended = true;
+}
+
+comm::Communicator& Job::communicatorOf(Rank& rank, std::int64_t iteration) const {
+  const std::int64_t turn = iteration % options_.communicators;
+  return turn == 0 ? *rank.comm : *rank.others[turn - 1];
 }
 
 void Job::reduceUntilStopped(int rank) {
@@ -89,8 +104,8 @@ void Job::reduceUntilStopped(int rank) {
     auto& data = buffers[iteration % 2];
     for (std::int64_t i = 1; i < elements_; ++i) data[i] = contribution(rank, iteration, i);
     data[0] = rank == 0 && stopping_ ? 1 : 0;  // all ranks read the same sum
-    return self.comm->allReduce(data.data(), data.data(), elements_, comm::DataType::kI32,
-                                comm::ReduceOp::kSum);
+    return communicatorOf(self, iteration)
+        .allReduce(data.data(), data.data(), elements_, comm::DataType::kI32, comm::ReduceOp::kSum);
   };
   auto work = submit(0);
   for (std::int64_t iteration = 0, last = -1; iteration != last + 1 || last < 0; ++iteration) {

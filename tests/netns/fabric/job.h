@@ -14,12 +14,18 @@
 
 namespace faultline::test {
 
+struct JobOptions {
+  std::string policy = "pinned";
+  /// Communicators of all ranks over one fabric; the reductions take turns on them.
+  int communicators = 1;
+};
+
 /// One rank per node of a cluster, each a thread inside its node's network namespace, that reduce
 /// without a pause and check every element of every result.
 class Job {
  public:
   /// Starts the ranks, which reduce `elements` of 4 bytes at a time.
-  Job(cluster::NetnsCluster& cluster, std::int64_t elements, const std::string& policy = "pinned");
+  Job(cluster::NetnsCluster& cluster, std::int64_t elements, const JobOptions& options = {});
   /// Stops what still runs.
   ~Job();
 
@@ -42,18 +48,21 @@ class Job {
     std::atomic<std::int64_t> iterations{0};
     std::atomic<std::int64_t> wrong{0};
     std::atomic<std::int64_t> checked{0};
-    std::unique_ptr<comm::Communicator> comm;  // guarded by mutex_ until `connected`
+    std::unique_ptr<comm::Communicator> comm;                 // to be read once `connected`
+    std::vector<std::unique_ptr<comm::Communicator>> others;  // of the same ranks
     std::atomic<bool> connected{false};
     std::atomic<bool> ended{false};
     std::thread thread;
   };
 
-  void run(int rank, const std::string& policy);
+  void run(int rank);
+  comm::Communicator& communicatorOf(Rank& rank, std::int64_t iteration) const;
   void reduceUntilStopped(int rank);
   void problem(int rank, const Status& status);
 
   cluster::NetnsCluster& cluster_;
   std::int64_t elements_;
+  JobOptions options_;
   std::uint16_t port_;
   const auth::JobKey jobKey_ = auth::JobKey::random();
   std::atomic<bool> stopping_{false};

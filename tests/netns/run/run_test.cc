@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/random.h"
+#include "reports/atomic_file.h"
 #include "reports/result_json.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/run_program.h"
@@ -91,6 +93,43 @@ TEST_F(RunTest, TheQuickstartPasses) {
   EXPECT_EQ(runOf(result, "fail_stop").status, RunStatus::kHung);
   EXPECT_EQ(runOf(result, "fail_stop").restarts.size(), 1u);
   EXPECT_GE(runOf(result, "hot_repair").failovers.size(), 1u);
+}
+
+TEST_F(RunTest, TwoRanksOfANodeShareItsNicsAlsoThroughAFailover) {
+  std::string text = scenarioText("[fault_free, hot_repair]", portDown("carrier", "300ms"),
+                                  "[wrong_elements == 0, hot_repair.failovers.count >= 2]");
+  const std::string one = "nodes: 3, ranks_per_node: 1";
+  text.replace(text.find(one), one.size(), "nodes: 2, ranks_per_node: 2");
+  const Ran ran = run(text);
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run repaired = runOf(result(), "hot_repair");
+  for (const reports::Failover& failover : repaired.failovers) {
+    EXPECT_EQ(failover.rail, 0);
+    EXPECT_TRUE(failover.rank / 2 == 1 || failover.peer / 2 == 1) << "not of node 1";
+    EXPECT_EQ(failover.cause, failover.rank / 2 == 1 ? "local_nic" : "remote_nic");
+  }
+  // Each of two processes has three links over the NIC, one of them to the other: ten ends.
+  EXPECT_EQ(repaired.counters.at("failovers"), 10);
+  EXPECT_EQ(repaired.counters.at("connections_rejected"), 0);
+}
+
+TEST_F(RunTest, WithTelemetryEveryChunkIsInTheTrace) {
+  const Ran ran =
+      run(scenarioText("[hot_repair]", portDown("carrier", "300ms")) + "telemetry: on\n");
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run run = runOf(result(), "hot_repair");
+  const auto count = [&run](const std::string& kind) {
+    return std::ranges::count(run.telemetry.kind, kind);
+  };
+  EXPECT_EQ(run.counters.at("telemetry_dropped"), 0);
+  EXPECT_EQ(run.counters.at("chunks_sent"), count("chunk_sent"));
+  EXPECT_EQ(run.counters.at("chunks_arrived") + run.counters.at("chunks_duplicate"),
+            count("chunk_arrived"));
+  EXPECT_EQ(run.counters.at("failovers"), count("rail_closed"));
+  EXPECT_GE(count("failed_over"), 1);
+  const auto trace = reports::readFile(out() + "/trace.json");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_NE(trace->find("chunk_arrived"), std::string::npos);
 }
 
 TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {

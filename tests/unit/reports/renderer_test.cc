@@ -173,6 +173,38 @@ TEST(TraceTest, HasIterationsFaultsFailoversAndCounters) {
   EXPECT_GT(end, 9 * 3.5e6) << "the runs are not one after the other";
 }
 
+TEST(TraceTest, ShowsWhatTheRanksRecordedOnTracksOfTheirOwn) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs.resize(1);
+  const Json trace = Json::parse(makeTraceRenderer()->text(result));
+  std::map<int, std::string> tracks;
+  std::map<std::string, std::string> seen;  // event: phase and track
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
+    if (event.value("cat", "") != "telemetry") continue;
+    const std::string phase = event["ph"];
+    seen[event["name"]] = phase + " " + tracks[event["tid"]];
+    if (event["name"] != "chunk_arrived") continue;
+    EXPECT_EQ(event["ts"], 11'000);
+    EXPECT_EQ(event["dur"], 1'250);
+    EXPECT_EQ(event["args"]["bytes"], 65536);
+    EXPECT_EQ(event["args"]["number"], 4);
+  }
+  const std::map<std::string, std::string> expected{
+      {"chunk_sent", "i rank 0 to rank 1 rail 0"},
+      {"chunk_arrived", "X rank 1 from rank 0 rail 0"},
+      {"rail_fence", "i rank 0 to rank 1 rail 0"},
+      {"link_failed", "i rank 0 to rank 1"}};
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(TraceTest, ListsOfUnequalLengthAreReadAsFarAsAllGo) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs.resize(1);
+  result.runs[0].telemetry.number.clear();  // a result that somebody has edited
+  EXPECT_EQ(makeTraceRenderer()->text(result).find("chunk_sent"), std::string::npos);
+}
+
 TEST(TraceTest, SlicesOfATrackNestOrFollowEachOther) {
   const Json trace = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
   std::map<std::pair<int, int>, double> busy_until;

@@ -297,6 +297,26 @@ TEST_F(FailoverRecordTest, WithoutAKnownFaultThePauseBeginsWhenItWasSeen) {
   EXPECT_EQ(run.failovers[0].pause_ms, 70);
 }
 
+TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
+  const json trace{{"kind", {"chunk_sent", "chunk_arrived"}},
+                   {"peer", {1, 2}},
+                   {"rail", {0, -1}},
+                   {"at", {moment(20), moment(30)}},
+                   {"length", {0, 1'500'000}},
+                   {"bytes", {65536, 7}},
+                   {"number", {3, 4}}};
+  record_.rankDone(0, {{"trace", trace}}, {});
+  record_.rankDone(3, {{"trace", trace}}, {});
+  const reports::Telemetry all = record_.finish({}).telemetry;
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all.rank, (std::vector<int>{0, 0, 3, 3}));
+  EXPECT_EQ(all.kind[1], "chunk_arrived");
+  EXPECT_EQ(all.at_ms, (std::vector<double>{20, 30, 20, 30}));
+  EXPECT_EQ(all.ms, (std::vector<double>{0, 1.5, 0, 1.5}));
+  EXPECT_EQ(all.rail[3], -1);
+  EXPECT_EQ(all.number[2], 3u);
+}
+
 // --- digests ---
 
 class DigestRecordTest : public RunRecordTest {

@@ -73,6 +73,7 @@ TEST(OneMistakeTest, Values) {
        Case{minimal("description: 5\n"), "5:14", "write it in quotes"},
        Case{minimal("description: {a: b}\n"), "5:14", "text is expected, not a mapping"},
        Case{minimal("cluster: here\n"), "5:10", "a mapping is expected, not 'here'"},
+       Case{minimal("telemetry: full\n"), "5:12", "'full' is not one of off, null, on"},
        Case{minimal("repeat: 0\n"), "5:9", "1 to 1000 is possible"},
        Case{minimal("limits: {deadline: 60}\n"), "5:20", "'60' has no unit"},
        Case{minimal("limits: {deadline: 60 s}\n"), "5:20", "unknown unit ' s'"},

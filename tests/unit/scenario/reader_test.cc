@@ -37,6 +37,7 @@ TEST(ReaderTest, QuickstartIsReadAsTheContractShowsIt) {
   EXPECT_EQ(std::get<During>(fault.trigger), (During{20, 0.5}));
   EXPECT_EQ(fault.duration, 1500ms);
   EXPECT_EQ(scenario.limits, (Limits{60s, 10s}));
+  EXPECT_EQ(scenario.telemetry, TelemetryMode::kOff);
   EXPECT_EQ(scenario.repeat, 3);
   EXPECT_EQ(scenario.seed, 7u);
   ASSERT_EQ(scenario.expect.size(), 4u);
@@ -72,6 +73,16 @@ TEST(ReaderTest, OtherSpellings) {
   EXPECT_EQ(std::get<Percent>(scenario.faults[1].parameters.value("rate")), Percent{25});
   EXPECT_EQ(std::get<Rate>(scenario.faults[2].parameters.value("rate")), Rate{40'000'000});
   EXPECT_EQ(std::get<During>(scenario.faults[2].trigger).progress, 0.5);
+}
+
+TEST(ReaderTest, TelemetryHasThreeModesAndYamlsNullIsOne) {
+  EXPECT_EQ(readWell(minimal("telemetry: off\n")).telemetry, TelemetryMode::kOff);
+  EXPECT_EQ(readWell(minimal("telemetry: on\n")).telemetry, TelemetryMode::kOn);
+  for (const char* spelling : {"telemetry: null\n", "telemetry: \"null\"\n"}) {
+    const Scenario scenario = readWell(minimal(spelling));
+    EXPECT_EQ(scenario.telemetry, TelemetryMode::kNull);
+    EXPECT_EQ(readWell(toJson(scenario).dump()), scenario);
+  }
 }
 
 TEST(ReaderTest, JsonOfAScenarioIsTheSameScenario) {

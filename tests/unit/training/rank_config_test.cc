@@ -22,6 +22,7 @@ RankConfig unusualConfig() {
   config.giveUp = 1234ms;
   config.longestHoldOff = 777ms;
   config.setupTimeout = 5678ms;
+  config.telemetry = scenario::TelemetryMode::kNull;
   config.workload.iterations = 17;
   config.workload.warmupIterations = 3;
   config.workload.compute = {.duration = 7ms, .burn = true};
