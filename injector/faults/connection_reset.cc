@@ -92,6 +92,7 @@ Status ConnectionReset::apply() {
   RETURN_IF_ERROR(watch_->passed().status());  // what ended earlier is not our doing
   victims_.clear();
   seen_.clear();
+  fins_ = 0;
   ASSIGN_OR_RETURN(std::vector<netlink::TcpConnection> connections, ownConnections());
   std::sort(connections.begin(), connections.end(),
             [](const auto& left, const auto& right) { return left.bytes > right.bytes; });
@@ -119,9 +120,11 @@ Status ConnectionReset::step(TimePoint /*now*/) {
   if (conclusive() || !watch_) return okStatus();
   ASSIGN_OR_RETURN(const std::vector<netlink::EndingSegment> segments, watch_->passed());
   for (const netlink::EndingSegment& segment : segments) {
-    if (segment.reset == half_close_) continue;
+    // A program that notices the half close may end the connection before its bytes, and with them
+    // the FIN, have left.
+    if (!segment.reset && !half_close_) continue;
     for (const netlink::TcpEnds& ends : {segment.ends, segment.ends.reversed()}) {
-      if (victims_.contains(ends)) seen_.insert(ends);
+      if (victims_.contains(ends) && seen_.insert(ends).second && !segment.reset) ++fins_;
     }
   }
   ASSIGN_OR_RETURN(const std::vector<netlink::TcpConnection> left, ownConnections());
@@ -144,13 +147,14 @@ Evidence ConnectionReset::verdict() const {
     return {"connection_reset", "segments at the switch's port",
             "no TCP connection was bound to the NIC", false};
   }
-  return {"connection_reset", "segments at the switch's port",
-          fmt::format("of {} connections ({}{}) the {} of {} passed the switch's port, {} are "
-                      "still established; the NIC {} its carrier",
-                      victims_.size(), victims_.begin()->toString(),
-                      victims_.size() > 1 ? ", ..." : "", half_close_ ? "FIN" : "RST", seen_.size(),
-                      established_.size(), carrier_ ? "kept" : "lost"),
-          conclusive()};
+  return {
+      "connection_reset", "segments at the switch's port",
+      fmt::format("of {} connections ({}{}) {} ended at the switch's port with a FIN and {} "
+                  "with a RST, {} are still established; the NIC {} its carrier",
+                  victims_.size(), victims_.begin()->toString(), victims_.size() > 1 ? ", ..." : "",
+                  fins_, seen_.size() - static_cast<std::size_t>(fins_), established_.size(),
+                  carrier_ ? "kept" : "lost"),
+      conclusive()};
 }
 
 Status ConnectionReset::revert() {

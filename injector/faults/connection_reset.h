@@ -42,6 +42,7 @@ class ConnectionReset final : public Fault {
   std::optional<netlink::SegmentWatch> watch_;
   std::set<netlink::TcpEnds> victims_;      ///< from the node's end
   std::set<netlink::TcpEnds> seen_;         ///< of them, those whose end passed the switch
+  int fins_ = 0;                            ///< of those, how many with a FIN first
   std::set<netlink::TcpEnds> established_;  ///< of them, those that the kernel still has
   bool carrier_ = false;
 };

@@ -16,10 +16,11 @@ namespace {
 
 // Many turns of the scheduler, whose slices are some milliseconds long.
 constexpr Duration kProbeWindow = 200ms;
-// Behind four or more others of its own priority a thread waits for so long: that, with the busy
-// threads having most of the CPU, is an overload and ours.
+// Behind four others of its own priority a thread waits for so long: that is an overload. It is
+// ours when the busy threads had several times as much of the CPU as the probe; how much there was
+// to be had depends on what else runs here.
 constexpr double kWaitedShare = 0.8;
-constexpr double kTakenShare = 0.5;
+constexpr double kTakenTimes = 2;
 
 Duration timeOf(clockid_t clock) {
   timespec time{};
@@ -174,7 +175,7 @@ Status HostOverload::step(TimePoint now) {
 bool HostOverload::conclusive() const {
   return !cpus_.empty() && window_ >= kProbeWindow &&
          std::ranges::all_of(cpus_, [](const Cpu& cpu) {
-           return cpu.waited >= kWaitedShare && cpu.taken >= kTakenShare;
+           return cpu.waited >= kWaitedShare && cpu.taken > kTakenTimes * (1 - cpu.waited);
          });
 }
 

@@ -173,6 +173,8 @@ TEST_F(ConnectionResetTest, AHalfCloseIsAFinAndNoReset) {
   ASSERT_OK(fault->apply());
   ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
   EXPECT_TRUE(evidence.ok) << evidence.observed;
+  EXPECT_NE(evidence.observed.find("1 ended at the switch's port with a FIN"), std::string::npos)
+      << evidence.observed;
   EXPECT_TRUE(stops(*flow));
 }
 
