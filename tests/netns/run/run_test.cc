@@ -140,6 +140,19 @@ TEST_F(RunTest, FailStopReallyHangsAndGoesOnFromItsCheckpoint) {
   EXPECT_LT(stopped.throughput->value, runOf(result, "fault_free").throughput->value);
 }
 
+TEST_F(RunTest, ARestartAfterAPortWasSwitchedOffIsAsShortAsAfterALostCarrier) {
+  std::map<std::string, double> load;
+  for (const std::string how : {"carrier", "admin"}) {
+    const Ran ran = run(
+        scenarioText("[{fail_stop: {watchdog: 500ms, checkpoint_every: 5}}]", portDown(how, "1s")));
+    ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+    const reports::Run stopped = runOf(result(), "fail_stop");
+    ASSERT_EQ(stopped.restarts.size(), 1u);
+    load[how] = stopped.restarts[0].load_ms;
+  }
+  EXPECT_LT(load["admin"], 10 * load["carrier"]);
+}
+
 TEST_F(RunTest, AFaultThatDoesNothingMakesTheRunInvalid) {
   const Ran ran = run(scenarioText("[fault_free, hot_repair]",
                                    "[{kind: none, target: {node: 1, rail: 0}, "
