@@ -127,9 +127,10 @@ Status Session::prepare() {
   }
   if (failStop_) {
     std::error_code error;
-    std::filesystem::create_directories(checkpoints_, error);
+    std::filesystem::remove_all(checkpoints_, error);
+    if (!error) std::filesystem::create_directories(checkpoints_, error);
     if (error) {
-      return errorf(Code::kIo, "create the folder for checkpoints {}: {}", checkpoints_,
+      return errorf(Code::kIo, "create an empty folder for checkpoints {}: {}", checkpoints_,
                     error.message());
     }
   }
