@@ -17,6 +17,7 @@
 #include "harness/cli/output.h"
 #include "harness/cluster/privileges.h"
 #include "harness/run/experiment.h"
+#include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
@@ -170,11 +171,13 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
   const Result<std::string> directory =
       makeDirectory(options, scenario.name, options.files.size() > 1);
   if (!directory.ok()) return fail(kExitUsage, directory.status().message());
+  const Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory);
+  if (!folder.ok()) return fail(kExitUsage, folder.status().message());
   if (!options.json) std::cout << *directory << std::endl;
 
   const run::ExperimentOutcome outcome = run::runExperiment(
       scenario,
-      {.directory = *directory,
+      {.folder = *folder,
        .keep = keep,
        .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
       interrupt);

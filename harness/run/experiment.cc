@@ -41,8 +41,8 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.seed = scenario.seed;
   result.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 
-  const std::string logPath = options.directory + "/log.txt";
-  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const std::string logPath = options.folder.logPath();
+  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!log) outcome.benchError = Status::fromErrno(errno, "open the log " + logPath);
   const auto note = [&](const std::string& line) {
     const std::string entry = fmt::format("{:10.3f} s  {}\n", toSeconds(now() - began), line);
@@ -62,7 +62,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     say(what + " ...");
     const bool last = i + 1 == plan.size();
     Result<SessionResult> session = runSession(scenario, planned,
-                                               {.directory = options.directory,
+                                               {.directory = options.folder.path(),
                                                 .logFd = log.get(),
                                                 .seed = scenario.seed,
                                                 .keepCluster = options.keep && last},
