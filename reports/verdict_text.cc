@@ -146,6 +146,7 @@ VerdictText explainVerdict(const ScenarioResult& result) {
                                                  failing == 1 ? "does" : "do");
       addFailedExpectations(result, reasons);
       if (all.wrong_elements > 0) reasons.push_back(aboutData(result, all));
+      addInvalidRuns(result, reasons);
       break;
     case Verdict::kInvalid:
       text.headline = "These numbers prove nothing: a run did not go as planned";

@@ -157,6 +157,10 @@ bool completed(const reports::Run& run) {
          (run.status == reports::RunStatus::kHung && !run.restarts.empty());
 }
 
+bool didAllWork(const reports::Run& run) {
+  return completed(run) || (run.status == reports::RunStatus::kInvalid && run.throughput);
+}
+
 std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs,
                                    const std::string& strategy) {

@@ -13,6 +13,9 @@ namespace faultline::run {
 /// as fail-stop must and went on after a restart.
 bool completed(const reports::Run& run);
 
+/// The same of runs that prove nothing: all results are there.
+bool didAllWork(const reports::Run& run);
+
 /// `bound_pct` of a strategy's row: what the faults of its runs, at the moments at which they were
 /// really applied, would cost the best possible algorithm (baseline/bound_model.h; the fault-free
 /// iteration and the gap between iterations are medians of the fault_free runs). Median over the

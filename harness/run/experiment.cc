@@ -87,16 +87,15 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.environment = describeEnvironment(clusterFacts);
   result.duration_ms = toMilliseconds(now() - began);
   result.summary = summarise(scenario, result.runs, scenario.seed);
-  if (!outcome.benchError.ok()) {
-    result.verdict = reports::Verdict::kError;
-    result.reason = outcome.benchError.message();
-  } else {
-    // Of a part nothing can be expected.
-    if (!result.interrupted) result.expectations = evaluateExpectations(scenario, result);
-    Judgement judgement = judge(scenario, result);
-    result.verdict = judgement.verdict;
-    result.reason = std::move(judgement.reason);
+  // Of a part nothing can be expected.
+  const bool whole = outcome.benchError.ok() && !result.interrupted;
+  if (whole) result.expectations = evaluateExpectations(scenario, result);
+  Judgement judgement = judge(scenario, result);
+  if (!outcome.benchError.ok() && judgement.verdict != reports::Verdict::kFail) {
+    judgement = {reports::Verdict::kError, outcome.benchError.message()};
   }
+  result.verdict = judgement.verdict;
+  result.reason = std::move(judgement.reason);
   return outcome;
 }
 

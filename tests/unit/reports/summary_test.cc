@@ -71,6 +71,31 @@ TEST(VerdictTextTest, SaysWhatHappenedInWords) {
   EXPECT_EQ(explainVerdict({}).headline, "The bench could not finish");
 }
 
+TEST(VerdictTextTest, ObservationsAreCountedInProperWords) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs.resize(2);
+  result.runs[1].evidence.resize(1);
+  const auto said = [&] { return explainVerdict(result).reasons[1]; };
+  EXPECT_EQ(said(),
+            "1 fault was injected; 1 independent observation shows that it really happened.");
+  result.runs[1].evidence.push_back(result.runs[1].evidence[0]);
+  EXPECT_EQ(
+      said(),
+      "1 fault was injected; all of 2 independent observations show that it really happened.");
+  result.runs[1].evidence[1].ok = false;
+  EXPECT_EQ(said(),
+            "1 fault was injected; 1 of 2 independent observations shows that it really happened.");
+}
+
+TEST(VerdictTextTest, AFailureDoesNotHideInvalidRuns) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kFail;
+  result.runs[2].status = RunStatus::kInvalid;
+  result.runs[2].message = "the other end kept its carrier";
+  EXPECT_EQ(explainVerdict(result).reasons.back(),
+            "hot_repair, block 1: the other end kept its carrier");
+}
+
 TEST(VerdictTextTest, GroupsDigits) {
   EXPECT_EQ(groupDigits(0), "0");
   EXPECT_EQ(groupDigits(999), "999");
