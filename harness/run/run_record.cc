@@ -81,11 +81,9 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   const std::optional<TimePoint> detected = optionalTime(message, "detected");
   const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
   const std::optional<TimePoint> redelivered = optionalTime(message, "redelivered");
-  const std::optional<TimePoint> restored = optionalTime(message, "restored");
   if (detected) failover.detected_ms = sinceStart(*detected);
   if (fenced) failover.fenced_ms = sinceStart(*fenced);
   if (redelivered) failover.resumed_ms = sinceStart(*redelivered);
-  if (restored) failover.restored_ms = sinceStart(*restored);
 
   std::optional<TimePoint> fault;
   const int perNode = scenario_.cluster.ranksPerNode;
@@ -115,7 +113,7 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   return failover;
 }
 
-void RunRecord::rankDone(int rank, const json& message, const DamageLookup& damage) {
+void RunRecord::events(int rank, const json& message, const DamageLookup& damage) {
   for (const json& failover : field(message, "failovers", json::array())) {
     // A connection that carried nothing has not paused; it would only flatter the percentiles.
     if (!field(failover, "sending", false) && !field(failover, "receiving", false)) {
@@ -133,7 +131,28 @@ void RunRecord::rankDone(int rank, const json& message, const DamageLookup& dama
   }
   const json counters = field(message, "counters", json::object());
   for (const auto& [name, value] : counters.items()) {
-    run_.counters[name] += value.get<std::int64_t>();
+    counters_[rank][name] = value.get<std::int64_t>();
+  }
+}
+
+/// The counters of processes that count no more.
+void RunRecord::keepCounters() {
+  for (const auto& [rank, counters] : counters_) {
+    for (const auto& [name, value] : counters) run_.counters[name] += value;
+  }
+  counters_.clear();
+}
+
+/// A failover is over with the first failback of its rail after it, which may be told later.
+void RunRecord::matchFailbacks() {
+  for (reports::Failover& failover : run_.failovers) {
+    for (const reports::Failback& failback : run_.failbacks) {
+      const bool its = failback.rank == failover.rank && failback.peer == failover.peer &&
+                       failback.rail == failover.rail;
+      if (!its || !failover.detected_ms || failback.at_ms < *failover.detected_ms) continue;
+      failover.restored_ms =
+          std::min(failover.restored_ms.value_or(failback.at_ms), failback.at_ms);
+    }
   }
 }
 
@@ -163,6 +182,7 @@ void RunRecord::crashed(const std::string& message) {
 }
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
+  keepCounters();
   if (restarting_) return;  // it died again before it had loaded
   restarting_ = true;
   repairedAt_.reset();
@@ -246,6 +266,8 @@ reports::Run RunRecord::finish(Observed observed) {
   }
   run_.duration_ms = toMilliseconds(last - t0_);
   countLostWork();
+  matchFailbacks();
+  keepCounters();
   if (ended_ && timed > Duration::zero() && table_.next() > 0) {
     run_.throughput = reports::Quantity{table_.next() / toSeconds(timed), "iterations/s"};
   }

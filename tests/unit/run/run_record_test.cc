@@ -219,7 +219,6 @@ json failover(int resentBytes = 0, double stall = 0, bool receiving = true) {
              {"detected", moment(120)},
              {"fenced", moment(130)},
              {"redelivered", moment(190)},
-             {"restored", json()},
              {"sending", resentBytes > 0},
              {"receiving", receiving},
              {"resent_bytes", resentBytes},
@@ -240,8 +239,8 @@ class FailoverRecordTest : public RunRecordTest {
       if (rail != 0 || !known) return std::nullopt;
       return at(100);
     };
-    record.rankDone(2, message, damage);
-    record.rankDone(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
+    record.events(2, message, damage);
+    record.events(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
     return record.finish({});
   }
 
@@ -260,7 +259,7 @@ TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
   EXPECT_EQ(failover.detected_ms, 120);
   EXPECT_EQ(failover.fenced_ms, 130);
   EXPECT_EQ(failover.resumed_ms, 190);
-  EXPECT_EQ(failover.restored_ms, std::nullopt);
+  EXPECT_EQ(failover.restored_ms, 400);
   EXPECT_EQ(failover.pause_ms, 90);
   ASSERT_EQ(run.failbacks.size(), 1u);
   EXPECT_EQ(run.failbacks[0].at_ms, 400);
@@ -295,6 +294,45 @@ TEST_F(FailoverRecordTest, WithoutAKnownFaultThePauseBeginsWhenItWasSeen) {
   const reports::Run run = done(failover(), /*known=*/false);
   EXPECT_EQ(run.failovers[0].fault_ms, std::nullopt);
   EXPECT_EQ(run.failovers[0].pause_ms, 70);
+}
+
+TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneverItIsTold) {
+  json early = failover();
+  early["failbacks"] = {{{"peer", 1}, {"rail", 0}, {"at", moment(110)}},   // before it was detected
+                        {{"peer", 1}, {"rail", 1}, {"at", moment(150)}},   // another rail
+                        {{"peer", 3}, {"rail", 0}, {"at", moment(160)}}};  // another peer
+  record_.events(2, early, {});
+  record_.events(3, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(170)}}}}}, {});
+  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(300)}}}}}, {});
+  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(500)}}}}}, {});
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.failovers.size(), 1u);
+  EXPECT_EQ(run.failovers[0].restored_ms, 300);
+  EXPECT_EQ(run.failbacks.size(), 6u);
+}
+
+TEST_F(FailoverRecordTest, OneThatIsNotRestoredSaysNothing) {
+  json message = failover();
+  message.erase("failbacks");
+  EXPECT_EQ(done(message).failovers[0].restored_ms, std::nullopt);
+}
+
+TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
+  json end = failover();
+  end["counters"] = {{"chunks_sent", 3}};
+  record_.events(2, end, {});
+  record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
+  record_.failed(RunStatus::kFailed, "interrupted");
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.failovers.size(), 1u);
+  EXPECT_EQ(run.counters.at("chunks_sent"), 8) << "the newest of the rank, not the sum";
+}
+
+TEST_F(FailoverRecordTest, CountersOfAllLivesOfAJobAdd) {
+  record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
+  restart(700, 110, 800, 900);
+  record_.events(2, {{"counters", {{"chunks_sent", 3}}}}, {});
+  EXPECT_EQ(record_.finish({}).counters.at("chunks_sent"), 11);
 }
 
 // --- digests ---
