@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cluster/privileges.h"
@@ -75,10 +76,18 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
     return std::ranges::find(names, name) != names.end();
   };
   std::erase_if(scenario.strategies, [&](const auto& strategy) { return !chosen(strategy.name); });
-  const bool reference = scenario.find("fault_free") != nullptr;
+  const bool reference = scenario.find(std::string(baseline::kFaultFree)) != nullptr;
+  if (!reference && scenario.workload.gradient.data == scenario::DataKind::kRandom) {
+    return errorf(Code::kInvalidArgument,
+                  "--strategy: with 'data: random' results are right when they equal those of {0}: "
+                  "name {0} too",
+                  baseline::kFaultFree);
+  }
   std::erase_if(scenario.expect, [&](const scenario::Expectation& expectation) {
     const bool gone = !expectation.strategy.empty() && !chosen(expectation.strategy);
-    const bool needsReference = !reference && expectation.metric.starts_with("overhead");
+    const scenario::Metric* const metric =
+        scenario::findMetric(expectation.metric, !expectation.strategy.empty());
+    const bool needsReference = !reference && metric != nullptr && metric->needsFaultFree;
     if (gone || needsReference) {
       std::cerr << "not judged, as --strategy leaves it out: " << expectation.text << '\n';
     }

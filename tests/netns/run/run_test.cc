@@ -97,7 +97,7 @@ TEST_F(RunTest, TheQuickstartPasses) {
 TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {
   for (const std::string how : {"carrier", "admin"}) {
     const Ran ran = run(scenarioText("[fault_free, hot_repair]", portDown(how, "300ms"),
-                                     "[wrong_elements == 0, hot_repair.failovers.count >= 1, "
+                                     "[digest_matches == true, hot_repair.failovers.count >= 1, "
                                      "hot_repair.status == ok]",
                                      "random"));
     ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
