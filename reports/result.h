@@ -209,6 +209,8 @@ struct Summary {
   std::optional<Overhead> overhead_pct;  ///< null for the reference itself
   /// Overhead that the best possible algorithm would have; null where there is no model.
   std::optional<double> bound_pct;
+  bool mis_measured = false;  ///< better than possible: these numbers are not to be believed
+  std::string note;           ///< what one must know about the row; empty: nothing
   std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
   std::optional<Quantity> throughput;            ///< median of the blocks
   std::optional<Latency> latency;

@@ -224,6 +224,8 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("n", summary.n);
   v.field("overhead_pct", summary.overhead_pct);
   v.field("bound_pct", summary.bound_pct);
+  v.field("mis_measured", summary.mis_measured);
+  v.field("note", summary.note);
   v.field("failover_pause_ms", summary.failover_pause_ms);
   v.field("throughput", summary.throughput);
   v.field("latency", summary.latency);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/run/goodput.h"
 #include "harness/run/message.h"
 #include "harness/workload/digest.h"
 
@@ -14,8 +15,6 @@ using nlohmann::json;
 
 // What production jobs use (PyTorch's process-group watchdog), for comparison.
 constexpr double kUnscaledWatchdogMs = 600'000;
-// TCP's share of the rate that the qdisc counts as frames: 1448 / 1514 bytes.
-constexpr double kGoodputShare = 0.957;
 
 std::optional<TimePoint> optionalTime(const json& message, const char* key) {
   const auto found = message.find(key);
@@ -104,9 +103,8 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
       left += dead ? 0 : 1;
     }
     left = std::max(1, left);
-    const double bytesPerMs =
-        static_cast<double>(scenario_.cluster.railRate) * kGoodputShare * left / 8 / 1000;
-    const double moving = static_cast<double>(failover.resent_bytes) / bytesPerMs;
+    const double moving =
+        static_cast<double>(failover.resent_bytes) / payloadPerMs(scenario_.cluster.railRate, left);
     pause = std::max(pause, toMilliseconds(*redelivered - *from) - moving);
   }
   failover.pause_ms = pause;

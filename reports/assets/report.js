@@ -83,6 +83,11 @@
       el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks'));
   }
 
+  function boundCell({summary}) {
+    const text = isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing;
+    return summary.mis_measured ? el('span', null, text, el('span', {class: 'sub'}, state('bad', 'mis-measured'))) : text;
+  }
+
   function pauseCell({summary}) {
     const pause = summary.failover_pause_ms;
     if (!pause || !pause.n) return kNothing;
@@ -109,7 +114,7 @@
         summary.origin === 'modelled' ? el('span', {class: 'tag'}, 'modelled') : null)},
       {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.runs === 0 ? null : tally.all_ok ? 'good' : 'warn', tally.status)},
       {title: 'Overhead', number: true, cell: overheadCell},
-      {title: 'Best possible', number: true, cell: ({summary}) => (isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing)},
+      {title: 'Best possible', number: true, cell: boundCell},
       {title: 'Pause at failover', number: true, cell: pauseCell},
       {title: 'Throughput', number: true, cell: ({summary}) => (summary.throughput
         ? el('span', null, fixed(summary.throughput.value, 2), el('span', {class: 'sub'}, summary.throughput.unit)) : kNothing)},
@@ -117,6 +122,9 @@
       {title: 'Restarts', number: true, cell: ({tally}) => (tally.restarts
         ? el('span', null, grouped(tally.restarts), el('span', {class: 'sub'}, `${plural(tally.lost_iterations, 'iteration')} lost`)) : '0')},
     ], rows, true)));
+    for (const {summary} of rows.filter((row) => row.summary.note)) {
+      target.append(el('p', {class: 'hint'}, `${summary.strategy}: ${summary.note}.`));
+    }
 
     const bars = rows.filter(({summary}) => summary.overhead_pct && isNumber(summary.overhead_pct.median)).map(({summary}) => ({
       name: summary.strategy, median: summary.overhead_pct.median, ci: summary.overhead_pct.ci95,

@@ -114,12 +114,23 @@ TEST(TerminalSummaryTest, ShowsStrategiesVerdictExpectationsAndThePlaceOfTheRepo
               HasSubstr("\033[32mPASS"));
 }
 
+TEST(TerminalSummaryTest, MarksARowThatIsBetterThanPossible) {
+  ScenarioResult result = testing::sampleResult();
+  result.summary[2].bound_pct = 7;
+  result.summary[2].mis_measured = true;
+  result.summary[2].note = "mis-measured: more than 1 % better than possible";
+  const std::string text = terminalSummary(result);
+  EXPECT_THAT(text, HasSubstr(" 7.0! "));
+  EXPECT_THAT(text, HasSubstr("! hot_repair: mis-measured: more than 1 % better than possible"));
+}
+
 TEST(TerminalSummaryTest, FitsAHundredColumns) {
   ScenarioResult wide = testing::sampleResult();
   wide.summary[1].overhead_pct = Overhead{12345.6, Interval{11111.1, 13333.3}};
   wide.summary[1].origin = Origin::kModelled;
   wide.summary[1].throughput = Quantity{1.5e12, std::string(200, 'u')};
   wide.runs[1].status = RunStatus::kFailed;
+  wide.summary[1].note = std::string(300, 'n');
   EXPECT_LE(widestLine(terminalSummary(wide)), 100u);
   EXPECT_LE(widestLine(terminalSummary(testing::hostileResult())), 100u);
   EXPECT_LE(widestLine(terminalSummary({})), 100u);
