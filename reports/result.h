@@ -160,6 +160,8 @@ struct Run {
   RunStatus status = RunStatus::kOk;
   std::string message;     ///< why, when the status is not ok
   double duration_ms = 0;  ///< start barrier until the last rank's end
+  /// Time that the slowest rank spent on writing checkpoints; a part of the strategy's overhead.
+  double checkpoint_ms = 0;
   std::vector<Iteration> iterations;
   std::int64_t wrong_elements = 0;
   std::int64_t checked_elements = 0;

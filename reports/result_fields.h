@@ -181,6 +181,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.required("status", run.status);
   v.field("message", run.message);
   v.field("duration_ms", run.duration_ms);
+  v.field("checkpoint_ms", run.checkpoint_ms);
   v.field("iterations", run.iterations);
   v.field("wrong_elements", run.wrong_elements);
   v.field("checked_elements", run.checked_elements);

@@ -260,6 +260,7 @@ reports::Run RunRecord::finish(Observed observed) {
     iteration.start_ms = sinceStart(row.begin);
     iteration.ms = toMilliseconds(row.end - row.begin);
     timed += row.end - row.begin + row.checkpoint;
+    run_.checkpoint_ms += toMilliseconds(row.checkpoint);
     last = std::max(last, row.end);
   }
   run_.duration_ms = toMilliseconds(last - t0_);

@@ -317,9 +317,10 @@
       {title: 'Load', number: true, cell: ({restart: r}) => duration(r.load_ms)},
       {title: 'Lost work', number: true, cell: ({restart: r}) => `${plural(r.lost_iterations, 'iteration')}, ${duration(r.lost_ms)}`},
       {title: 'Sum', number: true, cell: ({restart: r}) => el('strong', null, duration(r.hang_ms + r.isolate_ms + r.load_ms + r.lost_ms))},
+      {title: 'Writing checkpoints', number: true, cell: ({run}) => duration(run.checkpoint_ms)},
       {title: `With a ${kUsualWatchdogS} s watchdog`, number: true, cell: ({restart: r}) => duration(r.unscaled_total_ms)},
     ], rows, true)));
-    target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that.`));
+    target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that. Writing checkpoints, all of the run, is no part of the sum, but of the overhead.`));
   }
 
   // --- runs and environment
@@ -333,6 +334,8 @@
       {title: 'Status', nowrap: true, cell: (run) => state({ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad', run.status)},
       {title: 'Iterations', number: true, cell: (run) => grouped(run.iteration_count)},
       {title: 'Took', number: true, cell: (run) => duration(run.duration_ms)},
+      ...(data.runs.some((run) => run.checkpoint_ms > 0)
+        ? [{title: 'Writing checkpoints', number: true, cell: (run) => (run.checkpoint_ms > 0 ? duration(run.checkpoint_ms) : kNothing)}] : []),
       {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
       {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
       {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},

@@ -77,6 +77,7 @@ TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetwe
   EXPECT_EQ(run.iterations[1].ms, 60) << "first begin to last end";
   EXPECT_EQ(run.checked_elements, 3 * ranks() * 100);
   EXPECT_EQ(run.duration_ms, 565);
+  EXPECT_EQ(run.checkpoint_ms, 15);
   EXPECT_NEAR(run.throughput->value, 3 / 0.200, 1e-9);
   EXPECT_EQ(run.throughput->unit, "iterations/s");
 }
