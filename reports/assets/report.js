@@ -277,13 +277,13 @@
     if (timed.length > 0) {
       const several = new Set(timed.map(({run}) => run.strategy)).size > 1;
       const phases = [{name: 'detect', colour: '--phase-1'}, {name: 'fence', colour: '--phase-2'}, {name: 'send the rest elsewhere', colour: '--phase-3'}];
-      const box = el('div', {class: 'panel padded'}, legend(phases.map((phase) => [phase.name, phase.colour])));
+      const box = el('div', {class: 'panel padded'}, legend([...phases.map((phase) => [phase.name, phase.colour]), ['pause', '--ink', 'tick']]));
       target.append(box);
       charts.phases(box, 'Milliseconds from the fault to recovery', timed.map(({run, failover, phases: ms}) => ({
         name: `${several ? `${run.strategy} ` : ''}b${run.block + 1} ${failover.rank}${failover.direction === 'recv' ? '←' : '→'}${failover.peer} r${failover.rail}`,
-        phases: ms})), phases, 'ms');
+        phases: ms, mark: isNumber(failover.pause_ms) ? failover.pause_ms : null})), phases, 'ms');
       target.append(el('p', {class: 'hint'}, `${timed.length < rows.length ? `The ${timed.length} slowest of ${rows.length}. ` : ''}` +
-        'b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
+        'Each failover is seen from both ends. b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
     }
     const listed = table([
       {title: 'Run', nowrap: true, cell: ({run}) => name(blockName(run))},
