@@ -80,13 +80,15 @@ void addExpectations(Suite& suite, const ScenarioResult& result) {
 void addRuns(Suite& suite, const ScenarioResult& result) {
   for (const Run& run : result.runs) {
     const std::string name =
-        fmt::format("{} block {} {}", run.strategy, run.block, nameOf(run.arm));
+        fmt::format("{} block {} {}", run.strategy, run.block + 1, nameOf(run.arm));
     const std::string message = run.message.empty() ? nameOf(run.status) : run.message;
     const bool restarted = run.status == RunStatus::kHung && !run.restarts.empty();
     if (run.status == RunStatus::kOk || restarted) {
       suite.pass(name, run.duration_ms);
     } else if (run.status == RunStatus::kInvalid) {
       suite.error(name, "invalid", message, run.duration_ms);
+    } else if (result.interrupted && &run == &result.runs.back()) {
+      suite.error(name, "interrupted", message, run.duration_ms);
     } else {
       suite.fail(name, nameOf(run.status), message, run.duration_ms);
     }

@@ -181,6 +181,8 @@ struct Run {
   RunStatus status = RunStatus::kOk;
   std::string message;     ///< why, when the status is not ok
   double duration_ms = 0;  ///< start barrier until the last rank's end
+  /// Time that the slowest rank spent on writing checkpoints; a part of the strategy's overhead.
+  double checkpoint_ms = 0;
   std::vector<Iteration> iterations;
   std::int64_t wrong_elements = 0;
   std::int64_t checked_elements = 0;
@@ -231,6 +233,8 @@ struct Summary {
   std::optional<Overhead> overhead_pct;  ///< null for the reference itself
   /// Overhead that the best possible algorithm would have; null where there is no model.
   std::optional<double> bound_pct;
+  bool mis_measured = false;  ///< better than possible: these numbers are not to be believed
+  std::string note;           ///< what one must know about the row; empty: nothing
   std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
   std::optional<Quantity> throughput;            ///< median of the blocks
   std::optional<Latency> latency;

@@ -193,6 +193,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.required("status", run.status);
   v.field("message", run.message);
   v.field("duration_ms", run.duration_ms);
+  v.field("checkpoint_ms", run.checkpoint_ms);
   v.field("iterations", run.iterations);
   v.field("wrong_elements", run.wrong_elements);
   v.field("checked_elements", run.checked_elements);
@@ -237,6 +238,8 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("n", summary.n);
   v.field("overhead_pct", summary.overhead_pct);
   v.field("bound_pct", summary.bound_pct);
+  v.field("mis_measured", summary.mis_measured);
+  v.field("note", summary.note);
   v.field("failover_pause_ms", summary.failover_pause_ms);
   v.field("throughput", summary.throughput);
   v.field("latency", summary.latency);

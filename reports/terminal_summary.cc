@@ -113,7 +113,7 @@ Row rowOf(const Summary& row, const StrategyTally& tally) {
       fmt::format("{}", tally.runs),
       statusWords(tally),
       overheadText(row),
-      number(row.bound_pct),
+      number(row.bound_pct) + (row.mis_measured ? "!" : ""),
       pauseText(row),
       row.throughput ? number(row.throughput->value, row.throughput->value < 1000 ? 2 : 0)
                      : kNothing,
@@ -139,7 +139,12 @@ std::string table(const ScenarioResult& result) {
   std::string legend = "pause: p50/max; lost: restarts/iterations";
   if (!unit.empty()) legend += "; throughput: " + unit;
   if (modelled) legend += "; * modelled, not measured";
-  return text + fitted(legend, kWidth) + "\n";
+  text += fitted(legend, kWidth) + "\n";
+  for (const Summary& row : result.summary) {
+    if (row.note.empty()) continue;
+    text += wrapped(fmt::format("{}{}: {}", row.mis_measured ? "! " : "", row.strategy, row.note));
+  }
+  return text;
 }
 
 const char* colourOf(const ScenarioResult& result) {

@@ -63,10 +63,15 @@ void addEvidence(const ScenarioResult& result, std::vector<std::string>& reasons
                           [](const Evidence& evidence) { return evidence.ok; });
   }
   if (faults == 0) return;
-  reasons.push_back(fmt::format("{} {} injected; {} of {} show that it really happened.",
-                                plural(faults, "fault"), faults == 1 ? "was" : "were",
-                                seen == observations ? "all" : groupDigits(seen),
-                                plural(observations, "independent observation")));
+  std::string who = plural(observations, "independent observation");
+  if (seen != observations) {
+    who = groupDigits(seen) + " of " + who;
+  } else if (seen > 1) {
+    who = "all of " + who;
+  }
+  reasons.push_back(fmt::format("{} {} injected; {} {} that it really happened.",
+                                plural(faults, "fault"), faults == 1 ? "was" : "were", who,
+                                seen == 1 ? "shows" : "show"));
 }
 
 /// Whether every fault that was injected was seen by somebody else.
@@ -146,6 +151,7 @@ VerdictText explainVerdict(const ScenarioResult& result) {
                                                  failing == 1 ? "does" : "do");
       addFailedExpectations(result, reasons);
       if (all.wrong_elements > 0) reasons.push_back(aboutData(result, all));
+      addInvalidRuns(result, reasons);
       break;
     case Verdict::kInvalid:
       text.headline = "These numbers prove nothing: a run did not go as planned";

@@ -12,7 +12,6 @@ namespace {
 
 /// Of a training step: one forward pass, and a backward pass that costs about twice as much.
 constexpr double kForwardShare = 1.0 / 3;
-constexpr double kPercent = 100;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// When bucket `index` is ready, from the beginning of the iteration.
@@ -33,6 +32,7 @@ class Network {
  public:
   explicit Network(const JobModel& job)
       : rails_(job.rails),
+        wireShare_(job.iteration.wireShare),
         tx_(static_cast<std::size_t>(job.nodes)),
         rx_(static_cast<std::size_t>(job.nodes)) {}
 
@@ -85,7 +85,8 @@ class Network {
   double currentSlowdown() {
     bandwidths(tx_, &RailDamage::lostTx);
     bandwidths(rx_, &RailDamage::lostRx);
-    return baseline::leastSlowdown(tx_, rx_);
+    if (wireShare_ <= 0) return 1;
+    return 1 + wireShare_ * (baseline::leastSlowdown(tx_, rx_) - 1);
   }
 
   /// Shares of the nodes' bandwidths that are left in one direction.
@@ -108,6 +109,7 @@ class Network {
   }
 
   int rails_;
+  double wireShare_;
   std::vector<double> tx_;
   std::vector<double> rx_;
   std::priority_queue<Placed, std::vector<Placed>, LaterBegin> pending_;
@@ -143,7 +145,7 @@ double replay(const JobModel& job, std::span<const RailDamage> damages) {
 }  // namespace
 
 IterationModel fitIteration(double computeMs, int buckets, double iterationMs) {
-  IterationModel model{computeMs, buckets, 0};
+  IterationModel model{.computeMs = computeMs, .buckets = buckets, .bucketMs = 0};
   // The time of an iteration is the maximum over k of readyAt(k) + (buckets - k) * bucketMs: from
   // bucket k on, the network is busy without a break. The smallest solution is the one that fits.
   double bucket = kNever;
@@ -162,12 +164,10 @@ double leastSlowdown(std::span<const double> tx, std::span<const double> rx) {
   return std::max(leastSlowdown(tx), leastSlowdown(rx));
 }
 
-std::optional<double> boundOverheadPercent(const JobModel& job,
-                                           std::span<const RailDamage> damages) {
-  const double free = replay(job, {});
+std::optional<double> leastExtraMs(const JobModel& job, std::span<const RailDamage> damages) {
   const double faulted = replay(job, damages);
-  if (!(free > 0) || !std::isfinite(faulted)) return std::nullopt;
-  return kPercent * (faulted / free - 1);
+  if (!std::isfinite(faulted)) return std::nullopt;
+  return faulted - replay(job, {});
 }
 
 }  // namespace faultline::baseline

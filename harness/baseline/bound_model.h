@@ -16,6 +16,9 @@ struct IterationModel {
   double computeMs = 0;
   int buckets = 1;
   double bucketMs = 0;  ///< time to reduce one bucket on healthy rails
+  /// Share of `bucketMs` in which bytes are on the wire, 0 to 1. Slower rails stretch only this;
+  /// the rest (reducing, system calls, waiting for each other) takes as long as before.
+  double wireShare = 1;
 };
 
 /// The model whose fault-free iteration takes `iterationMs`, as measured. When that is not longer
@@ -53,14 +56,13 @@ struct RailDamage {
 /// one port: what its ranks do among themselves costs nothing.
 double leastSlowdown(std::span<const double> tx, std::span<const double> rx);
 
-/// 100 * (time of the job with these damages / without - 1). Damages of different rails add; of
-/// those of one rail that overlap the greatest counts, so that the result stays a bound. nullopt
-/// when the job would never end.
+/// How much longer the job takes with these damages than without, in milliseconds. Damages of
+/// different rails add; of those of one rail that overlap the greatest counts, so that the result
+/// stays a bound. nullopt when the job would never end.
 ///
 /// With all damages placed in iteration 0 more damage never gives less. Elsewhere it can: damage
 /// that is bound to a later iteration is put off when earlier ones take longer, and may then no
 /// longer coincide with another.
-std::optional<double> boundOverheadPercent(const JobModel& job,
-                                           std::span<const RailDamage> damages);
+std::optional<double> leastExtraMs(const JobModel& job, std::span<const RailDamage> damages);
 
 }  // namespace faultline::baseline

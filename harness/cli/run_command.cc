@@ -13,10 +13,12 @@
 #include <optional>
 
 #include "base/log.h"
+#include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cluster/privileges.h"
 #include "harness/run/experiment.h"
+#include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
@@ -74,10 +76,18 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
     return std::ranges::find(names, name) != names.end();
   };
   std::erase_if(scenario.strategies, [&](const auto& strategy) { return !chosen(strategy.name); });
-  const bool reference = scenario.find("fault_free") != nullptr;
+  const bool reference = scenario.find(std::string(baseline::kFaultFree)) != nullptr;
+  if (!reference && scenario.workload.gradient.data == scenario::DataKind::kRandom) {
+    return errorf(Code::kInvalidArgument,
+                  "--strategy: with 'data: random' results are right when they equal those of {0}: "
+                  "name {0} too",
+                  baseline::kFaultFree);
+  }
   std::erase_if(scenario.expect, [&](const scenario::Expectation& expectation) {
     const bool gone = !expectation.strategy.empty() && !chosen(expectation.strategy);
-    const bool needsReference = !reference && expectation.metric.starts_with("overhead");
+    const scenario::Metric* const metric =
+        scenario::findMetric(expectation.metric, !expectation.strategy.empty());
+    const bool needsReference = !reference && metric != nullptr && metric->needsFaultFree;
     if (gone || needsReference) {
       std::cerr << "not judged, as --strategy leaves it out: " << expectation.text << '\n';
     }
@@ -154,27 +164,35 @@ Json planOf(const scenario::Scenario& scenario) {
 }
 
 /// Says how to look inside, and waits.
-void holdUntilInterrupted(const cluster::NetnsCluster& cluster, run::Interrupt& interrupt) {
+void holdUntilInterrupted(const cluster::NetnsCluster& cluster, cluster::Privileges privileges,
+                          run::Interrupt& interrupt) {
+  // The namespaces of a cluster belong to the user namespace that we are in.
+  const std::string user =
+      privileges == cluster::Privileges::kUserNamespace
+          ? fmt::format(" --user=/proc/{}/ns/user --preserve-credentials", getpid())
+          : "";
   std::cout << std::flush;
   std::cerr << "the cluster is kept; look inside with these, and press Ctrl-C to end it:\n";
   for (int node = 0; node < cluster.spec().nodes; ++node) {
-    std::cerr << fmt::format("  nsenter --net=/proc/{}/fd/{} ip addr    # node {}\n", getpid(),
-                             cluster.nodeNamespace(node), node);
+    std::cerr << fmt::format("  nsenter{} --net=/proc/{}/fd/{} ip addr    # node {}\n", user,
+                             getpid(), cluster.nodeNamespace(node), node);
   }
   pollfd waiting{interrupt.fd(), POLLIN, 0};
   while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
 }
 
 int runOne(const scenario::Scenario& scenario, const Options& options, bool keep,
-           run::Interrupt& interrupt, Json& documents) {
+           cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory =
       makeDirectory(options, scenario.name, options.files.size() > 1);
   if (!directory.ok()) return fail(kExitUsage, directory.status().message());
+  const Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory);
+  if (!folder.ok()) return fail(kExitUsage, folder.status().message());
   if (!options.json) std::cout << *directory << std::endl;
 
   const run::ExperimentOutcome outcome = run::runExperiment(
       scenario,
-      {.directory = *directory,
+      {.folder = *folder,
        .keep = keep,
        .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
       interrupt);
@@ -191,7 +209,7 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
     std::cout << reports::terminalSummary(
         outcome.result, {.colour = isatty(STDOUT_FILENO) != 0, .report_dir = readable});
   }
-  if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, interrupt);
+  if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, privileges, interrupt);
   if (!outcome.benchError.ok()) {
     return fail(codeOf(outcome.benchError), outcome.benchError.message());
   }
@@ -238,7 +256,7 @@ int run(const Options& options) {
   for (const scenario::Scenario& scenario : scenarios) {
     // Only the last: Ctrl-C, which ends the look inside, ends everything that would follow too.
     const bool keep = options.keep && &scenario == &scenarios.back();
-    const int code = runOne(scenario, options, keep, *interrupt, documents);
+    const int code = runOne(scenario, options, keep, *privileges, *interrupt, documents);
     worst = std::max(worst, code);
     if (code == kExitInterrupted) break;
   }
@@ -257,7 +275,8 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
                       "Output directory (default: a new one below ./faultline-out)");
   command
       ->add_option("--strategy", options->strategies, "Only these strategies, with commas between")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);  // or it would swallow the files that follow
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");
   command->add_flag("--dry-run", options->dryRun, "Only say what would be run");

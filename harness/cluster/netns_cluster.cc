@@ -152,6 +152,10 @@ Status NetnsCluster::connect(Node& node, const netlink::VethEnd& nic, const netl
   // A port that goes down is forgotten by the bridge, and what is still sent to it would be flooded
   // to all other nodes: load that no real fabric would see, and payload where there is none.
   RETURN_IF_ERROR(netlink::setUnicastFlood(switch_side, port.ifindex, false));
+  // Without flooding a forgotten node that comes back and says nothing could not be reached until
+  // the others ask for its address again, which takes them up to a minute.
+  ASSIGN_OR_RETURN(const netlink::Link made, netlink::readLink(*node.socket, nic.ifindex));
+  RETURN_IF_ERROR(netlink::addStaticForwarding(switch_side, port.ifindex, made.mac));
   if (rate != 0) {
     RETURN_IF_ERROR(netlink::installShaper(*node.socket, nic.ifindex, rate));
     RETURN_IF_ERROR(netlink::installShaper(switch_side, port.ifindex, rate));

@@ -1,5 +1,7 @@
 #include "harness/run/bound.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <variant>
@@ -7,7 +9,10 @@
 
 #include "harness/baseline/bound_model.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/goodput.h"
+#include "harness/run/summary.h"
 #include "harness/stats/quantile.h"
+#include "injector/netlink/shaper_plan.h"
 
 namespace faultline::run {
 namespace {
@@ -16,32 +21,53 @@ using baseline::RailDamage;
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr double kPercent = 100;
+constexpr double kKilo = 1000;
+// Measured: with less than this a port seems to be faster than it is, as it begins with a full
+// bucket.
+constexpr double kLeastBursts = 20;
+// Two measurements of the same thing differ by so much without anything being wrong.
+constexpr double kTolerance = 0.01;
 
-std::optional<baseline::JobModel> jobModel(const scenario::Scenario& scenario,
-                                           std::span<const reports::Run> runs) {
-  if (scenario.workload.kind != "training") return std::nullopt;
+/// What a node sends per iteration and rail: AllReduce moves every byte out of each node, but for
+/// what it has reduced itself, twice.
+double bytesPerPort(const scenario::Scenario& scenario) {
+  const double nodes = scenario.cluster.nodes;
+  return 2 * (nodes - 1) / nodes * static_cast<double>(scenario.workload.gradient.size) /
+         scenario.cluster.rails;
+}
+
+/// A fault-free run as a model, and how long it took.
+struct Reference {
+  baseline::JobModel job;
+  double totalMs = 0;
+};
+
+std::optional<Reference> referenceOf(const scenario::Scenario& scenario, const reports::Run& run) {
   std::vector<double> times;
   std::vector<double> gaps;
-  for (const reports::Run& run : runs) {
-    if (run.strategy != baseline::kFaultFree || !completed(run)) continue;
-    const reports::Iteration* previous = nullptr;
-    for (const reports::Iteration& iteration : run.iterations) {
-      times.push_back(iteration.ms);
-      if (previous != nullptr) {
-        gaps.push_back(std::max(0.0, iteration.start_ms - previous->start_ms - previous->ms));
-      }
-      previous = &iteration;
+  double total = 0;
+  const reports::Iteration* previous = nullptr;
+  for (const reports::Iteration& iteration : run.iterations) {
+    times.push_back(iteration.ms);
+    total += iteration.ms;
+    if (previous != nullptr) {
+      gaps.push_back(std::max(0.0, iteration.start_ms - previous->start_ms - previous->ms));
     }
+    previous = &iteration;
   }
   const auto time = stats::median(times);
-  if (!time) return std::nullopt;
-  return baseline::JobModel{
-      .nodes = scenario.cluster.nodes,
-      .rails = scenario.cluster.rails,
-      .iterations = scenario.workload.iterations,
-      .iteration = baseline::fitIteration(toMilliseconds(scenario.workload.compute.duration),
-                                          std::max(1, scenario.workload.gradient.buckets), *time),
-      .gapMs = stats::median(gaps).value_or(0)};
+  if (!time || !(total > 0)) return std::nullopt;
+  const int buckets = std::max(1, scenario.workload.gradient.buckets);
+  baseline::IterationModel iteration =
+      baseline::fitIteration(toMilliseconds(scenario.workload.compute.duration), buckets, *time);
+  const double wire = bytesPerPort(scenario) / payloadPerMs(scenario.cluster.railRate, 1) / buckets;
+  iteration.wireShare = iteration.bucketMs > 0 ? std::min(1.0, wire / iteration.bucketMs) : 0;
+  return Reference{{.nodes = scenario.cluster.nodes,
+                    .rails = scenario.cluster.rails,
+                    .iterations = scenario.workload.iterations,
+                    .iteration = iteration,
+                    .gapMs = stats::median(gaps).value_or(0)},
+                   total};
 }
 
 /// Where the fault was in the measured run: so long after the beginning of the last iteration that
@@ -139,7 +165,7 @@ const scenario::Fault* specOf(const scenario::Scenario& scenario,
   return nullptr;
 }
 
-std::optional<double> boundOf(const scenario::Scenario& scenario, const baseline::JobModel& job,
+std::optional<double> boundOf(const scenario::Scenario& scenario, const Reference& reference,
                               const reports::Run& run) {
   std::vector<RailDamage> damages;
   std::vector<int> taken(scenario.faults.size());
@@ -147,7 +173,9 @@ std::optional<double> boundOf(const scenario::Scenario& scenario, const baseline
     const scenario::Fault* const spec = specOf(scenario, fault, taken);
     if (spec == nullptr || !addDamages(scenario, run, fault, *spec, damages)) return std::nullopt;
   }
-  return baseline::boundOverheadPercent(job, damages);
+  const auto extra = baseline::leastExtraMs(reference.job, damages);
+  if (!extra) return std::nullopt;
+  return kPercent * *extra / reference.totalMs;
 }
 
 }  // namespace
@@ -157,20 +185,48 @@ bool completed(const reports::Run& run) {
          (run.status == reports::RunStatus::kHung && !run.restarts.empty());
 }
 
+bool didAllWork(const reports::Run& run) {
+  return completed(run) || (run.status == reports::RunStatus::kInvalid && run.throughput);
+}
+
 std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs,
                                    const std::string& strategy) {
-  if (strategy == baseline::kFaultFree) return std::nullopt;
-  const auto job = jobModel(scenario, runs);
-  if (!job) return std::nullopt;
+  if (strategy == baseline::kFaultFree || scenario.workload.kind != "training") return std::nullopt;
+  if (!whyNoBound(scenario, runs, strategy).empty()) return std::nullopt;
   std::vector<double> bounds;
   for (const reports::Run& run : runs) {
     if (run.strategy != strategy || !completed(run)) continue;
-    const auto bound = boundOf(scenario, *job, run);
+    const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    if (free == nullptr || !completed(*free)) continue;
+    const auto reference = referenceOf(scenario, *free);
+    if (!reference) continue;
+    const auto bound = boundOf(scenario, *reference, run);
     if (!bound) return std::nullopt;
     bounds.push_back(*bound);
   }
   return stats::median(bounds);
+}
+
+std::string whyNoBound(const scenario::Scenario& scenario, std::span<const reports::Run> runs,
+                       const std::string& strategy) {
+  const bool met = std::ranges::any_of(runs, [&](const reports::Run& run) {
+    return run.strategy == strategy && !run.faults.empty();
+  });
+  if (!met) return "";
+  const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
+  const double bytes = bytesPerPort(scenario);
+  if (bytes >= kLeastBursts * burst) return "";
+  return fmt::format(
+      "no best possible: an iteration sends only {:.0f} kB through each port, which lets {:.0f} kB "
+      "pass at any speed after a pause; from {:.0f} kB on its rate means something",
+      bytes / kKilo, burst / kKilo, kLeastBursts * burst / kKilo);
+}
+
+bool betterThanPossible(const reports::Summary& row) {
+  if (!row.overhead_pct || !row.bound_pct) return false;
+  const auto time = [](double percent) { return 1 + percent / kPercent; };
+  return time(row.overhead_pct->median) < time(*row.bound_pct) * (1 - kTolerance);
 }
 
 }  // namespace faultline::run

@@ -13,13 +13,27 @@ namespace faultline::run {
 /// as fail-stop must and went on after a restart.
 bool completed(const reports::Run& run);
 
+/// The same of runs that prove nothing: all results are there.
+bool didAllWork(const reports::Run& run);
+
 /// `bound_pct` of a strategy's row: what the faults of its runs, at the moments at which they were
-/// really applied, would cost the best possible algorithm (baseline/bound_model.h; the fault-free
-/// iteration and the gap between iterations are medians of the fault_free runs). Median over the
-/// completed runs, in percent. nullopt for fault_free itself and where there is no model: no
-/// completed fault_free run, another workload than training, a fault that the model does not know,
-/// a job that could never end. Pure.
+/// really applied, would cost the best possible algorithm (baseline/bound_model.h). Per completed
+/// run, against the fault_free run of its block, as its overhead is: the least extra time over that
+/// run's time; then the median, in percent. The model's iteration and gap are that run's medians;
+/// what is slowed down is the time that the bytes need on the wire at the shaped rate. nullopt for
+/// fault_free itself and where there is no model: no completed fault_free run, another workload
+/// than training, a fault that the model does not know, a job that could never end, whyNoBound().
+/// Pure.
 std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs, const std::string& strategy);
+
+/// Why this strategy's row cannot have a bound although its faults have one: the messages are so
+/// short that they mostly pass in the burst of the ports, above their rate. Empty: no such reason.
+std::string whyNoBound(const scenario::Scenario& scenario, std::span<const reports::Run> runs,
+                       const std::string& strategy);
+
+/// Whether the row's overhead is below its bound by more than measurements vary: one of the two, or
+/// the fault_free run, was measured wrong.
+bool betterThanPossible(const reports::Summary& row);
 
 }  // namespace faultline::run

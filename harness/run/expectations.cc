@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
 #include "harness/run/summary.h"
 #include "harness/stats/quantile.h"
 
@@ -52,12 +53,23 @@ Values everyEvent(const Scope& scope, std::vector<Event> reports::Run::*events, 
   return values;
 }
 
-/// The run's digest against that of fault_free in its block. Nothing when neither has one.
+/// Nothing of a run in which nothing was compared.
+Values elements(const Scope& scope, std::int64_t reports::Run::*count) {
+  Values values;
+  for (const reports::Run* run : scope.runs) {
+    if (run->checked_elements > 0) values.push_back(number(run->*count));
+  }
+  return values;
+}
+
+/// The run's digest against that of fault_free in its block. Nothing when neither has one, or where
+/// not all results are there.
 Values digestMatches(const Scope& scope) {
   Values values;
   for (const reports::Run* run : scope.runs) {
     const reports::Run* reference =
         findRun(scope.result.runs, std::string(baseline::kFaultFree), run->block);
+    if (!didAllWork(*run) || (reference != nullptr && !didAllWork(*reference))) continue;
     const std::string expected = reference == nullptr ? "" : reference->digest;
     if (run->digest.empty() && expected.empty()) continue;
     values.push_back(run->digest == expected);
@@ -120,10 +132,7 @@ constexpr std::array kReaders{
              return everyRun(
                  s, [](const Run& r) -> MetricValue { return std::string(nameOf(r.status)); });
            }},
-    Reader{"wrong_elements",
-           [](const Scope& s) {
-             return everyRun(s, [](const Run& r) { return number(r.wrong_elements); });
-           }},
+    Reader{"wrong_elements", [](const Scope& s) { return elements(s, &Run::wrong_elements); }},
     Reader{"checked_elements",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.checked_elements); });

@@ -41,8 +41,8 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.seed = scenario.seed;
   result.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 
-  const std::string logPath = options.directory + "/log.txt";
-  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const std::string logPath = options.folder.logPath();
+  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!log) outcome.benchError = Status::fromErrno(errno, "open the log " + logPath);
   const auto note = [&](const std::string& line) {
     const std::string entry = fmt::format("{:10.3f} s  {}\n", toSeconds(now() - began), line);
@@ -62,7 +62,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     say(what + " ...");
     const bool last = i + 1 == plan.size();
     Result<SessionResult> session = runSession(scenario, planned,
-                                               {.directory = options.directory,
+                                               {.directory = options.folder.path(),
                                                 .logFd = log.get(),
                                                 .seed = scenario.seed,
                                                 .keepCluster = options.keep && last},
@@ -87,16 +87,15 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.environment = describeEnvironment(clusterFacts);
   result.duration_ms = toMilliseconds(now() - began);
   result.summary = summarise(scenario, result.runs, scenario.seed);
-  if (!outcome.benchError.ok()) {
-    result.verdict = reports::Verdict::kError;
-    result.reason = outcome.benchError.message();
-  } else {
-    // Of a part nothing can be expected.
-    if (!result.interrupted) result.expectations = evaluateExpectations(scenario, result);
-    Judgement judgement = judge(scenario, result);
-    result.verdict = judgement.verdict;
-    result.reason = std::move(judgement.reason);
+  // Of a part nothing can be expected.
+  const bool whole = outcome.benchError.ok() && !result.interrupted;
+  if (whole) result.expectations = evaluateExpectations(scenario, result);
+  Judgement judgement = judge(scenario, result);
+  if (!outcome.benchError.ok() && judgement.verdict != reports::Verdict::kFail) {
+    judgement = {reports::Verdict::kError, outcome.benchError.message()};
   }
+  result.verdict = judgement.verdict;
+  result.reason = std::move(judgement.reason);
   return outcome;
 }
 

@@ -7,13 +7,14 @@
 #include "base/status.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/interrupt.h"
+#include "harness/run/output_folder.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
 
 namespace faultline::run {
 
 struct ExperimentOptions {
-  std::string directory;  ///< exists; everything is written into it
+  const OutputFolder& folder;  ///< everything is written into it
   /// Hands out the last cluster instead of taking it down, so that one can look inside.
   bool keep = false;
   /// Told one line about each step, for the terminal.

@@ -71,18 +71,22 @@ std::optional<std::string> invalidity(const scenario::Scenario& scenario,
   return std::nullopt;
 }
 
-std::optional<std::string> wrongData(const scenario::Scenario& scenario,
-                                     const reports::ScenarioResult& result) {
+std::optional<std::string> wrongElements(const reports::ScenarioResult& result) {
   for (const reports::Run& run : result.runs) {
     if (run.wrong_elements == 0) continue;
     return fmt::format("{}: {} of {} checked result elements were wrong.", placeOf(run),
                        run.wrong_elements, run.checked_elements);
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> otherDigests(const scenario::Scenario& scenario,
+                                        const reports::ScenarioResult& result) {
   if (scenario.workload.gradient.data != scenario::DataKind::kRandom) return std::nullopt;
   for (const reports::Run& run : result.runs) {
     const reports::Run* reference =
         findRun(result.runs, std::string(baseline::kFaultFree), run.block);
-    if (reference == nullptr || !completed(*reference) || !completed(run)) continue;
+    if (reference == nullptr || !didAllWork(*reference) || !didAllWork(run)) continue;
     if (run.digest == reference->digest) continue;
     return fmt::format(
         "{}: the results differ from those of fault_free in the same block (digest {} instead of "
@@ -136,6 +140,8 @@ std::optional<std::string> brokenExpectations(const reports::ScenarioResult& res
 }  // namespace
 
 Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result) {
+  if (const auto reason = wrongElements(result)) return {Verdict::kFail, *reason};
+  if (const auto reason = otherDigests(scenario, result)) return {Verdict::kFail, *reason};
   if (result.interrupted) {
     const auto planned =
         scenario.strategies.size() * static_cast<std::size_t>(std::max(0, scenario.repeat));
@@ -144,7 +150,6 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
   }
   if (result.runs.empty()) return {Verdict::kError, "Nothing was run."};
   if (const auto reason = invalidity(scenario, result)) return {Verdict::kInvalid, *reason};
-  if (const auto reason = wrongData(scenario, result)) return {Verdict::kFail, *reason};
   if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
   if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};
   return {Verdict::kPass, ""};

@@ -14,9 +14,10 @@ struct Judgement {
 
 /// What the whole experiment comes to, from its runs and its judged expectations. The first that
 /// applies:
+/// - fail: elements are wrong or, with random data, a digest differs from fault_free's: lost data
+///   count in whatever run they were seen, also in one that proves nothing else;
 /// - error: it was interrupted, or nothing was run;
 /// - invalid: a fault did not happen as planned, or nobody saw it happen;
-/// - fail: elements are wrong or, with random data, a digest differs from fault_free's;
 /// - error: a run failed or hung without going on, and no expectation is about how it ended; a run
 ///   whose data were not checked; a run that is missing;
 /// - fail: an expectation does not hold;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/run/goodput.h"
 #include "harness/run/message.h"
 #include "harness/workload/digest.h"
 
@@ -14,8 +15,6 @@ using nlohmann::json;
 
 // What production jobs use (PyTorch's process-group watchdog), for comparison.
 constexpr double kUnscaledWatchdogMs = 600'000;
-// TCP's share of the rate that the qdisc counts as frames: 1448 / 1514 bytes.
-constexpr double kGoodputShare = 0.957;
 
 std::optional<TimePoint> optionalTime(const json& message, const char* key) {
   const auto found = message.find(key);
@@ -81,11 +80,9 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   const std::optional<TimePoint> detected = optionalTime(message, "detected");
   const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
   const std::optional<TimePoint> redelivered = optionalTime(message, "redelivered");
-  const std::optional<TimePoint> restored = optionalTime(message, "restored");
   if (detected) failover.detected_ms = sinceStart(*detected);
   if (fenced) failover.fenced_ms = sinceStart(*fenced);
   if (redelivered) failover.resumed_ms = sinceStart(*redelivered);
-  if (restored) failover.restored_ms = sinceStart(*restored);
 
   std::optional<TimePoint> fault;
   const int perNode = scenario_.cluster.ranksPerNode;
@@ -106,16 +103,15 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
       left += dead ? 0 : 1;
     }
     left = std::max(1, left);
-    const double bytesPerMs =
-        static_cast<double>(scenario_.cluster.railRate) * kGoodputShare * left / 8 / 1000;
-    const double moving = static_cast<double>(failover.resent_bytes) / bytesPerMs;
+    const double moving =
+        static_cast<double>(failover.resent_bytes) / payloadPerMs(scenario_.cluster.railRate, left);
     pause = std::max(pause, toMilliseconds(*redelivered - *from) - moving);
   }
   failover.pause_ms = pause;
   return failover;
 }
 
-void RunRecord::rankDone(int rank, const json& message, const DamageLookup& damage) {
+void RunRecord::events(int rank, const json& message, const DamageLookup& damage) {
   for (const json& failover : field(message, "failovers", json::array())) {
     // A connection that carried nothing has not paused; it would only flatter the percentiles.
     if (!field(failover, "sending", false) && !field(failover, "receiving", false)) {
@@ -134,7 +130,28 @@ void RunRecord::rankDone(int rank, const json& message, const DamageLookup& dama
   if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace);
   const json counters = field(message, "counters", json::object());
   for (const auto& [name, value] : counters.items()) {
-    run_.counters[name] += value.get<std::int64_t>();
+    counters_[rank][name] = value.get<std::int64_t>();
+  }
+}
+
+/// The counters of processes that count no more.
+void RunRecord::keepCounters() {
+  for (const auto& [rank, counters] : counters_) {
+    for (const auto& [name, value] : counters) run_.counters[name] += value;
+  }
+  counters_.clear();
+}
+
+/// A failover is over with the first failback of its rail after it, which may be told later.
+void RunRecord::matchFailbacks() {
+  for (reports::Failover& failover : run_.failovers) {
+    for (const reports::Failback& failback : run_.failbacks) {
+      const bool its = failback.rank == failover.rank && failback.peer == failover.peer &&
+                       failback.rail == failover.rail;
+      if (!its || !failover.detected_ms || failback.at_ms < *failover.detected_ms) continue;
+      failover.restored_ms =
+          std::min(failover.restored_ms.value_or(failback.at_ms), failback.at_ms);
+    }
   }
 }
 
@@ -184,6 +201,7 @@ void RunRecord::crashed(const std::string& message) {
 }
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
+  keepCounters();
   if (restarting_) return;  // it died again before it had loaded
   restarting_ = true;
   repairedAt_.reset();
@@ -263,10 +281,13 @@ reports::Run RunRecord::finish(Observed observed) {
     iteration.start_ms = sinceStart(row.begin);
     iteration.ms = toMilliseconds(row.end - row.begin);
     timed += row.end - row.begin + row.checkpoint;
+    run_.checkpoint_ms += toMilliseconds(row.checkpoint);
     last = std::max(last, row.end);
   }
   run_.duration_ms = toMilliseconds(last - t0_);
   countLostWork();
+  matchFailbacks();
+  keepCounters();
   if (ended_ && timed > Duration::zero() && table_.next() > 0) {
     run_.throughput = reports::Quantity{table_.next() / toSeconds(timed), "iterations/s"};
   }

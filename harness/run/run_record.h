@@ -45,8 +45,9 @@ class RunRecord {
   void iterationEnded(int rank, const nlohmann::json& message);
   /// Counts checked and wrong elements.
   void checked(const nlohmann::json& message);
-  /// A rank's last words, or its error: failovers, failbacks, counters. `damage` may be empty.
-  void rankDone(int rank, const nlohmann::json& message, const DamageLookup& damage);
+  /// What a rank tells of the network, in any message: failovers and failbacks since its last one,
+  /// counters since it began. `damage` may be empty.
+  void events(int rank, const nlohmann::json& message, const DamageLookup& damage);
 
   // A fail-stop restart, in this order: why, cut off, repaired, reloaded. An attempt that dies
   // while it is loading is cut off again before it is reloaded, and belongs to the same restart.
@@ -71,17 +72,20 @@ class RunRecord {
                                const DamageLookup& damage) const;
   void addTrace(int rank, const nlohmann::json& trace);
   void countLostWork();
+  void matchFailbacks();
+  void keepCounters();
 
   const scenario::Scenario& scenario_;
   bool ended_ = true;  // or will: nobody has said otherwise
   TimePoint t0_{};
   IterationTable table_;
   reports::Run run_;
-  std::map<std::pair<int, int>, std::string> digests_;  // by iteration and rank
-  std::vector<TimePoint> cuts_;                         // of the restarts
-  bool restarting_ = false;                             // the last of them is not reloaded yet
-  std::optional<TimePoint> repairedAt_;                 // of the last of them
-  Duration restartTime_{};  // everything of restarts that is not in iterations
+  std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
+  std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt
+  std::vector<TimePoint> cuts_;                                  // of the restarts
+  bool restarting_ = false;              // the last of them is not reloaded yet
+  std::optional<TimePoint> repairedAt_;  // of the last of them
+  Duration restartTime_{};               // everything of restarts that is not in iterations
   std::string invalid_;
 };
 

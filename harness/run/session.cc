@@ -126,10 +126,12 @@ Status Session::prepare() {
     ASSIGN_OR_RETURN(faults_, FaultControl::create(scenario_, *cluster_));
   }
   if (failStop_) {
+    // Those of a run that was killed would be taken for this one's.
     std::error_code error;
-    std::filesystem::create_directories(checkpoints_, error);
+    std::filesystem::remove_all(checkpoints_, error);
+    if (!error) std::filesystem::create_directories(checkpoints_, error);
     if (error) {
-      return errorf(Code::kIo, "create the folder for checkpoints {}: {}", checkpoints_,
+      return errorf(Code::kIo, "create an empty folder for checkpoints {}: {}", checkpoints_,
                     error.message());
     }
   }
@@ -278,17 +280,18 @@ void Session::received(int rank, const json& message) {
   } else if (type == "end") {
     lastMark_ = now();
     record_.iterationEnded(rank, message);
+    record_.events(rank, message, damageLookup());
     if (faults_) {
       faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"));
     }
   } else if (type == "ready") {
     if (++readyRanks_ == ranks_) allReady();
   } else if (type == "done") {
-    record_.rankDone(rank, message, damageLookup());
+    record_.events(rank, message, damageLookup());
     ended_[rank] = true;
     if (++doneRanks_ == ranks_) stage_ = Stage::kFinished;
   } else if (type == "error") {
-    record_.rankDone(rank, message, damageLookup());
+    record_.events(rank, message, damageLookup());
     ended_[rank] = true;
     rankFailed(rank, field(message, "message", std::string("an error without words")),
                isConsequence(message));

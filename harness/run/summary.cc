@@ -77,6 +77,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.throughput = medianThroughput(measured_runs);
     row.failover_pause_ms = pauses(runs, strategy.name);
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
+    row.note = whyNoBound(scenario, runs, strategy.name);
     if (strategy.name == baseline::kFaultFree) continue;
     const stats::Overhead overhead = overheadOf(runs, measured_runs, seed);
     if (!overhead.median) continue;
@@ -85,6 +86,12 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     if (overhead.interval95) {
       row.overhead_pct->ci95 =
           reports::Interval{overhead.interval95->low, overhead.interval95->high};
+    }
+    row.mis_measured = betterThanPossible(row);
+    if (row.mis_measured) {
+      row.note =
+          "mis-measured: more than 1 % better than possible; the machine was too noisy, or its "
+          "fault_free runs were too slow";
     }
   }
   return rows;

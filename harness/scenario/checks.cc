@@ -28,6 +28,8 @@ class Checker {
       checkRepetition(scenario_.faults[i], path);
     }
     checkStrategies();
+    checkFaultsAreMet();
+    checkReference();
   }
 
  private:
@@ -146,6 +148,27 @@ class Checker {
          fmt::format("times: the last of {} comes after {}, and a run ends at its deadline of {}",
                      fault.times, formatDuration(begin + last),
                      formatDuration(scenario_.limits.deadline)));
+  }
+
+  void checkFaultsAreMet() {
+    if (scenario_.faults.empty() || !findings_.usable({"strategies", "faults"})) return;
+    for (const Strategy& strategy : scenario_.strategies) {
+      const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.name);
+      if (spec == nullptr || spec->meetsFaults) return;
+    }
+    fail("strategies", fmt::format("none of these strategies meets the faults: add one that does, "
+                                   "like {}, or remove 'faults'",
+                                   baseline::kHotRepair));
+  }
+
+  void checkReference() {
+    if (scenario_.workload.gradient.data != DataKind::kRandom) return;
+    if (scenario_.find(std::string(baseline::kFaultFree)) != nullptr) return;
+    if (!findings_.usable({"strategies", "workload.gradient.data"})) return;
+    fail("workload.gradient.data",
+         fmt::format("data: random results are right when they equal those of {}: add it to "
+                     "'strategies', or write 'data: integers'",
+                     baseline::kFaultFree));
   }
 
   void checkStrategies() {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/expectation_check.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
 #include "harness/scenario/text_check.h"
@@ -346,11 +347,15 @@ class ScenarioReader {
         continue;
       }
       auto expectation = parseExpectation(node.text, names);
-      if (expectation.ok()) {
-        expectations.push_back(*std::move(expectation));
-      } else {
+      if (!expectation.ok()) {
         findings_.add(node.where, expectation.status().message());
+        continue;
       }
+      if (findings_.usable({"repeat", "workload.gradient.data"})) {
+        const std::string why = whyMeaningless(*expectation, scenario);
+        if (!why.empty()) findings_.add(node.where, why);
+      }
+      expectations.push_back(*std::move(expectation));
     }
     return expectations;
   }

@@ -11,6 +11,10 @@ using Owner = Metric::Owner;
 
 constexpr std::array<std::string_view, 4> kStatuses{"ok", "failed", "hung", "invalid"};
 
+constexpr std::array<std::string_view, 4> kCauses{"local_nic", "remote_nic", "rail", "path"};
+constexpr std::array<std::string_view, 5> kVerdicts{"port_event", "reset", "probes",
+                                                    "back_off", "told_by_peer"};
+
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth,
            "how each run ended: ok, failed, hung or invalid", false, kStatuses},
@@ -44,9 +48,11 @@ constexpr std::array kMetrics{
     Metric{"failovers.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy,
            "times that traffic left a failed rail, per faulted run"},
     Metric{"failovers.cause", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
-           "what each failover held to be broken: local_nic, remote_nic, rail, path"},
+           "what each failover held to be broken: local_nic, remote_nic, rail, path", false,
+           kCauses},
     Metric{"failovers.verdict", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
-           "by what it was known: port_event, reset, probes, back_off, told_by_peer"},
+           "by what it was known: port_event, reset, probes, back_off, told_by_peer", false,
+           kVerdicts},
     Metric{"failovers.rail", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            "the rail that each failover left"},
     Metric{"failovers.resent_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,

@@ -1,8 +1,5 @@
 #include "harness/workload/rank_events.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "resilient_ccl/channel/wire.h"
 
 namespace faultline::workload {
@@ -14,23 +11,13 @@ using nlohmann::json;
 /// Null for the epoch of the clock, by which the link says "not yet".
 json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : toJson(moment); }
 
-/// When the rail of the failover was taken back: its first failback after it.
-TimePoint restored(const CommunicatorEvents& events,
-                   const CommunicatorEvents::PeerFailover& failover) {
-  const auto found = std::ranges::find_if(events.failbacks, [&](const auto& failback) {
-    return failback.peer == failover.peer && failback.rail == failover.failover.rail &&
-           failback.when >= failover.failover.detected;
-  });
-  return found == events.failbacks.end() ? TimePoint{} : found->when;
-}
-
 }  // namespace
 
-void addEvents(json& message, const CommunicatorEvents& events) {
+void EventReport::addNew(json& message, const CommunicatorEvents& events) {
   json& failovers = message["failovers"] = json::array();
-  for (const auto& event : events.failovers) {
-    const channel::Failover& failover = event.failover;
-    failovers.push_back({{"peer", event.peer},
+  for (; failovers_ < events.failovers.size(); ++failovers_) {
+    const auto& [peer, failover] = events.failovers[failovers_];
+    failovers.push_back({{"peer", peer},
                          {"rail", failover.rail},
                          {"cause", channel::causeName(failover.cause)},
                          {"where", channel::whereName(failover.where)},
@@ -42,13 +29,13 @@ void addEvents(json& message, const CommunicatorEvents& events) {
                          {"detected", momentOrNull(failover.detected)},
                          {"fenced", momentOrNull(failover.fenced)},
                          {"redelivered", momentOrNull(failover.redelivered)},
-                         {"restored", momentOrNull(restored(events, event))},
                          {"resent_bytes", failover.resentBytes},
                          {"duplicate_bytes", failover.duplicateBytes},
                          {"receive_stall_ms", toMilliseconds(failover.receiveStall)}});
   }
   json& failbacks = message["failbacks"] = json::array();
-  for (const auto& event : events.failbacks) {
+  for (; failbacks_ < events.failbacks.size(); ++failbacks_) {
+    const auto& event = events.failbacks[failbacks_];
     failbacks.push_back({{"peer", event.peer}, {"rail", event.rail}, {"at", toJson(event.when)}});
   }
   const fabric::FabricCounters& counters = events.counters;

@@ -102,6 +102,7 @@ class RankRun {
   CheckpointHistory checkpoints_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::uint64_t firstIteration_ = 0;
+  EventReport events_;
   bool startReceived_ = false;
   bool stopReceived_ = false;
 };
@@ -200,6 +201,8 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     gradient_.step();
     RETURN_IF_ERROR(saveIfDue(number + 1, end));
   }
+  // From t = 0 on: what came before it is told with the first iteration.
+  if (!warmup) events_.addNew(end, communicator_->events());
   return controller_.send(end);
 }
 
@@ -217,7 +220,7 @@ Status RankRun::finish() {
   Digest digest;
   digest.add(gradient_.state().data(), gradient_.state().size());
   json done{{"type", "done"}, {"state_digest", digest.hex()}};
-  addEvents(done, communicator_->events());
+  events_.addNew(done, communicator_->events());
   addTrace(done, communicator_->trace());
   RETURN_IF_ERROR(controller_.send(done));
   return communicator_->finish();
@@ -259,26 +262,31 @@ Status RankRun::readController() {
   }
 }
 
-void sendError(launch::MessageChannel& controller, const Status& why,
-               const comm::CommunicatorEvents& events, const telemetry::Trace& trace) {
+/// The last message; `more` comes with it. If it cannot be told, the controller is gone, and knows.
+void sendError(launch::MessageChannel& controller, const Status& why, json more = json::object()) {
   spdlog::error("{}", why.message());
-  json error{{"type", "error"}, {"code", codeName(why.code())}, {"message", why.message()}};
-  addEvents(error, events);
-  addTrace(error, trace);
-  (void)controller.send(error);  // if it cannot be told, it is gone, and knows
+  json& error = more;
+  error["type"] = "error";
+  error["code"] = codeName(why.code());
+  error["message"] = why.message();
+  (void)controller.send(error);
 }
 
 void RankRun::reportError(const Status& why) {
-  if (!communicator_) return sendError(controller_, why, {}, {});
-  communicator_->abort(why.message());
-  sendError(controller_, why, communicator_->events(), communicator_->trace());
+  json events = json::object();
+  if (communicator_) {
+    communicator_->abort(why.message());
+    events_.addNew(events, communicator_->events());
+    addTrace(events, communicator_->trace());
+  }
+  sendError(controller_, why, std::move(events));
 }
 
 int runRank(launch::MessageChannel& controller) {
   const auto first = controller.receiveWithin(kConfigBudget);
   const auto config = first.ok() ? rankConfigFromJson(*first) : first.status();
   if (!config.ok()) {
-    sendError(controller, config.status(), {}, {});
+    sendError(controller, config.status());
     return 1;
   }
   if (!initLog(fmt::format("rank {}", config->rank)).ok()) return 1;
@@ -296,7 +304,7 @@ int rankMain() {
   try {
     return runRank(controller);
   } catch (const std::exception& error) {  // no memory for the gradient, say
-    sendError(controller, errorf(Code::kInternal, "{}", error.what()), {}, {});
+    sendError(controller, errorf(Code::kInternal, "{}", error.what()));
     return 1;
   }
 }

@@ -3,6 +3,7 @@
 #include <linux/if.h>
 #include <linux/if_bridge.h>
 #include <linux/if_link.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 
@@ -134,6 +135,18 @@ Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state) {
 Status setUnicastFlood(Socket& socket, int ifindex, bool flood) {
   return setPortAttribute(socket, ifindex, IFLA_BRPORT_UNICAST_FLOOD, flood ? 1 : 0,
                           "set the flooding");
+}
+
+Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac) {
+  ndmsg header{};
+  header.ndm_family = AF_BRIDGE;
+  header.ndm_ifindex = ifindex;
+  header.ndm_flags = NTF_MASTER;
+  header.ndm_state = NUD_NOARP | NUD_REACHABLE;  // static; NUD_PERMANENT would be the bridge's own
+  Message message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, header);
+  message.put(NDA_LLADDR, mac.data(), mac.size());
+  return socket.request(std::move(message),
+                        fmt::format("add an address behind bridge port {}", ifindex));
 }
 
 bool isOperational(const Link& link) {

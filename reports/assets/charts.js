@@ -103,6 +103,22 @@ const charts = (() => {
     },
   };
 
+  /// One tick per horizontal bar, where `marks` says (null: none).
+  const barMarks = {
+    id: 'barMarks',
+    afterDatasetsDraw(chart, _args, options) {
+      const {ctx, scales: {x}} = chart;
+      chart.getDatasetMeta(0).data.forEach((bar, i) => {
+        const mark = (options.marks || [])[i];
+        if (mark === null || mark === undefined) return;
+        ctx.save();
+        ctx.fillStyle = colour('--ink');
+        ctx.fillRect(x.getPixelForValue(mark) - 1.5, bar.y - 10, 3, 20);
+        ctx.restore();
+      });
+    },
+  };
+
   const seconds = (max) => ({
     type: 'linear',
     min: 0,
@@ -273,8 +289,9 @@ const charts = (() => {
     });
   }
 
-  /// rows: {name, phases: [ms, ...]}; phases: [{name, colour}]
+  /// rows: {name, phases: [ms, ...], mark: ms or null}; phases: [{name, colour}]
   function phases(parent, description, rows, phaseList, unit) {
+    const marks = rows.map((row) => (row.mark === undefined ? null : row.mark));
     return draw(parent, 44 + 26 * rows.length, description, {
       type: 'bar',
       data: {
@@ -294,14 +311,20 @@ const charts = (() => {
           x: {
             stacked: true,
             min: 0,
+            suggestedMax: Math.max(0, ...marks.filter((mark) => mark !== null)),
             ticks: {callback: (v) => `${+v.toFixed(2)} ${unit}`, maxRotation: 0, autoSkipPadding: 14},
           },
           y: {stacked: true, grid: {display: false}, ticks: {autoSkip: false, font: {size: 11.5}}},
         },
         plugins: {
-          tooltip: {callbacks: {label: (item) => `${item.dataset.label}: ${item.parsed.x.toFixed(2)} ${unit}`}},
+          barMarks: {marks},
+          tooltip: {callbacks: {
+            label: (item) => `${item.dataset.label}: ${item.parsed.x.toFixed(2)} ${unit}`,
+            footer: ([item]) => (marks[item.dataIndex] === null ? '' : `pause: ${marks[item.dataIndex].toFixed(2)} ${unit}`),
+          }},
         },
       },
+      plugins: [barMarks],
     });
   }
 

@@ -83,6 +83,11 @@
       el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks'));
   }
 
+  function boundCell({summary}) {
+    const text = isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing;
+    return summary.mis_measured ? el('span', null, text, el('span', {class: 'sub'}, state('bad', 'mis-measured'))) : text;
+  }
+
   function pauseCell({summary}) {
     const pause = summary.failover_pause_ms;
     if (!pause || !pause.n) return kNothing;
@@ -109,7 +114,7 @@
         summary.origin === 'modelled' ? el('span', {class: 'tag'}, 'modelled') : null)},
       {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.runs === 0 ? null : tally.all_ok ? 'good' : 'warn', tally.status)},
       {title: 'Overhead', number: true, cell: overheadCell},
-      {title: 'Best possible', number: true, cell: ({summary}) => (isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing)},
+      {title: 'Best possible', number: true, cell: boundCell},
       {title: 'Pause at failover', number: true, cell: pauseCell},
       {title: 'Throughput', number: true, cell: ({summary}) => (summary.throughput
         ? el('span', null, fixed(summary.throughput.value, 2), el('span', {class: 'sub'}, summary.throughput.unit)) : kNothing)},
@@ -117,6 +122,9 @@
       {title: 'Restarts', number: true, cell: ({tally}) => (tally.restarts
         ? el('span', null, grouped(tally.restarts), el('span', {class: 'sub'}, `${plural(tally.lost_iterations, 'iteration')} lost`)) : '0')},
     ], rows, true)));
+    for (const {summary} of rows.filter((row) => row.summary.note)) {
+      target.append(el('p', {class: 'hint'}, `${summary.strategy}: ${summary.note}.`));
+    }
 
     const bars = rows.filter(({summary}) => summary.overhead_pct && isNumber(summary.overhead_pct.median)).map(({summary}) => ({
       name: summary.strategy, median: summary.overhead_pct.median, ci: summary.overhead_pct.ci95,
@@ -269,13 +277,13 @@
     if (timed.length > 0) {
       const several = new Set(timed.map(({run}) => run.strategy)).size > 1;
       const phases = [{name: 'detect', colour: '--phase-1'}, {name: 'fence', colour: '--phase-2'}, {name: 'send the rest elsewhere', colour: '--phase-3'}];
-      const box = el('div', {class: 'panel padded'}, legend(phases.map((phase) => [phase.name, phase.colour])));
+      const box = el('div', {class: 'panel padded'}, legend([...phases.map((phase) => [phase.name, phase.colour]), ['pause', '--ink', 'tick']]));
       target.append(box);
       charts.phases(box, 'Milliseconds from the fault to recovery', timed.map(({run, failover, phases: ms}) => ({
         name: `${several ? `${run.strategy} ` : ''}b${run.block + 1} ${failover.rank}${failover.direction === 'recv' ? '←' : '→'}${failover.peer} r${failover.rail}`,
-        phases: ms})), phases, 'ms');
+        phases: ms, mark: isNumber(failover.pause_ms) ? failover.pause_ms : null})), phases, 'ms');
       target.append(el('p', {class: 'hint'}, `${timed.length < rows.length ? `The ${timed.length} slowest of ${rows.length}. ` : ''}` +
-        'b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
+        'Each failover is seen from both ends. b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
     }
     const listed = table([
       {title: 'Run', nowrap: true, cell: ({run}) => name(blockName(run))},
@@ -309,9 +317,10 @@
       {title: 'Load', number: true, cell: ({restart: r}) => duration(r.load_ms)},
       {title: 'Lost work', number: true, cell: ({restart: r}) => `${plural(r.lost_iterations, 'iteration')}, ${duration(r.lost_ms)}`},
       {title: 'Sum', number: true, cell: ({restart: r}) => el('strong', null, duration(r.hang_ms + r.isolate_ms + r.load_ms + r.lost_ms))},
+      {title: 'Writing checkpoints', number: true, cell: ({run}) => duration(run.checkpoint_ms)},
       {title: `With a ${kUsualWatchdogS} s watchdog`, number: true, cell: ({restart: r}) => duration(r.unscaled_total_ms)},
     ], rows, true)));
-    target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that.`));
+    target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that. Writing checkpoints, all of the run, is no part of the sum, but of the overhead.`));
   }
 
   // --- runs and environment
@@ -325,6 +334,8 @@
       {title: 'Status', nowrap: true, cell: (run) => state({ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad', run.status)},
       {title: 'Iterations', number: true, cell: (run) => grouped(run.iteration_count)},
       {title: 'Took', number: true, cell: (run) => duration(run.duration_ms)},
+      ...(data.runs.some((run) => run.checkpoint_ms > 0)
+        ? [{title: 'Writing checkpoints', number: true, cell: (run) => (run.checkpoint_ms > 0 ? duration(run.checkpoint_ms) : kNothing)}] : []),
       {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
       {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
       {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},

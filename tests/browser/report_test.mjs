@@ -117,6 +117,19 @@ const tests = {
     await page.close();
   },
 
+  async 'each bar of a failover has the mark of its pause'(browser) {
+    const {page, text} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const [bars, marks] = await page.evaluate(`(() => {
+      const {data, options} = Chart.getChart(document.querySelector('#failovers canvas'));
+      return [data.labels.length, options.plugins.barMarks.marks.filter((ms) => ms > 0).length];
+    })()`);
+    assert.ok(bars > 0);
+    assert.equal(marks, bars);
+    assert.match(text, /seen from both ends/);
+    assert.match(text, /Writing checkpoints/i);
+    await page.close();
+  },
+
   async 'another block and another node can be chosen'(browser) {
     const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
     const text = await page.evaluate(`(() => {

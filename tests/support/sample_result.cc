@@ -111,6 +111,7 @@ class Builder {
     run.duration_ms = at;
     run.throughput = Quantity{kIterations / (at / 1000), "iterations/s"};
     run.checked_elements = kElementsPerIteration * kIterations;
+    if (strategy == "fail_stop") run.checkpoint_ms = jitter(64, 0.2);
     addSeries(run);
     run.counters = {{"chunks_sent", 14400}, {"probes_sent", 312}};
     addTelemetry(run);

@@ -9,6 +9,7 @@
 namespace faultline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -65,6 +66,43 @@ TEST(RunTest, ADryRunSaysWhatWouldBeRun) {
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0]["runs"].size(), 9u);
   EXPECT_EQ(plans[0]["scenario"]["name"], "quickstart");
+}
+
+TEST(RunTest, StrategiesAreGivenWithOrBeforeTheFile) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", "--strategy", "fault_free", "--dry-run", kQuickstart},
+        {"run", "--strategy", "fault_free", kQuickstart, "--dry-run"},
+        {"run", kQuickstart, "--strategy", "fault_free", "--dry-run"}}) {
+    const Ran ran = runFaultline(arguments);
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("run 3: block 3, fault_free"));
+  }
+  const Ran two = runFaultline(
+      {"run", "--dry-run", "--strategy", "fault_free,hot_repair", "--repeat", "1", kQuickstart});
+  EXPECT_THAT(two.out, AllOf(HasSubstr("run 2: "), Not(HasSubstr("fail_stop ("))));
+}
+
+TEST(RunTest, RandomDataNeedTheReferenceAlsoWithStrategy) {
+  const TemporaryFolder folder;
+  const std::string file =
+      folder.write("random.yaml",
+                   "version: 1\nname: n\nworkload: {kind: training, gradient: {data: random}}\n"
+                   "strategies: [fault_free, armed]\nexpect: [digest_matches == true]\n");
+  EXPECT_EQ(runFaultline({"run", "--dry-run", file}).exit, 0);
+  expectUsageError(runFaultline({"run", "--dry-run", "--strategy", "armed", file}),
+                   "name fault_free too");
+}
+
+TEST(CliTest, OutputThatCannotBeWrittenIsNoSuccess) {
+  const auto shell = [](const std::string& command) {
+    return testing::runProgram("/bin/sh",
+                               {"-c", command, std::string(FAULTLINE_BINARY_DIR) + "/faultline"});
+  };
+  const Ran full = shell("\"$0\" list > /dev/full");
+  EXPECT_EQ(full.exit, 3);
+  EXPECT_THAT(full.err, HasSubstr("standard output"));
+  const Ran left = shell("{ \"$0\" describe scenario; echo $? >&2; } | head -1");
+  EXPECT_EQ(left.err, "0\n") << "its reader had enough";
 }
 
 TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {

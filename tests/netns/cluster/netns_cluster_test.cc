@@ -46,6 +46,20 @@ TEST_F(NetnsClusterTest, EveryNodeReachesEveryOtherOverEveryRailAndManagement) {
   }
 }
 
+TEST_F(NetnsClusterTest, ANodeIsReachedAgainAtOnceAfterItsPortWasDown) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster, NetnsCluster::create({.nodes = 2, .rails = 1}));
+  const FlowEnd from = railEnd(*cluster, 0, 0), to = railEnd(*cluster, 1, 0);
+  const auto arrives = [&](Duration budget) {
+    return test::sendDatagram(from, to, 0, budget).ok();
+  };
+  ASSERT_TRUE(arrives(5s)) << "node 0 now knows the address";
+  const netlink::LinkEnd nic = cluster->railTarget(1, 0).nic;
+  ASSERT_OK(netlink::setUp(*nic.socket, nic.ifindex, false));
+  ASSERT_OK(netlink::setUp(*nic.socket, nic.ifindex, true));
+  // Much shorter than it takes node 0 to doubt the address and to ask for it.
+  EXPECT_TRUE(pollUntil(3s, [&] { return arrives(100ms); }));
+}
+
 TEST_F(NetnsClusterTest, PortsHaveUnequalIndexesAndAreUp) {
   ASSERT_OK_AND_ASSIGN(const auto cluster, NetnsCluster::create({.nodes = 2, .rails = 2}));
   for (int node = 0; node < 2; ++node) {

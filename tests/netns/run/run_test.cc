@@ -12,6 +12,7 @@
 #include "reports/atomic_file.h"
 #include "reports/result_json.h"
 #include "tests/support/netns_fixture.h"
+#include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
 #include "tests/support/victim.h"
 
@@ -135,7 +136,7 @@ TEST_F(RunTest, WithTelemetryEveryChunkIsInTheTrace) {
 TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {
   for (const std::string how : {"carrier", "admin"}) {
     const Ran ran = run(scenarioText("[fault_free, hot_repair]", portDown(how, "300ms"),
-                                     "[wrong_elements == 0, hot_repair.failovers.count >= 1, "
+                                     "[digest_matches == true, hot_repair.failovers.count >= 1, "
                                      "hot_repair.status == ok]",
                                      "random"));
     ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
@@ -177,6 +178,19 @@ TEST_F(RunTest, FailStopReallyHangsAndGoesOnFromItsCheckpoint) {
   EXPECT_EQ(stopped.wrong_elements, 0);
   EXPECT_EQ(stopped.counters.at("payload_bytes_while_hung"), 0);
   EXPECT_LT(stopped.throughput->value, runOf(result, "fault_free").throughput->value);
+}
+
+TEST_F(RunTest, ARestartAfterAPortWasSwitchedOffIsAsShortAsAfterALostCarrier) {
+  std::map<std::string, double> load;
+  for (const std::string how : {"carrier", "admin"}) {
+    const Ran ran = run(
+        scenarioText("[{fail_stop: {watchdog: 500ms, checkpoint_every: 5}}]", portDown(how, "1s")));
+    ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+    const reports::Run stopped = runOf(result(), "fail_stop");
+    ASSERT_EQ(stopped.restarts.size(), 1u);
+    load[how] = stopped.restarts[0].load_ms;
+  }
+  EXPECT_LT(load["admin"], 10 * load["carrier"]);
 }
 
 TEST_F(RunTest, AFaultThatDoesNothingMakesTheRunInvalid) {
@@ -247,6 +261,61 @@ TEST_F(RunTest, TwoRunsAtOnceDoNotDisturbEachOther) {
     ASSERT_EQ(::waitpid(victim->pid(), &status, 0), victim->pid());
     EXPECT_EQ(WEXITSTATUS(status), 0);
   }
+}
+
+TEST_F(RunTest, ARunWithTheFolderOfAKilledOneStartsAtTheBeginning) {
+  const std::string faults =
+      "[{kind: port_down, target: {node: 1, rail: 0}, at: 20s, duration: 20s}]";
+  const std::string text =
+      scenarioText("[{fail_stop: {watchdog: 500ms, checkpoint_every: 5}}]", faults);
+  const std::string file = folder_.write("killed.yaml", text);
+  {
+    Victim victim({kBinary, "run", file, "--out", out(), "--set", "workload.iterations=2000"},
+                  Victim::Listen::kStderr);
+    ASSERT_TRUE(victim.awaitOutput("[1/1]", 20s));
+    ASSERT_TRUE(test::pollUntil(
+        20s, [&] { return std::filesystem::exists(out() + "/checkpoints-0/rank2"); }));
+    ::kill(-victim.pid(), SIGKILL);
+  }
+  (void)run(text);
+  const reports::Run second = runOf(result(), "fail_stop");
+  ASSERT_FALSE(second.iterations.empty());
+  EXPECT_EQ(second.iterations.front().index, 0);
+}
+
+TEST_F(RunTest, TwoRunsIntoOneFolderAreRefused) {
+  const std::string file = folder_.write("first.yaml", scenarioText("[fault_free]", "[]", "[]"));
+  Victim first({kBinary, "run", file, "--out", out(), "--set", "workload.iterations=2000"},
+               Victim::Listen::kStderr);
+  ASSERT_TRUE(first.awaitOutput("[1/1]", 20s));
+  const Ran second = run(scenarioText("[fault_free]", "[]", "[]"));
+  EXPECT_EQ(second.exit, 2) << second.out << second.err;
+  EXPECT_NE(second.err.find("--out"), std::string::npos) << second.err;
+}
+
+TEST_F(RunTest, ARunWhoseReaderHasLeftGoesOnToItsEnd) {
+  const std::string file = folder_.write("scenario.yaml", scenarioText("[fault_free]", "[]"));
+  const Ran ran = testing::runProgram(
+      "/bin/sh", {"-c", R"({ "$0" run "$1" --out "$2" 2>&1; echo $? > "$2/exit"; } | head -1)",
+                  kBinary, file, out()});
+  EXPECT_EQ(ran.out, out() + "\n");
+  EXPECT_EQ(result().verdict, Verdict::kPass);
+  int exit = -1;
+  std::ifstream(out() + "/exit") >> exit;
+  EXPECT_EQ(exit, 0);
+}
+
+TEST_F(RunTest, WhatHadHappenedIsInTheResultOfARunThatWasCutOff) {
+  const std::string file =
+      folder_.write("scenario.yaml", scenarioText("[hot_repair]", portDown("carrier", "300ms")));
+  const Ran ran = runFaultline({"run", file, "--out", out(), "--set", "workload.iterations=5000",
+                                "--set", "limits.deadline=8s"});
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  const reports::Run cut = runOf(result(), "hot_repair");
+  EXPECT_EQ(cut.status, RunStatus::kHung) << cut.message;
+  EXPECT_GE(cut.failovers.size(), 1u);
+  EXPECT_GE(cut.failbacks.size(), 1u);
+  EXPECT_GT(cut.counters.at("chunks_sent"), 0);
 }
 
 TEST_F(RunTest, CtrlCEndsSoonWithAPartialResultThatSaysSo) {

@@ -16,6 +16,13 @@ RailDamage damage(int node, int rail, double offset, double duration, double los
   return {node, rail, 0, offset, duration, lost, lost};
 }
 
+/// The extra time as a share of the time without damage.
+std::optional<double> overheadPercent(const JobModel& job, const std::vector<RailDamage>& damages) {
+  const auto extra = leastExtraMs(job, damages);
+  if (!extra) return std::nullopt;
+  return 100 * *extra / (job.iterations * iterationTime(job.iteration));
+}
+
 /// Four nodes with two rails; communication does nothing but communicate.
 JobModel communicationBound() {
   return {.nodes = 4,
@@ -32,7 +39,8 @@ JobModel randomJob(Random& random) {
   job.iterations = 1 + static_cast<int>(random.below(20));
   job.iteration = {.computeMs = 40 * random.unit(),
                    .buckets = 1 + static_cast<int>(random.below(6)),
-                   .bucketMs = 0.1 + 10 * random.unit()};
+                   .bucketMs = 0.1 + 10 * random.unit(),
+                   .wireShare = random.unit()};
   job.gapMs = 10 * random.unit();
   return job;
 }
@@ -88,17 +96,30 @@ TEST(BoundModelTest, WithoutAFaultThereIsNoOverhead) {
   Random random(2);
   for (int i = 0; i < 200; ++i) {
     const JobModel job = randomJob(random);
-    EXPECT_EQ(boundOverheadPercent(job, {}), 0);
+    EXPECT_EQ(overheadPercent(job, {}), 0);
     auto harmless = randomDamage(random, job);
     harmless.lostTx = harmless.lostRx = 0;
-    EXPECT_NEAR(*boundOverheadPercent(job, std::vector{harmless}), 0, 1e-9);
+    EXPECT_NEAR(*overheadPercent(job, std::vector{harmless}), 0, 1e-9);
   }
 }
 
 TEST(BoundModelTest, AFaultOfTheWholeRunOnACommunicationBoundJobIsTheSlowdown) {
   const std::vector<double> left{1, 0.5, 1, 1};
-  EXPECT_NEAR(*boundOverheadPercent(communicationBound(), std::vector{damage(1, 0, 0, kForever)}),
+  EXPECT_NEAR(*overheadPercent(communicationBound(), std::vector{damage(1, 0, 0, kForever)}),
               100 * (leastSlowdown(left, left) - 1), 1e-9);
+}
+
+TEST(BoundModelTest, OnlyTimeOnTheWireIsStretched) {
+  JobModel job = communicationBound();
+  const std::vector down{damage(1, 0, 0, kForever)};
+  const double whole = *leastExtraMs(job, down);
+  job.iteration.wireShare = 0.25;
+  EXPECT_NEAR(*leastExtraMs(job, down), whole / 4, 1e-9);
+  job.iteration.wireShare = 0;
+  EXPECT_EQ(leastExtraMs(job, down), 0);
+  EXPECT_EQ(leastExtraMs(job, std::vector{damage(2, 0, 30, kForever), damage(2, 1, 40, kForever)}),
+            0)
+      << "nothing to communicate";
 }
 
 TEST(BoundModelTest, MoreDamageNeverGivesLess) {
@@ -116,7 +137,7 @@ TEST(BoundModelTest, MoreDamageNeverGivesLess) {
       } else {
         damages.push_back(randomDamage(random, job));
       }
-      const auto bound = boundOverheadPercent(job, damages);
+      const auto bound = overheadPercent(job, damages);
       ASSERT_TRUE(bound);
       EXPECT_GE(*bound, before - 1e-9) << "seed " << seed << ", step " << i;
       before = *bound;
@@ -127,22 +148,22 @@ TEST(BoundModelTest, MoreDamageNeverGivesLess) {
 TEST(BoundModelTest, WhileANodeIsCutOffCommunicationStandsStill) {
   // 200 ms of work, 50 ms without any rail.
   const std::vector damages{damage(2, 0, 30, 50), damage(2, 1, 30, 50)};
-  EXPECT_NEAR(*boundOverheadPercent(communicationBound(), damages), 25, 1e-9);
+  EXPECT_NEAR(*overheadPercent(communicationBound(), damages), 25, 1e-9);
   const std::vector half_as_long{damage(2, 0, 30, 50), damage(2, 1, 55, 25)};
   // 25 ms at 3/4 speed lose 6.25 ms, 25 ms at none lose 25 ms.
-  EXPECT_NEAR(*boundOverheadPercent(communicationBound(), half_as_long), 31.25 / 2, 1e-9);
+  EXPECT_NEAR(*overheadPercent(communicationBound(), half_as_long), 31.25 / 2, 1e-9);
 }
 
 TEST(BoundModelTest, AJobThatCannotEndHasNoBound) {
   const std::vector damages{damage(2, 0, 30, kForever), damage(2, 1, 40, kForever)};
-  EXPECT_EQ(boundOverheadPercent(communicationBound(), damages), std::nullopt);
+  EXPECT_EQ(overheadPercent(communicationBound(), damages), std::nullopt);
 }
 
 TEST(BoundModelTest, DamagesOfOneRailDoNotAdd) {
   const std::vector once{damage(1, 0, 10, 100)};
   const std::vector twice{damage(1, 0, 10, 100), damage(1, 0, 10, 100, 0.5)};
-  EXPECT_EQ(boundOverheadPercent(communicationBound(), once),
-            boundOverheadPercent(communicationBound(), twice));
+  EXPECT_EQ(overheadPercent(communicationBound(), once),
+            overheadPercent(communicationBound(), twice));
 }
 
 TEST(BoundModelTest, FaultsOutsideOfCommunicationCostNothing) {
@@ -150,9 +171,9 @@ TEST(BoundModelTest, FaultsOutsideOfCommunicationCostNothing) {
   job.iteration = {.computeMs = 30, .buckets = 2, .bucketMs = 20};  // ready at 20, 30; end at 60
   job.gapMs = 15;
   // In the forward pass, and from the end of an iteration to the next one's first bucket.
-  EXPECT_EQ(boundOverheadPercent(job, std::vector{damage(1, 0, 0, 20)}), 0);
-  EXPECT_EQ(boundOverheadPercent(job, std::vector{damage(1, 0, 60, 35)}), 0);
-  EXPECT_GT(*boundOverheadPercent(job, std::vector{damage(1, 0, 60, 36)}), 0);
+  EXPECT_EQ(overheadPercent(job, std::vector{damage(1, 0, 0, 20)}), 0);
+  EXPECT_EQ(overheadPercent(job, std::vector{damage(1, 0, 60, 35)}), 0);
+  EXPECT_GT(*overheadPercent(job, std::vector{damage(1, 0, 60, 36)}), 0);
 }
 
 TEST(BoundModelTest, AFaultBeginsInItsIteration) {
@@ -160,11 +181,11 @@ TEST(BoundModelTest, AFaultBeginsInItsIteration) {
   job.iteration = {.computeMs = 30, .buckets = 2, .bucketMs = 20};
   job.gapMs = 15;
   RailDamage late = damage(1, 0, 25, 10);
-  const auto first = boundOverheadPercent(job, std::vector{late});
+  const auto first = overheadPercent(job, std::vector{late});
   late.iteration = 9;
-  EXPECT_NEAR(*boundOverheadPercent(job, std::vector{late}), *first, 1e-9);
+  EXPECT_NEAR(*overheadPercent(job, std::vector{late}), *first, 1e-9);
   late.iteration = 10;
-  EXPECT_EQ(boundOverheadPercent(job, std::vector{late}), 0) << "the job is over";
+  EXPECT_EQ(overheadPercent(job, std::vector{late}), 0) << "the job is over";
 }
 
 TEST(BoundModelTest, TimeHiddenBehindComputeIsFree) {
@@ -172,8 +193,8 @@ TEST(BoundModelTest, TimeHiddenBehindComputeIsFree) {
   JobModel job = communicationBound();
   job.iteration = {.computeMs = 60, .buckets = 5, .bucketMs = 2};
   job.iterations = 1;
-  EXPECT_EQ(boundOverheadPercent(job, std::vector{damage(1, 0, 0, 50)}), 0);
-  EXPECT_NEAR(*boundOverheadPercent(job, std::vector{damage(1, 0, 0, kForever)}),
+  EXPECT_EQ(overheadPercent(job, std::vector{damage(1, 0, 0, 50)}), 0);
+  EXPECT_NEAR(*overheadPercent(job, std::vector{damage(1, 0, 0, kForever)}),
               100 * (2 * (4.0 / 3) - 2) / 62, 1e-9)
       << "only the last bucket shows";
 }

@@ -1,5 +1,3 @@
-#include "reports/renderer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,12 +8,14 @@
 #include <filesystem>
 
 #include "reports/atomic_file.h"
+#include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "support/sample_result.h"
 
 namespace faultline::reports {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -86,6 +86,27 @@ TEST(JunitTest, AResultThatIsNotGreenIsNeverAGreenFile) {
   Junit interrupted;
   parseJunit(result, interrupted);
   EXPECT_EQ(interrupted.errors, 1);
+}
+
+TEST(JunitTest, TheRunThatWasInterruptedIsAnErrorAndNoFailure) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kError;
+  result.interrupted = true;
+  result.expectations.clear();
+  result.runs.back().status = RunStatus::kFailed;
+  Junit junit;
+  parseJunit(result, junit);
+  EXPECT_EQ(junit.failures, 0);
+  EXPECT_EQ(junit.errors, 2) << "the run and the verdict";
+  result.runs.front().status = RunStatus::kFailed;
+  Junit before;
+  parseJunit(result, before);
+  EXPECT_EQ(before.failures, 1) << "one that had ended before";
+}
+
+TEST(JunitTest, BlocksAreCountedFromOneAsEverywhere) {
+  EXPECT_THAT(makeJunitRenderer()->text(testing::sampleResult()),
+              AllOf(HasSubstr("hot_repair block 3"), Not(HasSubstr("block 0"))));
 }
 
 TEST(JunitTest, AHangWithARestartIsWhatFailStopDoes) {

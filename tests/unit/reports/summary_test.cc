@@ -71,6 +71,31 @@ TEST(VerdictTextTest, SaysWhatHappenedInWords) {
   EXPECT_EQ(explainVerdict({}).headline, "The bench could not finish");
 }
 
+TEST(VerdictTextTest, ObservationsAreCountedInProperWords) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs.resize(2);
+  result.runs[1].evidence.resize(1);
+  const auto said = [&] { return explainVerdict(result).reasons[1]; };
+  EXPECT_EQ(said(),
+            "1 fault was injected; 1 independent observation shows that it really happened.");
+  result.runs[1].evidence.push_back(result.runs[1].evidence[0]);
+  EXPECT_EQ(
+      said(),
+      "1 fault was injected; all of 2 independent observations show that it really happened.");
+  result.runs[1].evidence[1].ok = false;
+  EXPECT_EQ(said(),
+            "1 fault was injected; 1 of 2 independent observations shows that it really happened.");
+}
+
+TEST(VerdictTextTest, AFailureDoesNotHideInvalidRuns) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kFail;
+  result.runs[2].status = RunStatus::kInvalid;
+  result.runs[2].message = "the other end kept its carrier";
+  EXPECT_EQ(explainVerdict(result).reasons.back(),
+            "hot_repair, block 1: the other end kept its carrier");
+}
+
 TEST(VerdictTextTest, GroupsDigits) {
   EXPECT_EQ(groupDigits(0), "0");
   EXPECT_EQ(groupDigits(999), "999");
@@ -89,12 +114,23 @@ TEST(TerminalSummaryTest, ShowsStrategiesVerdictExpectationsAndThePlaceOfTheRepo
               HasSubstr("\033[32mPASS"));
 }
 
+TEST(TerminalSummaryTest, MarksARowThatIsBetterThanPossible) {
+  ScenarioResult result = testing::sampleResult();
+  result.summary[2].bound_pct = 7;
+  result.summary[2].mis_measured = true;
+  result.summary[2].note = "mis-measured: more than 1 % better than possible";
+  const std::string text = terminalSummary(result);
+  EXPECT_THAT(text, HasSubstr(" 7.0! "));
+  EXPECT_THAT(text, HasSubstr("! hot_repair: mis-measured: more than 1 % better than possible"));
+}
+
 TEST(TerminalSummaryTest, FitsAHundredColumns) {
   ScenarioResult wide = testing::sampleResult();
   wide.summary[1].overhead_pct = Overhead{12345.6, Interval{11111.1, 13333.3}};
   wide.summary[1].origin = Origin::kModelled;
   wide.summary[1].throughput = Quantity{1.5e12, std::string(200, 'u')};
   wide.runs[1].status = RunStatus::kFailed;
+  wide.summary[1].note = std::string(300, 'n');
   EXPECT_LE(widestLine(terminalSummary(wide)), 100u);
   EXPECT_LE(widestLine(terminalSummary(testing::hostileResult())), 100u);
   EXPECT_LE(widestLine(terminalSummary({})), 100u);

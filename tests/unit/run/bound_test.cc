@@ -1,11 +1,14 @@
 #include "harness/run/bound.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sample_scenario.h"
 
 namespace faultline::run {
 namespace {
+
+using ::testing::HasSubstr;
 
 // The model of sampleRun: buckets are ready at 20 and 30 ms and take 20 ms each, 60 ms in all.
 constexpr double kFree = 10 * 60;
@@ -142,9 +145,55 @@ TEST(BoundTest, EveryAppliedFaultHasItsOwnParameters) {
 TEST(BoundTest, TheMedianOfTheRuns) {
   const auto scenario = sampleScenario(faults(kPortDown));
   auto runs = with(faultedRun("hot_repair", 0));
+  runs.push_back(sampleRun("fault_free", 1));
   runs.push_back(faultedRun("hot_repair", 1));
   runs.back().faults[0].end_ms = runs.back().faults[0].start_ms;
   EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * 5 / kFree, 1e-9);
+}
+
+TEST(BoundTest, ARunIsMeasuredAgainstTheFaultFreeRunOfItsBlock) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  auto runs = with(faultedRun("hot_repair", 0));
+  // One slow iteration makes the overhead smaller, and so it must make the bound.
+  runs[0].iterations[5].ms += 200;
+  runs.push_back(sampleRun("fault_free", 1));
+  EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * 10 / (kFree + 200), 1e-9);
+  runs[1].block = 2;
+  EXPECT_EQ(boundPercent(scenario, runs, "hot_repair"), std::nullopt);
+}
+
+TEST(BoundTest, OnlyTheTimeOnTheWireIsSlowedDown) {
+  const auto scenario = sampleScenario(
+      faults("  - {kind: blackhole, target: {node: 1, rail: 0}, at: 0s, until: end}\n"));
+  auto run = faultedRun("hot_repair", 0);
+  run.faults[0] = {"blackhole", "", {1, 0, std::nullopt, ""}, "", 0, std::nullopt, std::nullopt};
+  auto runs = with(run);
+  for (auto& iteration : runs[0].iterations) iteration.ms = 200;
+  // 3/4 of 4 MiB twice over two rails of 400 Mbit/s, whatever else the 180 ms were spent on.
+  const double wire = 1.5 * (4 << 20) / 2 / (400e3 * 0.957 / 8);
+  EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * wire * (kOneRailOfTwo - 1) / 200,
+              1e-6);
+}
+
+TEST(BoundTest, MessagesThatPassInABurstHaveNone) {
+  auto scenario = sampleScenario(faults(kPortDown));
+  const auto runs = sampleRuns(scenario);
+  EXPECT_EQ(whyNoBound(scenario, runs, "hot_repair"), "");
+  scenario.workload.gradient.size = 2 << 20;  // 1.5 MiB per port; 20 bursts of 100 kB are 2 MB
+  EXPECT_EQ(boundPercent(scenario, runs, "hot_repair"), std::nullopt);
+  EXPECT_THAT(whyNoBound(scenario, runs, "hot_repair"), HasSubstr("only 1573 kB"));
+  EXPECT_EQ(boundPercent(scenario, runs, "armed"), 0) << "meets no fault";
+}
+
+TEST(BoundTest, MoreThanOnePercentBetterThanPossibleIsMisMeasured) {
+  reports::Summary row;
+  EXPECT_FALSE(betterThanPossible(row));
+  row.bound_pct = 10;
+  EXPECT_FALSE(betterThanPossible(row));
+  row.overhead_pct = reports::Overhead{1.1 * 0.995 * 100 - 100, std::nullopt};
+  EXPECT_FALSE(betterThanPossible(row));
+  row.overhead_pct->median = 1.1 * 0.985 * 100 - 100;
+  EXPECT_TRUE(betterThanPossible(row));
 }
 
 TEST(BoundTest, NoModelNoBound) {

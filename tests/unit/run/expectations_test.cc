@@ -161,6 +161,25 @@ TEST(MetricsTest, DigestsThatWereNeverMadeDoNotMatch) {
               ElementsAre(MetricValue(false)));
 }
 
+TEST(MetricsTest, RunsWithoutAllResultsHaveNoDigestToCompare) {
+  auto runs = std::vector{sampleRun("fault_free", 0), faultedRun("hot_repair", 0)};
+  runs[1].digest = "of a part";
+  runs[1].status = reports::RunStatus::kFailed;
+  EXPECT_THAT(metricsOf(resultOf(runs))("hot_repair", "digest_matches"), IsEmpty());
+  runs[1].status = reports::RunStatus::kOk;
+  runs[0].status = reports::RunStatus::kFailed;
+  EXPECT_THAT(metricsOf(resultOf(runs))("hot_repair", "digest_matches"), IsEmpty());
+}
+
+TEST(MetricsTest, WhereNothingWasComparedNothingIsRight) {
+  auto run = faultedRun("hot_repair", 0);
+  run.checked_elements = 0;
+  const auto scenario = sampleScenario("expect: [wrong_elements == 0]\n");
+  const auto judged = evaluateExpectations(scenario, resultOf({run}));
+  EXPECT_FALSE(judged.at(0).pass);
+  EXPECT_THAT(judged.at(0).message, HasSubstr("No run of the experiment has this value"));
+}
+
 TEST(EvidenceTest, EveryFaultNeedsItsOwn) {
   auto run = faultedRun("hot_repair", 0);
   EXPECT_TRUE(evidenceIsComplete(run));
@@ -182,7 +201,7 @@ TEST(EvidenceTest, EveryFaultNeedsItsOwn) {
 
 TEST(ExpectationsTest, ValuesAreNumbersNamesOrFlags) {
   const auto scenario = sampleScenario(
-      "expect: [wrong_elements == 0, hot_repair.status == ok, digest_matches == false, "
+      "expect: [wrong_elements == 0, hot_repair.status == ok, evidence.ok == false, "
       "duration < 4s, hot_repair.iteration_ms.max <= 59.5, hot_repair.throughput.median > 7.2]\n");
   const auto result = resultOf({sampleRun("fault_free", 0), faultedRun("hot_repair", 0, 7.25)});
   const auto judged = evaluateExpectations(scenario, result);

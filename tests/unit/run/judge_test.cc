@@ -90,11 +90,30 @@ TEST_F(JudgeTest, AMissedIterationIsInvalid) {
   expect(Verdict::kInvalid, "port_down (node 1, rail 0) missed its moment: it was over");
 }
 
-TEST_F(JudgeTest, InvalidComesBeforeEverythingElse) {
-  run("fault_free", 0).wrong_elements = 1;
+TEST_F(JudgeTest, InvalidComesBeforeEverythingButWrongData) {
   run("armed", 0).status = RunStatus::kFailed;
   run("hot_repair", 1).status = RunStatus::kInvalid;
   EXPECT_EQ(judged().verdict, Verdict::kInvalid);
+  run("fault_free", 0).wrong_elements = 1;
+  expect(Verdict::kFail, "fault_free, block 1: 1 of 1000 checked result elements were wrong");
+}
+
+TEST_F(JudgeTest, WrongDataOfAnInvalidRunFail) {
+  run("hot_repair", 1).status = RunStatus::kInvalid;
+  run("hot_repair", 1).wrong_elements = 2;
+  expect(Verdict::kFail, "hot_repair, block 2: 2 of 1000 checked result elements were wrong");
+  use(sampleScenario(kFault, "random"));
+  run("hot_repair", 1).status = RunStatus::kInvalid;
+  run("hot_repair", 1).digest = "d3";
+  expect(Verdict::kFail, "hot_repair, block 2: the results differ from those of fault_free");
+  run("hot_repair", 1).throughput.reset();
+  EXPECT_EQ(judged().verdict, Verdict::kInvalid) << "it did not come to its end";
+}
+
+TEST_F(JudgeTest, WrongDataOfAnInterruptedExperimentFail) {
+  interrupted_ = true;
+  run("armed", 0).wrong_elements = 1;
+  expect(Verdict::kFail, "armed, block 1: 1 of 1000 checked result elements were wrong");
 }
 
 TEST_F(JudgeTest, WrongElementsFailWithoutAnyExpectation) {

@@ -77,6 +77,7 @@ TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetwe
   EXPECT_EQ(run.iterations[1].ms, 60) << "first begin to last end";
   EXPECT_EQ(run.checked_elements, 3 * ranks() * 100);
   EXPECT_EQ(run.duration_ms, 565);
+  EXPECT_EQ(run.checkpoint_ms, 15);
   EXPECT_NEAR(run.throughput->value, 3 / 0.200, 1e-9);
   EXPECT_EQ(run.throughput->unit, "iterations/s");
 }
@@ -219,7 +220,6 @@ json failover(int resentBytes = 0, double stall = 0, bool receiving = true) {
              {"detected", moment(120)},
              {"fenced", moment(130)},
              {"redelivered", moment(190)},
-             {"restored", json()},
              {"sending", resentBytes > 0},
              {"receiving", receiving},
              {"resent_bytes", resentBytes},
@@ -240,8 +240,8 @@ class FailoverRecordTest : public RunRecordTest {
       if (rail != 0 || !known) return std::nullopt;
       return at(100);
     };
-    record.rankDone(2, message, damage);
-    record.rankDone(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
+    record.events(2, message, damage);
+    record.events(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
     return record.finish({});
   }
 
@@ -260,7 +260,7 @@ TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
   EXPECT_EQ(failover.detected_ms, 120);
   EXPECT_EQ(failover.fenced_ms, 130);
   EXPECT_EQ(failover.resumed_ms, 190);
-  EXPECT_EQ(failover.restored_ms, std::nullopt);
+  EXPECT_EQ(failover.restored_ms, 400);
   EXPECT_EQ(failover.pause_ms, 90);
   ASSERT_EQ(run.failbacks.size(), 1u);
   EXPECT_EQ(run.failbacks[0].at_ms, 400);
@@ -315,6 +315,45 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
   EXPECT_EQ(all.ms, (std::vector<double>{0, 1.5, 0, 1.5}));
   EXPECT_EQ(all.rail[3], -1);
   EXPECT_EQ(all.number[2], 3u);
+}
+
+TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneverItIsTold) {
+  json early = failover();
+  early["failbacks"] = {{{"peer", 1}, {"rail", 0}, {"at", moment(110)}},   // before it was detected
+                        {{"peer", 1}, {"rail", 1}, {"at", moment(150)}},   // another rail
+                        {{"peer", 3}, {"rail", 0}, {"at", moment(160)}}};  // another peer
+  record_.events(2, early, {});
+  record_.events(3, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(170)}}}}}, {});
+  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(300)}}}}}, {});
+  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(500)}}}}}, {});
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.failovers.size(), 1u);
+  EXPECT_EQ(run.failovers[0].restored_ms, 300);
+  EXPECT_EQ(run.failbacks.size(), 6u);
+}
+
+TEST_F(FailoverRecordTest, OneThatIsNotRestoredSaysNothing) {
+  json message = failover();
+  message.erase("failbacks");
+  EXPECT_EQ(done(message).failovers[0].restored_ms, std::nullopt);
+}
+
+TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
+  json end = failover();
+  end["counters"] = {{"chunks_sent", 3}};
+  record_.events(2, end, {});
+  record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
+  record_.failed(RunStatus::kFailed, "interrupted");
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.failovers.size(), 1u);
+  EXPECT_EQ(run.counters.at("chunks_sent"), 8) << "the newest of the rank, not the sum";
+}
+
+TEST_F(FailoverRecordTest, CountersOfAllLivesOfAJobAdd) {
+  record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
+  restart(700, 110, 800, 900);
+  record_.events(2, {{"counters", {{"chunks_sent", 3}}}}, {});
+  EXPECT_EQ(record_.finish({}).counters.at("chunks_sent"), 11);
 }
 
 // --- digests ---

@@ -109,5 +109,19 @@ TEST(SummaryTest, TheBoundStandsNextToTheOverhead) {
   EXPECT_FALSE(row(rows, "fault_free").bound_pct);
 }
 
+TEST(SummaryTest, ARowThatIsBetterThanPossibleSaysSo) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  auto runs = sampleRuns(scenario);
+  for (reports::Run& run : runs) {
+    if (run.strategy == "hot_repair") run.throughput->value = 10.5;
+    if (run.strategy == "fail_stop") run.throughput->value = 5;
+  }
+  const auto rows = summarise(scenario, runs, 7);
+  EXPECT_TRUE(row(rows, "hot_repair").mis_measured);
+  EXPECT_NE(row(rows, "hot_repair").note, "");
+  EXPECT_FALSE(row(rows, "fail_stop").mis_measured);
+  EXPECT_EQ(row(rows, "fail_stop").note, "");
+}
+
 }  // namespace
 }  // namespace faultline::run

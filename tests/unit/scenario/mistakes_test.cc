@@ -43,6 +43,10 @@ std::string withWorkload(const std::string& keys) {
 std::string withStrategies(const std::string& list) {
   return "version: 1\nname: n\nworkload: {kind: training}\nstrategies: " + list + "\n";
 }
+std::string withRandomData(const std::string& strategies) {
+  return "version: 1\nname: n\nworkload: {kind: training, gradient: {data: random}}\nstrategies: " +
+         strategies + "\n";
+}
 std::string withFault(const std::string& keys) { return minimal("faults:\n- {" + keys + "}\n"); }
 
 TEST(OneMistakeTest, Keys) {
@@ -177,9 +181,12 @@ TEST(OneMistakeTest, Combinations) {
             "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, duration: 500ms}]\n",
             "4:14", "watchdog: 600ms is not shorter"},
        Case{"version: 1\nname: n\nworkload: {kind: training, warmup_iterations: 0}\n"
-            "strategies: [armed]\nfaults: [{kind: blackhole, target: {node: 1, rail: 0}, "
+            "strategies: [hot_repair]\nfaults: [{kind: blackhole, target: {node: 1, rail: 0}, "
             "during: {iteration: 1}, until: end}]\n",
             "5:64", "measured against the warm-up"},
+       Case{withStrategies("[fault_free, armed]") + "faults: [{kind: none, at: 1s, until: end}]\n",
+            "4:13", "none of these strategies meets the faults"},
+       Case{withRandomData("[hot_repair]"), "3:51", "equal those of fault_free: add it"},
        Case{
            minimal("cluster: {nodes: 1}\n"
                    "faults: [{kind: blackhole, target: {node: 0, rail: 0}, at: 1s, until: end}]\n"),
@@ -190,8 +197,19 @@ TEST(OneMistakeTest, Expectations) {
   expectEach({Case{minimal("expect: [wrong == 0]\n"), "5:10", "there is no metric 'wrong'"},
               Case{minimal("expect:\n  - wrong_element == 0\n"), "6:5",
                    "(did you mean 'wrong_elements'?)"},
-              Case{minimal("expect: [hot_repair.status == ok]\n"), "5:10",
-                   "does not run hot_repair: add it"},
+              Case{minimal("expect: [armed.status == ok]\n"), "5:10", "does not run armed: add it"},
+              Case{minimal("expect: [fault_free.overhead_pct.median < 5]\n"), "5:10",
+                   "it has none of its own"},
+              Case{minimal("expect: [hot_repair.failovers.cause == gremlin]\n"), "5:10",
+                   "one of local_nic, remote_nic, rail, path"},
+              Case{minimal("expect: [hot_repair.failovers.verdict == guess]\n"), "5:10",
+                   "one of port_event, reset, probes, back_off, told_by_peer"},
+              Case{minimal("repeat: 5\nexpect: [hot_repair.overhead_pct.ci95.hi < 5]\n"), "6:10",
+                   "needs 'repeat' to be at least 6, not 5"},
+              Case{withRandomData("[fault_free, armed]") + "expect: [wrong_elements == 0]\n",
+                   "5:10", "write 'digest_matches == true'"},
+              Case{minimal("expect: [hot_repair.digest_matches == true]\n"), "5:10",
+                   "write 'wrong_elements == 0'"},
               Case{minimal("expect: [{a: b}]\n"), "5:10", "an expectation is text"},
               Case{minimal("expect: wrong_elements == 0\n"), "5:9", "a list of expectations"}});
 }

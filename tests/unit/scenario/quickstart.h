@@ -16,7 +16,9 @@ inline std::string quickstart() { return fileText("scenarios/quickstart.yaml"); 
 
 /// The shortest scenario there is, with `more` after it.
 inline std::string minimal(const std::string& more = "") {
-  return "version: 1\nname: small\nworkload: {kind: training}\nstrategies: [fault_free]\n" + more;
+  return "version: 1\nname: small\nworkload: {kind: training}\nstrategies: [fault_free, "
+         "hot_repair]\n" +
+         more;
 }
 
 }  // namespace faultline::scenario
