@@ -14,8 +14,10 @@ inline nlohmann::json toJson(TimePoint moment) { return moment.time_since_epoch(
 class EventReport {
  public:
   /// Adds to a message the "failovers" and "failbacks" that no message has had yet, and the
-  /// "counters" from the beginning on. `events` are those of one communicator, which only grow.
-  void addNew(nlohmann::json& message, const comm::CommunicatorEvents& events);
+  /// "counters" from the beginning on. `events` are those of one communicator, which only grow. A
+  /// failover whose place is still being asked about waits for a later message, unless this is the
+  /// last.
+  void addNew(nlohmann::json& message, const comm::CommunicatorEvents& events, bool last);
 
  private:
   std::size_t failovers_ = 0;  // told already

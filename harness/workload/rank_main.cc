@@ -202,7 +202,7 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     RETURN_IF_ERROR(saveIfDue(number + 1, end));
   }
   // From t = 0 on: what came before it is told with the first iteration.
-  if (!warmup) events_.addNew(end, communicator_->events());
+  if (!warmup) events_.addNew(end, communicator_->events(), /*last=*/false);
   return controller_.send(end);
 }
 
@@ -220,7 +220,7 @@ Status RankRun::finish() {
   Digest digest;
   digest.add(gradient_.state().data(), gradient_.state().size());
   json done{{"type", "done"}, {"state_digest", digest.hex()}};
-  events_.addNew(done, communicator_->events());
+  events_.addNew(done, communicator_->events(), /*last=*/true);
   addTrace(done, communicator_->trace());
   RETURN_IF_ERROR(controller_.send(done));
   return communicator_->finish();
@@ -276,7 +276,7 @@ void RankRun::reportError(const Status& why) {
   json events = json::object();
   if (communicator_) {
     communicator_->abort(why.message());
-    events_.addNew(events, communicator_->events());
+    events_.addNew(events, communicator_->events(), /*last=*/true);
     addTrace(events, communicator_->trace());
   }
   sendError(controller_, why, std::move(events));
