@@ -267,7 +267,8 @@ void Link::begin(Slot& slot, const ChunkHeader& header) const {
 
 int Link::writerOf(const Place& place) const {
   for (int rail = 0; rail < options_.rails; ++rail) {
-    if (rails_[rail].placing == place && !rails_[rail].staged) return rail;
+    const std::optional<Placing>& placing = rails_[rail].placing;
+    if (placing && placing->place == place && !placing->staged) return rail;
   }
   return -1;
 }
@@ -292,9 +293,9 @@ Result<std::byte*> Link::place(int rail, const ChunkHeader& header) {
   if (slot.arrived[chunk]) return nullptr;
   // One writer for each place: the message could complete while another one still writes.
   const Place target(header.slot, chunk);
-  state.staged = writerOf(target) >= 0;
-  state.placing = target;
-  if (!state.staged) return slot.region + header.offset;
+  const bool staged = writerOf(target) >= 0;
+  state.placing = Placing{target, staged};
+  if (!staged) return slot.region + header.offset;
   state.staging.resize(options_.chunkBytes);
   return state.staging.data();
 }
@@ -304,8 +305,8 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool open =
       state.phase == Phase::kUp || (state.phase == Phase::kFencing && !state.localFenced);
   if (failed_ || !open) return;
+  const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
-  const bool staged = std::exchange(state.staged, false);
   lastHeard_ = now;
   acknowledgementDue_ = true;
   const auto found = slots_.find(header.slot);

@@ -236,6 +236,10 @@ class Link {
   enum class Phase : std::uint8_t { kDown, kOpening, kUp, kFencing };
 
   using Place = std::pair<std::uint32_t, std::uint64_t>;  // slot and chunk
+  struct Placing {
+    Place place;
+    bool staged;  // into the rail's staging buffer: another rail writes the place
+  };
   struct ChunkRef {
     std::uint64_t message = 0;
     std::uint64_t offset = 0;
@@ -283,8 +287,7 @@ class Link {
     std::uint64_t deliveredBefore = 0;  // by the transport, when the path last answered in order
     // receiving
     Receipt received;
-    std::optional<Place> placing;    // being read
-    bool staged = false;             // into `staging`: another rail writes the chunk's place
+    std::optional<Placing> placing;  // being read
     std::vector<std::byte> staging;  // one chunk, once it has been needed
     // repair
     bool localFenced = false, remoteFenced = false;

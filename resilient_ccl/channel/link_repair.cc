@@ -127,7 +127,6 @@ void Link::onRailFenced(int rail, TimePoint now) {
   if (failed_ || state.phase != Phase::kFencing || state.localFenced) return;
   state.localFenced = true;
   state.placing.reset();
-  state.staged = false;
   const Failover& record = failovers_.at(state.failover).record;
   sendRailRecord(
       RecordType::kRailFenced, rail, state.epoch, state.received,
