@@ -184,6 +184,16 @@ constexpr std::array kReaders{
              return everyEvent(s, &Run::failovers,
                                [](const Failover& f) -> MetricValue { return f.verdict; });
            }},
+    Reader{"failovers.where",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) -> MetricValue { return f.where; });
+           }},
+    Reader{"failovers.dead_direction",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::failovers,
+                               [](const Failover& f) -> MetricValue { return f.dead_direction; });
+           }},
     Reader{"failovers.rail",
            [](const Scope& s) {
              return everyEvent(s, &Run::failovers,

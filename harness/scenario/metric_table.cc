@@ -12,8 +12,10 @@ using Owner = Metric::Owner;
 constexpr std::array<std::string_view, 4> kStatuses{"ok", "failed", "hung", "invalid"};
 
 constexpr std::array<std::string_view, 4> kCauses{"local_nic", "remote_nic", "rail", "path"};
-constexpr std::array<std::string_view, 5> kVerdicts{"port_event", "reset", "probes",
-                                                    "back_off", "told_by_peer"};
+constexpr std::array<std::string_view, 5> kVerdicts{"port_event", "reset", "probes", "back_off",
+                                                    "told_by_peer"};
+constexpr std::array<std::string_view, 4> kPlaces{"local", "remote", "between", "unknown"};
+constexpr std::array<std::string_view, 4> kDirections{"outgoing", "incoming", "both", "unknown"};
 
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth,
@@ -53,6 +55,13 @@ constexpr std::array kMetrics{
     Metric{"failovers.verdict", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
            "by what it was known: port_event, reset, probes, back_off, told_by_peer", false,
            kVerdicts},
+    Metric{"failovers.where", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
+           "at which end of the rail it was, seen from the rank that failed over: local, remote, "
+           "between, unknown",
+           false, kPlaces},
+    Metric{"failovers.dead_direction", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
+           "which way nothing passed any more: outgoing, incoming, both, unknown", false,
+           kDirections},
     Metric{"failovers.rail", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            "the rail that each failover left"},
     Metric{"failovers.resent_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,

@@ -16,6 +16,8 @@ namespace {
 
 // Many turns of the scheduler, whose slices are some milliseconds long.
 constexpr Duration kProbeWindow = 200ms;
+// Who looks at the probe is late as everybody else, by some hundred milliseconds at times.
+constexpr Duration kProbeBudget = 3s;
 // Behind four others of its own priority a thread waits for so long: that is an overload. It is
 // ours when the busy threads had several times as much of the CPU as the probe; how much there was
 // to be had depends on what else runs here.
@@ -179,7 +181,7 @@ bool HostOverload::conclusive() const {
          });
 }
 
-Duration HostOverload::evidenceBudget() const { return 3 * kProbeWindow; }
+Duration HostOverload::evidenceBudget() const { return kProbeBudget; }
 
 Evidence HostOverload::verdict() const {
   std::string observed;

@@ -11,8 +11,9 @@ namespace {
 
 // Room for the mark, padded by Ethernet to its smallest frame.
 constexpr std::size_t kPayload = 46;
-// What the listeners' sockets hold until they are looked at again, and no more.
-constexpr int kFramesPerStep = 64;
+// What the listeners' sockets hold until they are looked at again, also when several faults probe
+// one switch at a time.
+constexpr int kFramesPerStep = 16;
 
 /// Different in each round: late frames of an earlier one are not counted.
 std::uint32_t newMark() {

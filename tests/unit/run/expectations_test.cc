@@ -62,6 +62,8 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   reports::Failover failover;
   failover.rail = 1;
   failover.cause = "remote_nic";
+  failover.where = "remote";
+  failover.dead_direction = "both";
   failover.verdict = "told_by_peer";
   failover.fault_ms = 100;
   failover.detected_ms = 104;
@@ -120,6 +122,9 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
                     verdict = std::string("told_by_peer");
   EXPECT_THAT(lookup("hot_repair", "status"), ElementsAre(ok, ok));
   EXPECT_THAT(lookup("hot_repair", "failovers.cause"), ElementsAre(cause, cause));
+  const MetricValue where = std::string("remote"), direction = std::string("both");
+  EXPECT_THAT(lookup("hot_repair", "failovers.where"), ElementsAre(where, where));
+  EXPECT_THAT(lookup("hot_repair", "failovers.dead_direction"), ElementsAre(direction, direction));
   EXPECT_THAT(lookup("hot_repair", "failovers.verdict"), ElementsAre(verdict, verdict));
   EXPECT_THAT(lookup("hot_repair", "digest_matches"),
               ElementsAre(MetricValue(false), MetricValue(false)))
