@@ -177,6 +177,7 @@ TEST_P(LinkTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
     EXPECT_LT(world.clock().now() - fault, outage + 20ms + sending);
     expectClean(world);
     EXPECT_GE(world.link(0).counters().stalls + world.link(1).counters().stalls, 1u);
+    for (int end = 0; end < 2; ++end) ASSERT_FALSE(world.failovers(end).empty());
     EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRail);
     EXPECT_TRUE(world.failovers(0)[0].stalled);
     EXPECT_TRUE(world.failovers(1)[0].stalled);
