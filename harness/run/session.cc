@@ -160,6 +160,10 @@ json Session::configOf(int rank, bool restart) const {
   if (strategy == baseline::kBalance) config.policy = channel::Policy::kPull;
   config.giveUp = scenario_.limits.giveUp;
   config.longestHoldOff = scenario_.limits.longestHoldOff;
+  config.holdOff = scenario_.limits.holdOff;
+  config.suspectAfter = scenario_.limits.suspectAfter;
+  config.probeInterval = scenario_.limits.probeInterval;
+  config.connectTimeout = scenario_.limits.connectTimeout;
   config.setupTimeout = scenario_.limits.deadline;
   config.telemetry = scenario_.telemetry;
   config.workload = scenario_.workload;

@@ -57,6 +57,20 @@ class Checker {
   }
 
   void checkLimits() {
+    if (findings_.usable({"limits.hold_off", "limits.longest_hold_off"}) &&
+        scenario_.limits.longestHoldOff < scenario_.limits.holdOff) {
+      fail("limits.longest_hold_off",
+           fmt::format("longest_hold_off: {} is shorter than the first one, hold_off: {}",
+                       formatDuration(scenario_.limits.longestHoldOff),
+                       formatDuration(scenario_.limits.holdOff)));
+    }
+    if (findings_.usable({"limits.suspect_after", "limits.give_up"}) &&
+        scenario_.limits.suspectAfter >= scenario_.limits.giveUp) {
+      fail("limits.suspect_after",
+           fmt::format("suspect_after: {} is never reached: the job is given up after give_up: {}",
+                       formatDuration(scenario_.limits.suspectAfter),
+                       formatDuration(scenario_.limits.giveUp)));
+    }
     if (!findings_.usable({"limits.deadline", "limits.give_up"})) return;
     const Limits& limits = scenario_.limits;
     if (limits.giveUp < limits.deadline) return;

@@ -42,6 +42,10 @@ class ScenarioReader {
     scenario.limits.deadline = values.get<Duration>("limits.deadline");
     scenario.limits.giveUp = values.get<Duration>("limits.give_up");
     scenario.limits.longestHoldOff = values.get<Duration>("limits.longest_hold_off");
+    scenario.limits.holdOff = values.get<Duration>("limits.hold_off");
+    scenario.limits.suspectAfter = values.get<Duration>("limits.suspect_after");
+    scenario.limits.probeInterval = values.get<Duration>("limits.probe_interval");
+    scenario.limits.connectTimeout = values.get<Duration>("limits.connect_timeout");
     scenario.telemetry = telemetryOf(values);
     scenario.repeat = integer(values, "repeat");
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));

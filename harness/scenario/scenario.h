@@ -117,6 +117,10 @@ struct Limits {
   Duration giveUp = 10s;    ///< a collective in which nothing moves for so long returns an error
   /// A rail that fails again and again is kept out of use for this long at most.
   Duration longestHoldOff = 10s;
+  Duration holdOff = 50ms;          ///< a rail that failed once is kept out of use for so long
+  Duration suspectAfter = 20ms;     ///< a rail without progress is tried after so long
+  Duration probeInterval = 5ms;     ///< between the probes of a trial
+  Duration connectTimeout = 500ms;  ///< of one attempt to connect a rail
   bool operator==(const Limits&) const = default;
 };
 

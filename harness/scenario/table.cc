@@ -113,6 +113,15 @@ constexpr std::array kLimitFields{
     Field{duration("longest_hold_off", "10s", kMillisecond,
                    "a rail that fails again and again is held off longer each time, and so long at "
                    "most; short for scenarios that measure many failures of one rail")},
+    Field{duration("hold_off", "50ms", kMillisecond,
+                   "a rail that has failed once is not taken back before this")},
+    Field{duration("suspect_after", "20ms", kMillisecond,
+                   "a rail that makes no progress for so long is tried with probes; longer than a "
+                   "window takes on the slowest rail that is to count as healthy")},
+    Field{duration("probe_interval", "5ms", kMillisecond,
+                   "pause between the probes of a trial; a verdict takes six of them")},
+    Field{duration("connect_timeout", "500ms", kMillisecond,
+                   "an attempt to connect a rail has failed after this")},
 };
 constexpr Record kLimits{"When to stop waiting.", kLimitFields};
 

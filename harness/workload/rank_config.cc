@@ -158,6 +158,10 @@ json toJson(const RankConfig& config) {
           {"segments", config.segments},
           {"give_up_ns", config.giveUp.count()},
           {"longest_hold_off_ns", config.longestHoldOff.count()},
+          {"hold_off_ns", config.holdOff.count()},
+          {"suspect_after_ns", config.suspectAfter.count()},
+          {"probe_interval_ns", config.probeInterval.count()},
+          {"connect_timeout_ns", config.connectTimeout.count()},
           {"setup_timeout_ns", config.setupTimeout.count()},
           {"telemetry", scenario::name(config.telemetry)},
           {"workload", workloadJson(config.workload)},
@@ -198,6 +202,10 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.read("segments", config.segments);
   fields.readDuration("give_up_ns", config.giveUp);
   fields.readDuration("longest_hold_off_ns", config.longestHoldOff);
+  fields.readDuration("hold_off_ns", config.holdOff);
+  fields.readDuration("suspect_after_ns", config.suspectAfter);
+  fields.readDuration("probe_interval_ns", config.probeInterval);
+  fields.readDuration("connect_timeout_ns", config.connectTimeout);
   fields.readDuration("setup_timeout_ns", config.setupTimeout);
   fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
   if (const json* workload = fields.find("workload"); workload != nullptr) {

@@ -37,6 +37,10 @@ struct RankConfig {
   int segments = 2;  ///< parts of a collective that are under way at the same time
   Duration giveUp = 10s;
   Duration longestHoldOff = 10s;  ///< of a rail that fails again and again
+  Duration holdOff = 50ms;
+  Duration suspectAfter = 20ms;
+  Duration probeInterval = 5ms;  ///< while a rail is suspected
+  Duration connectTimeout = 500ms;
   Duration setupTimeout = 30s;
   scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
 

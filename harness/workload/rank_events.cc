@@ -62,6 +62,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
                          {"failbacks", counters.failbacks},
                          {"suspicions", counters.suspicions},
                          {"stalls", counters.stalls},
+                         {"degradations", counters.degradations},
                          {"probes_sent", counters.probesSent},
                          {"datagrams_sent", counters.datagramsSent},
                          {"datagrams_rejected", counters.datagramsRejected},

@@ -64,6 +64,10 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   fabric.link.policy = config.policy;
   fabric.link.giveUp = config.giveUp;
   fabric.link.longestHoldOff = config.longestHoldOff;
+  fabric.link.holdOff = config.holdOff;
+  fabric.link.suspectAfter = config.suspectAfter;
+  fabric.link.suspectProbeInterval = config.probeInterval;
+  fabric.connectTimeout = config.connectTimeout;
   return options;
 }
 

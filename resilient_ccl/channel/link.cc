@@ -24,6 +24,7 @@ LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
   failbacks += other.failbacks;
   suspicions += other.suspicions;
   stalls += other.stalls;
+  degradations += other.degradations;
   probesSent += other.probesSent;
   datagramsSent += other.datagramsSent;
   return *this;
@@ -208,6 +209,23 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
     return true;
   });
   state.rate.acknowledged(before - state.inFlightBytes, now);
+  if (before >= 2 * options_.chunkBytes) compareRate(rail, now);
+}
+
+/// Only of a rail that had more to carry than one chunk: the rate of less is the network's delay.
+void Link::compareRate(int rail, TimePoint now) {
+  double fastest = 0;
+  for (int other = 0; other < options_.rails; ++other) {
+    const Rail& state = rails_[other];
+    const bool known = other != rail && state.phase == Phase::kUp &&
+                       state.rate.measured() != TimePoint{} &&
+                       now - state.rate.measured() < kRateIsRemembered;
+    if (known) fastest = std::max(fastest, state.rate.bytesPerSecond());
+  }
+  Rail& state = rails_[rail];
+  if (!state.degradation.observe(state.rate.bytesPerSecond(), fastest, now)) return;
+  if (state.degradation.degraded()) ++counters_.degradations;
+  io_.railDegraded(rail, state.degradation.degraded());
 }
 
 std::pair<int, Link::InFlight*> Link::twinOf(int rail, const ChunkRef& chunk) {

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "resilient_ccl/channel/control_stream.h"
+#include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/prober.h"
 #include "resilient_ccl/channel/rate_estimate.h"
 #include "resilient_ccl/channel/receipt.h"
@@ -99,6 +100,8 @@ struct LinkCounters {
   std::uint64_t chunksCopied = 0;
   Bytes bytesCopied = 0;
   std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, stalls = 0, probesSent = 0;
+  /// Times that a rail became far slower than the others, and lived.
+  std::uint64_t degradations = 0;
   std::uint64_t datagramsSent = 0;
 
   LinkCounters& operator+=(const LinkCounters& other);
@@ -133,6 +136,8 @@ class LinkIo {
   virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(const Failover& failover) = 0;
   virtual void failedBack(int rail, TimePoint when) = 0;
+  /// The rail lives and is far slower than the others from now on, or is so no more.
+  virtual void railDegraded(int rail, bool degraded) = 0;
   /// A note of the other end (Link::sendNote).
   virtual void noteArrived(std::span<const std::byte> note) = 0;
   /// The link is lost; nothing else will be called.
@@ -163,6 +168,8 @@ class Link {
   static constexpr int kAssistRounds = 4;
   /// How long an examination probes: rounds enough to tell a silent path from a lossy one.
   static constexpr Duration kExamination = 40ms;
+  /// A rail is compared with what others carried within this time: they may wait for it meanwhile.
+  static constexpr Duration kRateIsRemembered = 10s;
   /// Grants for sends that are not posted yet, at most; beyond it the peer is out of its mind.
   static constexpr std::size_t kMostEarlyGrants = 1 << 18;
 
@@ -281,6 +288,7 @@ class Link {
     std::deque<InFlight> inFlight;
     Bytes inFlightBytes = 0;
     RateEstimate rate{kFirstRate};
+    Degradation degradation;
     bool lateWrites = false;
     TimePoint lastProgress{};
     bool suspected = false;
@@ -337,6 +345,7 @@ class Link {
   std::pair<int, InFlight*> twinOf(int rail, const ChunkRef& chunk);  // on another rail; or null
   void settle(int rail, const InFlight& open, TimePoint now);         // delivered over this rail
   void chunkDelivered(const ChunkRef& chunk, TimePoint now);
+  void compareRate(int rail, TimePoint now);
 
   struct Failure {
     Cause cause = Cause::kNone;

@@ -18,6 +18,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.acknowledged = {};
   state.received = {};
   state.rate = RateEstimate(guessRate());
+  state.degradation = {};
   state.lateWrites = io_.lateWrites(rail);
   state.suspected = false;
   state.upSince = now;

@@ -110,6 +110,9 @@ void Peer::failedOver(const Failover& failover) {
 void Peer::failedBack(int rail, TimePoint when) {
   context_.events.push_back(FailedBack{index_, rail, when});
 }
+void Peer::railDegraded(int rail, bool degraded) {
+  if (recording()) recordRail(degraded ? EventKind::kRailSlow : EventKind::kRailFast, rail);
+}
 void Peer::noteArrived(std::span<const std::byte> note) {
   context_.events.push_back(NoteArrived{index_, Note::parse(note)});
 }

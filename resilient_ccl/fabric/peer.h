@@ -98,6 +98,7 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void receiveDone(std::uint64_t token, Bytes length) override;
   void failedOver(const channel::Failover& failover) override;
   void failedBack(int rail, TimePoint when) override;
+  void railDegraded(int rail, bool degraded) override;
   void noteArrived(std::span<const std::byte> note) override;
   void linkFailed(const Status& why) override;
 

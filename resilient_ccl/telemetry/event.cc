@@ -12,6 +12,10 @@ std::string_view nameOf(EventKind kind) {
       return "message_sent";
     case EventKind::kMessageArrived:
       return "message_arrived";
+    case EventKind::kRailSlow:
+      return "rail_slow";
+    case EventKind::kRailFast:
+      return "rail_fast";
     case EventKind::kRailUp:
       return "rail_up";
     case EventKind::kRailFence:

@@ -14,6 +14,8 @@ enum class EventKind : std::uint16_t {
   kMessageSent,     ///< all chunks acknowledged
   kMessageArrived,  ///< all chunks there
   kRailUp,          ///< connected; `epoch` is the connection's
+  kRailSlow,        ///< it lives and carries far less than the others
+  kRailFast,        ///< it carries as much as the others again
   kRailFence,       ///< this end is to be closed
   kRailClosed,      ///< this end is closed: no byte of it is read or written any more
   kFailedOver,      ///< from giving the rail up until its last chunk was delivered elsewhere

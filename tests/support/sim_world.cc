@@ -83,6 +83,13 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     ++world.completed_;
   }
   void failedOver(const Failover& failover) override { failovers.push_back(failover); }
+  void railDegraded(int rail, bool degraded) override {
+    if (degraded) {
+      degradedRails.insert(rail);
+    } else {
+      degradedRails.erase(rail);
+    }
+  }
   void failedBack(int, TimePoint) override { ++failbackCount; }
   void noteArrived(std::span<const std::byte> note) override {
     notes.emplace_back(note.begin(), note.end());
@@ -121,6 +128,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   TimePoint tickAt = TimePoint::max();
   std::vector<Failover> failovers;
   int failbackCount = 0;
+  std::set<int> degradedRails;
   std::vector<std::vector<std::byte>> notes;
   Status error;
 };
@@ -164,6 +172,7 @@ SimWorld::~SimWorld() = default;
 
 Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
+const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]->degradedRails; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,8 @@ class SimWorld {
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
   int failbacks(int end) const;
+  /// Rails that `end` holds to be far slower than the others.
+  const std::set<int>& degradedRails(int end) const;
   /// Payload that has come to `end` over one rail, wanted or not.
   Bytes arrivedBytes(int end, int rail) const;
   /// What Link::sendNote of the other end has brought.

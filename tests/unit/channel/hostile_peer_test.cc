@@ -53,6 +53,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void sendDone(std::uint64_t) override { ++sent_; }
   void receiveDone(std::uint64_t, Bytes) override { ++received_; }
   void failedOver(const Failover&) override {}
+  void railDegraded(int, bool) override {}
   void failedBack(int, TimePoint) override {}
   void noteArrived(std::span<const std::byte>) override {}
   void linkFailed(const Status& why) override { error_ = why; }

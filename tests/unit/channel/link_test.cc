@@ -177,6 +177,7 @@ TEST_P(LinkTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
     EXPECT_LT(world.clock().now() - fault, outage + 20ms + sending);
     expectClean(world);
     EXPECT_GE(world.link(0).counters().stalls + world.link(1).counters().stalls, 1u);
+    for (int end = 0; end < 2; ++end) ASSERT_FALSE(world.failovers(end).empty());
     EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRail);
     EXPECT_TRUE(world.failovers(0)[0].stalled);
     EXPECT_TRUE(world.failovers(1)[0].stalled);
@@ -275,6 +276,35 @@ TEST_P(LinkTest, ASlowRailIsNotADeadOne) {
     EXPECT_TRUE(world.runUntilIdle(10s)) << share;
     expectClean(world);
     EXPECT_EQ(world.link(0).counters().failovers, 0u) << share;
+  }
+}
+
+TEST_P(LinkTest, ASlowRailIsDegradedUntilItIsFastAgain) {
+  for (const double share : {0.5, 0.1}) {
+    SCOPED_TRACE(share);
+    constexpr double kRate = 20e6;
+    SimOptions chosen = options();
+    chosen.link.giveUp = 10s;
+    SimWorld world(chosen);
+    for (const int rail : {0, 1}) world.slow(rail, kRate);
+    const auto run = [&] {
+      bothWays(world, 4 << 20, 5);
+      EXPECT_TRUE(world.runUntilIdle(20s));
+    };
+    run();
+    for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.degradedRails(end).empty());
+    world.slow(1, kRate * share);
+    run();
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_EQ(world.degradedRails(end), std::set{1});
+      EXPECT_EQ(world.link(end).counters().degradations, 1u);
+      EXPECT_EQ(world.link(end).counters().failovers, 0u);
+    }
+    world.slow(1, kRate);
+    run();
+    for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.degradedRails(end).empty());
+    world.checkMemory();
+    for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
   }
 }
 

@@ -173,6 +173,10 @@ TEST(OneMistakeTest, Combinations) {
        Case{withWorkload("gradient: {size: 8B, buckets: 3}"), "3:58", "too many for 8B"},
        Case{minimal("limits: {deadline: 5s}\n"), "5:9",
             "give_up: 10s is never reached: a run ends at its deadline of 5s"},
+       Case{minimal("limits: {hold_off: 20s}\n"), "5:9",
+            "longest_hold_off: 10s is shorter than the first one, hold_off: 20s"},
+       Case{minimal("limits: {suspect_after: 20s}\n"), "5:25",
+            "suspect_after: 20s is never reached: the job is given up after give_up: 10s"},
        Case{"version: 1\nname: n\nworkload: {kind: training}\n"
             "strategies: [{fail_stop: {watchdog: 2s}}]\n"
             "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 2s}]\n",

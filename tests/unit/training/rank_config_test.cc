@@ -21,6 +21,10 @@ RankConfig unusualConfig() {
   config.segments = 3;
   config.giveUp = 1234ms;
   config.longestHoldOff = 777ms;
+  config.holdOff = 66ms;
+  config.suspectAfter = 55ms;
+  config.probeInterval = 44ms;
+  config.connectTimeout = 333ms;
   config.setupTimeout = 5678ms;
   config.telemetry = scenario::TelemetryMode::kNull;
   config.workload.iterations = 17;
