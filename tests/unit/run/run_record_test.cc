@@ -305,8 +305,8 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
                    {"length", {0, 1'500'000}},
                    {"bytes", {65536, 7}},
                    {"number", {3, 4}}};
-  record_.rankDone(0, {{"trace", trace}}, {});
-  record_.rankDone(3, {{"trace", trace}}, {});
+  record_.events(0, {{"trace", trace}}, {});
+  record_.events(3, {{"trace", trace}}, {});
   const reports::Telemetry all = record_.finish({}).telemetry;
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all.rank, (std::vector<int>{0, 0, 3, 3}));
