@@ -164,8 +164,17 @@ class Checker {
                      formatDuration(scenario_.limits.deadline)));
   }
 
+  /// Every element of the list of strategies is understood.
+  bool strategiesAreKnown() const {
+    const Node* const list = root_.find("strategies");
+    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+      if (!findings_.usable({fmt::format("strategies.{}", i)})) return false;
+    }
+    return findings_.usable({"strategies"});
+  }
+
   void checkFaultsAreMet() {
-    if (scenario_.faults.empty() || !findings_.usable({"strategies", "faults"})) return;
+    if (scenario_.faults.empty() || !findings_.usable({"faults"}) || !strategiesAreKnown()) return;
     for (const Strategy& strategy : scenario_.strategies) {
       const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.name);
       if (spec == nullptr || spec->meetsFaults) return;
@@ -178,7 +187,7 @@ class Checker {
   void checkReference() {
     if (scenario_.workload.gradient.data != DataKind::kRandom) return;
     if (scenario_.find(std::string(baseline::kFaultFree)) != nullptr) return;
-    if (!findings_.usable({"strategies", "workload.gradient.data"})) return;
+    if (!findings_.usable({"workload.gradient.data"}) || !strategiesAreKnown()) return;
     fail("workload.gradient.data",
          fmt::format("data: random results are right when they equal those of {}: add it to "
                      "'strategies', or write 'data: integers'",

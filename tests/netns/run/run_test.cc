@@ -349,6 +349,27 @@ TEST_F(RunTest, WithoutRootItRunsInAUserNamespaceOfItsOwn) {
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
 }
 
+TEST_F(RunTest, AClusterKeptWithoutRootIsOpenedByTheCommandThatIsPrinted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root: cannot become somebody else";
+  ::chmod(folder_.path().c_str(), 0777);
+  const std::string file = folder_.write("scenario.yaml", scenarioText("[fault_free]", "[]"));
+  const std::string script = R"sh(cd "$2"
+    "$0" run "$1" --out out --keep --set workload.iterations=2 2> err > out.txt &
+    while kill -0 $! && ! grep -q '# node 2' err; do sleep 0.1; done
+    sh -c "$(grep '# node 1' err | sed 's|ip addr|cat /proc/net/dev|')"
+    looked=$?
+    kill -TERM $!
+    wait $!
+    cat err >&2
+    exit $looked)sh";
+  const Ran ran = testing::runProgram(
+      "/usr/bin/setpriv", {"--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c",
+                           script, kBinary, file, folder_.path()});
+  if (ran.err.find("user namespace (needed") != std::string::npos) GTEST_SKIP() << ran.err;
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_NE(ran.out.find("rail1"), std::string::npos) << ran.out;
+}
+
 TEST_F(RunTest, NothingIsLeftAfterSigkillAtTenRandomMoments) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const char* const given = std::getenv("FAULTLINE_SEED");

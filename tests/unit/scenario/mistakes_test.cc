@@ -190,7 +190,7 @@ TEST(OneMistakeTest, Combinations) {
             "5:64", "measured against the warm-up"},
        Case{withStrategies("[fault_free, armed]") + "faults: [{kind: none, at: 1s, until: end}]\n",
             "4:13", "none of these strategies meets the faults"},
-       Case{withRandomData("[hot_repair]"), "3:51", "equal those of fault_free: add it"},
+       Case{withRandomData("[hot_repair]"), "3:45", "equal those of fault_free: add it"},
        Case{
            minimal("cluster: {nodes: 1}\n"
                    "faults: [{kind: blackhole, target: {node: 0, rail: 0}, at: 1s, until: end}]\n"),
