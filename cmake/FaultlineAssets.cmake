@@ -32,6 +32,8 @@ function(faultline_assets)
       "}  // namespace ${A_NAMESPACE}\n\n")
   endforeach()
   file(CONFIGURE OUTPUT ${source} CONTENT "${text}" @ONLY)
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}")
+  # A file of its own also where sources are joined: else nobody knows what it depends on.
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}"
+    SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${A_LIBRARY} PRIVATE ${source})
 endfunction()

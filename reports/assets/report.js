@@ -333,9 +333,8 @@
       {title: 'Arm', nowrap: true, cell: (run) => run.arm},
       {title: 'Status', nowrap: true, cell: (run) => state({ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad', run.status)},
       {title: 'Iterations', number: true, cell: (run) => grouped(run.iteration_count)},
-      {title: 'Took', number: true, cell: (run) => duration(run.duration_ms)},
-      ...(data.runs.some((run) => run.checkpoint_ms > 0)
-        ? [{title: 'Writing checkpoints', number: true, cell: (run) => (run.checkpoint_ms > 0 ? duration(run.checkpoint_ms) : kNothing)}] : []),
+      {title: 'Took', number: true, cell: (run) => (run.checkpoint_ms > 0
+        ? el('span', null, duration(run.duration_ms), el('span', {class: 'sub'}, `${duration(run.checkpoint_ms)} checkpoints`)) : duration(run.duration_ms))},
       {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
       {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
       {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},

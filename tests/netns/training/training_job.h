@@ -121,10 +121,22 @@ class TrainingJob {
     for (Rank& rank : ranks_) EXPECT_OK(rank.process.waitFor(kLong).status());
   }
 
+  /// Those of one rank: each travels in the first message that ends something after it.
+  std::vector<nlohmann::json> failoversOf(int rank) const {
+    std::vector<nlohmann::json> all;
+    for (const char* type : {"end", "done"}) {
+      for (const auto& message : of(rank, type)) {
+        if (!message.contains("failovers")) continue;
+        all.insert(all.end(), message["failovers"].begin(), message["failovers"].end());
+      }
+    }
+    return all;
+  }
+
   std::size_t failovers() const {
     std::size_t count = 0;
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-      for (const auto& done : of(rank, "done")) count += done["failovers"].size();
+      count += failoversOf(rank).size();
     }
     return count;
   }

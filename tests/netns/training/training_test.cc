@@ -193,7 +193,7 @@ TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
   EXPECT_EQ(stateOf(*job), state);
   // Both ends of both links of the node's ring neighbours.
   EXPECT_GE(job->failovers(), 4);
-  for (const json& failover : job->of(kTargetNode, "done").at(0)["failovers"]) {
+  for (const json& failover : job->failoversOf(kTargetNode)) {
     EXPECT_EQ(failover["rail"], kTargetRail);
     EXPECT_GE(failover["detected"], fault->transitions().at(0).before.time_since_epoch().count());
     EXPECT_GE(failover["fenced"], failover["detected"]);
