@@ -92,8 +92,9 @@ TEST(VerdictTextTest, AFailureDoesNotHideInvalidRuns) {
   result.verdict = Verdict::kFail;
   result.runs[2].status = RunStatus::kInvalid;
   result.runs[2].message = "the other end kept its carrier";
-  EXPECT_EQ(explainVerdict(result).reasons.back(),
-            "hot_repair, block 1: the other end kept its carrier");
+  const VerdictText text = explainVerdict(result);
+  ASSERT_FALSE(text.reasons.empty());
+  EXPECT_EQ(text.reasons.back(), "hot_repair, block 1: the other end kept its carrier");
 }
 
 TEST(VerdictTextTest, GroupsDigits) {
