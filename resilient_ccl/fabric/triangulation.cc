@@ -26,6 +26,8 @@ void Triangulation::begin(int peer, int rail, TimePoint now) {
     return;
   }
   Case open{.peer = peer, .rail = rail, .deadline = now + kDeadline, .sights = {}, .marks = {}};
+  open.sights.reserve(kMostWitnesses);
+  open.marks.reserve(kMostWitnesses);
   // The processes behind the peer: different peers have different witnesses.
   for (int step = 1; step < processes_; ++step) {
     const int witness = (peer + step) % processes_;
