@@ -229,7 +229,8 @@ std::string describeFault(const FaultKind& kind) {
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
          describeRow("undo", kind.undo) + "\nparameters\n" + describeParameters(kind.parameters) +
-         "\nevery fault also has target, at | during, duration | until: end, and times with every\n";
+         "\nevery fault also has target, at | during, duration | until: end, and times with "
+         "every\n";
 }
 
 }  // namespace faultline::injector

@@ -52,8 +52,8 @@ Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state);
 /// do not turn up at all the others.
 Status setUnicastFlood(Socket& socket, int ifindex, bool flood);
 
-/// Makes the bridge know for good that this address is behind this port. What it learns by itself it
-/// forgets when the port goes down.
+/// Makes the bridge know for good that this address is behind this port. What it learns by itself
+/// it forgets when the port goes down.
 Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac);
 
 /// What the kernel tells about an interface.

@@ -43,9 +43,7 @@ void Peer::record(EventKind kind, telemetry::Event event) const {
 }
 
 void Peer::recordRail(EventKind kind, int rail) const {
-  record(kind, {.at = now(),
-                .epoch = link_->epoch(rail),
-                .rail = static_cast<std::int16_t>(rail)});
+  record(kind, {.at = now(), .epoch = link_->epoch(rail), .rail = static_cast<std::int16_t>(rail)});
 }
 
 // --- what the link asks for ---
