@@ -1,22 +1,31 @@
 #include "harness/run/output_folder.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 
 #include <cerrno>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "reports/renderer.h"
 
 namespace faultline::run {
+
+namespace {
+
+/// An experiment that was killed is gone after so long, and its lock with it.
+constexpr Duration kPatience = 2s;
+constexpr int kPauseMilliseconds = 5;
+
+}  // namespace
 
 Result<OutputFolder> OutputFolder::claim(const std::string& path) {
   OutputFolder folder(path);
   const std::string log = folder.logPath();
   folder.lock_.reset(::open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!folder.lock_) return Status::fromErrno(errno, "open the log " + log);
-  // Other errors: a file system without locks. The folder is then used without.
-  if (::flock(folder.lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (!folder.lock()) {
     return errorf(Code::kAlreadyExists,
                   "another run is writing into {}: wait for its end, or choose another directory "
                   "with --out",
@@ -24,6 +33,17 @@ Result<OutputFolder> OutputFolder::claim(const std::string& path) {
   }
   RETURN_IF_ERROR(folder.clear());
   return folder;
+}
+
+bool OutputFolder::lock() const {
+  const TimePoint deadline = now() + kPatience;
+  while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    // Other errors: a file system without locks. The folder is then used without.
+    if (errno != EWOULDBLOCK) return true;
+    if (now() >= deadline) return false;
+    ::poll(nullptr, 0, kPauseMilliseconds);
+  }
+  return true;
 }
 
 Status OutputFolder::clear() const {

@@ -11,7 +11,8 @@ namespace faultline::run {
 /// that an earlier one has left, so that what is found there afterwards is of this one.
 class OutputFolder {
  public:
-  /// The folder must exist. kAlreadyExists when another experiment is writing into it; kIo when it
+  /// The folder must exist. kAlreadyExists when another experiment is writing into it
+  /// and still is after two seconds (one that was killed takes a moment to be gone); kIo when it
   /// cannot be written. Removes the reports and the log of an earlier experiment and nothing
   /// else.
   static Result<OutputFolder> claim(const std::string& path);
@@ -21,6 +22,7 @@ class OutputFolder {
 
  private:
   explicit OutputFolder(std::string path) : path_(std::move(path)) {}
+  bool lock() const;
   Status clear() const;
 
   std::string path_;

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+
+#include <thread>
 
 #include "reports/result_json.h"
 #include "tests/support/run_program.h"
@@ -29,6 +32,18 @@ TEST_F(OutputFolderTest, ItIsOfOneExperimentAtATime) {
     EXPECT_TRUE(std::filesystem::exists(path() + "/result.json")) << "it is the first one's";
   }
   EXPECT_TRUE(OutputFolder::claim(path()).ok());
+}
+
+TEST_F(OutputFolderTest, AnExperimentThatIsJustEndingIsWaitedFor) {
+  auto first = OutputFolder::claim(path());
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  std::thread ending([&] {
+    ::poll(nullptr, 0, 100);
+    [[maybe_unused]] const OutputFolder gone = std::move(*first);
+  });
+  const auto second = OutputFolder::claim(path());
+  ending.join();
+  EXPECT_TRUE(second.ok()) << second.status().message();
 }
 
 TEST_F(OutputFolderTest, NothingOfAnEarlierExperimentIsLeft) {
