@@ -72,6 +72,8 @@ if configure_and_build release; then
   run_tests release quick -L 'unit|property' -j "$cores"
   # One at a time: these measure, or take the whole machine.
   run_tests release slow -LE 'unit|property'
+  say "build: benchmarks"
+  cmake --build --preset release --target benchmarks -j "$cores" || fail "the build of the benchmarks"
 else
   fail "the release build"
 fi

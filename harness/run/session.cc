@@ -161,6 +161,7 @@ json Session::configOf(int rank, bool restart) const {
   config.giveUp = scenario_.limits.giveUp;
   config.longestHoldOff = scenario_.limits.longestHoldOff;
   config.holdOff = scenario_.limits.holdOff;
+  config.window = scenario_.limits.window;
   config.suspectAfter = scenario_.limits.suspectAfter;
   config.probeInterval = scenario_.limits.probeInterval;
   config.connectTimeout = scenario_.limits.connectTimeout;

@@ -43,6 +43,7 @@ class ScenarioReader {
     scenario.limits.giveUp = values.get<Duration>("limits.give_up");
     scenario.limits.longestHoldOff = values.get<Duration>("limits.longest_hold_off");
     scenario.limits.holdOff = values.get<Duration>("limits.hold_off");
+    scenario.limits.window = values.get<Duration>("limits.window");
     scenario.limits.suspectAfter = values.get<Duration>("limits.suspect_after");
     scenario.limits.probeInterval = values.get<Duration>("limits.probe_interval");
     scenario.limits.connectTimeout = values.get<Duration>("limits.connect_timeout");

@@ -119,6 +119,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
               {"longest_hold_off", formatDuration(scenario.limits.longestHoldOff)},
               {"hold_off", formatDuration(scenario.limits.holdOff)},
               {"suspect_after", formatDuration(scenario.limits.suspectAfter)},
+              {"window", formatDuration(scenario.limits.window)},
               {"probe_interval", formatDuration(scenario.limits.probeInterval)},
               {"connect_timeout", formatDuration(scenario.limits.connectTimeout)}}},
             {"telemetry", name(scenario.telemetry)},

@@ -159,6 +159,7 @@ json toJson(const RankConfig& config) {
           {"give_up_ns", config.giveUp.count()},
           {"longest_hold_off_ns", config.longestHoldOff.count()},
           {"hold_off_ns", config.holdOff.count()},
+          {"window_ns", config.window.count()},
           {"suspect_after_ns", config.suspectAfter.count()},
           {"probe_interval_ns", config.probeInterval.count()},
           {"connect_timeout_ns", config.connectTimeout.count()},
@@ -203,6 +204,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.readDuration("give_up_ns", config.giveUp);
   fields.readDuration("longest_hold_off_ns", config.longestHoldOff);
   fields.readDuration("hold_off_ns", config.holdOff);
+  fields.readDuration("window_ns", config.window);
   fields.readDuration("suspect_after_ns", config.suspectAfter);
   fields.readDuration("probe_interval_ns", config.probeInterval);
   fields.readDuration("connect_timeout_ns", config.connectTimeout);

@@ -65,6 +65,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   fabric.link.giveUp = config.giveUp;
   fabric.link.longestHoldOff = config.longestHoldOff;
   fabric.link.holdOff = config.holdOff;
+  fabric.link.windowTime = config.window;
   fabric.link.suspectAfter = config.suspectAfter;
   fabric.link.suspectProbeInterval = config.probeInterval;
   fabric.connectTimeout = config.connectTimeout;

@@ -109,7 +109,6 @@ void Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
   slot.region = region;
   slot.capacity = capacity;
   slot.token = token;
-  slot.lastProgress = now;
   const GrantRecord grant{.key = key,
                           .capacity = static_cast<std::uint64_t>(capacity),
                           .address = remote.address,
@@ -276,11 +275,12 @@ bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
          header.length == std::min(chunkBytes, header.messageLength - header.offset);
 }
 
-void Link::begin(Slot& slot, const ChunkHeader& header) const {
+void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) const {
   if (slot.length >= 0) return;
   slot.length = static_cast<Bytes>(header.messageLength);
   slot.chunksLeft = chunkCount(slot.length);
   slot.arrived.assign(slot.chunksLeft, false);
+  slot.lastProgress = now;
 }
 
 int Link::writerOf(const Place& place) const {
@@ -291,7 +291,7 @@ int Link::writerOf(const Place& place) const {
   return -1;
 }
 
-Result<std::byte*> Link::place(int rail, const ChunkHeader& header) {
+Result<std::byte*> Link::place(int rail, const ChunkHeader& header, TimePoint now) {
   Rail& state = rails_[rail];
   if (!state.received.reaches(header.sequence) || state.received.has(header.sequence)) {
     return errorf(Code::kInvalidArgument, "chunk {} out of sequence on rail {} of {}",
@@ -306,7 +306,7 @@ Result<std::byte*> Link::place(int rail, const ChunkHeader& header) {
                   header.length, header.offset, header.messageLength, header.slot, slot.capacity,
                   identity_.name);
   }
-  begin(slot, header);
+  begin(slot, header, now);
   const std::uint64_t chunk = header.offset / options_.chunkBytes;
   if (slot.arrived[chunk]) return nullptr;
   // One writer for each place: the message could complete while another one still writes.
@@ -337,7 +337,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   }
   const bool isNew = state.received.add(header.sequence);
   if (header.slot == transport::kNoSlot) return;  // withdrawn
-  if (found != slots_.end()) begin(found->second, header);
+  if (found != slots_.end()) begin(found->second, header, now);
   const std::uint64_t chunk = header.offset / options_.chunkBytes;
   if (!isNew || found == slots_.end() || found->second.arrived[chunk]) {
     ++counters_.chunksDuplicate;

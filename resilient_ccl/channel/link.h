@@ -46,7 +46,7 @@ struct LinkOptions {
   /// The window of a rail, bytes that the other application has not acknowledged yet: what the rail
   /// carries in this time, as measured. At least kLeastWindow chunks, never more than a receipt
   /// reaches.
-  Duration windowTime = 10ms;
+  Duration windowTime = 4ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
   /// them sooner than the one that has them. 0, or not resilient: none.
   Bytes tailBudget = 512 << 10;
@@ -204,7 +204,7 @@ class Link {
   bool railUp(int rail) const { return rails_[rail].phase == Phase::kUp; }
 
   /// Promises the place to this rail until the chunk has arrived or the rail is fenced.
-  Result<std::byte*> place(int rail, const ChunkHeader& header);
+  Result<std::byte*> place(int rail, const ChunkHeader& header, TimePoint now);
   void onChunkArrived(int rail, const ChunkHeader& header, TimePoint now);
   void onRailFailed(int rail, Cause cause, TimePoint now);
   void onRailFenced(int rail, TimePoint now);
@@ -327,7 +327,7 @@ class Link {
 
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
-  void begin(Slot& slot, const ChunkHeader& header) const;
+  void begin(Slot& slot, const ChunkHeader& header, TimePoint now) const;
   void connect(int rail);
   void grantArrived(const GrantRecord& grant);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant);

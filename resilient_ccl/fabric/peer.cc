@@ -131,7 +131,7 @@ void Peer::readdress(int rail, std::uint32_t address, std::uint32_t change) {
 
 Result<std::byte*> Peer::place(int rail, const ChunkHeader& header) {
   if (recording()) placedAt_[rail] = now();
-  return link_->place(rail, header);
+  return link_->place(rail, header, now());
 }
 
 void Peer::chunkArrived(int rail, const ChunkHeader& header) {

@@ -102,7 +102,6 @@ class End : private fabric::FabricClient {
     };
     fabric::FabricOptions options;
     options.self = rank_;
-    options.jobKey = 1;
     options.managementAddress = address(cluster::managementAddress(rank_));
     options.controlTos = controlTos;
     options.link.resilient = options_.resilient;

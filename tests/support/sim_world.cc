@@ -98,7 +98,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
 
   // RailSink
   Result<std::byte*> place(int rail, const ChunkHeader& header) override {
-    return link->place(rail, header);
+    return link->place(rail, header, world.clock_.now());
   }
   void chunkArrived(int rail, const ChunkHeader& header) override {
     arrivedBytes[rail] += header.length;

@@ -31,7 +31,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   }
   /// What a rail that reads a whole chunk at once does.
   bool arrive(int rail, const ChunkHeader& header) {
-    if (!link_->place(rail, header).ok()) return false;
+    if (!link_->place(rail, header, now_).ok()) return false;
     link_->onChunkArrived(rail, header, now_);
     return true;
   }
@@ -84,8 +84,8 @@ TEST_F(HostilePeerTest, TwoLengthsForOneMessageAreRefused) {
   const ChunkHeader large{
       .offset = 199 * kChunk, .messageLength = 200 * kChunk, .slot = slot, .length = kChunk};
   // Both headers are there before one of the payloads is complete.
-  ASSERT_TRUE(link_->place(0, large).ok());
-  const bool placed = link_->place(1, small).ok();
+  ASSERT_TRUE(link_->place(0, large, now_).ok());
+  const bool placed = link_->place(1, small, now_).ok();
   if (placed) link_->onChunkArrived(1, small, now_);
   EXPECT_FALSE(placed);
   EXPECT_EQ(received_, 0) << "completed while rail 0 still writes into it";
@@ -94,8 +94,8 @@ TEST_F(HostilePeerTest, TwoLengthsForOneMessageAreRefused) {
 TEST_F(HostilePeerTest, OfOneChunkOverTwoRailsAtOnceOnlyOneIsWrittenInPlace) {
   const auto slot = receive(kChunk);
   const ChunkHeader chunk{.messageLength = kChunk, .slot = slot, .length = kChunk};
-  ASSERT_EQ(*link_->place(0, chunk), region_.data());
-  const auto staging = link_->place(1, chunk);
+  ASSERT_EQ(*link_->place(0, chunk, now_), region_.data());
+  const auto staging = link_->place(1, chunk, now_);
   ASSERT_TRUE(staging.ok());
   ASSERT_NE(*staging, nullptr);
   EXPECT_TRUE(*staging + kChunk <= region_.data() || *staging >= region_.data() + kChunk);
@@ -116,8 +116,8 @@ TEST_F(HostilePeerTest, OfOneChunkOverTwoRailsAtOnceOnlyOneIsWrittenInPlace) {
 TEST_F(HostilePeerTest, AStagedCopyThatComesLateIsDropped) {
   const auto slot = receive(2 * kChunk);
   const ChunkHeader chunk{.messageLength = 2 * kChunk, .slot = slot, .length = kChunk};
-  ASSERT_EQ(*link_->place(0, chunk), region_.data());
-  std::fill_n(*link_->place(1, chunk), kChunk, std::byte{7});
+  ASSERT_EQ(*link_->place(0, chunk, now_), region_.data());
+  std::fill_n(*link_->place(1, chunk, now_), kChunk, std::byte{7});
   link_->onChunkArrived(0, chunk, now_);
   link_->onChunkArrived(1, chunk, now_);
   EXPECT_EQ(std::ranges::count(region_, std::byte{7}), 0);

@@ -87,10 +87,27 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
   EXPECT_TRUE(world.failovers(0)[0].told);
   EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
-  // A window of 10 ms at 100 MB/s, give or take a fifth of the estimate, and one chunk.
-  EXPECT_LE(world.failovers(0)[0].resentBytes, 1'200'000 + (64 << 10));
+  // A window at 100 MB/s, give or take a fifth of the estimate, and one chunk.
+  const double window = toSeconds(options().link.windowTime) * 100e6;
+  EXPECT_LE(static_cast<double>(world.failovers(0)[0].resentBytes), 1.2 * window + (64 << 10));
   // Told, not timed out.
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
+}
+
+TEST(LinkPauseTest, AReceiveWaitsFromItsBeginAndNotFromItsPost) {
+  SimOptions options;
+  options.link.rails = 2;
+  options.lateWrites = false;  // the header tells that a message has begun
+  SimWorld world(options);
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 4e6);  // 16 ms for a chunk
+  world.message(0, 1 << 20, /*sendDelay=*/500ms);
+  world.run(510ms);  // in the middle of its first chunks
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_TRUE(world.failovers(1)[0].receiving);
+  EXPECT_GT(world.failovers(1)[0].receiveStall, 0ms);
+  EXPECT_LT(world.failovers(1)[0].receiveStall, 100ms);
 }
 
 TEST_P(LinkTest, ThePeerIsToldBeforeTheFenceIsDone) {
