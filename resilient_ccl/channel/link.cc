@@ -39,6 +39,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
       prober_(options.rails + 1),
       lastHeard_(now),
       busySince_(now),
+      lastTick_(now),
       noRailSince_(now) {
   if (options_.partners.empty()) options_.partners = partnersByNumber(options_.rails);
   for (int rail = 0; rail < options_.rails; ++rail) {

@@ -411,6 +411,7 @@ class Link {
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
   TimePoint busySince_;  // since when there has been something to do without a pause
+  TimePoint lastTick_;
   TimePoint noRailSince_ = TimePoint::max();
 };
 

@@ -84,6 +84,10 @@ void Link::sendAbort(const std::string& reason) {
 
 void Link::onTick(TimePoint now) {
   if (failed_) return;
+  // Who stood still could hear nobody: the budget begins anew.
+  const Duration absence = std::max(options_.giveUp / 2, 2 * options_.idleProbeInterval);
+  if (now - lastTick_ > absence) busySince_ = now;
+  lastTick_ = now;
   checkSuspicions(now);
   for (int rail = 0; rail < options_.rails; ++rail) considerReturn(rail, now);
   probe(now);

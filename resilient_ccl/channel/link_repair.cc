@@ -158,6 +158,13 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   if (failed_ || state.phase != Phase::kFencing) return;
   Failover& own = failovers_.at(state.failover).record;
   if (own.deadDirection == DeadDirection::kUnknown) own.deadDirection = told.direction;
+  if (own.cause == Cause::kRail && told.cause != Cause::kRail) {
+    // The reset was the other end's fence, and has overtaken its word.
+    own.cause = state.lastCause = told.cause;
+    own.where = whereOf(told.cause);
+    own.told = true;
+    own.stalled = told.stalled;
+  }
   if (!fenced) return;
   state.remoteFenced = true;
   state.remoteHeld = record.held;

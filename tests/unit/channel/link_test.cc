@@ -110,6 +110,23 @@ TEST(LinkPauseTest, AReceiveWaitsFromItsBeginAndNotFromItsPost) {
   EXPECT_LT(world.failovers(1)[0].receiveStall, 100ms);
 }
 
+TEST_P(LinkTest, TheWordOfTheOtherEndExplainsTheResetThatHasOvertakenIt) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  const TimePoint fault = world.clock().now();
+  world.runEvent(0, [&] { world.link(0).onRailFailed(0, Cause::kPath, fault); });
+  world.runEvent(1, [&] { world.link(1).onRailFailed(0, Cause::kRail, fault); });
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  EXPECT_FALSE(world.failovers(0)[0].told);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath);
+  EXPECT_TRUE(world.failovers(1)[0].told);
+}
+
 TEST_P(LinkTest, ThePeerIsToldBeforeTheFenceIsDone) {
   SimOptions chosen = options();
   chosen.fenceTime = 30ms;
@@ -384,6 +401,15 @@ TEST_P(LinkTest, AllRailsDownForGoodIsAnErrorOnBothEndsThatNamesRailPeerAndReaso
     EXPECT_NE(message.find("rail 1"), std::string::npos) << message;
     EXPECT_NE(message.find(end == 0 ? "remote_nic" : "local_nic"), std::string::npos) << message;
   }
+}
+
+TEST_P(LinkTest, AMachineThatStoodStillHasSpentNoBudget) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  for (int end = 0; end < 2; ++end) world.pause(end, 3s);  // as a suspended virtual machine
+  EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+  expectClean(world);
 }
 
 TEST_P(LinkTest, ADeadPeerIsAnErrorWithinTheBudget) {
