@@ -140,7 +140,8 @@ class LinkIo {
   virtual void railDegraded(int rail, bool degraded) = 0;
   /// A note of the other end (Link::sendNote).
   virtual void noteArrived(std::span<const std::byte> note) = 0;
-  /// The link is lost; nothing else will be called.
+  /// The link is lost; nothing else will be called, but this again (kAborted) when the other end
+  /// says that it gives the job up, and why.
   virtual void linkFailed(const Status& why) = 0;
 };
 
@@ -229,7 +230,8 @@ class Link {
   void sendAbort(const std::string& reason);
 
   /// Ends the conversation from this end: nothing is done and nothing called back any more, except
-  /// that `flush` still repeats what was sent by sendAbort.
+  /// that `flush` still repeats what was sent by sendAbort, and linkFailed says what comes from the
+  /// other end's.
   void shutDown() { failed_ = true; }
   bool failed() const { return failed_; }
   /// Sends or receives posted and not done.

@@ -6,11 +6,28 @@
 // Control datagrams: grants, acknowledgements, words about rails, probes.
 
 namespace faultline::channel {
+namespace {
+
+/// Why the other end gives the job up.
+Status wordOf(const Record& abort) {
+  return Status(Code::kAborted, std::string(reinterpret_cast<const char*>(abort.payload.data()),
+                                            abort.payload.size()));
+}
+
+}  // namespace
 
 void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
-  if (failed_ || path < 0 || path >= paths()) return;
+  if (path < 0 || path >= paths()) return;
   lastHeard_ = now;
   control_.acknowledged(datagram.header.control);
+  if (failed_) {
+    for (const Record& record : datagram.records) {
+      acknowledgementDue_ = acknowledgementDue_ || record.sequence != 0;
+      const bool isNew = record.sequence != 0 && control_.accept(record.sequence);
+      if (isNew && record.type == RecordType::kAbort) io_.linkFailed(wordOf(record));
+    }
+    return;
+  }
   const int known = std::min<int>(options_.rails, static_cast<int>(datagram.rails.size()));
   for (int rail = 0; rail < known; ++rail) {
     const RailReceipt& receipt = datagram.rails[rail];
@@ -51,9 +68,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
         io_.noteArrived(record.payload);
         break;
       case RecordType::kAbort:
-        fail(
-            Status(Code::kAborted, std::string(reinterpret_cast<const char*>(record.payload.data()),
-                                               record.payload.size())));
+        fail(wordOf(record));
         break;
     }
     if (failed_) return;

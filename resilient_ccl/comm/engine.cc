@@ -11,6 +11,9 @@
 namespace faultline::comm {
 namespace {
 
+// So long after the first word of a failure all others have arrived: nobody tells another one who
+// has been told, and a word is repeated every few milliseconds.
+constexpr Duration kAgreementTime = 100ms;
 // After a failure the progress thread goes on repeating the abort for this long.
 constexpr Duration kAbortTime = 300ms;
 constexpr Duration kPollTime = 50ms;
@@ -63,6 +66,7 @@ Status Engine::open() {
     }
     RETURN_IF_ERROR(fabric_->poll(kPollTime));
   }
+  while (failure_ && now() < failedAt_ + kAgreementTime) (void)fabric_->poll(kPollTime);
   if (failure_) return *failure_;
   // Nobody returns before everybody's rails are up.
   ASSIGN_OR_RETURN(const std::vector<std::string> ready, bootstrap_->allGather("ready"));
@@ -117,12 +121,14 @@ void Engine::progress() {
   while (!stopping_.load(std::memory_order_acquire)) {
     takeCommands();
     if (const Status status = fabric_->poll(kPollTime); !status.ok()) fail(status);
+    if (failure_ && !givenUp_ && now() >= failedAt_ + kAgreementTime) giveUp();
     if (now() >= countersDue_) publishCounters();
   }
   takeCommands();  // an abort may have come with the end
   // The abort must reach everybody although datagrams get lost.
   while (failure_ && now() < failedAt_ + kAbortTime) (void)fabric_->poll(kPollTime);
   fail(errorf(Code::kAborted, "the communicator was closed with work under way"));
+  if (!givenUp_) giveUp();
 }
 
 void Engine::publishCounters() {
@@ -150,7 +156,7 @@ void Engine::takeCommands() {
     const auto group = next++;
     const bool closed = (*group)->closed();  // before the last command is looked for
     while (auto command = (*group)->pop()) {
-      if (failure_) {
+      if (givenUp_) {
         command->work->complete(*failure_);
         continue;
       }
@@ -191,13 +197,18 @@ void Engine::connectionReadable(int rank, int fd) {
 }
 
 void Engine::fail(const Status& why, bool toldByPeer) {
-  if (failure_) return;
-  failure_ = why;
-  failedAt_ = now();
-  if (!toldByPeer) {  // else its author has told everybody
-    failure_ = Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message()));
-    fabric_->abort(failure_->message());
-  }
+  if (givenUp_ || (failure_ && !toldByPeer)) return;
+  if (!failure_) failedAt_ = now();
+  const Status named =
+      toldByPeer ? why
+                 : Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message()));
+  if (!toldByPeer) fabric_->abort(named.message());  // else its author has told everybody
+  // Several may have noticed at once. All take the same word.
+  if (!failure_ || named.message() < failure_->message()) failure_ = named;
+}
+
+void Engine::giveUp() {
+  givenUp_ = true;
   fabric_->shutDown();  // the callers get their buffers back, and staging memory goes
   for (Running& running : running_) running.work->complete(*failure_);
   running_.clear();

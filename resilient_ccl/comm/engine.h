@@ -122,6 +122,7 @@ class Engine : private fabric::FabricClient {
   void workDone(std::list<Running>::iterator running);
   void connectionReadable(int rank, int fd);
   void fail(const Status& why, bool toldByPeer = false);
+  void giveUp();
   void publishCounters();
   void sendMail();
   void wake();
@@ -141,6 +142,7 @@ class Engine : private fabric::FabricClient {
   std::uint64_t nextToken_ = 0;
   std::optional<Status> failure_;
   TimePoint failedAt_{};
+  bool givenUp_ = false;  // all ranks have the same failure_ by now, and nothing is done any more
   TimePoint countersDue_{};
 
   std::atomic<std::uint32_t> nextGroup_{kFirstGroup + 1};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
 #include <thread>
 
 // A job of threads over loopback: every rank has its own fabric, sockets and progress thread.
@@ -115,6 +117,21 @@ TEST(CommunicatorErrorTest, AProcessThatVanishesIsNamedOnAllOthers) {
     EXPECT_FALSE(status.ok());
     EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
   });
+}
+
+TEST(CommunicatorErrorTest, WhateverSeveralRanksSayAtOnceAllReturnTheSame) {
+  std::mutex mutex;
+  std::set<std::string> said;
+  for (int round = 0; round < 5; ++round) {
+    runJob(4, [&](Communicator& comm) {
+      if (comm.rank() != 2) comm.abort(fmt::format("nonsense on {}", comm.rank()));
+      const std::string message(comm.barrier()->wait().message());
+      const std::lock_guard lock(mutex);
+      said.insert(message);
+    });
+    EXPECT_EQ(said.size(), 1u) << *said.begin() << " / " << *said.rbegin();
+    said.clear();
+  }
 }
 
 // Rank r of n: colors 0 1 0 1 ..., the highest rank first.
