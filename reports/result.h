@@ -87,6 +87,13 @@ struct Failback {
   double at_ms = 0;  ///< first payload on the rail again
 };
 
+/// The error with which a rank gave its job up.
+struct RankError {
+  int rank = 0;
+  double at_ms = 0;     ///< the controller heard of it
+  std::string message;  ///< what the library returned to the rank
+};
+
 /// What a fail-stop library costs: everything dies, waits, loads a checkpoint and works again.
 struct Restart {
   double fault_ms = 0;
@@ -190,6 +197,7 @@ struct Run {
   std::optional<Quantity> throughput;
   std::vector<Failover> failovers;
   std::vector<Failback> failbacks;
+  std::vector<RankError> errors;
   std::vector<Restart> restarts;
   std::vector<RailTotals> rails;
   std::vector<RailSeries> rail_series;

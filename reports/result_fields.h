@@ -107,6 +107,13 @@ void visitFields(V& v, Of<Failback> auto& failback) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<RankError> auto& error) {
+  v.required("rank", error.rank);
+  v.field("at_ms", error.at_ms);
+  v.field("message", error.message);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Restart> auto& restart) {
   v.field("fault_ms", restart.fault_ms);
   v.field("hang_ms", restart.hang_ms);
@@ -201,6 +208,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("throughput", run.throughput);
   v.field("failovers", run.failovers);
   v.field("failbacks", run.failbacks);
+  v.field("errors", run.errors);
   v.field("restarts", run.restarts);
   v.field("rails", run.rails);
   v.field("rail_series", run.rail_series);

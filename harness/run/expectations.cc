@@ -102,6 +102,23 @@ int distinctIterations(const reports::Run& run) {
   return static_cast<int>(indexes.size());
 }
 
+std::size_t distinctErrors(const reports::Run& run) {
+  std::set<std::string> words;
+  for (const reports::RankError& error : run.errors) words.insert(error.message);
+  return words.size();
+}
+
+Values errorsAfterFault(const Scope& scope) {
+  Values values;
+  for (const reports::Run* run : scope.runs) {
+    if (run->faults.empty()) continue;
+    for (const reports::RankError& error : run->errors) {
+      values.push_back(error.at_ms - run->faults.back().start_ms);
+    }
+  }
+  return values;
+}
+
 std::optional<reports::Percentiles> pausesOf(const Scope& scope) {
   return scope.row == nullptr ? std::nullopt : scope.row->failover_pause_ms;
 }
@@ -132,6 +149,15 @@ constexpr std::array kReaders{
              return everyRun(
                  s, [](const Run& r) -> MetricValue { return std::string(nameOf(r.status)); });
            }},
+    Reader{"errors.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.errors.size()); });
+           }},
+    Reader{"errors.distinct",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(distinctErrors(r)); });
+           }},
+    Reader{"errors.after_ms", errorsAfterFault},
     Reader{"wrong_elements", [](const Scope& s) { return elements(s, &Run::wrong_elements); }},
     Reader{"checked_elements",
            [](const Scope& s) {

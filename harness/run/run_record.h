@@ -49,6 +49,11 @@ class RunRecord {
   /// counters since it began. `damage` may be empty.
   void events(int rank, const nlohmann::json& message, const DamageLookup& damage);
 
+  /// The rank has given the job up.
+  void error(int rank, TimePoint heard, const std::string& message) {
+    run_.errors.push_back({rank, sinceStart(heard), message});
+  }
+
   // A fail-stop restart, in this order: why, cut off, repaired, reloaded. An attempt that dies
   // while it is loading is cut off again before it is reloaded, and belongs to the same restart.
   void hung(TimePoint when, const HangProof::Hang& hang);

@@ -26,8 +26,9 @@ using nlohmann::json;
 constexpr Duration kTick = 1ms;
 // For ranks that have finished to leave by themselves.
 constexpr Duration kLeaveBudget = 2s;
-// A rank that only reports the end of another one: that one's own end is waited for so long.
-constexpr Duration kLastWords = 200ms;
+// When a rank has failed, the words of the others are waited for so long: their library takes a
+// tenth of a second to agree on them.
+constexpr Duration kLastWords = 1s;
 constexpr std::uint16_t kRendezvousPort = 29500;
 
 /// Whether the error of a rank may only be what the end of another rank led to.
@@ -100,9 +101,9 @@ class Session {
   HangProof hang_;
   struct Failure {
     std::string message;
-    bool consequence;
-    TimePoint due;  // no better explanation is waited for
+    bool consequence;  // there may be a better explanation
   };
+  TimePoint lastWordsUntil_{};
   std::optional<Failure> failure_;  // of a rank, not acted upon yet
   bool interrupted_ = false;
 };
@@ -298,9 +299,11 @@ void Session::received(int rank, const json& message) {
   } else if (type == "error") {
     record_.events(rank, message, damageLookup());
     ended_[rank] = true;
-    rankFailed(rank, field(message, "message", std::string("an error without words")),
-               isConsequence(message));
+    const std::string words = field(message, "message", std::string("an error without words"));
+    record_.error(rank, now(), words);
+    rankFailed(rank, words, isConsequence(message));
   } else if (type == "gone" && !ended_[rank]) {
+    ended_[rank] = true;
     rankFailed(rank, "ended without a result: " + field(message, "message", std::string()),
                /*consequence=*/false);
   }
@@ -348,12 +351,16 @@ void Session::rankFailed(int rank, const std::string& message, bool consequence)
   if (failure_ && (consequence || !failure_->consequence)) return;
   const std::string whole =
       message.starts_with("rank ") ? message : fmt::format("rank {}: {}", rank, message);
-  failure_ = Failure{whole, consequence, consequence ? now() + kLastWords : now()};
+  if (!failure_) lastWordsUntil_ = now() + kLastWords;
+  failure_ = Failure{whole, consequence};
 }
 
 Status Session::checkFailure(TimePoint time) {
   const bool over = stage_ == Stage::kFinished || stage_ == Stage::kFailed;
-  if (!failure_ || time < failure_->due || over || stage_ == Stage::kIsolating) return okStatus();
+  if (!failure_ || over || stage_ == Stage::kIsolating) return okStatus();
+  const bool allSpoke = std::ranges::count(ended_, true) == ranks_;
+  const bool restarts = failStop_ && !failure_->consequence;  // its time is measured
+  if (!allSpoke && !restarts && time < lastWordsUntil_) return okStatus();
   const std::optional<TimePoint> fault = hang_.latest();
   if (failStop_ && fault && stage_ != Stage::kSettingUp) {
     // An error instead of a hang: the job is restarted all the same.

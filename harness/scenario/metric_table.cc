@@ -20,6 +20,12 @@ constexpr std::array<std::string_view, 4> kDirections{"outgoing", "incoming", "b
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth,
            "how each run ended: ok, failed, hung or invalid", false, kStatuses},
+    Metric{"errors.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy,
+           "ranks that gave the job up with an error, per run"},
+    Metric{"errors.distinct", Measure::kCount, Scope::kEveryRun, Owner::kStrategy,
+           "different words among the errors of a run's ranks"},
+    Metric{"errors.after_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
+           "from the begin of the run's last fault to each rank's error"},
     Metric{"wrong_elements", Measure::kCount, Scope::kEveryRun, Owner::kBoth,
            "elements of results that differ from what they must be, per run"},
     Metric{"checked_elements", Measure::kCount, Scope::kEveryRun, Owner::kBoth,

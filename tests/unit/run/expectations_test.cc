@@ -33,6 +33,7 @@ std::size_t indexOf(MetricType type) {
 
 TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   reports::ScenarioResult rich = testing::hugeResult(10, 30);
+  for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   const auto lookup = metricsOf(rich);
   for (const scenario::Metric& metric : scenario::metricTable()) {
@@ -52,6 +53,25 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     }
   }
   EXPECT_THAT(lookup("hot_repair", "charm"), IsEmpty());
+}
+
+TEST(MetricsTest, ErrorsAreCountedComparedAndTimed) {
+  auto dead = faultedRun("hot_repair", 0, 8);
+  ASSERT_FALSE(dead.faults.empty());
+  const double fault = dead.faults.back().start_ms;
+  dead.errors = {{0, fault + 100, "rank 0: rank 1 is gone"},
+                 {2, fault + 120, "rank 0: rank 1 is gone"}};
+  auto torn = dead;
+  torn.errors[1].message = "rank 2: rank 1 is gone";
+  const reports::ScenarioResult result = resultOf({dead, torn});
+  const auto lookup = metricsOf(result);
+  EXPECT_THAT(lookup("hot_repair", "errors.count"),
+              ElementsAre(MetricValue(2.0), MetricValue(2.0)));
+  EXPECT_THAT(lookup("hot_repair", "errors.distinct"),
+              ElementsAre(MetricValue(1.0), MetricValue(2.0)));
+  EXPECT_THAT(
+      lookup("hot_repair", "errors.after_ms"),
+      ElementsAre(MetricValue(100.0), MetricValue(120.0), MetricValue(100.0), MetricValue(120.0)));
 }
 
 TEST(MetricsTest, ValuesPerRunEventAndSummary) {
