@@ -18,15 +18,6 @@ namespace {
 constexpr std::uint32_t kClsactHandle = TC_H_MAKE(TC_H_CLSACT, 0);
 constexpr std::uint32_t kFilterPriority = 0xfa;
 
-tcmsg clsactHeader(int ifindex, std::uint32_t handle, std::uint32_t parent) {
-  tcmsg result{};
-  result.tcm_family = AF_UNSPEC;
-  result.tcm_ifindex = ifindex;
-  result.tcm_handle = handle;
-  result.tcm_parent = parent;
-  return result;
-}
-
 /// Classic BPF, which needs no privilege but that of the namespace: drop when a random number of 32
 /// bits is below the share, else go on to other filters.
 std::vector<sock_filter> dropProgram(double share) {
@@ -48,7 +39,7 @@ std::vector<sock_filter> dropProgram(double share) {
 Status addRule(Socket& socket, int ifindex, const DropRule& rule) {
   const std::uint32_t side =
       rule.passing == Passing::kReceived ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS;
-  tcmsg filter = clsactHeader(ifindex, 0, TC_H_MAKE(TC_H_CLSACT, side));
+  tcmsg filter = trafficControlHeader(ifindex, 0, TC_H_MAKE(TC_H_CLSACT, side));
   filter.tcm_info = TC_H_MAKE(kFilterPriority << 16, htons(ETH_P_ALL));
   const std::vector<sock_filter> program = dropProgram(rule.share);
   Message message(RTM_NEWTFILTER, kCreateNew, filter);
@@ -71,7 +62,8 @@ Status missingMechanism(const Status& status) {
 }  // namespace
 
 Status addDropRules(Socket& socket, int ifindex, std::span<const DropRule> rules) {
-  Message clsact(RTM_NEWQDISC, kCreateNew, clsactHeader(ifindex, kClsactHandle, TC_H_CLSACT));
+  Message clsact(RTM_NEWQDISC, kCreateNew,
+                 trafficControlHeader(ifindex, kClsactHandle, TC_H_CLSACT));
   clsact.putString(TCA_KIND, "clsact");
   RETURN_IF_ERROR(missingMechanism(
       socket.request(std::move(clsact), fmt::format("hook into interface {} (clsact)", ifindex))));
@@ -85,8 +77,9 @@ Status addDropRules(Socket& socket, int ifindex, std::span<const DropRule> rules
 }
 
 Status removeDropRules(Socket& socket, int ifindex) {
-  return socket.request(Message(RTM_DELQDISC, 0, clsactHeader(ifindex, kClsactHandle, TC_H_CLSACT)),
-                        fmt::format("let frames of interface {} pass again", ifindex));
+  return socket.request(
+      Message(RTM_DELQDISC, 0, trafficControlHeader(ifindex, kClsactHandle, TC_H_CLSACT)),
+      fmt::format("let frames of interface {} pass again", ifindex));
 }
 
 }  // namespace faultline::netlink

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 
@@ -11,6 +12,16 @@ namespace faultline::netlink {
 
 /// Flag of a request that must make something new.
 constexpr int kCreateNew = NLM_F_CREATE | NLM_F_EXCL;
+
+/// Of requests about qdiscs, classes and filters.
+inline tcmsg trafficControlHeader(int ifindex, std::uint32_t handle, std::uint32_t parent) {
+  tcmsg header{};
+  header.tcm_family = AF_UNSPEC;
+  header.tcm_ifindex = ifindex;
+  header.tcm_handle = handle;
+  header.tcm_parent = parent;
+  return header;
+}
 
 /// A netlink request under construction: a family header and attributes, over libnl's nl_msg.
 /// Running out of memory ends the program.

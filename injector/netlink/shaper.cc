@@ -33,15 +33,6 @@ constexpr std::uint32_t kQuantum = 64 * 1024;
 constexpr std::uint32_t kHtbVersion = 3;        // the kernel refuses any other
 constexpr std::uint32_t kHtbRate2Quantum = 10;  // the kernel's own default
 
-tcmsg header(int ifindex, std::uint32_t handle, std::uint32_t parent) {
-  tcmsg result{};
-  result.tcm_family = AF_UNSPEC;
-  result.tcm_ifindex = ifindex;
-  result.tcm_handle = handle;
-  result.tcm_parent = parent;
-  return result;
-}
-
 std::uint64_t bytesPerSecond(BitsPerSecond rate) { return static_cast<std::uint64_t>(rate) / 8; }
 
 Status writeClass(Socket& socket, int ifindex, std::uint32_t handle, std::uint32_t priority,
@@ -56,7 +47,7 @@ Status writeClass(Socket& socket, int ifindex, std::uint32_t handle, std::uint32
   options.buffer = options.cbuffer = burstTicks(plan);
   options.quantum = kQuantum;
   options.prio = priority;
-  Message message(RTM_NEWTCLASS, flags, header(ifindex, handle, kRoot));
+  Message message(RTM_NEWTCLASS, flags, trafficControlHeader(ifindex, handle, kRoot));
   message.putString(TCA_KIND, "htb");
   message.nest(TCA_OPTIONS, [&](Message& nested) {
     nested.put(TCA_HTB_PARMS, &options, sizeof options);
@@ -73,7 +64,7 @@ Status addRoot(Socket& socket, int ifindex) {
   options.version = kHtbVersion;
   options.rate2quantum = kHtbRate2Quantum;
   options.defcls = TC_H_MIN(kBulkClass);
-  Message message(RTM_NEWQDISC, kCreateNew, header(ifindex, kRoot, TC_H_ROOT));
+  Message message(RTM_NEWQDISC, kCreateNew, trafficControlHeader(ifindex, kRoot, TC_H_ROOT));
   message.putString(TCA_KIND, "htb");
   message.nest(TCA_OPTIONS,
                [&](Message& nested) { nested.put(TCA_HTB_INIT, &options, sizeof options); });
@@ -84,7 +75,7 @@ Status addQueue(Socket& socket, int ifindex, std::uint32_t handle, std::uint32_t
                 Bytes limit) {
   tc_fifo_qopt options{};
   options.limit = static_cast<std::uint32_t>(limit);
-  Message message(RTM_NEWQDISC, kCreateNew, header(ifindex, handle, parent));
+  Message message(RTM_NEWQDISC, kCreateNew, trafficControlHeader(ifindex, handle, parent));
   message.putString(TCA_KIND, "bfifo").put(TCA_OPTIONS, &options, sizeof options);
   return socket.request(std::move(message), fmt::format("give interface {} a queue", ifindex));
 }
@@ -101,7 +92,7 @@ Status addFilter(Socket& socket, int ifindex, std::uint16_t priority, std::uint1
   std::array<char, sizeof selector + sizeof key> match;  // the keys follow the selector
   std::memcpy(match.data(), &selector, sizeof selector);
   std::memcpy(match.data() + sizeof selector, &key, sizeof key);
-  tcmsg filter = header(ifindex, 0, kRoot);
+  tcmsg filter = trafficControlHeader(ifindex, 0, kRoot);
   filter.tcm_info = TC_H_MAKE(std::uint32_t{priority} << 16, htons(protocol));
   Message message(RTM_NEWTFILTER, kCreateNew, filter);
   message.putString(TCA_KIND, "u32");
@@ -118,7 +109,7 @@ struct RootQueue {
 };
 
 Result<RootQueue> readRoot(Socket& socket, int ifindex) {
-  Message message(RTM_GETQDISC, 0, header(ifindex, 0, 0));
+  Message message(RTM_GETQDISC, 0, trafficControlHeader(ifindex, 0, 0));
   RootQueue root;
   RETURN_IF_ERROR(socket.dump(
       message, fmt::format("read the queues of interface {}", ifindex),
@@ -206,7 +197,7 @@ Status setShaperRate(Socket& socket, int ifindex, BitsPerSecond rate) {
 }
 
 Result<ShaperState> readShaper(Socket& socket, int ifindex) {
-  Message message(RTM_GETTCLASS, 0, header(ifindex, 0, 0));
+  Message message(RTM_GETTCLASS, 0, trafficControlHeader(ifindex, 0, 0));
   ShaperState state;
   bool found = false;
   RETURN_IF_ERROR(socket.dump(
@@ -223,7 +214,7 @@ Result<ShaperState> readShaper(Socket& socket, int ifindex) {
 
 Status removeShaper(Socket& socket, int ifindex) {
   RETURN_IF_ERROR(requireOurs(socket, ifindex));
-  return socket.request(Message(RTM_DELQDISC, 0, header(ifindex, kRoot, TC_H_ROOT)),
+  return socket.request(Message(RTM_DELQDISC, 0, trafficControlHeader(ifindex, kRoot, TC_H_ROOT)),
                         fmt::format("remove the shaper of interface {}", ifindex));
 }
 
