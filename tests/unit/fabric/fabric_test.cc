@@ -31,7 +31,12 @@ struct Side : FabricClient {
   Status error;
 };
 
-class FabricTest : public ::testing::TestWithParam<channel::Policy> {
+struct Variant {
+  channel::Policy policy;
+  int ioThreads;
+};
+
+class FabricTest : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override { start(2); }
 
@@ -40,7 +45,8 @@ class FabricTest : public ::testing::TestWithParam<channel::Policy> {
     options.jobKey = jobKey_;
     options.nics.assign(rails, {.device = "", .address = kLoopback});
     options.managementAddress = kLoopback;
-    options.link.policy = GetParam();
+    options.link.policy = GetParam().policy;
+    options.ioThreads = GetParam().ioThreads;
     std::vector<ProcessAddress> addresses;
     for (int i = 0; i < 2; ++i) {
       options.self = i;
@@ -173,8 +179,14 @@ TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
   EXPECT_LT(polls, 50);  // thousands when it spins
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, FabricTest,
-                         ::testing::Values(channel::Policy::kPinned, channel::Policy::kPull));
+INSTANTIATE_TEST_SUITE_P(
+    Policies, FabricTest,
+    ::testing::Values(Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
+                      Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2}),
+    [](const auto& variant) {
+      const bool pull = variant.param.policy == channel::Policy::kPull;
+      return fmt::format("{}With{}IoThreads", pull ? "Pull" : "Pinned", variant.param.ioThreads);
+    });
 
 TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   Side side;
