@@ -34,6 +34,9 @@ struct Side : FabricClient {
 struct Variant {
   channel::Policy policy;
   int ioThreads;
+  friend void PrintTo(const Variant& variant, std::ostream* out) {
+    *out << variant.ioThreads << " I/O threads";
+  }
 };
 
 class FabricTest : public ::testing::TestWithParam<Variant> {
