@@ -125,7 +125,8 @@ class Relay {
 
   Endpoint endpoint() const { return transport::tcp::localEndpoint(listener_.get()).value(); }
 
-  void pump(std::size_t most) {
+  /// Moves at most so many bytes in each direction of each connection: how many in all.
+  std::size_t pump(std::size_t most) {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
       const int small = 16 << 10;  // little is on its way: the ends feel how slow the rail is
@@ -133,7 +134,9 @@ class Relay {
       auto onward = transport::tcp::beginConnect({kHere, "", 0}, behind_);
       if (onward.ok()) lines_.push_back({{std::move(socket), std::move(*onward)}, {}});
     }
+    const std::size_t before = moved_;
     std::erase_if(lines_, [&](Line& line) { return !move(line, 0, most) || !move(line, 1, most); });
+    return moved_ - before;
   }
   void cut() { lines_.clear(); }
 
@@ -142,7 +145,7 @@ class Relay {
     UniqueFd ends[2];
     std::vector<std::byte> pending[2];  // read from this end, not yet written to the other
   };
-  static bool move(Line& line, int from, std::size_t most) {
+  bool move(Line& line, int from, std::size_t most) {
     std::vector<std::byte>& pending = line.pending[from];
     if (pending.empty()) {
       pending.resize(most);
@@ -154,13 +157,17 @@ class Relay {
     if (pending.empty()) return true;
     const ssize_t sent = send(line.ends[1 - from].get(), pending.data(), pending.size(),
                               MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent > 0) pending.erase(pending.begin(), pending.begin() + sent);
+    if (sent > 0) {
+      moved_ += static_cast<std::size_t>(sent);
+      pending.erase(pending.begin(), pending.begin() + sent);
+    }
     return sent >= 0 || errno == EAGAIN || errno == ENOTCONN;
   }
 
   Endpoint behind_;
   UniqueFd listener_;
   std::vector<Line> lines_;
+  std::size_t moved_ = 0;
 };
 
 struct Variant {
@@ -206,13 +213,22 @@ class CutRailsTest : public ::testing::TestWithParam<Variant> {
       end->start();
       threads.emplace_back([&] { end->run(finished, finished); });
     }
-    // One rail is far slower than the others; sometimes another one, sometimes one is cut.
+    // One rail is far slower than the others, not always the same one; now and then the rail that
+    // has just carried something is cut. By bytes, so that it does not depend on the machine.
     std::size_t slow = random.below(kRails);
+    std::uint64_t carried = 0, change = 0, cut = 0;
     for (const TimePoint deadline = now() + kPatience; finished < 2 && now() < deadline;) {
       constexpr std::size_t kFast = 64 << 10, kSlow = 1 << 10;
-      for (std::size_t i = 0; i < relays.size(); ++i) relays[i].pump(i == slow ? kSlow : kFast);
-      if (random.below(1000) == 0) slow = random.below(kRails);
-      if (random.below(2000) == 0) relays[random.below(kRails)].cut();
+      for (std::size_t i = 0; i < relays.size(); ++i) {
+        carried += relays[i].pump(i == slow ? kSlow : kFast);
+        if (carried > change) {
+          slow = random.below(kRails);
+          change = carried + random.below(4 << 20);
+        }
+        if (carried < cut) continue;
+        relays[i].cut();
+        cut = carried + (256 << 10) + random.below(2 << 20);
+      }
       std::this_thread::yield();
     }
     for (std::thread& thread : threads) thread.join();

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <thread>
 
 #include "resilient_ccl/transport/tcp/io_thread.h"
 #include "resilient_ccl/transport/tcp/socket.h"
@@ -347,6 +348,20 @@ TEST_F(ThreadedRailTest, AnEndIsToldOnceAndAfterWhatArrivedBefore) {
   rail_->collect();
   rail_->fence();
   EXPECT_EQ(owner_.failures.size(), 1u);
+}
+
+TEST_F(ThreadedRailTest, AFailedRailDoesNotKeepItsThreadAwake) {
+  far_.reset();
+  ASSERT_TRUE(owner_.collectUntil(*rail_, [&] { return !owner_.failures.empty(); }));
+  const auto cpuTime = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const TimePoint begin = now();
+  const Duration before = cpuTime();
+  std::this_thread::sleep_for(100ms);  // nothing to wait for: nothing must happen
+  EXPECT_LT((cpuTime() - before) * 2, now() - begin);
 }
 
 TEST_F(ThreadedRailTest, ALieIsAFailureAndWritesNothing) {
