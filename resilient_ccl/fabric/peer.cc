@@ -162,7 +162,7 @@ void Peer::chunkArrived(int rail, const ChunkHeader& header) {
 
 void Peer::arrived(int rail, Arrival&& arrival) {
   const ChunkHeader& header = arrival.header;
-  const Result<std::byte*> place = link_->place(rail, header);
+  const Result<std::byte*> place = link_->place(rail, header, now());
   if (!place.ok()) {
     railFailed(rail, place.status());
     return;
