@@ -143,7 +143,7 @@ struct Scenario {
   Limits limits;
   TelemetryMode telemetry = TelemetryMode::kOff;
   int ioThreads = 0;  ///< of each rank, for the payload of its rails; 0: its progress thread
-  int repeat = 1;  ///< blocks; each runs every strategy once
+  int repeat = 1;     ///< blocks; each runs every strategy once
   std::uint64_t seed = 1;
   std::vector<Expectation> expect;
 
