@@ -66,6 +66,10 @@ function(faultline_test)
   if(T_SERIAL)
     list(APPEND properties RUN_SERIAL ON)
   endif()
+  if(FAULTLINE_SANITIZE STREQUAL "thread")
+    list(APPEND properties ENVIRONMENT
+      "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/thread_sanitizer.supp")
+  endif()
   gtest_discover_tests(${program} TEST_PREFIX ${T_LABEL}.${T_NAME}. DISCOVERY_TIMEOUT 60
     PROPERTIES ${properties})
   if(T_LABEL MATCHES "^(unit|property)$")

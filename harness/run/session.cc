@@ -168,6 +168,7 @@ json Session::configOf(int rank, bool restart) const {
   config.connectTimeout = scenario_.limits.connectTimeout;
   config.setupTimeout = scenario_.limits.deadline;
   config.telemetry = scenario_.telemetry;
+  config.ioThreads = scenario_.ioThreads;
   config.workload = scenario_.workload;
   if (restart) config.workload.warmupIterations = 0;
   config.seed = options_.seed;

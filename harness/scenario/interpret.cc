@@ -48,6 +48,7 @@ class ScenarioReader {
     scenario.limits.probeInterval = values.get<Duration>("limits.probe_interval");
     scenario.limits.connectTimeout = values.get<Duration>("limits.connect_timeout");
     scenario.telemetry = telemetryOf(values);
+    scenario.ioThreads = integer(values, "io_threads");
     scenario.repeat = integer(values, "repeat");
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
     scenario.strategies = readStrategies();

@@ -123,6 +123,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
               {"probe_interval", formatDuration(scenario.limits.probeInterval)},
               {"connect_timeout", formatDuration(scenario.limits.connectTimeout)}}},
             {"telemetry", name(scenario.telemetry)},
+            {"io_threads", scenario.ioThreads},
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};

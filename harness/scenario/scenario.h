@@ -142,7 +142,8 @@ struct Scenario {
   std::vector<Fault> faults;
   Limits limits;
   TelemetryMode telemetry = TelemetryMode::kOff;
-  int repeat = 1;  ///< blocks; each runs every strategy once
+  int ioThreads = 0;  ///< of each rank, for the payload of its rails; 0: its progress thread
+  int repeat = 1;     ///< blocks; each runs every strategy once
   std::uint64_t seed = 1;
   std::vector<Expectation> expect;
 

@@ -184,6 +184,9 @@ constexpr std::array kScenarioFields{
     Field{choice("telemetry", "off", kTelemetryModes,
                  "on: the ranks record their transfers and what happens to rails for trace.json; "
                  "null: events are made and thrown away, to measure what making them costs")},
+    Field{number("io_threads", "0", 0, kMostRails,
+                 "threads of each rank that move the payload of its rails, each rail owned by one; "
+                 "0: its progress thread does. For rails faster than a core can copy")},
     Field{number("repeat", "1", 1, kMostBlocks,
                  "blocks of runs; each runs every strategy once, so that overheads are compared "
                  "inside a block")},

@@ -165,6 +165,7 @@ json toJson(const RankConfig& config) {
           {"connect_timeout_ns", config.connectTimeout.count()},
           {"setup_timeout_ns", config.setupTimeout.count()},
           {"telemetry", scenario::name(config.telemetry)},
+          {"io_threads", config.ioThreads},
           {"workload", workloadJson(config.workload)},
           {"seed", std::to_string(config.seed)},
           {"checkpoint_every", config.checkpointEvery},
@@ -210,6 +211,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.readDuration("connect_timeout_ns", config.connectTimeout);
   fields.readDuration("setup_timeout_ns", config.setupTimeout);
   fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
+  fields.read("io_threads", config.ioThreads);
   if (const json* workload = fields.find("workload"); workload != nullptr) {
     readWorkload(*workload, config.workload, status);
   }

@@ -44,6 +44,7 @@ struct RankConfig {
   Duration connectTimeout = 500ms;
   Duration setupTimeout = 30s;
   scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
+  int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads
 
   scenario::Workload workload;
   std::uint64_t seed = 1;  ///< of the data

@@ -69,6 +69,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   fabric.link.suspectAfter = config.suspectAfter;
   fabric.link.suspectProbeInterval = config.probeInterval;
   fabric.connectTimeout = config.connectTimeout;
+  fabric.ioThreads = config.ioThreads;
   return options;
 }
 

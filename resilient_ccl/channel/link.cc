@@ -50,7 +50,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
 }
 
 std::uint64_t Link::chunkCount(Bytes length) const {
-  return length == 0 ? 1 : (length + options_.chunkBytes - 1) / options_.chunkBytes;
+  return transport::chunkCount(length, options_.chunkBytes);
 }
 
 Bytes Link::chunkLength(const SendMessage& message, std::uint64_t offset) const {
@@ -100,9 +100,9 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
   }
 }
 
-void Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
-                       const RemoteRegion& remote, std::uint64_t token, TimePoint now) {
-  if (failed_) return;
+std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
+                                const RemoteRegion& remote, std::uint64_t token, TimePoint now) {
+  if (failed_) return transport::kNoSlot;
   if (!busy()) busySince_ = now;
   if (nextSlot_ == transport::kNoSlot) nextSlot_ = 0;
   const std::uint32_t id = nextSlot_++;
@@ -116,6 +116,7 @@ void Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
                           .regionKey = remote.key,
                           .slot = id};
   control_.send(RecordType::kGrant, bytesOf(grant), /*urgent=*/false);
+  return id;
 }
 
 void Link::grantArrived(const GrantRecord& grant) {
@@ -267,13 +268,7 @@ void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
 }
 
 bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
-  const auto chunkBytes = static_cast<std::uint64_t>(options_.chunkBytes);
-  const bool behindTheEnd =
-      header.messageLength == 0 ? header.offset != 0 : header.offset >= header.messageLength;
-  return header.messageLength <= static_cast<std::uint64_t>(slot.capacity) &&
-         (slot.length < 0 || header.messageLength == static_cast<std::uint64_t>(slot.length)) &&
-         !behindTheEnd && header.offset % chunkBytes == 0 &&
-         header.length == std::min(chunkBytes, header.messageLength - header.offset);
+  return transport::fits(header, slot.capacity, slot.length, options_.chunkBytes);
 }
 
 void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) const {

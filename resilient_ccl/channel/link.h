@@ -188,9 +188,12 @@ class Link {
   /// `data` must stay valid until sendDone(token).
   void postSend(const MessageKey& key, const std::byte* data, Bytes length, std::uint64_t token,
                 TimePoint now);
-  /// `region` belongs to the link until receiveDone(token). The message may be shorter.
-  void postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
-                   const RemoteRegion& remote, std::uint64_t token, TimePoint now);
+  /// `region` belongs to the link until receiveDone(token). The message may be shorter. Its slot,
+  /// which the next flush grants; kNoSlot when the link has failed.
+  std::uint32_t postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
+                            const RemoteRegion& remote, std::uint64_t token, TimePoint now);
+  /// Whether the receive of this slot is not done yet.
+  bool receives(std::uint32_t slot) const { return slots_.contains(slot); }
 
   // --- rails ---
 
@@ -275,7 +278,7 @@ class Link {
     std::byte* region;
     Bytes capacity;
     std::uint64_t token;
-    Bytes length = -1;  // of the message; known from the first chunk on
+    Bytes length = transport::kUnknownLength;  // of the message; known from the first chunk on
     std::uint64_t chunksLeft = 0;
     std::vector<bool> arrived;
     TimePoint lastProgress{};

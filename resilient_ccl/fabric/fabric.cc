@@ -54,11 +54,16 @@ class Fabric::Impl : private TriangulationIo {
   FabricCounters counters() const;
 
   Link& link(int peer);
+  void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                   std::uint64_t token);
   ProcessAddress address_;
 
  private:
   int paths() const { return options_.link.rails + 1; }
   void choosePartners();
+  Status startIoThreads();
+  bool collect();
+  bool armAndCollect();
   void readDatagrams(int path);
   bool takeDatagram(int path, std::span<const std::byte> sealed);
   void acceptConnections(int rail);
@@ -105,6 +110,7 @@ class Fabric::Impl : private TriangulationIo {
   std::vector<NicAddress> nicAddresses_;
   std::vector<bool> portUsable_;
   std::unique_ptr<PortWatch> ports_;
+  transport::Doorbell arrivals_;                // of the I/O threads
   std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
   std::optional<Triangulation> triangulation_;  // from `connect` on
   std::list<Handshake> strangers_;              // accepted, no hello yet
@@ -114,11 +120,18 @@ class Fabric::Impl : private TriangulationIo {
   channel::Datagram datagram_;
   std::uint64_t datagramsRejected_ = 0;
   std::uint64_t connectionsRejected_ = 0;
+  std::vector<std::unique_ptr<transport::tcp::IoThread>> ioThreads_;  // end before all else goes
 };
 
 Link& Fabric::Impl::link(int peer) {
   posted_ = true;
   return peers_[peer]->link();
+}
+
+void Fabric::Impl::postReceive(int peer, const channel::MessageKey& key, std::byte* region,
+                               Bytes capacity, std::uint64_t token) {
+  posted_ = true;
+  peers_[peer]->postReceive(key, region, capacity, token);
 }
 
 // --- set-up ---
@@ -138,6 +151,17 @@ void Fabric::Impl::choosePartners() {
   }
 }
 
+Status Fabric::Impl::startIoThreads() {
+  const int count = std::min(options_.ioThreads, options_.link.rails);
+  if (count == 0) return okStatus();
+  RETURN_IF_ERROR(arrivals_.open());
+  RETURN_IF_ERROR(poller_.add(arrivals_.fd(), EPOLLIN, [this](auto) { arrivals_.clear(); }));
+  for (int i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(ioThreads_.emplace_back(), transport::tcp::IoThread::start());
+  }
+  return okStatus();
+}
+
 Status Fabric::Impl::open() {
   if (options_.nics.empty())
     return errorf(Code::kInvalidArgument, "a fabric needs at least one NIC");
@@ -147,6 +171,7 @@ Status Fabric::Impl::open() {
   }
   choosePartners();
   RETURN_IF_ERROR(poller_.open());
+  RETURN_IF_ERROR(startIoThreads());
   portUsable_.assign(options_.nics.size(), true);
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
     const Nic& nic = options_.nics[rail];
@@ -201,7 +226,8 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
                     addresses[i].rails.size(), options_.nics.size());
     }
     peers_.push_back(std::make_unique<Peer>(
-        PeerContext{options_, poller_, control_, authenticator_, events_}, index, addresses[i]));
+        PeerContext{options_, poller_, control_, authenticator_, events_, ioThreads_, arrivals_},
+        index, addresses[i]));
   }
   triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
                          static_cast<TriangulationIo&>(*this));
@@ -382,9 +408,27 @@ Status Fabric::Impl::poll(Duration timeout) {
     if (!peer) continue;
     wake = std::min(wake, peer->hasWork() ? begin : peer->link().nextDeadline());
   }
+  if (!ioThreads_.empty() && (collect() || armAndCollect())) wake = begin;
   RETURN_IF_ERROR(poller_.wait(wake - begin));
+  if (!ioThreads_.empty()) {
+    arrivals_.disarm();
+    collect();
+  }
   settle();
   return okStatus();
+}
+
+bool Fabric::Impl::collect() {
+  bool any = false;
+  for (const auto& peer : peers_) {
+    if (peer && peer->collect()) any = true;
+  }
+  return any;
+}
+
+bool Fabric::Impl::armAndCollect() {
+  arrivals_.arm();
+  return collect();
 }
 
 void Fabric::Impl::transmit() {
@@ -392,7 +436,7 @@ void Fabric::Impl::transmit() {
   for (const auto& peer : peers_) {
     if (!peer) continue;
     peer->link().flush(now());
-    peer->writeRails();
+    peer->transmit();
   }
 }
 
@@ -491,7 +535,7 @@ void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte*
 
 void Fabric::postReceive(int peer, const channel::MessageKey& key, std::byte* region,
                          Bytes capacity, std::uint64_t token) {
-  impl_->link(peer).postReceive(key, region, capacity, {}, token, now());
+  impl_->postReceive(peer, key, region, capacity, token);
 }
 
 }  // namespace faultline::fabric

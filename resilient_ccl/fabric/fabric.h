@@ -34,6 +34,9 @@ struct FabricOptions {
   channel::LinkOptions link;
   /// Where events are recorded, on the thread that polls; must outlive the fabric. Null: nowhere.
   telemetry::Recorder* recorder = nullptr;
+  /// Threads that move the payload of the rails: rail r of every peer is served by thread r modulo
+  /// this number. More than rails: as many as rails. 0: whoever calls `poll` moves it.
+  int ioThreads = 0;
   /// Pause for the answer to a connection attempt before it counts as failed.
   Duration connectTimeout = 500ms;
 };

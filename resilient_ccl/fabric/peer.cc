@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "resilient_ccl/fabric/polled_rail.h"
+
 namespace faultline::fabric {
 
 using channel::Cause;
@@ -15,7 +17,8 @@ using channel::Failover;
 using channel::Link;
 using channel::RemoteRegion;
 using telemetry::EventKind;
-using transport::tcp::TcpRail;
+using transport::tcp::Arrival;
+using transport::tcp::ThreadedRail;
 
 Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
     : context_(context),
@@ -23,10 +26,10 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
       address_(std::move(address)),
       controlPaths_(address_.rails.size() + 1),
       addressChanges_(address_.rails.size()),
+      places_(context_.options.link.chunkBytes),
       rails_(address_.rails.size()),
       opening_(address_.rails.size()),
       fenceDue_(address_.rails.size()),
-      waitsWritable_(address_.rails.size()),
       placedAt_(address_.rails.size()) {
   const FabricOptions& options = context_.options;
   link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
@@ -44,6 +47,13 @@ void Peer::record(EventKind kind, telemetry::Event event) const {
 
 void Peer::recordRail(EventKind kind, int rail) const {
   record(kind, {.at = now(), .epoch = link_->epoch(rail), .rail = static_cast<std::int16_t>(rail)});
+}
+
+void Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                       std::uint64_t token) {
+  const std::uint32_t slot = link_->postReceive(key, region, capacity, {}, token, now());
+  if (slot == transport::kNoSlot || context_.ioThreads.empty()) return;
+  places_.open(slot, region, capacity);
 }
 
 // --- what the link asks for ---
@@ -134,18 +144,37 @@ Result<std::byte*> Peer::place(int rail, const ChunkHeader& header) {
   return link_->place(rail, header, now());
 }
 
+void Peer::recordChunk(int rail, const ChunkHeader& header, TimePoint began, TimePoint ended) {
+  record(EventKind::kChunkArrived, {.at = began,
+                                    .length = ended - began,
+                                    .bytes = header.length,
+                                    .number = header.sequence,
+                                    .offset = header.offset,
+                                    .slot = header.slot,
+                                    .rail = static_cast<std::int16_t>(rail)});
+}
+
 void Peer::chunkArrived(int rail, const ChunkHeader& header) {
   const TimePoint time = now();
-  if (recording()) {
-    record(EventKind::kChunkArrived, {.at = placedAt_[rail],
-                                      .length = time - placedAt_[rail],
-                                      .bytes = header.length,
-                                      .number = header.sequence,
-                                      .offset = header.offset,
-                                      .slot = header.slot,
-                                      .rail = static_cast<std::int16_t>(rail)});
-  }
+  if (recording()) recordChunk(rail, header, placedAt_[rail], time);
   link_->onChunkArrived(rail, header, time);
+}
+
+void Peer::arrived(int rail, Arrival&& arrival) {
+  const ChunkHeader& header = arrival.header;
+  const Result<std::byte*> place = link_->place(rail, header, now());
+  if (!place.ok()) {
+    railFailed(rail, place.status());
+    return;
+  }
+  if (*place != nullptr && !arrival.staged.empty()) {
+    // The message may be complete with this chunk: nobody may write its place any more.
+    if (arrival.holder != rail) rails_[arrival.holder]->release(header);
+    std::ranges::copy(arrival.staged, *place);
+  }
+  if (recording()) recordChunk(rail, header, arrival.began, arrival.ended);
+  link_->onChunkArrived(rail, header, now());
+  if (!link_->receives(header.slot)) places_.close(header.slot);
 }
 
 void Peer::railFailed(int rail, const Status& why) {
@@ -221,27 +250,33 @@ bool Peer::expireOpenings(TimePoint time) {
   return any;
 }
 
+Status Peer::drive(int rail, UniqueFd socket) {
+  if (context_.ioThreads.empty()) {
+    const auto polled = std::make_shared<PolledRail>(
+        rail, std::move(socket), static_cast<transport::RailSink&>(*this), context_.poller);
+    rails_[rail] = polled;
+    return polled->start();
+  }
+  transport::tcp::IoThread& thread = *context_.ioThreads[rail % context_.ioThreads.size()];
+  const auto threaded = std::make_shared<ThreadedRail>(
+      rail, std::move(socket), places_, static_cast<transport::tcp::ArrivalSink&>(*this),
+      context_.arrivals, thread);
+  rails_[rail] = threaded;
+  return thread.add(threaded);
+}
+
 void Peer::adopt(int rail, UniqueFd socket, std::uint32_t epoch) {
-  const int fd = socket.get();
-  rails_[rail] =
-      std::make_unique<TcpRail>(rail, std::move(socket), static_cast<transport::RailSink&>(*this));
-  waitsWritable_[rail] = false;
-  const Status added = context_.poller.add(fd, EPOLLIN, [this, rail](std::uint32_t events) {
-    if (events & EPOLLOUT) rails_[rail]->write(/*socketIsWritable=*/true);
-    if (events & ~std::uint32_t{EPOLLOUT}) rails_[rail]->read();
-  });
+  const Status driven = drive(rail, std::move(socket));
   link_->onRailOpened(rail, epoch, now());
   if (recording()) recordRail(EventKind::kRailUp, rail);
-  if (!added.ok()) link_->onRailFailed(rail, Cause::kRail, now());
+  if (!driven.ok()) link_->onRailFailed(rail, Cause::kRail, now());
 }
 
 // --- rails ---
 
 void Peer::fence(int rail) {
   fenceDue_[rail] = false;
-  const int fd = rails_[rail]->fd();
   rails_[rail]->fence();
-  context_.poller.forget(fd);  // closed: the kernel has taken it out of the epoll set
   link_->onRailFenced(rail, now());
   if (recording()) recordRail(EventKind::kRailClosed, rail);
 }
@@ -261,14 +296,17 @@ bool Peer::fenceDue() {
   return any;
 }
 
-void Peer::writeRails() {
-  for (int rail = 0; rail < railCount(); ++rail) {
-    TcpRail* out = rails_[rail].get();
-    if (out == nullptr || out->fenced()) continue;
-    if (out->canWrite()) out->write(/*socketIsWritable=*/false);
-    if (out->fenced() || out->wantsWritable() == waitsWritable_[rail]) continue;
-    waitsWritable_[rail] = out->wantsWritable();
-    context_.poller.setEvents(out->fd(), waitsWritable_[rail] ? EPOLLIN | EPOLLOUT : EPOLLIN);
+bool Peer::collect() {
+  bool any = false;
+  for (const auto& rail : rails_) {
+    if (rail && rail->collect()) any = true;
+  }
+  return any;
+}
+
+void Peer::transmit() {
+  for (const auto& rail : rails_) {
+    if (rail) rail->transmit();
   }
 }
 

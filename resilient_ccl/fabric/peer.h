@@ -14,7 +14,11 @@
 #include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/fabric/note.h"
 #include "resilient_ccl/fabric/poller.h"
-#include "resilient_ccl/transport/tcp/tcp_rail.h"
+#include "resilient_ccl/transport/doorbell.h"
+#include "resilient_ccl/transport/driven_rail.h"
+#include "resilient_ccl/transport/place_table.h"
+#include "resilient_ccl/transport/tcp/io_thread.h"
+#include "resilient_ccl/transport/tcp/threaded_rail.h"
 
 namespace faultline::fabric {
 
@@ -54,14 +58,22 @@ struct PeerContext {
   const std::vector<UniqueFd>& control;  ///< one UDP socket per path
   auth::Authenticator& authenticator;
   std::vector<Event>& events;
+  /// Rail r belongs to thread r modulo their number; empty: the poller serves all rails.
+  const std::vector<std::unique_ptr<transport::tcp::IoThread>>& ioThreads;
+  transport::Doorbell& arrivals;  ///< rung by the I/O threads
 };
 
 /// One other process: its link, and the sockets that the link speaks of. Not thread-safe.
-class Peer : private channel::LinkIo, private transport::RailSink {
+class Peer : private channel::LinkIo,
+             private transport::RailSink,
+             private transport::tcp::ArrivalSink {
  public:
   Peer(const PeerContext& context, int index, ProcessAddress address);
 
   channel::Link& link() { return *link_; }
+  /// As of Link.
+  void postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                   std::uint64_t token);
 
   /// The control path to this peer over rail `path`, or, behind the last rail, over the management
   /// network.
@@ -77,8 +89,10 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   bool hasWork() const;
   /// Ends attempts to connect that have failed or taken too long; whether there was one.
   bool expireOpenings(TimePoint time);
+  /// Hands to the link what the I/O threads have received; whether there was something.
+  bool collect();
   /// Writes what the rails have to send, as far as their sockets take it.
-  void writeRails();
+  void transmit();
   /// Ends the link and closes everything.
   void shutDown();
 
@@ -102,9 +116,12 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void noteArrived(std::span<const std::byte> note) override;
   void linkFailed(const Status& why) override;
 
-  // RailSink
+  // RailSink: rails that the poller serves.
   Result<std::byte*> place(int rail, const channel::ChunkHeader& header) override;
   void chunkArrived(int rail, const channel::ChunkHeader& header) override;
+  // ArrivalSink: rails that an I/O thread serves.
+  void arrived(int rail, transport::tcp::Arrival&& arrival) override;
+  // Both.
   void railFailed(int rail, const Status& why) override;
 
   /// Records an event of this peer; `event` is only filled in where somebody wants it.
@@ -112,9 +129,12 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   void recordRail(telemetry::EventKind kind, int rail) const;
   bool recording() const { return context_.options.recorder != nullptr; }
 
+  void recordChunk(int rail, const channel::ChunkHeader& header, TimePoint began, TimePoint ended);
+
   int railCount() const { return static_cast<int>(rails_.size()); }
   void advanceOpening(int rail);
   void dropOpening(int rail);
+  Status drive(int rail, UniqueFd socket);
   void openFailed(int rail);
   void fence(int rail);
   void closeAll();
@@ -124,11 +144,11 @@ class Peer : private channel::LinkIo, private transport::RailSink {
   ProcessAddress address_;
   std::vector<auth::SealedPath> controlPaths_;
   std::vector<std::uint32_t> addressChanges_;  // of the peer's NICs that are known here
-  std::vector<std::unique_ptr<transport::tcp::TcpRail>> rails_;
+  transport::PlaceTable places_;               // for I/O threads
+  std::vector<std::shared_ptr<transport::DrivenRail>> rails_;
   std::vector<std::optional<Handshake>> opening_;  // connecting end
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once
   std::vector<bool> fenceDue_;
-  std::vector<bool> waitsWritable_;
   std::vector<TimePoint> placedAt_;      // when the chunk that a rail reads began, for the recorder
   bool closeDue_ = false;                // the link has failed
   std::unique_ptr<channel::Link> link_;  // last: its constructor opens rails

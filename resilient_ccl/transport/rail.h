@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,6 +26,26 @@ static_assert(sizeof(ChunkHeader) == 32);
 /// What travels in place of a chunk that nobody needs any more.
 inline ChunkHeader withdrawn(const ChunkHeader& chunk) {
   return {.sequence = chunk.sequence, .slot = kNoSlot};
+}
+
+/// Length of a message of which no chunk has been seen.
+inline constexpr Bytes kUnknownLength = -1;
+
+/// Chunks of a message; an empty one has one, without payload.
+inline std::uint64_t chunkCount(Bytes messageLength, Bytes chunkBytes) {
+  return messageLength == 0 ? 1 : (messageLength + chunkBytes - 1) / chunkBytes;
+}
+
+/// Whether the chunk is one of a message that its slot can take: a slot of `capacity` bytes, for a
+/// message of `length` bytes where that is known.
+inline bool fits(const ChunkHeader& header, Bytes capacity, Bytes length, Bytes chunkBytes) {
+  const auto whole = static_cast<std::uint64_t>(chunkBytes);
+  const bool behindTheEnd =
+      header.messageLength == 0 ? header.offset != 0 : header.offset >= header.messageLength;
+  return header.messageLength <= static_cast<std::uint64_t>(capacity) &&
+         (length == kUnknownLength || header.messageLength == static_cast<std::uint64_t>(length)) &&
+         !behindTheEnd && header.offset % whole == 0 &&
+         header.length == std::min(whole, header.messageLength - header.offset);
 }
 
 /// Where a granted slot lies in the receiver's memory, for rails that write it remotely. Means

@@ -4,6 +4,7 @@
 //   bench_point_to_point --rails 1 --rate 500Mbit            # against iperf3 on the same rail
 //   bench_point_to_point --rails 4 --rate unshaped
 //   bench_point_to_point --rails 4 --rate 250Mbit --against one-rail   # four times one rail
+//   bench_point_to_point --rails 4 --rate unshaped --io-threads 4 --against one-rail   # 16 cores
 //   bench_point_to_point --rails 4 --rate 250Mbit --lose-rail          # what three of four carry
 //
 // Prints every round: Gbit/s of ours and of the other, their ratio, CPU seconds per GiB of both
@@ -53,6 +54,8 @@ struct Options {
   std::string against = "iperf3";
   bool loseRail = false;
   bool resilient = true;
+  int ioThreads = 0;
+  Bytes chunk = channel::LinkOptions{}.chunkBytes;
 };
 
 [[noreturn]] void die(const std::string& message) {
@@ -102,6 +105,8 @@ class End : private fabric::FabricClient {
     };
     fabric::FabricOptions options;
     options.self = rank_;
+    options.ioThreads = options_.ioThreads;
+    options.link.chunkBytes = options_.chunk;
     options.managementAddress = address(cluster::managementAddress(rank_));
     options.controlTos = controlTos;
     options.link.resilient = options_.resilient;
@@ -360,6 +365,8 @@ int main(int argc, char** argv) {
   app.add_option("--streams", options.streams, "Of iperf3, per rail");
   app.add_option("--against", options.against)->check(CLI::IsMember({"iperf3", "one-rail"}));
   app.add_flag("--lose-rail", options.loseRail, "Also measure with the port of one rail down");
+  app.add_option("--io-threads", options.ioThreads, "Of each end")->check(CLI::Range(0, 16));
+  app.add_option("--chunk", options.chunk, "Bytes")->check(CLI::Range(1 << 10, 16 << 20));
   app.add_flag("!--not-resilient", options.resilient, "As fault_free runs");
   CLI11_PARSE(app, argc, argv);
   return faultline::run(options);

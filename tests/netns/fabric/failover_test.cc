@@ -256,6 +256,16 @@ TEST_F(FailoverTest, TwoCommunicatorsShareOneVerdictAndOneFence) {
                    Cause::kRemoteNic, {.policy = "pinned", .communicators = 2});
 }
 
+TEST_F(FailoverTest, RailsThatIoThreadsServeFailOverAndBackToo) {
+  for (const std::string policy : {"pinned", "pull"}) {
+    const JobOptions options{.policy = policy, .communicators = 1, .ioThreads = 2};
+    failsOverAndBack("I/O threads, carrier", "port_down", {{"how", "carrier"}}, Cause::kLocalNic,
+                     Cause::kRemoteNic, options);
+    failsOverAndBack("I/O threads, blackhole", "blackhole", {}, Cause::kPath, Cause::kPath,
+                     options);
+  }
+}
+
 TEST_F(FailoverTest, ABlackHoleIsThePathsFault) {
   failsOverAndBack("blackhole", "blackhole", {}, Cause::kPath, Cause::kPath);
 }

@@ -63,6 +63,7 @@ void Job::run(int rank) {
   options.fabric.jobKey = jobKey_;
   options.fabric.managementAddress = address(cluster::managementAddress(rank));
   options.fabric.controlTos = cluster_.controlTos();
+  options.fabric.ioThreads = options_.ioThreads;
   options.fabric.link.policy =
       options_.policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;
   for (int rail = 0; rail < cluster_.spec().rails; ++rail) {

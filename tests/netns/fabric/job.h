@@ -18,6 +18,7 @@ struct JobOptions {
   std::string policy = "pinned";
   /// Communicators of all ranks over one fabric; the reductions take turns on them.
   int communicators = 1;
+  int ioThreads = 0;
 };
 
 /// One rank per node of a cluster, each a thread inside its node's network namespace, that reduce

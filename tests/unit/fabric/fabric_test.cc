@@ -31,7 +31,15 @@ struct Side : FabricClient {
   Status error;
 };
 
-class FabricTest : public ::testing::TestWithParam<channel::Policy> {
+struct Variant {
+  channel::Policy policy;
+  int ioThreads;
+  friend void PrintTo(const Variant& variant, std::ostream* out) {
+    *out << variant.ioThreads << " I/O threads";
+  }
+};
+
+class FabricTest : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override { start(2); }
 
@@ -40,7 +48,8 @@ class FabricTest : public ::testing::TestWithParam<channel::Policy> {
     options.jobKey = jobKey_;
     options.nics.assign(rails, {.device = "", .address = kLoopback});
     options.managementAddress = kLoopback;
-    options.link.policy = GetParam();
+    options.link.policy = GetParam().policy;
+    options.ioThreads = GetParam().ioThreads;
     std::vector<ProcessAddress> addresses;
     for (int i = 0; i < 2; ++i) {
       options.self = i;
@@ -150,7 +159,7 @@ TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
     sides_[0].fabric->postSend(1, key, data.data(), 10, 1);  // the grant is there
     std::thread other([&] {
       for (const TimePoint end = now() + 20s; sides_[1].received.size() <= round && now() < end;) {
-        EXPECT_TRUE(sides_[1].fabric->poll(1ms).ok());
+        EXPECT_TRUE(sides_[1].fabric->poll(100ms).ok());
       }
     });
     while (sides_[0].sent <= static_cast<int>(round)) {
@@ -173,8 +182,14 @@ TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
   EXPECT_LT(polls, 50);  // thousands when it spins
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, FabricTest,
-                         ::testing::Values(channel::Policy::kPinned, channel::Policy::kPull));
+INSTANTIATE_TEST_SUITE_P(
+    Policies, FabricTest,
+    ::testing::Values(Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
+                      Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2}),
+    [](const auto& variant) {
+      const bool pull = variant.param.policy == channel::Policy::kPull;
+      return fmt::format("{}With{}IoThreads", pull ? "Pull" : "Pinned", variant.param.ioThreads);
+    });
 
 TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   Side side;

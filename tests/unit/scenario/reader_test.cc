@@ -38,6 +38,7 @@ TEST(ReaderTest, QuickstartIsReadAsTheContractShowsIt) {
   EXPECT_EQ(fault.duration, 1500ms);
   EXPECT_EQ(scenario.limits, (Limits{60s, 10s}));
   EXPECT_EQ(scenario.telemetry, TelemetryMode::kOff);
+  EXPECT_EQ(scenario.ioThreads, 0);
   EXPECT_EQ(scenario.repeat, 3);
   EXPECT_EQ(scenario.seed, 7u);
   ASSERT_EQ(scenario.expect.size(), 4u);
@@ -78,6 +79,7 @@ TEST(ReaderTest, OtherSpellings) {
 TEST(ReaderTest, TelemetryHasThreeModesAndYamlsNullIsOne) {
   EXPECT_EQ(readWell(minimal("telemetry: off\n")).telemetry, TelemetryMode::kOff);
   EXPECT_EQ(readWell(minimal("telemetry: on\n")).telemetry, TelemetryMode::kOn);
+  EXPECT_EQ(readWell(minimal("io_threads: 2\n")).ioThreads, 2);
   for (const char* spelling : {"telemetry: null\n", "telemetry: \"null\"\n"}) {
     const Scenario scenario = readWell(minimal(spelling));
     EXPECT_EQ(scenario.telemetry, TelemetryMode::kNull);

@@ -27,6 +27,7 @@ RankConfig unusualConfig() {
   config.connectTimeout = 333ms;
   config.setupTimeout = 5678ms;
   config.telemetry = scenario::TelemetryMode::kNull;
+  config.ioThreads = 2;
   config.workload.iterations = 17;
   config.workload.warmupIterations = 3;
   config.workload.compute = {.duration = 7ms, .burn = true};

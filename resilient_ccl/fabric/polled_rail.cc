@@ -1,0 +1,28 @@
+#include "resilient_ccl/fabric/polled_rail.h"
+
+#include <sys/epoll.h>
+
+namespace faultline::fabric {
+
+Status PolledRail::start() {
+  return poller_.add(rail_.fd(), EPOLLIN, [this](std::uint32_t events) {
+    if (events & EPOLLOUT) rail_.write(/*socketIsWritable=*/true);
+    if (events & ~std::uint32_t{EPOLLOUT}) rail_.read();
+  });
+}
+
+void PolledRail::fence() {
+  const int fd = rail_.fd();
+  rail_.fence();
+  poller_.forget(fd);  // closed: the kernel has taken it out of the epoll set
+}
+
+void PolledRail::transmit() {
+  if (fenced()) return;
+  if (rail_.canWrite()) rail_.write(/*socketIsWritable=*/false);
+  if (fenced() || rail_.wantsWritable() == waitsWritable_) return;
+  waitsWritable_ = rail_.wantsWritable();
+  poller_.setEvents(rail_.fd(), waitsWritable_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+}  // namespace faultline::fabric

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "resilient_ccl/transport/rail.h"
+
+namespace faultline::transport {
+
+/// A rail together with what moves its bytes, for whoever polls. `collect` and `release` are for
+/// rails that another thread reads.
+class DrivenRail : public Rail {
+ public:
+  /// Sends what has been submitted, as far as it goes without waiting, or has it sent. Once per
+  /// poll round.
+  virtual void transmit() = 0;
+  /// Hands over what has been received since; whether there was something. Once per poll round.
+  virtual bool collect() { return false; }
+  /// Writes no more into the place of this chunk, in case it is the one that is arriving.
+  virtual void release(const ChunkHeader& /*chunk*/) {}
+};
+
+}  // namespace faultline::transport
