@@ -1,5 +1,7 @@
 #include "resilient_ccl/channel/prober.h"
 
+#include "resilient_ccl/channel/mutant.h"
+
 namespace faultline::channel {
 
 Prober::Prober(int paths) : sentAt_(kRemembered), paths_(paths) {}
@@ -25,7 +27,8 @@ void Prober::answered(int path, std::uint32_t round, TimePoint now) {
   }
   if (round <= own.lastCounted) return;  // a repetition, or overtaken: counted at most once
   own.lastCounted = round;
-  if (now - sentAt_[round % kRemembered] > kPromptAnswer) return;
+  const bool late = now - sentAt_[round % kRemembered] > kPromptAnswer;
+  if (late && !mutant(Mutant::kLateAnswersProve)) return;
   for (std::size_t other = 0; other < paths_.size(); ++other) {
     if (static_cast<int>(other) == path) continue;
     // The probes of the rounds lastAnswered + 1 .. + kProbesToConvict are open on the other path;
