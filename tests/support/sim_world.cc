@@ -137,10 +137,11 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
       }
     });
   }
-  void railFailed(int rail, const Status&) override {
-    world.runEvent(index, Input::kChunk, [this, rail] {
-      link->onRailFailed(rail, channel::Cause::kProtocol, world.clock_.now());
-    });
+  void railFailed(int rail, const Status& why) override {
+    const bool lie = why.code() == Code::kInvalidArgument;
+    const auto cause = lie ? channel::Cause::kProtocol : channel::Cause::kRail;
+    world.runEvent(index, lie ? Input::kChunk : Input::kReset,
+                   [this, rail, cause] { link->onRailFailed(rail, cause, world.clock_.now()); });
   }
 
   SimWorld& world;
@@ -176,6 +177,7 @@ SimWorld::SimWorld(const SimOptions& options)
     self.arrivedBytes.resize(options.link.rails);
     for (auto& wire : self.wires) {
       wire.fenceTime = options.fenceTime;
+      wire.lateDelivery = options.lateDelivery;
       wire.backsOff = options.backsOff;
     }
     self.rails.resize(options.link.rails);
@@ -237,9 +239,8 @@ void SimWorld::observe(int end, Input input) {
     const auto before = std::exchange(self.seen[rail], now);
     if (now == before) continue;
     const RailChange change{clock_.now(), end, rail, before.first, now.first, now.second, input};
-    if (change.to == Link::Phase::kUp) self.largestWindow[rail] = 0;
     if (change.to == Link::Phase::kFencing) {
-      self.windowAtFailure[{rail, change.when}] = self.largestWindow[rail];
+      self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
     }
     if (options_.trace) {
       addTrace(fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
@@ -352,7 +353,7 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
     clock_.after(options_.openTime, [this, end, rail, epoch, attempt, accepted] {
       const bool works = accepted && carries(rail);
       const Input input = works ? Input::kOpened : Input::kOpenFailed;
-      runEvent(end, input, [this, end, rail, epoch, attempt, accepted, works] {
+      runEvent(end, input, [this, end, rail, epoch, attempt, accepted, works, input] {
         if (ends_[end]->opening[rail] != attempt) {
           if (accepted) abandon(end, rail);  // the acceptor sees the connection closed
           return;
@@ -360,6 +361,7 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
         ends_[end]->opening[rail] = 0;
         if (works) {
           link(end).onRailOpened(rail, epoch, clock_.now());
+          observe(end, input);
           ends_[end]->rails[rail]->begin();
         } else {
           link(end).onOpenFailed(rail, epoch, clock_.now());
@@ -442,7 +444,9 @@ TimePoint SimWorld::lastWhole(int rail) const {
   return carries(rail) ? clock_.now() : health_[rail].lastWhole;
 }
 
-TimePoint SimWorld::pausedUntil(int end) const { return ends_[end]->pausedUntil; }
+TimePoint SimWorld::stoppedUntil(int end) const {
+  return ends_[end]->dead ? TimePoint::max() : ends_[end]->pausedUntil;
+}
 
 bool SimWorld::portWasDown(int end, int rail) const { return ends_[end]->portWasDown[rail]; }
 

@@ -82,6 +82,8 @@ struct SimOptions {
   Duration heldFor = 200ms;
   Duration openTime = 300us;
   Duration fenceTime = 100us;
+  /// SimWorld::lateDelivery from the beginning.
+  Duration lateDelivery{};
   /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
   bool backsOff = false;
   bool trace = false;  ///< keep what SimWorld::trace returns
@@ -131,8 +133,8 @@ class SimWorld {
   /// The latest moment at which the rail was, or was not, whole; the epoch of the clock: never.
   TimePoint lastBroken(int rail) const;
   TimePoint lastWhole(int rail) const;
-  /// Until when the process of `end` has been stopped: possibly later than now.
-  TimePoint pausedUntil(int end) const;
+  /// Until when the process of `end` has been stopped: possibly later than now; for ever if killed.
+  TimePoint stoppedUntil(int end) const;
   bool managementPathUp() const { return managementUp_; }
   bool portWasDown(int end, int rail) const;
   const SimOptions& options() const { return options_; }
