@@ -114,6 +114,9 @@ void Referee::judgeFailovers() {
     for (const Failover& failover : world_.failovers(end)) {
       ++coverage_.verdicts[{failover.cause, failover.told, failover.stalled}];
       if (failover.cause == Cause::kPath) ++coverage_.directions[failover.deadDirection];
+      if (failover.cause == Cause::kProtocol) {
+        problems_.push_back(fmt::format("end {} takes an honest peer for a liar", end));
+      }
       const bool local = failover.cause == Cause::kLocalNic;
       const int damaged = local ? end : 1 - end;
       if ((local || failover.cause == Cause::kRemoteNic) &&

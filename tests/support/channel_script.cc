@@ -15,6 +15,7 @@ using Phase = channel::Link::Phase;
 namespace {
 
 constexpr Bytes kChunk = 4 << 10;
+constexpr double kFast = 20e6;
 constexpr Duration kBusy = 60ms;  // in which messages are posted and faults begin
 
 Duration upTo(Random& random, Duration most) { return Duration(random.below(most.count())); }
@@ -46,7 +47,7 @@ void addMessages(Random& random, Script& script) {
 /// Rails of different speed, which changes now and then.
 void addRates(Random& random, Script& script) {
   for (int rail = 0; rail < script.options.link.rails; ++rail) {
-    for (const Duration at : {Duration::zero(), upTo(random, kBusy)}) {
+    for (const Duration at : {Duration::zero(), upTo(random, kBusy), upTo(random, 2 * kBusy)}) {
       const double rate = 100e6 / static_cast<double>(1 << random.below(9));
       script.actions.push_back({.kind = Kind::kSlow, .at = at, .rail = rail, .rate = rate});
     }
@@ -58,7 +59,7 @@ Action randomFault(Random& random, int rails, Duration step) {
   Action action{.at = upTo(random, kBusy),
                 .end = static_cast<int>(random.below(2)),
                 .rail = static_cast<int>(random.below(rails))};
-  switch (random.below(8)) {
+  switch (random.below(9)) {
     case 0:
     case 1:
       action.kind = Kind::kPortDown;
@@ -81,6 +82,10 @@ Action randomFault(Random& random, int rails, Duration step) {
     case 7:
       action.kind = Kind::kManagementDown;
       break;
+    case 8:
+      action.kind = Kind::kSlow;  // a chunk needs longer than a rail may be silent
+      action.rate = 30e3 + 70e3 * random.unit();
+      break;
   }
   // Some are over before a verdict, some in the middle of the repair, most long after it.
   const std::array<Duration, 4> lengths{2ms, 45ms, 100ms, 400ms};
@@ -95,6 +100,70 @@ Action randomFault(Random& random, int rails, Duration step) {
     action.after = upTo(random, random.below(3) ? 2 * step : 20ms);
   }
   return action;
+}
+
+/// More small messages than a receipt reaches, over slow rails, one of which loses some chunks and
+/// goes on.
+void addCrowd(Random& random, Script& script) {
+  const Duration at = upTo(random, kBusy / 2);
+  script.actions.push_back({.kind = Kind::kMessages,
+                            .at = at,
+                            .end = static_cast<int>(random.below(2)),
+                            .bytes = 1 + static_cast<Bytes>(random.below(64)),
+                            .count = 300});
+  for (int rail = 0; rail < script.options.link.rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kSlow, .at = at, .rail = rail, .rate = 0.5e6});
+  }
+  script.actions.push_back({.kind = Kind::kBlackHole,
+                            .at = at + upTo(random, 10ms),
+                            .rail = static_cast<int>(random.below(script.options.link.rails)),
+                            .length = upTo(random, 2ms)});
+}
+
+/// Equal rails, one of which gets slow when it has its part of a message; then another one may.
+void addTail(Random& random, Script& script) {
+  const int rails = script.options.link.rails;
+  for (int rail = 0; rail < rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kSlow, .rail = rail, .rate = kFast});
+  }
+  for (int i = 0; i < 4; ++i) {
+    script.actions.push_back({.kind = Kind::kSlow,
+                              .at = upTo(random, kBusy / 2),
+                              .rail = static_cast<int>(random.below(rails)),
+                              .length = upTo(random, kBusy / 2),
+                              .rate = 50e3 * static_cast<double>(1 << random.below(8))});
+  }
+}
+
+/// A rail on which one chunk takes longer than a suspicion, to a peer that is stopped now and then.
+void addBusyPeer(Random& random, Script& script) {
+  const int rail = static_cast<int>(random.below(script.options.link.rails));
+  script.actions.push_back({.kind = Kind::kSlow,
+                            .rail = rail,
+                            .length = 4 * kBusy,
+                            .rate = 30e3 + 70e3 * random.unit()});
+  for (int i = 0; i < 3; ++i) {
+    script.actions.push_back({.kind = Kind::kPause,
+                              .at = upTo(random, 2 * kBusy),
+                              .end = static_cast<int>(random.below(2)),
+                              .length = upTo(random, 100ms)});
+  }
+}
+
+/// A rail that fails again while it is being opened, several times.
+void addBadReturn(Random& random, Script& script) {
+  const int rail = static_cast<int>(random.below(script.options.link.rails));
+  const Duration step = script.options.openTime;
+  script.actions.push_back(
+      {.kind = Kind::kPortDown, .at = upTo(random, kBusy / 2), .rail = rail, .length = 2ms});
+  for (int i = 0; i < 4; ++i) {
+    Action fault = randomFault(random, script.options.link.rails, step);
+    fault.rail = rail;
+    fault.length = upTo(random, 3 * step);
+    fault.phase = random.below(2) ? Phase::kOpening : Phase::kUp;
+    fault.after = upTo(random, 2 * step);
+    if (fault.breaksRail()) script.actions.push_back(fault);
+  }
 }
 
 /// All rails but one stay dead until everything is done.
@@ -196,10 +265,11 @@ Script randomScript(std::uint64_t seed) {
   options.link.windowTime = 300us;  // eight chunks
   options.link.tailBudget = random.below(4) == 0 ? 0 : 64 << 10;
   options.link.suspectAfter = random.below(3) == 0 ? 8ms : 20ms;
+  options.link.holdOff = random.below(2) ? 10ms : 50ms;
   options.link.longestHoldOff = 1s;
   options.link.giveUp = 3s;
   options.lateWrites = random.below(2);
-  options.mixed = random.below(3) == 0;
+  options.mixed = random.below(2);
   options.backsOff = random.below(2);
   options.lateDelivery = upTo(random, 50ms);
   options.fenceTime = random.below(4) == 0 ? upTo(random, 30ms) : 100us;
@@ -220,17 +290,30 @@ Script randomScript(std::uint64_t seed) {
     script.actions.push_back(fault);
     return script;
   }
-  constexpr std::array<double, 4> kLosses{0, 0, 0.05, 0.3};
+  if (scene == 3) {  // nothing breaks: whatever is given up is given up wrongly
+    addBusyPeer(random, script);
+    return script;
+  }
+  constexpr std::array<double, 5> kLosses{0, 0, 0.05, 0.3, 0.4};
   options.datagramLoss = kLosses[random.below(kLosses.size())] * random.unit();
   options.datagramDuplication = random.below(3) == 0 ? 0.3 : 0;
   options.datagramsHeld = random.below(4) == 0 ? 0.02 : 0;
-  if (random.below(2)) addRates(random, script);
+  if (scene == 4 || scene == 5) {
+    options.link.policy = Policy::kPull;
+    options.link.tailBudget = 64 << 10;
+    options.lateWrites = false;
+    addTail(random, script);
+  } else if (random.below(2)) {
+    addRates(random, script);
+  }
   for (auto faults = random.below(6); faults > 0; --faults) {
     script.actions.push_back(
         randomFault(random, options.link.rails, std::max(options.fenceTime, options.openTime)));
   }
-  if (scene == 3) addEnd(random, script);
-  if (scene == 4) addDeadRails(random, script);
+  if (scene == 6) addCrowd(random, script);
+  if (scene == 7 || scene == 8) addBadReturn(random, script);
+  if (scene == 9) addDeadRails(random, script);
+  if (scene == 10) addEnd(random, script);
   return script;
 }
 
@@ -326,7 +409,10 @@ class Player {
       case Kind::kPause:
         return world_.pause(action.end, action.length);
       case Kind::kSlow:
-        return world_.slow(action.rail, action.rate);
+        world_.slow(action.rail, action.rate);
+        if (action.length == Duration::zero()) return;
+        return world_.clock().after(action.length,
+                                    [this, &action] { world_.slow(action.rail, kFast); });
       case Kind::kKill:
         return world_.kill(action.end);
     }

@@ -23,7 +23,7 @@ struct Action {
     kReset,
     kManagementDown,  ///< for `length`
     kPause,           ///< of the process `end`, for `length`
-    kSlow,            ///< to `rate` bytes per second
+    kSlow,            ///< to `rate` bytes per second; fast again after `length`, unless that is 0
     kKill,            ///< the process `end`
   };
   /// Of a fault: until all messages are there.

@@ -23,7 +23,8 @@ class MemoryRail : public SimRail {
 
  private:
   void transmit(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
-                const std::shared_ptr<bool>& acknowledged, int attempt);
+                const std::shared_ptr<std::uint32_t>& acknowledged, int attempt);
+  void acknowledge(std::uint32_t bytes, std::uint32_t& ofChunk);
   void deliver(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
                bool visible);
   MemoryRail& peer() { return static_cast<MemoryRail&>(*peer_); }

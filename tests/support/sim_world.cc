@@ -126,16 +126,19 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   void chunkArrived(int rail, const ChunkHeader& header) override {
     arrivedBytes[rail] += header.length;
     const std::uint32_t epoch = link->epoch(rail);
-    world.runEvent(index, Input::kChunk, [this, rail, header, epoch] {
-      if (link->epoch(rail) != epoch) return;
-      const Bytes before = link->counters().bytesDuplicate;
-      link->onChunkArrived(rail, header, world.clock_.now());
-      Bytes& twice = duplicates[header.slot];
-      twice += link->counters().bytesDuplicate - before;
-      if (twice > link->options().tailBudget) {
-        world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
-      }
-    });
+    world.runEvent(
+        index, Input::kChunk,
+        [this, rail, header, epoch] {
+          if (link->epoch(rail) != epoch) return;
+          const Bytes before = link->counters().bytesDuplicate;
+          link->onChunkArrived(rail, header, world.clock_.now());
+          Bytes& twice = duplicates[header.slot];
+          twice += link->counters().bytesDuplicate - before;
+          if (twice > link->options().tailBudget) {
+            world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
+          }
+        },
+        world.socketOf(rail));
   }
   void railFailed(int rail, const Status& why) override {
     const bool lie = why.code() == Code::kInvalidArgument;
@@ -159,7 +162,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::map<std::uint32_t, Bytes> duplicates;  // by slot
   TimePoint pausedUntil{};
   bool dead = false;
-  std::vector<std::pair<Input, std::function<void()>>> waiting;
+  std::vector<Event> waiting;
   TimePoint tickAt = TimePoint::max();
   std::vector<Failover> failovers;
   int failbackCount = 0;
@@ -220,11 +223,11 @@ const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {
 }
 const Status& SimWorld::error(int end) const { return ends_[end]->error; }
 
-void SimWorld::runEvent(int end, Input input, std::function<void()> event) {
+void SimWorld::runEvent(int end, Input input, std::function<void()> event, int socket) {
   End& self = *ends_[end];
   if (self.dead) return;
   if (clock_.now() < self.pausedUntil) {
-    self.waiting.emplace_back(input, std::move(event));
+    self.waiting.push_back({input, socket, std::move(event)});
     return;
   }
   event();
@@ -239,7 +242,7 @@ void SimWorld::observe(int end, Input input) {
     const auto before = std::exchange(self.seen[rail], now);
     if (now == before) continue;
     const RailChange change{clock_.now(), end, rail, before.first, now.first, now.second, input};
-    if (change.to == Link::Phase::kFencing) {
+    if (change.from == Link::Phase::kUp) {
       self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
     }
     if (options_.trace) {
@@ -332,8 +335,9 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
           }
           problems_.push_back("a rail reads memory that the sender has given back");
         };
-        made->onReadable = [this, side, made] {
-          runEvent(side, Input::kChunk, [made] { made->read(); });
+        made->onReadable = [this, side, rail, made] {
+          runEvent(
+              side, Input::kChunk, [made] { made->read(); }, socketOf(rail));
         };
         made->onFenceDue = [this, side, rail, made] {
           runEvent(side, Input::kFenced, [this, side, rail, made] {
@@ -395,16 +399,19 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
     Duration delay = 50us + Duration(random_.below(options_.datagramJitter.count() + 1));
     if (random_.unit() < options_.datagramsHeld) delay += options_.heldFor;
     clock_.after(delay, [this, from, path, datagram] {
-      runEvent(1 - from, Input::kDatagram, [this, from, path, datagram] {
-        channel::Datagram parsed;
-        const Status status = channel::parseDatagram(datagram, parsed);
-        if (!status.ok()) {
-          problems_.push_back(status.message());
-          return;
-        }
-        if (options_.trace) traceDatagram(1 - from, path, parsed);
-        link(1 - from).onDatagram(path, parsed, clock_.now());
-      });
+      runEvent(
+          1 - from, Input::kDatagram,
+          [this, from, path, datagram] {
+            channel::Datagram parsed;
+            const Status status = channel::parseDatagram(datagram, parsed);
+            if (!status.ok()) {
+              problems_.push_back(status.message());
+              return;
+            }
+            if (options_.trace) traceDatagram(1 - from, path, parsed);
+            link(1 - from).onDatagram(path, parsed, clock_.now());
+          },
+          /*socket=*/path);
     });
   }
 }
@@ -510,11 +517,13 @@ void SimWorld::pause(int end, Duration length) {
     if (clock_.now() < waking.pausedUntil) return;
     // Sockets are read one after the other: what came first is not what is read first.
     auto waiting = std::exchange(waking.waiting, {});
-    for (std::size_t i = waiting.size(); i > 1; --i)
-      std::swap(waiting[i - 1], waiting[random_.below(i)]);
-    for (auto& [input, event] : waiting) {
-      event();
-      observe(end, input);
+    const std::uint64_t order = random_();
+    std::ranges::stable_sort(waiting, {}, [order](const Event& event) {
+      return Random::mix(order + static_cast<std::uint64_t>(event.socket));
+    });
+    for (const Event& event : waiting) {
+      event.run();
+      observe(end, event.input);
     }
     settle(end);
   });

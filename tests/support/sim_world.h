@@ -154,8 +154,9 @@ class SimWorld {
   Bytes arrivedBytes(int end, int rail) const;
   /// What Link::sendNote of the other end has brought.
   const std::vector<std::vector<std::byte>>& notes(int end) const;
-  /// Runs `event` in the process of `end`, as its engine would.
-  void runEvent(int end, Input input, std::function<void()> event);
+  /// Runs `event` in the process of `end`, as its engine would. What comes in by one `socket` is
+  /// read in order.
+  void runEvent(int end, Input input, std::function<void()> event, int socket = kNoSocket);
   /// The latest changes of rails, records of control and actions, one line each.
   const std::deque<std::string>& trace() const { return trace_; }
   void addTrace(std::string line);
@@ -166,9 +167,16 @@ class SimWorld {
   void checkMemory();
 
  private:
+  static constexpr int kNoSocket = -1;
   struct End;
   struct Message;
+  struct Event {
+    Input input;
+    int socket;
+    std::function<void()> run;
+  };
 
+  int socketOf(int rail) const { return options_.link.rails + 1 + rail; }
   void settle(int end);
   void send(int from, int path, std::vector<std::byte> datagram);
   std::unique_ptr<SimRail> makeRail(int end, int rail);

@@ -77,6 +77,28 @@ struct Notes {
   char problem[200] = "crashed";
 };
 
+constexpr int kSurvived = 0;
+
+[[noreturn]] void tryAll(Mutant mutant, Notes& notes) noexcept {
+  const rlimit noCore{0, 0};
+  ::setrlimit(RLIMIT_CORE, &noCore);
+  // A loop without end is a crash.
+  constexpr unsigned kSeconds = 60;
+  ::alarm(kSeconds);
+  const rlimit memory{2UL << 30, 2UL << 30};
+  ::setrlimit(RLIMIT_AS, &memory);
+  if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);
+  channel::plantedMutant = mutant;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    notes.seed = seed;
+    const Outcome outcome = play(randomScript(seed));
+    if (outcome.problems.empty()) continue;
+    std::snprintf(notes.problem, sizeof(notes.problem), "%s", outcome.problems[0].c_str());
+    ::_exit(1);
+  }
+  ::_exit(kSurvived);
+}
+
 /// The first seed that fails with this bug, tried in a child, because a bug may do anything to its
 /// process; 0: none does. `problem` says how.
 std::uint64_t killedBy(Mutant mutant, std::string& problem) {
@@ -87,24 +109,8 @@ std::uint64_t killedBy(Mutant mutant, std::string& problem) {
     return 0;
   }
   auto* const notes = new (memory) Notes;
-  constexpr int kSurvived = 0;
   const pid_t child = ::fork();
-  if (child == 0) {
-    const rlimit noCore{0, 0};
-    ::setrlimit(RLIMIT_CORE, &noCore);
-    constexpr unsigned kSeconds = 120;  // a loop without end is a crash
-    ::alarm(kSeconds);
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);
-    channel::plantedMutant = mutant;
-    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      notes->seed = seed;
-      const Outcome outcome = play(randomScript(seed));
-      if (outcome.problems.empty()) continue;
-      std::snprintf(notes->problem, sizeof(notes->problem), "%s", outcome.problems[0].c_str());
-      ::_exit(1);
-    }
-    ::_exit(kSurvived);
-  }
+  if (child == 0) tryAll(mutant, *notes);
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
