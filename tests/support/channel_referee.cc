@@ -21,7 +21,7 @@ constexpr Duration kAnswerDelay = 30ms;
 
 Referee::Referee(SimWorld& world, const Script& script)
     : world_(world), script_(script), rails_(script.options.link.rails) {
-  for (RailState& rail : rails_) rail.firstUp[1] = TimePoint{};
+  for (RailState& rail : rails_) rail.firstUp[1] = world.clock().now();
 }
 
 void Referee::changed(const RailChange& change) {
@@ -57,7 +57,7 @@ void Referee::givenUp(const RailChange& change) {
   }
   const TimePoint opened = rails_[change.rail].firstUp[change.epoch] - 2 * options.openTime;
   const bool broken = world_.lastBroken(change.rail) >= opened;
-  if (!broken && options.datagramLoss <= kTolerableLoss) {
+  if (!broken && options.datagramLoss + options.datagramsHeld <= kTolerableLoss) {
     problems_.push_back(fmt::format("a false verdict: end {} gives up rail {} by {}", change.end,
                                     change.rail, inputName(change.input)));
   }

@@ -127,11 +127,15 @@ void addTail(Random& random, Script& script) {
     script.actions.push_back({.kind = Kind::kSlow, .rail = rail, .rate = kFast});
   }
   for (int i = 0; i < 4; ++i) {
-    script.actions.push_back({.kind = Kind::kSlow,
-                              .at = upTo(random, kBusy / 2),
-                              .rail = static_cast<int>(random.below(rails)),
-                              .length = upTo(random, kBusy / 2),
-                              .rate = 50e3 * static_cast<double>(1 << random.below(8))});
+    const Action slow{.kind = Kind::kSlow,
+                      .at = upTo(random, kBusy / 2),
+                      .rail = static_cast<int>(random.below(rails)),
+                      .length = upTo(random, kBusy / 2),
+                      .rate = 50e3 * static_cast<double>(1 << random.below(8))};
+    script.actions.push_back(slow);
+    if (random.below(2)) continue;
+    script.actions.push_back(
+        {.kind = Kind::kReset, .at = slow.at + upTo(random, 10ms), .rail = slow.rail});
   }
 }
 
@@ -312,6 +316,11 @@ Script randomScript(std::uint64_t seed) {
   }
   if (scene == 6) addCrowd(random, script);
   if (scene == 7 || scene == 8) addBadReturn(random, script);
+  if (scene == 8) {  // old words and receipts come in when the rail is up again
+    options.link.holdOff = 10ms;
+    options.datagramsHeld = 0.3;
+    options.heldFor = upTo(random, 200ms);
+  }
   if (scene == 9) addDeadRails(random, script);
   if (scene == 10) addEnd(random, script);
   return script;
