@@ -45,7 +45,7 @@ enum class Mutant : std::uint8_t {
   kCauseNotMirrored,
   // silence
   kVerdictFromSilence,
-  kLateAnswersProve,
+  kBurstProves,
   kKernelNotAsked,
   kNobodyJoinsATrial,
   // no waiting for ever

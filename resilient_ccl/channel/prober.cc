@@ -27,13 +27,16 @@ void Prober::answered(int path, std::uint32_t round, TimePoint now) {
   }
   if (round <= own.lastCounted) return;  // a repetition, or overtaken: counted at most once
   own.lastCounted = round;
-  const bool late = now - sentAt_[round % kRemembered] > kPromptAnswer;
-  if (late && !mutant(Mutant::kLateAnswersProve)) return;
+  if (now - sentAt_[round % kRemembered] > kPromptAnswer) return;
   for (std::size_t other = 0; other < paths_.size(); ++other) {
     if (static_cast<int>(other) == path) continue;
     // The probes of the rounds lastAnswered + 1 .. + kProbesToConvict are open on the other path;
     // this answer belongs to a later one.
-    if (round > paths_[other].lastAnswered + kProbesToConvict) ++paths_[other].laterAnswers;
+    Path& accused = paths_[other];
+    const bool together = now - accused.lastProof < kProofsApart && !mutant(Mutant::kBurstProves);
+    if (round <= accused.lastAnswered + kProbesToConvict || together) continue;
+    ++accused.laterAnswers;
+    accused.lastProof = now;
   }
 }
 

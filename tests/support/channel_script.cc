@@ -291,6 +291,11 @@ Script randomScript(std::uint64_t seed) {
     Action fault = randomFault(random, options.link.rails, /*step=*/1ms);
     fault.phase.reset();
     fault.length = 300ms;
+    if (scene == 2) {  // and only one end has something to send
+      fault.kind = Kind::kBlackHole;
+      const int silent = static_cast<int>(random.below(2));
+      std::erase_if(script.actions, [&](const Action& action) { return action.end == silent; });
+    }
     script.actions.push_back(fault);
     return script;
   }
@@ -317,9 +322,17 @@ Script randomScript(std::uint64_t seed) {
   if (scene == 6) addCrowd(random, script);
   if (scene == 7 || scene == 8) addBadReturn(random, script);
   if (scene == 8) {  // old words and receipts come in when the rail is up again
-    options.link.holdOff = 10ms;
+    options.link.holdOff = 1ms;
+    options.link.longestHoldOff = 2ms;
+    options.link.returnProbeInterval = 2ms;
     options.datagramsHeld = 0.3;
-    options.heldFor = upTo(random, 200ms);
+    options.heldFor = 10ms + upTo(random, 100ms);
+    for (int i = 0; i < 8; ++i) {
+      script.actions.push_back({.kind = Kind::kReset,
+                                .phase = Phase::kUp,
+                                .after = upTo(random, 30ms),
+                                .rail = static_cast<int>(random.below(options.link.rails))});
+    }
   }
   if (scene == 9) addDeadRails(random, script);
   if (scene == 10) addEnd(random, script);

@@ -58,7 +58,7 @@ constexpr Planted kMutants[] = {
     {Mutant::kRecordNotAcknowledged, "RecordNotAcknowledged"},
     {Mutant::kCauseNotMirrored, "CauseNotMirrored"},
     {Mutant::kVerdictFromSilence, "VerdictFromSilence"},
-    {Mutant::kLateAnswersProve, "LateAnswersProve"},
+    {Mutant::kBurstProves, "BurstProves"},
     {Mutant::kKernelNotAsked, "KernelNotAsked"},
     {Mutant::kNobodyJoinsATrial, "NobodyJoinsATrial"},
     {Mutant::kNoGiveUp, "NoGiveUp"},
