@@ -281,6 +281,7 @@ Script randomScript(std::uint64_t seed) {
   options.datagramJitter = random.below(2) ? 100us : 2ms;
   addMessages(random, script);
   const auto scene = random.below(16);
+  if (scene == 8) options.link.rails = 1;
   if (scene == 0) {  // nothing breaks, and only acknowledgements get lost
     options.link.resilient = false;
     options.datagramLoss = 0.3 * random.unit();
@@ -325,9 +326,9 @@ Script randomScript(std::uint64_t seed) {
     options.link.holdOff = 1ms;
     options.link.longestHoldOff = 2ms;
     options.link.returnProbeInterval = 2ms;
-    options.datagramsHeld = 0.3;
-    options.heldFor = 10ms + upTo(random, 100ms);
-    for (int i = 0; i < 8; ++i) {
+    options.datagramsHeld = 0.4;
+    options.heldFor = 10ms + upTo(random, 30ms);
+    for (int i = 0; i < 16; ++i) {
       script.actions.push_back({.kind = Kind::kReset,
                                 .phase = Phase::kUp,
                                 .after = upTo(random, 30ms),
@@ -400,12 +401,13 @@ class Player {
   }
 
   void fire(const RailChange& change) {
-    std::erase_if(waiting_, [&](const Action* action) {
-      const bool due = change.rail == action->rail && change.to == *action->phase &&
-                       world_.clock().now() >= begin_ + action->at;
-      if (due) world_.clock().after(action->after, [this, action] { act(*action); });
-      return due;
+    const auto due = std::ranges::find_if(waiting_, [&](const Action* action) {
+      return change.rail == action->rail && change.to == *action->phase &&
+             change.when >= begin_ + action->at;
     });
+    if (due == waiting_.end()) return;
+    world_.clock().after((*due)->after, [this, action = *due] { act(*action); });
+    waiting_.erase(due);  // the others wait for the next time
   }
 
   void act(const Action& action) {
