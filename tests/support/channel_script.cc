@@ -281,7 +281,11 @@ Script randomScript(std::uint64_t seed) {
   options.datagramJitter = random.below(2) ? 100us : 2ms;
   addMessages(random, script);
   const auto scene = random.below(16);
-  if (scene == 8) options.link.rails = 1;
+  if (scene == 8) {
+    options.link.rails = 1;
+    options.openTime = 300us;
+    options.fenceTime = 100us;
+  }
   if (scene == 0) {  // nothing breaks, and only acknowledgements get lost
     options.link.resilient = false;
     options.datagramLoss = 0.3 * random.unit();
@@ -326,13 +330,13 @@ Script randomScript(std::uint64_t seed) {
     options.link.holdOff = 1ms;
     options.link.longestHoldOff = 2ms;
     options.link.returnProbeInterval = 2ms;
+    options.datagramLoss = 0;
     options.datagramsHeld = 0.4;
     options.heldFor = 10ms + upTo(random, 30ms);
-    for (int i = 0; i < 16; ++i) {
-      script.actions.push_back({.kind = Kind::kReset,
-                                .phase = Phase::kUp,
-                                .after = upTo(random, 30ms),
-                                .rail = static_cast<int>(random.below(options.link.rails))});
+    script.actions.push_back({.kind = Kind::kSlow, .rate = 4e6});
+    for (int i = 0; i < 40; ++i) {
+      script.actions.push_back(
+          {.kind = Kind::kReset, .phase = Phase::kUp, .after = 2ms + upTo(random, 13ms)});
     }
   }
   if (scene == 9) addDeadRails(random, script);
