@@ -95,7 +95,7 @@ std::string explain(std::uint64_t seed, const Outcome& outcome) {
 
 TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   const std::uint64_t only = fromEnvironment("FAULTLINE_SEED", 0);
-  const std::uint64_t seeds = fromEnvironment("FAULTLINE_SEEDS", 500);
+  const std::uint64_t seeds = fromEnvironment("FAULTLINE_SEEDS", FAULTLINE_DEFAULT_SEEDS);
   const std::uint64_t last = only ? only : seeds;
   std::atomic<std::uint64_t> next = only ? only : 1;
   std::mutex mutex;

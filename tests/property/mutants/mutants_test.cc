@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <new>
+#include <ostream>
 
 #include "resilient_ccl/channel/mutant.h"
 #include "tests/support/channel_script.h"
@@ -24,6 +25,8 @@ constexpr std::uint64_t kSeeds = 500;
 struct Planted {
   Mutant mutant;
   const char* name;
+
+  friend void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.name; }
 };
 
 constexpr Planted kMutants[] = {
@@ -131,6 +134,32 @@ TEST_P(MutantTest, IsFound) {
 
 INSTANTIATE_TEST_SUITE_P(Planted, MutantTest, ::testing::ValuesIn(kMutants),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(ShrinkTest, AFailingSeedIsReducedToWhatMatters) {
+  channel::plantedMutant = Mutant::kNoFence;
+  const auto fails = [](const Script& script) { return !play(script).problems.empty(); };
+  std::uint64_t seed = 1;
+  while (!fails(randomScript(seed))) ++seed;
+  const Script whole = randomScript(seed);
+  Script shortest = shrink(whole, fails);
+  shortest.options.trace = true;
+  const Outcome outcome = play(shortest);
+  channel::plantedMutant = Mutant::kNone;
+  SCOPED_TRACE(shortest.toString());
+  // A message and a fault; sometimes a second message keeps the rail busy.
+  EXPECT_LE(shortest.actions.size(), 3u);
+  EXPECT_GT(whole.actions.size(), shortest.actions.size());
+  EXPECT_FALSE(outcome.problems.empty());
+  EXPECT_FALSE(outcome.trace.empty());
+  for (std::size_t i = 0; i < shortest.actions.size(); ++i) {
+    Script less = shortest;
+    less.actions.erase(less.actions.begin() + static_cast<std::ptrdiff_t>(i));
+    channel::plantedMutant = Mutant::kNoFence;
+    EXPECT_FALSE(fails(less)) << "action " << i << " can be left out";
+    channel::plantedMutant = Mutant::kNone;
+  }
+  EXPECT_FALSE(fails(shortest)) << "the script blames what is not planted";
+}
 
 TEST(NoMutantTest, NothingIsFound) {
   std::string problem;
