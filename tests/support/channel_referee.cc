@@ -63,12 +63,12 @@ void Referee::givenUp(const RailChange& change) {
   }
   if (options.datagramLoss > 0 || options.datagramsHeld > 0) return;
   const Duration oneWay = 50us + options.datagramJitter + 1ms;
-  world_.clock().after(oneWay, [this, change] { expectPeerKnows(change, change.when); });
+  world_.clock().after(oneWay, [this, change] { expectPeerKnows(change); });
 }
 
-void Referee::expectPeerKnows(const RailChange& change, TimePoint since) {
+void Referee::expectPeerKnows(const RailChange& change) {
   const int peer = 1 - change.end;
-  const bool reached = world_.managementPathUp() && world_.stoppedUntil(peer) < since;
+  const bool reached = world_.managementPathUp() && world_.stoppedUntil(peer) < change.when;
   const Link& link = world_.link(peer);
   if (reached && link.phase(change.rail) == Phase::kUp && link.epoch(change.rail) == change.epoch) {
     problems_.push_back(fmt::format("end {} has given up rail {}, and end {} does not know",
@@ -109,6 +109,11 @@ void Referee::judgeFailovers() {
     if (!script_.fatal() && counters.failovers != world_.failovers(end).size()) {
       problems_.push_back(fmt::format("end {} has reported {} of {} failovers", end,
                                       world_.failovers(end).size(), counters.failovers));
+    }
+    const Bytes copied = world_.link(1 - end).counters().bytesCopied;
+    if (counters.bytesDuplicate > copied) {
+      problems_.push_back(fmt::format("end {} has got {} bytes twice, and {} were copied", end,
+                                      counters.bytesDuplicate, copied));
     }
     coverage_.counters += counters;
     for (const Failover& failover : world_.failovers(end)) {

@@ -25,7 +25,7 @@ class Referee {
  private:
   void givenUp(const RailChange& change);
   void reopened(const RailChange& change);
-  void expectPeerKnows(const RailChange& change, TimePoint since);
+  void expectPeerKnows(const RailChange& change);
   /// The rail of the only fault, when there is nothing else that could mislead anybody; or -1.
   int onlyBlackHole() const;
 
