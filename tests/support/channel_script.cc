@@ -317,6 +317,8 @@ Script randomScript(std::uint64_t seed) {
     options.link.policy = Policy::kPull;
     options.link.tailBudget = 64 << 10;
     options.lateWrites = false;
+    options.link.windowTime = 3ms;  // long tails
+    options.datagramJitter = 5ms;   // the sender learns late which copy was the first
     addTail(random, script);
   } else if (random.below(2)) {
     addRates(random, script);
