@@ -21,8 +21,11 @@ class ControlStream {
   /// Pause before the first repetition of a record; doubles each time up to kLongestPause.
   static constexpr Duration kFirstPause = 5ms;
   static constexpr Duration kLongestPause = 40ms;
+  /// Numbers within the receiver's reach that only urgent records may take: a word about a rail
+  /// does not wait until the grants before it have been acknowledged.
+  static constexpr std::uint64_t kReserved = 16;
 
-  /// Queues a record. An urgent one goes over every path, each time.
+  /// Queues a record. An urgent one goes over every path, each time, and before those that are not.
   void send(RecordType type, std::span<const std::byte> payload, bool urgent);
 
   /// Calls `transmit(record, attempt, urgent)` for every record that is due, and notes that it was
@@ -47,7 +50,7 @@ class ControlStream {
 
  private:
   struct Open {
-    std::uint64_t sequence;
+    std::uint64_t sequence = 0;  // given when it first leaves
     RecordType type;
     bool urgent;
     int attempts = 0;
@@ -55,6 +58,9 @@ class ControlStream {
     std::size_t size;
     std::array<std::byte, Record::kMaxPayload> payload;
   };
+
+  /// Whether the receiver can remember one more record of this kind.
+  bool mayBegin(bool urgent) const;
 
   std::uint64_t nextSequence_ = 1;
   Receipt acknowledged_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "resilient_ccl/channel/mutant.h"
 #include "resilient_ccl/channel/partners.h"
 
 // Messages and chunks. Repair is in link_repair.cc, datagrams and probes in link_control.cc.
@@ -178,7 +179,8 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
     state.lastProgress = now;
     state.rate.begin(now);
   }
-  state.inFlight.push_back({header.sequence, header.length, chunk, copied});
+  state.inFlight.push_back({header.sequence, header.length, chunk, copied,
+                            /*settled=*/mutant(Mutant::kDoneWhenSubmitted)});
   state.inFlightBytes += length;
   ++counters_.chunksSent;
   counters_.bytesSent += length;
@@ -190,6 +192,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
     counters_.bytesResent += length;
   }
   io_.submit(rail, header, message.data + chunk.offset, message.region);
+  if (mutant(Mutant::kDoneWhenSubmitted)) chunkDelivered(chunk, now);
 }
 
 void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
@@ -247,8 +250,8 @@ void Link::settle(int rail, const InFlight& open, TimePoint now) {
   if (open.copied) {
     // The user may get the message back now: the other rail must not read it any more.
     if (const auto [other, twin] = twinOf(rail, open.chunk); twin != nullptr) {
-      twin->settled = true;
-      if (io_.detach(other, twin->sequence)) {
+      twin->settled = !mutant(Mutant::kCopiesCountTwice);
+      if (!mutant(Mutant::kCopyStillRead) && io_.detach(other, twin->sequence)) {
         rails_[other].inFlightBytes -= twin->length;
         twin->length = 0;
       }
@@ -335,17 +338,20 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   if (header.slot == transport::kNoSlot) return;  // withdrawn
   if (found != slots_.end()) begin(found->second, header, now);
   const std::uint64_t chunk = header.offset / options_.chunkBytes;
-  if (!isNew || found == slots_.end() || found->second.arrived[chunk]) {
+  if (!isNew || found == slots_.end() ||
+      (found->second.arrived[chunk] && !mutant(Mutant::kRepeatedChunkCounts))) {
     ++counters_.chunksDuplicate;
     counters_.bytesDuplicate += header.length;
     return;
   }
   Slot& slot = found->second;
-  if (const int writer = writerOf({header.slot, chunk}); writer >= 0) {
+  if (const int writer = writerOf({header.slot, chunk});
+      writer >= 0 && !mutant(Mutant::kNotDiverted)) {
     io_.divert(writer);  // or it would still write when the message has been handed over
     rails_[writer].placing.reset();
   }
-  if (staged) std::copy_n(state.staging.data(), header.length, slot.region + header.offset);
+  if (staged && !mutant(Mutant::kStagedNotPlaced))
+    std::copy_n(state.staging.data(), header.length, slot.region + header.offset);
   slot.arrived[chunk] = true;
   ++counters_.chunksArrived;
   counters_.bytesArrived += header.length;
@@ -357,7 +363,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
     maybeFinishFailover(index, now);
   }
   slot.lastProgress = now;
-  if (--slot.chunksLeft > 0) return;
+  if (--slot.chunksLeft > mutant(Mutant::kReceiveDoneOneChunkEarly)) return;
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;
   slots_.erase(found);

@@ -174,6 +174,9 @@ class Link {
   /// Grants for sends that are not posted yet, at most; beyond it the peer is out of its mind.
   static constexpr std::size_t kMostEarlyGrants = 1 << 18;
 
+  /// States of a rail at one end; docs/channel.md draws them.
+  enum class Phase : std::uint8_t { kDown, kOpening, kUp, kFencing };
+
   struct Identity {
     std::uint32_t self = 0;
     std::uint32_t peer = 0;
@@ -205,7 +208,8 @@ class Link {
   bool onHello(int rail, std::uint32_t epoch, std::uint32_t attempt, TimePoint now);
   /// Epoch of the rail's last connection, 0 before the first.
   std::uint32_t epoch(int rail) const { return rails_[rail].epoch; }
-  bool railUp(int rail) const { return rails_[rail].phase == Phase::kUp; }
+  bool railUp(int rail) const { return phase(rail) == Phase::kUp; }
+  Phase phase(int rail) const { return rails_[rail].phase; }
 
   /// Promises the place to this rail until the chunk has arrived or the rail is fenced.
   Result<std::byte*> place(int rail, const ChunkHeader& header, TimePoint now);
@@ -245,8 +249,6 @@ class Link {
   Bytes windowBytes(int rail) const;
 
  private:
-  enum class Phase : std::uint8_t { kDown, kOpening, kUp, kFencing };
-
   using Place = std::pair<std::uint32_t, std::uint64_t>;  // slot and chunk
   struct Placing {
     Place place;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/channel/mutant.h"
 
 // Control datagrams: grants, acknowledgements, words about rails, probes.
 
@@ -31,12 +32,14 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   const int known = std::min<int>(options_.rails, static_cast<int>(datagram.rails.size()));
   for (int rail = 0; rail < known; ++rail) {
     const RailReceipt& receipt = datagram.rails[rail];
-    if (rails_[rail].phase != Phase::kUp || receipt.epoch != rails_[rail].epoch) continue;
+    const bool current = receipt.epoch == rails_[rail].epoch || mutant(Mutant::kOldReceiptBelieved);
+    if (rails_[rail].phase != Phase::kUp || !current) continue;
     acknowledge(rail, receipt.received, now);
   }
   for (const Record& record : datagram.records) {
     if (record.sequence != 0) {
-      acknowledgementDue_ = true;  // also for a repetition: its acknowledgement may be lost
+      // Also for a repetition: its acknowledgement may be lost.
+      acknowledgementDue_ |= !mutant(Mutant::kRecordNotAcknowledged);
       if (!control_.accept(record.sequence)) continue;
     }
     switch (record.type) {
@@ -53,7 +56,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
         if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
           prober_.heard(path, probe->round);
           replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
-          if (probe->trial != 0) {
+          if (probe->trial != 0 && !mutant(Mutant::kNobodyJoinsATrial)) {
             probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
           }
         }
@@ -122,7 +125,7 @@ void Link::checkSuspicions(TimePoint now) {
       nextRound_ = now;
     }
     if (!state.suspected) continue;
-    if (prober_.convicted(rail)) {
+    if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {
       beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
     } else if (stalled(rail)) {
       ++counters_.stalls;
@@ -138,7 +141,8 @@ void Link::checkSuspicions(TimePoint now) {
 bool Link::stalled(int rail) {
   if (!prober_.cameBack(rail)) return false;
   const transport::Delivery delivery = io_.delivery(rail);
-  if (delivery.outstanding && delivery.acknowledged == rails_[rail].deliveredBefore) return true;
+  const bool stuck = delivery.outstanding && delivery.acknowledged == rails_[rail].deliveredBefore;
+  if (stuck || mutant(Mutant::kKernelNotAsked)) return true;
   prober_.acquit(rail);  // it moves: a new trial
   rails_[rail].deliveredBefore = delivery.acknowledged;
   return false;
@@ -164,7 +168,8 @@ Duration Link::probeInterval(TimePoint now) const {
     // No verdicts, but a lost acknowledgement must be asked for: every answer carries receipts.
     const bool open =
         std::ranges::any_of(rails_, [](const Rail& rail) { return !rail.inFlight.empty(); });
-    return open ? options_.idleProbeInterval : Duration::max();
+    const bool asked = open && !mutant(Mutant::kAcknowledgementNotAskedFor);
+    return asked ? options_.idleProbeInterval : Duration::max();
   }
   Duration interval = busy() ? options_.idleProbeInterval : Duration::max();
   if (now < probeUntil_) interval = std::min(interval, options_.suspectProbeInterval);

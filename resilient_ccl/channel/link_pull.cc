@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/channel/mutant.h"
 
 // How much a rail may have outstanding, which rail takes the next chunk, and which chunks go again
 // over a faster one.
@@ -16,7 +17,8 @@ Bytes Link::windowBytes(int rail) const {
 
 bool Link::hasRoom(int rail) const {
   const Rail& state = rails_[rail];
-  return state.acknowledged.reaches(state.nextSequence) && state.inFlightBytes < windowBytes(rail);
+  return (state.acknowledged.reaches(state.nextSequence) || mutant(Mutant::kReachIgnored)) &&
+         (state.inFlightBytes < windowBytes(rail) || mutant(Mutant::kWindowIgnored));
 }
 
 double Link::guessRate() const {
@@ -78,12 +80,14 @@ int Link::nextPuller(TimePoint now) const {
 
 Link::InFlight* Link::tailOf(int rail, double& seconds) {
   Rail& state = rails_[rail];
-  if (state.phase != Phase::kUp || state.lateWrites) return nullptr;
+  const bool fixed = state.lateWrites && !mutant(Mutant::kTailFromLateWrites);
+  if (state.phase != Phase::kUp || fixed) return nullptr;
   Bytes upToHere = state.inFlightBytes;
   for (auto open = state.inFlight.rbegin(); open != state.inFlight.rend(); ++open) {
     const bool copyable =
         !open->settled && !open->copied &&
-        sends_.at(open->chunk.message).copied + open->length <= options_.tailBudget;
+        (sends_.at(open->chunk.message).copied + open->length <= options_.tailBudget ||
+         mutant(Mutant::kTailBudgetIgnored));
     if (copyable) {
       seconds = static_cast<double>(upToHere) / rateOf(rail);
       return &*open;
@@ -111,7 +115,8 @@ void Link::copyTail(TimePoint now) {
     double soonest = std::numeric_limits<double>::infinity();
     for (int rail = 0; rail < options_.rails; ++rail) {
       const Rail& state = rails_[rail];
-      if (rail == slow || state.phase != Phase::kUp || state.lateWrites || !hasRoom(rail)) continue;
+      const bool fixed = state.lateWrites && !mutant(Mutant::kTailOverLateWrites);
+      if (rail == slow || state.phase != Phase::kUp || fixed || !hasRoom(rail)) continue;
       const double done = secondsUntil(rail, last->length);
       if (done >= soonest) continue;
       fast = rail;

@@ -2,6 +2,7 @@
 #include <cassert>
 
 #include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/channel/mutant.h"
 
 // Hot repair and failback: what happens to a rail that fails, and how it comes back.
 
@@ -48,7 +49,8 @@ void Link::connect(int rail) {
 bool Link::onHello(int rail, std::uint32_t epoch, std::uint32_t attempt, TimePoint now) {
   Rail& state = rails_[rail];
   if (failed_ || identity_.connects || attempt <= state.attempts) return false;
-  if (state.phase == Phase::kUp && epoch == state.epoch) onRailFailed(rail, Cause::kRail, now);
+  const bool lostThere = state.phase == Phase::kUp && epoch == state.epoch;
+  if (lostThere && !mutant(Mutant::kHalfOpenKept)) onRailFailed(rail, Cause::kRail, now);
   if (state.phase != Phase::kDown || !state.portUp || epoch != state.epoch + 1) return false;
   state.attempts = attempt;
   return true;
@@ -100,7 +102,8 @@ void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   state.suspected = false;
   state.failedAt = now;
   // A rail that failed again soon after its return flaps: it is held off longer each time.
-  const bool flapping = state.epoch > 1 && now - state.upSince < kHoldOffMemory;
+  const bool flapping =
+      state.epoch > 1 && now - state.upSince < kHoldOffMemory && !mutant(Mutant::kHoldOffFixed);
   state.holdOff = flapping ? std::min(state.holdOff * kHoldOffGrowth, options_.longestHoldOff)
                            : options_.holdOff;
   // The path of a stalled transport answers: nothing is to be waited for, the first time.
@@ -118,8 +121,13 @@ void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   record.told = failure.told;
   record.detected = now;
 
-  repinQueue(rail);  // what has not been handed to the rail need not wait for the fence
-  sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, failure);
+  // What has not been handed to the rail need not wait for the fence.
+  if (!mutant(Mutant::kQueueLeftOnDeadRail)) repinQueue(rail);
+  if (!mutant(Mutant::kPeerNotTold)) {
+    sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, failure);
+  }
+  const bool open = mutant(Mutant::kNoFence) || (failure.told && mutant(Mutant::kFenceAtOneEnd));
+  if (open) return onRailFenced(rail, now);
   io_.fenceRail(rail);
 }
 
@@ -139,11 +147,12 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   if (record.rail >= rails_.size()) return;
   const int rail = static_cast<int>(record.rail);
   Rail& state = rails_[rail];
-  const Failure told{.cause = mirrored(static_cast<Cause>(record.cause)),
+  const auto cause = static_cast<Cause>(record.cause);
+  const Failure told{.cause = mutant(Mutant::kCauseNotMirrored) ? cause : mirrored(cause),
                      .direction = mirrored(static_cast<DeadDirection>(record.deadDirection)),
                      .told = true,
                      .stalled = record.stalled != 0};
-  if (record.epoch == state.epoch + 1 &&
+  if (record.epoch == state.epoch + 1 && !mutant(Mutant::kLostNextEpochIgnored) &&
       (state.phase == Phase::kDown || state.phase == Phase::kOpening)) {
     // The peer had the connection of the next epoch and lost it before this end had it: nothing
     // was sent or received on it here.
@@ -153,8 +162,9 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, told);
     return;
   }
-  if (record.epoch != state.epoch) return;  // late word about an earlier epoch
-  if (state.phase == Phase::kUp) beginFence(rail, told, now);
+  // Late word about an earlier epoch.
+  if (record.epoch != state.epoch && !mutant(Mutant::kOldWordBelieved)) return;
+  if (state.phase == Phase::kUp && !mutant(Mutant::kToldPeerIgnores)) beginFence(rail, told, now);
   if (failed_ || state.phase != Phase::kFencing) return;
   Failover& own = failovers_.at(state.failover).record;
   if (own.deadDirection == DeadDirection::kUnknown) own.deadDirection = told.direction;
@@ -167,13 +177,15 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   }
   if (!fenced) return;
   state.remoteFenced = true;
-  state.remoteHeld = record.held;
+  state.remoteHeld = mutant(Mutant::kResendEverything) ? Receipt{} : record.held;
+  if (mutant(Mutant::kLedgerOffByOne)) state.remoteHeld.add(state.remoteHeld.base);
   maybeFinishFence(rail, now);
 }
 
 void Link::maybeFinishFence(int rail, TimePoint now) {
   Rail& state = rails_[rail];
-  if (!state.localFenced || !state.remoteFenced) return;
+  if (!state.localFenced && !mutant(Mutant::kResendBeforeOwnFence)) return;
+  if (!state.remoteFenced && !mutant(Mutant::kResendWithoutExchange)) return;
   railDown(rail, now);
   const int index = std::exchange(state.failover, -1);
   OpenFailover& failover = failovers_.at(index);
@@ -194,10 +206,12 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   for (auto open = outstanding.rbegin(); open != outstanding.rend(); ++open) {
     if (state.remoteHeld.has(open->sequence)) continue;
     ChunkRef chunk = open->chunk;
-    if (chunk.failover >= 0) failover.inherited.push_back(chunk.failover);
+    const bool inherited = chunk.failover >= 0 && !mutant(Mutant::kInheritedChunksForgotten);
+    if (inherited) failover.inherited.push_back(chunk.failover);
     chunk.failover = index;
     ++failover.chunksLeft;
-    if (InFlight* const twin = open->copied ? twinOf(rail, open->chunk).second : nullptr) {
+    const bool copied = open->copied && !mutant(Mutant::kCopyResent);
+    if (InFlight* const twin = copied ? twinOf(rail, open->chunk).second : nullptr) {
       twin->chunk.failover = index;  // on its way over another rail already
       twin->copied = false;
       continue;
@@ -249,14 +263,15 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
 void Link::considerReturn(int rail, TimePoint now) {
   Rail& state = rails_[rail];
   if (state.phase != Phase::kDown || !identity_.connects || !state.portUp) return;
-  if (now < state.mayReturn) return;
-  const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn;
+  if (now < state.mayReturn || mutant(Mutant::kNoFailback)) return;
+  const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn ||
+                      mutant(Mutant::kReturnWithoutProbes);
   if (options_.resilient && state.epoch > 0 && !healed) return;
   connect(rail);
 }
 
 void Link::checkBudget(TimePoint now) {
-  if (!options_.resilient || !busy()) return;
+  if (!options_.resilient || !busy() || mutant(Mutant::kNoGiveUp)) return;
   const Duration budget = options_.giveUp;
   const auto allowance = [&] { return formatDuration(budget); };
   const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };

@@ -1,5 +1,7 @@
 #include "resilient_ccl/channel/prober.h"
 
+#include "resilient_ccl/channel/mutant.h"
+
 namespace faultline::channel {
 
 Prober::Prober(int paths) : sentAt_(kRemembered), paths_(paths) {}
@@ -30,7 +32,11 @@ void Prober::answered(int path, std::uint32_t round, TimePoint now) {
     if (static_cast<int>(other) == path) continue;
     // The probes of the rounds lastAnswered + 1 .. + kProbesToConvict are open on the other path;
     // this answer belongs to a later one.
-    if (round > paths_[other].lastAnswered + kProbesToConvict) ++paths_[other].laterAnswers;
+    Path& accused = paths_[other];
+    const bool together = now - accused.lastProof < kProofsApart && !mutant(Mutant::kBurstProves);
+    if (round <= accused.lastAnswered + kProbesToConvict || together) continue;
+    ++accused.laterAnswers;
+    accused.lastProof = now;
   }
 }
 

@@ -33,6 +33,9 @@ class Prober {
   /// Slower answers prove nothing: a process that wakes up after a pause answers the probes that
   /// waited in its sockets path by path, and the path it reads last is not dead.
   static constexpr Duration kPromptAnswer = 10ms;
+  /// Answers that come together are one proof: what waited in one socket of a process that wakes up
+  /// comes at once, and the next socket is read after it.
+  static constexpr Duration kProofsApart = 2ms;
   /// A round is lost when one that was sent so much later on the same path is answered first.
   static constexpr Duration kOrderKept = 4ms;
   static constexpr int kAnswersAfterLoss = 2;
@@ -86,6 +89,7 @@ class Prober {
     std::uint32_t lastAnswered = 0;  // highest round answered, or the last one before the trial
     std::uint32_t lastCounted = 0;   // highest answer used as proof against other paths
     int laterAnswers = 0;            // proofs against this path
+    TimePoint lastProof{};
     int inARow = 0;
     bool lostRounds = false;
   };

@@ -8,34 +8,54 @@ namespace faultline::test {
 
 void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
                         const RemoteRegion& region) {
-  const auto wireTime = fromSeconds(header.length / wire_.bytesPerSecond);
-  busyFor_ += wireTime;
   outstanding_ += header.length;
-  schedule_(busyFor_, [this, wireTime] { busyFor_ -= wireTime; });
-  const auto acknowledged = std::make_shared<bool>(false);
-  schedule_(busyFor_ + wire_.latency, [=, this] {
+  waiting_.push_back({header, data, region});
+  if (!busy_) carryNext();
+}
+
+void MemoryRail::carryNext() {
+  busy_ = !waiting_.empty();
+  if (!busy_) return;
+  const auto [header, data, region] = waiting_.front();
+  waiting_.pop_front();
+  const auto wireTime = fromSeconds(header.length / wire_.bytesPerSecond);
+  const auto acknowledged = std::make_shared<std::uint32_t>(0);
+  // A chunk is many packets, and the other machine acknowledges them one by one.
+  const auto pieces = static_cast<std::uint32_t>(wire_.pieces(header.length));
+  for (std::uint32_t piece = 1; piece < pieces; ++piece) {
+    schedule_(wireTime * piece / pieces, [=, this] {
+      if (wire_.carries && !fenced_) acknowledge(header.length / pieces, *acknowledged);
+    });
+  }
+  schedule_(wireTime, [this] { carryNext(); });
+  schedule_(wireTime + wire_.latency, [=, this] {
     if (!wire_.carries && wire_.lateDelivery > Duration::zero()) {
       // The write is still somewhere in the network and lands later; nobody is told. As long as
       // the connection lives, its numbering keeps such a copy from landing behind a newer one.
       // It has left the sender: only the receiver's fence stops it.
       const auto packet = std::make_shared<std::vector<std::byte>>(data, data + header.length);
       schedule_(wire_.lateDelivery, [=, this] {
-        if (!*acknowledged) deliver(header, packet->data(), region, /*visible=*/false);
+        if (*acknowledged == header.length) return;
+        deliver(header, packet->data(), region, /*visible=*/false);
       });
     }
     transmit(header, data, region, acknowledged, /*attempt=*/0);
   });
 }
 
+void MemoryRail::acknowledge(std::uint32_t bytes, std::uint32_t& ofChunk) {
+  ofChunk += bytes;
+  outstanding_ -= bytes;
+  acknowledged_ += bytes;
+}
+
 void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
-                          const RemoteRegion& region, const std::shared_ptr<bool>& acknowledged,
-                          int attempt) {
+                          const RemoteRegion& region,
+                          const std::shared_ptr<std::uint32_t>& acknowledged, int attempt) {
   if (fenced_) return;
   if (onRead) onRead({data, header.length});
   if (wire_.carries) {
-    *acknowledged = true;
-    outstanding_ -= header.length;
-    acknowledged_ += header.length;
+    acknowledge(header.length - *acknowledged, *acknowledged);
     deliver(header, data, region, /*visible=*/true);
     return;
   }

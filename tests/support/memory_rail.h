@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 
 #include "tests/support/sim_rail.h"
@@ -23,12 +24,20 @@ class MemoryRail : public SimRail {
 
  private:
   void transmit(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
-                const std::shared_ptr<bool>& acknowledged, int attempt);
+                const std::shared_ptr<std::uint32_t>& acknowledged, int attempt);
+  void carryNext();
+  void acknowledge(std::uint32_t bytes, std::uint32_t& ofChunk);
   void deliver(const ChunkHeader& header, const std::byte* data, const RemoteRegion& region,
                bool visible);
   MemoryRail& peer() { return static_cast<MemoryRail&>(*peer_); }
 
-  Duration busyFor_{};
+  struct Outgoing {
+    ChunkHeader header;
+    const std::byte* data;
+    RemoteRegion region;
+  };
+  std::deque<Outgoing> waiting_;
+  bool busy_ = false;  // a chunk is on the wire
 };
 
 }  // namespace faultline::test

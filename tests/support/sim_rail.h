@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,6 +25,12 @@ struct Wire {
   Duration lateDelivery{};  ///< rails with late writes: of chunks under way when the wire died
   Duration fenceTime = 100us;
   bool backsOff = false;  ///< waits twice as long each time before it sends again what was lost
+
+  /// In how many pieces the wire takes so many bytes: at least two, and one every two milliseconds.
+  std::size_t pieces(std::size_t bytes) const {
+    const auto steps = static_cast<std::size_t>(fromSeconds(bytes / bytesPerSecond) / 2ms);
+    return std::clamp<std::size_t>(steps, 2, 64);
+  }
 
   /// A reliable transport tries again until the wire is back or somebody fences it.
   Duration retransmission(int attempt) const { return backsOff ? 200ms * (1 << attempt) : 5ms; }

@@ -22,7 +22,21 @@ bool SimClock::step(TimePoint until) {
   return true;
 }
 
+std::string_view inputName(Input input) {
+  constexpr std::array<std::string_view, 11> kNames{"client", "tick",    "stall", "datagram",
+                                                    "chunk",  "port",    "reset", "hello",
+                                                    "opened", "refused", "fenced"};
+  return kNames.at(static_cast<std::size_t>(input));
+}
+
+std::string_view phaseName(Link::Phase phase) {
+  constexpr std::array<std::string_view, 4> kNames{"down", "opening", "up", "fencing"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
 namespace {
+
+constexpr std::size_t kTraceLines = 60;
 
 constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
 constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
@@ -51,6 +65,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   }
   void submit(int rail, const ChunkHeader& header, const std::byte* data,
               const RemoteRegion& region) override {
+    largestWindow[rail] = std::max(largestWindow[rail], link->windowBytes(rail));
     rails[rail]->submit(header, data, region);
   }
   bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
@@ -82,7 +97,15 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     std::ranges::fill(message.target, kPoison);
     ++world.completed_;
   }
-  void failedOver(const Failover& failover) override { failovers.push_back(failover); }
+  void failedOver(const Failover& failover) override {
+    failovers.push_back(failover);
+    const Bytes window = windowAtFailure[{failover.rail, failover.detected}];
+    // A window is full when the last chunk has passed its end.
+    if (failover.resentBytes > window + link->options().chunkBytes) {
+      world.problems_.push_back(fmt::format("{} bytes sent again of a rail whose window was {}",
+                                            failover.resentBytes, window));
+    }
+  }
   void railDegraded(int rail, bool degraded) override {
     if (degraded) {
       degradedRails.insert(rail);
@@ -103,14 +126,25 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   void chunkArrived(int rail, const ChunkHeader& header) override {
     arrivedBytes[rail] += header.length;
     const std::uint32_t epoch = link->epoch(rail);
-    world.runEvent(index, [this, rail, header, epoch] {
-      if (link->epoch(rail) == epoch) link->onChunkArrived(rail, header, world.clock_.now());
-    });
+    world.runEvent(
+        index, Input::kChunk,
+        [this, rail, header, epoch] {
+          if (link->epoch(rail) != epoch) return;
+          const Bytes before = link->counters().bytesDuplicate;
+          link->onChunkArrived(rail, header, world.clock_.now());
+          Bytes& twice = duplicates[header.slot];
+          twice += link->counters().bytesDuplicate - before;
+          if (twice > link->options().tailBudget) {
+            world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
+          }
+        },
+        world.socketOf(rail));
   }
-  void railFailed(int rail, const Status&) override {
-    world.runEvent(index, [this, rail] {
-      link->onRailFailed(rail, channel::Cause::kProtocol, world.clock_.now());
-    });
+  void railFailed(int rail, const Status& why) override {
+    const bool lie = why.code() == Code::kInvalidArgument;
+    const auto cause = lie ? channel::Cause::kProtocol : channel::Cause::kRail;
+    world.runEvent(index, lie ? Input::kChunk : Input::kReset,
+                   [this, rail, cause] { link->onRailFailed(rail, cause, world.clock_.now()); });
   }
 
   SimWorld& world;
@@ -121,10 +155,14 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
   std::vector<Bytes> arrivedBytes;
   std::vector<std::uint32_t> opening;
-  std::vector<bool> portUp;
+  std::vector<bool> portUp, portWasDown;
+  std::vector<std::pair<Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
+  std::vector<Bytes> largestWindow;                         // of this epoch
+  std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
+  std::map<std::uint32_t, Bytes> duplicates;  // by slot
   TimePoint pausedUntil{};
   bool dead = false;
-  std::vector<std::function<void()>> waiting;
+  std::vector<Event> waiting;
   TimePoint tickAt = TimePoint::max();
   std::vector<Failover> failovers;
   int failbackCount = 0;
@@ -133,7 +171,8 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   Status error;
 };
 
-SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(options.seed) {
+SimWorld::SimWorld(const SimOptions& options)
+    : options_(options), random_(options.seed), health_(options.link.rails) {
   for (int end = 0; end < kEnds; ++end) {
     ends_[end] = std::make_unique<End>(*this, end);
     End& self = *ends_[end];
@@ -141,11 +180,15 @@ SimWorld::SimWorld(const SimOptions& options) : options_(options), random_(optio
     self.arrivedBytes.resize(options.link.rails);
     for (auto& wire : self.wires) {
       wire.fenceTime = options.fenceTime;
+      wire.lateDelivery = options.lateDelivery;
       wire.backsOff = options.backsOff;
     }
     self.rails.resize(options.link.rails);
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);
+    self.portWasDown.assign(options.link.rails, false);
+    self.seen.resize(options.link.rails);
+    self.largestWindow.resize(options.link.rails);
   }
   for (int end = 0; end < kEnds; ++end) {
     Link::Identity identity{.self = static_cast<std::uint32_t>(end),
@@ -180,21 +223,43 @@ const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {
 }
 const Status& SimWorld::error(int end) const { return ends_[end]->error; }
 
-void SimWorld::runEvent(int end, std::function<void()> event) {
+void SimWorld::runEvent(int end, Input input, std::function<void()> event, int socket) {
   End& self = *ends_[end];
   if (self.dead) return;
   if (clock_.now() < self.pausedUntil) {
-    self.waiting.push_back(std::move(event));
+    self.waiting.push_back({input, socket, std::move(event)});
     return;
   }
   event();
+  observe(end, input);
   settle(end);
+}
+
+void SimWorld::observe(int end, Input input) {
+  End& self = *ends_[end];
+  for (int rail = 0; rail < options_.link.rails; ++rail) {
+    const std::pair now(self.link->phase(rail), self.link->epoch(rail));
+    const auto before = std::exchange(self.seen[rail], now);
+    if (now == before) continue;
+    const RailChange change{clock_.now(), end, rail, before.first, now.first, now.second, input};
+    if (change.from == Link::Phase::kUp) {
+      self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
+    }
+    if (options_.trace) {
+      addTrace(fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
+                           phaseName(change.from), phaseName(change.to), inputName(input),
+                           change.epoch));
+    }
+    if (onRailChange) onRailChange(change);
+  }
 }
 
 void SimWorld::settle(int end) {
   End& self = *ends_[end];
   if (self.dead) return;
+  const auto stalls = self.link->counters().stalls;
   self.link->onTick(clock_.now());
+  observe(end, self.link->counters().stalls > stalls ? Input::kStall : Input::kTick);
   self.link->flush(clock_.now());
   const TimePoint next = std::max(self.link->nextDeadline(), clock_.now() + 100us);
   // As the engine: at the next deadline, at the latest after 50 ms.
@@ -203,7 +268,7 @@ void SimWorld::settle(int end) {
   self.tickAt = when;
   clock_.after(when - clock_.now(), [this, end, when] {
     if (ends_[end]->tickAt == when) ends_[end]->tickAt = TimePoint::max();
-    runEvent(end, [] {});
+    runEvent(end, Input::kTick, [] {});
   });
 }
 
@@ -218,13 +283,13 @@ void SimWorld::message(int from, Bytes length, Duration sendDelay, Duration rece
                                 .sequence = static_cast<std::uint32_t>(token),
                                 .stream = static_cast<std::uint64_t>(from)};
   clock_.after(sendDelay, [this, from, key, token, &message] {
-    runEvent(from, [this, from, key, token, &message] {
+    runEvent(from, Input::kClient, [this, from, key, token, &message] {
       link(from).postSend(key, message.source.data(), static_cast<Bytes>(message.source.size()),
                           token, clock_.now());
     });
   });
   clock_.after(receiveDelay, [this, from, key, token, &message] {
-    runEvent(1 - from, [this, from, key, token, &message] {
+    runEvent(1 - from, Input::kClient, [this, from, key, token, &message] {
       const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
       link(1 - from).postReceive(key, message.target.data(),
                                  static_cast<Bytes>(message.target.size()), region, token,
@@ -254,6 +319,7 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
     const bool accepted = carries(rail) && !ends_[1 - end]->dead &&
                           clock_.now() >= ends_[1 - end]->pausedUntil &&
                           link(1 - end).onHello(rail, epoch, attempt, clock_.now());
+    observe(1 - end, Input::kHello);
     if (accepted) {
       for (int side = 0; side < kEnds; ++side) {
         End& self = *ends_[side];
@@ -269,9 +335,12 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
           }
           problems_.push_back("a rail reads memory that the sender has given back");
         };
-        made->onReadable = [this, side, made] { runEvent(side, [made] { made->read(); }); };
+        made->onReadable = [this, side, rail, made] {
+          runEvent(
+              side, Input::kChunk, [made] { made->read(); }, socketOf(rail));
+        };
         made->onFenceDue = [this, side, rail, made] {
-          runEvent(side, [this, side, rail, made] {
+          runEvent(side, Input::kFenced, [this, side, rail, made] {
             made->close();
             link(side).onRailFenced(rail, clock_.now());
           });
@@ -281,19 +350,22 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
         ends_[side]->rails[rail]->connect(ends_[1 - side]->rails[rail].get());
       }
       ends_[1 - end]->rails[rail]->begin();
-      runEvent(1 - end,
+      runEvent(1 - end, Input::kOpened,
                [this, end, rail, epoch] { link(1 - end).onRailOpened(rail, epoch, clock_.now()); });
     }
     // The answer needs time, too: meanwhile the rail may die or the attempt be cancelled.
     clock_.after(options_.openTime, [this, end, rail, epoch, attempt, accepted] {
-      runEvent(end, [this, end, rail, epoch, attempt, accepted] {
+      const bool works = accepted && carries(rail);
+      const Input input = works ? Input::kOpened : Input::kOpenFailed;
+      runEvent(end, input, [this, end, rail, epoch, attempt, accepted, works, input] {
         if (ends_[end]->opening[rail] != attempt) {
           if (accepted) abandon(end, rail);  // the acceptor sees the connection closed
           return;
         }
         ends_[end]->opening[rail] = 0;
-        if (accepted && carries(rail)) {
+        if (works) {
           link(end).onRailOpened(rail, epoch, clock_.now());
+          observe(end, input);
           ends_[end]->rails[rail]->begin();
         } else {
           link(end).onOpenFailed(rail, epoch, clock_.now());
@@ -307,7 +379,7 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
 void SimWorld::abandon(int end, int rail) {
   ends_[end]->rails[rail]->abandon();
   if (!carries(rail)) return;  // the reset is lost
-  runEvent(1 - end, [this, end, rail] {
+  runEvent(1 - end, Input::kReset, [this, end, rail] {
     link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
   });
 }
@@ -324,47 +396,105 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
   if (random_.unit() < options_.datagramLoss) return;
   const int copies = random_.unit() < options_.datagramDuplication ? 2 : 1;
   for (int copy = 0; copy < copies; ++copy) {
-    const Duration delay = 50us + Duration(random_.below(options_.datagramJitter.count() + 1));
+    Duration delay = 50us + Duration(random_.below(options_.datagramJitter.count() + 1));
+    if (random_.unit() < options_.datagramsHeld) delay += options_.heldFor;
     clock_.after(delay, [this, from, path, datagram] {
-      runEvent(1 - from, [this, from, path, datagram] {
-        channel::Datagram parsed;
-        const Status status = channel::parseDatagram(datagram, parsed);
-        if (!status.ok()) {
-          problems_.push_back(status.message());
-          return;
-        }
-        link(1 - from).onDatagram(path, parsed, clock_.now());
-      });
+      runEvent(
+          1 - from, Input::kDatagram,
+          [this, from, path, datagram] {
+            channel::Datagram parsed;
+            const Status status = channel::parseDatagram(datagram, parsed);
+            if (!status.ok()) {
+              problems_.push_back(status.message());
+              return;
+            }
+            if (options_.trace) traceDatagram(1 - from, path, parsed);
+            link(1 - from).onDatagram(path, parsed, clock_.now());
+          },
+          /*socket=*/path);
     });
   }
 }
 
+void SimWorld::addTrace(std::string line) {
+  if (trace_.size() == kTraceLines) trace_.pop_front();
+  trace_.push_back(
+      fmt::format("{:9.3f} ms  {}", toMilliseconds(clock_.now().time_since_epoch() - 1s), line));
+}
+
+void SimWorld::traceDatagram(int end, int path, const channel::Datagram& datagram) {
+  using channel::RecordType;
+  for (const channel::Record& record : datagram.records) {
+    const bool word =
+        record.type == RecordType::kRailFailed || record.type == RecordType::kRailFenced;
+    if (!word) continue;
+    const auto said = channel::payloadAs<channel::RailRecord>(record);
+    if (!said.ok()) continue;
+    addTrace(fmt::format(
+        "end {}: hears over path {} that rail {} {} at the other, epoch {}", end, path, said->rail,
+        record.type == RecordType::kRailFailed ? "has failed" : "is closed", said->epoch));
+  }
+}
+
+bool SimWorld::carriesFrom(int end, int rail) const { return ends_[end]->wires[rail].carries; }
+
+/// To be called after a change; `wholeBefore` is how it was.
+void SimWorld::noteHealth(int rail, bool wholeBefore) {
+  (wholeBefore ? health_[rail].lastWhole : health_[rail].lastBroken) = clock_.now();
+}
+
+TimePoint SimWorld::lastBroken(int rail) const {
+  return carries(rail) ? health_[rail].lastBroken : clock_.now();
+}
+
+TimePoint SimWorld::lastWhole(int rail) const {
+  return carries(rail) ? clock_.now() : health_[rail].lastWhole;
+}
+
+TimePoint SimWorld::stoppedUntil(int end) const {
+  return ends_[end]->dead ? TimePoint::max() : ends_[end]->pausedUntil;
+}
+
+bool SimWorld::portWasDown(int end, int rail) const { return ends_[end]->portWasDown[rail]; }
+
+void SimWorld::note(int from, std::span<const std::byte> note) {
+  runEvent(from, Input::kClient,
+           [this, from, kept = std::vector<std::byte>(note.begin(), note.end())] {
+             link(from).sendNote(kept);
+           });
+}
+
 void SimWorld::blackHole(int rail, bool fromEnd0, bool fromEnd1) {
+  noteHealth(rail, carries(rail));
   if (fromEnd0) ends_[0]->wires[rail].carries = false;
   if (fromEnd1) ends_[1]->wires[rail].carries = false;
 }
 
 void SimWorld::portDown(int end, int rail) {
+  noteHealth(rail, carries(rail));
   ends_[end]->portUp[rail] = false;
+  ends_[end]->portWasDown[rail] = true;
   for (auto& self : ends_) self->wires[rail].carries = false;
-  runEvent(end,
+  runEvent(end, Input::kPort,
            [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
 }
 
 void SimWorld::reset(int rail) {
+  health_[rail].lastBroken = clock_.now();
   for (int end = 0; end < kEnds; ++end) {
-    runEvent(end, [this, end, rail] {
+    runEvent(end, Input::kReset, [this, end, rail] {
       link(end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
     });
   }
 }
 
 void SimWorld::heal(int rail) {
+  noteHealth(rail, carries(rail));
   for (int end = 0; end < kEnds; ++end) {
     ends_[end]->wires[rail].carries = true;
     if (ends_[end]->portUp[rail]) continue;
     ends_[end]->portUp[rail] = true;
-    runEvent(end,
+    runEvent(end, Input::kPort,
              [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
   }
 }
@@ -387,9 +517,14 @@ void SimWorld::pause(int end, Duration length) {
     if (clock_.now() < waking.pausedUntil) return;
     // Sockets are read one after the other: what came first is not what is read first.
     auto waiting = std::exchange(waking.waiting, {});
-    for (std::size_t i = waiting.size(); i > 1; --i)
-      std::swap(waiting[i - 1], waiting[random_.below(i)]);
-    for (auto& event : waiting) event();
+    const std::uint64_t order = random_();
+    std::ranges::stable_sort(waiting, {}, [order](const Event& event) {
+      return Random::mix(order + static_cast<std::uint64_t>(event.socket));
+    });
+    for (const Event& event : waiting) {
+      event.run();
+      observe(end, event.input);
+    }
     settle(end);
   });
 }

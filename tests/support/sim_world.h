@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,6 +42,33 @@ class SimClock {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> calendar_;
 };
 
+/// What a link is told, as far as it can change a rail.
+enum class Input : std::uint8_t {
+  kClient,  ///< a message or note is posted
+  kTick,    ///< time: verdicts, failback
+  kStall,   ///< time: the transport of a rail is found to be stuck
+  kDatagram,
+  kChunk,
+  kPort,
+  kReset,
+  kHello,
+  kOpened,
+  kOpenFailed,
+  kFenced,
+};
+std::string_view inputName(Input input);
+std::string_view phaseName(channel::Link::Phase phase);
+
+/// A rail of one end goes from one state to another.
+struct RailChange {
+  TimePoint when;
+  int end;
+  int rail;
+  channel::Link::Phase from, to;
+  std::uint32_t epoch;  ///< afterwards
+  Input input;          ///< what made it
+};
+
 struct SimOptions {
   channel::LinkOptions link;
   std::uint64_t seed = 1;
@@ -49,10 +77,16 @@ struct SimOptions {
   double datagramLoss = 0;
   double datagramDuplication = 0;
   Duration datagramJitter = 200us;
+  /// Share of the datagrams that are held up for so long, and then overtaken by many.
+  double datagramsHeld = 0;
+  Duration heldFor = 200ms;
   Duration openTime = 300us;
   Duration fenceTime = 100us;
+  /// SimWorld::lateDelivery from the beginning.
+  Duration lateDelivery{};
   /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
   bool backsOff = false;
+  bool trace = false;  ///< keep what SimWorld::trace returns
 };
 
 /// Two processes and the network between them: the channel's state machine at both ends, rails
@@ -86,12 +120,31 @@ class SimWorld {
   /// The process does nothing for so long; what comes in meanwhile waits.
   void pause(int end, Duration length);
   void kill(int end);
+  void note(int from, std::span<const std::byte> note);
+
+  /// Called after each change of a rail since the construction.
+  std::function<void(const RailChange&)> onRailChange;
+
+  // --- what is really the case ---
+
+  /// Whether the ports of a rail are up and its wires carry in both directions.
+  bool carries(int rail) const;
+  bool carriesFrom(int end, int rail) const;
+  /// The latest moment at which the rail was, or was not, whole; the epoch of the clock: never.
+  TimePoint lastBroken(int rail) const;
+  TimePoint lastWhole(int rail) const;
+  /// Until when the process of `end` has been stopped: possibly later than now; for ever if killed.
+  TimePoint stoppedUntil(int end) const;
+  bool managementPathUp() const { return managementUp_; }
+  bool portWasDown(int end, int rail) const;
+  const SimOptions& options() const { return options_; }
 
   /// Runs until every message has been delivered and acknowledged, or the time is over.
   bool runUntilIdle(Duration limit);
   void run(Duration time);
 
-  /// Problems found: wrong bytes, writes into memory that had been given back, double completions.
+  /// Problems found: wrong bytes, writes into memory that had been given back, double completions,
+  /// more sent again than the window of the failed rail, more received twice than the tail budget.
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
   int failbacks(int end) const;
@@ -101,8 +154,12 @@ class SimWorld {
   Bytes arrivedBytes(int end, int rail) const;
   /// What Link::sendNote of the other end has brought.
   const std::vector<std::vector<std::byte>>& notes(int end) const;
-  /// Runs `event` in the process of `end`, as its engine would.
-  void runEvent(int end, std::function<void()> event);
+  /// Runs `event` in the process of `end`, as its engine would. What comes in by one `socket` is
+  /// read in order.
+  void runEvent(int end, Input input, std::function<void()> event, int socket = kNoSocket);
+  /// The latest changes of rails, records of control and actions, one line each.
+  const std::deque<std::string>& trace() const { return trace_; }
+  void addTrace(std::string line);
   const Status& error(int end) const;
   int completed() const { return completed_; }
   int posted() const { return static_cast<int>(messages_.size()); }
@@ -110,16 +167,30 @@ class SimWorld {
   void checkMemory();
 
  private:
+  static constexpr int kNoSocket = -1;
   struct End;
   struct Message;
+  struct Event {
+    Input input;
+    int socket;
+    std::function<void()> run;
+  };
 
+  int socketOf(int rail) const { return options_.link.rails + 1 + rail; }
   void settle(int end);
   void send(int from, int path, std::vector<std::byte> datagram);
   std::unique_ptr<SimRail> makeRail(int end, int rail);
   void open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt);
   void abandon(int end, int rail);
-  bool carries(int rail) const;
   bool allRailsUp() const;
+  void observe(int end, Input input);
+  void noteHealth(int rail, bool wholeBefore);
+  void traceDatagram(int end, int path, const channel::Datagram& datagram);
+
+  struct Health {
+    TimePoint lastBroken{};
+    TimePoint lastWhole{};
+  };
 
   SimOptions options_;
   SimClock clock_;
@@ -129,6 +200,8 @@ class SimWorld {
   std::vector<std::string> problems_;
   int completed_ = 0;
   bool managementUp_ = true;
+  std::vector<Health> health_;  // of each rail, when it last changed
+  std::deque<std::string> trace_;
 };
 
 }  // namespace faultline::test

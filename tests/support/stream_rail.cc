@@ -13,8 +13,10 @@ void StreamRail::sendNext() {
   sending_ = !outgoing_.empty() && !fenced_;
   if (!sending_) return;
   const Outgoing& chunk = outgoing_.front();
-  const std::size_t half = chunk.header.length / 2;
-  const std::size_t count = chunk.sent < half ? half : chunk.header.length - chunk.sent;
+  const std::size_t length = chunk.header.length;
+  const std::size_t piece = std::max<std::size_t>(1, length / wire_.pieces(length));
+  const std::size_t rest = length - chunk.sent;
+  const std::size_t count = rest < 2 * piece ? rest : piece;
   outstanding_ = count;
   schedule_(fromSeconds(count / wire_.bytesPerSecond),
             [this, count] { putOnTheWire(count, /*attempt=*/0); });

@@ -8,9 +8,9 @@
 namespace faultline::test {
 
 /// One end of a rail in memory with TCP's semantics: chunks stand one behind the other in a stream;
-/// each is read from the sender's buffer in two pieces, at the latest moment, when the wire takes
-/// them. The receiver's process reads what has come when it runs, asks its sink where each payload
-/// goes, and writes it piece by piece. What a broken stream has not delivered never lands.
+/// each is read from the sender's buffer in pieces, at the latest moment, when the wire takes them.
+/// The receiver's process reads what has come when it runs, asks its sink where each payload goes,
+/// and writes it piece by piece. What a broken stream has not delivered never lands.
 class StreamRail : public SimRail {
  public:
   using SimRail::SimRail;

@@ -115,8 +115,8 @@ TEST_P(LinkTest, TheWordOfTheOtherEndExplainsTheResetThatHasOvertakenIt) {
   bothWays(world, 8 << 20);
   world.run(10ms);
   const TimePoint fault = world.clock().now();
-  world.runEvent(0, [&] { world.link(0).onRailFailed(0, Cause::kPath, fault); });
-  world.runEvent(1, [&] { world.link(1).onRailFailed(0, Cause::kRail, fault); });
+  world.runEvent(0, Input::kReset, [&] { world.link(0).onRailFailed(0, Cause::kPath, fault); });
+  world.runEvent(1, Input::kReset, [&] { world.link(1).onRailFailed(0, Cause::kRail, fault); });
   EXPECT_TRUE(world.runUntilIdle(1s));
   expectClean(world);
   ASSERT_EQ(world.failovers(0).size(), 1u);
@@ -429,7 +429,7 @@ TEST_P(LinkTest, ANoteArrivesOnceWhateverIsLost) {
   world.portDown(0, 0);
   world.blackHole(1);
   const std::array<std::byte, 3> note{std::byte{1}, std::byte{2}, std::byte{3}};
-  world.runEvent(0, [&] { world.link(0).sendNote(note); });
+  world.runEvent(0, Input::kClient, [&] { world.link(0).sendNote(note); });
   world.run(500ms);
   ASSERT_EQ(world.notes(1).size(), 1u);
   EXPECT_TRUE(std::ranges::equal(world.notes(1)[0], note));
@@ -443,7 +443,8 @@ TEST_P(LinkTest, AnExaminationTellsWhichPathsAnswerAlsoWhereNothingIsSent) {
   world.run(5ms);
   for (int end = 0; end < 2; ++end) {
     std::uint32_t mark = 0;
-    world.runEvent(end, [&] { mark = world.link(end).examine(world.clock().now()); });
+    world.runEvent(end, Input::kClient,
+                   [&] { mark = world.link(end).examine(world.clock().now()); });
     for (int path = 0; path < 4; ++path) {
       EXPECT_EQ(world.link(end).reach(path, mark), Reach::kUnknown);
     }

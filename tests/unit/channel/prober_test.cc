@@ -54,6 +54,24 @@ TEST_F(ProberTest, AProcessThatWakesUpAndAnswersPathByPathConvictsNothing) {
   EXPECT_FALSE(prober_.convicted(0));
 }
 
+TEST_F(ProberTest, AnswersThatComeTogetherAreOneProof) {
+  // Rounds close behind each other wait in the sockets of a process that wakes up; path 1 is read
+  // first, and answers them all in time.
+  prober_.acquit(0);
+  for (int i = 0; i < 4; ++i) round();
+  std::vector<std::uint32_t> waiting;
+  for (int i = 0; i < 3; ++i) {
+    now_ += 2ms;
+    waiting.push_back(prober_.beginRound(now_));
+  }
+  for (const auto number : waiting) answer(1, number);
+  EXPECT_FALSE(prober_.convicted(0));
+  answer(1, round());
+  EXPECT_FALSE(prober_.convicted(0));
+  answer(1, round());
+  EXPECT_TRUE(prober_.convicted(0));
+}
+
 TEST_F(ProberTest, RepeatedAnswersCountOnce) {
   prober_.acquit(0);
   for (int i = 0; i < 4; ++i) {

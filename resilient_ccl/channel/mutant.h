@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+
+namespace faultline::channel {
+
+/// Bugs planted on purpose, to prove that the seeded world of tests/property finds them. Each is
+/// one condition at its place in the sources: `mutant(...)` there is false at compile time, and the
+/// library contains nothing of it. Where FAULTLINE_MUTANTS is defined (only in a library of the
+/// tests) one of them can be chosen at run time. docs/channel.md says what each breaks.
+enum class Mutant : std::uint8_t {
+  kNone,
+  // exactly once
+  kRepeatedChunkCounts,
+  kReceiveDoneOneChunkEarly,
+  kNotDiverted,
+  kStagedNotPlaced,
+  kCopiesCountTwice,
+  kTailBudgetIgnored,
+  kWindowIgnored,
+  kReachIgnored,
+  kRepetitionObeyed,
+  // fence, exchange, resend
+  kNoFence,
+  kFenceAtOneEnd,
+  kResendBeforeOwnFence,
+  kResendWithoutExchange,
+  kResendEverything,
+  kLedgerOffByOne,
+  kDoneWhenSubmitted,
+  kOldReceiptBelieved,
+  kOldWordBelieved,
+  kCopyStillRead,
+  kTailFromLateWrites,
+  kTailOverLateWrites,
+  kCopyResent,
+  kQueueLeftOnDeadRail,
+  kInheritedChunksForgotten,
+  // both ends know
+  kPeerNotTold,
+  kToldPeerIgnores,
+  kLostNextEpochIgnored,
+  kRecordNotRepeated,
+  kRecordNotAcknowledged,
+  kCauseNotMirrored,
+  // silence
+  kVerdictFromSilence,
+  kBurstProves,
+  kKernelNotAsked,
+  kNobodyJoinsATrial,
+  // no waiting for ever
+  kNoGiveUp,
+  kHalfOpenKept,
+  kAcknowledgementNotAskedFor,
+  // failback
+  kNoFailback,
+  kReturnWithoutProbes,
+  kHoldOffFixed,
+  kEnd,
+};
+
+#ifdef FAULTLINE_MUTANTS
+/// The bug that is there now.
+inline Mutant plantedMutant = Mutant::kNone;
+inline bool mutant(Mutant which) { return which == plantedMutant; }
+#else
+constexpr bool mutant(Mutant) { return false; }
+#endif
+
+}  // namespace faultline::channel

@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <new>
+#include <ostream>
+
+#include "resilient_ccl/channel/mutant.h"
+#include "tests/support/channel_script.h"
+
+// Whether the seeded world would notice: each bug of channel/mutant.h is planted, and one of the
+// first seeds must find it. Without a bug the same library passes all of them.
+
+namespace faultline::test {
+namespace {
+
+using channel::Mutant;
+
+constexpr std::uint64_t kSeeds = 500;
+
+struct Planted {
+  Mutant mutant;
+  const char* name;
+
+  friend void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.name; }
+};
+
+constexpr Planted kMutants[] = {
+    {Mutant::kRepeatedChunkCounts, "RepeatedChunkCounts"},
+    {Mutant::kReceiveDoneOneChunkEarly, "ReceiveDoneOneChunkEarly"},
+    {Mutant::kNotDiverted, "NotDiverted"},
+    {Mutant::kStagedNotPlaced, "StagedNotPlaced"},
+    {Mutant::kCopiesCountTwice, "CopiesCountTwice"},
+    {Mutant::kTailBudgetIgnored, "TailBudgetIgnored"},
+    {Mutant::kWindowIgnored, "WindowIgnored"},
+    {Mutant::kReachIgnored, "ReachIgnored"},
+    {Mutant::kRepetitionObeyed, "RepetitionObeyed"},
+    {Mutant::kNoFence, "NoFence"},
+    {Mutant::kFenceAtOneEnd, "FenceAtOneEnd"},
+    {Mutant::kResendBeforeOwnFence, "ResendBeforeOwnFence"},
+    {Mutant::kResendWithoutExchange, "ResendWithoutExchange"},
+    {Mutant::kResendEverything, "ResendEverything"},
+    {Mutant::kLedgerOffByOne, "LedgerOffByOne"},
+    {Mutant::kDoneWhenSubmitted, "DoneWhenSubmitted"},
+    {Mutant::kOldReceiptBelieved, "OldReceiptBelieved"},
+    {Mutant::kOldWordBelieved, "OldWordBelieved"},
+    {Mutant::kCopyStillRead, "CopyStillRead"},
+    {Mutant::kTailFromLateWrites, "TailFromLateWrites"},
+    {Mutant::kTailOverLateWrites, "TailOverLateWrites"},
+    {Mutant::kCopyResent, "CopyResent"},
+    {Mutant::kQueueLeftOnDeadRail, "QueueLeftOnDeadRail"},
+    {Mutant::kInheritedChunksForgotten, "InheritedChunksForgotten"},
+    {Mutant::kPeerNotTold, "PeerNotTold"},
+    {Mutant::kToldPeerIgnores, "ToldPeerIgnores"},
+    {Mutant::kLostNextEpochIgnored, "LostNextEpochIgnored"},
+    {Mutant::kRecordNotRepeated, "RecordNotRepeated"},
+    {Mutant::kRecordNotAcknowledged, "RecordNotAcknowledged"},
+    {Mutant::kCauseNotMirrored, "CauseNotMirrored"},
+    {Mutant::kVerdictFromSilence, "VerdictFromSilence"},
+    {Mutant::kBurstProves, "BurstProves"},
+    {Mutant::kKernelNotAsked, "KernelNotAsked"},
+    {Mutant::kNobodyJoinsATrial, "NobodyJoinsATrial"},
+    {Mutant::kNoGiveUp, "NoGiveUp"},
+    {Mutant::kHalfOpenKept, "HalfOpenKept"},
+    {Mutant::kAcknowledgementNotAskedFor, "AcknowledgementNotAskedFor"},
+    {Mutant::kNoFailback, "NoFailback"},
+    {Mutant::kReturnWithoutProbes, "ReturnWithoutProbes"},
+    {Mutant::kHoldOffFixed, "HoldOffFixed"},
+};
+static_assert(std::size(kMutants) == static_cast<std::size_t>(Mutant::kEnd) - 1,
+              "every planted bug is tried");
+
+/// What a child that may crash leaves behind.
+struct Notes {
+  std::atomic<std::uint64_t> seed = 0;  ///< being played
+  char problem[200] = "crashed";
+};
+
+constexpr int kSurvived = 0;
+
+[[noreturn]] void tryAll(Mutant mutant, Notes& notes) noexcept {
+  const rlimit noCore{0, 0};
+  ::setrlimit(RLIMIT_CORE, &noCore);
+  // A loop without end is a crash.
+  constexpr unsigned kSeconds = 60;
+  ::alarm(kSeconds);
+  const rlimit memory{2UL << 30, 2UL << 30};
+  ::setrlimit(RLIMIT_AS, &memory);
+  if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);
+  channel::plantedMutant = mutant;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    notes.seed = seed;
+    const Outcome outcome = play(randomScript(seed));
+    if (outcome.problems.empty()) continue;
+    std::snprintf(notes.problem, sizeof(notes.problem), "%s", outcome.problems[0].c_str());
+    ::_exit(1);
+  }
+  ::_exit(kSurvived);
+}
+
+/// The first seed that fails with this bug, tried in a child, because a bug may do anything to its
+/// process; 0: none does. `problem` says how.
+std::uint64_t killedBy(Mutant mutant, std::string& problem) {
+  void* const memory =
+      ::mmap(nullptr, sizeof(Notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    ADD_FAILURE() << "no memory to share";
+    return 0;
+  }
+  auto* const notes = new (memory) Notes;
+  const pid_t child = ::fork();
+  if (child == 0) tryAll(mutant, *notes);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
+  const std::uint64_t seed = notes->seed;
+  problem = notes->problem;
+  ::munmap(memory, sizeof(Notes));
+  return survived ? 0 : seed;
+}
+
+class MutantTest : public ::testing::TestWithParam<Planted> {};
+
+TEST_P(MutantTest, IsFound) {
+  std::string problem;
+  const std::uint64_t seed = killedBy(GetParam().mutant, problem);
+  EXPECT_NE(seed, 0u) << kSeeds << " seeds do not see it";
+  std::printf("%-28s seed %3d: %s\n", GetParam().name, static_cast<int>(seed), problem.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, MutantTest, ::testing::ValuesIn(kMutants),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(ShrinkTest, AFailingSeedIsReducedToWhatMatters) {
+  channel::plantedMutant = Mutant::kNoFence;
+  const auto fails = [](const Script& script) { return !play(script).problems.empty(); };
+  std::uint64_t seed = 1;
+  while (!fails(randomScript(seed))) ++seed;
+  const Script whole = randomScript(seed);
+  Script shortest = shrink(whole, fails);
+  shortest.options.trace = true;
+  const Outcome outcome = play(shortest);
+  channel::plantedMutant = Mutant::kNone;
+  SCOPED_TRACE(shortest.toString());
+  // A message and a fault; sometimes a second message keeps the rail busy.
+  EXPECT_LE(shortest.actions.size(), 3u);
+  EXPECT_GT(whole.actions.size(), shortest.actions.size());
+  EXPECT_FALSE(outcome.problems.empty());
+  EXPECT_FALSE(outcome.trace.empty());
+  for (std::size_t i = 0; i < shortest.actions.size(); ++i) {
+    Script less = shortest;
+    less.actions.erase(less.actions.begin() + static_cast<std::ptrdiff_t>(i));
+    channel::plantedMutant = Mutant::kNoFence;
+    EXPECT_FALSE(fails(less)) << "action " << i << " can be left out";
+    channel::plantedMutant = Mutant::kNone;
+  }
+  EXPECT_FALSE(fails(shortest)) << "the script blames what is not planted";
+}
+
+TEST(NoMutantTest, NothingIsFound) {
+  std::string problem;
+  const std::uint64_t seed = killedBy(Mutant::kNone, problem);
+  EXPECT_EQ(seed, 0u) << problem;
+}
+
+}  // namespace
+}  // namespace faultline::test

@@ -1,0 +1,146 @@
+#include "tests/support/channel_referee.h"
+
+#include <algorithm>
+
+namespace faultline::test {
+
+using channel::Cause;
+using channel::DeadDirection;
+using channel::Failover;
+using channel::Link;
+using Phase = channel::Link::Phase;
+
+namespace {
+
+/// Beyond this share, lost rounds look like a dead path now and then.
+constexpr double kTolerableLoss = 0.05;
+/// An answer may be read that much later than the path carried it.
+constexpr Duration kAnswerDelay = 30ms;
+
+}  // namespace
+
+Referee::Referee(SimWorld& world, const Script& script)
+    : world_(world), script_(script), rails_(script.options.link.rails) {
+  for (RailState& rail : rails_) rail.firstUp[1] = world.clock().now();
+}
+
+void Referee::changed(const RailChange& change) {
+  if (change.from != change.to) ++coverage_.entered[change.to];
+  ++coverage_.changes[{change.from, change.to, change.input}];
+  if (change.to == Phase::kUp) rails_[change.rail].firstUp.try_emplace(change.epoch, change.when);
+  if (change.from == Phase::kUp && change.to == Phase::kFencing) givenUp(change);
+  constexpr int kConnecting = 0;
+  if (change.end != kConnecting) return;
+  RailState& rail = rails_[change.rail];
+  if (change.to == Phase::kUp) rail.upAgain = change.when;
+  if (change.to == Phase::kOpening) reopened(change);
+  if (change.from == Phase::kOpening && change.to == Phase::kDown) rail.closed = change.when;
+  if (change.from != Phase::kUp) return;
+  rail.closed = change.when;
+  const bool flaps = change.epoch > 1 && change.when - rail.upAgain < Link::kHoldOffMemory;
+  const auto& options = script_.options.link;
+  // The second failure waits at least as long as the rule says of the first repetition.
+  rail.holdOff = flaps ? std::min(options.holdOff * Link::kHoldOffGrowth, options.longestHoldOff)
+                       : Duration::zero();
+}
+
+void Referee::givenUp(const RailChange& change) {
+  const auto& options = script_.options;
+  const auto& peer = world_.link(1 - change.end);
+  const bool told = change.input == Input::kDatagram;
+  if (told) {
+    if (peer.phase(change.rail) == Phase::kUp && peer.epoch(change.rail) == change.epoch) {
+      problems_.push_back(fmt::format("end {} believes that rail {} was given up: it was not",
+                                      change.end, change.rail));
+    }
+    return;
+  }
+  const TimePoint opened = rails_[change.rail].firstUp[change.epoch] - 2 * options.openTime;
+  const bool broken = world_.lastBroken(change.rail) >= opened;
+  if (!broken && options.datagramLoss + options.datagramsHeld <= kTolerableLoss) {
+    problems_.push_back(fmt::format("a false verdict: end {} gives up rail {} by {}", change.end,
+                                    change.rail, inputName(change.input)));
+  }
+  if (options.datagramLoss > 0 || options.datagramsHeld > 0) return;
+  const Duration oneWay = 50us + options.datagramJitter + 1ms;
+  world_.clock().after(oneWay, [this, change] { expectPeerKnows(change); });
+}
+
+void Referee::expectPeerKnows(const RailChange& change) {
+  const int peer = 1 - change.end;
+  const bool reached = world_.managementPathUp() && world_.stoppedUntil(peer) < change.when;
+  const Link& link = world_.link(peer);
+  if (reached && link.phase(change.rail) == Phase::kUp && link.epoch(change.rail) == change.epoch) {
+    problems_.push_back(fmt::format("end {} has given up rail {}, and end {} does not know",
+                                    change.end, change.rail, peer));
+  }
+}
+
+void Referee::reopened(const RailChange& change) {
+  const RailState& rail = rails_[change.rail];
+  if (world_.lastWhole(change.rail) + kAnswerDelay < rail.closed) {
+    problems_.push_back(fmt::format("rail {} is opened over a path that is dead", change.rail));
+  }
+  if (change.when - rail.closed < rail.holdOff) {
+    problems_.push_back(fmt::format("rail {} flaps and is not held off", change.rail));
+  }
+}
+
+int Referee::onlyBlackHole() const {
+  const auto& options = script_.options;
+  if (options.datagramLoss > 0 || options.datagramsHeld > 0) return -1;
+  int rail = -1;
+  for (const Action& action : script_.actions) {
+    if (action.kind == Action::Kind::kMessages || action.kind == Action::Kind::kNote) continue;
+    constexpr Duration kLongEnough = 100ms;
+    if (action.kind != Action::Kind::kBlackHole || rail >= 0 || action.length < kLongEnough) {
+      return -1;
+    }
+    rail = action.rail;
+  }
+  return rail;
+}
+
+void Referee::judgeFailovers() {
+  const int only = onlyBlackHole();
+  const auto fault = std::ranges::find(script_.actions, Action::Kind::kBlackHole, &Action::kind);
+  for (int end = 0; end < SimWorld::kEnds; ++end) {
+    const auto& counters = world_.link(end).counters();
+    if (!script_.fatal() && counters.failovers != world_.failovers(end).size()) {
+      problems_.push_back(fmt::format("end {} has reported {} of {} failovers", end,
+                                      world_.failovers(end).size(), counters.failovers));
+    }
+    const Bytes copied = world_.link(1 - end).counters().bytesCopied;
+    if (counters.bytesDuplicate > copied) {
+      problems_.push_back(fmt::format("end {} has got {} bytes twice, and {} were copied", end,
+                                      counters.bytesDuplicate, copied));
+    }
+    coverage_.counters += counters;
+    for (const Failover& failover : world_.failovers(end)) {
+      ++coverage_.verdicts[{failover.cause, failover.told, failover.stalled}];
+      if (failover.cause == Cause::kPath) ++coverage_.directions[failover.deadDirection];
+      if (failover.cause == Cause::kProtocol) {
+        problems_.push_back(fmt::format("end {} takes an honest peer for a liar", end));
+      }
+      const bool local = failover.cause == Cause::kLocalNic;
+      const int damaged = local ? end : 1 - end;
+      if ((local || failover.cause == Cause::kRemoteNic) &&
+          !world_.portWasDown(damaged, failover.rail)) {
+        problems_.push_back(fmt::format("end {} blames {} for rail {}, whose port there was up",
+                                        end, channel::causeName(failover.cause), failover.rail));
+      }
+      if (failover.rail != only || failover.cause != Cause::kPath) continue;
+      const bool outgoing = end == 0 ? fault->fromEnd0 : fault->fromEnd1;
+      const bool incoming = end == 0 ? fault->fromEnd1 : fault->fromEnd0;
+      const DeadDirection truth = outgoing && incoming ? DeadDirection::kBoth
+                                  : outgoing           ? DeadDirection::kOutgoing
+                                                       : DeadDirection::kIncoming;
+      if (failover.deadDirection == truth) continue;
+      problems_.push_back(fmt::format("end {} says {} of rail {}, and it is {}", end,
+                                      channel::directionName(failover.deadDirection), failover.rail,
+                                      channel::directionName(truth)));
+    }
+  }
+}
+
+}  // namespace faultline::test

@@ -1,0 +1,579 @@
+#include "tests/support/channel_script.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/channel_referee.h"
+
+namespace faultline::test {
+
+using channel::Link;
+using channel::Policy;
+using Kind = Action::Kind;
+using Phase = channel::Link::Phase;
+
+namespace {
+
+constexpr Bytes kChunk = 4 << 10;
+constexpr double kFast = 20e6;
+constexpr Duration kBusy = 60ms;  // in which messages are posted and faults begin
+
+Duration upTo(Random& random, Duration most) { return Duration(random.below(most.count())); }
+
+/// A process sends both ways, in messages of any size; now and then many small ones at once.
+void addMessages(Random& random, Script& script) {
+  const int count = 1 + static_cast<int>(random.below(30));
+  for (int i = 0; i < count; ++i) {
+    script.actions.push_back({.kind = Kind::kMessages,
+                              .at = upTo(random, kBusy / 2),
+                              .end = static_cast<int>(random.below(2)),
+                              .length = upTo(random, kBusy / 2),
+                              .bytes = static_cast<Bytes>(random.below(200'000))});
+  }
+  if (random.below(8) == 0) {
+    script.actions.push_back({.kind = Kind::kMessages,
+                              .at = upTo(random, kBusy / 2),
+                              .end = static_cast<int>(random.below(2)),
+                              .length = upTo(random, kBusy / 2),
+                              .bytes = static_cast<Bytes>(random.below(64)),
+                              .count = 200});
+  }
+  for (int notes = static_cast<int>(random.below(4)); notes > 0; --notes) {
+    script.actions.push_back(
+        {.kind = Kind::kNote, .at = upTo(random, kBusy), .end = static_cast<int>(random.below(2))});
+  }
+}
+
+/// Rails of different speed, which changes now and then.
+void addRates(Random& random, Script& script) {
+  for (int rail = 0; rail < script.options.link.rails; ++rail) {
+    for (const Duration at : {Duration::zero(), upTo(random, kBusy), upTo(random, 2 * kBusy)}) {
+      const double rate = 100e6 / static_cast<double>(1 << random.below(9));
+      script.actions.push_back({.kind = Kind::kSlow, .at = at, .rail = rail, .rate = rate});
+    }
+  }
+}
+
+/// `step`: how long the steps of a repair take.
+Action randomFault(Random& random, int rails, Duration step) {
+  Action action{.at = upTo(random, kBusy),
+                .end = static_cast<int>(random.below(2)),
+                .rail = static_cast<int>(random.below(rails))};
+  switch (random.below(9)) {
+    case 0:
+    case 1:
+      action.kind = Kind::kPortDown;
+      break;
+    case 2:
+    case 3:
+      action.kind = Kind::kBlackHole;
+      break;
+    case 4:
+      action.kind = Kind::kBlackHole;
+      action.fromEnd0 = action.end == 0;
+      action.fromEnd1 = action.end == 1;
+      break;
+    case 5:
+      action.kind = Kind::kReset;
+      break;
+    case 6:
+      action.kind = Kind::kPause;
+      break;
+    case 7:
+      action.kind = Kind::kManagementDown;
+      break;
+    case 8:
+      action.kind = Kind::kSlow;  // a chunk needs longer than a rail may be silent
+      action.rate = 30e3 + 70e3 * random.unit();
+      break;
+  }
+  // Some are over before a verdict, some in the middle of the repair, most long after it.
+  const std::array<Duration, 4> lengths{2ms, 45ms, 100ms, 400ms};
+  action.length = upTo(random, lengths[random.below(lengths.size())]);
+  if (action.kind == Kind::kPause) action.length = upTo(random, 100ms);
+  if (action.kind == Kind::kReset) action.length = {};
+  if (random.below(3) == 0) {
+    constexpr std::array<Phase, 4> kPhases{Phase::kDown, Phase::kOpening, Phase::kUp,
+                                           Phase::kFencing};
+    action.phase = kPhases[random.below(kPhases.size())];
+    // Most of these within the time in which a rail is closed or opened.
+    action.after = upTo(random, random.below(3) ? 2 * step : 20ms);
+  }
+  return action;
+}
+
+/// More small messages than a receipt reaches, over slow rails, one of which loses some chunks and
+/// goes on.
+void addCrowd(Random& random, Script& script) {
+  const Duration at = upTo(random, kBusy / 2);
+  script.actions.push_back({.kind = Kind::kMessages,
+                            .at = at,
+                            .end = static_cast<int>(random.below(2)),
+                            .bytes = 1 + static_cast<Bytes>(random.below(64)),
+                            .count = 300});
+  for (int rail = 0; rail < script.options.link.rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kSlow, .at = at, .rail = rail, .rate = 0.5e6});
+  }
+  script.actions.push_back({.kind = Kind::kBlackHole,
+                            .at = at + upTo(random, 10ms),
+                            .rail = static_cast<int>(random.below(script.options.link.rails)),
+                            .length = upTo(random, 2ms)});
+}
+
+/// Equal rails, one of which gets slow when it has its part of a message; then another one may.
+void addTail(Random& random, Script& script) {
+  const int rails = script.options.link.rails;
+  for (int rail = 0; rail < rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kSlow, .rail = rail, .rate = kFast});
+  }
+  for (int i = 0; i < 6; ++i) {
+    const Action slow{.kind = Kind::kSlow,
+                      .at = upTo(random, kBusy / 2),
+                      .rail = static_cast<int>(random.below(rails)),
+                      .length = upTo(random, kBusy / 2),
+                      .rate = 50e3 * static_cast<double>(1 << random.below(8))};
+    script.actions.push_back(slow);
+    if (random.below(2)) continue;
+    script.actions.push_back(
+        {.kind = Kind::kReset, .at = slow.at + upTo(random, 10ms), .rail = slow.rail});
+  }
+}
+
+/// A rail on which one chunk takes longer than a suspicion, to a peer that is stopped now and then.
+void addBusyPeer(Random& random, Script& script) {
+  const int rail = static_cast<int>(random.below(script.options.link.rails));
+  script.actions.push_back({.kind = Kind::kSlow,
+                            .rail = rail,
+                            .length = 4 * kBusy,
+                            .rate = 30e3 + 70e3 * random.unit()});
+  for (int i = 0; i < 3; ++i) {
+    script.actions.push_back({.kind = Kind::kPause,
+                              .at = upTo(random, 2 * kBusy),
+                              .end = static_cast<int>(random.below(2)),
+                              .length = upTo(random, 100ms)});
+  }
+}
+
+/// A rail that fails again while it is being opened, several times.
+void addBadReturn(Random& random, Script& script) {
+  const int rail = static_cast<int>(random.below(script.options.link.rails));
+  const Duration step = script.options.openTime;
+  script.actions.push_back(
+      {.kind = Kind::kPortDown, .at = upTo(random, kBusy / 2), .rail = rail, .length = 2ms});
+  for (int i = 0; i < 4; ++i) {
+    Action fault = randomFault(random, script.options.link.rails, step);
+    fault.rail = rail;
+    fault.length = upTo(random, 3 * step);
+    fault.phase = random.below(2) ? Phase::kOpening : Phase::kUp;
+    fault.after = upTo(random, 2 * step);
+    if (fault.breaksRail()) script.actions.push_back(fault);
+  }
+}
+
+/// All rails but one stay dead until everything is done.
+void addDeadRails(Random& random, Script& script) {
+  const int rails = script.options.link.rails;
+  const int survivor = static_cast<int>(random.below(rails));
+  for (int rail = 0; rail < rails; ++rail) {
+    if (rail == survivor || random.below(2)) continue;
+    script.actions.push_back({.kind = random.below(2) ? Kind::kPortDown : Kind::kBlackHole,
+                              .at = upTo(random, kBusy),
+                              .end = static_cast<int>(random.below(2)),
+                              .rail = rail,
+                              .length = Action::kForGood});
+  }
+}
+
+void addEnd(Random& random, Script& script) {
+  const Duration at = upTo(random, kBusy);
+  if (random.below(2)) {
+    const int end = static_cast<int>(random.below(2));
+    script.actions.push_back({.kind = Kind::kKill, .at = at, .end = end});
+    return;
+  }
+  for (int rail = 0; rail < script.options.link.rails; ++rail) {
+    script.actions.push_back({.kind = random.below(2) ? Kind::kPortDown : Kind::kBlackHole,
+                              .at = at + upTo(random, 5ms),
+                              .end = static_cast<int>(random.below(2)),
+                              .rail = rail,
+                              .length = Action::kForGood});
+  }
+}
+
+}  // namespace
+
+bool Action::breaksRail() const {
+  return kind == Kind::kPortDown || kind == Kind::kBlackHole || kind == Kind::kReset;
+}
+
+std::string Action::toString() const {
+  constexpr std::array<std::string_view, 9> kNames{"messages",   "note",  "port down",
+                                                   "black hole", "reset", "management down",
+                                                   "pause",      "slow",  "kill"};
+  std::string text =
+      fmt::format("{:9.3f} ms  {}", toMilliseconds(at), kNames.at(static_cast<std::size_t>(kind)));
+  if (phase) {
+    text += fmt::format(", {} after the rail is {}", formatDuration(after), phaseName(*phase));
+  }
+  const bool ofEnd = kind == Kind::kMessages || kind == Kind::kNote || kind == Kind::kPortDown ||
+                     kind == Kind::kPause || kind == Kind::kKill;
+  if (ofEnd) text += fmt::format(", end {}", end);
+  if (breaksRail() || kind == Kind::kSlow) text += fmt::format(", rail {}", rail);
+  if (kind == Kind::kMessages) {
+    text += fmt::format(", {} x {} bytes, receives posted at {:.3f} ms", count, bytes,
+                        toMilliseconds(length));
+  } else if (length == kForGood) {
+    text += ", for good";
+  } else if (length > Duration::zero()) {
+    text += fmt::format(", for {:.3f} ms", toMilliseconds(length));
+  }
+  if (kind == Kind::kBlackHole && !(fromEnd0 && fromEnd1)) {
+    text += fmt::format(", of what end {} sends", fromEnd0 ? 0 : 1);
+  }
+  if (kind == Kind::kSlow) text += fmt::format(", {:.0f} bytes/s", rate);
+  return text;
+}
+
+bool Script::fatal() const {
+  std::set<int> dead;
+  for (const Action& action : actions) {
+    if (action.kind == Kind::kKill) return true;
+    if (action.breaksRail() && action.length == Action::kForGood) dead.insert(action.rail);
+  }
+  return static_cast<int>(dead.size()) == options.link.rails;
+}
+
+std::string Script::toString() const {
+  const auto& link = options.link;
+  std::string text = fmt::format(
+      "{} rails, {}{}, {}{}, tail budget {}, loss {:.3f}, repeated {:.2f}, held up {:.3f}, jitter "
+      "{}, fence {}, opening {}, suspect after {}{}\n",
+      link.rails, link.policy == Policy::kPull ? "pull" : "pinned",
+      link.resilient ? "" : " without resilience", options.lateWrites ? "late writes" : "placed",
+      options.mixed ? " (mixed)" : "", link.tailBudget, options.datagramLoss,
+      options.datagramDuplication, options.datagramsHeld, formatDuration(options.datagramJitter),
+      formatDuration(options.fenceTime), formatDuration(options.openTime),
+      formatDuration(link.suspectAfter), options.backsOff ? ", backs off" : "");
+  for (const Action& action : actions) text += "  " + action.toString() + "\n";
+  return text;
+}
+
+Script randomScript(std::uint64_t seed) {
+  Random random(seed);
+  Script script;
+  SimOptions& options = script.options;
+  options.seed = random();
+  options.link.rails = 1 + static_cast<int>(random.below(4));
+  options.link.policy = random.below(2) ? Policy::kPull : Policy::kPinned;
+  options.link.chunkBytes = kChunk;
+  options.link.windowTime = 300us;  // eight chunks
+  options.link.tailBudget = random.below(4) == 0 ? 0 : 64 << 10;
+  options.link.suspectAfter = random.below(3) == 0 ? 8ms : 20ms;
+  options.link.holdOff = random.below(2) ? 10ms : 50ms;
+  options.link.longestHoldOff = 1s;
+  options.link.giveUp = 3s;
+  options.lateWrites = random.below(2);
+  options.mixed = random.below(2);
+  options.backsOff = random.below(2);
+  options.lateDelivery = upTo(random, 50ms);
+  options.fenceTime = random.below(4) == 0 ? upTo(random, 30ms) : 100us;
+  options.openTime = random.below(3) == 0 ? upTo(random, 20ms) : 300us;
+  options.datagramJitter = random.below(2) ? 100us : 2ms;
+  addMessages(random, script);
+  const auto scene = random.below(16);
+  if (scene == 4 || scene == 5) options.link.rails = 3 + static_cast<int>(random.below(2));
+  if (scene == 8) {
+    options.link.rails = 1;
+    options.openTime = 300us;
+    options.fenceTime = 100us;
+  }
+  if (scene == 0) {  // nothing breaks, and only acknowledgements get lost
+    options.link.resilient = false;
+    options.datagramLoss = 0.3 * random.unit();
+    return script;
+  }
+  if (scene <= 2) {  // one clean fault
+    options.fenceTime = 100us;
+    Action fault = randomFault(random, options.link.rails, /*step=*/1ms);
+    fault.phase.reset();
+    fault.length = 300ms;
+    if (scene == 2) {  // and only one end has something to send
+      fault.kind = Kind::kBlackHole;
+      const int silent = static_cast<int>(random.below(2));
+      std::erase_if(script.actions, [&](const Action& action) { return action.end == silent; });
+    }
+    script.actions.push_back(fault);
+    return script;
+  }
+  if (scene == 3) {  // nothing breaks: whatever is given up is given up wrongly
+    addBusyPeer(random, script);
+    return script;
+  }
+  constexpr std::array<double, 5> kLosses{0, 0, 0.05, 0.3, 0.4};
+  options.datagramLoss = kLosses[random.below(kLosses.size())] * random.unit();
+  options.datagramDuplication = random.below(3) == 0 ? 0.3 : 0;
+  options.datagramsHeld = random.below(4) == 0 ? 0.02 : 0;
+  if (scene == 4 || scene == 5) {
+    options.link.policy = Policy::kPull;
+    options.link.tailBudget = 64 << 10;
+    options.lateWrites = false;
+    options.link.windowTime = 3ms;  // long tails
+    options.datagramJitter = 5ms;   // the sender learns late which copy was the first
+    addTail(random, script);
+  } else if (random.below(2)) {
+    addRates(random, script);
+  }
+  for (auto faults = random.below(6); faults > 0; --faults) {
+    script.actions.push_back(
+        randomFault(random, options.link.rails, std::max(options.fenceTime, options.openTime)));
+  }
+  if (scene == 6) addCrowd(random, script);
+  if (scene == 7 || scene == 8) addBadReturn(random, script);
+  if (scene == 8) {  // old words and receipts come in when the rail is up again
+    options.link.holdOff = 1ms;
+    options.link.longestHoldOff = 2ms;
+    options.link.returnProbeInterval = 2ms;
+    options.datagramLoss = 0;
+    options.datagramsHeld = 0.4;
+    options.heldFor = 10ms + upTo(random, 30ms);
+    script.actions.push_back({.kind = Kind::kSlow, .rate = 4e6});
+    for (int i = 0; i < 40; ++i) {
+      script.actions.push_back(
+          {.kind = Kind::kReset, .phase = Phase::kUp, .after = 2ms + upTo(random, 13ms)});
+    }
+  }
+  if (scene == 9) addDeadRails(random, script);
+  if (scene == 10) addEnd(random, script);
+  return script;
+}
+
+Coverage& Coverage::operator+=(const Coverage& other) {
+  for (const auto& [key, count] : other.entered) entered[key] += count;
+  for (const auto& [key, count] : other.changes) changes[key] += count;
+  for (const auto& [key, count] : other.verdicts) verdicts[key] += count;
+  for (const auto& [key, count] : other.directions) directions[key] += count;
+  counters += other.counters;
+  givenUp += other.givenUp;
+  return *this;
+}
+
+namespace {
+
+/// One run of a script.
+class Player {
+ public:
+  explicit Player(const Script& script)
+      : script_(script), world_(script.options), referee_(world_, script) {
+    world_.onRailChange = [this](const RailChange& change) {
+      referee_.changed(change);
+      fire(change);
+    };
+  }
+
+  Outcome run() {
+    for (const Action& action : script_.actions) {
+      last_ = std::max(last_, action.at);
+      if (action.kind == Kind::kMessages) last_ = std::max(last_, action.length);
+      if (action.kind == Kind::kPause) last_ += action.length;
+      schedule(action);
+    }
+    if (script_.fatal()) {
+      awaitTheEnd();
+    } else if (awaitTheMessages()) {
+      awaitTheRails();
+    }
+    world_.run(100ms);  // late writes have landed by then
+    world_.checkMemory();
+    referee_.judgeFailovers();
+    Outcome outcome{.problems = world_.problems(),
+                    .coverage = std::move(referee_.coverage()),
+                    .trace = world_.trace()};
+    outcome.problems.insert(outcome.problems.end(), problems_.begin(), problems_.end());
+    outcome.problems.insert(outcome.problems.end(), referee_.problems().begin(),
+                            referee_.problems().end());
+    return outcome;
+  }
+
+ private:
+  void schedule(const Action& action) {
+    if (action.kind == Kind::kMessages) {
+      for (int i = 0; i < action.count; ++i) {
+        world_.message(action.end, action.bytes, action.at, action.length);
+      }
+    } else if (action.phase) {
+      waiting_.push_back(&action);
+    } else {
+      world_.clock().after(action.at, [this, &action] { act(action); });
+    }
+  }
+
+  void fire(const RailChange& change) {
+    const auto due = std::ranges::find_if(waiting_, [&](const Action* action) {
+      return change.rail == action->rail && change.to == *action->phase &&
+             change.when >= begin_ + action->at;
+    });
+    if (due == waiting_.end()) return;
+    world_.clock().after((*due)->after, [this, action = *due] { act(*action); });
+    waiting_.erase(due);  // the others wait for the next time
+  }
+
+  void act(const Action& action) {
+    if (over_) return;
+    if (script_.options.trace) world_.addTrace("*** " + action.toString());
+    switch (action.kind) {
+      case Kind::kMessages:
+        return;  // posted from the beginning
+      case Kind::kNote:
+        notes_[action.end].push_back(static_cast<std::byte>(notes_[action.end].size()));
+        return world_.note(action.end, std::span(notes_[action.end]).last(1));
+      case Kind::kPortDown:
+        world_.portDown(action.end, action.rail);
+        break;
+      case Kind::kBlackHole:
+        world_.blackHole(action.rail, action.fromEnd0, action.fromEnd1);
+        break;
+      case Kind::kReset:
+        return world_.reset(action.rail);
+      case Kind::kManagementDown:
+        world_.managementPath(false);
+        break;
+      case Kind::kPause:
+        return world_.pause(action.end, action.length);
+      case Kind::kSlow:
+        world_.slow(action.rail, action.rate);
+        if (action.length == Duration::zero()) return;
+        return world_.clock().after(action.length,
+                                    [this, &action] { world_.slow(action.rail, kFast); });
+      case Kind::kKill:
+        return world_.kill(action.end);
+    }
+    ++faults_[placeOf(action)];
+    if (action.length == Action::kForGood) return;
+    world_.clock().after(action.length, [this, &action] {
+      if (!over_ && --faults_[placeOf(action)] == 0) heal(placeOf(action));
+    });
+  }
+
+  /// What a fault that can be healed is in: a rail, or behind them the management network.
+  int placeOf(const Action& action) const {
+    return action.breaksRail() ? action.rail : script_.options.link.rails;
+  }
+  void heal(int place) {
+    if (script_.options.trace) world_.addTrace(fmt::format("*** path {} is healed", place));
+    if (place == script_.options.link.rails) {
+      world_.managementPath(true);
+    } else {
+      world_.heal(place);
+    }
+  }
+
+  bool awaitTheMessages() {
+    constexpr Duration kLimit = 60s;
+    if (world_.runUntilIdle(kLimit)) return true;
+    problems_.push_back(
+        fmt::format("hangs: {} / {}", world_.error(0).message(), world_.error(1).message()));
+    return false;
+  }
+
+  /// From now on nothing is broken any more.
+  void awaitTheRails() {
+    world_.run(30ms);
+    over_ = true;
+    for (auto& [place, count] : faults_) {
+      if (count > 0) heal(place);
+    }
+    if (!script_.options.link.resilient) return;
+    const int rails = script_.options.link.rails;
+    const TimePoint limit = world_.clock().now() + 10s;
+    const auto allUp = [&] {
+      for (int rail = 0; rail < rails; ++rail) {
+        for (int end = 0; end < SimWorld::kEnds; ++end) {
+          if (!world_.link(end).railUp(rail)) return false;
+        }
+        if (world_.link(0).epoch(rail) != world_.link(1).epoch(rail)) return false;
+      }
+      return true;
+    };
+    while (!allUp()) {
+      if (!world_.clock().step(limit)) {
+        problems_.push_back("a rail that nothing is wrong with does not come back");
+        return;
+      }
+    }
+    for (int end = 0; end < SimWorld::kEnds; ++end) world_.message(end, 4 * rails * kChunk);
+    if (!awaitTheMessages()) return;
+    world_.run(500ms);
+    for (int end = 0; end < SimWorld::kEnds; ++end) {
+      if (world_.link(end).nextDeadline() != TimePoint::max()) {
+        problems_.push_back(fmt::format("end {} does not fall silent", end));
+      }
+      std::vector<std::byte> got;
+      for (const auto& note : world_.notes(1 - end)) got.push_back(note.at(0));
+      std::ranges::sort(got);
+      if (got != notes_[end]) problems_.push_back("a note has not come, or more than once");
+    }
+  }
+
+  /// Each end that still has something to do must give up, and say why.
+  void awaitTheEnd() {
+    world_.run(last_ + script_.options.link.giveUp + 1s);
+    for (int end = 0; end < SimWorld::kEnds; ++end) {
+      if (world_.stoppedUntil(end) == TimePoint::max()) continue;  // killed
+      const Link& link = world_.link(end);
+      if (link.failed()) ++referee_.coverage().givenUp;
+      if (link.busy() && !link.failed()) {
+        problems_.push_back(fmt::format("end {} waits for ever", end));
+      }
+    }
+  }
+
+  const Script& script_;
+  SimWorld world_;
+  Referee referee_;
+  const TimePoint begin_ = world_.clock().now();
+  Duration last_{};  // when the last thing begins that can keep an end from giving up
+  std::vector<const Action*> waiting_;
+  std::map<int, int> faults_;  // open ones, by place
+  std::array<std::vector<std::byte>, SimWorld::kEnds> notes_;
+  bool over_ = false;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+Outcome play(const Script& script) { return Player(script).run(); }
+
+Script shrink(Script script, const std::function<bool(const Script&)>& fails) {
+  const auto tryWithout = [&](const std::function<void(Script&)>& simplify) {
+    Script simpler = script;
+    simplify(simpler);
+    if (!fails(simpler)) return false;
+    script = std::move(simpler);
+    return true;
+  };
+  // Halves first, then quarters, ... then single actions, until none can be left out.
+  for (std::size_t count = std::max<std::size_t>(1, script.actions.size() / 2); count > 0;) {
+    bool shorter = false;
+    for (std::size_t first = 0; first < script.actions.size();) {
+      const std::size_t last = std::min(first + count, script.actions.size());
+      const bool gone = tryWithout([&](Script& simpler) {
+        simpler.actions.erase(simpler.actions.begin() + static_cast<std::ptrdiff_t>(first),
+                              simpler.actions.begin() + static_cast<std::ptrdiff_t>(last));
+      });
+      shorter |= gone;
+      if (!gone) first = last;
+    }
+    if (!(shorter && count == 1)) count /= 2;
+  }
+  tryWithout([](Script& simpler) { simpler.options.datagramLoss = 0; });
+  tryWithout([](Script& simpler) { simpler.options.datagramDuplication = 0; });
+  tryWithout([](Script& simpler) { simpler.options.datagramsHeld = 0; });
+  tryWithout([](Script& simpler) { simpler.options.datagramJitter = 100us; });
+  tryWithout([](Script& simpler) { simpler.options.fenceTime = 100us; });
+  tryWithout([](Script& simpler) { simpler.options.openTime = 300us; });
+  tryWithout([](Script& simpler) { simpler.options.lateDelivery = {}; });
+  tryWithout([](Script& simpler) { simpler.options.mixed = false; });
+  return script;
+}
+
+}  // namespace faultline::test
