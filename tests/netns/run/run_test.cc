@@ -244,6 +244,26 @@ TEST_F(RunTest, ThrottleAndBlackHoleLeaveEvidenceAndLoseNothing) {
   }
 }
 
+TEST_F(RunTest, RandomFaultsForSomeSecondsLoseNothingAndLeaveNothingOpen) {
+  const Ran ran = runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/soak.yaml", "--out", out(),
+                                "--set", "workload.time=8s", "--set", "chaos.for=7s", "--set",
+                                "expect=[wrong_elements == 0, hot_repair.status == ok, "
+                                "hot_repair.failovers.count >= 1, "
+                                "hot_repair.open_files_growth.end == 0]"},
+                               folder_.path());
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run soaked = runOf(result(), "hot_repair");
+  EXPECT_GE(soaked.duration_ms, 8000) << "the work goes on until its time is over";
+  EXPECT_LT(soaked.iterations.size(), 1'000'000u);
+  EXPECT_GE(soaked.faults.size(), 10u);
+  ASSERT_EQ(soaked.resources.size(), 4u);
+  for (const reports::ResourceUse& use : soaked.resources) {
+    EXPECT_GT(use.memory_start_bytes, 1 << 20);
+    EXPECT_GE(use.memory_max_bytes, use.memory_end_bytes);
+    EXPECT_GT(use.open_files_start, 3);
+  }
+}
+
 TEST_F(RunTest, ArmedCostsNoFailover) {
   const Ran ran = run(scenarioText("[fault_free, armed]", "[]"));
   ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
