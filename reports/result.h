@@ -209,6 +209,8 @@ struct Run {
   std::string digest;  ///< of every result on every rank
   std::optional<Quantity> throughput;
   std::vector<Failover> failovers;
+  /// Likewise of connections that carried nothing at that time: verdicts, and nothing to pause.
+  std::vector<Failover> idle_failovers;
   std::vector<Failback> failbacks;
   std::vector<RankError> errors;
   std::vector<Restart> restarts;

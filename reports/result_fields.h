@@ -219,6 +219,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("digest", run.digest);
   v.field("throughput", run.throughput);
   v.field("failovers", run.failovers);
+  v.field("idle_failovers", run.idle_failovers);
   v.field("failbacks", run.failbacks);
   v.field("errors", run.errors);
   v.field("restarts", run.restarts);

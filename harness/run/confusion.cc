@@ -108,20 +108,31 @@ class Counter {
     std::vector<Strike> strikes;
     for (std::size_t i = 0; i < run.faults.size(); ++i) strikes.push_back(strikeOf(run, i));
     for (const reports::Failover& failover : run.failovers) {
-      Strike* const strike = behind(strikes, failover, perNode);
-      if (strike == nullptr) {
-        count(rowFor(kAfterAllKinds, "nothing", End::kNobody, {}), failover);
-      } else if (strike->own != nullptr) {
-        const bool own = failover.rank / perNode == strike->fault->target.node.value_or(-1);
-        ++(own ? strike->ownFailovers : strike->peerFailovers);
-        count(own ? *strike->own : *strike->peer, failover);
-      }
+      if (Counting* const row = counted(strikes, failover, perNode)) addTimes(*row, failover);
+    }
+    for (const reports::Failover& failover : run.idle_failovers) {
+      (void)counted(strikes, failover, perNode);
     }
     for (const Strike& strike : strikes) {
       if (strike.own == nullptr) continue;
       if (strike.ownFailovers == 0) ++strike.own->counts[kNone];
       if (strike.peerFailovers == 0) ++strike.peer->counts[kNone];
     }
+  }
+
+  /// Counts a verdict; the row that it belongs to, or null where it does not count.
+  Counting* counted(std::vector<Strike>& strikes, const reports::Failover& failover, int perNode) {
+    Strike* const strike = behind(strikes, failover, perNode);
+    Counting* row = nullptr;
+    if (strike == nullptr) {
+      row = &rowFor(kAfterAllKinds, "nothing", End::kNobody, {});
+    } else if (strike->own != nullptr) {
+      const bool own = failover.rank / perNode == strike->fault->target.node.value_or(-1);
+      ++(own ? strike->ownFailovers : strike->peerFailovers);
+      row = own ? strike->own : strike->peer;
+    }
+    if (row != nullptr) ++row->counts[columnOf(failover.cause, failover.dead_direction)];
+    return row;
   }
 
   Strike strikeOf(const reports::Run& run, std::size_t index) {
@@ -180,8 +191,7 @@ class Counter {
     return row;
   }
 
-  static void count(Counting& row, const reports::Failover& failover) {
-    ++row.counts[columnOf(failover.cause, failover.dead_direction)];
+  static void addTimes(Counting& row, const reports::Failover& failover) {
     const auto span = [](std::vector<double>& times, const std::optional<double>& from,
                          const std::optional<double>& to) {
       if (from && to) times.push_back(*to - *from);

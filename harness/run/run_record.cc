@@ -131,6 +131,7 @@ void RunRecord::events(int rank, const json& message, const DamageLookup& damage
     // A connection that carried nothing has not paused; it would only flatter the percentiles.
     if (!field(failover, "sending", false) && !field(failover, "receiving", false)) {
       ++run_.counters["failovers_idle"];
+      run_.idle_failovers.push_back(failoverOf(rank, failover, damage));
       continue;
     }
     run_.failovers.push_back(failoverOf(rank, failover, damage));

@@ -123,6 +123,19 @@ TEST(ConfusionTest, AStrikeThatAnEndDoesNotAnswerCountsThereAsNone) {
   EXPECT_EQ(slow.rightPercent(), 100) << "slow is not dead";
 }
 
+TEST(ConfusionTest, AConnectionThatCarriedNothingHasAVerdictAndNoTimes) {
+  RunOf run;
+  run.strike("blackhole", {}, 1, 0, 100, 300).failover(0, 1, 0, "path", 100, 150, "both");
+  run.run_.idle_failovers = std::move(run.run_.failovers);
+  run.run_.failovers.clear();
+  const ConfusionMatrix matrix = matrixOf({run});
+  const Row& peer = rowOf(matrix, "blackhole", "peer");
+  EXPECT_EQ(countOf(matrix, peer, "path_both"), 1);
+  EXPECT_EQ(countOf(matrix, peer, "none"), 0);
+  EXPECT_EQ(peer.pause_ms.n, 0);
+  EXPECT_EQ(peer.detection_ms.n, 0);
+}
+
 TEST(ConfusionTest, TheDeadDirectionBelongsToTheVerdictOfAPath) {
   const ConfusionMatrix matrix =
       matrixOf({RunOf()

@@ -309,6 +309,8 @@ TEST_F(FailoverRecordTest, AConnectionThatCarriedNothingHasNotPaused) {
   const reports::Run run = done(failover(0, 0, /*receiving=*/false));
   EXPECT_TRUE(run.failovers.empty());
   EXPECT_EQ(run.counters.at("failovers_idle"), 1);
+  ASSERT_EQ(run.idle_failovers.size(), 1u) << "but it was found";
+  EXPECT_EQ(run.idle_failovers[0].cause, "path");
 }
 
 TEST_F(FailoverRecordTest, TheLongestStallOfAReceiveCountsWhenItIsLonger) {
