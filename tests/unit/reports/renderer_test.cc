@@ -261,7 +261,7 @@ TEST(HtmlTest, StaysBelowOneMegabyte) {
 
 TEST(HtmlTest, HalfAnHourOfFaultsStaysBelowOneMegabyte) {
   ScenarioResult result = testing::sampleResult();
-  Run& run = result.runs.back();
+  reports::Run& run = result.runs.back();
   const AppliedFault fault = result.runs[1].faults.at(0);
   for (int strike = 0; strike < 4500; ++strike) {
     run.faults.push_back(fault);
