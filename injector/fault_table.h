@@ -63,6 +63,7 @@ struct FaultKind {
   bool forGood = false;  ///< cannot be taken back
   /// The first that holds counts; none: no rail may be given up.
   std::span<const Signature> signatures{};
+  bool alone = false;  ///< one fault of these kinds at a time can be at one end of a link
 };
 
 /// All faults, in the order in which they are listed.

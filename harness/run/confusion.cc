@@ -166,17 +166,26 @@ class Counter {
   /// The strike that a failover comes from; null: none.
   static Strike* behind(std::vector<Strike>& strikes, const reports::Failover& failover,
                         int perNode) {
+    Strike* const onRail = latest(strikes, failover, perNode, /*onRail=*/true);
+    Strike* const elsewhere = latest(strikes, failover, perNode, /*onRail=*/false);
+    if (onRail == nullptr || elsewhere == nullptr) return onRail != nullptr ? onRail : elsewhere;
+    // The aftermath of a fault that was over before processes were stopped.
+    return onRail->fault->end_ms < elsewhere->fault->start_ms ? elsewhere : onRail;
+  }
+
+  /// The latest strike on the rail of a failover that was there at its fault's moment; or of those
+  /// on processes and the machine, at the moment of its detection or shortly before.
+  static Strike* latest(std::vector<Strike>& strikes, const reports::Failover& failover,
+                        int perNode, bool onRail) {
     Strike* found = nullptr;
     for (Strike& strike : strikes) {
       const reports::AppliedFault& fault = *strike.fault;
-      const auto& node = fault.target.node;
+      const auto& [node, rail, rank, text] = fault.target;
       const bool concerned =
           !node || *node == failover.rank / perNode || *node == failover.peer / perNode;
-      const bool explained = failover.fault_ms.has_value();
-      if (!concerned || explained != fault.target.rail.has_value()) continue;
-      if (explained && *fault.target.rail != failover.rail) continue;
-      const std::optional<double> when = explained ? failover.fault_ms : failover.detected_ms;
-      const double end = fault.end_ms.value_or(kUntilTheEnd) + (explained ? 0 : kAftermathMs);
+      if (!concerned || rail.has_value() != onRail || (onRail && *rail != failover.rail)) continue;
+      const std::optional<double> when = onRail ? failover.fault_ms : failover.detected_ms;
+      const double end = fault.end_ms.value_or(kUntilTheEnd) + (onRail ? 0 : kAftermathMs);
       if (!when || *when < fault.start_ms || *when > end) continue;
       if (found == nullptr || fault.start_ms > found->fault->start_ms) found = &strike;
     }

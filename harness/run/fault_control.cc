@@ -60,7 +60,12 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
     RETURN_IF_ERROR(fault->prepare().withContext(
         spec.target ? fmt::format("prepare {} on {}", spec.kind, targetText(target))
                     : fmt::format("prepare {}", spec.kind)));
-    control.entries_.push_back(Entry{spec, FaultTrigger(spec), std::move(fault), {}, false});
+    const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
+    control.entries_.push_back(Entry{.spec = spec,
+                                     .trigger = FaultTrigger(spec),
+                                     .fault = std::move(fault),
+                                     .strikes = {},
+                                     .alone = kind != nullptr && kind->alone});
   }
   return control;
 }
@@ -93,7 +98,7 @@ void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
 Status FaultControl::step(TimePoint now, const Sampler& sampler) {
   for (Entry& entry : entries_) {
     const int node = nodeOf(entry.spec);
-    if (!entry.active && entry.trigger.due(now, sampler.nodeBytes(node))) {
+    if (!entry.active && !mustWait(entry) && entry.trigger.due(now, sampler.nodeBytes(node))) {
       RETURN_IF_ERROR(apply(entry, now, sampler));
     }
     if (entry.strikes.empty()) continue;
@@ -105,6 +110,12 @@ Status FaultControl::step(TimePoint now, const Sampler& sampler) {
     if (duration && now >= strike.applied + *duration) RETURN_IF_ERROR(end(entry));
   }
   return okStatus();
+}
+
+bool FaultControl::mustWait(const Entry& entry) const {
+  return entry.alone && std::ranges::any_of(entries_, [&](const Entry& other) {
+           return other.active && other.alone && other.spec.target == entry.spec.target;
+         });
 }
 
 Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) {

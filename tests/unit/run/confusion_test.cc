@@ -184,6 +184,20 @@ TEST(ConfusionTest, WhatNoFaultExplainsIsOfAStoppedPeerOrOfNothing) {
   EXPECT_EQ(matrix.rows.back().fault, "nothing");
 }
 
+TEST(ConfusionTest, AFaultThatWasOverWhenAPeerWasStoppedIsNotBehindIt) {
+  const auto rightOf = [](double stopped, const std::string& fault) {
+    const ConfusionMatrix matrix =
+        matrixOf({RunOf()
+                      .strike("throttle", {{"rate", "10%"}}, 1, 0, 100, 300)
+                      .strike("process_stop", {}, 1, std::nullopt, stopped, 1000)
+                      .failover(0, 1, 0, "path", 100, 1001)});
+    return rowOf(matrix, fault, "peer").rightPercent();
+  };
+  EXPECT_EQ(rightOf(800, "throttle 10%"), 100);
+  EXPECT_EQ(rightOf(800, "process_stop"), 0);
+  EXPECT_EQ(rightOf(200, "throttle 10%"), 0) << "both were there";
+}
+
 TEST(ConfusionTest, OfTheManagementNetworkNoRailIsGivenUp) {
   const ConfusionMatrix matrix =
       matrixOf({RunOf().strike("blackhole", {}, 1, std::nullopt, 100, 300)});
