@@ -120,18 +120,30 @@ constexpr std::array kHostOverloadParameters{
                   19},
 };
 
+constexpr std::array kPortSignatures{Signature{{"local_nic"}, {"remote_nic"}}};
+// Shorter than a detection, it may pass unnoticed.
+constexpr std::array kFlapSignatures{
+    Signature{{.cause = "local_nic", .orNone = true}, {.cause = "remote_nic", .orNone = true}}};
+constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "both"}}};
+constexpr std::array kOneWaySignatures{
+    Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
+    Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"}};
+constexpr std::array kConnectionSignatures{Signature{{"rail"}, {"rail"}}};
+// Of a link that loses much, a job may think what it likes; of one that is killed nothing is left.
+constexpr std::array kAnySignatures{Signature{{kAnyCause}, {kAnyCause}}};
+
 constexpr std::array kKinds{
     FaultKind{
         "port_down", "The port of one NIC goes down and stays down until the fault ends.",
         "the NIC's own node sees a port event at once; its peers, behind a switch, see nothing",
         "the other end of the cable has lost its carrier and its counters stand still",
         "the port is switched on again; addresses and routes that were lost are put back",
-        kPortDownParameters, true},
+        kPortDownParameters, true, TargetKind::kLink, false, kPortSignatures},
     FaultKind{"port_flap", "The port of one NIC goes down and comes back, again and again.",
               "port events in a train; every return is soon followed by the next loss",
               "in each loss the other end of the cable has lost its carrier",
               "the port is switched on; addresses and routes that were lost are put back",
-              kPortFlapParameters},
+              kPortFlapParameters, false, TargetKind::kLink, false, kFlapSignatures},
     FaultKind{"throttle", "One link becomes slow but stays up (a gray failure).",
               "nothing but time and counters",
               "bytes per second that leave the queue while there is a backlog; without load of the "
@@ -145,23 +157,27 @@ constexpr std::array kKinds{
         "stands still; without load of the job, probe frames of the injector's own",
         "the switch port forwards again",
         {},
-        true},
+        true,
+        TargetKind::kLink,
+        false,
+        kBlackholeSignatures},
     FaultKind{"one_way_loss",
               "One link loses everything in one direction while its carrier stays up.",
               "silence, though the other direction still works",
               "probe frames of the injector's own cross the link in one direction only",
               "the filter on the switch's port is removed; it dies with the switch's namespace",
-              kOneWayLossParameters, true},
+              kOneWayLossParameters, true, TargetKind::kLink, false, kOneWaySignatures, true},
     FaultKind{"loss", "One link loses a share of its frames at random.",
               "retransmissions, control messages that must be repeated",
               "the share of probe frames of the injector's own that do not cross the link",
               "the filter on the switch's port is removed; it dies with the switch's namespace",
-              kLossParameters},
+              kLossParameters, false, TargetKind::kLink, false, kAnySignatures, true},
     FaultKind{"connection_reset", "TCP connections over one NIC die while its port lives.",
               "errors or the end of the stream on some connections, and nothing else",
               "the segment that ends the connection passes the switch's port, and the kernel no "
               "longer has the connection as established",
-              "nothing to undo: programs may connect again", kConnectionResetParameters},
+              "nothing to undo: programs may connect again", kConnectionResetParameters, false,
+              TargetKind::kLink, false, kConnectionSignatures},
     FaultKind{"address_change",
               "The port of one NIC goes down, and comes back with another address; when the fault "
               "ends, the same way back.",
@@ -169,7 +185,7 @@ constexpr std::array kKinds{
               "the switch's end has lost its carrier, and then asks by ARP: the NIC answers for "
               "the new address and not for the old one",
               "the former address is set again; routes that were lost are put back",
-              kAddressChangeParameters},
+              kAddressChangeParameters, false, TargetKind::kLink, false, kPortSignatures},
     FaultKind{"process_stop",
               "All processes of a node are stopped (SIGSTOP), and go on when the fault ends.",
               "a peer that neither answers nor ends, while its kernel still acknowledges",
@@ -185,7 +201,9 @@ constexpr std::array kKinds{
               "nothing can be undone",
               {},
               false,
-              TargetKind::kProcesses},
+              TargetKind::kProcesses,
+              /*forGood=*/true,
+              kAnySignatures},
     FaultKind{"host_overload",
               "Busy threads take the CPUs of this machine away from everything else.",
               "nothing but time: answers come late, from everywhere",
@@ -202,6 +220,27 @@ constexpr std::array kKinds{
               TargetKind::kNone},
 };
 
+std::string describe(const Finding& finding) {
+  if (finding.cause.empty()) return "no rail is given up";
+  if (finding.cause == kAnyCause) return "anything";
+  std::string text(finding.cause);
+  if (!finding.deadDirection.empty()) text += fmt::format(" ({})", finding.deadDirection);
+  return finding.orNone ? text + ", or nothing" : text;
+}
+
+std::string describeSignatures(const FaultKind& kind) {
+  std::string rows;
+  for (const Signature& signature : kind.signatures) {
+    std::string text = fmt::format("at the node that is struck: {}; at the others: {}",
+                                   describe(signature.own), describe(signature.peer));
+    if (!signature.parameter.empty()) {
+      text = fmt::format("{}: {}: {}", signature.parameter, signature.value, text);
+    }
+    rows += describeRow("is found as", text);
+  }
+  return rows.empty() ? describeRow("is found as", describe(Finding{})) : rows;
+}
+
 }  // namespace
 
 std::span<const FaultKind> faultKinds() { return kKinds; }
@@ -210,6 +249,26 @@ const FaultKind* findFaultKind(std::string_view name) {
   const auto found = std::find_if(kKinds.begin(), kKinds.end(),
                                   [&](const FaultKind& kind) { return kind.name == name; });
   return found == kKinds.end() ? nullptr : &*found;
+}
+
+Signature signatureOf(const FaultKind& kind, const std::map<std::string, std::string>& parameters) {
+  for (const Signature& signature : kind.signatures) {
+    const auto given = parameters.find(std::string(signature.parameter));
+    const bool is = given != parameters.end() && given->second == signature.value;
+    if (signature.parameter.empty() || is) return signature;
+  }
+  return {};
+}
+
+std::string shortName(const FaultKind& kind, const std::map<std::string, std::string>& parameters) {
+  std::string text(kind.name);
+  for (const ParameterSpec& spec : kind.parameters) {
+    const auto given = parameters.find(std::string(spec.name));
+    const bool first = spec.name == kind.parameters.front().name;
+    if (given == parameters.end() || (!first && given->second == spec.defaultText)) continue;
+    text += " " + given->second;
+  }
+  return text;
 }
 
 const ParameterSpec* findParameter(const FaultKind& kind, std::string_view name) {
@@ -228,7 +287,8 @@ Result<FaultParameters> FaultParameters::parse(const FaultKind& kind,
 std::string describeFault(const FaultKind& kind) {
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
-         describeRow("undo", kind.undo) + "\nparameters\n" + describeParameters(kind.parameters) +
+         describeRow("undo", kind.undo) + describeSignatures(kind) + "\nparameters\n" +
+         describeParameters(kind.parameters) +
          "\nevery fault also has target, at | during, duration | until: end, and times with "
          "every\n";
 }

@@ -31,6 +31,25 @@ enum class TargetKind {
   kNone,       ///< the machine that the bench runs on, or nothing
 };
 
+/// What a job that finds its failures well holds to be broken, seen from one end of the link; in
+/// the words of a result's `failovers[].cause` and `.dead_direction`.
+struct Finding {
+  std::string_view cause;            ///< "local_nic", "path", ...; empty: no rail is given up
+  std::string_view deadDirection{};  ///< which way nothing passes; empty: not asked
+  bool orNone = false;               ///< giving no rail up is right as well
+};
+
+/// The word for a finding that nobody can hold against a job.
+inline constexpr std::string_view kAnyCause = "any";
+
+/// How a kind of fault is to be found.
+struct Signature {
+  Finding own;                   ///< at the node that is struck
+  Finding peer;                  ///< at the other ends
+  std::string_view parameter{};  ///< holds only where this parameter...
+  std::string_view value{};      ///< ...has this value; empty: always
+};
+
 /// One kind of fault.
 struct FaultKind {
   std::string_view name;
@@ -41,6 +60,10 @@ struct FaultKind {
   std::span<const ParameterSpec> parameters;
   bool cutsLink = false;  ///< nothing passes from its beginning to its end
   TargetKind target = TargetKind::kLink;
+  bool forGood = false;  ///< cannot be taken back
+  /// The first that holds counts; none: no rail may be given up.
+  std::span<const Signature> signatures{};
+  bool alone = false;  ///< one fault of these kinds at a time can be at one end of a link
 };
 
 /// All faults, in the order in which they are listed.
@@ -48,6 +71,13 @@ std::span<const FaultKind> faultKinds();
 
 /// nullptr when there is none of that name.
 const FaultKind* findFaultKind(std::string_view name);
+
+/// How this fault is to be found, given its parameters as a scenario writes them.
+Signature signatureOf(const FaultKind& kind, const std::map<std::string, std::string>& parameters);
+
+/// The kind with its first parameter and those that are not as usual, as a scenario writes them:
+/// "port_down carrier", "throttle 10% tx".
+std::string shortName(const FaultKind& kind, const std::map<std::string, std::string>& parameters);
 
 /// nullptr when the fault has no such parameter.
 const ParameterSpec* findParameter(const FaultKind& kind, std::string_view name);

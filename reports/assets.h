@@ -6,6 +6,7 @@
 namespace faultline::reports::assets {
 
 std::string_view reportTemplate();  ///< report.html, with placeholders like {{title}}
+std::string_view matrixTemplate();  ///< matrix.html, likewise
 std::string_view reportCss();       ///< report.css
 std::string_view reportJs();        ///< report.js: the page's text and tables
 std::string_view elementsJs();      ///< elements.js: elements, tables, numbers as text

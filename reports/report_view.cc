@@ -92,10 +92,21 @@ Json runView(const Run& run, Json json, const ViewLimits& limits,
   json["rail_series"] = std::move(series);
   json.erase("rails");
   json.erase("counters");
+  json.erase("resources");
+  json.erase("idle_failovers");
   json.erase("telemetry");
   for (const char* events : {"failovers", "failbacks"}) {
     if (json[events].size() > static_cast<std::size_t>(limits.events)) thinned_parts[2] = true;
     truncate(json[events], limits.events);
+  }
+  if (run.faults.size() > static_cast<std::size_t>(limits.events)) {
+    thinned_parts[3] = true;
+    truncate(json["faults"], limits.events);
+    Json evidence = Json::array();  // of the faults that are left
+    for (const Json& one : json["evidence"]) {
+      if (one["fault"] < limits.events) evidence.push_back(one);
+    }
+    json["evidence"] = std::move(evidence);
   }
   return json;
 }
@@ -136,7 +147,7 @@ std::string escapedForScript(const std::string& json) {
 
 Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   Json view = toJson(result);
-  std::vector<bool> thinned_parts(3, false);
+  std::vector<bool> thinned_parts(4, false);
   Json runs = Json::array();
   for (std::size_t i = 0; i < result.runs.size() && i < static_cast<std::size_t>(limits.runs);
        ++i) {
@@ -151,6 +162,9 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   }
   if (thinned_parts[2]) {
     notes.push_back(fmt::format("At most {} failovers of a run are listed.", limits.events));
+  }
+  if (thinned_parts[3]) {
+    notes.push_back(fmt::format("At most {} strikes of faults of a run are shown.", limits.events));
   }
   if (result.runs.size() > static_cast<std::size_t>(limits.runs)) {
     notes.push_back(fmt::format("{} of {} runs are listed.", limits.runs, result.runs.size()));

@@ -10,7 +10,7 @@ namespace faultline::reports {
 struct ViewLimits {
   int points = 600;    ///< per run and curve; longer ones are merged into fewer, wider points
   int blocks = 1000;   ///< blocks whose curves are shown
-  int events = 400;    ///< failovers and failbacks per run
+  int events = 400;    ///< failovers and failbacks, and strikes of faults, per run
   int runs = 100'000;  ///< runs in the table of runs
 };
 

@@ -133,6 +133,18 @@ struct Evidence {
   bool ok = false;
 };
 
+/// What the process of one rank held, from t = 0 on: looked at after every iteration. In a run with
+/// restarts, of its last process.
+struct ResourceUse {
+  int rank = 0;
+  std::int64_t memory_start_bytes = 0;  ///< resident, after warm-up
+  std::int64_t memory_end_bytes = 0;    ///< after the last iteration
+  std::int64_t memory_max_bytes = 0;    ///< the most after any iteration
+  int open_files_start = 0;             ///< descriptors, likewise
+  int open_files_end = 0;
+  int open_files_max = 0;
+};
+
 struct FaultTarget {
   std::optional<int> node;
   std::optional<int> rail;
@@ -153,10 +165,11 @@ struct AppliedFault {
   std::string kind;       ///< "port_down", ...
   std::string mechanism;  ///< how it was done here, e.g. "carrier of the switch's end"
   FaultTarget target;
-  std::string trigger;           ///< in words: "iteration 20, 50 %" or "at 2s"
-  double start_ms = 0;           ///< applied
-  std::optional<double> end_ms;  ///< reverted; null: until the end of the run
-  std::optional<FaultHit> hit;   ///< null for faults triggered by time alone
+  std::string trigger;                              ///< in words: "iteration 20, 50 %" or "at 2s"
+  double start_ms = 0;                              ///< applied
+  std::optional<double> end_ms;                     ///< reverted; null: until the end of the run
+  std::optional<FaultHit> hit;                      ///< null for faults triggered by time alone
+  std::map<std::string, std::string> parameters{};  ///< of its kind, as a scenario writes them
 };
 
 /// What the ranks recorded (`telemetry: on`), as one list per field; entry i of all lists is one
@@ -196,6 +209,8 @@ struct Run {
   std::string digest;  ///< of every result on every rank
   std::optional<Quantity> throughput;
   std::vector<Failover> failovers;
+  /// Likewise of connections that carried nothing at that time: verdicts, and nothing to pause.
+  std::vector<Failover> idle_failovers;
   std::vector<Failback> failbacks;
   std::vector<RankError> errors;
   std::vector<Restart> restarts;
@@ -203,6 +218,7 @@ struct Run {
   std::vector<RailSeries> rail_series;
   std::vector<AppliedFault> faults;
   std::vector<Evidence> evidence;
+  std::vector<ResourceUse> resources;
   std::map<std::string, std::int64_t> counters;
   Telemetry telemetry;
 };

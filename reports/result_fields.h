@@ -152,6 +152,17 @@ void visitFields(V& v, Of<Evidence> auto& evidence) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<ResourceUse> auto& use) {
+  v.required("rank", use.rank);
+  v.field("memory_start_bytes", use.memory_start_bytes);
+  v.field("memory_end_bytes", use.memory_end_bytes);
+  v.field("memory_max_bytes", use.memory_max_bytes);
+  v.field("open_files_start", use.open_files_start);
+  v.field("open_files_end", use.open_files_end);
+  v.field("open_files_max", use.open_files_max);
+}
+
+template <typename V>
 void visitFields(V& v, Of<FaultTarget> auto& target) {
   v.field("node", target.node);
   v.field("rail", target.rail);
@@ -171,6 +182,7 @@ template <typename V>
 void visitFields(V& v, Of<AppliedFault> auto& fault) {
   v.required("kind", fault.kind);
   v.field("mechanism", fault.mechanism);
+  v.field("parameters", fault.parameters);
   v.field("target", fault.target);
   v.field("trigger", fault.trigger);
   v.field("start_ms", fault.start_ms);
@@ -207,6 +219,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("digest", run.digest);
   v.field("throughput", run.throughput);
   v.field("failovers", run.failovers);
+  v.field("idle_failovers", run.idle_failovers);
   v.field("failbacks", run.failbacks);
   v.field("errors", run.errors);
   v.field("restarts", run.restarts);
@@ -214,6 +227,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("rail_series", run.rail_series);
   v.field("faults", run.faults);
   v.field("evidence", run.evidence);
+  v.field("resources", run.resources);
   v.field("counters", run.counters);
   v.field("telemetry", run.telemetry);
 }

@@ -133,6 +133,11 @@ Page scenarioPage(const Item& item) {
                      : "";
     text += describeRow("fault", fault.kind + target);
   }
+  if (const auto& chaos = scenario.chaos) {
+    text += describeRow("chaos",
+                        fmt::format("{} kinds of faults, one every {}, for {}", chaos->kinds.size(),
+                                    formatDuration(chaos->every), formatDuration(chaos->length)));
+  }
   for (const auto& expectation : scenario.expect) text += describeRow("expects", expectation.text);
   text += describeRow("runs", fmt::format("{} blocks, seed {}", scenario.repeat, scenario.seed));
   return {std::move(text),

@@ -2,11 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/cli/cli.h"
+#include "harness/run/confusion.h"
+#include "reports/confusion.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "reports/terminal_summary.h"
@@ -15,7 +20,9 @@ namespace faultline::cli {
 namespace {
 
 struct Options {
-  std::string directory;
+  std::vector<std::string> directories;
+  bool matrix = false;
+  std::string out;
   bool json = false;
 };
 
@@ -37,33 +44,91 @@ reports::Json summaryOf(const reports::ScenarioResult& result, const std::string
           {"files", std::move(files)}};
 }
 
-int report(const Options& options) {
-  const auto result = reports::readResult(options.directory);
+void print(const reports::Json& json) {
+  print(json.dump(2, ' ', false, reports::Json::error_handler_t::replace) + "\n");
+}
+
+int reportAgain(const std::string& directory, bool json) {
+  const auto result = reports::readResult(directory);
   if (!result.ok()) return fail(result.status(), kExitUsage);
-  const Status status = reports::renderDirectory(options.directory);
+  const Status status = reports::renderDirectory(directory);
   if (!status.ok()) return fail(status, kExitCannotRun);
-  if (options.json) {
-    print(summaryOf(*result, options.directory)
-              .dump(2, ' ', false, reports::Json::error_handler_t::replace) +
-          "\n");
+  if (json) {
+    print(summaryOf(*result, directory));
   } else {
     print(reports::terminalSummary(
-        *result, {.colour = ::isatty(STDOUT_FILENO) == 1, .report_dir = options.directory}));
+        *result, {.colour = ::isatty(STDOUT_FILENO) == 1, .report_dir = directory}));
   }
   return kExitOk;
+}
+
+/// The folder itself when it has a result, else those in it that have one, by name.
+std::vector<std::string> foldersWithResults(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> folders;
+  std::error_code ignored;  // what cannot be looked at has no result
+  if (!fs::exists(directory + "/result.json", ignored)) {
+    for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+         entry.increment(ignored)) {
+      if (fs::exists(entry->path() / "result.json", ignored)) folders.push_back(entry->path());
+    }
+    std::ranges::sort(folders);
+  }
+  if (folders.empty()) folders.push_back(directory);  // reading it says what is wrong
+  return folders;
+}
+
+int matrix(const Options& options) {
+  std::vector<reports::ScenarioResult> results;
+  for (const std::string& directory : options.directories) {
+    for (const std::string& folder : foldersWithResults(directory)) {
+      auto result = reports::readResult(folder);
+      if (!result.ok()) return fail(result.status(), kExitUsage);
+      results.push_back(std::move(*result));
+    }
+  }
+  const reports::ConfusionMatrix matrix = run::confusionOf(results);
+  if (options.json) {
+    print(reports::confusionJson(matrix));
+  } else {
+    print(reports::confusionText(matrix));
+  }
+  if (options.out.empty()) return kExitOk;
+  const Status status = reports::writeConfusion(matrix, options.out);
+  if (!status.ok()) return fail(status, kExitCannotRun);
+  if (!options.json) print("\nreport: " + options.out + "/matrix.html\n");
+  return kExitOk;
+}
+
+int report(const Options& options) {
+  if (options.matrix) return matrix(options);
+  if (options.directories.size() > 1 || !options.out.empty()) {
+    return fail(Status(Code::kInvalidArgument,
+                       "several folders, and --out, are for --matrix; without it name one folder"),
+                kExitUsage);
+  }
+  return reportAgain(options.directories.front(), options.json);
 }
 
 }  // namespace
 
 CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
-  CLI::App* command =
-      app.add_subcommand("report", "Make the report of a finished run again from its result.json");
+  CLI::App* command = app.add_subcommand(
+      "report", "Make the report of a finished run again, or one of many runs together");
   auto options = std::make_shared<Options>();
-  command->add_option("DIR", options->directory, "Output directory of a run")->required();
+  command->add_option("DIR", options->directories, "Output directory of a run, or of many")
+      ->required()
+      ->type_name("");
+  command->add_flag("--matrix", options->matrix,
+                    "What was injected against what was found, over all results in the "
+                    "directories");
+  command->add_option("--out", options->out,
+                      "With --matrix: write matrix.html and matrix.json into this directory");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
   command->footer(
       "Writes results.csv, junit.xml, trace.json and report.html again; result.json stays as it "
-      "is.\n\nExample:\n  faultline report faultline-out/quickstart");
+      "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
+      "  faultline report --matrix nightly/acceptance --out nightly");
   command->callback([options, &exitCode] { exitCode = report(*options); });
   return command;
 }

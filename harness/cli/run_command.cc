@@ -20,6 +20,7 @@
 #include "harness/run/experiment.h"
 #include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
+#include "harness/scenario/chaos.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "reports/renderer.h"
@@ -130,13 +131,20 @@ void printPlan(const scenario::Scenario& scenario) {
   fmt::print("{}: {} nodes x {} rails of {}, {} rank(s) per node\n", scenario.name,
              scenario.cluster.nodes, scenario.cluster.rails, formatRate(scenario.cluster.railRate),
              scenario.cluster.ranksPerNode);
-  for (const scenario::Fault& fault : scenario.faults) {
+  for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
     std::string parameters;
     for (const auto& [name, value] : fault.parameters.all()) {
       parameters += fmt::format(" {}={}", name, formatParameter(value));
     }
     fmt::print("fault: {}{}", fault.kind, parameters);
     if (fault.target) fmt::print(", node {}, rail {}", fault.target->node, fault.target->rail);
+    if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
+      for (const auto& [time, duration] : moments->list) {
+        fmt::print(", at {} for {}", formatDuration(time), formatDuration(duration));
+      }
+      fmt::print("\n");
+      continue;
+    }
     if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
       fmt::print(", at {}", formatDuration(at->time));
     } else {
@@ -160,7 +168,13 @@ Json planOf(const scenario::Scenario& scenario) {
                     {"strategy", planned.strategy->name},
                     {"arm", reports::nameOf(planned.arm)}});
   }
-  return {{"scenario", scenario::toJson(scenario)}, {"runs", std::move(runs)}};
+  Json faults = Json::array();
+  for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
+    faults.push_back(scenario::toJson(fault));
+  }
+  return {{"scenario", scenario::toJson(scenario)},
+          {"faults", std::move(faults)},
+          {"runs", std::move(runs)}};
 }
 
 /// Says how to look inside, and waits.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/goodput.h"
 #include "harness/run/summary.h"
+#include "harness/scenario/chaos.h"
 #include "harness/stats/quantile.h"
 #include "injector/netlink/shaper_plan.h"
 
@@ -154,10 +156,10 @@ bool isTargetOf(const scenario::Fault& spec, const reports::AppliedFault& fault)
 
 /// The scenario's fault that was applied: of its kind and target, the first one that was not
 /// `taken` as often as it strikes.
-const scenario::Fault* specOf(const scenario::Scenario& scenario,
+const scenario::Fault* specOf(std::span<const scenario::Fault> faults,
                               const reports::AppliedFault& fault, std::vector<int>& taken) {
-  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
-    const scenario::Fault& spec = scenario.faults[i];
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const scenario::Fault& spec = faults[i];
     if (taken[i] == spec.times || spec.kind != fault.kind || !isTargetOf(spec, fault)) continue;
     ++taken[i];
     return &spec;
@@ -168,9 +170,10 @@ const scenario::Fault* specOf(const scenario::Scenario& scenario,
 std::optional<double> boundOf(const scenario::Scenario& scenario, const Reference& reference,
                               const reports::Run& run) {
   std::vector<RailDamage> damages;
-  std::vector<int> taken(scenario.faults.size());
+  const std::vector<scenario::Fault> faults = scenario::allFaults(scenario);
+  std::vector<int> taken(faults.size());
   for (const reports::AppliedFault& fault : run.faults) {
-    const scenario::Fault* const spec = specOf(scenario, fault, taken);
+    const scenario::Fault* const spec = specOf(faults, fault, taken);
     if (spec == nullptr || !addDamages(scenario, run, fault, *spec, damages)) return std::nullopt;
   }
   const auto extra = baseline::leastExtraMs(reference.job, damages);
@@ -193,6 +196,7 @@ std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs,
                                    const std::string& strategy) {
   if (strategy == baseline::kFaultFree || scenario.workload.kind != "training") return std::nullopt;
+  if (scenario.workload.time) return std::nullopt;  // runs of different work
   if (!whyNoBound(scenario, runs, strategy).empty()) return std::nullopt;
   std::vector<double> bounds;
   for (const reports::Run& run : runs) {

@@ -142,6 +142,14 @@ struct Reader {
 using Failover = reports::Failover;
 using Restart = reports::Restart;
 using Run = reports::Run;
+using ResourceUse = reports::ResourceUse;
+
+/// Of every rank of every run.
+template <typename Amount>
+Values growth(const Scope& scope, Amount ResourceUse::*from, Amount ResourceUse::*to) {
+  return everyEvent(scope, &Run::resources,
+                    [=](const ResourceUse& use) { return number(use.*to - use.*from); });
+}
 
 constexpr std::array kReaders{
     Reader{"status",
@@ -279,6 +287,22 @@ constexpr std::array kReaders{
            [](const Scope& s) {
              return everyEvent(s, &Run::restarts,
                                [](const Restart& r) { return number(r.lost_iterations); });
+           }},
+    Reader{"memory_growth_bytes.end",
+           [](const Scope& s) {
+             return growth(s, &ResourceUse::memory_start_bytes, &ResourceUse::memory_end_bytes);
+           }},
+    Reader{"memory_growth_bytes.max",
+           [](const Scope& s) {
+             return growth(s, &ResourceUse::memory_start_bytes, &ResourceUse::memory_max_bytes);
+           }},
+    Reader{"open_files_growth.end",
+           [](const Scope& s) {
+             return growth(s, &ResourceUse::open_files_start, &ResourceUse::open_files_end);
+           }},
+    Reader{"open_files_growth.max",
+           [](const Scope& s) {
+             return growth(s, &ResourceUse::open_files_start, &ResourceUse::open_files_max);
            }},
 };
 

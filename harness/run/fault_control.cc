@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/scenario/chaos.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::run {
@@ -30,6 +31,8 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
   if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
     text = fmt::format("at {}",
                        formatDuration(at->time + static_cast<std::int64_t>(strike) * fault.every));
+  } else if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
+    text = fmt::format("at {}", formatDuration(moments->list[strike].time));
   } else {
     const auto& during = std::get<scenario::During>(fault.trigger);
     text = fmt::format("iteration {}, {:.0f} %", during.iteration, during.progress * 100);
@@ -47,7 +50,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
                                           cluster::NetnsCluster& cluster) {
   FaultControl control;
   control.ranks_ = scenario.cluster.ranks();
-  for (const scenario::Fault& spec : scenario.faults) {
+  for (const scenario::Fault& spec : scenario::allFaults(scenario)) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
     const netlink::LinkTarget link = target.part == scenario::Part::kRail
                                          ? cluster.railTarget(target.node, target.rail)
@@ -57,7 +60,12 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
     RETURN_IF_ERROR(fault->prepare().withContext(
         spec.target ? fmt::format("prepare {} on {}", spec.kind, targetText(target))
                     : fmt::format("prepare {}", spec.kind)));
-    control.entries_.push_back(Entry{spec, FaultTrigger(spec), std::move(fault), {}, false});
+    const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
+    control.entries_.push_back(Entry{.spec = spec,
+                                     .trigger = FaultTrigger(spec),
+                                     .fault = std::move(fault),
+                                     .strikes = {},
+                                     .alone = kind != nullptr && kind->alone});
   }
   return control;
 }
@@ -90,7 +98,7 @@ void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
 Status FaultControl::step(TimePoint now, const Sampler& sampler) {
   for (Entry& entry : entries_) {
     const int node = nodeOf(entry.spec);
-    if (!entry.active && entry.trigger.due(now, sampler.nodeBytes(node))) {
+    if (!entry.active && !mustWait(entry) && entry.trigger.due(now, sampler.nodeBytes(node))) {
       RETURN_IF_ERROR(apply(entry, now, sampler));
     }
     if (entry.strikes.empty()) continue;
@@ -98,11 +106,16 @@ Status FaultControl::step(TimePoint now, const Sampler& sampler) {
     if (strike.hit && now > strike.applied) strike.hit->othersCounter(sampler.otherBytes(node));
     if (!entry.active) continue;
     RETURN_IF_ERROR(entry.fault->step(now));
-    if (entry.spec.duration && now >= strike.applied + *entry.spec.duration) {
-      RETURN_IF_ERROR(end(entry));
-    }
+    const std::optional<Duration> duration = entry.spec.durationOf(entry.strikes.size() - 1);
+    if (duration && now >= strike.applied + *duration) RETURN_IF_ERROR(end(entry));
   }
   return okStatus();
+}
+
+bool FaultControl::mustWait(const Entry& entry) const {
+  return entry.alone && std::ranges::any_of(entries_, [&](const Entry& other) {
+           return other.active && other.alone && other.spec.target == entry.spec.target;
+         });
 }
 
 Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) {
@@ -208,7 +221,8 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
       fault.kind = entry.spec.kind;
       fault.mechanism = entry.fault->mechanism();
       for (const auto& [name, value] : entry.spec.parameters.all()) {
-        fault.mechanism += fmt::format(", {}: {}", name, formatParameter(value));
+        fault.parameters[name] = formatParameter(value);
+        fault.mechanism += fmt::format(", {}: {}", name, fault.parameters[name]);
       }
       if (const auto& target = entry.spec.target) {
         fault.target.node = target->node;

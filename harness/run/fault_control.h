@@ -68,8 +68,11 @@ class FaultControl {
     std::unique_ptr<injector::Fault> fault;
     std::vector<Strike> strikes;
     bool active = false;  // the last of them
+    bool alone = false;   // as its kind's row says
   };
 
+  /// Another fault is where this one would have to be: it waits.
+  bool mustWait(const Entry& entry) const;
   Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
   Status end(Entry& entry, bool observe = true);
   std::string problemOf(const Strike& strike) const;

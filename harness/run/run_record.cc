@@ -40,7 +40,8 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
   }
   run_.block = planned.block;
   run_.arm = planned.arm;
-  run_.faulted = planned.arm == reports::Arm::kFaulted && !scenario.faults.empty();
+  run_.faulted = planned.arm == reports::Arm::kFaulted &&
+                 (!scenario.faults.empty() || scenario.chaos.has_value());
 }
 
 bool RunRecord::iterationBegan(const json& message) {
@@ -55,10 +56,24 @@ void RunRecord::checked(const json& message) {
 void RunRecord::iterationEnded(int rank, const json& message) {
   checked(message);
   const int iteration = field(message, "iteration", 0);
+  keepResources(rank, message);
   digests_[{iteration, rank}] = field(message, "digest", std::string());
   table_.ended(iteration, momentOf(message, "at"),
                duration_cast<Duration>(std::chrono::duration<double, std::milli>(
                    field(message, "checkpoint_ms", 0.0))));
+}
+
+/// Each message has the whole of it, from the process's own t = 0 on.
+void RunRecord::keepResources(int rank, const json& message) {
+  const json told = field(message, "resources", json::object());
+  if (told.empty()) return;
+  resources_[rank] = {.rank = rank,
+                      .memory_start_bytes = field(told, "memory_start", std::int64_t{0}),
+                      .memory_end_bytes = field(told, "memory_end", std::int64_t{0}),
+                      .memory_max_bytes = field(told, "memory_max", std::int64_t{0}),
+                      .open_files_start = field(told, "files_start", 0),
+                      .open_files_end = field(told, "files_end", 0),
+                      .open_files_max = field(told, "files_max", 0)};
 }
 
 reports::Failover RunRecord::failoverOf(int rank, const json& message,
@@ -116,6 +131,7 @@ void RunRecord::events(int rank, const json& message, const DamageLookup& damage
     // A connection that carried nothing has not paused; it would only flatter the percentiles.
     if (!field(failover, "sending", false) && !field(failover, "receiving", false)) {
       ++run_.counters["failovers_idle"];
+      run_.idle_failovers.push_back(failoverOf(rank, failover, damage));
       continue;
     }
     run_.failovers.push_back(failoverOf(rank, failover, damage));
@@ -300,6 +316,7 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.rail_series = std::move(observed.railSeries);
   run_.faults = std::move(observed.faults);
   run_.evidence = std::move(observed.evidence);
+  for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
   const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;
   if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
     run_.status = reports::RunStatus::kInvalid;

@@ -78,6 +78,7 @@ class RunRecord {
   void addTrace(int rank, const nlohmann::json& trace);
   void countLostWork();
   void matchFailbacks();
+  void keepResources(int rank, const nlohmann::json& message);
   void keepCounters();
 
   const scenario::Scenario& scenario_;
@@ -87,6 +88,7 @@ class RunRecord {
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
   std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt
+  std::map<int, reports::ResourceUse> resources_;                // by rank
   std::vector<TimePoint> cuts_;                                  // of the restarts
   bool restarting_ = false;              // the last of them is not reloaded yet
   std::optional<TimePoint> repairedAt_;  // of the last of them

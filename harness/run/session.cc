@@ -66,6 +66,7 @@ class Session {
   void allReady();
   DamageLookup damageLookup() const;
   void rankFailed(int rank, const std::string& message, bool consequence);
+  void stopInTime(TimePoint now);
   Status followHangs(TimePoint now);
   Status checkFailure(TimePoint now);
   Status checkWatchdog(TimePoint now);
@@ -92,6 +93,7 @@ class Session {
   TimePoint began_{};
   int readyRanks_ = 0;
   int doneRanks_ = 0;
+  bool stopping_ = false;                                  // the ranks were told to end early
   std::vector<bool> ended_;                                // by rank: has said how it ended
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
@@ -184,6 +186,7 @@ json Session::configOf(int rank, bool restart) const {
 
 Status Session::startRanks(bool restart) {
   readyRanks_ = doneRanks_ = 0;
+  stopping_ = false;
   ended_.assign(ranks_, false);
   failure_.reset();
   jobKey_ = auth::JobKey::random();  // nothing of an earlier attempt means anything to this one
@@ -252,6 +255,7 @@ Status Session::tick() {
     RETURN_IF_ERROR(faults_->step(time, *sampler_));
     if (failStop_) RETURN_IF_ERROR(followHangs(time));
   }
+  stopInTime(time);
   RETURN_IF_ERROR(checkFailure(time));
   RETURN_IF_ERROR(checkWatchdog(time));
   if (stage_ == Stage::kIsolating && !faults_->anyActive()) {
@@ -370,6 +374,13 @@ Status Session::checkFailure(TimePoint time) {
   }
   fail(reports::RunStatus::kFailed, failure_->message);
   return okStatus();
+}
+
+void Session::stopInTime(TimePoint time) {
+  const std::optional<Duration>& limit = scenario_.workload.time;
+  if (stopping_ || !limit || stage_ != Stage::kRunning || time < record_.start() + *limit) return;
+  stopping_ = true;
+  group_->broadcast({{"type", "stop"}});
 }
 
 Status Session::followHangs(TimePoint time) {

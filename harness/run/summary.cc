@@ -51,12 +51,16 @@ std::optional<reports::Percentiles> pauses(std::span<const reports::Run> runs,
     for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
   }
   if (values.empty()) return std::nullopt;
-  const stats::Distribution distribution = stats::describe(values);
-  return reports::Percentiles{distribution.p50, distribution.p95, distribution.p99,
-                              distribution.max, static_cast<int>(distribution.n)};
+  return percentilesOf(values);
 }
 
 }  // namespace
+
+reports::Percentiles percentilesOf(std::span<const double> values) {
+  const stats::Distribution distribution = stats::describe(values);
+  return {distribution.p50, distribution.p95, distribution.p99, distribution.max,
+          static_cast<int>(distribution.n)};
+}
 
 const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
                             int block) {

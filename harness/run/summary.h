@@ -16,6 +16,9 @@ namespace faultline::run {
 std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed);
 
+/// A distribution as results have it; what so few values cannot say is absent.
+reports::Percentiles percentilesOf(std::span<const double> values);
+
 /// The run of a strategy in a block, or null.
 const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
                             int block);

@@ -46,6 +46,8 @@ bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {
   bool is_due = false;
   if (const auto* at = std::get_if<scenario::At>(&fault_.trigger)) {
     is_due = now >= *start_ + at->time + fired_ * fault_.every;
+  } else if (const auto* moments = std::get_if<scenario::Moments>(&fault_.trigger)) {
+    is_due = now >= *start_ + moments->list[fired_].time;
   } else {
     const std::optional<double> reached = progress(bytes);
     is_due =

@@ -19,6 +19,8 @@ class Checker {
   void check() {
     checkGradient();
     checkLimits();
+    checkTime();
+    checkChaos();
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
       const std::string path = fmt::format("faults.{}", i);
       if (!findings_.usable({path})) continue;
@@ -77,6 +79,58 @@ class Checker {
     fail("limits.give_up",
          fmt::format("give_up: {} is never reached: a run ends at its deadline of {}",
                      formatDuration(limits.giveUp), formatDuration(limits.deadline)));
+  }
+
+  void checkTime() {
+    const std::string path = "workload.time";
+    const Workload& workload = scenario_.workload;
+    if (!workload.time || !findings_.usable({path})) return;
+    if (findings_.usable({"limits.deadline"}) && *workload.time >= scenario_.limits.deadline) {
+      fail(path,
+           fmt::format("time: {} is never over: a run ends at its deadline of {}",
+                       formatDuration(*workload.time), formatDuration(scenario_.limits.deadline)));
+    }
+    if (workload.gradient.data == DataKind::kRandom &&
+        findings_.usable({"workload.gradient.data"})) {
+      fail(path,
+           "time: with 'data: random' the digests of runs are compared, which must have done the "
+           "same work: write 'data: integers', or only 'iterations'");
+    }
+  }
+
+  void checkChaos() {
+    if (!scenario_.chaos || !findings_.usable({"chaos"})) return;
+    const Chaos& chaos = *scenario_.chaos;
+    if (findings_.usable({"chaos.shortest", "chaos.longest"}) && chaos.longest < chaos.shortest) {
+      fail("chaos.longest",
+           fmt::format("longest: {} is less than shortest: {}", formatDuration(chaos.longest),
+                       formatDuration(chaos.shortest)));
+    }
+    if (findings_.usable({"chaos.spare_rails", "cluster.rails"}) &&
+        chaos.spareRails >= scenario_.cluster.rails) {
+      fail("chaos.spare_rails",
+           fmt::format("spare_rails: of {} rails {} are to be whole: none is left to be struck",
+                       scenario_.cluster.rails, chaos.spareRails));
+    }
+    if (scenario_.cluster.nodes < 2 && findings_.usable({"cluster.nodes"})) {
+      fail("chaos", "a cluster of one node moves no data over its rails: no fault has an effect");
+    }
+    if (!findings_.usable({"chaos.for", "chaos.longest", "limits.deadline", "workload.time"})) {
+      return;
+    }
+    const auto refuse = [&](std::string why) {
+      fail("chaos.for", fmt::format("for: {} {}", formatDuration(chaos.length), why));
+    };
+    const auto& time = scenario_.workload.time;
+    if (chaos.length < chaos.longest) {
+      refuse(fmt::format("is too short for a strike of {}", formatDuration(chaos.longest)));
+    } else if (chaos.length >= scenario_.limits.deadline) {
+      refuse(fmt::format("is not over when the run ends, at its deadline of {}",
+                         formatDuration(scenario_.limits.deadline)));
+    } else if (time && chaos.length >= *time) {
+      refuse(fmt::format("is not over when the work ends, after workload.time: {}",
+                         formatDuration(*time)));
+    }
   }
 
   void checkTarget(const Fault& fault, const std::string& path) {
@@ -174,14 +228,16 @@ class Checker {
   }
 
   void checkFaultsAreMet() {
-    if (scenario_.faults.empty() || !findings_.usable({"faults"}) || !strategiesAreKnown()) return;
+    const bool none = scenario_.faults.empty() && !scenario_.chaos;
+    if (none || !findings_.usable({"faults", "chaos"}) || !strategiesAreKnown()) return;
     for (const Strategy& strategy : scenario_.strategies) {
       const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.name);
       if (spec == nullptr || spec->meetsFaults) return;
     }
-    fail("strategies", fmt::format("none of these strategies meets the faults: add one that does, "
-                                   "like {}, or remove 'faults'",
-                                   baseline::kHotRepair));
+    fail("strategies",
+         fmt::format("none of these strategies meets the faults: add one that does, "
+                     "like {}, or remove '{}'",
+                     baseline::kHotRepair, scenario_.faults.empty() ? "chaos" : "faults"));
   }
 
   void checkReference() {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/chaos_reader.h"
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
@@ -37,6 +38,9 @@ class ScenarioReader {
     scenario.workload.kind = values.get<std::string>("workload.kind");
     scenario.workload.iterations = integer(values, "workload.iterations");
     scenario.workload.warmupIterations = integer(values, "workload.warmup_iterations");
+    if (values.has("workload.time")) {
+      scenario.workload.time = values.get<Duration>("workload.time");
+    }
     scenario.workload.compute = readCompute();
     scenario.workload.gradient = gradientOf(values);
     scenario.limits.deadline = values.get<Duration>("limits.deadline");
@@ -53,6 +57,7 @@ class ScenarioReader {
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
     scenario.strategies = readStrategies();
     scenario.faults = readFaults();
+    scenario.chaos = readChaos(root_, values, findings_);
     scenario.expect = readExpectations(scenario);
     return scenario;
   }

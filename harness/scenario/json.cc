@@ -12,45 +12,34 @@ Json toJson(const ParameterValue& value) {
   return formatParameter(value);
 }
 
-Json toJson(const Fault& fault) {
-  Json json{{"kind", fault.kind}};
-  for (const auto& [name, value] : fault.parameters.all()) json[name] = toJson(value);
-  if (fault.target) {
-    Json& target = json["target"] = {{"node", fault.target->node}};
-    if (fault.target->part == Part::kRail) target["rail"] = fault.target->rail;
-    if (fault.target->part == Part::kManagement) target["network"] = "management";
-  }
-  if (const At* at = std::get_if<At>(&fault.trigger)) {
-    json["at"] = formatDuration(at->time);
-  } else {
-    const During& during = std::get<During>(fault.trigger);
-    constexpr double kPercent = 100;
-    json["during"] = {{"iteration", during.iteration},
-                      {"progress", formatParameter(Percent{during.progress * kPercent})}};
-  }
-  if (fault.duration) {
-    json["duration"] = formatDuration(*fault.duration);
-  } else {
-    json["until"] = "end";
-  }
-  if (fault.times > 1) {
-    json["times"] = fault.times;
-    json["every"] = formatDuration(fault.every);
-  }
+Json toJson(const Workload& workload) {
+  const std::string compute = formatDuration(workload.compute.duration);
+  Json json{{"kind", workload.kind},
+            {"iterations", workload.iterations},
+            {"warmup_iterations", workload.warmupIterations}};
+  if (workload.time) json["time"] = formatDuration(*workload.time);
+  json["compute"] = workload.compute.burn ? Json{{"burn", compute}} : Json(compute);
+  json["gradient"] = {{"size", formatSize(workload.gradient.size)},
+                      {"buckets", workload.gradient.buckets},
+                      {"dtype", name(workload.gradient.dtype)},
+                      {"data", name(workload.gradient.data)}};
   return json;
 }
 
-Json toJson(const Workload& workload) {
-  const std::string compute = formatDuration(workload.compute.duration);
-  return {{"kind", workload.kind},
-          {"iterations", workload.iterations},
-          {"warmup_iterations", workload.warmupIterations},
-          {"compute", workload.compute.burn ? Json{{"burn", compute}} : Json(compute)},
-          {"gradient",
-           {{"size", formatSize(workload.gradient.size)},
-            {"buckets", workload.gradient.buckets},
-            {"dtype", name(workload.gradient.dtype)},
-            {"data", name(workload.gradient.data)}}}};
+Json toJson(const Chaos& chaos) {
+  Json kinds = Json::array();
+  for (const Chaos::Kind& kind : chaos.kinds) {
+    Json parameters = Json::object();
+    for (const auto& [name, value] : kind.parameters.all()) parameters[name] = toJson(value);
+    kinds.push_back(Json{{kind.name, std::move(parameters)}});
+  }
+  return {{"kinds", std::move(kinds)},
+          {"every", formatDuration(chaos.every)},
+          {"shortest", formatDuration(chaos.shortest)},
+          {"longest", formatDuration(chaos.longest)},
+          {"rest", formatDuration(chaos.rest)},
+          {"spare_rails", chaos.spareRails},
+          {"for", formatDuration(chaos.length)}};
 }
 
 }  // namespace
@@ -99,6 +88,38 @@ std::string_view name(DataKind kind) {
   return "unknown";
 }
 
+Json toJson(const Fault& fault) {
+  Json json{{"kind", fault.kind}};
+  for (const auto& [name, value] : fault.parameters.all()) json[name] = toJson(value);
+  if (fault.target) {
+    Json& target = json["target"] = {{"node", fault.target->node}};
+    if (fault.target->part == Part::kRail) target["rail"] = fault.target->rail;
+    if (fault.target->part == Part::kManagement) target["network"] = "management";
+  }
+  if (const At* at = std::get_if<At>(&fault.trigger)) {
+    json["at"] = formatDuration(at->time);
+  } else if (const During* during = std::get_if<During>(&fault.trigger)) {
+    constexpr double kPercent = 100;
+    json["during"] = {{"iteration", during->iteration},
+                      {"progress", formatParameter(Percent{during->progress * kPercent})}};
+  } else {
+    for (const auto& [time, duration] : std::get<Moments>(fault.trigger).list) {
+      json["moments"].push_back({{"at", formatDuration(time)}, {"for", formatDuration(duration)}});
+    }
+    return json;
+  }
+  if (fault.duration) {
+    json["duration"] = formatDuration(*fault.duration);
+  } else {
+    json["until"] = "end";
+  }
+  if (fault.times > 1) {
+    json["times"] = fault.times;
+    json["every"] = formatDuration(fault.every);
+  }
+  return json;
+}
+
 nlohmann::ordered_json toJson(const Scenario& scenario) {
   const Cluster& cluster = scenario.cluster;
   Json json{{"version", scenario.version},
@@ -133,6 +154,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
     json["strategies"].push_back(Json{{strategy.name, std::move(options)}});
   }
   for (const Fault& fault : scenario.faults) json["faults"].push_back(toJson(fault));
+  if (scenario.chaos) json["chaos"] = toJson(*scenario.chaos);
   for (const Expectation& expectation : scenario.expect) {
     json["expect"].push_back(expectation.text);
   }

@@ -10,6 +10,9 @@ namespace faultline::scenario {
 /// accepts the text again and makes the same scenario of it.
 nlohmann::ordered_json toJson(const Scenario& scenario);
 
+/// One fault; of those that `chaos` means, with its "moments".
+nlohmann::ordered_json toJson(const Fault& fault);
+
 std::string_view name(ClusterKind kind);
 std::string_view name(DataType type);
 std::string_view name(TelemetryMode mode);

@@ -100,6 +100,14 @@ constexpr std::array kMetrics{
            "how long each restart took to start and load the checkpoint"},
     Metric{"restarts.lost_iterations", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            "iterations that each restart had to do again"},
+    Metric{"memory_growth_bytes.end", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
+           "resident memory of each rank after its last iteration, less that after warm-up"},
+    Metric{"memory_growth_bytes.max", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
+           "the most after any iteration, less that after warm-up"},
+    Metric{"open_files_growth.end", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           "open descriptors of each rank after its last iteration, less those after warm-up"},
+    Metric{"open_files_growth.max", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           "the most after any iteration, less those after warm-up"},
 };
 
 }  // namespace

@@ -62,6 +62,8 @@ struct Workload {
   int iterations = 60;
   /// Run before t = 0; the measure of a normal iteration for `During::progress`.
   int warmupIterations = 5;
+  /// The run ends with the iteration in which this time is over, also when some are left.
+  std::optional<Duration> time;
   Compute compute;
   Gradient gradient;
   bool operator==(const Workload&) const = default;
@@ -101,15 +103,49 @@ struct During {
   bool operator==(const During&) const = default;
 };
 
+/// At several moments after t = 0, each for a time of its own: what `Chaos` is expanded into.
+struct Moments {
+  struct Moment {
+    Duration time{};
+    Duration duration{};
+    bool operator==(const Moment&) const = default;
+  };
+  std::vector<Moment> list;  ///< in the order of time
+  bool operator==(const Moments&) const = default;
+};
+
 struct Fault {
   std::string kind;                      ///< of injector/fault_table.h
   injector::FaultParameters parameters;  ///< the kind's own, with defaults filled in
   std::optional<Target> target;          ///< absent only for kinds that need none
-  std::variant<At, During> trigger;
-  std::optional<Duration> duration;  ///< empty: `until: end` of the run
+  std::variant<At, During, Moments> trigger;
+  std::optional<Duration> duration;  ///< empty: `until: end` of the run; of Moments the longest
   int times = 1;                     ///< how often it strikes in one run
   Duration every{};                  ///< from one beginning to the next; with times > 1
+
+  /// How long the strike of that number (from 0) lasts; empty: until the end of the run.
+  std::optional<Duration> durationOf(std::size_t strike) const {
+    const Moments* const moments = std::get_if<Moments>(&trigger);
+    return moments == nullptr ? duration : moments->list[strike].duration;
+  }
   bool operator==(const Fault&) const = default;
+};
+
+/// Faults at random, drawn from the scenario's seed; chaos.h makes the list of them.
+struct Chaos {
+  struct Kind {
+    std::string name;
+    injector::FaultParameters parameters;
+    bool operator==(const Kind&) const = default;
+  };
+  std::vector<Kind> kinds;    ///< each as likely as the others
+  Duration every = 400ms;     ///< from one strike to the next, on average
+  Duration shortest = 100ms;  ///< of the time that a strike lasts
+  Duration longest = 400ms;
+  Duration rest = 500ms;  ///< a rail (at all nodes), or a node's processes, is spared for so long
+  int spareRails = 1;     ///< so many rails are whole at every moment, at all nodes
+  Duration length{};      ///< of the time, from t = 0, in which faults strike
+  bool operator==(const Chaos&) const = default;
 };
 
 struct Limits {
@@ -139,7 +175,8 @@ struct Scenario {
   Cluster cluster;
   Workload workload;
   std::vector<Strategy> strategies;  ///< names are unique
-  std::vector<Fault> faults;
+  std::vector<Fault> faults;         ///< those that are written down; chaos.h has all of them
+  std::optional<Chaos> chaos;
   Limits limits;
   TelemetryMode telemetry = TelemetryMode::kOff;
   int ioThreads = 0;  ///< of each rank, for the payload of its rails; 0: its progress thread

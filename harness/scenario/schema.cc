@@ -4,6 +4,7 @@
 #include <string>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/chaos.h"
 #include "harness/scenario/table.h"
 #include "injector/fault_table.h"
 
@@ -101,20 +102,35 @@ Json computeSchema() {
           {"oneOf", {schemaOfType(computeSpec()), std::move(burn)}}};
 }
 
+/// A name, or {name: {parameter: value}}.
+Json choiceSchema() { return {{"oneOf", {Json{{"enum", Json::array()}}}}}; }
+
+void addChoice(Json& schema, std::string_view name, std::string_view summary,
+               std::span<const ParameterSpec> specs) {
+  Json parameters = object();
+  parameters["type"] = {"object", "null"};
+  parameters["description"] = summary;
+  addParameters(parameters, specs);
+  const bool complete = !parameters.contains("required");
+  if (complete) schema["oneOf"][0]["enum"].push_back(name);
+  Json named = object();
+  named["properties"][std::string(name)] = std::move(parameters);
+  named["required"] = {name};
+  schema["oneOf"].push_back(std::move(named));
+}
+
 Json strategySchema() {
-  Json schema{{"oneOf", Json::array()}};
-  Json names = Json::array();
-  for (const auto& strategy : baseline::strategies()) names.push_back(strategy.name);
-  schema["oneOf"].push_back({{"enum", std::move(names)}});
+  Json schema = choiceSchema();
   for (const auto& strategy : baseline::strategies()) {
-    Json options = object();
-    options["type"] = {"object", "null"};
-    options["description"] = strategy.summary;
-    addParameters(options, strategy.options);
-    Json with_options = object();
-    with_options["properties"][std::string(strategy.name)] = std::move(options);
-    with_options["required"] = {strategy.name};
-    schema["oneOf"].push_back(std::move(with_options));
+    addChoice(schema, strategy.name, strategy.summary, strategy.options);
+  }
+  return schema;
+}
+
+Json faultKindsSchema() {
+  Json schema = choiceSchema();
+  for (const auto& kind : injector::faultKinds()) {
+    if (canBeRandom(kind)) addChoice(schema, kind.name, kind.summary, kind.parameters);
   }
   return schema;
 }
@@ -160,6 +176,8 @@ Json fieldSchema(const Field& field) {
       return list(field, strategySchema());
     case Shape::kFaults:
       return list(field, faultSchema());
+    case Shape::kFaultKinds:
+      return list(field, faultKindsSchema());
     case Shape::kExpectations:
       return list(field, pattern(kExpectationPattern));
   }

@@ -99,6 +99,9 @@ constexpr std::array kWorkloadFields{
     Field{number("iterations", "60", 1, kMostIterations, "iterations that are measured")},
     Field{number("warmup_iterations", "5", 0, kMostIterations,
                  "iterations before the clock starts; the measure of a normal one for 'during'")},
+    Field{duration("time", "", kMillisecond,
+                   "the run ends with the iteration in which this time is over, also when some of "
+                   "'iterations' are left")},
     Field{kComputeSpec, Shape::kCompute},
     Field{labelled("gradient", kGradient.meaning), Shape::kRecord, false, &kGradient},
 };
@@ -169,6 +172,27 @@ constexpr std::array kFaultFields{
 };
 constexpr Record kFault{"What every fault has besides its kind's own parameters.", kFaultFields};
 
+constexpr std::array kChaosFields{
+    Field{labelled("kinds",
+                   "what may strike, each as likely as the others: names of faults of a link or of "
+                   "processes, or {name: {parameter: value}}"),
+          Shape::kFaultKinds, true},
+    Field{duration("every", "400ms", kMillisecond, "from one strike to the next, on average")},
+    Field{duration("shortest", "100ms", kMillisecond, "shortest time that a strike lasts")},
+    Field{duration("longest", "400ms", kMillisecond, "longest time that a strike lasts")},
+    Field{duration("rest", "500ms", 0,
+                   "after a strike its rail is spared for so long at all nodes, or its node's "
+                   "processes are")},
+    Field{number("spare_rails", "1", 0, kMostRails,
+                 "so many rails are whole at every moment, at all nodes; a strike for which there "
+                 "is no place is left out")},
+    Field{duration("for", "", kMillisecond,
+                   "faults strike, and end, in this time after the start of the run"),
+          Shape::kScalar, true},
+};
+constexpr Record kChaos{"Faults at random, from the seed: the same seed makes the same faults.",
+                        kChaosFields};
+
 constexpr std::array kScenarioFields{
     Field{number("version", "", 1, 1, "version of this language: 1"), Shape::kScalar, true},
     Field{{"name", Type::kName, "", "names the result"}, Shape::kScalar, true},
@@ -180,6 +204,7 @@ constexpr std::array kScenarioFields{
                    "{name: {option: value}}"),
           Shape::kStrategies, true},
     Field{labelled("faults", "what is broken, when and for how long"), Shape::kFaults},
+    Field{labelled("chaos", kChaos.meaning), Shape::kRecord, false, &kChaos},
     Field{labelled("limits", kLimits.meaning), Shape::kRecord, false, &kLimits},
     Field{choice("telemetry", "off", kTelemetryModes,
                  "on: the ranks record their transfers and what happens to rails for trace.json; "

@@ -19,6 +19,7 @@ enum class Shape {
   kCompute,       ///< a duration, or a mapping {burn: duration}
   kStrategies,    ///< a list of names, or of mappings {name: {options}}
   kFaults,        ///< a list of mappings: kind, its parameters, and the keys of `faultTable()`
+  kFaultKinds,    ///< a list of names of faults, or of mappings {name: {parameters}}
   kExpectations,  ///< a list of texts: metric, comparison, value
 };
 

@@ -15,6 +15,7 @@
 #include "harness/workload/gradient.h"
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
+#include "harness/workload/resource_watch.h"
 #include "harness/workload/training.h"
 
 namespace faultline::workload {
@@ -109,6 +110,7 @@ class RankRun {
   std::unique_ptr<comm::Communicator> communicator_;
   std::uint64_t firstIteration_ = 0;
   EventReport events_;
+  ResourceWatch resources_;
   bool startReceived_ = false;
   bool stopReceived_ = false;
 };
@@ -117,6 +119,7 @@ Status RankRun::run() {
   RETURN_IF_ERROR(join());
   RETURN_IF_ERROR(warmUp());
   RETURN_IF_ERROR(awaitStart());
+  resources_.look();
   RETURN_IF_ERROR(train());
   return finish();
 }
@@ -208,7 +211,11 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     RETURN_IF_ERROR(saveIfDue(number + 1, end));
   }
   // From t = 0 on: what came before it is told with the first iteration.
-  if (!warmup) events_.addNew(end, communicator_->events(), /*last=*/false);
+  if (!warmup) {
+    events_.addNew(end, communicator_->events(), /*last=*/false);
+    resources_.look();
+    resources_.addTo(end);
+  }
   return controller_.send(end);
 }
 

@@ -64,8 +64,13 @@ Result<bool> FrameSocket::send(const MacAddress& destination, std::size_t payloa
   std::copy(destination.begin(), destination.end(), address.sll_addr);
   std::vector<char> frame(std::max(payload, sizeof mark_));
   std::memcpy(frame.data(), &mark_, sizeof mark_);
-  const ssize_t sent = ::sendto(fd_.get(), frame.data(), frame.size(), 0,
-                                reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const auto try_it = [&] {
+    return ::sendto(fd_.get(), frame.data(), frame.size(), 0,
+                    reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  };
+  ssize_t sent = try_it();
+  // The interface was down since the last call: told once, although it may be up again.
+  if (sent < 0 && errno == ENETDOWN) sent = try_it();
   if (sent >= 0) return true;
   // ENOBUFS: the queue dropped it, which also means that it is full.
   if (errno == EAGAIN || errno == ENOBUFS) return false;

@@ -114,6 +114,13 @@ class Builder {
     if (strategy == "fail_stop") run.checkpoint_ms = jitter(64, 0.2);
     addSeries(run);
     run.counters = {{"chunks_sent", 14400}, {"probes_sent", 312}};
+    run.resources = {{.rank = 0,
+                      .memory_start_bytes = 40 << 20,
+                      .memory_end_bytes = 41 << 20,
+                      .memory_max_bytes = 42 << 20,
+                      .open_files_start = 31,
+                      .open_files_end = 31,
+                      .open_files_max = 33}};
     addTelemetry(run);
     result_.runs.push_back(std::move(run));
   }
@@ -135,6 +142,7 @@ class Builder {
     AppliedFault fault;
     fault.kind = "port_down";
     fault.mechanism = "carrier of the switch's end of the cable";
+    fault.parameters = {{"how", "carrier"}};
     fault.target = {kFaultyNode, 0, std::nullopt, "node 1, rail 0"};
     fault.trigger = "iteration 20, 50 %";
     fault.start_ms = at_ms;

@@ -48,6 +48,22 @@ TEST_F(BlackholeTest, APortThatIsDownIsNotABlackHole) {
   ASSERT_OK(netlink::setUp(*target_.attachment.socket, target_.attachment.ifindex, true));
 }
 
+TEST_F(BlackholeTest, LeavesEvidenceAgainAfterItsPortWasDownInBetween) {
+  const auto fault = makeTestFault("blackhole");
+  const auto port = makeTestFault("port_down", {{"how", "admin"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(port->prepare());
+  for (int strike = 0; strike < 2; ++strike) {
+    ASSERT_OK(fault->apply());
+    ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+    EXPECT_TRUE(evidence.ok) << evidence.observed;
+    ASSERT_OK(fault->revert());
+    ASSERT_OK(port->apply());
+    ASSERT_OK(port->revert());
+    EXPECT_TRUE(targetCarriesTraffic());
+  }
+}
+
 TEST_F(BlackholeTest, IsUndoneByItsDestructor) {
   {
     const auto fault = makeTestFault("blackhole");

@@ -244,6 +244,53 @@ TEST_F(RunTest, ThrottleAndBlackHoleLeaveEvidenceAndLoseNothing) {
   }
 }
 
+TEST_F(RunTest, RandomFaultsForSomeSecondsLoseNothingAndLeaveNothingOpen) {
+  const Ran ran = runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/soak.yaml", "--out", out(),
+                                "--set", "workload.time=8s", "--set", "chaos.for=7s", "--set",
+                                "expect=[wrong_elements == 0, hot_repair.status == ok, "
+                                "hot_repair.failovers.count >= 1, "
+                                "hot_repair.open_files_growth.end == 0]"},
+                               folder_.path());
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run soaked = runOf(result(), "hot_repair");
+  EXPECT_GE(soaked.duration_ms, 8000) << "the work goes on until its time is over";
+  EXPECT_LT(soaked.iterations.size(), 1'000'000u);
+  EXPECT_GE(soaked.faults.size(), 10u);
+  ASSERT_EQ(soaked.resources.size(), 4u);
+  for (const reports::ResourceUse& use : soaked.resources) {
+    EXPECT_GT(use.memory_start_bytes, 1 << 20);
+    EXPECT_GE(use.memory_max_bytes, use.memory_end_bytes);
+    EXPECT_GT(use.open_files_start, 3);
+  }
+}
+
+TEST_F(RunTest, ASampleOfTheAcceptanceScenarios) {
+  const std::vector<std::pair<std::string, std::string>> samples{
+      {"black-hole", "hot_repair.failovers.cause == path"},
+      {"connection-reset", "hot_repair.failovers.cause == rail"},
+      {"throttle-10", "hot_repair.failovers.count == 0"}};
+  for (const auto& [name, finding] : samples) {
+    const Ran ran = runFaultline(
+        {"run", FAULTLINE_SOURCE_DIR "/scenarios/acceptance/" + name + ".yaml", "--out", out(),
+         "--set", "workload.iterations=60", "--set", "faults.0.times=3", "--set",
+         "expect=[wrong_elements == 0, evidence.ok == true, " + finding + "]"},
+        folder_.path());
+    EXPECT_EQ(ran.exit, 0) << name << ran.out << ran.err;
+    EXPECT_EQ(runOf(result(), "hot_repair").faults.size(), 3u) << name;
+  }
+}
+
+TEST_F(RunTest, TwoLossesOfOneLinkComeOneAfterTheOther) {
+  const Ran ran = run(scenarioText(
+      "[hot_repair]",
+      "[{kind: loss, percent: 20%, target: {node: 1, rail: 0}, at: 100ms, duration: 300ms}, "
+      "{kind: one_way_loss, target: {node: 1, rail: 0}, at: 200ms, duration: 200ms}]"));
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run both = runOf(result(), "hot_repair");
+  ASSERT_EQ(both.faults.size(), 2u);
+  EXPECT_GE(both.faults[1].start_ms, both.faults[0].end_ms);
+}
+
 TEST_F(RunTest, ArmedCostsNoFailover) {
   const Ran ran = run(scenarioText("[fault_free, armed]", "[]"));
   ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;

@@ -58,6 +58,18 @@ TEST_F(ReportCommandTest, PrintsJsonForScripts) {
   for (const reports::Json& file : json["files"]) EXPECT_TRUE(fs::exists(file.get<std::string>()));
 }
 
+TEST_F(ReportCommandTest, MakesAMatrixOfAllResultsInADirectory) {
+  for (const char* name : {"/a", "/b"}) {
+    ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + name).ok());
+  }
+  EXPECT_EQ(run("--matrix " + directory_ + " --out " + directory_ + "/matrix"), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("of 2 results"));
+  EXPECT_THAT(out_, HasSubstr("port_down carrier"));
+  EXPECT_TRUE(fs::exists(directory_ + "/matrix/matrix.html"));
+  EXPECT_TRUE(fs::exists(directory_ + "/matrix/matrix.json"));
+  EXPECT_EQ(run(directory_ + "/a " + directory_ + "/b"), kExitUsage) << "which report?";
+}
+
 TEST_F(ReportCommandTest, ADirectoryWithoutAResultIsAMistakeOfTheUser) {
   EXPECT_EQ(run(directory_), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("result.json: No such file"));

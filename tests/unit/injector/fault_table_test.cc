@@ -29,6 +29,28 @@ TEST(FaultTableTest, NamesAreUniqueAndEveryFaultIsDocumented) {
   EXPECT_EQ(findFaultKind("meteor"), nullptr);
 }
 
+TEST(FaultTableTest, AFaultIsFoundDifferentlyAtItsEnds) {
+  const Signature down = signatureOf(kind("port_down"), {{"how", "admin"}});
+  EXPECT_EQ(down.own.cause, "local_nic");
+  EXPECT_EQ(down.peer.cause, "remote_nic");
+  const Signature out = signatureOf(kind("one_way_loss"), {{"direction", "out"}});
+  EXPECT_EQ(out.own.deadDirection, "outgoing");
+  EXPECT_EQ(out.peer.deadDirection, "incoming");
+  const Signature in = signatureOf(kind("one_way_loss"), {{"direction", "in"}});
+  EXPECT_EQ(in.own.deadDirection, "incoming");
+  EXPECT_EQ(in.peer.deadDirection, "outgoing");
+  EXPECT_EQ(signatureOf(kind("throttle"), {{"rate", "1%"}}).own.cause, "") << "slow is not dead";
+  EXPECT_THAT(describeFault(kind("throttle")), HasSubstr("no rail is given up"));
+  EXPECT_THAT(describeFault(kind("one_way_loss")), HasSubstr("path (incoming)"));
+}
+
+TEST(FaultTableTest, ShortNamesTellWhatIsNotUsual) {
+  EXPECT_EQ(shortName(kind("blackhole"), {}), "blackhole");
+  EXPECT_EQ(shortName(kind("port_down"), {{"how", "carrier"}}), "port_down carrier");
+  EXPECT_EQ(shortName(kind("throttle"), {{"rate", "10%"}, {"direction", "both"}}), "throttle 10%");
+  EXPECT_EQ(shortName(kind("throttle"), {{"rate", "10%"}, {"direction", "tx"}}), "throttle 10% tx");
+}
+
 TEST(FaultTableTest, EveryDefaultIsReadableAndSpelledAsItIsPrinted) {
   for (const FaultKind& fault : faultKinds()) {
     for (const ParameterSpec& spec : fault.parameters) {

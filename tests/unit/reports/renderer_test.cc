@@ -259,6 +259,25 @@ TEST(HtmlTest, StaysBelowOneMegabyte) {
   EXPECT_EQ(data["runs"].size(), 36u);
 }
 
+TEST(HtmlTest, HalfAnHourOfFaultsStaysBelowOneMegabyte) {
+  ScenarioResult result = testing::sampleResult();
+  reports::Run& run = result.runs.back();
+  const AppliedFault fault = result.runs[1].faults.at(0);
+  for (int strike = 0; strike < 4500; ++strike) {
+    run.faults.push_back(fault);
+    run.evidence.push_back(
+        {static_cast<int>(run.faults.size()) - 1, "counters", std::string(200, 'x'), true});
+  }
+  const std::string html = makeHtmlRenderer()->text(result);
+  EXPECT_LT(html.size(), 1'000'000u);
+  const Json view = Json::parse(dataOf(html))["runs"].back();
+  EXPECT_LT(view["faults"].size(), 500u);
+  EXPECT_FALSE(view["faults"].empty());
+  for (const Json& evidence : view["evidence"]) {
+    EXPECT_LT(evidence["fault"], view["faults"].size());
+  }
+}
+
 TEST(HtmlTest, AnEmptyResultHasAPage) {
   EXPECT_THAT(makeHtmlRenderer()->text({}),
               HasSubstr("<title>unnamed · error · Faultline</title>"));

@@ -100,6 +100,7 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   restart.load_ms = 45;
   restart.lost_iterations = 4;
   hot.restarts = {restart};
+  hot.resources = {{0, 1000, 1500, 2000, 30, 29, 32}, {1, 500, 400, 500, 30, 30, 30}};
   const auto result =
       resultOf({sampleRun("fault_free", 0, 10), hot, faultedRun("hot_repair", 1, 6)});
   const auto lookup = metricsOf(result);
@@ -138,6 +139,10 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   EXPECT_THAT(numbers("restarts.isolate_ms"), ElementsAre(900));
   EXPECT_THAT(numbers("restarts.load_ms"), ElementsAre(45));
   EXPECT_THAT(numbers("restarts.lost_iterations"), ElementsAre(4));
+  EXPECT_THAT(numbers("memory_growth_bytes.end"), ElementsAre(500, -100)) << "of each rank";
+  EXPECT_THAT(numbers("memory_growth_bytes.max"), ElementsAre(1000, 0));
+  EXPECT_THAT(numbers("open_files_growth.end"), ElementsAre(-1, 0));
+  EXPECT_THAT(numbers("open_files_growth.max"), ElementsAre(2, 0));
   const MetricValue ok = std::string("ok"), cause = std::string("remote_nic"),
                     verdict = std::string("told_by_peer");
   EXPECT_THAT(lookup("hot_repair", "status"), ElementsAre(ok, ok));

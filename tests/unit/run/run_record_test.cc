@@ -82,6 +82,30 @@ TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetwe
   EXPECT_EQ(run.throughput->unit, "iterations/s");
 }
 
+TEST_F(RunRecordTest, WhatRanksHoldIsWhatTheirLastMessageSays) {
+  for (const int files : {31, 33}) {
+    record_.iterationEnded(2, {{"iteration", 0},
+                               {"resources",
+                                {{"memory_start", 100},
+                                 {"memory_end", 150},
+                                 {"memory_max", 170},
+                                 {"files_start", 30},
+                                 {"files_end", files},
+                                 {"files_max", 34}}}});
+  }
+  record_.iterationEnded(3, {{"iteration", 0}});  // could not look
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.resources.size(), 1u);
+  const reports::ResourceUse& use = run.resources[0];
+  EXPECT_EQ(use.rank, 2);
+  EXPECT_EQ(use.memory_start_bytes, 100);
+  EXPECT_EQ(use.memory_end_bytes, 150);
+  EXPECT_EQ(use.memory_max_bytes, 170);
+  EXPECT_EQ(use.open_files_start, 30);
+  EXPECT_EQ(use.open_files_end, 33);
+  EXPECT_EQ(use.open_files_max, 34);
+}
+
 TEST_F(RunRecordTest, ARestartCostsWhatWasLostWaitedForLoadedAndDoneAgain) {
   for (int i = 0; i < 4; ++i) iteration(i, 100 * i, 100 * i + 60);
   begin(4, 400);
@@ -285,6 +309,8 @@ TEST_F(FailoverRecordTest, AConnectionThatCarriedNothingHasNotPaused) {
   const reports::Run run = done(failover(0, 0, /*receiving=*/false));
   EXPECT_TRUE(run.failovers.empty());
   EXPECT_EQ(run.counters.at("failovers_idle"), 1);
+  ASSERT_EQ(run.idle_failovers.size(), 1u) << "but it was found";
+  EXPECT_EQ(run.idle_failovers[0].cause, "path");
 }
 
 TEST_F(FailoverRecordTest, TheLongestStallOfAReceiveCountsWhenItIsLonger) {

@@ -80,6 +80,21 @@ TEST(FaultTriggerTest, DuringIsRepeatedInTheFirstIterationThatBeginsAfterItsTime
   EXPECT_FALSE(trigger.due(kBegin + 9s, 99'000)) << "three times are enough";
 }
 
+TEST(FaultTriggerTest, MomentsAreStruckOneAfterTheOther) {
+  scenario::Fault fault;
+  fault.trigger = scenario::Moments{{{2s, 100ms}, {2500ms, 300ms}, {9s, 100ms}}};
+  fault.times = 3;
+  FaultTrigger trigger(fault);
+  trigger.started(kBegin);
+  EXPECT_FALSE(trigger.due(kBegin + 1999ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 2100ms, 0));  // late
+  EXPECT_FALSE(trigger.due(kBegin + 2499ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 2500ms, 0));
+  EXPECT_FALSE(trigger.due(kBegin + 8s, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 9s, 0));
+  EXPECT_FALSE(trigger.due(kBegin + 60s, 0));
+}
+
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
   FaultTrigger trigger(during(0, 0.5));
   trigger.started(kBegin);

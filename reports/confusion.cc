@@ -1,0 +1,199 @@
+#include "reports/confusion.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "reports/assets.h"
+#include "reports/atomic_file.h"
+#include "reports/html_text.h"
+
+namespace faultline::reports {
+namespace {
+
+constexpr const char* kDash = "-";
+constexpr int kJsonSpaces = 1;
+
+/// One of the times of a row.
+struct Times {
+  const char* name;
+  Percentiles ConfusionMatrix::Row::*of;
+};
+constexpr std::array kTimes{Times{"detection", &ConfusionMatrix::Row::detection_ms},
+                            Times{"fence", &ConfusionMatrix::Row::fence_ms},
+                            Times{"redelivery", &ConfusionMatrix::Row::redelivery_ms},
+                            Times{"pause", &ConfusionMatrix::Row::pause_ms}};
+
+std::string milliseconds(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1f}", *value) : kDash;
+}
+
+/// p50 / p99, or p50 / max marked with > where there are too few samples for a p99.
+std::string spread(const Percentiles& times) {
+  if (times.n == 0) return kDash;
+  const std::string tail = times.p99 ? milliseconds(times.p99) : ">" + milliseconds(times.max);
+  return milliseconds(times.p50) + " / " + tail;
+}
+
+std::string percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1f}", *value) : kDash;
+}
+
+std::string inShort(const ConfusionMatrix& matrix) {
+  std::string text = fmt::format("{} strikes in {} runs of {} results", matrix.strikes, matrix.runs,
+                                 matrix.results);
+  if (matrix.unproved > 0)
+    text += fmt::format("; {} left no evidence and do not count", matrix.unproved);
+  return text;
+}
+
+constexpr const char* kHowToRead =
+    "Rows: what was injected, seen from the node that was struck (own) and from the others (peer). "
+    "Columns: what failovers held to be broken, paths with the direction that is dead; none: "
+    "strikes after which this end gave no rail up.";
+
+Json toJson(const Percentiles& times) {
+  const auto orNull = [](const std::optional<double>& value) {
+    return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+  };
+  return {{"p50", orNull(times.p50)},
+          {"p95", orNull(times.p95)},
+          {"p99", orNull(times.p99)},
+          {"max", orNull(times.max)},
+          {"n", times.n}};
+}
+
+std::string cell(const std::string& text, const char* kind) {
+  return fmt::format("<td class=\"{}\">{}</td>", kind, escapedForHtml(text));
+}
+
+std::string head(const std::string& text, bool number) {
+  return fmt::format("<th{}>{}</th>", number ? " class=\"number\"" : "", escapedForHtml(text));
+}
+
+}  // namespace
+
+int ConfusionMatrix::Row::total() const { return std::accumulate(counts.begin(), counts.end(), 0); }
+
+std::optional<double> ConfusionMatrix::Row::rightPercent() const {
+  if (!judged || total() == 0) return std::nullopt;
+  int found = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) found += right[i] ? counts[i] : 0;
+  constexpr double kWhole = 100;
+  return kWhole * found / total();
+}
+
+std::string confusionText(const ConfusionMatrix& matrix) {
+  static constexpr int kFaultColumns = 28;
+  constexpr int kColumn = 7;
+  const auto fault = [](const ConfusionMatrix::Row& row) {
+    const std::string name = row.fault.size() <= kFaultColumns
+                                 ? row.fault
+                                 : row.fault.substr(0, kFaultColumns - 1) + "~";
+    return fmt::format("{:<{}} {:<4}", name, kFaultColumns, row.end);
+  };
+  std::string text =
+      fmt::format("{}; right ones in brackets\n\n{:{}}", inShort(matrix), "", kFaultColumns + 5);
+  // "local_nic" in two lines.
+  for (const std::string& column : matrix.columns) {
+    text += fmt::format("{:>{}}", column.substr(0, column.find('_')), kColumn);
+  }
+  text += fmt::format("{:>{}}\n{:<{}} {:<4}", "right", kColumn + 1, "fault", kFaultColumns, "end");
+  for (const std::string& column : matrix.columns) {
+    const std::size_t bar = column.find('_');
+    const std::string second = bar == std::string::npos ? "" : column.substr(bar + 1);
+    text += fmt::format("{:>{}}", second, kColumn);
+  }
+  text += fmt::format("{:>{}}\n", "%", kColumn + 1);
+  for (const ConfusionMatrix::Row& row : matrix.rows) {
+    text += fault(row);
+    for (std::size_t i = 0; i < row.counts.size(); ++i) {
+      const bool marked = row.judged && row.right[i];
+      const std::string count = row.counts[i] == 0 && !marked ? "." : std::to_string(row.counts[i]);
+      text += fmt::format("{:>{}}", marked ? "[" + count + "]" : count + " ", kColumn);
+    }
+    text += fmt::format("{:>{}}\n", percent(row.rightPercent()), kColumn + 1);
+  }
+  constexpr int kTime = 15;
+  text += fmt::format("\nms, p50 / p99 (p50 / >max below 300 failovers)\n{:<{}} {:<4}{:>6}",
+                      "fault", kFaultColumns, "end", "n");
+  for (const Times& times : kTimes) text += fmt::format("{:>{}}", times.name, kTime);
+  text += "\n";
+  for (const ConfusionMatrix::Row& row : matrix.rows) {
+    if (row.pause_ms.n == 0) continue;
+    text += fault(row) + fmt::format("{:>6}", row.pause_ms.n);
+    for (const Times& times : kTimes) text += fmt::format("{:>{}}", spread(row.*times.of), kTime);
+    text += "\n";
+  }
+  return text;
+}
+
+Json confusionJson(const ConfusionMatrix& matrix) {
+  Json rows = Json::array();
+  for (const ConfusionMatrix::Row& row : matrix.rows) {
+    Json counts = Json::object();
+    for (std::size_t i = 0; i < row.counts.size(); ++i) counts[matrix.columns[i]] = row.counts[i];
+    const auto right = row.rightPercent();
+    Json& json = rows.emplace_back(Json{{"fault", row.fault},
+                                        {"end", row.end},
+                                        {"expected", row.expected},
+                                        {"strikes", row.strikes},
+                                        {"counts", std::move(counts)},
+                                        {"right_pct", right ? Json(*right) : Json(nullptr)}});
+    for (const Times& times : kTimes) {
+      json[fmt::format("{}_ms", times.name)] = toJson(row.*times.of);
+    }
+  }
+  return {{"schema", "faultline.confusion/1"},
+          {"results", matrix.results},
+          {"runs", matrix.runs},
+          {"strikes", matrix.strikes},
+          {"unproved", matrix.unproved},
+          {"columns", matrix.columns},
+          {"rows", std::move(rows)}};
+}
+
+std::string confusionHtml(const ConfusionMatrix& matrix) {
+  std::string verdicts =
+      "<tr>" + head("Injected", false) + head("Seen from", false) + head("Should be", false);
+  for (const std::string& column : matrix.columns) verdicts += head(column, true);
+  verdicts += head("Right %", true) + "</tr>\n";
+  std::string times = "<tr>" + head("Injected", false) + head("Seen from", false) + head("n", true);
+  for (const Times& one : kTimes) times += head(one.name, true);
+  times += "</tr>\n";
+  for (const ConfusionMatrix::Row& row : matrix.rows) {
+    const std::string name = "<tr>" + cell(row.fault, "head") + cell(row.end, "nowrap");
+    verdicts += name + cell(row.expected, "nowrap");
+    for (std::size_t i = 0; i < row.counts.size(); ++i) {
+      const bool empty = row.counts[i] == 0;
+      const char* const kind = !row.judged || (empty && !row.right[i]) ? "number"
+                               : row.right[i]                          ? "number right"
+                                                                       : "number wrong";
+      verdicts += cell(empty && !row.right[i] ? "" : std::to_string(row.counts[i]), kind);
+    }
+    verdicts += cell(percent(row.rightPercent()), "number") + "</tr>\n";
+    if (row.pause_ms.n == 0) continue;
+    times += name + cell(std::to_string(row.pause_ms.n), "number");
+    for (const Times& one : kTimes) times += cell(spread(row.*one.of), "number");
+    times += "</tr>\n";
+  }
+  return filled(assets::matrixTemplate(), {{"css", assets::reportCss()},
+                                           {"summary", inShort(matrix)},
+                                           {"reading", kHowToRead},
+                                           {"verdicts", verdicts},
+                                           {"times", times}});
+}
+
+Status writeConfusion(const ConfusionMatrix& matrix, const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
+  RETURN_IF_ERROR(writeFileAtomically(directory + "/matrix.html", confusionHtml(matrix)));
+  return writeFileAtomically(directory + "/matrix.json",
+                             confusionJson(matrix).dump(kJsonSpaces) + "\n");
+}
+
+}  // namespace faultline::reports

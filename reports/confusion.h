@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "reports/result.h"
+
+namespace faultline::reports {
+
+/// What was injected against what the job held to be broken, over the runs of many results.
+struct ConfusionMatrix {
+  /// A fault as it was injected, seen from one end.
+  struct Row {
+    std::string fault;     ///< its kind and parameters; "nothing" for failovers without a fault
+    std::string end;       ///< "own": the node that was struck; "peer": the others
+    std::string expected;  ///< in words, e.g. "path (outgoing)"
+    int strikes = 0;
+    std::vector<int> counts;  ///< one per column: failovers, or strikes without any
+    std::vector<bool> right;  ///< which columns are what it should be
+    bool judged = true;       ///< false: whatever is found is right
+    /// Per failover of this row: until it was noticed, from then until no late byte could land,
+    /// from then until all was delivered elsewhere; and the pause.
+    Percentiles detection_ms, fence_ms, redelivery_ms, pause_ms;
+
+    int total() const;
+    /// null when nothing was counted or nothing is expected.
+    std::optional<double> rightPercent() const;
+  };
+
+  std::vector<std::string> columns;  ///< causes, those of paths by their dead direction, and "none"
+  std::vector<Row> rows;
+  int results = 0;
+  int runs = 0;
+  int strikes = 0;
+  int unproved = 0;  ///< strikes without evidence, which count nowhere
+};
+
+/// Two tables for a terminal of 100 columns: verdicts, and times.
+std::string confusionText(const ConfusionMatrix& matrix);
+
+/// The same for scripts.
+Json confusionJson(const ConfusionMatrix& matrix);
+
+/// The same as a page that needs nothing else.
+std::string confusionHtml(const ConfusionMatrix& matrix);
+
+/// Writes matrix.html and matrix.json into a directory, which is created when missing.
+Status writeConfusion(const ConfusionMatrix& matrix, const std::string& directory);
+
+}  // namespace faultline::reports
