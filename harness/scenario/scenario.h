@@ -154,7 +154,7 @@ struct Limits {
   /// A rail that fails again and again is kept out of use for this long at most.
   Duration longestHoldOff = 10s;
   Duration holdOff = 50ms;          ///< a rail that failed once is kept out of use for so long
-  Duration window = 4ms;            ///< a rail has outstanding what it carries in so long
+  Duration window = 2ms;            ///< outstanding on a rail, and two chunks
   Duration suspectAfter = 20ms;     ///< a rail without progress is tried after so long
   Duration probeInterval = 5ms;     ///< between the probes of a trial
   Duration connectTimeout = 500ms;  ///< of one attempt to connect a rail

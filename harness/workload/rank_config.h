@@ -38,7 +38,7 @@ struct RankConfig {
   Duration giveUp = 10s;
   Duration longestHoldOff = 10s;  ///< of a rail that fails again and again
   Duration holdOff = 50ms;
-  Duration window = 4ms;
+  Duration window = 2ms;
   Duration suspectAfter = 20ms;
   Duration probeInterval = 5ms;  ///< while a rail is suspected
   Duration connectTimeout = 500ms;

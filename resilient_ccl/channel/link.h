@@ -43,10 +43,9 @@ struct LinkOptions {
   /// silent rail hangs.
   bool resilient = true;
   Bytes chunkBytes = 64 << 10;
-  /// The window of a rail, bytes that the other application has not acknowledged yet: what the rail
-  /// carries in this time, as measured. At least kLeastWindow chunks, never more than a receipt
-  /// reaches.
-  Duration windowTime = 4ms;
+  /// The window of a rail, bytes that the other application has not acknowledged yet: kLeastWindow
+  /// chunks, and what the rail carries in this time, as measured; never more than a receipt reaches.
+  Duration windowTime = 2ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
   /// them sooner than the one that has them. 0, or not resilient: none.
   Bytes tailBudget = 512 << 10;
@@ -150,7 +149,9 @@ class LinkIo {
 /// and has no socket. docs/channel.md shows its states. Not thread-safe.
 class Link {
  public:
-  /// Chunks of a window: one on the wire while the acknowledgement of the other travels.
+  /// Chunks of a window whatever the rate: a chunk arrives when its last byte does, so that one is
+  /// on each of two wires (to the switch and from it). Without them a rail whose window is shorter
+  /// than its round trip is measured slower, gets a shorter window, and so on.
   static constexpr Bytes kLeastWindow = 2;
   /// Rate of a rail that nothing is known about: 400 Mbit/s. Outweighed by its first chunks.
   static constexpr double kFirstRate = 50e6;

@@ -12,7 +12,7 @@ namespace faultline::channel {
 Bytes Link::windowBytes(int rail) const {
   const double carried = rails_[rail].rate.bytesPerSecond() * toSeconds(options_.windowTime);
   const Bytes most = static_cast<Bytes>(Receipt::kReach + 1) * options_.chunkBytes;
-  return std::clamp(static_cast<Bytes>(carried), kLeastWindow * options_.chunkBytes, most);
+  return std::min(kLeastWindow * options_.chunkBytes + static_cast<Bytes>(carried), most);
 }
 
 bool Link::hasRoom(int rail) const {

@@ -169,7 +169,12 @@ class End : private fabric::FabricClient {
 
   void sendDone(int, std::uint64_t token) override { post(token); }
   void receiveDone(int, std::uint64_t token, Bytes) override { post(token); }
-  void failedOver(int, const channel::Failover&) override {}
+  void failedOver(int, const channel::Failover& failover) override {
+    // A rate with a failover in it is another rate.
+    std::fprintf(stderr, "rank %d gave rail %d up: %s%s\n", rank_, failover.rail,
+                 std::string(channel::causeName(failover.cause)).c_str(),
+                 failover.stalled ? " (stalled)" : "");
+  }
   void failedBack(int, int, TimePoint) override {}
   void located(int, int, channel::Where) override {}
   void linkFailed(int, const Status& why) override {

@@ -88,7 +88,7 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_TRUE(world.failovers(0)[0].told);
   EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
   // A window at 100 MB/s, give or take a fifth of the estimate, and one chunk.
-  const double window = toSeconds(options().link.windowTime) * 100e6;
+  const double window = (128 << 10) + toSeconds(options().link.windowTime) * 100e6;
   EXPECT_LE(static_cast<double>(world.failovers(0)[0].resentBytes), 1.2 * window + (64 << 10));
   // Told, not timed out.
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
