@@ -32,7 +32,10 @@ Status configureStream(int fd, int tos) {
 Result<UniqueFd> openSocket(int type, const SocketPlace& place, std::uint16_t port) {
   UniqueFd fd(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Status::fromErrno(errno, "create a socket");
-  RETURN_IF_ERROR(setFlag(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"));
+  // Not for datagrams: the kernel would give one port to two processes, and each the other's.
+  if (type == SOCK_STREAM) {
+    RETURN_IF_ERROR(setFlag(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"));
+  }
   if (!place.device.empty()) {
     RETURN_IF_ERROR(setOption(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, place.device.c_str(),
                               static_cast<socklen_t>(place.device.size()),

@@ -162,10 +162,12 @@ TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
         EXPECT_TRUE(sides_[1].fabric->poll(100ms).ok());
       }
     });
-    while (sides_[0].sent <= static_cast<int>(round)) {
+    for (const TimePoint end = now() + 20s;
+         sides_[0].sent <= static_cast<int>(round) && now() < end;) {
       EXPECT_TRUE(sides_[0].fabric->poll(100ms).ok());
     }
     other.join();
+    ASSERT_EQ(sides_[0].sent, static_cast<int>(round) + 1);
   }
   // Left lying until the sleep ends, each would have become suspect.
   EXPECT_LT(sides_[0].fabric->counters().suspicions, kRounds / 2u);
