@@ -123,9 +123,10 @@ constexpr std::array kLimitFields{
                    "window takes on the slowest rail that is to count as healthy")},
     Field{duration("probe_interval", "5ms", kMillisecond,
                    "pause between the probes of a trial; a verdict takes six of them")},
-    Field{duration("window", "2ms", kMillisecond,
-                   "a rail has two chunks outstanding and what it carries in so long; what a failed "
-                   "rail leaves has to wait for so much on another one")},
+    Field{
+        duration("window", "2ms", kMillisecond,
+                 "a rail has two chunks outstanding and what it carries in so long; what a failed "
+                 "rail leaves has to wait for so much on another one")},
     Field{duration("connect_timeout", "500ms", kMillisecond,
                    "an attempt to connect a rail has failed after this")},
 };
