@@ -19,9 +19,10 @@ constexpr Bytes kSmallestBurst = 16 * 1024;
 constexpr double kQueueSeconds = 0.010;
 constexpr Bytes kSmallestQueue = 256 * 1024;
 
-// Control: probes and small messages of some hundred peers; next to nothing of a rail of 100 Mbit
-// and more.
-constexpr BitsPerSecond kControlRate = 4'000'000;
+// Control: a hundredth of the port, for acknowledgements (200 bytes for a chunk of 64 KiB are 0.3
+// %) and grants; at least what probes and small messages of some hundred peers take.
+constexpr BitsPerSecond kControlShare = 100;
+constexpr BitsPerSecond kLeastControlRate = 4'000'000;
 
 // The kernel's packet scheduler counts time in ticks of 2^6 ns since Linux 2.6.31
 // (PSCHED_SHIFT in include/net/pkt_sched.h).
@@ -37,7 +38,7 @@ ShaperPlan planShaper(BitsPerSecond rate) {
   ShaperPlan plan;
   plan.bulk = {rate, std::max(kSmallestBurst, bytesIn(rate, kBurstSeconds))};
   plan.bulk_queue = std::max(kSmallestQueue, bytesIn(rate, kQueueSeconds));
-  plan.control = {kControlRate, kSmallestBurst};
+  plan.control = {std::max(kLeastControlRate, rate / kControlShare), kSmallestBurst};
   return plan;
 }
 

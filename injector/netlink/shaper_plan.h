@@ -27,8 +27,7 @@ struct ShaperPlan {
 /// looked at.
 inline constexpr std::uint8_t kControlTos = 0x10;
 
-/// `rate` of the bulk class; the control class is the same for every rate, so that throttling a
-/// port leaves control as it was.
+/// For a port of `rate`. To throttle it, only its bulk class is changed: control stays as it was.
 ShaperPlan planShaper(BitsPerSecond rate);
 
 /// The time to send `burst` at `rate`, in the kernel's unit for it (64 ns).

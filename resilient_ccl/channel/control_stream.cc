@@ -24,7 +24,8 @@ bool ControlStream::mayBegin(bool urgent) const {
 }
 
 void ControlStream::collect(
-    TimePoint now, const std::function<void(const Record&, int attempt, bool urgent)>& transmit) {
+    TimePoint now, int firstTurn,
+    const std::function<void(const Record&, int turn, bool urgent)>& transmit) {
   for (const bool urgent : {true, false}) {
     for (Open& open : open_) {
       if (open.urgent != urgent) continue;
@@ -33,7 +34,9 @@ void ControlStream::collect(
         open.sequence = nextSequence_++;
       }
       if (open.due > now) continue;
-      transmit({open.type, open.sequence, {open.payload.data(), open.size}}, open.attempts, urgent);
+      if (open.attempts == 0) open.firstTurn = firstTurn;
+      transmit({open.type, open.sequence, {open.payload.data(), open.size}},
+               open.firstTurn + open.attempts, urgent);
       const Duration pause =
           std::min(kLongestPause, kFirstPause * (1 << std::min(open.attempts, 10)));
       open.due = mutant(Mutant::kRecordNotRepeated) ? TimePoint::max() : now + pause;

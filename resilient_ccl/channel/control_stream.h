@@ -28,10 +28,10 @@ class ControlStream {
   /// Queues a record. An urgent one goes over every path, each time, and before those that are not.
   void send(RecordType type, std::span<const std::byte> payload, bool urgent);
 
-  /// Calls `transmit(record, attempt, urgent)` for every record that is due, and notes that it was
-  /// sent. attempt is 0 for the first time.
-  void collect(TimePoint now,
-               const std::function<void(const Record&, int attempt, bool urgent)>& transmit);
+  /// Calls `transmit(record, turn, urgent)` for every record that is due, and notes that it was
+  /// sent. turn is `firstTurn` for the first time, and one more each time the record is repeated.
+  void collect(TimePoint now, int firstTurn,
+               const std::function<void(const Record&, int turn, bool urgent)>& transmit);
 
   /// When `collect` has something to do again; TimePoint::max() when nothing is open.
   TimePoint nextDeadline() const;
@@ -54,6 +54,7 @@ class ControlStream {
     RecordType type;
     bool urgent;
     int attempts = 0;
+    int firstTurn = 0;
     TimePoint due{};  // the epoch: at once
     std::size_t size;
     std::array<std::byte, Record::kMaxPayload> payload;

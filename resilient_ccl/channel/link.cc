@@ -356,11 +356,14 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   ++counters_.chunksArrived;
   counters_.bytesArrived += header.length;
   for (auto next = failovers_.begin(); next != failovers_.end();) {
-    auto& [index, failover] = *next++;
-    if (failover.watched != header.slot) continue;
-    failover.record.receiveStall = now - slot.lastProgress;
-    failover.watched.reset();
-    maybeFinishFailover(index, now);
+    auto& [index, failover] = *next;
+    const int seen = index;
+    if (failover.watched == header.slot) {
+      failover.record.receiveStall = now - slot.lastProgress;
+      failover.watched.reset();
+      maybeFinishFailover(seen, now);  // and with it those that it has inherited chunks from
+    }
+    next = failovers_.upper_bound(seen);
   }
   slot.lastProgress = now;
   if (--slot.chunksLeft > mutant(Mutant::kReceiveDoneOneChunkEarly)) return;

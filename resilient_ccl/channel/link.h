@@ -44,7 +44,8 @@ struct LinkOptions {
   bool resilient = true;
   Bytes chunkBytes = 64 << 10;
   /// The window of a rail, bytes that the other application has not acknowledged yet: kLeastWindow
-  /// chunks, and what the rail carries in this time, as measured; never more than a receipt reaches.
+  /// chunks, and what the rail carries in this time, as measured; never more than a receipt
+  /// reaches.
   Duration windowTime = 2ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
   /// them sooner than the one that has them. 0, or not resilient: none.
@@ -380,7 +381,7 @@ class Link {
   void checkBudget(TimePoint now);
   std::string railHistory() const;  // "rail 0: local_nic, rail 1: up", for messages
   void fail(const Status& why);
-  int primaryPath() const;
+  int controlPath() const;
   void railDown(int rail, TimePoint now);
 
   Identity identity_;
@@ -415,6 +416,7 @@ class Link {
   std::vector<Outgoing> outgoing_;     // scratch of flush
   std::vector<RailReceipt> receipts_;  // scratch of flush
   bool acknowledgementDue_ = false;
+  int lastControlPath_ = 0;
   TimePoint nextRound_ = TimePoint::max();
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;

@@ -225,11 +225,14 @@ void Link::probe(TimePoint now) {
   }
 }
 
-int Link::primaryPath() const {
+/// The next rail in turn that is not in doubt: the control class of one port is small, and what a
+/// path loses before anybody knows is the share of one.
+int Link::controlPath() const {
   // Without resilience nobody notices a dead rail: control must not depend on one, or what is in
   // flight on the others would wait for acknowledgements that never come.
   if (!options_.resilient) return options_.rails;
-  for (int rail = 0; rail < options_.rails; ++rail) {
+  for (int step = 1; step <= options_.rails; ++step) {
+    const int rail = (lastControlPath_ + step) % options_.rails;
     if (rails_[rail].phase == Phase::kUp && !rails_[rail].suspected) return rail;
   }
   return options_.rails;
@@ -237,11 +240,10 @@ int Link::primaryPath() const {
 
 void Link::flush(TimePoint now) {
   outgoing_.clear();
-  const int primary = primaryPath();
-  control_.collect(now, [&](const Record& record, int attempt, bool urgent) {
+  const int inTurn = controlPath();
+  control_.collect(now, inTurn, [&](const Record& record, int turn, bool urgent) {
     if (!urgent) {
-      const int path = options_.resilient ? (primary + attempt) % paths() : primary;
-      outgoing_.push_back({path, record});
+      outgoing_.push_back({options_.resilient ? turn % paths() : inTurn, record});
       return;
     }
     for (int path = 0; path < paths(); ++path) outgoing_.push_back({path, record});
@@ -254,6 +256,7 @@ void Link::flush(TimePoint now) {
     outgoing_.push_back({path, {RecordType::kProbeReply, 0, bytesOf(reply)}});
   }
   if (outgoing_.empty() && !acknowledgementDue_) return;
+  if (inTurn < options_.rails) lastControlPath_ = inTurn;
 
   receipts_.resize(rails_.size());
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
@@ -263,7 +266,7 @@ void Link::flush(TimePoint now) {
       .source = identity_.self, .destination = identity_.peer, .control = control_.received()};
   for (int path = 0; path < paths(); ++path) {
     header.path = static_cast<std::uint8_t>(path);
-    bool open = acknowledgementDue_ && path == primary;
+    bool open = acknowledgementDue_ && path == inTurn;
     if (open) writer_.begin(header, receipts_);
     const auto send = [&] {
       io_.sendDatagram(path, writer_.finish());

@@ -56,6 +56,7 @@ struct Options {
   bool resilient = true;
   int ioThreads = 0;
   Bytes chunk = channel::LinkOptions{}.chunkBytes;
+  double windowMs = toSeconds(channel::LinkOptions{}.windowTime) * 1e3;
 };
 
 [[noreturn]] void die(const std::string& message) {
@@ -107,6 +108,8 @@ class End : private fabric::FabricClient {
     options.self = rank_;
     options.ioThreads = options_.ioThreads;
     options.link.chunkBytes = options_.chunk;
+    options.link.windowTime =
+        duration_cast<Duration>(std::chrono::duration<double, std::milli>(options_.windowMs));
     options.managementAddress = address(cluster::managementAddress(rank_));
     options.controlTos = controlTos;
     options.link.resilient = options_.resilient;
@@ -371,6 +374,8 @@ int main(int argc, char** argv) {
   app.add_option("--against", options.against)->check(CLI::IsMember({"iperf3", "one-rail"}));
   app.add_flag("--lose-rail", options.loseRail, "Also measure with the port of one rail down");
   app.add_option("--io-threads", options.ioThreads, "Of each end")->check(CLI::Range(0, 16));
+  app.add_option("--window", options.windowMs, "Milliseconds of a rail's rate")
+      ->check(CLI::Range(0.0, 1000.0));
   app.add_option("--chunk", options.chunk, "Bytes")->check(CLI::Range(1 << 10, 16 << 20));
   app.add_flag("!--not-resilient", options.resilient, "As fault_free runs");
   CLI11_PARSE(app, argc, argv);

@@ -154,6 +154,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::vector<std::unique_ptr<SimRail>> rails;
   std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
   std::vector<Bytes> arrivedBytes;
+  std::vector<std::int64_t> datagramsSent;
   std::vector<std::uint32_t> opening;
   std::vector<bool> portUp, portWasDown;
   std::vector<std::pair<Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
@@ -178,6 +179,7 @@ SimWorld::SimWorld(const SimOptions& options)
     End& self = *ends_[end];
     self.wires.resize(options.link.rails);
     self.arrivedBytes.resize(options.link.rails);
+    self.datagramsSent.resize(options.link.rails + 1);
     for (auto& wire : self.wires) {
       wire.fenceTime = options.fenceTime;
       wire.lateDelivery = options.lateDelivery;
@@ -218,6 +220,10 @@ const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[e
 const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]->degradedRails; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
+
+std::int64_t SimWorld::datagramsSent(int end, int path) const {
+  return ends_[end]->datagramsSent[path];
+}
 const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {
   return ends_[end]->notes;
 }
@@ -385,6 +391,7 @@ void SimWorld::abandon(int end, int rail) {
 }
 
 void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
+  ++ends_[from]->datagramsSent[path];
   if (path < options_.link.rails) {
     if (!ends_[from]->portUp[path] || !ends_[from]->wires[path].carries ||
         !ends_[1 - from]->portUp[path]) {

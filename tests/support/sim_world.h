@@ -152,6 +152,8 @@ class SimWorld {
   const std::set<int>& degradedRails(int end) const;
   /// Payload that has come to `end` over one rail, wanted or not.
   Bytes arrivedBytes(int end, int rail) const;
+  /// Control datagrams that the end has sent over a path (the last one: the management network).
+  std::int64_t datagramsSent(int end, int path) const;
   /// What Link::sendNote of the other end has brought.
   const std::vector<std::vector<std::byte>>& notes(int end) const;
   /// Runs `event` in the process of `end`, as its engine would. What comes in by one `socket` is

@@ -26,7 +26,7 @@ TEST(ControlStreamTest, ARecordIsRepeatedUntilItsReceipt) {
   TimePoint now(1s);
   const auto sent = [&] {
     int count = 0;
-    stream.collect(now, [&](const Record&, int, bool) { ++count; });
+    stream.collect(now, 0, [&](const Record&, int, bool) { ++count; });
     return count;
   };
   for (int attempt = 0; attempt < 20; ++attempt) {
@@ -42,6 +42,18 @@ TEST(ControlStreamTest, ARecordIsRepeatedUntilItsReceipt) {
   EXPECT_EQ(sent(), 0);
 }
 
+TEST(ControlStreamTest, EachRepetitionIsOneTurnFurtherThanTheLast) {
+  ControlStream stream;
+  stream.send(RecordType::kGrant, {}, false);
+  TimePoint now(1s);
+  std::vector<int> turns;
+  for (const int firstTurn : {5, 0, 3, 3}) {  // that of others, but for the first
+    stream.collect(now, firstTurn, [&](const Record&, int turn, bool) { turns.push_back(turn); });
+    now = stream.nextDeadline();
+  }
+  EXPECT_EQ(turns, (std::vector{5, 6, 7, 8}));
+}
+
 TEST(ControlStreamTest, AnUrgentRecordDoesNotWaitBehindOthers) {
   ControlStream stream;
   for (int i = 0; i < 200; ++i) stream.send(RecordType::kGrant, {}, false);
@@ -49,7 +61,7 @@ TEST(ControlStreamTest, AnUrgentRecordDoesNotWaitBehindOthers) {
   std::vector<RecordType> sent;
   const auto collect = [&] {
     sent.clear();
-    stream.collect(now, [&](const Record& record, int, bool) { sent.push_back(record.type); });
+    stream.collect(now, 0, [&](const Record& record, int, bool) { sent.push_back(record.type); });
   };
   collect();
   EXPECT_EQ(sent.size(), Receipt::kReach + 1 - ControlStream::kReserved);
@@ -68,7 +80,7 @@ TEST(ControlStreamTest, NothingLeavesThatTheOtherEndCouldNotRemember) {
   }
   int arrived = 0;
   for (TimePoint now(1s); !sender.idle(); now += ControlStream::kLongestPause) {
-    sender.collect(now, [&](const Record& record, int, bool) {
+    sender.collect(now, 0, [&](const Record& record, int, bool) {
       EXPECT_TRUE(receiver.accept(record.sequence));
       ++arrived;
     });
