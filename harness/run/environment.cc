@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/version.h"
+#include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::run {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 /// Read for the environment when no cluster has said what its nodes use.
 constexpr std::array kTcpSettings{"tcp_rmem", "tcp_wmem", "tcp_retries2",
                                   "tcp_slow_start_after_idle"};
-constexpr std::string_view kCongestionControl = "tcp_congestion_control";
 
 std::string fileText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -96,14 +96,12 @@ reports::Environment describeEnvironment(const std::map<std::string, std::string
   environment.cores = static_cast<int>(std::thread::hardware_concurrency());
   environment.versions = versions();
   environment.git = gitCommit();
-  environment.congestion_control = setting(kCongestionControl);
+  environment.congestion_control = transport::tcp::streamCongestionControl();
   for (const char* const name : kTcpSettings) {
     if (const std::string value = setting(name); !value.empty()) environment.tcp[name] = value;
   }
   for (const auto& [name, value] : cluster) {
-    if (name == kCongestionControl) {
-      environment.congestion_control = value;
-    } else if (name.starts_with("tcp_")) {
+    if (name.starts_with("tcp_")) {
       environment.tcp[name] = value;
     } else if (name != "kernel") {
       environment.qdisc[name] = value;

@@ -164,7 +164,7 @@ class Link {
   static constexpr Duration kTailSlack = 2ms;
   static constexpr Duration kHoldOffMemory = 10s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
-  static constexpr int kHoldOffGrowth = 8;
+  static constexpr int kHoldOffGrowth = 10;
   /// Pause between probes of a path that has been dead for minutes.
   static constexpr Duration kLongestReturnInterval = 1s;
   /// How long an end that is asked for rounds goes on after the last probe that asked.

@@ -1,6 +1,11 @@
 #include "resilient_ccl/transport/tcp/socket.h"
 
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <string>
 
 namespace faultline::transport::tcp {
 namespace {
@@ -13,6 +18,18 @@ TEST(SocketTest, ADatagramPortIsOfOneProcessAlone) {
   const std::uint16_t port = localEndpoint(first->get())->port;
   const auto second = openUdp(kLoopback, port);
   EXPECT_FALSE(second.ok()) << "the kernel would choose one of the two for each datagram";
+}
+
+TEST(SocketTest, AStreamDoesNotUseACongestionControlThatStopsToProbe) {
+  const auto listener = openListener(kLoopback);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  const auto stream = beginConnect(kLoopback, *localEndpoint(listener->get()));
+  ASSERT_TRUE(stream.ok()) << stream.status().message();
+  std::array<char, 16> name{};
+  socklen_t size = name.size();
+  ASSERT_EQ(getsockopt(stream->get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size), 0);
+  EXPECT_TRUE(name.data() == std::string("cubic") || name.data() == std::string("reno"));
+  EXPECT_EQ(streamCongestionControl(), name.data());
 }
 
 }  // namespace
