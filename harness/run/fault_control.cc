@@ -80,14 +80,16 @@ void FaultControl::started(TimePoint t0) {
   for (Entry& entry : entries_) entry.trigger.started(t0);
 }
 
-void FaultControl::iterationBegan(int iteration, TimePoint when, const Sampler& sampler) {
+void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
+                                  const Sampler& sampler) {
   for (Entry& entry : entries_) {
-    entry.trigger.iterationBegan(iteration, when, sampler.nodeBytes(nodeOf(entry.spec)));
+    entry.trigger.iterationBegan(iteration, when, seen, sampler.nodeBytes(nodeOf(entry.spec)));
   }
 }
 
 void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
   for (Entry& entry : entries_) {
+    entry.trigger.iterationEnded(iteration);
     for (Strike& strike : entry.strikes) {
       if (strike.hit) strike.hit->iterationEnded(rank, iteration, when);
       if (when > strike.applied) strike.endedLater.insert(rank);

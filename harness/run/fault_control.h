@@ -25,7 +25,7 @@ class FaultControl {
   // Marks of the workload.
   void warmupIteration(int node, std::uint64_t bytes);
   void started(TimePoint t0);
-  void iterationBegan(int iteration, TimePoint when, const Sampler& sampler);
+  void iterationBegan(int iteration, TimePoint when, TimePoint seen, const Sampler& sampler);
   void iterationEnded(int rank, int iteration, TimePoint when);
 
   /// Does what is due now: applies, steps, gathers evidence, reverts.

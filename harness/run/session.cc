@@ -286,7 +286,7 @@ void Session::received(int rank, const json& message) {
     const int iteration = field(message, "iteration", 0);
     if (record_.iterationBegan(message) && faults_) {
       (void)sampler_->sample(now());
-      faults_->iterationBegan(iteration, lastMark_, *sampler_);
+      faults_->iterationBegan(iteration, momentOf(message, "at"), lastMark_, *sampler_);
     }
   } else if (type == "end") {
     lastMark_ = now();

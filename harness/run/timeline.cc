@@ -19,13 +19,19 @@ FaultTrigger::FaultTrigger(const scenario::Fault& fault) : fault_(fault) {
   }
 }
 
-void FaultTrigger::iterationBegan(int iteration, TimePoint when, std::uint64_t bytes) {
+void FaultTrigger::iterationBegan(int iteration, TimePoint when, TimePoint seen,
+                                  std::uint64_t bytes) {
   if (!std::holds_alternative<scenario::During>(fault_.trigger) || fired_ == fault_.times) return;
-  const bool wanted = fired_ == 0 ? iteration == iteration_ : isTimeFor(when);
+  const bool wanted =
+      fired_ == 0 ? iteration == iteration_ : isTimeFor(when) && seen - when <= kPromptMark;
   if (watching_ || !wanted) return;
   watching_ = true;
   mark_ = bytes;
   iteration_ = iteration;
+}
+
+void FaultTrigger::iterationEnded(int iteration) {
+  if (fired_ > 0 && iteration == iteration_) watching_ = false;
 }
 
 std::uint64_t FaultTrigger::bytesPerIteration() const {

@@ -29,8 +29,12 @@ class FaultTrigger {
 
   /// Bytes that the target node's rails moved in one warm-up iteration.
   void warmupIteration(std::uint64_t bytes) { warmup_.push_back(bytes); }
-  /// The first rank has begun `iteration`; `bytes` is the target's counter at that moment.
-  void iterationBegan(int iteration, TimePoint when, std::uint64_t bytes);
+  /// The first rank has begun `iteration` at `when`, as is known at `seen`, when the target's
+  /// counter is `bytes`. Known too late, the counter says little of the iteration: a repetition
+  /// waits for the next one.
+  void iterationBegan(int iteration, TimePoint when, TimePoint seen, std::uint64_t bytes);
+  /// A rank has ended `iteration`: a repetition that has not come by then waits for the next one.
+  void iterationEnded(int iteration);
   /// The ranks were killed: an iteration that was watched in vain will begin again.
   void restarted() { watching_ = false; }
   /// t = 0: all ranks have passed the start barrier.
@@ -50,6 +54,9 @@ class FaultTrigger {
   std::uint64_t bytesPerIteration() const;
 
  private:
+  /// What is known later does not mark the begin of an iteration.
+  static constexpr Duration kPromptMark = 10ms;
+
   /// When repetition `fired_` may strike: counted from the first, so that delays do not add up.
   bool isTimeFor(TimePoint now) const {
     return fired_ == 0 || now >= first_ + fired_ * fault_.every;

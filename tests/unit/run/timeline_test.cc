@@ -30,13 +30,14 @@ TEST(FaultTriggerTest, DuringFiresAtItsShareOfAWarmupIteration) {
   for (const std::uint64_t bytes : {900, 1000, 5000}) trigger.warmupIteration(bytes);
   EXPECT_EQ(trigger.bytesPerIteration(), 1000u);
   trigger.started(kBegin);
-  trigger.iterationBegan(19, kBegin, 10'000);
+  trigger.iterationBegan(19, kBegin, kBegin, 10'000);
   EXPECT_FALSE(trigger.due(kBegin, 20'000));
-  trigger.iterationBegan(20, kBegin, 20'000);
+  trigger.iterationBegan(20, kBegin, kBegin, 20'000);
   EXPECT_FALSE(trigger.due(kBegin, 20'499));
   EXPECT_TRUE(trigger.due(kBegin, 20'500));
   EXPECT_DOUBLE_EQ(*trigger.progress(20'500), 0.5);
-  trigger.iterationBegan(20, kBegin, 90'000);  // redone after a restart: does not fire again
+  trigger.iterationBegan(20, kBegin, kBegin,
+                         90'000);  // redone after a restart: does not fire again
   EXPECT_FALSE(trigger.due(kBegin, 90'900));
 }
 
@@ -62,22 +63,48 @@ TEST(FaultTriggerTest, DuringIsRepeatedInTheFirstIterationThatBeginsAfterItsTime
   FaultTrigger trigger(fault);
   trigger.warmupIteration(1000);
   trigger.started(kBegin);
-  trigger.iterationBegan(20, kBegin + 1s, 20'000);
+  trigger.iterationBegan(20, kBegin + 1s, kBegin + 1s, 20'000);
   EXPECT_TRUE(trigger.due(kBegin + 1100ms, 20'500));
   EXPECT_EQ(trigger.iteration(), 20);
-  trigger.iterationBegan(21, kBegin + 1599ms, 30'000);  // not yet 500 ms after the first strike
+  trigger.iterationBegan(21, kBegin + 1599ms, kBegin + 1599ms,
+                         30'000);  // not yet 500 ms after the first strike
   EXPECT_FALSE(trigger.due(kBegin + 1650ms, 31'000));
-  trigger.iterationBegan(22, kBegin + 1600ms, 40'000);
+  trigger.iterationBegan(22, kBegin + 1600ms, kBegin + 1600ms, 40'000);
   EXPECT_FALSE(trigger.due(kBegin + 1700ms, 40'499));
   EXPECT_TRUE(trigger.due(kBegin + 1700ms, 40'500));
   EXPECT_EQ(trigger.iteration(), 22);
   EXPECT_DOUBLE_EQ(*trigger.progress(40'500), 0.5);
-  trigger.iterationBegan(23, kBegin + 2099ms, 50'000);
+  trigger.iterationBegan(23, kBegin + 2099ms, kBegin + 2099ms, 50'000);
   EXPECT_FALSE(trigger.due(kBegin + 2200ms, 51'000)) << "the delay of the second does not count";
-  trigger.iterationBegan(24, kBegin + 2100ms, 60'000);
+  trigger.iterationBegan(24, kBegin + 2100ms, kBegin + 2100ms, 60'000);
   EXPECT_TRUE(trigger.due(kBegin + 2200ms, 60'500));
-  trigger.iterationBegan(30, kBegin + 9s, 90'000);
+  trigger.iterationBegan(30, kBegin + 9s, kBegin + 9s, 90'000);
   EXPECT_FALSE(trigger.due(kBegin + 9s, 99'000)) << "three times are enough";
+}
+
+TEST(FaultTriggerTest, ARepetitionWaitsForAnIterationWhoseBeginIsKnownInTime) {
+  scenario::Fault fault = during(20, 0.5);
+  fault.times = 3;
+  fault.every = 500ms;
+  FaultTrigger trigger(fault);
+  trigger.warmupIteration(1000);
+  trigger.started(kBegin);
+  // The first one is for iteration 20 alone, come what may.
+  trigger.iterationBegan(20, kBegin + 1s, kBegin + 1100ms, 20'000);
+  trigger.iterationEnded(20);
+  EXPECT_TRUE(trigger.due(kBegin + 1100ms, 20'500));
+  // The watcher was held up: what it counts from here on is the end of 21 and most of 22.
+  trigger.iterationBegan(21, kBegin + 1600ms, kBegin + 1690ms, 30'900);
+  trigger.iterationEnded(21);
+  trigger.iterationBegan(22, kBegin + 1660ms, kBegin + 1690ms, 30'900);
+  EXPECT_FALSE(trigger.due(kBegin + 1700ms, 31'400));
+  trigger.iterationBegan(23, kBegin + 1710ms, kBegin + 1711ms, 32'000);
+  EXPECT_FALSE(trigger.due(kBegin + 1720ms, 32'400));
+  trigger.iterationEnded(23);  // it moved less than half of what others move
+  EXPECT_FALSE(trigger.due(kBegin + 1730ms, 32'600));
+  trigger.iterationBegan(24, kBegin + 1740ms, kBegin + 1741ms, 33'000);
+  EXPECT_TRUE(trigger.due(kBegin + 1750ms, 33'500));
+  EXPECT_EQ(trigger.iteration(), 24);
 }
 
 TEST(FaultTriggerTest, MomentsAreStruckOneAfterTheOther) {
@@ -98,7 +125,7 @@ TEST(FaultTriggerTest, MomentsAreStruckOneAfterTheOther) {
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
   FaultTrigger trigger(during(0, 0.5));
   trigger.started(kBegin);
-  trigger.iterationBegan(0, kBegin, 0);
+  trigger.iterationBegan(0, kBegin, kBegin, 0);
   EXPECT_FALSE(trigger.due(kBegin, 1'000'000));
 }
 
@@ -154,10 +181,10 @@ TEST(FaultTriggerTest, AfterARestartItsIterationBeginsAgain) {
   FaultTrigger trigger(during(20, 0.5));
   trigger.warmupIteration(1000);
   trigger.started(kBegin);
-  trigger.iterationBegan(20, kBegin, 20'000);
+  trigger.iterationBegan(20, kBegin, kBegin, 20'000);
   trigger.restarted();  // for another fault, before this one was due
   EXPECT_FALSE(trigger.due(kBegin, 60'000)) << "bytes of the iterations that are done again";
-  trigger.iterationBegan(20, kBegin, 90'000);
+  trigger.iterationBegan(20, kBegin, kBegin, 90'000);
   EXPECT_FALSE(trigger.due(kBegin, 90'499));
   EXPECT_TRUE(trigger.due(kBegin, 90'500));
 }
