@@ -98,22 +98,29 @@ Status ConnectionReset::apply() {
             [](const auto& left, const auto& right) { return left.bytes > right.bytes; });
   if (!all_ && connections.size() > 1) connections.resize(1);
   applied_ = true;  // without any connection there will be no evidence
-  for (const netlink::TcpConnection& connection : connections) {
-    victims_.insert(connection.ends);
-    RETURN_IF_ERROR(half_close_ ? endSending(connection)
-                                : transit(true, [&] { return connections_->destroy(connection); }));
-  }
+  for (const netlink::TcpConnection& connection : connections) victims_.insert(connection.ends);
   established_ = victims_;
+  if (half_close_) return endSending(connections);
+  for (const netlink::TcpConnection& connection : connections) {
+    RETURN_IF_ERROR(transit(true, [&] { return connections_->destroy(connection); }));
+  }
   return okStatus();
 }
 
-Status ConnectionReset::endSending(const netlink::TcpConnection& connection) {
-  ASSIGN_OR_RETURN(const UniqueFd socket,
-                   copyOfSocket(target_.nic.socket->namespaceFd(), connection.inode));
-  return transit(true, [&]() -> Status {
-    if (::shutdown(socket.get(), SHUT_WR) == 0) return okStatus();
-    return Status::fromErrno(errno, fmt::format("half close {}", connection.ends.toString()));
-  });
+Status ConnectionReset::endSending(const std::vector<netlink::TcpConnection>& connections) {
+  // To find a socket takes milliseconds: first all of them, so that they end together.
+  std::vector<UniqueFd> sockets;
+  for (const netlink::TcpConnection& connection : connections) {
+    ASSIGN_OR_RETURN(sockets.emplace_back(),
+                     copyOfSocket(target_.nic.socket->namespaceFd(), connection.inode));
+  }
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    RETURN_IF_ERROR(transit(true, [&]() -> Status {
+      if (::shutdown(sockets[i].get(), SHUT_WR) == 0) return okStatus();
+      return Status::fromErrno(errno, fmt::format("half close {}", connections[i].ends.toString()));
+    }));
+  }
+  return okStatus();
 }
 
 Status ConnectionReset::step(TimePoint /*now*/) {

@@ -31,7 +31,7 @@ class ConnectionReset final : public Fault {
 
  private:
   Result<std::vector<netlink::TcpConnection>> ownConnections();
-  Status endSending(const netlink::TcpConnection& connection);
+  Status endSending(const std::vector<netlink::TcpConnection>& connections);
 
   netlink::LinkTarget target_;
   bool half_close_;
