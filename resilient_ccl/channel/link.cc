@@ -39,6 +39,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
       queues_(options.rails),
       prober_(options.rails + 1),
       lastHeard_(now),
+      heardSince_(now),
       busySince_(now),
       lastTick_(now),
       noRailSince_(now) {
@@ -324,7 +325,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   if (failed_ || !open) return;
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
-  lastHeard_ = now;
+  heard(now);
   acknowledgementDue_ = true;
   const auto found = slots_.find(header.slot);
   // Rails with late writes have not asked for a place.

@@ -163,8 +163,12 @@ class Link {
   static constexpr double kTailAdvantage = 2;
   static constexpr Duration kTailSlack = 2ms;
   static constexpr Duration kHoldOffMemory = 10s;
-  /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
+  /// A train of short flaps costs at most a few migrations: 50 ms, 500 ms, 5 s, 10 s. No rail is
+  /// held off while there is no other.
   static constexpr int kHoldOffGrowth = 10;
+  /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
+  /// up if there are others: datagrams pass and payload does not (an MTU black hole).
+  static constexpr int kStuckShare = 4;
   /// Pause between probes of a path that has been dead for minutes.
   static constexpr Duration kLongestReturnInterval = 1s;
   /// How long an end that is asked for rounds goes on after the last probe that asked.
@@ -332,6 +336,9 @@ class Link {
   int homeRail(std::uint64_t message, std::uint64_t offset) const;
   int liveRailFrom(int rail) const;  // `rail`, or else the next live one, its partner; -1: none
   int liveRails() const;
+  void heard(TimePoint now);
+  /// A peer that has not been heard for so long was stopped, or cut off.
+  Duration silence() const { return 2 * options_.idleProbeInterval; }
   std::deque<ChunkRef>& queueOf(int rail);
 
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
@@ -420,7 +427,8 @@ class Link {
   TimePoint nextRound_ = TimePoint::max();
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
-  TimePoint busySince_;  // since when there has been something to do without a pause
+  TimePoint heardSince_;  // without a longer silence
+  TimePoint busySince_;   // since when there has been something to do without a pause
   TimePoint lastTick_;
   TimePoint noRailSince_ = TimePoint::max();
 };

@@ -19,7 +19,7 @@ Status wordOf(const Record& abort) {
 
 void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   if (path < 0 || path >= paths()) return;
-  lastHeard_ = now;
+  heard(now);
   control_.acknowledged(datagram.header.control);
   if (failed_) {
     for (const Record& record : datagram.records) {

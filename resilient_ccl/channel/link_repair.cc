@@ -263,18 +263,27 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
 void Link::considerReturn(int rail, TimePoint now) {
   Rail& state = rails_[rail];
   if (state.phase != Phase::kDown || !identity_.connects || !state.portUp) return;
-  if (now < state.mayReturn || mutant(Mutant::kNoFailback)) return;
+  if (mutant(Mutant::kNoFailback)) return;
   const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn ||
                       mutant(Mutant::kReturnWithoutProbes);
   if (options_.resilient && state.epoch > 0 && !healed) return;
+  // A rail that flaps is better than none.
+  const bool needed = healed && liveRails() == 0 && !mutant(Mutant::kLastRailHeldOff);
+  if (now < state.mayReturn && !needed) return;
   connect(rail);
+}
+
+void Link::heard(TimePoint now) {
+  if (now - lastHeard_ > silence()) heardSince_ = now;
+  lastHeard_ = now;
 }
 
 void Link::checkBudget(TimePoint now) {
   if (!options_.resilient || !busy() || mutant(Mutant::kNoGiveUp)) return;
   const Duration budget = options_.giveUp;
   const auto allowance = [&] { return formatDuration(budget); };
-  const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
+  const auto idle = [&](TimePoint since) { return now - std::max(since, busySince_); };
+  const auto spent = [&](TimePoint since) { return idle(since) > budget; };
   if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
     fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
                 identity_.name, allowance(), railHistory()));
@@ -287,13 +296,19 @@ void Link::checkBudget(TimePoint now) {
   }
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
-    // A peer that is silent altogether is named above, when its time has come.
-    const bool heard = now - lastHeard_ < budget / 2;
-    if (state.phase == Phase::kUp && !state.inFlight.empty() && heard &&
-        spent(state.lastProgress)) {
-      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
-                  identity_.name, allowance()));
-      return;
+    // A peer that is silent altogether is named above, when its time has come; the time in which it
+    // could not be heard says nothing of its rails.
+    const bool heard = now - lastHeard_ < silence();
+    if (state.phase == Phase::kUp && !state.inFlight.empty() && heard) {
+      const Duration stuck = idle(std::max(state.lastProgress, heardSince_));
+      if (liveRails() > 1 && stuck > budget / kStuckShare && !mutant(Mutant::kStuckRailKept)) {
+        ++counters_.stalls;
+        beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
+      } else if (stuck > budget) {
+        fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
+                    identity_.name, allowance()));
+        return;
+      }
     }
     if (state.phase == Phase::kFencing && spent(state.failedAt)) {
       fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",

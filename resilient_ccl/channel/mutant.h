@@ -52,10 +52,12 @@ enum class Mutant : std::uint8_t {
   kNoGiveUp,
   kHalfOpenKept,
   kAcknowledgementNotAskedFor,
+  kStuckRailKept,
   // failback
   kNoFailback,
   kReturnWithoutProbes,
   kHoldOffFixed,
+  kLastRailHeldOff,
   kEnd,
 };
 

@@ -81,7 +81,11 @@ void Referee::reopened(const RailChange& change) {
   if (world_.lastWhole(change.rail) + kAnswerDelay < rail.closed) {
     problems_.push_back(fmt::format("rail {} is opened over a path that is dead", change.rail));
   }
-  if (change.when - rail.closed < rail.holdOff) {
+  bool other = false;
+  for (int i = 0; i < script_.options.link.rails; ++i) {
+    other = other || world_.link(change.end).phase(i) == Phase::kUp;
+  }
+  if (other && change.when - rail.closed < rail.holdOff) {
     problems_.push_back(fmt::format("rail {} flaps and is not held off", change.rail));
   }
 }

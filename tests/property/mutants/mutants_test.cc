@@ -67,9 +67,11 @@ constexpr Planted kMutants[] = {
     {Mutant::kNoGiveUp, "NoGiveUp"},
     {Mutant::kHalfOpenKept, "HalfOpenKept"},
     {Mutant::kAcknowledgementNotAskedFor, "AcknowledgementNotAskedFor"},
+    {Mutant::kStuckRailKept, "StuckRailKept"},
     {Mutant::kNoFailback, "NoFailback"},
     {Mutant::kReturnWithoutProbes, "ReturnWithoutProbes"},
     {Mutant::kHoldOffFixed, "HoldOffFixed"},
+    {Mutant::kLastRailHeldOff, "LastRailHeldOff"},
 };
 static_assert(std::size(kMutants) == static_cast<std::size_t>(Mutant::kEnd) - 1,
               "every planted bug is tried");

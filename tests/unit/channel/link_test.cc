@@ -288,6 +288,41 @@ TEST_P(LinkTest, AFlappingRailIsHeldOffLongerEachTime) {
   EXPECT_LE(world.failbacks(0), 3);  // 10 without the hold-off
 }
 
+TEST_P(LinkTest, NoRailIsHeldOffWhileThereIsNoOther) {
+  for (const int rails : {1, 2}) {
+    SimOptions chosen = options();
+    chosen.link.rails = rails;
+    SimWorld world(chosen);
+    for (int time = 0; time < 6; ++time) {
+      SCOPED_TRACE(fmt::format("{} rails, time {}", rails, time));
+      world.message(0, 1 << 20);
+      world.run(2ms);
+      for (int rail = 0; rail < rails; ++rail) world.reset(rail);
+      EXPECT_TRUE(world.runUntilIdle(300ms));
+      world.run(500ms);
+    }
+    expectClean(world);
+  }
+}
+
+TEST_P(LinkTest, ARailThatCarriesDatagramsAloneIsGivenUpWhenThereAreOthers) {
+  for (const int rails : {2, 4}) {
+    SimOptions chosen = options();
+    chosen.link.rails = rails;
+    SimWorld world(chosen);
+    bothWays(world, 1 << 20);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    world.slow(0, 1);  // a byte per second
+    bothWays(world, 1 << 20, 2);
+    EXPECT_TRUE(world.runUntilIdle(chosen.link.giveUp)) << rails;
+    expectClean(world);
+    for (const auto& failover : world.failovers(0)) {
+      EXPECT_EQ(failover.rail, 0);
+      EXPECT_EQ(failover.cause, channel::Cause::kRail);
+    }
+  }
+}
+
 TEST_P(LinkTest, LateWritesOfADeadRailNeverShow) {
   // Chunks that were under way when the rail died land 30 ms later, long after the message has
   // been completed over the other rail and its memory given back. Only the fence stops them.
