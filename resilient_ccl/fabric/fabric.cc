@@ -253,58 +253,9 @@ Status Fabric::Impl::watch(int fd, std::function<void()> ready) {
 
 void Fabric::Impl::unwatch(int fd) { poller_.remove(fd); }
 
-// --- connections ---
-
-void Fabric::Impl::acceptConnections(int rail) {
-  for (int i = 0; i < kMostPerTurn; ++i) {
-    UniqueFd socket(
-        accept4(listeners_[rail].get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
-    if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
-      poller_.remove(strangers_.front().fd());
-      strangers_.pop_front();
-    }
-    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
-    const int fd = socket.get();
-    const auto stranger = strangers_.insert(
-        strangers_.end(), Handshake::accepted(std::move(socket), now() + options_.connectTimeout));
-    const Status added =
-        poller_.add(fd, EPOLLIN, [this, stranger](auto) { advanceStranger(stranger); });
-    if (added.ok()) {
-      advanceStranger(stranger);  // sends the challenge
-    } else {
-      strangers_.erase(stranger);
-    }
-  }
-}
-
-void Fabric::Impl::advanceStranger(std::list<Handshake>::iterator stranger) {
-  const Result<bool> done = stranger->advance(authenticator_);
-  if (done.ok() && !*done) return;
-  poller_.remove(stranger->fd());
-  const Hello hello = stranger->hello();
-  if (done.status().code() == Code::kInvalidArgument) ++connectionsRejected_;
-  const bool known = done.ok() && hello.destination == static_cast<std::uint32_t>(options_.self) &&
-                     hello.source < peers_.size() && peers_[hello.source] &&
-                     hello.rail < options_.nics.size();
-  if (known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
-                                                    hello.attempt, now())) {
-    Result<UniqueFd> socket = stranger->accept(authenticator_);
-    if (socket.ok()) {
-      peers_[hello.source]->adopt(static_cast<int>(hello.rail), std::move(*socket), hello.epoch);
-    }
-  }
-  strangers_.erase(stranger);
-}
-
 bool Fabric::Impl::expireHandshakes() {
   const TimePoint time = now();
-  for (auto next = strangers_.begin(); next != strangers_.end();) {
-    const auto stranger = next++;
-    if (time < stranger->deadline()) continue;
-    poller_.remove(stranger->fd());
-    strangers_.erase(stranger);
-  }
+  acceptor_.expire(time);
   bool any = false;
   for (const auto& peer : peers_) {
     if (!peer) continue;
@@ -363,27 +314,6 @@ void Fabric::Impl::noteArrived(int peer, const Note& note) {
         triangulation_->answered(peer, about, rail, static_cast<Reach>(note.detail));
       }
       break;
-  }
-}
-
-void Fabric::Impl::readDatagrams(int path) {
-  constexpr int kBatch = 16;
-  std::array<std::array<std::byte, channel::kMaxDatagram + sizeof(auth::Seal) + 1>, kBatch> buffers;
-  std::array<iovec, kBatch> pieces;
-  std::array<mmsghdr, kBatch> messages{};
-  for (int i = 0; i < kBatch; ++i) {
-    pieces[i] = {buffers[i].data(), buffers[i].size()};
-    messages[i].msg_hdr.msg_iov = &pieces[i];
-    messages[i].msg_hdr.msg_iovlen = 1;
-  }
-  for (int turn = 0; turn < kMostPerTurn; ++turn) {
-    const int count =
-        recvmmsg(control_[path].get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
-    for (int i = 0; i < count; ++i) {
-      // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
-      if (!takeDatagram(path, {buffers[i].data(), messages[i].msg_len})) ++datagramsRejected_;
-    }
-    if (count < kBatch) return;
   }
 }
 

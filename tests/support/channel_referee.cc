@@ -19,6 +19,16 @@ constexpr Duration kAnswerDelay = 30ms;
 
 }  // namespace
 
+Coverage& Coverage::operator+=(const Coverage& other) {
+  for (const auto& [key, count] : other.entered) entered[key] += count;
+  for (const auto& [key, count] : other.changes) changes[key] += count;
+  for (const auto& [key, count] : other.verdicts) verdicts[key] += count;
+  for (const auto& [key, count] : other.directions) directions[key] += count;
+  counters += other.counters;
+  givenUp += other.givenUp;
+  return *this;
+}
+
 Referee::Referee(SimWorld& world, const Script& script)
     : world_(world), script_(script), rails_(script.options.link.rails) {
   for (RailState& rail : rails_) rail.firstUp[1] = world.clock().now();

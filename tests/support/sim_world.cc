@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/support/memory_rail.h"
+#include "tests/support/sim_end.h"
 #include "tests/support/stream_rail.h"
 
 namespace faultline::test {
@@ -12,164 +13,6 @@ using channel::ChunkHeader;
 using channel::Failover;
 using channel::Link;
 using channel::RemoteRegion;
-
-bool SimClock::step(TimePoint until) {
-  if (calendar_.empty() || calendar_.top().when > until) return false;
-  Entry entry = calendar_.top();
-  calendar_.pop();
-  now_ = std::max(now_, entry.when);
-  entry.action();
-  return true;
-}
-
-std::string_view inputName(Input input) {
-  constexpr std::array<std::string_view, 11> kNames{"client", "tick",    "stall", "datagram",
-                                                    "chunk",  "port",    "reset", "hello",
-                                                    "opened", "refused", "fenced"};
-  return kNames.at(static_cast<std::size_t>(input));
-}
-
-std::string_view phaseName(Link::Phase phase) {
-  constexpr std::array<std::string_view, 4> kNames{"down", "opening", "up", "fencing"};
-  return kNames.at(static_cast<std::size_t>(phase));
-}
-
-namespace {
-
-constexpr std::size_t kTraceLines = 60;
-
-constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
-constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
-
-std::byte patternOf(std::uint64_t message, std::uint64_t index) {
-  return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
-}
-
-}  // namespace
-
-struct SimWorld::Message {
-  int from = 0;
-  std::vector<std::byte> source, target;
-  bool sent = false, received = false;
-};
-
-/// One process: its link, its ends of the rails, and what waits while it is paused.
-struct SimWorld::End : channel::LinkIo, transport::RailSink {
-  End(SimWorld& inWorld, int inIndex) : world(inWorld), index(inIndex) {}
-
-  End& peer() { return *world.ends_[1 - index]; }
-
-  // LinkIo
-  void sendDatagram(int path, std::span<const std::byte> datagram) override {
-    world.send(index, path, {datagram.begin(), datagram.end()});
-  }
-  void submit(int rail, const ChunkHeader& header, const std::byte* data,
-              const RemoteRegion& region) override {
-    largestWindow[rail] = std::max(largestWindow[rail], link->windowBytes(rail));
-    rails[rail]->submit(header, data, region);
-  }
-  bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
-  bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
-  void divert(int rail) override { rails[rail]->divert(); }
-  transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
-  void fenceRail(int rail) override { rails[rail]->fence(); }
-  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
-    world.open(index, rail, epoch, attempt);
-  }
-  void cancelOpen(int rail) override { opening[rail] = 0; }
-  void sendDone(std::uint64_t token) override {
-    Message& message = *world.messages_[token];
-    if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
-    // The user gets the buffer back and writes something else into it.
-    std::ranges::fill(message.source, kSourcePoison);
-  }
-  void receiveDone(std::uint64_t token, Bytes length) override {
-    Message& message = *world.messages_[token];
-    if (std::exchange(message.received, true)) world.problems_.push_back("receive completed twice");
-    if (length != static_cast<Bytes>(message.target.size()))
-      world.problems_.push_back("wrong length");
-    for (std::size_t i = 0; i < message.target.size(); ++i) {
-      if (message.target[i] == patternOf(token, i)) continue;
-      world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, i));
-      break;
-    }
-    // The user reads it, and uses the memory for something else.
-    std::ranges::fill(message.target, kPoison);
-    ++world.completed_;
-  }
-  void failedOver(const Failover& failover) override {
-    failovers.push_back(failover);
-    const Bytes window = windowAtFailure[{failover.rail, failover.detected}];
-    // A window is full when the last chunk has passed its end.
-    if (failover.resentBytes > window + link->options().chunkBytes) {
-      world.problems_.push_back(fmt::format("{} bytes sent again of a rail whose window was {}",
-                                            failover.resentBytes, window));
-    }
-  }
-  void railDegraded(int rail, bool degraded) override {
-    if (degraded) {
-      degradedRails.insert(rail);
-    } else {
-      degradedRails.erase(rail);
-    }
-  }
-  void failedBack(int, TimePoint) override { ++failbackCount; }
-  void noteArrived(std::span<const std::byte> note) override {
-    notes.emplace_back(note.begin(), note.end());
-  }
-  void linkFailed(const Status& why) override { error = why; }
-
-  // RailSink
-  Result<std::byte*> place(int rail, const ChunkHeader& header) override {
-    return link->place(rail, header, world.clock_.now());
-  }
-  void chunkArrived(int rail, const ChunkHeader& header) override {
-    arrivedBytes[rail] += header.length;
-    const std::uint32_t epoch = link->epoch(rail);
-    world.runEvent(
-        index, Input::kChunk,
-        [this, rail, header, epoch] {
-          if (link->epoch(rail) != epoch) return;
-          const Bytes before = link->counters().bytesDuplicate;
-          link->onChunkArrived(rail, header, world.clock_.now());
-          Bytes& twice = duplicates[header.slot];
-          twice += link->counters().bytesDuplicate - before;
-          if (twice > link->options().tailBudget) {
-            world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
-          }
-        },
-        world.socketOf(rail));
-  }
-  void railFailed(int rail, const Status& why) override {
-    const bool lie = why.code() == Code::kInvalidArgument;
-    const auto cause = lie ? channel::Cause::kProtocol : channel::Cause::kRail;
-    world.runEvent(index, lie ? Input::kChunk : Input::kReset,
-                   [this, rail, cause] { link->onRailFailed(rail, cause, world.clock_.now()); });
-  }
-
-  SimWorld& world;
-  int index;
-  std::unique_ptr<Link> link;
-  std::vector<Wire> wires;  // from this end
-  std::vector<std::unique_ptr<SimRail>> rails;
-  std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
-  std::vector<Bytes> arrivedBytes;
-  std::vector<std::uint32_t> opening;
-  std::vector<bool> portUp, portWasDown;
-  std::vector<std::pair<Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
-  std::vector<Bytes> largestWindow;                         // of this epoch
-  std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
-  std::map<std::uint32_t, Bytes> duplicates;  // by slot
-  TimePoint pausedUntil{};
-  bool dead = false;
-  std::vector<Event> waiting;
-  TimePoint tickAt = TimePoint::max();
-  std::vector<Failover> failovers;
-  int failbackCount = 0;
-  std::set<int> degradedRails;
-  std::vector<std::vector<std::byte>> notes;
-  Status error;
-};
 
 SimWorld::SimWorld(const SimOptions& options)
     : options_(options), random_(options.seed), health_(options.link.rails) {
@@ -246,9 +89,9 @@ void SimWorld::observe(int end, Input input) {
       self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
     }
     if (options_.trace) {
-      addTrace(fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
-                           phaseName(change.from), phaseName(change.to), inputName(input),
-                           change.epoch));
+      trace_.add(clock_.now(), fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
+                                           phaseName(change.from), phaseName(change.to),
+                                           inputName(input), change.epoch));
     }
     if (onRailChange) onRailChange(change);
   }
@@ -408,31 +251,11 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
               problems_.push_back(status.message());
               return;
             }
-            if (options_.trace) traceDatagram(1 - from, path, parsed);
+            if (options_.trace) trace_.addDatagram(clock_.now(), 1 - from, path, parsed);
             link(1 - from).onDatagram(path, parsed, clock_.now());
           },
           /*socket=*/path);
     });
-  }
-}
-
-void SimWorld::addTrace(std::string line) {
-  if (trace_.size() == kTraceLines) trace_.pop_front();
-  trace_.push_back(
-      fmt::format("{:9.3f} ms  {}", toMilliseconds(clock_.now().time_since_epoch() - 1s), line));
-}
-
-void SimWorld::traceDatagram(int end, int path, const channel::Datagram& datagram) {
-  using channel::RecordType;
-  for (const channel::Record& record : datagram.records) {
-    const bool word =
-        record.type == RecordType::kRailFailed || record.type == RecordType::kRailFenced;
-    if (!word) continue;
-    const auto said = channel::payloadAs<channel::RailRecord>(record);
-    if (!said.ok()) continue;
-    addTrace(fmt::format(
-        "end {}: hears over path {} that rail {} {} at the other, epoch {}", end, path, said->rail,
-        record.type == RecordType::kRailFailed ? "has failed" : "is closed", said->epoch));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,51 +12,12 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "resilient_ccl/channel/link.h"
+#include "tests/support/sim_clock.h"
+#include "tests/support/sim_trace.h"
 
 namespace faultline::test {
 
 class SimRail;
-
-/// A simulated clock and its calendar.
-class SimClock {
- public:
-  TimePoint now() const { return now_; }
-  void after(Duration delay, std::function<void()> action) {
-    calendar_.push({now_ + delay, order_++, std::move(action)});
-  }
-  /// Runs the next entry; false when the calendar is empty or it is later than `until`.
-  bool step(TimePoint until);
-
- private:
-  struct Entry {
-    TimePoint when;
-    std::uint64_t order;
-    std::function<void()> action;
-    bool operator>(const Entry& other) const {
-      return when != other.when ? when > other.when : order > other.order;
-    }
-  };
-  TimePoint now_ = TimePoint(1s);
-  std::uint64_t order_ = 0;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> calendar_;
-};
-
-/// What a link is told, as far as it can change a rail.
-enum class Input : std::uint8_t {
-  kClient,  ///< a message or note is posted
-  kTick,    ///< time: verdicts, failback
-  kStall,   ///< time: the transport of a rail is found to be stuck
-  kDatagram,
-  kChunk,
-  kPort,
-  kReset,
-  kHello,
-  kOpened,
-  kOpenFailed,
-  kFenced,
-};
-std::string_view inputName(Input input);
-std::string_view phaseName(channel::Link::Phase phase);
 
 /// A rail of one end goes from one state to another.
 struct RailChange {
@@ -158,8 +118,8 @@ class SimWorld {
   /// read in order.
   void runEvent(int end, Input input, std::function<void()> event, int socket = kNoSocket);
   /// The latest changes of rails, records of control and actions, one line each.
-  const std::deque<std::string>& trace() const { return trace_; }
-  void addTrace(std::string line);
+  const std::deque<std::string>& trace() const { return trace_.lines(); }
+  void addTrace(const std::string& line) { trace_.add(clock_.now(), line); }
   const Status& error(int end) const;
   int completed() const { return completed_; }
   int posted() const { return static_cast<int>(messages_.size()); }
@@ -185,7 +145,6 @@ class SimWorld {
   bool allRailsUp() const;
   void observe(int end, Input input);
   void noteHealth(int rail, bool wholeBefore);
-  void traceDatagram(int end, int path, const channel::Datagram& datagram);
 
   struct Health {
     TimePoint lastBroken{};
@@ -201,7 +160,7 @@ class SimWorld {
   int completed_ = 0;
   bool managementUp_ = true;
   std::vector<Health> health_;  // of each rail, when it last changed
-  std::deque<std::string> trace_;
+  SimTrace trace_;
 };
 
 }  // namespace faultline::test

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/support/channel_script.h"
+#include "tests/support/channel_player.h"
 
 // Random sizes, posting times, faults, pauses, losses and repetitions from a seed. Whatever
 // happens, with a rail that lives in the end every byte arrives exactly once, and memory that was

@@ -10,7 +10,7 @@
 #include <ostream>
 
 #include "resilient_ccl/channel/mutant.h"
-#include "tests/support/channel_script.h"
+#include "tests/support/channel_player.h"
 
 // Whether the seeded world would notice: each bug of channel/mutant.h is planted, and one of the
 // first seeds must find it. Without a bug the same library passes all of them.
