@@ -5,15 +5,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
-#include <list>
 
 #include "base/log.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/auth/sealed_path.h"
 #include "resilient_ccl/channel/partners.h"
 #include "resilient_ccl/channel/wire.h"
-#include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/acceptor.h"
+#include "resilient_ccl/fabric/datagram_inbox.h"
 #include "resilient_ccl/fabric/nic_address.h"
 #include "resilient_ccl/fabric/nic_distance.h"
 #include "resilient_ccl/fabric/peer.h"
@@ -29,17 +28,22 @@ namespace {
 
 // Longest sleep: budgets and hold-offs are looked at no later than this.
 constexpr Duration kLongestSleep = 50ms;
-// Connections that have not said hello yet, at most: a stray program cannot use up descriptors.
-constexpr std::size_t kMaxStrangers = 256;
-// Connections, or batches of datagrams, taken before others get their turn.
-constexpr int kMostPerTurn = 16;
 
 }  // namespace
 
 class Fabric::Impl : private TriangulationIo {
  public:
   Impl(const FabricOptions& options, FabricClient& client)
-      : options_(options), client_(client), authenticator_(options.jobKey) {
+      : options_(options),
+        client_(client),
+        authenticator_(options.jobKey),
+        acceptor_(poller_, authenticator_, options.connectTimeout,
+                  {.wanted = [this](const Hello& hello) { return wants(hello); },
+                   .accepted =
+                       [this](const Hello& hello, UniqueFd socket) {
+                         peers_[hello.source]->adopt(static_cast<int>(hello.rail),
+                                                     std::move(socket), hello.epoch);
+                       }}) {
     options_.link.rails = static_cast<int>(options_.nics.size());
   }
 
@@ -64,10 +68,9 @@ class Fabric::Impl : private TriangulationIo {
   Status startIoThreads();
   bool collect();
   bool armAndCollect();
-  void readDatagrams(int path);
+  Status addControl(int path, UniqueFd socket);
   bool takeDatagram(int path, std::span<const std::byte> sealed);
-  void acceptConnections(int rail);
-  void advanceStranger(std::list<Handshake>::iterator stranger);
+  bool wants(const Hello& hello);
   void portChanged(int interface, bool usable);
   void addressChanged(int interface, std::uint32_t address, bool present);
   void failedOver(int peer, const channel::Failover& failover);
@@ -104,22 +107,20 @@ class Fabric::Impl : private TriangulationIo {
   auth::Authenticator authenticator_;
   bool nicDistancesKnown_ = false;
   Poller poller_;
-  std::vector<UniqueFd> control_;    // one UDP socket per path
-  std::vector<UniqueFd> listeners_;  // one per rail
-  std::vector<int> interfaces_;      // interface index of each NIC, 0: unknown
+  Acceptor acceptor_;
+  std::vector<UniqueFd> control_;  // one UDP socket per path
+  std::vector<int> interfaces_;    // interface index of each NIC, 0: unknown
   std::vector<NicAddress> nicAddresses_;
   std::vector<bool> portUsable_;
   std::unique_ptr<PortWatch> ports_;
   transport::Doorbell arrivals_;                // of the I/O threads
   std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
   std::optional<Triangulation> triangulation_;  // from `connect` on
-  std::list<Handshake> strangers_;              // accepted, no hello yet
   bool posted_ = false;                         // something may wait to be sent
   std::vector<Event> events_;
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
   std::uint64_t datagramsRejected_ = 0;
-  std::uint64_t connectionsRejected_ = 0;
   std::vector<std::unique_ptr<transport::tcp::IoThread>> ioThreads_;  // end before all else goes
 };
 
@@ -177,32 +178,21 @@ Status Fabric::Impl::open() {
     const Nic& nic = options_.nics[rail];
     const std::string what =
         fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device);
+    Result<Endpoint> data = acceptor_.listen(placeOf(nic, 0));
+    RETURN_IF_ERROR(data.status().withContext(what));
     ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp(placeOf(nic, options_.controlTos)));
-    ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener(placeOf(nic, 0)));
-    ASSIGN_OR_RETURN(Endpoint data, transport::tcp::localEndpoint(listener.get()));
     ASSIGN_OR_RETURN(Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
-    data.address = datagrams.address = nic.address;
-    address_.rails.push_back({data, datagrams});
+    data->address = datagrams.address = nic.address;
+    address_.rails.push_back({*data, datagrams});
     interfaces_.push_back(
         nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
     nicAddresses_.emplace_back(nic.address);
-    const int index = static_cast<int>(rail);
-    RETURN_IF_ERROR(
-        poller_.add(control.get(), EPOLLIN, [this, index](auto) { readDatagrams(index); })
-            .withContext(what));
-    RETURN_IF_ERROR(
-        poller_.add(listener.get(), EPOLLIN, [this, index](auto) { acceptConnections(index); })
-            .withContext(what));
-    control_.push_back(std::move(control));
-    listeners_.push_back(std::move(listener));
+    RETURN_IF_ERROR(addControl(static_cast<int>(rail), std::move(control)).withContext(what));
   }
   ASSIGN_OR_RETURN(UniqueFd management,
                    transport::tcp::openUdp({options_.managementAddress, "", options_.controlTos}));
   ASSIGN_OR_RETURN(address_.management, transport::tcp::localEndpoint(management.get()));
-  const int path = paths() - 1;
-  RETURN_IF_ERROR(
-      poller_.add(management.get(), EPOLLIN, [this, path](auto) { readDatagrams(path); }));
-  control_.push_back(std::move(management));
+  RETURN_IF_ERROR(addControl(paths() - 1, std::move(management)));
 
   ASSIGN_OR_RETURN(
       ports_,
@@ -211,6 +201,17 @@ Status Fabric::Impl::open() {
            .address = [this](int interface, std::uint32_t address,
                              bool present) { addressChanged(interface, address, present); }}));
   return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
+}
+
+Status Fabric::Impl::addControl(int path, UniqueFd socket) {
+  const int fd = socket.get();
+  control_.push_back(std::move(socket));
+  return poller_.add(fd, EPOLLIN, [this, path, fd](auto) {
+    readDatagrams(fd, [&](std::span<const std::byte> sealed) {
+      // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
+      if (!takeDatagram(path, sealed)) ++datagramsRejected_;
+    });
+  });
 }
 
 Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
@@ -252,6 +253,16 @@ Status Fabric::Impl::watch(int fd, std::function<void()> ready) {
 }
 
 void Fabric::Impl::unwatch(int fd) { poller_.remove(fd); }
+
+// --- connections ---
+
+bool Fabric::Impl::wants(const Hello& hello) {
+  const bool known = hello.destination == static_cast<std::uint32_t>(options_.self) &&
+                     hello.source < peers_.size() && peers_[hello.source] &&
+                     hello.rail < options_.nics.size();
+  return known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
+                                                       hello.attempt, now());
+}
 
 bool Fabric::Impl::expireHandshakes() {
   const TimePoint time = now();
@@ -425,7 +436,7 @@ void Fabric::Impl::abort(const std::string& reason) {
 FabricCounters Fabric::Impl::counters() const {
   FabricCounters sum;
   sum.datagramsRejected = datagramsRejected_;
-  sum.connectionsRejected = connectionsRejected_;
+  sum.connectionsRejected = acceptor_.rejected();
   sum.nicDistancesKnown = nicDistancesKnown_;
   for (const auto& peer : peers_) {
     if (peer) sum += peer->link().counters();
