@@ -86,6 +86,8 @@ struct Failover {
   TimePoint redelivered{};  ///< the last chunk outstanding on it had arrived elsewhere
   TimePoint restored{};     ///< the rail was taken back; the epoch of the clock: not yet
   Bytes resentBytes = 0;
+  /// Of the chunks of this end that were outstanding on the rail: what the other end has received
+  /// over it and, because a copy was under way, over another one, too.
   Bytes duplicateBytes = 0;
   /// Longest time without progress of a receive that had begun, seen until the redelivery.
   Duration receiveStall{};
@@ -266,6 +268,7 @@ class Link {
     ChunkRef chunk;
     bool copied = false;   // another rail has the same chunk
     bool settled = false;  // delivered by the other one; the message may be gone
+    int secondOf = -1;     // index of the failover of the rail that has delivered it, or -1
   };
   struct SendMessage {
     MessageKey key;
@@ -323,6 +326,7 @@ class Link {
     std::optional<std::uint32_t> watched;  // begun receive whose next chunk ends the stall
     bool repairing = true;                 // not fenced at both ends yet
     std::vector<int> inherited;            // failovers whose chunks went down with this rail too
+    std::uint64_t secondsLeft = 0;         // under way elsewhere, and delivered here
   };
 
   int paths() const { return options_.rails + 1; }
@@ -366,6 +370,7 @@ class Link {
   void repinQueue(int rail);
   void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
   void chunkRedelivered(int failover, TimePoint now);
+  void secondEnded(int failover, Bytes arrived, TimePoint now);
   void maybeFinishFailover(int failover, TimePoint now);
   void sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
                       const Failure& failure);

@@ -196,6 +196,11 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   }
 
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
+  for (const InFlight& open : outstanding) {
+    const Bytes arrived = state.remoteHeld.has(open.sequence) ? open.length : 0;
+    if (open.settled && !mutant(Mutant::kSettledNotTwice)) failover.record.duplicateBytes += arrived;
+    if (open.secondOf >= 0) secondEnded(open.secondOf, arrived, now);
+  }
   std::erase_if(outstanding, [](const InFlight& open) { return open.settled; });
   state.inFlightBytes = 0;
   failover.record.sending = !outstanding.empty();
@@ -220,7 +225,12 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
     queue.push_front(chunk);
   }
   for (const InFlight& open : outstanding) {
-    if (state.remoteHeld.has(open.sequence)) settle(rail, open, now);
+    if (!state.remoteHeld.has(open.sequence)) continue;
+    InFlight* const twin = open.copied ? twinOf(rail, open.chunk).second : nullptr;
+    settle(rail, open, now);
+    if (twin == nullptr || twin->length == 0 || mutant(Mutant::kSecondNotAwaited)) continue;
+    twin->secondOf = index;
+    ++failover.secondsLeft;
   }
   maybeFinishFailover(index, now);
   pump(now);
@@ -243,6 +253,15 @@ void Link::chunkRedelivered(int failover, TimePoint now) {
   maybeFinishFailover(failover, now);
 }
 
+/// A copy of what a failed rail had delivered has arrived over another one, too, or never will.
+void Link::secondEnded(int failover, Bytes arrived, TimePoint now) {
+  const auto found = failovers_.find(failover);
+  if (found == failovers_.end()) return;
+  found->second.record.duplicateBytes += arrived;
+  --found->second.secondsLeft;
+  maybeFinishFailover(failover, now);
+}
+
 void Link::maybeFinishFailover(int index, TimePoint now) {
   const auto found = failovers_.find(index);
   if (found == failovers_.end()) return;
@@ -250,6 +269,7 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
   if (failover.chunksLeft > 0 || failover.repairing) return;
   if (failover.record.redelivered == TimePoint{}) failover.record.redelivered = now;
   if (failover.watched && slots_.contains(*failover.watched)) return;
+  if (failover.secondsLeft > 0) return;
   if (failover.record.cause == Cause::kPath &&
       failover.record.deadDirection == DeadDirection::kUnknown) {
     failover.record.deadDirection = prober_.deadDirection(failover.record.rail);

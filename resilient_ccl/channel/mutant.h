@@ -36,6 +36,8 @@ enum class Mutant : std::uint8_t {
   kCopyResent,
   kQueueLeftOnDeadRail,
   kInheritedChunksForgotten,
+  kSettledNotTwice,
+  kSecondNotAwaited,
   // both ends know
   kPeerNotTold,
   kToldPeerIgnores,

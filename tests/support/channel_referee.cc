@@ -26,6 +26,7 @@ Coverage& Coverage::operator+=(const Coverage& other) {
   for (const auto& [key, count] : other.directions) directions[key] += count;
   counters += other.counters;
   givenUp += other.givenUp;
+  arrivedTwice += other.arrivedTwice;
   return *this;
 }
 
@@ -131,6 +132,12 @@ void Referee::judgeFailovers() {
       if (failover.cause == Cause::kPath) ++coverage_.directions[failover.deadDirection];
       if (failover.cause == Cause::kProtocol) {
         problems_.push_back(fmt::format("end {} takes an honest peer for a liar", end));
+      }
+      const Bytes twice = world_.arrivedTwice(end, failover);
+      coverage_.arrivedTwice += twice;
+      if (!script_.fatal() && failover.duplicateBytes != twice) {
+        problems_.push_back(fmt::format("end {} says that {} bytes of failed rail {} came twice: {}",
+                                        end, failover.duplicateBytes, failover.rail, twice));
       }
       const bool local = failover.cause == Cause::kLocalNic;
       const int damaged = local ? end : 1 - end;

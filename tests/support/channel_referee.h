@@ -27,6 +27,7 @@ struct Coverage {
   std::map<channel::DeadDirection, std::uint64_t> directions;
   channel::LinkCounters counters;
   std::uint64_t givenUp = 0;  ///< ends that gave up, as they had to
+  Bytes arrivedTwice = 0;     ///< over a failed rail and another one
 
   Coverage& operator+=(const Coverage& other);
 };

@@ -132,8 +132,9 @@ void addTail(Random& random, Script& script) {
                       .rate = 50e3 * static_cast<double>(1 << random.below(8))};
     script.actions.push_back(slow);
     if (random.below(2)) continue;
-    script.actions.push_back(
-        {.kind = Kind::kReset, .at = slow.at + upTo(random, 10ms), .rail = slow.rail});
+    // While it is slow, or when it has just delivered what has been copied meanwhile.
+    const Duration until = random.below(2) ? upTo(random, 10ms) : slow.length + upTo(random, 5ms);
+    script.actions.push_back({.kind = Kind::kReset, .at = slow.at + until, .rail = slow.rail});
   }
 }
 

@@ -34,6 +34,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   void submit(int rail, const transport::ChunkHeader& header, const std::byte* data,
               const transport::RemoteRegion& region) override {
     largestWindow[rail] = std::max(largestWindow[rail], link->windowBytes(rail));
+    sent[{rail, link->epoch(rail)}].push_back(header);
     rails[rail]->submit(header, data, region);
   }
   bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
@@ -98,10 +99,15 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
         index, Input::kChunk,
         [this, rail, header, epoch] {
           if (link->epoch(rail) != epoch) return;
-          const Bytes before = link->counters().bytesDuplicate;
+          const channel::LinkCounters before = link->counters();
           link->onChunkArrived(rail, header, world.clock_.now());
+          const channel::LinkCounters& after = link->counters();
+          if (after.chunksArrived + after.chunksDuplicate >
+              before.chunksArrived + before.chunksDuplicate) {
+            arrivals[{header.slot, header.offset}].insert({rail, epoch});
+          }
           Bytes& twice = duplicates[header.slot];
-          twice += link->counters().bytesDuplicate - before;
+          twice += after.bytesDuplicate - before.bytesDuplicate;
           if (twice > link->options().tailBudget) {
             world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
           }
@@ -113,6 +119,15 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     const auto cause = lie ? channel::Cause::kProtocol : channel::Cause::kRail;
     world.runEvent(index, lie ? Input::kChunk : Input::kReset,
                    [this, rail, cause] { link->onRailFailed(rail, cause, world.clock_.now()); });
+  }
+
+  void noteReceipts(const channel::Datagram& datagram) {
+    for (int rail = 0; rail < static_cast<int>(datagram.rails.size()); ++rail) {
+      const channel::RailReceipt& receipt = datagram.rails[rail];
+      if (!link->railUp(rail) || receipt.epoch != link->epoch(rail)) continue;
+      channel::Receipt& known = acknowledged[{rail, receipt.epoch}];
+      if (receipt.received.covers(known)) known = receipt.received;
+    }
   }
 
   SimWorld& world;
@@ -128,6 +143,12 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::vector<Bytes> largestWindow;                                  // of this epoch
   std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
   std::map<std::uint32_t, Bytes> duplicates;  // by slot
+  using Connection = std::pair<int, std::uint32_t>;  // rail and epoch
+  std::map<Connection, std::vector<transport::ChunkHeader>> sent;
+  std::map<Connection, channel::Receipt> acknowledged;  // of what was sent
+  std::map<std::pair<int, TimePoint>, std::vector<transport::ChunkHeader>> openAtFailure;
+  // By slot and offset: the connections over which the chunk has come to this end.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<Connection>> arrivals;
   TimePoint pausedUntil{};
   bool dead = false;
   std::vector<Event> waiting;

@@ -87,6 +87,10 @@ void SimWorld::observe(int end, Input input) {
     const RailChange change{clock_.now(), end, rail, before.first, now.first, now.second, input};
     if (change.from == Link::Phase::kUp) {
       self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
+      const End::Connection connection(rail, change.epoch);
+      auto& open = self.openAtFailure[{rail, change.when}] = std::move(self.sent[connection]);
+      const channel::Receipt& done = self.acknowledged[connection];
+      std::erase_if(open, [&](const auto& header) { return done.has(header.sequence); });
     }
     if (options_.trace) {
       trace_.add(clock_.now(), fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
@@ -252,6 +256,7 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
               return;
             }
             if (options_.trace) trace_.addDatagram(clock_.now(), 1 - from, path, parsed);
+            ends_[1 - from]->noteReceipts(parsed);
             link(1 - from).onDatagram(path, parsed, clock_.now());
           },
           /*socket=*/path);
@@ -272,6 +277,21 @@ TimePoint SimWorld::lastBroken(int rail) const {
 
 TimePoint SimWorld::lastWhole(int rail) const {
   return carries(rail) ? clock_.now() : health_[rail].lastWhole;
+}
+
+Bytes SimWorld::arrivedTwice(int end, const Failover& failover) const {
+  const auto open = ends_[end]->openAtFailure.find({failover.rail, failover.detected});
+  if (open == ends_[end]->openAtFailure.end()) return 0;
+  Bytes twice = 0;
+  for (const ChunkHeader& header : open->second) {
+    const auto arrived = ends_[1 - end]->arrivals.find({header.slot, header.offset});
+    if (arrived == ends_[1 - end]->arrivals.end() || arrived->second.size() < 2) continue;
+    const bool overThis = std::ranges::any_of(arrived->second, [&](const auto& connection) {
+      return connection.first == failover.rail;
+    });
+    if (overThis) twice += header.length;
+  }
+  return twice;
 }
 
 TimePoint SimWorld::stoppedUntil(int end) const {

@@ -96,6 +96,9 @@ class SimWorld {
   /// Until when the process of `end` has been stopped: possibly later than now; for ever if killed.
   TimePoint stoppedUntil(int end) const;
   bool managementPathUp() const { return managementUp_; }
+  /// Of the chunks that `end` had outstanding on the rail of its failover: bytes that came to the
+  /// other end over that rail and over another one.
+  Bytes arrivedTwice(int end, const channel::Failover& failover) const;
   bool portWasDown(int end, int rail) const;
   const SimOptions& options() const { return options_; }
 

@@ -76,6 +76,7 @@ void print(Coverage& coverage, std::uint64_t seeds) {
     line(fmt::format("path, lost: {}", channel::directionName(direction)), count);
   }
   line("gave up, as it had to", coverage.givenUp);
+  line("bytes that came over a failed rail, too", coverage.arrivedTwice);
 }
 
 /// The seed, what went wrong, and the shortest script in which something still does.
@@ -140,6 +141,7 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
     EXPECT_GT(coverage.directions[direction], 0u) << channel::directionName(direction);
   }
   EXPECT_GT(coverage.givenUp, 0u);
+  EXPECT_GT(coverage.arrivedTwice, 0);
   EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
   EXPECT_GT(coverage.counters.suspicions, seeds / 8);
   EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);

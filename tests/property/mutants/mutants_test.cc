@@ -54,6 +54,8 @@ constexpr Planted kMutants[] = {
     {Mutant::kCopyResent, "CopyResent"},
     {Mutant::kQueueLeftOnDeadRail, "QueueLeftOnDeadRail"},
     {Mutant::kInheritedChunksForgotten, "InheritedChunksForgotten"},
+    {Mutant::kSettledNotTwice, "SettledNotTwice"},
+    {Mutant::kSecondNotAwaited, "SecondNotAwaited"},
     {Mutant::kPeerNotTold, "PeerNotTold"},
     {Mutant::kToldPeerIgnores, "ToldPeerIgnores"},
     {Mutant::kLostNextEpochIgnored, "LostNextEpochIgnored"},
