@@ -44,7 +44,8 @@ struct LinkOptions {
   bool resilient = true;
   Bytes chunkBytes = 64 << 10;
   /// The window of a rail, bytes that the other application has not acknowledged yet: kLeastWindow
-  /// chunks, and what the rail carries in this time, as measured; never more than a receipt reaches.
+  /// chunks, and what the rail carries in this time, as measured; never more than a receipt
+  /// reaches.
   Duration windowTime = 2ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
   /// them sooner than the one that has them. 0, or not resilient: none.
@@ -74,7 +75,7 @@ struct LinkOptions {
 struct Failover {
   int rail = 0;
   Cause cause = Cause::kNone;
-  /// kPath: which direction was lost, as far as it was known when the repair was over.
+  /// Of kPath alone: which direction was lost, as far as it was known when the repair was over.
   DeadDirection deadDirection = DeadDirection::kUnknown;
   Where where = Where::kUnknown;
   bool stalled = false;     ///< given up because the transport was stuck, not the path
@@ -125,6 +126,9 @@ class LinkIo {
   virtual void divert(int rail) = 0;
   /// transport::Rail::delivery of a rail that is up.
   virtual transport::Delivery delivery(int rail) const = 0;
+  /// Whether this end's port of the rail is down, as far as can be told at once: onPort may come
+  /// later.
+  virtual bool portLost(int rail) const = 0;
   /// Close this end of the rail (transport::Rail::fence); then onRailFenced.
   virtual void fenceRail(int rail) = 0;
   /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
@@ -136,6 +140,8 @@ class LinkIo {
   virtual void sendDone(std::uint64_t token) = 0;
   virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(const Failover& failover) = 0;
+  /// The cause of the rail's latest failover, found out after failedOver.
+  virtual void causeFound(int rail, Cause cause) = 0;
   virtual void failedBack(int rail, TimePoint when) = 0;
   /// The rail lives and is far slower than the others from now on, or is so no more.
   virtual void railDegraded(int rail, bool degraded) = 0;
@@ -164,6 +170,9 @@ class Link {
   static constexpr double kTailAdvantage = 2;
   static constexpr Duration kTailSlack = 2ms;
   static constexpr Duration kHoldOffMemory = 10s;
+  /// A port that was down when its path died may be told of so much later: Linux holds such events
+  /// back for up to a second.
+  static constexpr Duration kLatestPortEvent = 1s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 400 ms, 3.2 s, 10 s.
   static constexpr int kHoldOffGrowth = 8;
   /// Pause between probes of a path that has been dead for minutes.
@@ -311,7 +320,8 @@ class Link {
     // repair
     bool localFenced = false, remoteFenced = false;
     Receipt remoteHeld;
-    int failover = -1;
+    int failover = -1;        // while it is fenced
+    int latestFailover = -1;  // of this epoch
     Cause lastCause = Cause::kNone;
     TimePoint failedAt{};
     // failback
@@ -365,9 +375,10 @@ class Link {
     bool told = false;
     bool stalled = false;
   };
-  void beginFence(int rail, const Failure& failure, TimePoint now);
+  void beginFence(int rail, Failure failure, TimePoint now);
   void maybeFinishFence(int rail, TimePoint now);
   void repinQueue(int rail);
+  void blamePort(int rail, Cause cause, TimePoint now);
   void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
   void chunkRedelivered(int failover, TimePoint now);
   void secondEnded(int failover, Bytes arrived, TimePoint now);

@@ -123,6 +123,9 @@ void Link::checkSuspicions(TimePoint now) {
       prober_.acquit(rail);  // only probes from now on count
       state.deliveredBefore = io_.delivery(rail).acknowledged;
       nextRound_ = now;
+      if (io_.portLost(rail) && !mutant(Mutant::kPortNotLookedAt)) {
+        onRailFailed(rail, Cause::kLocalNic, now);
+      }
     }
     if (!state.suspected) continue;
     if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {

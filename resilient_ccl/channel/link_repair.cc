@@ -74,7 +74,31 @@ void Link::onPort(int rail, bool up, TimePoint now) {
   if (up) {
     prober_.acquit(rail);
   } else {
+    blamePort(rail, Cause::kLocalNic, now);
     onRailFailed(rail, Cause::kLocalNic, now);
+  }
+}
+
+/// A port of this rail is down. If its path died shortly before, that was why, and only the word
+/// comes late.
+void Link::blamePort(int rail, Cause cause, TimePoint now) {
+  Rail& state = rails_[rail];
+  const bool since = now - state.failedAt <= kLatestPortEvent && prober_.answeredInARow(rail) == 0;
+  const bool gone = state.phase == Phase::kFencing || state.phase == Phase::kDown;
+  if (state.lastCause != Cause::kPath || !gone || !since) return;
+  if (mutant(Mutant::kLatePortIgnored)) return;
+  state.lastCause = cause;
+  if (const auto found = failovers_.find(state.latestFailover); found != failovers_.end()) {
+    Failover& record = found->second.record;
+    record.cause = cause;
+    record.where = whereOf(cause);
+    record.deadDirection = DeadDirection::kUnknown;
+    record.told = cause == Cause::kRemoteNic;
+  } else {
+    io_.causeFound(rail, cause);
+  }
+  if (cause == Cause::kLocalNic && !mutant(Mutant::kLatePortNotTold)) {
+    sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, {.cause = cause});
   }
 }
 
@@ -88,8 +112,13 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
   if (state.phase == Phase::kUp) beginFence(rail, {.cause = cause}, now);
 }
 
-void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
+void Link::beginFence(int rail, Failure failure, TimePoint now) {
   Rail& state = rails_[rail];
+  const bool byPath = failure.cause == Cause::kPath && !mutant(Mutant::kPortNotLookedAt);
+  if (byPath && io_.portLost(rail)) {
+    failure.cause = Cause::kLocalNic;
+    failure.direction = DeadDirection::kUnknown;
+  }
   state.lastCause = failure.cause;
   if (!options_.resilient) {
     fail(errorf(Code::kUnavailable, "rail {} to {} failed ({}), and resilience is off", rail,
@@ -111,7 +140,7 @@ void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   if (!failure.stalled) prober_.acquit(rail);
   if (liveRails() == 0) noRailSince_ = now;
 
-  state.failover = nextFailover_++;
+  state.failover = state.latestFailover = nextFailover_++;
   Failover& record = failovers_[state.failover].record;
   record.rail = rail;
   record.cause = failure.cause;
@@ -165,15 +194,19 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   // Late word about an earlier epoch.
   if (record.epoch != state.epoch && !mutant(Mutant::kOldWordBelieved)) return;
   if (state.phase == Phase::kUp && !mutant(Mutant::kToldPeerIgnores)) beginFence(rail, told, now);
-  if (failed_ || state.phase != Phase::kFencing) return;
+  if (failed_) return;
+  if (told.cause == Cause::kRemoteNic) blamePort(rail, told.cause, now);
+  if (state.phase != Phase::kFencing) return;
   Failover& own = failovers_.at(state.failover).record;
-  if (own.deadDirection == DeadDirection::kUnknown) own.deadDirection = told.direction;
   if (own.cause == Cause::kRail && told.cause != Cause::kRail) {
     // The reset was the other end's fence, and has overtaken its word.
     own.cause = state.lastCause = told.cause;
     own.where = whereOf(told.cause);
     own.told = true;
     own.stalled = told.stalled;
+  }
+  if (own.cause == Cause::kPath && own.deadDirection == DeadDirection::kUnknown) {
+    own.deadDirection = told.direction;
   }
   if (!fenced) return;
   state.remoteFenced = true;
@@ -198,7 +231,8 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
   for (const InFlight& open : outstanding) {
     const Bytes arrived = state.remoteHeld.has(open.sequence) ? open.length : 0;
-    if (open.settled && !mutant(Mutant::kSettledNotTwice)) failover.record.duplicateBytes += arrived;
+    if (open.settled && !mutant(Mutant::kSettledNotTwice))
+      failover.record.duplicateBytes += arrived;
     if (open.secondOf >= 0) secondEnded(open.secondOf, arrived, now);
   }
   std::erase_if(outstanding, [](const InFlight& open) { return open.settled; });
@@ -228,7 +262,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
     if (!state.remoteHeld.has(open.sequence)) continue;
     InFlight* const twin = open.copied ? twinOf(rail, open.chunk).second : nullptr;
     settle(rail, open, now);
-    if (twin == nullptr || twin->length == 0 || mutant(Mutant::kSecondNotAwaited)) continue;
+    if (twin == nullptr || twin->length == 0) continue;
     twin->secondOf = index;
     ++failover.secondsLeft;
   }

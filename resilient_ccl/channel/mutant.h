@@ -37,7 +37,6 @@ enum class Mutant : std::uint8_t {
   kQueueLeftOnDeadRail,
   kInheritedChunksForgotten,
   kSettledNotTwice,
-  kSecondNotAwaited,
   // both ends know
   kPeerNotTold,
   kToldPeerIgnores,
@@ -45,6 +44,9 @@ enum class Mutant : std::uint8_t {
   kRecordNotRepeated,
   kRecordNotAcknowledged,
   kCauseNotMirrored,
+  kPortNotLookedAt,
+  kLatePortIgnored,
+  kLatePortNotTold,
   // silence
   kVerdictFromSilence,
   kBurstProves,

@@ -99,7 +99,9 @@ class Fabric::Impl : private TriangulationIo {
                  .value = static_cast<std::uint32_t>(about),
                  .detail = static_cast<std::uint32_t>(reach)});
   }
-  void located(int peer, int rail, Where where) override { client_.located(peer, rail, where); }
+  void located(int peer, int rail, Where where) override {
+    client_.explained(peer, rail, channel::Cause::kPath, where);
+  }
   void tell(int peer, const Note& note) { peers_[peer]->link().sendNote(channel::bytesOf(note)); }
 
   FabricOptions options_;
@@ -111,7 +113,7 @@ class Fabric::Impl : private TriangulationIo {
   std::vector<UniqueFd> control_;  // one UDP socket per path
   std::vector<int> interfaces_;    // interface index of each NIC, 0: unknown
   std::vector<NicAddress> nicAddresses_;
-  std::vector<bool> portUsable_;
+  std::vector<PortSight> portSights_;
   std::unique_ptr<PortWatch> ports_;
   transport::Doorbell arrivals_;                // of the I/O threads
   std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
@@ -173,7 +175,6 @@ Status Fabric::Impl::open() {
   choosePartners();
   RETURN_IF_ERROR(poller_.open());
   RETURN_IF_ERROR(startIoThreads());
-  portUsable_.assign(options_.nics.size(), true);
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
     const Nic& nic = options_.nics[rail];
     const std::string what =
@@ -187,6 +188,7 @@ Status Fabric::Impl::open() {
     interfaces_.push_back(
         nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
     nicAddresses_.emplace_back(nic.address);
+    portSights_.push_back(nic.device.empty() ? PortSight() : PortSight(nic.device));
     RETURN_IF_ERROR(addControl(static_cast<int>(rail), std::move(control)).withContext(what));
   }
   ASSIGN_OR_RETURN(UniqueFd management,
@@ -226,9 +228,10 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
                     "rank {} has {} rails, this process {}: all need the same", i,
                     addresses[i].rails.size(), options_.nics.size());
     }
-    peers_.push_back(std::make_unique<Peer>(
-        PeerContext{options_, poller_, control_, authenticator_, events_, ioThreads_, arrivals_},
-        index, addresses[i]));
+    peers_.push_back(
+        std::make_unique<Peer>(PeerContext{options_, poller_, control_, authenticator_, events_,
+                                           ioThreads_, arrivals_, portSights_},
+                               index, addresses[i]));
   }
   triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
                          static_cast<TriangulationIo&>(*this));
@@ -280,8 +283,7 @@ bool Fabric::Impl::expireHandshakes() {
 void Fabric::Impl::portChanged(int interface, bool usable) {
   for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
     if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
-    if (portUsable_[rail] == usable) continue;
-    portUsable_[rail] = usable;
+    if (usable) portSights_[rail].works();
     for (const auto& peer : peers_) {
       if (peer) peer->link().onPort(static_cast<int>(rail), usable, now());
     }
@@ -409,6 +411,8 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, ReceiveDone>)
             client_.receiveDone(it.peer, it.token, it.length);
           if constexpr (std::is_same_v<T, FailedOver>) failedOver(it.peer, it.failover);
+          if constexpr (std::is_same_v<T, CauseFound>)
+            client_.explained(it.peer, it.rail, it.cause, channel::whereOf(it.cause));
           if constexpr (std::is_same_v<T, FailedBack>)
             client_.failedBack(it.peer, it.rail, it.when);
           if constexpr (std::is_same_v<T, NoteArrived>)

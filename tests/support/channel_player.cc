@@ -130,7 +130,7 @@ class Player {
 
   /// From now on nothing is broken any more.
   void awaitTheRails() {
-    world_.run(30ms);
+    world_.run(30ms + script_.options.portEventDelay);
     over_ = true;
     for (auto& [place, count] : faults_) {
       if (count > 0) heal(place);
@@ -156,7 +156,8 @@ class Player {
     for (int end = 0; end < SimWorld::kEnds; ++end)
       world_.message(end, 4 * rails * script_.options.link.chunkBytes);
     if (!awaitTheMessages()) return;
-    world_.run(500ms);
+    // Where probes get lost, one of the rails may have been given up once more, and held off.
+    world_.run(500ms + script_.options.link.longestHoldOff);
     for (int end = 0; end < SimWorld::kEnds; ++end) {
       if (world_.link(end).nextDeadline() != TimePoint::max()) {
         problems_.push_back(fmt::format("end {} does not fall silent", end));

@@ -27,6 +27,7 @@ Coverage& Coverage::operator+=(const Coverage& other) {
   counters += other.counters;
   givenUp += other.givenUp;
   arrivedTwice += other.arrivedTwice;
+  explained += other.explained;
   return *this;
 }
 
@@ -97,24 +98,22 @@ void Referee::reopened(const RailChange& change) {
   }
 }
 
-int Referee::onlyBlackHole() const {
+const Action* Referee::only(Action::Kind kind) const {
   const auto& options = script_.options;
-  if (options.datagramLoss > 0 || options.datagramsHeld > 0) return -1;
-  int rail = -1;
+  if (options.datagramLoss > 0 || options.datagramsHeld > 0) return nullptr;
+  const Action* fault = nullptr;
   for (const Action& action : script_.actions) {
     if (action.kind == Action::Kind::kMessages || action.kind == Action::Kind::kNote) continue;
     constexpr Duration kLongEnough = 100ms;
-    if (action.kind != Action::Kind::kBlackHole || rail >= 0 || action.length < kLongEnough) {
-      return -1;
-    }
-    rail = action.rail;
+    if (action.kind != kind || fault != nullptr || action.length < kLongEnough) return nullptr;
+    fault = &action;
   }
-  return rail;
+  return fault;
 }
 
 void Referee::judgeFailovers() {
-  const int only = onlyBlackHole();
-  const auto fault = std::ranges::find(script_.actions, Action::Kind::kBlackHole, &Action::kind);
+  const Action* const blackHole = only(Action::Kind::kBlackHole);
+  const Action* const portDown = only(Action::Kind::kPortDown);
   for (int end = 0; end < SimWorld::kEnds; ++end) {
     const auto& counters = world_.link(end).counters();
     if (!script_.fatal() && counters.failovers != world_.failovers(end).size()) {
@@ -127,6 +126,10 @@ void Referee::judgeFailovers() {
                                       counters.bytesDuplicate, copied));
     }
     coverage_.counters += counters;
+    coverage_.explained += world_.explained(end);
+    if (portDown != nullptr && script_.options.portsSeen && world_.explained(end) > 0) {
+      problems_.push_back(fmt::format("end {} has not looked at its port at once", end));
+    }
     for (const Failover& failover : world_.failovers(end)) {
       ++coverage_.verdicts[{failover.cause, failover.told, failover.stalled}];
       if (failover.cause == Cause::kPath) ++coverage_.directions[failover.deadDirection];
@@ -136,8 +139,9 @@ void Referee::judgeFailovers() {
       const Bytes twice = world_.arrivedTwice(end, failover);
       coverage_.arrivedTwice += twice;
       if (!script_.fatal() && failover.duplicateBytes != twice) {
-        problems_.push_back(fmt::format("end {} says that {} bytes of failed rail {} came twice: {}",
-                                        end, failover.duplicateBytes, failover.rail, twice));
+        problems_.push_back(
+            fmt::format("end {} says that {} bytes of failed rail {} came twice: {}", end,
+                        failover.duplicateBytes, failover.rail, twice));
       }
       const bool local = failover.cause == Cause::kLocalNic;
       const int damaged = local ? end : 1 - end;
@@ -146,9 +150,15 @@ void Referee::judgeFailovers() {
         problems_.push_back(fmt::format("end {} blames {} for rail {}, whose port there was up",
                                         end, channel::causeName(failover.cause), failover.rail));
       }
-      if (failover.rail != only || failover.cause != Cause::kPath) continue;
-      const bool outgoing = end == 0 ? fault->fromEnd0 : fault->fromEnd1;
-      const bool incoming = end == 0 ? fault->fromEnd1 : fault->fromEnd0;
+      if (failover.cause != Cause::kPath) continue;
+      if (portDown != nullptr && failover.rail == portDown->rail &&
+          (script_.options.portsSeen || world_.portDownTold(portDown->end, portDown->rail))) {
+        problems_.push_back(fmt::format("end {} blames the path of rail {}, whose port was down",
+                                        end, failover.rail));
+      }
+      if (blackHole == nullptr || failover.rail != blackHole->rail) continue;
+      const bool outgoing = end == 0 ? blackHole->fromEnd0 : blackHole->fromEnd1;
+      const bool incoming = end == 0 ? blackHole->fromEnd1 : blackHole->fromEnd0;
       const DeadDirection truth = outgoing && incoming ? DeadDirection::kBoth
                                   : outgoing           ? DeadDirection::kOutgoing
                                                        : DeadDirection::kIncoming;

@@ -28,6 +28,7 @@ struct Coverage {
   channel::LinkCounters counters;
   std::uint64_t givenUp = 0;  ///< ends that gave up, as they had to
   Bytes arrivedTwice = 0;     ///< over a failed rail and another one
+  int explained = 0;          ///< failovers whose cause was found out after the report
 
   Coverage& operator+=(const Coverage& other);
 };
@@ -50,8 +51,9 @@ class Referee {
   void givenUp(const RailChange& change);
   void reopened(const RailChange& change);
   void expectPeerKnows(const RailChange& change);
-  /// The rail of the only fault, when there is nothing else that could mislead anybody; or -1.
-  int onlyBlackHole() const;
+  /// The only fault, when it is one of this kind and there is nothing else that could mislead
+  /// anybody; or null.
+  const Action* only(Action::Kind kind) const;
 
   struct RailState {
     std::map<std::uint32_t, TimePoint> firstUp;  // by epoch

@@ -131,7 +131,7 @@ void addTail(Random& random, Script& script) {
                       .length = upTo(random, kBusy / 2),
                       .rate = 50e3 * static_cast<double>(1 << random.below(8))};
     script.actions.push_back(slow);
-    if (random.below(2)) continue;
+    if (random.below(4) == 0) continue;
     // While it is slow, or when it has just delivered what has been copied meanwhile.
     const Duration until = random.below(2) ? upTo(random, 10ms) : slow.length + upTo(random, 5ms);
     script.actions.push_back({.kind = Kind::kReset, .at = slow.at + until, .rail = slow.rail});
@@ -246,13 +246,14 @@ std::string Script::toString() const {
   const auto& link = options.link;
   std::string text = fmt::format(
       "{} rails, {}{}, {}{}, tail budget {}, loss {:.3f}, repeated {:.2f}, held up {:.3f}, jitter "
-      "{}, fence {}, opening {}, suspect after {}{}\n",
+      "{}, fence {}, opening {}, suspect after {}{}, ports {} and told of {} later\n",
       link.rails, link.policy == Policy::kPull ? "pull" : "pinned",
       link.resilient ? "" : " without resilience", options.lateWrites ? "late writes" : "placed",
       options.mixed ? " (mixed)" : "", link.tailBudget, options.datagramLoss,
       options.datagramDuplication, options.datagramsHeld, formatDuration(options.datagramJitter),
       formatDuration(options.fenceTime), formatDuration(options.openTime),
-      formatDuration(link.suspectAfter), options.backsOff ? ", backs off" : "");
+      formatDuration(link.suspectAfter), options.backsOff ? ", backs off" : "",
+      options.portsSeen ? "seen" : "not seen", formatDuration(options.portEventDelay));
   for (const Action& action : actions) text += "  " + action.toString() + "\n";
   return text;
 }
@@ -278,6 +279,8 @@ Script randomScript(std::uint64_t seed) {
   options.fenceTime = random.below(4) == 0 ? upTo(random, 30ms) : 100us;
   options.openTime = random.below(3) == 0 ? upTo(random, 20ms) : 300us;
   options.datagramJitter = random.below(2) ? 100us : 2ms;
+  options.portsSeen = random.below(2);
+  options.portEventDelay = random.below(4) == 0 ? upTo(random, 100ms) : Duration{};
   addMessages(random, script);
   const auto scene = random.below(16);
   if (scene == 4 || scene == 5) options.link.rails = 3 + static_cast<int>(random.below(2));
@@ -302,6 +305,16 @@ Script randomScript(std::uint64_t seed) {
       std::erase_if(script.actions, [&](const Action& action) { return action.end == silent; });
     }
     script.actions.push_back(fault);
+    return script;
+  }
+  if (scene == 11) {  // a port goes down, and the kernel takes its time to say so
+    options.fenceTime = 100us;
+    options.portEventDelay = upTo(random, 250ms);
+    script.actions.push_back({.kind = Kind::kPortDown,
+                              .at = upTo(random, kBusy / 2),
+                              .end = static_cast<int>(random.below(2)),
+                              .rail = static_cast<int>(random.below(options.link.rails)),
+                              .length = 300ms});
     return script;
   }
   if (scene == 3) {  // nothing breaks: whatever is given up is given up wrongly

@@ -41,6 +41,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
   void divert(int rail) override { rails[rail]->divert(); }
   transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
+  bool portLost(int rail) const override { return world.options_.portsSeen && !portUp[rail]; }
   void fenceRail(int rail) override { rails[rail]->fence(); }
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
     world.open(index, rail, epoch, attempt);
@@ -81,6 +82,19 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     } else {
       degradedRails.erase(rail);
     }
+  }
+  void causeFound(int rail, channel::Cause cause) override {
+    const auto latest =
+        std::ranges::find(failovers.rbegin(), failovers.rend(), rail, &channel::Failover::rail);
+    if (latest == failovers.rend() || latest->cause != channel::Cause::kPath) {
+      world.problems_.push_back("another cause of a failover that has not been reported, or known");
+      return;
+    }
+    latest->cause = cause;
+    latest->where = channel::whereOf(cause);
+    latest->deadDirection = channel::DeadDirection::kUnknown;
+    latest->told = cause == channel::Cause::kRemoteNic;
+    ++explained;
   }
   void failedBack(int, TimePoint) override { ++failbackCount; }
   void noteArrived(std::span<const std::byte> note) override {
@@ -138,15 +152,19 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
   std::vector<Bytes> arrivedBytes;
   std::vector<std::uint32_t> opening;
-  std::vector<bool> portUp, portWasDown;
+  std::vector<bool> portUp, portWasDown, portDownTold;
   std::vector<std::pair<channel::Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
   std::vector<Bytes> largestWindow;                                  // of this epoch
   std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
-  std::map<std::uint32_t, Bytes> duplicates;  // by slot
+  std::map<std::uint32_t, Bytes> duplicates;         // by slot
   using Connection = std::pair<int, std::uint32_t>;  // rail and epoch
   std::map<Connection, std::vector<transport::ChunkHeader>> sent;
   std::map<Connection, channel::Receipt> acknowledged;  // of what was sent
-  std::map<std::pair<int, TimePoint>, std::vector<transport::ChunkHeader>> openAtFailure;
+  struct Open {
+    Connection connection;
+    std::vector<transport::ChunkHeader> chunks;
+  };
+  std::map<std::pair<int, TimePoint>, Open> openAtFailure;
   // By slot and offset: the connections over which the chunk has come to this end.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<Connection>> arrivals;
   TimePoint pausedUntil{};
@@ -155,6 +173,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   TimePoint tickAt = TimePoint::max();
   std::vector<channel::Failover> failovers;
   int failbackCount = 0;
+  int explained = 0;  // failovers whose cause was found out afterwards
   std::set<int> degradedRails;
   std::vector<std::vector<std::byte>> notes;
   Status error;

@@ -30,6 +30,7 @@ SimWorld::SimWorld(const SimOptions& options)
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);
     self.portWasDown.assign(options.link.rails, false);
+    self.portDownTold.assign(options.link.rails, false);
     self.seen.resize(options.link.rails);
     self.largestWindow.resize(options.link.rails);
   }
@@ -59,6 +60,7 @@ SimWorld::~SimWorld() = default;
 Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
 const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]->degradedRails; }
+int SimWorld::explained(int end) const { return ends_[end]->explained; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {
@@ -88,9 +90,10 @@ void SimWorld::observe(int end, Input input) {
     if (change.from == Link::Phase::kUp) {
       self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
       const End::Connection connection(rail, change.epoch);
-      auto& open = self.openAtFailure[{rail, change.when}] = std::move(self.sent[connection]);
+      auto& open = self.openAtFailure[{rail, change.when}];
+      open = {connection, std::move(self.sent[connection])};
       const channel::Receipt& done = self.acknowledged[connection];
-      std::erase_if(open, [&](const auto& header) { return done.has(header.sequence); });
+      std::erase_if(open.chunks, [&](const auto& header) { return done.has(header.sequence); });
     }
     if (options_.trace) {
       trace_.add(clock_.now(), fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
@@ -283,13 +286,11 @@ Bytes SimWorld::arrivedTwice(int end, const Failover& failover) const {
   const auto open = ends_[end]->openAtFailure.find({failover.rail, failover.detected});
   if (open == ends_[end]->openAtFailure.end()) return 0;
   Bytes twice = 0;
-  for (const ChunkHeader& header : open->second) {
+  const auto& [connection, chunks] = open->second;
+  for (const ChunkHeader& header : chunks) {
     const auto arrived = ends_[1 - end]->arrivals.find({header.slot, header.offset});
     if (arrived == ends_[1 - end]->arrivals.end() || arrived->second.size() < 2) continue;
-    const bool overThis = std::ranges::any_of(arrived->second, [&](const auto& connection) {
-      return connection.first == failover.rail;
-    });
-    if (overThis) twice += header.length;
+    if (arrived->second.contains(connection)) twice += header.length;
   }
   return twice;
 }
@@ -299,6 +300,8 @@ TimePoint SimWorld::stoppedUntil(int end) const {
 }
 
 bool SimWorld::portWasDown(int end, int rail) const { return ends_[end]->portWasDown[rail]; }
+
+bool SimWorld::portDownTold(int end, int rail) const { return ends_[end]->portDownTold[rail]; }
 
 void SimWorld::note(int from, std::span<const std::byte> note) {
   runEvent(from, Input::kClient,
@@ -318,8 +321,20 @@ void SimWorld::portDown(int end, int rail) {
   ends_[end]->portUp[rail] = false;
   ends_[end]->portWasDown[rail] = true;
   for (auto& self : ends_) self->wires[rail].carries = false;
-  runEvent(end, Input::kPort,
-           [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
+  tellOfPort(end, rail);
+}
+
+/// As of now: a late event tells of the state that the port has by then.
+void SimWorld::tellOfPort(int end, int rail) {
+  const auto tell = [this, end, rail] {
+    runEvent(end, Input::kPort, [this, end, rail] {
+      End& self = *ends_[end];
+      if (!self.portUp[rail]) self.portDownTold[rail] = true;
+      self.link->onPort(rail, self.portUp[rail], clock_.now());
+    });
+  };
+  if (options_.portEventDelay == Duration::zero()) return tell();
+  clock_.after(options_.portEventDelay, tell);
 }
 
 void SimWorld::reset(int rail) {
@@ -337,8 +352,7 @@ void SimWorld::heal(int rail) {
     ends_[end]->wires[rail].carries = true;
     if (ends_[end]->portUp[rail]) continue;
     ends_[end]->portUp[rail] = true;
-    runEvent(end, Input::kPort,
-             [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
+    tellOfPort(end, rail);
   }
 }
 

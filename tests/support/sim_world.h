@@ -37,6 +37,9 @@ struct SimOptions {
   double datagramLoss = 0;
   double datagramDuplication = 0;
   Duration datagramJitter = 200us;
+  /// Ends can look at their ports; otherwise only events tell, `portEventDelay` later.
+  bool portsSeen = true;
+  Duration portEventDelay{};
   /// Share of the datagrams that are held up for so long, and then overtaken by many.
   double datagramsHeld = 0;
   Duration heldFor = 200ms;
@@ -100,6 +103,8 @@ class SimWorld {
   /// other end over that rail and over another one.
   Bytes arrivedTwice(int end, const channel::Failover& failover) const;
   bool portWasDown(int end, int rail) const;
+  /// Whether the process of `end` was told so while it was down.
+  bool portDownTold(int end, int rail) const;
   const SimOptions& options() const { return options_; }
 
   /// Runs until every message has been delivered and acknowledged, or the time is over.
@@ -111,6 +116,8 @@ class SimWorld {
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
   int failbacks(int end) const;
+  /// Failovers of which `end` was told the cause after they had been reported.
+  int explained(int end) const;
   /// Rails that `end` holds to be far slower than the others.
   const std::set<int>& degradedRails(int end) const;
   /// Payload that has come to `end` over one rail, wanted or not.
@@ -148,6 +155,7 @@ class SimWorld {
   bool allRailsUp() const;
   void observe(int end, Input input);
   void noteHealth(int rail, bool wholeBefore);
+  void tellOfPort(int end, int rail);
 
   struct Health {
     TimePoint lastBroken{};

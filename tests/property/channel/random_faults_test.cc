@@ -48,6 +48,7 @@ constexpr Coverage::Change kChanges[] = {
 
 constexpr Coverage::Verdict kVerdicts[] = {
     {Cause::kLocalNic, false, false}, {Cause::kRemoteNic, true, false},
+    {Cause::kLocalNic, true, false},  // told of a dead path, and it was the own port
     {Cause::kRail, false, false},     {Cause::kRail, true, false},
     {Cause::kRail, false, true},      {Cause::kRail, true, true},
     {Cause::kPath, false, false},     {Cause::kPath, true, false},
@@ -76,6 +77,7 @@ void print(Coverage& coverage, std::uint64_t seeds) {
     line(fmt::format("path, lost: {}", channel::directionName(direction)), count);
   }
   line("gave up, as it had to", coverage.givenUp);
+  line("cause found out later", coverage.explained);
   line("bytes that came over a failed rail, too", coverage.arrivedTwice);
 }
 
@@ -142,6 +144,7 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   }
   EXPECT_GT(coverage.givenUp, 0u);
   EXPECT_GT(coverage.arrivedTwice, 0);
+  EXPECT_GT(coverage.explained, 0);
   EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
   EXPECT_GT(coverage.counters.suspicions, seeds / 8);
   EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);

@@ -94,6 +94,61 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
 }
 
+TEST_P(LinkTest, APortThatIsDownIsSeenBeforeItsPathIsBlamed) {
+  SimOptions late = options();
+  late.portEventDelay = 300ms;
+  SimWorld world(late);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_FALSE(world.portDownTold(1, 0));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  world.run(1s);
+  world.heal(0);
+  world.run(1s);
+  EXPECT_TRUE(world.link(0).railUp(0));
+  expectClean(world);
+}
+
+TEST_P(LinkTest, ALateWordOfAPortExplainsTheFailoverAtBothEnds) {
+  SimOptions late = options();
+  late.portEventDelay = 300ms;
+  late.portsSeen = false;
+  SimWorld world(late);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath) << "nobody can know";
+  world.run(1s);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
+  EXPECT_TRUE(world.failovers(0)[0].told);
+  expectClean(world);
+}
+
+TEST_P(LinkTest, APortThatGoesDownLongAfterItsPathHasNotBrokenIt) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.blackHole(0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(channel::Link::kLatestPortEvent);
+  world.portDown(1, 0);
+  world.run(1s);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  expectClean(world);
+}
+
 TEST(LinkPauseTest, AReceiveWaitsFromItsBeginAndNotFromItsPost) {
   SimOptions options;
   options.link.rails = 2;
