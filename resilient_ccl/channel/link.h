@@ -147,6 +147,9 @@ class LinkIo {
   virtual void railDegraded(int rail, bool degraded) = 0;
   /// A note of the other end (Link::sendNote).
   virtual void noteArrived(std::span<const std::byte> note) = 0;
+  /// Nothing has been heard of the peer for so long that it will be given up soon: whoever else
+  /// may hear it is to be asked now, for `heardElsewhere`.
+  virtual void peerMissing() = 0;
   /// The link is lost; nothing else will be called, but this again (kAborted) when the other end
   /// says that it gives the job up, and why.
   virtual void linkFailed(const Status& why) = 0;
@@ -245,6 +248,8 @@ class Link {
   std::uint32_t examine(TimePoint now);
   /// What the rounds after `after` tell of `path`; nothing when this end's port is down.
   Reach reach(int path, std::uint32_t after) const;
+  /// Whether the peer answers others (kSilent: none of those who were asked), after peerMissing.
+  void heardElsewhere(Reach reach) { elsewhere_ = reach; }
   /// Tells the peer, over every path, that the job is given up.
   void sendAbort(const std::string& reason);
 
@@ -434,6 +439,8 @@ class Link {
   TimePoint nextRound_ = TimePoint::max();
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
+  bool missing_ = false;  // since then
+  Reach elsewhere_ = Reach::kUnknown;
   TimePoint busySince_;  // since when there has been something to do without a pause
   TimePoint lastTick_;
   TimePoint noRailSince_ = TimePoint::max();

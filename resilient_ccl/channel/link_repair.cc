@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <string_view>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
@@ -335,10 +337,21 @@ void Link::checkBudget(TimePoint now) {
     return;
   }
   if (spent(lastHeard_)) {
-    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {} ({})",
-                identity_.name, allowance(), railHistory()));
+    constexpr std::array<std::string_view, 3> kElsewhere{
+        "", ", though others hear it: the paths to it are dead",
+        ", and nobody who was asked hears it: it is gone for all"};
+    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {}{} ({})",
+                identity_.name, allowance(), kElsewhere.at(static_cast<std::size_t>(elsewhere_)),
+                railHistory()));
     return;
   }
+  // Late, so that what others say is still true then.
+  const bool missing = now - std::max(lastHeard_, busySince_) > budget * 3 / 4;
+  if (missing && !missing_) {
+    elsewhere_ = Reach::kUnknown;
+    io_.peerMissing();
+  }
+  missing_ = missing;
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
     // A peer that is silent altogether is named above, when its time has come.

@@ -60,6 +60,13 @@ enum class Mutant : std::uint8_t {
   kNoFailback,
   kReturnWithoutProbes,
   kHoldOffFixed,
+  // witnesses
+  kDamagedWitnessBelieved,
+  kOneSilentOutweighs,
+  kPlaceFromTheFirst,
+  kNowhereIsSilent,
+  kAnyAnswerForAll,
+  kAnswerOfAnotherCase,
   kEnd,
 };
 

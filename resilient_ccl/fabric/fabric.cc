@@ -83,7 +83,12 @@ class Fabric::Impl : private TriangulationIo {
   // TriangulationIo
   std::uint32_t examine(int peer) override { return peers_[peer]->link().examine(now()); }
   Reach reach(int peer, int rail, std::uint32_t after) const override {
-    return peers_[peer]->link().reach(rail, after);
+    const Link& link = peers_[peer]->link();
+    if (rail != Triangulation::kAnyPath) return link.reach(rail, after);
+    for (int path = 0; path < paths(); ++path) {
+      if (link.reach(path, after) == Reach::kAnswers) return Reach::kAnswers;
+    }
+    return Reach::kUnknown;
   }
   bool reachable(int process) const override {
     return peers_[process] && !peers_[process]->link().failed();
@@ -102,6 +107,7 @@ class Fabric::Impl : private TriangulationIo {
   void located(int peer, int rail, Where where) override {
     client_.explained(peer, rail, channel::Cause::kPath, where);
   }
+  void sought(int peer, Reach reach) override { peers_[peer]->link().heardElsewhere(reach); }
   void tell(int peer, const Note& note) { peers_[peer]->link().sendNote(channel::bytesOf(note)); }
 
   FabricOptions options_;
@@ -312,8 +318,9 @@ void Fabric::Impl::addressChanged(int interface, std::uint32_t address, bool pre
 }
 
 void Fabric::Impl::noteArrived(int peer, const Note& note) {
-  if (note.rail >= options_.nics.size()) return;
-  const int rail = static_cast<int>(note.rail);
+  const bool anyPath = note.rail == Note::kAnyPath && note.kind != Note::Kind::kAddress;
+  if (note.rail >= options_.nics.size() && !anyPath) return;
+  const int rail = anyPath ? Triangulation::kAnyPath : static_cast<int>(note.rail);
   const int about = note.value < peers_.size() ? static_cast<int>(note.value) : options_.self;
   switch (note.kind) {
     case Note::Kind::kAddress:
@@ -413,6 +420,7 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, FailedOver>) failedOver(it.peer, it.failover);
           if constexpr (std::is_same_v<T, CauseFound>)
             client_.explained(it.peer, it.rail, it.cause, channel::whereOf(it.cause));
+          if constexpr (std::is_same_v<T, PeerMissing>) triangulation_->seek(it.peer, now());
           if constexpr (std::is_same_v<T, FailedBack>)
             client_.failedBack(it.peer, it.rail, it.when);
           if constexpr (std::is_same_v<T, NoteArrived>)

@@ -47,6 +47,9 @@ struct CauseFound {
   int rail;
   channel::Cause cause;
 };
+struct PeerMissing {
+  int peer;
+};
 struct LinkFailed {
   int peer;
   Status why;
@@ -55,8 +58,8 @@ struct NoteArrived {
   int peer;
   std::optional<Note> note;
 };
-using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, LinkFailed,
-                           NoteArrived>;
+using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, PeerMissing,
+                           LinkFailed, NoteArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -124,6 +127,7 @@ class Peer : private channel::LinkIo,
   void failedBack(int rail, TimePoint when) override;
   void railDegraded(int rail, bool degraded) override;
   void noteArrived(std::span<const std::byte> note) override;
+  void peerMissing() override { context_.events.push_back(PeerMissing{index_}); }
   void linkFailed(const Status& why) override;
 
   // RailSink: rails that the poller serves.

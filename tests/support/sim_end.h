@@ -100,6 +100,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   void noteArrived(std::span<const std::byte> note) override {
     notes.emplace_back(note.begin(), note.end());
   }
+  void peerMissing() override { ++missed; }
   void linkFailed(const Status& why) override { error = why; }
 
   // RailSink
@@ -173,6 +174,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   TimePoint tickAt = TimePoint::max();
   std::vector<channel::Failover> failovers;
   int failbackCount = 0;
+  int missed = 0;     // times that the peer was called missing
   int explained = 0;  // failovers whose cause was found out afterwards
   std::set<int> degradedRails;
   std::vector<std::vector<std::byte>> notes;

@@ -61,6 +61,7 @@ Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
 const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]->degradedRails; }
 int SimWorld::explained(int end) const { return ends_[end]->explained; }
+int SimWorld::missed(int end) const { return ends_[end]->missed; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 const std::vector<std::vector<std::byte>>& SimWorld::notes(int end) const {

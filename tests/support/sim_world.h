@@ -116,6 +116,8 @@ class SimWorld {
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
   int failbacks(int end) const;
+  /// Times that `end` asked whether others hear its peer.
+  int missed(int end) const;
   /// Failovers of which `end` was told the cause after they had been reported.
   int explained(int end) const;
   /// Rails that `end` holds to be far slower than the others.

@@ -56,6 +56,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void railDegraded(int, bool) override {}
   bool portLost(int) const override { return false; }
   void causeFound(int, Cause) override {}
+  void peerMissing() override {}
   void failedBack(int, TimePoint) override {}
   void noteArrived(std::span<const std::byte>) override {}
   void linkFailed(const Status& why) override { error_ = why; }

@@ -182,6 +182,40 @@ TEST_P(LinkTest, TheWordOfTheOtherEndExplainsTheResetThatHasOvertakenIt) {
   EXPECT_TRUE(world.failovers(1)[0].told);
 }
 
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_P(LinkTest, WhoIsHeardByNobodyIsNamedByWhatOthersSay) {
+  for (const Reach reach : {Reach::kUnknown, Reach::kAnswers, Reach::kSilent}) {
+    SimWorld world(options());
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.kill(1);
+    const Duration budget = options().link.giveUp;
+    world.run(budget / 2);
+    EXPECT_EQ(world.missed(0), 0);
+    world.run(budget * 3 / 10);
+    EXPECT_EQ(world.missed(0), 1) << "in time for an answer";
+    world.link(0).heardElsewhere(reach);
+    world.run(budget / 2);
+    EXPECT_EQ(world.missed(0), 1);
+    const std::string& why = world.error(0).message();
+    EXPECT_EQ(contains(why, "though others hear it"), reach == Reach::kAnswers) << why;
+    EXPECT_EQ(contains(why, "gone for all"), reach == Reach::kSilent) << why;
+  }
+}
+
+TEST_P(LinkTest, WhoComesBackInTimeIsMissedAndNotGivenUp) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.pause(1, options().link.giveUp * 8 / 10);
+  EXPECT_TRUE(world.runUntilIdle(20s));
+  EXPECT_EQ(world.missed(0), 1);
+  expectClean(world);
+}
+
 TEST_P(LinkTest, ThePeerIsToldBeforeTheFenceIsDone) {
   SimOptions chosen = options();
   chosen.fenceTime = 30ms;
