@@ -5,12 +5,13 @@
 /// The files of reports/assets/, embedded into the binary at build time (FaultlineAssets.cmake).
 namespace faultline::reports::assets {
 
-std::string_view reportTemplate();  ///< report.html, with placeholders like {{title}}
-std::string_view matrixTemplate();  ///< matrix.html, likewise
-std::string_view reportCss();       ///< report.css
-std::string_view reportJs();        ///< report.js: the page's text and tables
-std::string_view elementsJs();      ///< elements.js: elements, tables, numbers as text
-std::string_view chartsJs();        ///< charts.js: the page's charts
-std::string_view chartJsLibrary();  ///< Chart.js, the vendored library
+std::string_view pageHeadTemplate();  ///< head.html, with placeholders like {{title}}
+std::string_view reportTemplate();    ///< report.html, likewise
+std::string_view matrixTemplate();    ///< matrix.html, likewise
+std::string_view reportCss();         ///< report.css
+std::string_view reportJs();          ///< report.js: the page's text and tables
+std::string_view elementsJs();        ///< elements.js: elements, tables, numbers as text
+std::string_view chartsJs();          ///< charts.js: the page's charts
+std::string_view chartJsLibrary();    ///< Chart.js, the vendored library
 
 }  // namespace faultline::reports::assets

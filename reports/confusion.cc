@@ -10,6 +10,7 @@
 #include "reports/assets.h"
 #include "reports/atomic_file.h"
 #include "reports/html_text.h"
+#include "reports/page_head.h"
 
 namespace faultline::reports {
 namespace {
@@ -180,7 +181,8 @@ std::string confusionHtml(const ConfusionMatrix& matrix) {
     for (const Times& one : kTimes) times += cell(spread(row.*one.of), "number");
     times += "</tr>\n";
   }
-  return filled(assets::matrixTemplate(), {{"css", assets::reportCss()},
+  const std::string page_head = pageHead("Confusion matrix · Faultline", PageScripts::kNone);
+  return filled(assets::matrixTemplate(), {{"head", page_head},
                                            {"summary", inShort(matrix)},
                                            {"reading", kHowToRead},
                                            {"verdicts", verdicts},

@@ -2,6 +2,7 @@
 
 #include "reports/assets.h"
 #include "reports/html_text.h"
+#include "reports/page_head.h"
 #include "reports/renderer.h"
 #include "reports/report_view.h"
 
@@ -17,11 +18,11 @@ class HtmlRenderer final : public Renderer {
   const char* name() const override { return "html"; }
   const char* fileName() const override { return "report.html"; }
   std::string text(const ScenarioResult& result) const override {
-    const std::string title = escapedForHtml(
-        fmt::format("{} · {} · Faultline", scenarioName(result), nameOf(result.verdict)));
+    const std::string head =
+        pageHead(fmt::format("{} · {} · Faultline", scenarioName(result), nameOf(result.verdict)),
+                 PageScripts::kInline);
     const std::string data = reportViewText(result, kDataBudget);
-    return filled(assets::reportTemplate(), {{"title", title},
-                                             {"css", assets::reportCss()},
+    return filled(assets::reportTemplate(), {{"head", head},
                                              {"chartjs", assets::chartJsLibrary()},
                                              {"data", data},
                                              {"elements", assets::elementsJs()},

@@ -127,6 +127,10 @@ Status NetnsCluster::addSwitch() {
   return okStatus();
 }
 
+int NetnsCluster::nicIndex(int node, int rail) const {
+  return spec_.coalesced_events ? railPortIndex(node, rail) : railIndex(rail);
+}
+
 Status NetnsCluster::addNode(int index) {
   ASSIGN_OR_RETURN(Namespace made, makeNamespace());
   Node node{std::move(made.fd), std::move(made.socket)};
@@ -136,7 +140,7 @@ Status NetnsCluster::addNode(int index) {
               {managementPortName(index), managementPortIndex(index), ClusterSpec::kEthernetMtu},
               kManagementBridgeIndex, managementAddress(index), kUnshaped));
   for (int rail = 0; rail < spec_.rails; ++rail) {
-    RETURN_IF_ERROR(connect(node, {railName(rail), railIndex(rail), spec_.mtu},
+    RETURN_IF_ERROR(connect(node, {railName(rail), nicIndex(index, rail), spec_.mtu},
                             {railPortName(index, rail), railPortIndex(index, rail), spec_.mtu},
                             railBridgeIndex(rail), railAddress(index, rail), spec_.rail_rate));
   }
@@ -176,7 +180,7 @@ netlink::Socket& NetnsCluster::nodeSocket(int node) {
 
 netlink::LinkTarget NetnsCluster::railTarget(int node, int rail) {
   netlink::LinkTarget target;
-  target.nic = {&nodeSocket(node), railIndex(rail)};
+  target.nic = {&nodeSocket(node), nicIndex(node, rail)};
   target.attachment = {switch_socket_.get(), railPortIndex(node, rail)};
   for (int other = 0; other < spec_.nodes; ++other) {
     if (other != node) target.siblings.push_back(railPortIndex(other, rail));

@@ -69,6 +69,7 @@ class NetnsCluster {
   Status build();
   Status addSwitch();
   Status addNode(int index);
+  int nicIndex(int node, int rail) const;
   Status awaitOperational();
   Status connect(Node& node, const netlink::VethEnd& nic, const netlink::VethEnd& port, int bridge,
                  const std::string& address, BitsPerSecond rate);

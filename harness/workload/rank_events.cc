@@ -11,12 +11,12 @@ using nlohmann::json;
 /// Null for the epoch of the clock, by which the link says "not yet".
 json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : toJson(moment); }
 
-/// Longer than third processes are asked where a path is dead.
-constexpr Duration kPlaceBudget = 1s;
+/// Longer than third processes are asked where a path is dead, and than the event of a port that
+/// is down can take.
+constexpr Duration kExplanation = 1100ms;
 
-bool beingLocated(const channel::Failover& failover) {
-  return failover.cause == channel::Cause::kPath && failover.where == channel::Where::kUnknown &&
-         now() - failover.detected < kPlaceBudget;
+bool beingExplained(const channel::Failover& failover) {
+  return failover.cause == channel::Cause::kPath && now() - failover.detected < kExplanation;
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   json& failovers = message["failovers"] = json::array();
   for (; failovers_ < events.failovers.size(); ++failovers_) {
     const auto& [peer, failover] = events.failovers[failovers_];
-    if (!last && beingLocated(failover)) break;
+    if (!last && beingExplained(failover)) break;
     failovers.push_back({{"peer", peer},
                          {"rail", failover.rail},
                          {"cause", channel::causeName(failover.cause)},

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "injector/netlink/link.h"
+#include "injector/netlink/packet_socket.h"
 #include "injector/netlink/socket.h"
 
 namespace faultline::netlink {
@@ -28,10 +28,8 @@ class ArpProbe {
   Result<std::vector<ArpAnswer>> answers() const;
 
  private:
-  ArpProbe(UniqueFd fd, int ifindex, const MacAddress& mac)
-      : fd_(std::move(fd)), ifindex_(ifindex), mac_(mac) {}
-  UniqueFd fd_;
-  int ifindex_;
+  ArpProbe(PacketSocket packets, const MacAddress& mac) : packets_(std::move(packets)), mac_(mac) {}
+  PacketSocket packets_;
   MacAddress mac_;
 };
 

@@ -4,12 +4,9 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "base/unique_fd.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/packet_socket.h"
 
 namespace faultline::netlink {
-
-inline constexpr MacAddress kBroadcastMac{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 /// Sends and counts probe frames of our own on one interface, below IP: no address, route or
 /// neighbour is needed, and nobody else takes notice of them (local experimental ethertype 0x88B5,
@@ -32,10 +29,9 @@ class FrameSocket {
   Result<int> countPassed() const;
 
  private:
-  FrameSocket(UniqueFd fd, int ifindex, std::uint32_t mark)
-      : fd_(std::move(fd)), ifindex_(ifindex), mark_(mark) {}
-  UniqueFd fd_;
-  int ifindex_;
+  FrameSocket(PacketSocket packets, std::uint32_t mark)
+      : packets_(std::move(packets)), mark_(mark) {}
+  PacketSocket packets_;
   std::uint32_t mark_;
 };
 

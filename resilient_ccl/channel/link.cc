@@ -211,6 +211,7 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
     if (!receipt.has(open.sequence)) return false;
     state.inFlightBytes -= open.length;
     settle(rail, open, now);
+    if (open.secondOf >= 0) secondEnded(open.secondOf, open.length, now);
     return true;
   });
   state.rate.acknowledged(before - state.inFlightBytes, now);

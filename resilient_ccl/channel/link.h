@@ -75,7 +75,7 @@ struct LinkOptions {
 struct Failover {
   int rail = 0;
   Cause cause = Cause::kNone;
-  /// kPath: which direction was lost, as far as it was known when the repair was over.
+  /// Of kPath alone: which direction was lost, as far as it was known when the repair was over.
   DeadDirection deadDirection = DeadDirection::kUnknown;
   Where where = Where::kUnknown;
   bool stalled = false;     ///< given up because the transport was stuck, not the path
@@ -87,6 +87,8 @@ struct Failover {
   TimePoint redelivered{};  ///< the last chunk outstanding on it had arrived elsewhere
   TimePoint restored{};     ///< the rail was taken back; the epoch of the clock: not yet
   Bytes resentBytes = 0;
+  /// Of the chunks of this end that were outstanding on the rail: what the other end has received
+  /// over it and, because a copy was under way, over another one, too.
   Bytes duplicateBytes = 0;
   /// Longest time without progress of a receive that had begun, seen until the redelivery.
   Duration receiveStall{};
@@ -124,6 +126,9 @@ class LinkIo {
   virtual void divert(int rail) = 0;
   /// transport::Rail::delivery of a rail that is up.
   virtual transport::Delivery delivery(int rail) const = 0;
+  /// Whether this end's port of the rail is down, as far as can be told at once: onPort may come
+  /// later.
+  virtual bool portLost(int rail) const = 0;
   /// Close this end of the rail (transport::Rail::fence); then onRailFenced.
   virtual void fenceRail(int rail) = 0;
   /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
@@ -135,11 +140,16 @@ class LinkIo {
   virtual void sendDone(std::uint64_t token) = 0;
   virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(const Failover& failover) = 0;
+  /// The cause of the rail's latest failover, found out after failedOver.
+  virtual void causeFound(int rail, Cause cause) = 0;
   virtual void failedBack(int rail, TimePoint when) = 0;
   /// The rail lives and is far slower than the others from now on, or is so no more.
   virtual void railDegraded(int rail, bool degraded) = 0;
   /// A note of the other end (Link::sendNote).
   virtual void noteArrived(std::span<const std::byte> note) = 0;
+  /// Nothing has been heard of the peer for so long that it will be given up soon: whoever else
+  /// may hear it is to be asked now, for `heardElsewhere`.
+  virtual void peerMissing() = 0;
   /// The link is lost; nothing else will be called, but this again (kAborted) when the other end
   /// says that it gives the job up, and why.
   virtual void linkFailed(const Status& why) = 0;
@@ -169,6 +179,9 @@ class Link {
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
   /// up if there are others: datagrams pass and payload does not (an MTU black hole).
   static constexpr int kStuckShare = 4;
+  /// A port that was down when its path died may be told of so much later: Linux holds such events
+  /// back for up to a second.
+  static constexpr Duration kLatestPortEvent = 1s;
   /// Pause between probes of a path that has been dead for minutes.
   static constexpr Duration kLongestReturnInterval = 1s;
   /// How long an end that is asked for rounds goes on after the last probe that asked.
@@ -239,6 +252,8 @@ class Link {
   std::uint32_t examine(TimePoint now);
   /// What the rounds after `after` tell of `path`; nothing when this end's port is down.
   Reach reach(int path, std::uint32_t after) const;
+  /// Whether the peer answers others (kSilent: none of those who were asked), after peerMissing.
+  void heardElsewhere(Reach reach) { elsewhere_ = reach; }
   /// Tells the peer, over every path, that the job is given up.
   void sendAbort(const std::string& reason);
 
@@ -271,6 +286,7 @@ class Link {
     ChunkRef chunk;
     bool copied = false;   // another rail has the same chunk
     bool settled = false;  // delivered by the other one; the message may be gone
+    int secondOf = -1;     // index of the failover of the rail that has delivered it, or -1
   };
   struct SendMessage {
     MessageKey key;
@@ -313,7 +329,8 @@ class Link {
     // repair
     bool localFenced = false, remoteFenced = false;
     Receipt remoteHeld;
-    int failover = -1;
+    int failover = -1;        // while it is fenced
+    int latestFailover = -1;  // of this epoch
     Cause lastCause = Cause::kNone;
     TimePoint failedAt{};
     // failback
@@ -328,6 +345,7 @@ class Link {
     std::optional<std::uint32_t> watched;  // begun receive whose next chunk ends the stall
     bool repairing = true;                 // not fenced at both ends yet
     std::vector<int> inherited;            // failovers whose chunks went down with this rail too
+    std::uint64_t secondsLeft = 0;         // under way elsewhere, and delivered here
   };
 
   int paths() const { return options_.rails + 1; }
@@ -337,6 +355,8 @@ class Link {
   int liveRailFrom(int rail) const;  // `rail`, or else the next live one, its partner; -1: none
   int liveRails() const;
   void heard(TimePoint now);
+  Duration stuckFor(int rail, TimePoint now) const;
+  bool stuck(int rail, TimePoint now) const;
   /// A peer that has not been heard for so long was stopped, or cut off.
   Duration silence() const { return 2 * options_.idleProbeInterval; }
   std::deque<ChunkRef>& queueOf(int rail);
@@ -369,11 +389,13 @@ class Link {
     bool told = false;
     bool stalled = false;
   };
-  void beginFence(int rail, const Failure& failure, TimePoint now);
+  void beginFence(int rail, Failure failure, TimePoint now);
   void maybeFinishFence(int rail, TimePoint now);
   void repinQueue(int rail);
+  void blamePort(int rail, Cause cause, TimePoint now);
   void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
   void chunkRedelivered(int failover, TimePoint now);
+  void secondEnded(int failover, Bytes arrived, TimePoint now);
   void maybeFinishFailover(int failover, TimePoint now);
   void sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
                       const Failure& failure);
@@ -428,7 +450,9 @@ class Link {
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
   TimePoint heardSince_;  // without a longer silence
-  TimePoint busySince_;   // since when there has been something to do without a pause
+  bool missing_ = false;  // since then
+  Reach elsewhere_ = Reach::kUnknown;
+  TimePoint busySince_;  // since when there has been something to do without a pause
   TimePoint lastTick_;
   TimePoint noRailSince_ = TimePoint::max();
 };

@@ -123,11 +123,14 @@ void Link::checkSuspicions(TimePoint now) {
       prober_.acquit(rail);  // only probes from now on count
       state.deliveredBefore = io_.delivery(rail).acknowledged;
       nextRound_ = now;
+      if (io_.portLost(rail) && !mutant(Mutant::kPortNotLookedAt)) {
+        onRailFailed(rail, Cause::kLocalNic, now);
+      }
     }
     if (!state.suspected) continue;
     if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {
       beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
-    } else if (stalled(rail)) {
+    } else if (stalled(rail) || (liveRails() > 1 && stuck(rail, now))) {
       ++counters_.stalls;
       beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
     }
@@ -146,6 +149,11 @@ bool Link::stalled(int rail) {
   prober_.acquit(rail);  // it moves: a new trial
   rails_[rail].deliveredBefore = delivery.acknowledged;
   return false;
+}
+
+/// Datagrams pass and payload does not, for a good part of the budget.
+bool Link::stuck(int rail, TimePoint now) const {
+  return stuckFor(rail, now) > options_.giveUp / kStuckShare && !mutant(Mutant::kStuckRailKept);
 }
 
 void Link::probeUntil(TimePoint end, TimePoint now) {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <string_view>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
@@ -74,7 +76,31 @@ void Link::onPort(int rail, bool up, TimePoint now) {
   if (up) {
     prober_.acquit(rail);
   } else {
+    blamePort(rail, Cause::kLocalNic, now);
     onRailFailed(rail, Cause::kLocalNic, now);
+  }
+}
+
+/// A port of this rail is down. If its path died shortly before, that was why, and only the word
+/// comes late.
+void Link::blamePort(int rail, Cause cause, TimePoint now) {
+  Rail& state = rails_[rail];
+  const bool since = now - state.failedAt <= kLatestPortEvent && prober_.answeredInARow(rail) == 0;
+  const bool gone = state.phase == Phase::kFencing || state.phase == Phase::kDown;
+  if (state.lastCause != Cause::kPath || !gone || !since) return;
+  if (mutant(Mutant::kLatePortIgnored)) return;
+  state.lastCause = cause;
+  if (const auto found = failovers_.find(state.latestFailover); found != failovers_.end()) {
+    Failover& record = found->second.record;
+    record.cause = cause;
+    record.where = whereOf(cause);
+    record.deadDirection = DeadDirection::kUnknown;
+    record.told = cause == Cause::kRemoteNic;
+  } else {
+    io_.causeFound(rail, cause);
+  }
+  if (cause == Cause::kLocalNic && !mutant(Mutant::kLatePortNotTold)) {
+    sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, {.cause = cause});
   }
 }
 
@@ -88,8 +114,13 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
   if (state.phase == Phase::kUp) beginFence(rail, {.cause = cause}, now);
 }
 
-void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
+void Link::beginFence(int rail, Failure failure, TimePoint now) {
   Rail& state = rails_[rail];
+  const bool byPath = failure.cause == Cause::kPath && !mutant(Mutant::kPortNotLookedAt);
+  if (byPath && io_.portLost(rail)) {
+    failure.cause = Cause::kLocalNic;
+    failure.direction = DeadDirection::kUnknown;
+  }
   state.lastCause = failure.cause;
   if (!options_.resilient) {
     fail(errorf(Code::kUnavailable, "rail {} to {} failed ({}), and resilience is off", rail,
@@ -111,7 +142,7 @@ void Link::beginFence(int rail, const Failure& failure, TimePoint now) {
   if (!failure.stalled) prober_.acquit(rail);
   if (liveRails() == 0) noRailSince_ = now;
 
-  state.failover = nextFailover_++;
+  state.failover = state.latestFailover = nextFailover_++;
   Failover& record = failovers_[state.failover].record;
   record.rail = rail;
   record.cause = failure.cause;
@@ -165,15 +196,19 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   // Late word about an earlier epoch.
   if (record.epoch != state.epoch && !mutant(Mutant::kOldWordBelieved)) return;
   if (state.phase == Phase::kUp && !mutant(Mutant::kToldPeerIgnores)) beginFence(rail, told, now);
-  if (failed_ || state.phase != Phase::kFencing) return;
+  if (failed_) return;
+  if (told.cause == Cause::kRemoteNic) blamePort(rail, told.cause, now);
+  if (state.phase != Phase::kFencing) return;
   Failover& own = failovers_.at(state.failover).record;
-  if (own.deadDirection == DeadDirection::kUnknown) own.deadDirection = told.direction;
   if (own.cause == Cause::kRail && told.cause != Cause::kRail) {
     // The reset was the other end's fence, and has overtaken its word.
     own.cause = state.lastCause = told.cause;
     own.where = whereOf(told.cause);
     own.told = true;
     own.stalled = told.stalled;
+  }
+  if (own.cause == Cause::kPath && own.deadDirection == DeadDirection::kUnknown) {
+    own.deadDirection = told.direction;
   }
   if (!fenced) return;
   state.remoteFenced = true;
@@ -196,6 +231,12 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   }
 
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
+  for (const InFlight& open : outstanding) {
+    const Bytes arrived = state.remoteHeld.has(open.sequence) ? open.length : 0;
+    if (open.settled && !mutant(Mutant::kSettledNotTwice))
+      failover.record.duplicateBytes += arrived;
+    if (open.secondOf >= 0) secondEnded(open.secondOf, arrived, now);
+  }
   std::erase_if(outstanding, [](const InFlight& open) { return open.settled; });
   state.inFlightBytes = 0;
   failover.record.sending = !outstanding.empty();
@@ -220,7 +261,12 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
     queue.push_front(chunk);
   }
   for (const InFlight& open : outstanding) {
-    if (state.remoteHeld.has(open.sequence)) settle(rail, open, now);
+    if (!state.remoteHeld.has(open.sequence)) continue;
+    InFlight* const twin = open.copied ? twinOf(rail, open.chunk).second : nullptr;
+    settle(rail, open, now);
+    if (twin == nullptr || twin->length == 0) continue;
+    twin->secondOf = index;
+    ++failover.secondsLeft;
   }
   maybeFinishFailover(index, now);
   pump(now);
@@ -243,6 +289,15 @@ void Link::chunkRedelivered(int failover, TimePoint now) {
   maybeFinishFailover(failover, now);
 }
 
+/// A copy of what a failed rail had delivered has arrived over another one, too, or never will.
+void Link::secondEnded(int failover, Bytes arrived, TimePoint now) {
+  const auto found = failovers_.find(failover);
+  if (found == failovers_.end()) return;
+  found->second.record.duplicateBytes += arrived;
+  --found->second.secondsLeft;
+  maybeFinishFailover(failover, now);
+}
+
 void Link::maybeFinishFailover(int index, TimePoint now) {
   const auto found = failovers_.find(index);
   if (found == failovers_.end()) return;
@@ -250,6 +305,7 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
   if (failover.chunksLeft > 0 || failover.repairing) return;
   if (failover.record.redelivered == TimePoint{}) failover.record.redelivered = now;
   if (failover.watched && slots_.contains(*failover.watched)) return;
+  if (failover.secondsLeft > 0) return;
   if (failover.record.cause == Cause::kPath &&
       failover.record.deadDirection == DeadDirection::kUnknown) {
     failover.record.deadDirection = prober_.deadDirection(failover.record.rail);
@@ -278,37 +334,45 @@ void Link::heard(TimePoint now) {
   lastHeard_ = now;
 }
 
+/// For how long it has made no progress while the peer was heard. A peer that is silent is named by
+/// its silence, and the time in which it was says nothing of its rails.
+Duration Link::stuckFor(int rail, TimePoint now) const {
+  if (now - lastHeard_ > silence()) return Duration::zero();
+  return now - std::max({rails_[rail].lastProgress, heardSince_, busySince_});
+}
+
 void Link::checkBudget(TimePoint now) {
   if (!options_.resilient || !busy() || mutant(Mutant::kNoGiveUp)) return;
   const Duration budget = options_.giveUp;
   const auto allowance = [&] { return formatDuration(budget); };
-  const auto idle = [&](TimePoint since) { return now - std::max(since, busySince_); };
-  const auto spent = [&](TimePoint since) { return idle(since) > budget; };
+  const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
   if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
     fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
                 identity_.name, allowance(), railHistory()));
     return;
   }
   if (spent(lastHeard_)) {
-    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {} ({})",
-                identity_.name, allowance(), railHistory()));
+    constexpr std::array<std::string_view, 3> kElsewhere{
+        "", ", though others hear it: the paths to it are dead",
+        ", and nobody who was asked hears it: it is gone for all"};
+    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {}{} ({})",
+                identity_.name, allowance(), kElsewhere.at(static_cast<std::size_t>(elsewhere_)),
+                railHistory()));
     return;
   }
+  // Late, so that what others say is still true then.
+  const bool missing = now - std::max(lastHeard_, busySince_) > budget * 3 / 4;
+  if (missing && !missing_) {
+    elsewhere_ = Reach::kUnknown;
+    io_.peerMissing();
+  }
+  missing_ = missing;
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
-    // A peer that is silent altogether is named above, when its time has come; the time in which it
-    // could not be heard says nothing of its rails.
-    const bool heard = now - lastHeard_ < silence();
-    if (state.phase == Phase::kUp && !state.inFlight.empty() && heard) {
-      const Duration stuck = idle(std::max(state.lastProgress, heardSince_));
-      if (liveRails() > 1 && stuck > budget / kStuckShare && !mutant(Mutant::kStuckRailKept)) {
-        ++counters_.stalls;
-        beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
-      } else if (stuck > budget) {
-        fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
-                    identity_.name, allowance()));
-        return;
-      }
+    if (state.phase == Phase::kUp && !state.inFlight.empty() && stuckFor(rail, now) > budget) {
+      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
+                  identity_.name, allowance()));
+      return;
     }
     if (state.phase == Phase::kFencing && spent(state.failedAt)) {
       fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",

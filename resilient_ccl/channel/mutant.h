@@ -36,6 +36,7 @@ enum class Mutant : std::uint8_t {
   kCopyResent,
   kQueueLeftOnDeadRail,
   kInheritedChunksForgotten,
+  kSettledNotTwice,
   // both ends know
   kPeerNotTold,
   kToldPeerIgnores,
@@ -43,6 +44,9 @@ enum class Mutant : std::uint8_t {
   kRecordNotRepeated,
   kRecordNotAcknowledged,
   kCauseNotMirrored,
+  kPortNotLookedAt,
+  kLatePortIgnored,
+  kLatePortNotTold,
   // silence
   kVerdictFromSilence,
   kBurstProves,
@@ -58,6 +62,13 @@ enum class Mutant : std::uint8_t {
   kReturnWithoutProbes,
   kHoldOffFixed,
   kLastRailHeldOff,
+  // witnesses
+  kDamagedWitnessBelieved,
+  kOneSilentOutweighs,
+  kPlaceFromTheFirst,
+  kNowhereIsSilent,
+  kAnyAnswerForAll,
+  kAnswerOfAnotherCase,
   kEnd,
 };
 

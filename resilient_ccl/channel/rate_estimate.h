@@ -12,7 +12,7 @@ namespace faultline::channel {
 /// nothing. Pure; times are handed in.
 class RateEstimate {
  public:
-  /// Time after which an observation weighs 1/e: two windows, so that a change is followed within
+  /// Time after which an observation weighs 1/e: some windows, so that a change is followed within
   /// tens of milliseconds and one late acknowledgement is not taken for a change.
   static constexpr Duration kMemory = 20ms;
   /// Weight, as busy time, of the first guess and of what was observed before a long idle time.

@@ -103,14 +103,20 @@ void Engine::failedBack(int peer, int rail, TimePoint when) {
   events_.failbacks.push_back({peer, rail, when});
 }
 
-void Engine::located(int peer, int rail, channel::Where where) {
+void Engine::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
   if (leaving()) return;
   const std::lock_guard lock(mutex_);
   auto& failovers = events_.failovers;
   const auto latest = std::find_if(failovers.rbegin(), failovers.rend(), [&](const auto& it) {
     return it.peer == peer && it.failover.rail == rail;
   });
-  if (latest != failovers.rend()) latest->failover.where = where;
+  if (latest == failovers.rend() || latest->failover.cause != channel::Cause::kPath) return;
+  latest->failover.cause = cause;
+  latest->failover.where = where;
+  if (cause != channel::Cause::kPath) {
+    latest->failover.deadDirection = channel::DeadDirection::kUnknown;
+  }
+  if (cause == channel::Cause::kRemoteNic) latest->failover.told = true;
 }
 
 void Engine::linkFailed(int, const Status& why) {

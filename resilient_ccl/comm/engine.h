@@ -109,7 +109,7 @@ class Engine : private fabric::FabricClient {
   void receiveDone(int peer, std::uint64_t token, Bytes length) override;
   void failedOver(int peer, const channel::Failover& failover) override;
   void failedBack(int peer, int rail, TimePoint when) override;
-  void located(int peer, int rail, channel::Where where) override;
+  void explained(int peer, int rail, channel::Cause cause, channel::Where where) override;
   void linkFailed(int peer, const Status& why) override;
 
   /// Goodbye is being said: what the others close is no error any more.

@@ -5,15 +5,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
-#include <list>
 
 #include "base/log.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/auth/sealed_path.h"
 #include "resilient_ccl/channel/partners.h"
 #include "resilient_ccl/channel/wire.h"
-#include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/acceptor.h"
+#include "resilient_ccl/fabric/datagram_inbox.h"
 #include "resilient_ccl/fabric/nic_address.h"
 #include "resilient_ccl/fabric/nic_distance.h"
 #include "resilient_ccl/fabric/peer.h"
@@ -29,17 +28,22 @@ namespace {
 
 // Longest sleep: budgets and hold-offs are looked at no later than this.
 constexpr Duration kLongestSleep = 50ms;
-// Connections that have not said hello yet, at most: a stray program cannot use up descriptors.
-constexpr std::size_t kMaxStrangers = 256;
-// Connections, or batches of datagrams, taken before others get their turn.
-constexpr int kMostPerTurn = 16;
 
 }  // namespace
 
 class Fabric::Impl : private TriangulationIo {
  public:
   Impl(const FabricOptions& options, FabricClient& client)
-      : options_(options), client_(client), authenticator_(options.jobKey) {
+      : options_(options),
+        client_(client),
+        authenticator_(options.jobKey),
+        acceptor_(poller_, authenticator_, options.connectTimeout,
+                  {.wanted = [this](const Hello& hello) { return wants(hello); },
+                   .accepted =
+                       [this](const Hello& hello, UniqueFd socket) {
+                         peers_[hello.source]->adopt(static_cast<int>(hello.rail),
+                                                     std::move(socket), hello.epoch);
+                       }}) {
     options_.link.rails = static_cast<int>(options_.nics.size());
   }
 
@@ -64,10 +68,9 @@ class Fabric::Impl : private TriangulationIo {
   Status startIoThreads();
   bool collect();
   bool armAndCollect();
-  void readDatagrams(int path);
+  Status addControl(int path, UniqueFd socket);
   bool takeDatagram(int path, std::span<const std::byte> sealed);
-  void acceptConnections(int rail);
-  void advanceStranger(std::list<Handshake>::iterator stranger);
+  bool wants(const Hello& hello);
   void portChanged(int interface, bool usable);
   void addressChanged(int interface, std::uint32_t address, bool present);
   void failedOver(int peer, const channel::Failover& failover);
@@ -80,7 +83,12 @@ class Fabric::Impl : private TriangulationIo {
   // TriangulationIo
   std::uint32_t examine(int peer) override { return peers_[peer]->link().examine(now()); }
   Reach reach(int peer, int rail, std::uint32_t after) const override {
-    return peers_[peer]->link().reach(rail, after);
+    const Link& link = peers_[peer]->link();
+    if (rail != Triangulation::kAnyPath) return link.reach(rail, after);
+    for (int path = 0; path < paths(); ++path) {
+      if (link.reach(path, after) == Reach::kAnswers) return Reach::kAnswers;
+    }
+    return Reach::kUnknown;
   }
   bool reachable(int process) const override {
     return peers_[process] && !peers_[process]->link().failed();
@@ -96,7 +104,10 @@ class Fabric::Impl : private TriangulationIo {
                  .value = static_cast<std::uint32_t>(about),
                  .detail = static_cast<std::uint32_t>(reach)});
   }
-  void located(int peer, int rail, Where where) override { client_.located(peer, rail, where); }
+  void located(int peer, int rail, Where where) override {
+    client_.explained(peer, rail, channel::Cause::kPath, where);
+  }
+  void sought(int peer, Reach reach) override { peers_[peer]->link().heardElsewhere(reach); }
   void tell(int peer, const Note& note) { peers_[peer]->link().sendNote(channel::bytesOf(note)); }
 
   FabricOptions options_;
@@ -104,22 +115,20 @@ class Fabric::Impl : private TriangulationIo {
   auth::Authenticator authenticator_;
   bool nicDistancesKnown_ = false;
   Poller poller_;
-  std::vector<UniqueFd> control_;    // one UDP socket per path
-  std::vector<UniqueFd> listeners_;  // one per rail
-  std::vector<int> interfaces_;      // interface index of each NIC, 0: unknown
+  Acceptor acceptor_;
+  std::vector<UniqueFd> control_;  // one UDP socket per path
+  std::vector<int> interfaces_;    // interface index of each NIC, 0: unknown
   std::vector<NicAddress> nicAddresses_;
-  std::vector<bool> portUsable_;
+  std::vector<PortSight> portSights_;
   std::unique_ptr<PortWatch> ports_;
   transport::Doorbell arrivals_;                // of the I/O threads
   std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
   std::optional<Triangulation> triangulation_;  // from `connect` on
-  std::list<Handshake> strangers_;              // accepted, no hello yet
   bool posted_ = false;                         // something may wait to be sent
   std::vector<Event> events_;
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
   std::uint64_t datagramsRejected_ = 0;
-  std::uint64_t connectionsRejected_ = 0;
   std::vector<std::unique_ptr<transport::tcp::IoThread>> ioThreads_;  // end before all else goes
 };
 
@@ -172,37 +181,26 @@ Status Fabric::Impl::open() {
   choosePartners();
   RETURN_IF_ERROR(poller_.open());
   RETURN_IF_ERROR(startIoThreads());
-  portUsable_.assign(options_.nics.size(), true);
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
     const Nic& nic = options_.nics[rail];
     const std::string what =
         fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device);
+    Result<Endpoint> data = acceptor_.listen(placeOf(nic, 0));
+    RETURN_IF_ERROR(data.status().withContext(what));
     ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp(placeOf(nic, options_.controlTos)));
-    ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener(placeOf(nic, 0)));
-    ASSIGN_OR_RETURN(Endpoint data, transport::tcp::localEndpoint(listener.get()));
     ASSIGN_OR_RETURN(Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
-    data.address = datagrams.address = nic.address;
-    address_.rails.push_back({data, datagrams});
+    data->address = datagrams.address = nic.address;
+    address_.rails.push_back({*data, datagrams});
     interfaces_.push_back(
         nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
     nicAddresses_.emplace_back(nic.address);
-    const int index = static_cast<int>(rail);
-    RETURN_IF_ERROR(
-        poller_.add(control.get(), EPOLLIN, [this, index](auto) { readDatagrams(index); })
-            .withContext(what));
-    RETURN_IF_ERROR(
-        poller_.add(listener.get(), EPOLLIN, [this, index](auto) { acceptConnections(index); })
-            .withContext(what));
-    control_.push_back(std::move(control));
-    listeners_.push_back(std::move(listener));
+    portSights_.push_back(nic.device.empty() ? PortSight() : PortSight(nic.device));
+    RETURN_IF_ERROR(addControl(static_cast<int>(rail), std::move(control)).withContext(what));
   }
   ASSIGN_OR_RETURN(UniqueFd management,
                    transport::tcp::openUdp({options_.managementAddress, "", options_.controlTos}));
   ASSIGN_OR_RETURN(address_.management, transport::tcp::localEndpoint(management.get()));
-  const int path = paths() - 1;
-  RETURN_IF_ERROR(
-      poller_.add(management.get(), EPOLLIN, [this, path](auto) { readDatagrams(path); }));
-  control_.push_back(std::move(management));
+  RETURN_IF_ERROR(addControl(paths() - 1, std::move(management)));
 
   ASSIGN_OR_RETURN(
       ports_,
@@ -211,6 +209,17 @@ Status Fabric::Impl::open() {
            .address = [this](int interface, std::uint32_t address,
                              bool present) { addressChanged(interface, address, present); }}));
   return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
+}
+
+Status Fabric::Impl::addControl(int path, UniqueFd socket) {
+  const int fd = socket.get();
+  control_.push_back(std::move(socket));
+  return poller_.add(fd, EPOLLIN, [this, path, fd](auto) {
+    readDatagrams(fd, [&](std::span<const std::byte> sealed) {
+      // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
+      if (!takeDatagram(path, sealed)) ++datagramsRejected_;
+    });
+  });
 }
 
 Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
@@ -225,9 +234,10 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
                     "rank {} has {} rails, this process {}: all need the same", i,
                     addresses[i].rails.size(), options_.nics.size());
     }
-    peers_.push_back(std::make_unique<Peer>(
-        PeerContext{options_, poller_, control_, authenticator_, events_, ioThreads_, arrivals_},
-        index, addresses[i]));
+    peers_.push_back(
+        std::make_unique<Peer>(PeerContext{options_, poller_, control_, authenticator_, events_,
+                                           ioThreads_, arrivals_, portSights_},
+                               index, addresses[i]));
   }
   triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
                          static_cast<TriangulationIo&>(*this));
@@ -255,56 +265,17 @@ void Fabric::Impl::unwatch(int fd) { poller_.remove(fd); }
 
 // --- connections ---
 
-void Fabric::Impl::acceptConnections(int rail) {
-  for (int i = 0; i < kMostPerTurn; ++i) {
-    UniqueFd socket(
-        accept4(listeners_[rail].get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
-    if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
-      poller_.remove(strangers_.front().fd());
-      strangers_.pop_front();
-    }
-    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
-    const int fd = socket.get();
-    const auto stranger = strangers_.insert(
-        strangers_.end(), Handshake::accepted(std::move(socket), now() + options_.connectTimeout));
-    const Status added =
-        poller_.add(fd, EPOLLIN, [this, stranger](auto) { advanceStranger(stranger); });
-    if (added.ok()) {
-      advanceStranger(stranger);  // sends the challenge
-    } else {
-      strangers_.erase(stranger);
-    }
-  }
-}
-
-void Fabric::Impl::advanceStranger(std::list<Handshake>::iterator stranger) {
-  const Result<bool> done = stranger->advance(authenticator_);
-  if (done.ok() && !*done) return;
-  poller_.remove(stranger->fd());
-  const Hello hello = stranger->hello();
-  if (done.status().code() == Code::kInvalidArgument) ++connectionsRejected_;
-  const bool known = done.ok() && hello.destination == static_cast<std::uint32_t>(options_.self) &&
+bool Fabric::Impl::wants(const Hello& hello) {
+  const bool known = hello.destination == static_cast<std::uint32_t>(options_.self) &&
                      hello.source < peers_.size() && peers_[hello.source] &&
                      hello.rail < options_.nics.size();
-  if (known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
-                                                    hello.attempt, now())) {
-    Result<UniqueFd> socket = stranger->accept(authenticator_);
-    if (socket.ok()) {
-      peers_[hello.source]->adopt(static_cast<int>(hello.rail), std::move(*socket), hello.epoch);
-    }
-  }
-  strangers_.erase(stranger);
+  return known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
+                                                       hello.attempt, now());
 }
 
 bool Fabric::Impl::expireHandshakes() {
   const TimePoint time = now();
-  for (auto next = strangers_.begin(); next != strangers_.end();) {
-    const auto stranger = next++;
-    if (time < stranger->deadline()) continue;
-    poller_.remove(stranger->fd());
-    strangers_.erase(stranger);
-  }
+  acceptor_.expire(time);
   bool any = false;
   for (const auto& peer : peers_) {
     if (!peer) continue;
@@ -318,8 +289,7 @@ bool Fabric::Impl::expireHandshakes() {
 void Fabric::Impl::portChanged(int interface, bool usable) {
   for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
     if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
-    if (portUsable_[rail] == usable) continue;
-    portUsable_[rail] = usable;
+    if (usable) portSights_[rail].works();
     for (const auto& peer : peers_) {
       if (peer) peer->link().onPort(static_cast<int>(rail), usable, now());
     }
@@ -348,8 +318,9 @@ void Fabric::Impl::addressChanged(int interface, std::uint32_t address, bool pre
 }
 
 void Fabric::Impl::noteArrived(int peer, const Note& note) {
-  if (note.rail >= options_.nics.size()) return;
-  const int rail = static_cast<int>(note.rail);
+  const bool anyPath = note.rail == Note::kAnyPath && note.kind != Note::Kind::kAddress;
+  if (note.rail >= options_.nics.size() && !anyPath) return;
+  const int rail = anyPath ? Triangulation::kAnyPath : static_cast<int>(note.rail);
   const int about = note.value < peers_.size() ? static_cast<int>(note.value) : options_.self;
   switch (note.kind) {
     case Note::Kind::kAddress:
@@ -363,27 +334,6 @@ void Fabric::Impl::noteArrived(int peer, const Note& note) {
         triangulation_->answered(peer, about, rail, static_cast<Reach>(note.detail));
       }
       break;
-  }
-}
-
-void Fabric::Impl::readDatagrams(int path) {
-  constexpr int kBatch = 16;
-  std::array<std::array<std::byte, channel::kMaxDatagram + sizeof(auth::Seal) + 1>, kBatch> buffers;
-  std::array<iovec, kBatch> pieces;
-  std::array<mmsghdr, kBatch> messages{};
-  for (int i = 0; i < kBatch; ++i) {
-    pieces[i] = {buffers[i].data(), buffers[i].size()};
-    messages[i].msg_hdr.msg_iov = &pieces[i];
-    messages[i].msg_hdr.msg_iovlen = 1;
-  }
-  for (int turn = 0; turn < kMostPerTurn; ++turn) {
-    const int count =
-        recvmmsg(control_[path].get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
-    for (int i = 0; i < count; ++i) {
-      // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
-      if (!takeDatagram(path, {buffers[i].data(), messages[i].msg_len})) ++datagramsRejected_;
-    }
-    if (count < kBatch) return;
   }
 }
 
@@ -468,6 +418,9 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, ReceiveDone>)
             client_.receiveDone(it.peer, it.token, it.length);
           if constexpr (std::is_same_v<T, FailedOver>) failedOver(it.peer, it.failover);
+          if constexpr (std::is_same_v<T, CauseFound>)
+            client_.explained(it.peer, it.rail, it.cause, channel::whereOf(it.cause));
+          if constexpr (std::is_same_v<T, PeerMissing>) triangulation_->seek(it.peer, now());
           if constexpr (std::is_same_v<T, FailedBack>)
             client_.failedBack(it.peer, it.rail, it.when);
           if constexpr (std::is_same_v<T, NoteArrived>)
@@ -495,7 +448,7 @@ void Fabric::Impl::abort(const std::string& reason) {
 FabricCounters Fabric::Impl::counters() const {
   FabricCounters sum;
   sum.datagramsRejected = datagramsRejected_;
-  sum.connectionsRejected = connectionsRejected_;
+  sum.connectionsRejected = acceptor_.rejected();
   sum.nicDistancesKnown = nicDistancesKnown_;
   for (const auto& peer : peers_) {
     if (peer) sum += peer->link().counters();

@@ -79,8 +79,9 @@ class FabricClient {
   virtual void receiveDone(int peer, std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(int peer, const channel::Failover& failover) = 0;
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
-  /// Where the damage of the latest failover of `rail` to `peer` is, found out after the repair.
-  virtual void located(int peer, int rail, channel::Where where) = 0;
+  /// What the latest failover of `rail` to `peer` had for a cause, and where, found out after
+  /// failedOver.
+  virtual void explained(int peer, int rail, channel::Cause cause, channel::Where where) = 0;
   virtual void linkFailed(int peer, const Status& why) = 0;
 };
 

@@ -17,6 +17,9 @@ struct Note {
     kAnswer = 3,    ///< `detail` (channel::Reach) is what process `value` does over `rail`
   };
 
+  /// In place of a rail, in questions and answers: over any path.
+  static constexpr std::uint32_t kAnyPath = 0xffffffff;
+
   Kind kind{};
   std::uint32_t rail = 0;
   std::uint32_t value = 0;

@@ -90,6 +90,7 @@ bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
 transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
+bool Peer::portLost(int rail) const { return context_.ports[rail].lost(); }
 void Peer::fenceRail(int rail) {
   fenceDue_[rail] = true;
   if (recording()) recordRail(EventKind::kRailFence, rail);
@@ -114,6 +115,9 @@ void Peer::failedOver(const Failover& failover) {
                                     .bytes = failover.resentBytes,
                                     .rail = static_cast<std::int16_t>(failover.rail)});
   }
+}
+void Peer::causeFound(int rail, Cause cause) {
+  context_.events.push_back(CauseFound{index_, rail, cause});
 }
 void Peer::failedBack(int rail, TimePoint when) {
   context_.events.push_back(FailedBack{index_, rail, when});

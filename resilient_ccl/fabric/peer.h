@@ -14,6 +14,7 @@
 #include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/fabric/note.h"
 #include "resilient_ccl/fabric/poller.h"
+#include "resilient_ccl/fabric/port_sight.h"
 #include "resilient_ccl/transport/doorbell.h"
 #include "resilient_ccl/transport/driven_rail.h"
 #include "resilient_ccl/transport/place_table.h"
@@ -41,6 +42,14 @@ struct FailedBack {
   int rail;
   TimePoint when;
 };
+struct CauseFound {
+  int peer;
+  int rail;
+  channel::Cause cause;
+};
+struct PeerMissing {
+  int peer;
+};
 struct LinkFailed {
   int peer;
   Status why;
@@ -49,7 +58,8 @@ struct NoteArrived {
   int peer;
   std::optional<Note> note;
 };
-using Event = std::variant<SendDone, ReceiveDone, FailedOver, FailedBack, LinkFailed, NoteArrived>;
+using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, PeerMissing,
+                           LinkFailed, NoteArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -60,7 +70,8 @@ struct PeerContext {
   std::vector<Event>& events;
   /// Rail r belongs to thread r modulo their number; empty: the poller serves all rails.
   const std::vector<std::unique_ptr<transport::tcp::IoThread>>& ioThreads;
-  transport::Doorbell& arrivals;  ///< rung by the I/O threads
+  transport::Doorbell& arrivals;        ///< rung by the I/O threads
+  const std::vector<PortSight>& ports;  ///< one per rail
 };
 
 /// One other process: its link, and the sockets that the link speaks of. Not thread-safe.
@@ -105,15 +116,18 @@ class Peer : private channel::LinkIo,
   bool detach(int rail, std::uint64_t sequence) override;
   void divert(int rail) override;
   transport::Delivery delivery(int rail) const override;
+  bool portLost(int rail) const override;
   void fenceRail(int rail) override;
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override;
   void cancelOpen(int rail) override;
   void sendDone(std::uint64_t token) override;
   void receiveDone(std::uint64_t token, Bytes length) override;
   void failedOver(const channel::Failover& failover) override;
+  void causeFound(int rail, channel::Cause cause) override;
   void failedBack(int rail, TimePoint when) override;
   void railDegraded(int rail, bool degraded) override;
   void noteArrived(std::span<const std::byte> note) override;
+  void peerMissing() override { context_.events.push_back(PeerMissing{index_}); }
   void linkFailed(const Status& why) override;
 
   // RailSink: rails that the poller serves.

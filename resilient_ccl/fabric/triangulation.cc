@@ -2,21 +2,36 @@
 
 #include <algorithm>
 
+#include "resilient_ccl/channel/mutant.h"
+
 namespace faultline::fabric {
 
+using channel::Mutant;
+using channel::mutant;
+
+namespace {
+
+bool any(std::span<const Sight> sights, Reach Sight::*side, Reach reach) {
+  return std::ranges::any_of(sights, [&](const Sight& sight) { return sight.*side == reach; });
+}
+
+}  // namespace
+
 Where locate(std::span<const Sight> sights) {
-  const auto any = [&](Reach Sight::*side, Reach reach) {
-    return std::ranges::any_of(sights, [&](const Sight& sight) { return sight.*side == reach; });
+  const auto seen = [&](Reach mine, Reach theirs) {
+    return std::ranges::any_of(sights, [&](const Sight& sight) {
+      // Who answers neither end may be damaged itself: its silence says nothing.
+      if (mutant(Mutant::kDamagedWitnessBelieved)) {
+        return sight.mine == mine || sight.theirs == theirs;
+      }
+      return sight.mine == mine && sight.theirs == theirs;
+    });
   };
-  const auto view = [&](Reach Sight::*side) {
-    if (any(side, Reach::kAnswers)) return Reach::kAnswers;
-    return any(side, Reach::kSilent) ? Reach::kSilent : Reach::kUnknown;
-  };
-  const Reach mine = view(&Sight::mine);
-  const Reach theirs = view(&Sight::theirs);
-  if (mine == Reach::kAnswers && theirs == Reach::kAnswers) return Where::kBetween;
-  if (mine == Reach::kAnswers && theirs == Reach::kSilent) return Where::kRemote;
-  if (mine == Reach::kSilent && theirs == Reach::kAnswers) return Where::kLocal;
+  const bool here = any(sights, &Sight::mine, Reach::kAnswers);
+  const bool there = any(sights, &Sight::theirs, Reach::kAnswers);
+  if (here && there) return Where::kBetween;
+  if (here && seen(Reach::kAnswers, Reach::kSilent)) return Where::kRemote;
+  if (there && seen(Reach::kSilent, Reach::kAnswers)) return Where::kLocal;
   return Where::kUnknown;
 }
 
@@ -52,33 +67,49 @@ void Triangulation::asked(int asker, int about, int rail, TimePoint now) {
 
 void Triangulation::answered(int witness, int about, int rail, Reach reach) {
   for (Case& open : cases_) {
-    if (open.peer != about || open.rail != rail) continue;
+    if (open.peer != about && !mutant(Mutant::kAnswerOfAnotherCase)) continue;
+    if (open.rail != rail) continue;
     for (Sight& sight : open.sights) {
-      if (sight.witness == witness) sight.theirs = reach;
+      if (sight.witness == witness || mutant(Mutant::kAnyAnswerForAll)) sight.theirs = reach;
     }
   }
 }
 
 bool Triangulation::decided(Case& open, TimePoint now) {
+  const bool anyPath = open.rail == kAnyPath;
   bool complete = true;
   for (std::size_t i = 0; i < open.sights.size(); ++i) {
     Sight& sight = open.sights[i];
-    if (sight.mine == Reach::kUnknown) {
+    if (sight.mine == Reach::kUnknown && !anyPath) {
       sight.mine = io_.reach(sight.witness, open.rail, open.marks[i]);
     }
-    complete = complete && sight.mine != Reach::kUnknown && sight.theirs != Reach::kUnknown;
+    complete =
+        complete && (anyPath || sight.mine != Reach::kUnknown) && sight.theirs != Reach::kUnknown;
+  }
+  const bool due = complete || now >= open.deadline;
+  if (anyPath) {
+    const bool answers = any(open.sights, &Sight::theirs, Reach::kAnswers);
+    const bool silent = any(open.sights, &Sight::theirs, Reach::kSilent);
+    const bool heard = answers && !(silent && mutant(Mutant::kOneSilentOutweighs));
+    const Reach reach = heard ? Reach::kAnswers : silent ? Reach::kSilent : Reach::kUnknown;
+    if (!due && reach != Reach::kAnswers) return false;
+    io_.sought(open.peer, reach);
+    return true;
   }
   const Where where = locate(open.sights);
   // What answers once is alive: nothing that is still to come can change "between".
-  if (!complete && where != Where::kBetween && now < open.deadline) return false;
+  if (!due && where != Where::kBetween && !mutant(Mutant::kPlaceFromTheFirst)) return false;
   io_.located(open.peer, open.rail, where);
   return true;
 }
 
 void Triangulation::onTick(TimePoint now) {
   std::erase_if(duties_, [&](const Duty& duty) {
-    const Reach reach = io_.reach(duty.about, duty.rail, duty.mark);
+    Reach reach = io_.reach(duty.about, duty.rail, duty.mark);
     if (reach == Reach::kUnknown && now < duty.deadline) return false;
+    // Over one path silence must be told from a process that answers nowhere; over all it is that.
+    const bool nowhere = duty.rail == kAnyPath || mutant(Mutant::kNowhereIsSilent);
+    if (reach == Reach::kUnknown && nowhere) reach = Reach::kSilent;
     io_.answer(duty.asker, duty.about, duty.rail, reach);
     return true;
   });

@@ -22,14 +22,13 @@ struct Sight {
 
 /// Where the damage is when a path to a peer is dead although no port said so.
 ///
-///   witnesses answer this process | the peer answers witnesses | damage
-///   some                          | some                       | between the two
-///   some                          | none                       | at the peer
-///   none                          | some                       | at this end
-///   none                          | none                       | unknown: the rail's network, or
-///   both
+///   a witness answers this process, and | the peer answers a witness, and | damage
+///   the peer answers one, too           |                                 | between the two
+///   the peer is silent to this one      | none is known that it answers   | at the peer
+///   none is known that does             | that is silent to this process  | at this end
 ///
-/// "None" needs one that is silent; where nothing is known of a column the place is unknown.
+/// Otherwise unknown: the rail's network, or both ends, or nobody who can tell. A witness that
+/// answers neither end may be damaged itself and proves nothing.
 Where locate(std::span<const Sight> sights);
 
 /// What a triangulation asks for. None of these may call it back before it has returned.
@@ -38,14 +37,17 @@ class TriangulationIo {
   virtual ~TriangulationIo() = default;
   /// Probes all paths to `peer` for a while: the round that was the latest before.
   virtual std::uint32_t examine(int peer) = 0;
-  /// What the rounds after `after` tell of `rail` to `peer`.
+  /// What the rounds after `after` tell of `rail` to `peer`; of kAnyPath only whether it answers.
   virtual Reach reach(int peer, int rail, std::uint32_t after) const = 0;
   /// Whether `process` can be asked.
   virtual bool reachable(int process) const = 0;
   /// Asks `witness` whether `about` answers it over `rail`.
   virtual void ask(int witness, int about, int rail) = 0;
+  /// Answers a question.
   virtual void answer(int asker, int about, int rail, Reach reach) = 0;
   virtual void located(int peer, int rail, Where where) = 0;
+  /// Whether `peer` answers anybody who was asked.
+  virtual void sought(int peer, Reach reach) = 0;
 };
 
 /// Finds out where a path is broken, by asking third processes; and is such a third process for
@@ -59,12 +61,16 @@ class Triangulation {
   /// A witness's own examination takes six rounds; then its answer must come.
   static constexpr Duration kExamination = 50ms;
   static constexpr Duration kDeadline = 200ms;
+  /// In place of a rail: over any path.
+  static constexpr int kAnyPath = -1;
 
   Triangulation(int self, int processes, TriangulationIo& io)
       : self_(self), processes_(processes), io_(io) {}
 
   /// The path to `peer` over `rail` was given up. Asking again while it is under way does nothing.
   void begin(int peer, int rail, TimePoint now);
+  /// `peer` answers this process over no path at all: does it answer others?
+  void seek(int peer, TimePoint now) { begin(peer, kAnyPath, now); }
   /// `asker` wants to know whether `about` answers this process over `rail`.
   void asked(int asker, int about, int rail, TimePoint now);
   /// `witness` answers.

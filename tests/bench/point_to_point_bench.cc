@@ -179,7 +179,7 @@ class End : private fabric::FabricClient {
                  failover.stalled ? " (stalled)" : "");
   }
   void failedBack(int, int, TimePoint) override {}
-  void located(int, int, channel::Where) override {}
+  void explained(int, int, channel::Cause, channel::Where) override {}
   void linkFailed(int, const Status& why) override {
     if (!board_.stop) die("the link failed: " + why.message());
   }

@@ -19,6 +19,18 @@ constexpr Duration kAnswerDelay = 30ms;
 
 }  // namespace
 
+Coverage& Coverage::operator+=(const Coverage& other) {
+  for (const auto& [key, count] : other.entered) entered[key] += count;
+  for (const auto& [key, count] : other.changes) changes[key] += count;
+  for (const auto& [key, count] : other.verdicts) verdicts[key] += count;
+  for (const auto& [key, count] : other.directions) directions[key] += count;
+  counters += other.counters;
+  givenUp += other.givenUp;
+  arrivedTwice += other.arrivedTwice;
+  explained += other.explained;
+  return *this;
+}
+
 Referee::Referee(SimWorld& world, const Script& script)
     : world_(world), script_(script), rails_(script.options.link.rails) {
   for (RailState& rail : rails_) rail.firstUp[1] = world.clock().now();
@@ -56,7 +68,8 @@ void Referee::givenUp(const RailChange& change) {
     return;
   }
   const TimePoint opened = rails_[change.rail].firstUp[change.epoch] - 2 * options.openTime;
-  const bool broken = world_.lastBroken(change.rail) >= opened;
+  const bool broken = world_.lastBroken(change.rail) >= opened ||
+                      (change.input == Input::kStall && world_.lastStuck(change.rail) >= opened);
   if (!broken && options.datagramLoss + options.datagramsHeld <= kTolerableLoss) {
     problems_.push_back(fmt::format("a false verdict: end {} gives up rail {} by {}", change.end,
                                     change.rail, inputName(change.input)));
@@ -90,24 +103,22 @@ void Referee::reopened(const RailChange& change) {
   }
 }
 
-int Referee::onlyBlackHole() const {
+const Action* Referee::only(Action::Kind kind) const {
   const auto& options = script_.options;
-  if (options.datagramLoss > 0 || options.datagramsHeld > 0) return -1;
-  int rail = -1;
+  if (options.datagramLoss > 0 || options.datagramsHeld > 0) return nullptr;
+  const Action* fault = nullptr;
   for (const Action& action : script_.actions) {
     if (action.kind == Action::Kind::kMessages || action.kind == Action::Kind::kNote) continue;
     constexpr Duration kLongEnough = 100ms;
-    if (action.kind != Action::Kind::kBlackHole || rail >= 0 || action.length < kLongEnough) {
-      return -1;
-    }
-    rail = action.rail;
+    if (action.kind != kind || fault != nullptr || action.length < kLongEnough) return nullptr;
+    fault = &action;
   }
-  return rail;
+  return fault;
 }
 
 void Referee::judgeFailovers() {
-  const int only = onlyBlackHole();
-  const auto fault = std::ranges::find(script_.actions, Action::Kind::kBlackHole, &Action::kind);
+  const Action* const blackHole = only(Action::Kind::kBlackHole);
+  const Action* const portDown = only(Action::Kind::kPortDown);
   for (int end = 0; end < SimWorld::kEnds; ++end) {
     const auto& counters = world_.link(end).counters();
     if (!script_.fatal() && counters.failovers != world_.failovers(end).size()) {
@@ -120,11 +131,22 @@ void Referee::judgeFailovers() {
                                       counters.bytesDuplicate, copied));
     }
     coverage_.counters += counters;
+    coverage_.explained += world_.explained(end);
+    if (portDown != nullptr && script_.options.portsSeen && world_.explained(end) > 0) {
+      problems_.push_back(fmt::format("end {} has not looked at its port at once", end));
+    }
     for (const Failover& failover : world_.failovers(end)) {
       ++coverage_.verdicts[{failover.cause, failover.told, failover.stalled}];
       if (failover.cause == Cause::kPath) ++coverage_.directions[failover.deadDirection];
       if (failover.cause == Cause::kProtocol) {
         problems_.push_back(fmt::format("end {} takes an honest peer for a liar", end));
+      }
+      const Bytes twice = world_.arrivedTwice(end, failover);
+      coverage_.arrivedTwice += twice;
+      if (!script_.fatal() && failover.duplicateBytes != twice) {
+        problems_.push_back(
+            fmt::format("end {} says that {} bytes of failed rail {} came twice: {}", end,
+                        failover.duplicateBytes, failover.rail, twice));
       }
       const bool local = failover.cause == Cause::kLocalNic;
       const int damaged = local ? end : 1 - end;
@@ -133,9 +155,15 @@ void Referee::judgeFailovers() {
         problems_.push_back(fmt::format("end {} blames {} for rail {}, whose port there was up",
                                         end, channel::causeName(failover.cause), failover.rail));
       }
-      if (failover.rail != only || failover.cause != Cause::kPath) continue;
-      const bool outgoing = end == 0 ? fault->fromEnd0 : fault->fromEnd1;
-      const bool incoming = end == 0 ? fault->fromEnd1 : fault->fromEnd0;
+      if (failover.cause != Cause::kPath) continue;
+      if (portDown != nullptr && failover.rail == portDown->rail &&
+          (script_.options.portsSeen || world_.portDownTold(portDown->end, portDown->rail))) {
+        problems_.push_back(fmt::format("end {} blames the path of rail {}, whose port was down",
+                                        end, failover.rail));
+      }
+      if (blackHole == nullptr || failover.rail != blackHole->rail) continue;
+      const bool outgoing = end == 0 ? blackHole->fromEnd0 : blackHole->fromEnd1;
+      const bool incoming = end == 0 ? blackHole->fromEnd1 : blackHole->fromEnd0;
       const DeadDirection truth = outgoing && incoming ? DeadDirection::kBoth
                                   : outgoing           ? DeadDirection::kOutgoing
                                                        : DeadDirection::kIncoming;

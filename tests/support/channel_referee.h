@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -7,6 +8,30 @@
 #include "tests/support/channel_script.h"
 
 namespace faultline::test {
+
+/// What runs have reached, by counts.
+struct Coverage {
+  struct Change {
+    channel::Link::Phase from, to;
+    Input input;
+    auto operator<=>(const Change&) const = default;
+  };
+  struct Verdict {
+    channel::Cause cause;
+    bool told, stalled;
+    auto operator<=>(const Verdict&) const = default;
+  };
+  std::map<channel::Link::Phase, std::uint64_t> entered;
+  std::map<Change, std::uint64_t> changes;
+  std::map<Verdict, std::uint64_t> verdicts;
+  std::map<channel::DeadDirection, std::uint64_t> directions;
+  channel::LinkCounters counters;
+  std::uint64_t givenUp = 0;  ///< ends that gave up, as they had to
+  Bytes arrivedTwice = 0;     ///< over a failed rail and another one
+  int explained = 0;          ///< failovers whose cause was found out after the report
+
+  Coverage& operator+=(const Coverage& other);
+};
 
 /// Watches the rails of a simulated world and compares what the two links do with what is really
 /// broken. It shares no logic with the link.
@@ -26,8 +51,9 @@ class Referee {
   void givenUp(const RailChange& change);
   void reopened(const RailChange& change);
   void expectPeerKnows(const RailChange& change);
-  /// The rail of the only fault, when there is nothing else that could mislead anybody; or -1.
-  int onlyBlackHole() const;
+  /// The only fault, when it is one of this kind and there is nothing else that could mislead
+  /// anybody; or null.
+  const Action* only(Action::Kind kind) const;
 
   struct RailState {
     std::map<std::uint32_t, TimePoint> firstUp;  // by epoch

@@ -1,10 +1,9 @@
 #include "tests/support/channel_script.h"
 
-#include <algorithm>
-#include <cstring>
+#include <array>
+#include <set>
 
-#include "tests/support/channel_referee.h"
-
+#include "base/random.h"
 namespace faultline::test {
 
 using channel::Link;
@@ -15,7 +14,6 @@ using Phase = channel::Link::Phase;
 namespace {
 
 constexpr Bytes kChunk = 4 << 10;
-constexpr double kFast = 20e6;
 constexpr Duration kBusy = 60ms;  // in which messages are posted and faults begin
 
 Duration upTo(Random& random, Duration most) { return Duration(random.below(most.count())); }
@@ -124,7 +122,7 @@ void addCrowd(Random& random, Script& script) {
 void addTail(Random& random, Script& script) {
   const int rails = script.options.link.rails;
   for (int rail = 0; rail < rails; ++rail) {
-    script.actions.push_back({.kind = Kind::kSlow, .rail = rail, .rate = kFast});
+    script.actions.push_back({.kind = Kind::kSlow, .rail = rail, .rate = Action::kFast});
   }
   for (int i = 0; i < 6; ++i) {
     const Action slow{.kind = Kind::kSlow,
@@ -133,9 +131,10 @@ void addTail(Random& random, Script& script) {
                       .length = upTo(random, kBusy / 2),
                       .rate = 50e3 * static_cast<double>(1 << random.below(8))};
     script.actions.push_back(slow);
-    if (random.below(2)) continue;
-    script.actions.push_back(
-        {.kind = Kind::kReset, .at = slow.at + upTo(random, 10ms), .rail = slow.rail});
+    if (random.below(4) == 0) continue;
+    // While it is slow, or when it has just delivered what has been copied meanwhile.
+    const Duration until = random.below(2) ? upTo(random, 10ms) : slow.length + upTo(random, 5ms);
+    script.actions.push_back({.kind = Kind::kReset, .at = slow.at + until, .rail = slow.rail});
   }
 }
 
@@ -181,6 +180,18 @@ void addDeadRails(Random& random, Script& script) {
                               .end = static_cast<int>(random.below(2)),
                               .rail = rail,
                               .length = Action::kForGood});
+  }
+}
+
+/// All rails are reset together, again and again, while there is something to send.
+void addCommonResets(Random& random, Script& script) {
+  for (int time = 0; time < 5; ++time) {
+    const Duration at = (time + 1) * 200ms + upTo(random, 50ms);
+    script.actions.push_back(
+        {.kind = Kind::kMessages, .at = at - 1ms, .end = 0, .bytes = 256 << 10, .count = 4});
+    for (int rail = 0; rail < script.options.link.rails; ++rail) {
+      script.actions.push_back({.kind = Kind::kReset, .at = at, .rail = rail});
+    }
   }
 }
 
@@ -247,13 +258,14 @@ std::string Script::toString() const {
   const auto& link = options.link;
   std::string text = fmt::format(
       "{} rails, {}{}, {}{}, tail budget {}, loss {:.3f}, repeated {:.2f}, held up {:.3f}, jitter "
-      "{}, fence {}, opening {}, suspect after {}{}\n",
+      "{}, fence {}, opening {}, suspect after {}{}, ports {} and told of {} later\n",
       link.rails, link.policy == Policy::kPull ? "pull" : "pinned",
       link.resilient ? "" : " without resilience", options.lateWrites ? "late writes" : "placed",
       options.mixed ? " (mixed)" : "", link.tailBudget, options.datagramLoss,
       options.datagramDuplication, options.datagramsHeld, formatDuration(options.datagramJitter),
       formatDuration(options.fenceTime), formatDuration(options.openTime),
-      formatDuration(link.suspectAfter), options.backsOff ? ", backs off" : "");
+      formatDuration(link.suspectAfter), options.backsOff ? ", backs off" : "",
+      options.portsSeen ? "seen" : "not seen", formatDuration(options.portEventDelay));
   for (const Action& action : actions) text += "  " + action.toString() + "\n";
   return text;
 }
@@ -279,6 +291,8 @@ Script randomScript(std::uint64_t seed) {
   options.fenceTime = random.below(4) == 0 ? upTo(random, 30ms) : 100us;
   options.openTime = random.below(3) == 0 ? upTo(random, 20ms) : 300us;
   options.datagramJitter = random.below(2) ? 100us : 2ms;
+  options.portsSeen = random.below(2);
+  options.portEventDelay = random.below(4) == 0 ? upTo(random, 100ms) : Duration{};
   addMessages(random, script);
   const auto scene = random.below(16);
   if (scene == 4 || scene == 5) options.link.rails = 3 + static_cast<int>(random.below(2));
@@ -303,6 +317,33 @@ Script randomScript(std::uint64_t seed) {
       std::erase_if(script.actions, [&](const Action& action) { return action.end == silent; });
     }
     script.actions.push_back(fault);
+    return script;
+  }
+  if (scene == 11) {  // a port goes down, and the kernel takes its time to say so
+    options.fenceTime = 100us;
+    options.portEventDelay = upTo(random, 250ms);
+    script.actions.push_back({.kind = Kind::kPortDown,
+                              .at = upTo(random, kBusy / 2),
+                              .end = static_cast<int>(random.below(2)),
+                              .rail = static_cast<int>(random.below(options.link.rails)),
+                              .length = 300ms});
+    return script;
+  }
+  if (scene == 12) {  // datagrams pass, payload does not, and there are other rails
+    options.link.rails = 2 + static_cast<int>(random.below(3));
+    script.actions.push_back({.kind = Kind::kSlow,
+                              .at = upTo(random, kBusy / 2),
+                              .rail = static_cast<int>(random.below(options.link.rails)),
+                              .length = options.link.giveUp + 1s,
+                              .rate = Action::kStuck});
+    return script;
+  }
+  if (scene == 13) {  // all rails flap, and none may be held off
+    options.link.rails = 1 + static_cast<int>(random.below(2));
+    options.link.holdOff = 50ms;
+    options.link.longestHoldOff = options.link.giveUp + 1s;
+    options.fenceTime = options.openTime = 300us;
+    addCommonResets(random, script);
     return script;
   }
   if (scene == 3) {  // nothing breaks: whatever is given up is given up wrongly
@@ -344,235 +385,6 @@ Script randomScript(std::uint64_t seed) {
   }
   if (scene == 9) addDeadRails(random, script);
   if (scene == 10) addEnd(random, script);
-  return script;
-}
-
-Coverage& Coverage::operator+=(const Coverage& other) {
-  for (const auto& [key, count] : other.entered) entered[key] += count;
-  for (const auto& [key, count] : other.changes) changes[key] += count;
-  for (const auto& [key, count] : other.verdicts) verdicts[key] += count;
-  for (const auto& [key, count] : other.directions) directions[key] += count;
-  counters += other.counters;
-  givenUp += other.givenUp;
-  return *this;
-}
-
-namespace {
-
-/// One run of a script.
-class Player {
- public:
-  explicit Player(const Script& script)
-      : script_(script), world_(script.options), referee_(world_, script) {
-    world_.onRailChange = [this](const RailChange& change) {
-      referee_.changed(change);
-      fire(change);
-    };
-  }
-
-  Outcome run() {
-    for (const Action& action : script_.actions) {
-      last_ = std::max(last_, action.at);
-      if (action.kind == Kind::kMessages) last_ = std::max(last_, action.length);
-      if (action.kind == Kind::kPause) last_ += action.length;
-      schedule(action);
-    }
-    if (script_.fatal()) {
-      awaitTheEnd();
-    } else if (awaitTheMessages()) {
-      awaitTheRails();
-    }
-    world_.run(100ms);  // late writes have landed by then
-    world_.checkMemory();
-    referee_.judgeFailovers();
-    Outcome outcome{.problems = world_.problems(),
-                    .coverage = std::move(referee_.coverage()),
-                    .trace = world_.trace()};
-    outcome.problems.insert(outcome.problems.end(), problems_.begin(), problems_.end());
-    outcome.problems.insert(outcome.problems.end(), referee_.problems().begin(),
-                            referee_.problems().end());
-    return outcome;
-  }
-
- private:
-  void schedule(const Action& action) {
-    if (action.kind == Kind::kMessages) {
-      for (int i = 0; i < action.count; ++i) {
-        world_.message(action.end, action.bytes, action.at, action.length);
-      }
-    } else if (action.phase) {
-      waiting_.push_back(&action);
-    } else {
-      world_.clock().after(action.at, [this, &action] { act(action); });
-    }
-  }
-
-  void fire(const RailChange& change) {
-    const auto due = std::ranges::find_if(waiting_, [&](const Action* action) {
-      return change.rail == action->rail && change.to == *action->phase &&
-             change.when >= begin_ + action->at;
-    });
-    if (due == waiting_.end()) return;
-    world_.clock().after((*due)->after, [this, action = *due] { act(*action); });
-    waiting_.erase(due);  // the others wait for the next time
-  }
-
-  void act(const Action& action) {
-    if (over_) return;
-    if (script_.options.trace) world_.addTrace("*** " + action.toString());
-    switch (action.kind) {
-      case Kind::kMessages:
-        return;  // posted from the beginning
-      case Kind::kNote:
-        notes_[action.end].push_back(static_cast<std::byte>(notes_[action.end].size()));
-        return world_.note(action.end, std::span(notes_[action.end]).last(1));
-      case Kind::kPortDown:
-        world_.portDown(action.end, action.rail);
-        break;
-      case Kind::kBlackHole:
-        world_.blackHole(action.rail, action.fromEnd0, action.fromEnd1);
-        break;
-      case Kind::kReset:
-        return world_.reset(action.rail);
-      case Kind::kManagementDown:
-        world_.managementPath(false);
-        break;
-      case Kind::kPause:
-        return world_.pause(action.end, action.length);
-      case Kind::kSlow:
-        world_.slow(action.rail, action.rate);
-        if (action.length == Duration::zero()) return;
-        return world_.clock().after(action.length,
-                                    [this, &action] { world_.slow(action.rail, kFast); });
-      case Kind::kKill:
-        return world_.kill(action.end);
-    }
-    ++faults_[placeOf(action)];
-    if (action.length == Action::kForGood) return;
-    world_.clock().after(action.length, [this, &action] {
-      if (!over_ && --faults_[placeOf(action)] == 0) heal(placeOf(action));
-    });
-  }
-
-  /// What a fault that can be healed is in: a rail, or behind them the management network.
-  int placeOf(const Action& action) const {
-    return action.breaksRail() ? action.rail : script_.options.link.rails;
-  }
-  void heal(int place) {
-    if (script_.options.trace) world_.addTrace(fmt::format("*** path {} is healed", place));
-    if (place == script_.options.link.rails) {
-      world_.managementPath(true);
-    } else {
-      world_.heal(place);
-    }
-  }
-
-  bool awaitTheMessages() {
-    constexpr Duration kLimit = 60s;
-    if (world_.runUntilIdle(kLimit)) return true;
-    problems_.push_back(
-        fmt::format("hangs: {} / {}", world_.error(0).message(), world_.error(1).message()));
-    return false;
-  }
-
-  /// From now on nothing is broken any more.
-  void awaitTheRails() {
-    world_.run(30ms);
-    over_ = true;
-    for (auto& [place, count] : faults_) {
-      if (count > 0) heal(place);
-    }
-    if (!script_.options.link.resilient) return;
-    const int rails = script_.options.link.rails;
-    const TimePoint limit = world_.clock().now() + 10s;
-    const auto allUp = [&] {
-      for (int rail = 0; rail < rails; ++rail) {
-        for (int end = 0; end < SimWorld::kEnds; ++end) {
-          if (!world_.link(end).railUp(rail)) return false;
-        }
-        if (world_.link(0).epoch(rail) != world_.link(1).epoch(rail)) return false;
-      }
-      return true;
-    };
-    while (!allUp()) {
-      if (!world_.clock().step(limit)) {
-        problems_.push_back("a rail that nothing is wrong with does not come back");
-        return;
-      }
-    }
-    for (int end = 0; end < SimWorld::kEnds; ++end) world_.message(end, 4 * rails * kChunk);
-    if (!awaitTheMessages()) return;
-    world_.run(500ms);
-    for (int end = 0; end < SimWorld::kEnds; ++end) {
-      if (world_.link(end).nextDeadline() != TimePoint::max()) {
-        problems_.push_back(fmt::format("end {} does not fall silent", end));
-      }
-      std::vector<std::byte> got;
-      for (const auto& note : world_.notes(1 - end)) got.push_back(note.at(0));
-      std::ranges::sort(got);
-      if (got != notes_[end]) problems_.push_back("a note has not come, or more than once");
-    }
-  }
-
-  /// Each end that still has something to do must give up, and say why.
-  void awaitTheEnd() {
-    world_.run(last_ + script_.options.link.giveUp + 1s);
-    for (int end = 0; end < SimWorld::kEnds; ++end) {
-      if (world_.stoppedUntil(end) == TimePoint::max()) continue;  // killed
-      const Link& link = world_.link(end);
-      if (link.failed()) ++referee_.coverage().givenUp;
-      if (link.busy() && !link.failed()) {
-        problems_.push_back(fmt::format("end {} waits for ever", end));
-      }
-    }
-  }
-
-  const Script& script_;
-  SimWorld world_;
-  Referee referee_;
-  const TimePoint begin_ = world_.clock().now();
-  Duration last_{};  // when the last thing begins that can keep an end from giving up
-  std::vector<const Action*> waiting_;
-  std::map<int, int> faults_;  // open ones, by place
-  std::array<std::vector<std::byte>, SimWorld::kEnds> notes_;
-  bool over_ = false;
-  std::vector<std::string> problems_;
-};
-
-}  // namespace
-
-Outcome play(const Script& script) { return Player(script).run(); }
-
-Script shrink(Script script, const std::function<bool(const Script&)>& fails) {
-  const auto tryWithout = [&](const std::function<void(Script&)>& simplify) {
-    Script simpler = script;
-    simplify(simpler);
-    if (!fails(simpler)) return false;
-    script = std::move(simpler);
-    return true;
-  };
-  // Halves first, then quarters, ... then single actions, until none can be left out.
-  for (std::size_t count = std::max<std::size_t>(1, script.actions.size() / 2); count > 0;) {
-    bool shorter = false;
-    for (std::size_t first = 0; first < script.actions.size();) {
-      const std::size_t last = std::min(first + count, script.actions.size());
-      const bool gone = tryWithout([&](Script& simpler) {
-        simpler.actions.erase(simpler.actions.begin() + static_cast<std::ptrdiff_t>(first),
-                              simpler.actions.begin() + static_cast<std::ptrdiff_t>(last));
-      });
-      shorter |= gone;
-      if (!gone) first = last;
-    }
-    if (!(shorter && count == 1)) count /= 2;
-  }
-  tryWithout([](Script& simpler) { simpler.options.datagramLoss = 0; });
-  tryWithout([](Script& simpler) { simpler.options.datagramDuplication = 0; });
-  tryWithout([](Script& simpler) { simpler.options.datagramsHeld = 0; });
-  tryWithout([](Script& simpler) { simpler.options.datagramJitter = 100us; });
-  tryWithout([](Script& simpler) { simpler.options.fenceTime = 100us; });
-  tryWithout([](Script& simpler) { simpler.options.openTime = 300us; });
-  tryWithout([](Script& simpler) { simpler.options.lateDelivery = {}; });
-  tryWithout([](Script& simpler) { simpler.options.mixed = false; });
   return script;
 }
 

@@ -1,12 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "tests/support/sim_world.h"
@@ -28,6 +24,9 @@ struct Action {
   };
   /// Of a fault: until all messages are there.
   static constexpr Duration kForGood = Duration::max();
+  /// Of a rail that is slow no more, in bytes per second.
+  static constexpr double kFast = 20e6;
+  static constexpr double kStuck = SimWorld::kStuckRate;
 
   Kind kind{};
   Duration at{};
@@ -59,49 +58,5 @@ struct Script {
 
 /// The script of a seed: sizes, times, faults, pauses, losses.
 Script randomScript(std::uint64_t seed);
-
-/// What runs have reached, by counts.
-struct Coverage {
-  struct Change {
-    channel::Link::Phase from, to;
-    Input input;
-    auto operator<=>(const Change&) const = default;
-  };
-  struct Verdict {
-    channel::Cause cause;
-    bool told, stalled;
-    auto operator<=>(const Verdict&) const = default;
-  };
-  std::map<channel::Link::Phase, std::uint64_t> entered;
-  std::map<Change, std::uint64_t> changes;
-  std::map<Verdict, std::uint64_t> verdicts;
-  std::map<channel::DeadDirection, std::uint64_t> directions;
-  channel::LinkCounters counters;
-  std::uint64_t givenUp = 0;  ///< ends that gave up, as they had to
-
-  Coverage& operator+=(const Coverage& other);
-};
-
-struct Outcome {
-  std::vector<std::string> problems;  ///< none: all is well
-  Coverage coverage;
-  std::deque<std::string> trace;  ///< with SimOptions::trace
-};
-
-/// Runs a script and judges what it sees:
-///
-/// - every message arrives once and whole, every note once, memory given back stays untouched;
-/// - of a failed rail no more than its window goes again, and no more twice than the tail budget;
-/// - a rail is given up only if it has been broken since it was opened, and then both ends know
-///   within a round trip;
-/// - a rail is opened again only when its path has carried something since, and a rail that flaps
-///   not before its hold-off; once nothing is broken any more all rails come back, work, and the
-///   link falls silent;
-/// - one clean fault is named rightly;
-/// - when nothing can be saved, each end says so within its budget; otherwise none gives up.
-Outcome play(const Script& script);
-
-/// The shortest script that `fails` still, by leaving out one thing after the other.
-Script shrink(Script script, const std::function<bool(const Script&)>& fails);
 
 }  // namespace faultline::test

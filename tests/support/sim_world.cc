@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/support/memory_rail.h"
+#include "tests/support/sim_end.h"
 #include "tests/support/stream_rail.h"
 
 namespace faultline::test {
@@ -12,165 +13,6 @@ using channel::ChunkHeader;
 using channel::Failover;
 using channel::Link;
 using channel::RemoteRegion;
-
-bool SimClock::step(TimePoint until) {
-  if (calendar_.empty() || calendar_.top().when > until) return false;
-  Entry entry = calendar_.top();
-  calendar_.pop();
-  now_ = std::max(now_, entry.when);
-  entry.action();
-  return true;
-}
-
-std::string_view inputName(Input input) {
-  constexpr std::array<std::string_view, 11> kNames{"client", "tick",    "stall", "datagram",
-                                                    "chunk",  "port",    "reset", "hello",
-                                                    "opened", "refused", "fenced"};
-  return kNames.at(static_cast<std::size_t>(input));
-}
-
-std::string_view phaseName(Link::Phase phase) {
-  constexpr std::array<std::string_view, 4> kNames{"down", "opening", "up", "fencing"};
-  return kNames.at(static_cast<std::size_t>(phase));
-}
-
-namespace {
-
-constexpr std::size_t kTraceLines = 60;
-
-constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
-constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
-
-std::byte patternOf(std::uint64_t message, std::uint64_t index) {
-  return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
-}
-
-}  // namespace
-
-struct SimWorld::Message {
-  int from = 0;
-  std::vector<std::byte> source, target;
-  bool sent = false, received = false;
-};
-
-/// One process: its link, its ends of the rails, and what waits while it is paused.
-struct SimWorld::End : channel::LinkIo, transport::RailSink {
-  End(SimWorld& inWorld, int inIndex) : world(inWorld), index(inIndex) {}
-
-  End& peer() { return *world.ends_[1 - index]; }
-
-  // LinkIo
-  void sendDatagram(int path, std::span<const std::byte> datagram) override {
-    world.send(index, path, {datagram.begin(), datagram.end()});
-  }
-  void submit(int rail, const ChunkHeader& header, const std::byte* data,
-              const RemoteRegion& region) override {
-    largestWindow[rail] = std::max(largestWindow[rail], link->windowBytes(rail));
-    rails[rail]->submit(header, data, region);
-  }
-  bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
-  bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
-  void divert(int rail) override { rails[rail]->divert(); }
-  transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
-  void fenceRail(int rail) override { rails[rail]->fence(); }
-  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
-    world.open(index, rail, epoch, attempt);
-  }
-  void cancelOpen(int rail) override { opening[rail] = 0; }
-  void sendDone(std::uint64_t token) override {
-    Message& message = *world.messages_[token];
-    if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
-    // The user gets the buffer back and writes something else into it.
-    std::ranges::fill(message.source, kSourcePoison);
-  }
-  void receiveDone(std::uint64_t token, Bytes length) override {
-    Message& message = *world.messages_[token];
-    if (std::exchange(message.received, true)) world.problems_.push_back("receive completed twice");
-    if (length != static_cast<Bytes>(message.target.size()))
-      world.problems_.push_back("wrong length");
-    for (std::size_t i = 0; i < message.target.size(); ++i) {
-      if (message.target[i] == patternOf(token, i)) continue;
-      world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, i));
-      break;
-    }
-    // The user reads it, and uses the memory for something else.
-    std::ranges::fill(message.target, kPoison);
-    ++world.completed_;
-  }
-  void failedOver(const Failover& failover) override {
-    failovers.push_back(failover);
-    const Bytes window = windowAtFailure[{failover.rail, failover.detected}];
-    // A window is full when the last chunk has passed its end.
-    if (failover.resentBytes > window + link->options().chunkBytes) {
-      world.problems_.push_back(fmt::format("{} bytes sent again of a rail whose window was {}",
-                                            failover.resentBytes, window));
-    }
-  }
-  void railDegraded(int rail, bool degraded) override {
-    if (degraded) {
-      degradedRails.insert(rail);
-    } else {
-      degradedRails.erase(rail);
-    }
-  }
-  void failedBack(int, TimePoint) override { ++failbackCount; }
-  void noteArrived(std::span<const std::byte> note) override {
-    notes.emplace_back(note.begin(), note.end());
-  }
-  void linkFailed(const Status& why) override { error = why; }
-
-  // RailSink
-  Result<std::byte*> place(int rail, const ChunkHeader& header) override {
-    return link->place(rail, header, world.clock_.now());
-  }
-  void chunkArrived(int rail, const ChunkHeader& header) override {
-    arrivedBytes[rail] += header.length;
-    const std::uint32_t epoch = link->epoch(rail);
-    world.runEvent(
-        index, Input::kChunk,
-        [this, rail, header, epoch] {
-          if (link->epoch(rail) != epoch) return;
-          const Bytes before = link->counters().bytesDuplicate;
-          link->onChunkArrived(rail, header, world.clock_.now());
-          Bytes& twice = duplicates[header.slot];
-          twice += link->counters().bytesDuplicate - before;
-          if (twice > link->options().tailBudget) {
-            world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
-          }
-        },
-        world.socketOf(rail));
-  }
-  void railFailed(int rail, const Status& why) override {
-    const bool lie = why.code() == Code::kInvalidArgument;
-    const auto cause = lie ? channel::Cause::kProtocol : channel::Cause::kRail;
-    world.runEvent(index, lie ? Input::kChunk : Input::kReset,
-                   [this, rail, cause] { link->onRailFailed(rail, cause, world.clock_.now()); });
-  }
-
-  SimWorld& world;
-  int index;
-  std::unique_ptr<Link> link;
-  std::vector<Wire> wires;  // from this end
-  std::vector<std::unique_ptr<SimRail>> rails;
-  std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
-  std::vector<Bytes> arrivedBytes;
-  std::vector<std::int64_t> datagramsSent;
-  std::vector<std::uint32_t> opening;
-  std::vector<bool> portUp, portWasDown;
-  std::vector<std::pair<Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
-  std::vector<Bytes> largestWindow;                         // of this epoch
-  std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
-  std::map<std::uint32_t, Bytes> duplicates;  // by slot
-  TimePoint pausedUntil{};
-  bool dead = false;
-  std::vector<Event> waiting;
-  TimePoint tickAt = TimePoint::max();
-  std::vector<Failover> failovers;
-  int failbackCount = 0;
-  std::set<int> degradedRails;
-  std::vector<std::vector<std::byte>> notes;
-  Status error;
-};
 
 SimWorld::SimWorld(const SimOptions& options)
     : options_(options), random_(options.seed), health_(options.link.rails) {
@@ -189,6 +31,7 @@ SimWorld::SimWorld(const SimOptions& options)
     self.opening.resize(options.link.rails);
     self.portUp.assign(options.link.rails, true);
     self.portWasDown.assign(options.link.rails, false);
+    self.portDownTold.assign(options.link.rails, false);
     self.seen.resize(options.link.rails);
     self.largestWindow.resize(options.link.rails);
   }
@@ -218,6 +61,8 @@ SimWorld::~SimWorld() = default;
 Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
 const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]->degradedRails; }
+int SimWorld::explained(int end) const { return ends_[end]->explained; }
+int SimWorld::missed(int end) const { return ends_[end]->missed; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 
@@ -250,11 +95,16 @@ void SimWorld::observe(int end, Input input) {
     const RailChange change{clock_.now(), end, rail, before.first, now.first, now.second, input};
     if (change.from == Link::Phase::kUp) {
       self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
+      const End::Connection connection(rail, change.epoch);
+      auto& open = self.openAtFailure[{rail, change.when}];
+      open = {connection, std::move(self.sent[connection])};
+      const channel::Receipt& done = self.acknowledged[connection];
+      std::erase_if(open.chunks, [&](const auto& header) { return done.has(header.sequence); });
     }
     if (options_.trace) {
-      addTrace(fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
-                           phaseName(change.from), phaseName(change.to), inputName(input),
-                           change.epoch));
+      trace_.add(clock_.now(), fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
+                                           phaseName(change.from), phaseName(change.to),
+                                           inputName(input), change.epoch));
     }
     if (onRailChange) onRailChange(change);
   }
@@ -415,31 +265,12 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
               problems_.push_back(status.message());
               return;
             }
-            if (options_.trace) traceDatagram(1 - from, path, parsed);
+            if (options_.trace) trace_.addDatagram(clock_.now(), 1 - from, path, parsed);
+            ends_[1 - from]->noteReceipts(parsed);
             link(1 - from).onDatagram(path, parsed, clock_.now());
           },
           /*socket=*/path);
     });
-  }
-}
-
-void SimWorld::addTrace(std::string line) {
-  if (trace_.size() == kTraceLines) trace_.pop_front();
-  trace_.push_back(
-      fmt::format("{:9.3f} ms  {}", toMilliseconds(clock_.now().time_since_epoch() - 1s), line));
-}
-
-void SimWorld::traceDatagram(int end, int path, const channel::Datagram& datagram) {
-  using channel::RecordType;
-  for (const channel::Record& record : datagram.records) {
-    const bool word =
-        record.type == RecordType::kRailFailed || record.type == RecordType::kRailFenced;
-    if (!word) continue;
-    const auto said = channel::payloadAs<channel::RailRecord>(record);
-    if (!said.ok()) continue;
-    addTrace(fmt::format(
-        "end {}: hears over path {} that rail {} {} at the other, epoch {}", end, path, said->rail,
-        record.type == RecordType::kRailFailed ? "has failed" : "is closed", said->epoch));
   }
 }
 
@@ -458,11 +289,26 @@ TimePoint SimWorld::lastWhole(int rail) const {
   return carries(rail) ? clock_.now() : health_[rail].lastWhole;
 }
 
+Bytes SimWorld::arrivedTwice(int end, const Failover& failover) const {
+  const auto open = ends_[end]->openAtFailure.find({failover.rail, failover.detected});
+  if (open == ends_[end]->openAtFailure.end()) return 0;
+  Bytes twice = 0;
+  const auto& [connection, chunks] = open->second;
+  for (const ChunkHeader& header : chunks) {
+    const auto arrived = ends_[1 - end]->arrivals.find({header.slot, header.offset});
+    if (arrived == ends_[1 - end]->arrivals.end() || arrived->second.size() < 2) continue;
+    if (arrived->second.contains(connection)) twice += header.length;
+  }
+  return twice;
+}
+
 TimePoint SimWorld::stoppedUntil(int end) const {
   return ends_[end]->dead ? TimePoint::max() : ends_[end]->pausedUntil;
 }
 
 bool SimWorld::portWasDown(int end, int rail) const { return ends_[end]->portWasDown[rail]; }
+
+bool SimWorld::portDownTold(int end, int rail) const { return ends_[end]->portDownTold[rail]; }
 
 void SimWorld::note(int from, std::span<const std::byte> note) {
   runEvent(from, Input::kClient,
@@ -482,8 +328,20 @@ void SimWorld::portDown(int end, int rail) {
   ends_[end]->portUp[rail] = false;
   ends_[end]->portWasDown[rail] = true;
   for (auto& self : ends_) self->wires[rail].carries = false;
-  runEvent(end, Input::kPort,
-           [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
+  tellOfPort(end, rail);
+}
+
+/// As of now: a late event tells of the state that the port has by then.
+void SimWorld::tellOfPort(int end, int rail) {
+  const auto tell = [this, end, rail] {
+    runEvent(end, Input::kPort, [this, end, rail] {
+      End& self = *ends_[end];
+      if (!self.portUp[rail]) self.portDownTold[rail] = true;
+      self.link->onPort(rail, self.portUp[rail], clock_.now());
+    });
+  };
+  if (options_.portEventDelay == Duration::zero()) return tell();
+  clock_.after(options_.portEventDelay, tell);
 }
 
 void SimWorld::reset(int rail) {
@@ -501,12 +359,17 @@ void SimWorld::heal(int rail) {
     ends_[end]->wires[rail].carries = true;
     if (ends_[end]->portUp[rail]) continue;
     ends_[end]->portUp[rail] = true;
-    runEvent(end, Input::kPort,
-             [this, end, rail] { link(end).onPort(rail, ends_[end]->portUp[rail], clock_.now()); });
+    tellOfPort(end, rail);
   }
 }
 
+TimePoint SimWorld::lastStuck(int rail) const {
+  const bool stuck = ends_[0]->wires[rail].bytesPerSecond <= kStuckRate;
+  return stuck ? clock_.now() : health_[rail].lastStuck;
+}
+
 void SimWorld::slow(int rail, double bytesPerSecond) {
+  health_[rail].lastStuck = lastStuck(rail);
   for (auto& self : ends_) self->wires[rail].bytesPerSecond = bytesPerSecond;
 }
 

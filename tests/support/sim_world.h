@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,51 +12,12 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "resilient_ccl/channel/link.h"
+#include "tests/support/sim_clock.h"
+#include "tests/support/sim_trace.h"
 
 namespace faultline::test {
 
 class SimRail;
-
-/// A simulated clock and its calendar.
-class SimClock {
- public:
-  TimePoint now() const { return now_; }
-  void after(Duration delay, std::function<void()> action) {
-    calendar_.push({now_ + delay, order_++, std::move(action)});
-  }
-  /// Runs the next entry; false when the calendar is empty or it is later than `until`.
-  bool step(TimePoint until);
-
- private:
-  struct Entry {
-    TimePoint when;
-    std::uint64_t order;
-    std::function<void()> action;
-    bool operator>(const Entry& other) const {
-      return when != other.when ? when > other.when : order > other.order;
-    }
-  };
-  TimePoint now_ = TimePoint(1s);
-  std::uint64_t order_ = 0;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> calendar_;
-};
-
-/// What a link is told, as far as it can change a rail.
-enum class Input : std::uint8_t {
-  kClient,  ///< a message or note is posted
-  kTick,    ///< time: verdicts, failback
-  kStall,   ///< time: the transport of a rail is found to be stuck
-  kDatagram,
-  kChunk,
-  kPort,
-  kReset,
-  kHello,
-  kOpened,
-  kOpenFailed,
-  kFenced,
-};
-std::string_view inputName(Input input);
-std::string_view phaseName(channel::Link::Phase phase);
 
 /// A rail of one end goes from one state to another.
 struct RailChange {
@@ -77,6 +37,9 @@ struct SimOptions {
   double datagramLoss = 0;
   double datagramDuplication = 0;
   Duration datagramJitter = 200us;
+  /// Ends can look at their ports; otherwise only events tell, `portEventDelay` later.
+  bool portsSeen = true;
+  Duration portEventDelay{};
   /// Share of the datagrams that are held up for so long, and then overtaken by many.
   double datagramsHeld = 0;
   Duration heldFor = 200ms;
@@ -132,11 +95,19 @@ class SimWorld {
   bool carriesFrom(int end, int rail) const;
   /// The latest moment at which the rail was, or was not, whole; the epoch of the clock: never.
   TimePoint lastBroken(int rail) const;
+  /// When the rail last carried datagrams and, as good as, no payload.
+  TimePoint lastStuck(int rail) const;
+  static constexpr double kStuckRate = 1;  ///< bytes per second
   TimePoint lastWhole(int rail) const;
   /// Until when the process of `end` has been stopped: possibly later than now; for ever if killed.
   TimePoint stoppedUntil(int end) const;
   bool managementPathUp() const { return managementUp_; }
+  /// Of the chunks that `end` had outstanding on the rail of its failover: bytes that came to the
+  /// other end over that rail and over another one.
+  Bytes arrivedTwice(int end, const channel::Failover& failover) const;
   bool portWasDown(int end, int rail) const;
+  /// Whether the process of `end` was told so while it was down.
+  bool portDownTold(int end, int rail) const;
   const SimOptions& options() const { return options_; }
 
   /// Runs until every message has been delivered and acknowledged, or the time is over.
@@ -148,6 +119,10 @@ class SimWorld {
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
   int failbacks(int end) const;
+  /// Times that `end` asked whether others hear its peer.
+  int missed(int end) const;
+  /// Failovers of which `end` was told the cause after they had been reported.
+  int explained(int end) const;
   /// Rails that `end` holds to be far slower than the others.
   const std::set<int>& degradedRails(int end) const;
   /// Payload that has come to `end` over one rail, wanted or not.
@@ -160,8 +135,8 @@ class SimWorld {
   /// read in order.
   void runEvent(int end, Input input, std::function<void()> event, int socket = kNoSocket);
   /// The latest changes of rails, records of control and actions, one line each.
-  const std::deque<std::string>& trace() const { return trace_; }
-  void addTrace(std::string line);
+  const std::deque<std::string>& trace() const { return trace_.lines(); }
+  void addTrace(const std::string& line) { trace_.add(clock_.now(), line); }
   const Status& error(int end) const;
   int completed() const { return completed_; }
   int posted() const { return static_cast<int>(messages_.size()); }
@@ -187,10 +162,11 @@ class SimWorld {
   bool allRailsUp() const;
   void observe(int end, Input input);
   void noteHealth(int rail, bool wholeBefore);
-  void traceDatagram(int end, int path, const channel::Datagram& datagram);
+  void tellOfPort(int end, int rail);
 
   struct Health {
     TimePoint lastBroken{};
+    TimePoint lastStuck{};
     TimePoint lastWhole{};
   };
 
@@ -203,7 +179,7 @@ class SimWorld {
   int completed_ = 0;
   bool managementUp_ = true;
   std::vector<Health> health_;  // of each rail, when it last changed
-  std::deque<std::string> trace_;
+  SimTrace trace_;
 };
 
 }  // namespace faultline::test

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "base/unique_fd.h"
@@ -211,16 +212,22 @@ class FailoverTest : public NetnsTest {
         static_cast<long long>(resent));
   }
 
-  void failsOverAndBack(const char* name, std::string_view kind,
-                        const std::map<std::string, std::string>& texts, Cause atTarget,
-                        Cause elsewhere, const JobOptions& options = {}) {
+  void failsOverAndBack(
+      const char* name, std::string_view kind, const std::map<std::string, std::string>& texts,
+      Cause atTarget, Cause elsewhere, const JobOptions& options = {},
+      const std::function<void()>& justBefore = [] {}) {
     for (int repetition = 0; repetition < repetitions(); ++repetition) {
       Job job(*cluster_, kManyElements, options);
       ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
       const auto fault = makeTestFault(kind, texts);
       ASSERT_OK(fault->prepare());
+      if (justBefore) justBefore();
       ASSERT_TRUE(awaitBurst());
       ASSERT_OK(fault->apply());
+      // To look at a port makes the kernel tell of it.
+      if (justBefore) {
+        EXPECT_TRUE(pollUntil(kLong, [&] { return failedOverEverywhere(job); }));
+      }
       EXPECT_TRUE(stepUntil(*fault, [&] { return failedOverEverywhere(job); }));
       const auto before = job.iterations();  // the job goes on without the rail
       EXPECT_TRUE(stepUntil(*fault, [&] { return job.iterations() > before + 2; }));
@@ -244,6 +251,24 @@ class FailoverTest : public NetnsTest {
 TEST_F(FailoverTest, CarrierLossIsTheOwnNicsFaultAtOneEndAndTheRemoteNicsAtTheOthers) {
   failsOverAndBack("port_down carrier", "port_down", {{"how", "carrier"}}, Cause::kLocalNic,
                    Cause::kRemoteNic);
+}
+
+TEST_F(FailoverTest, ALostCarrierIsNamedAlsoWhereTheKernelTellsOfItLate) {
+  ASSERT_OK_AND_ASSIGN(
+      cluster_, cluster::NetnsCluster::create(
+                    {.nodes = 3, .rails = 2, .rail_rate = 400'000'000, .coalesced_events = true}));
+  ASSERT_OK_AND_ASSIGN(const UniqueFd apart, netlink::newNamespace());
+  ASSERT_OK_AND_ASSIGN(auto spare, netlink::Socket::open(apart.get()));
+  ASSERT_OK(netlink::createVeth(spare, {"near", 5}, apart.get(), {"far", 6}));
+  // What is told within a second after something that any port had to tell is told late.
+  const auto tellSomething = [&] {
+    for (const bool up : {true, false}) {
+      EXPECT_OK(netlink::setUp(spare, 5, up));
+      EXPECT_OK(netlink::setUp(spare, 6, up));
+    }
+  };
+  failsOverAndBack("late port_down", "port_down", {{"how", "carrier"}}, Cause::kLocalNic,
+                   Cause::kRemoteNic, {}, tellSomething);
 }
 
 TEST_F(FailoverTest, APortThatIsSwitchedOffToo) {

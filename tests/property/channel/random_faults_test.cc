@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/support/channel_script.h"
+#include "tests/support/channel_player.h"
 
 // Random sizes, posting times, faults, pauses, losses and repetitions from a seed. Whatever
 // happens, with a rail that lives in the end every byte arrives exactly once, and memory that was
@@ -48,6 +48,7 @@ constexpr Coverage::Change kChanges[] = {
 
 constexpr Coverage::Verdict kVerdicts[] = {
     {Cause::kLocalNic, false, false}, {Cause::kRemoteNic, true, false},
+    {Cause::kLocalNic, true, false},  // told of a dead path, and it was the own port
     {Cause::kRail, false, false},     {Cause::kRail, true, false},
     {Cause::kRail, false, true},      {Cause::kRail, true, true},
     {Cause::kPath, false, false},     {Cause::kPath, true, false},
@@ -76,6 +77,8 @@ void print(Coverage& coverage, std::uint64_t seeds) {
     line(fmt::format("path, lost: {}", channel::directionName(direction)), count);
   }
   line("gave up, as it had to", coverage.givenUp);
+  line("cause found out later", coverage.explained);
+  line("bytes that came over a failed rail, too", coverage.arrivedTwice);
 }
 
 /// The seed, what went wrong, and the shortest script in which something still does.
@@ -140,6 +143,8 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
     EXPECT_GT(coverage.directions[direction], 0u) << channel::directionName(direction);
   }
   EXPECT_GT(coverage.givenUp, 0u);
+  EXPECT_GT(coverage.arrivedTwice, 0);
+  EXPECT_GT(coverage.explained, 0);
   EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
   EXPECT_GT(coverage.counters.suspicions, seeds / 8);
   EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);

@@ -76,7 +76,7 @@ class End : public FabricClient {
   }
   void failedOver(int, const channel::Failover&) override {}
   void failedBack(int, int, TimePoint) override {}
-  void located(int, int, channel::Where) override {}
+  void explained(int, int, channel::Cause, channel::Where) override {}
   void linkFailed(int, const Status& why) override { error = why; }
 
   std::unique_ptr<Fabric> fabric;

@@ -10,7 +10,8 @@
 #include <ostream>
 
 #include "resilient_ccl/channel/mutant.h"
-#include "tests/support/channel_script.h"
+#include "tests/support/channel_player.h"
+#include "tests/support/witness_world.h"
 
 // Whether the seeded world would notice: each bug of channel/mutant.h is planted, and one of the
 // first seeds must find it. Without a bug the same library passes all of them.
@@ -54,12 +55,16 @@ constexpr Planted kMutants[] = {
     {Mutant::kCopyResent, "CopyResent"},
     {Mutant::kQueueLeftOnDeadRail, "QueueLeftOnDeadRail"},
     {Mutant::kInheritedChunksForgotten, "InheritedChunksForgotten"},
+    {Mutant::kSettledNotTwice, "SettledNotTwice"},
     {Mutant::kPeerNotTold, "PeerNotTold"},
     {Mutant::kToldPeerIgnores, "ToldPeerIgnores"},
     {Mutant::kLostNextEpochIgnored, "LostNextEpochIgnored"},
     {Mutant::kRecordNotRepeated, "RecordNotRepeated"},
     {Mutant::kRecordNotAcknowledged, "RecordNotAcknowledged"},
     {Mutant::kCauseNotMirrored, "CauseNotMirrored"},
+    {Mutant::kPortNotLookedAt, "PortNotLookedAt"},
+    {Mutant::kLatePortIgnored, "LatePortIgnored"},
+    {Mutant::kLatePortNotTold, "LatePortNotTold"},
     {Mutant::kVerdictFromSilence, "VerdictFromSilence"},
     {Mutant::kBurstProves, "BurstProves"},
     {Mutant::kKernelNotAsked, "KernelNotAsked"},
@@ -72,6 +77,12 @@ constexpr Planted kMutants[] = {
     {Mutant::kReturnWithoutProbes, "ReturnWithoutProbes"},
     {Mutant::kHoldOffFixed, "HoldOffFixed"},
     {Mutant::kLastRailHeldOff, "LastRailHeldOff"},
+    {Mutant::kDamagedWitnessBelieved, "DamagedWitnessBelieved"},
+    {Mutant::kOneSilentOutweighs, "OneSilentOutweighs"},
+    {Mutant::kPlaceFromTheFirst, "PlaceFromTheFirst"},
+    {Mutant::kNowhereIsSilent, "NowhereIsSilent"},
+    {Mutant::kAnyAnswerForAll, "AnyAnswerForAll"},
+    {Mutant::kAnswerOfAnotherCase, "AnswerOfAnotherCase"},
 };
 static_assert(std::size(kMutants) == static_cast<std::size_t>(Mutant::kEnd) - 1,
               "every planted bug is tried");
@@ -96,10 +107,11 @@ constexpr int kSurvived = 0;
   channel::plantedMutant = mutant;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     notes.seed = seed;
-    const Outcome outcome = play(randomScript(seed));
-    if (outcome.problems.empty()) continue;
-    std::snprintf(notes.problem, sizeof(notes.problem), "%s", outcome.problems[0].c_str());
-    ::_exit(1);
+    for (const auto& problems : {play(randomScript(seed)).problems, playWitnesses(seed).problems}) {
+      if (problems.empty()) continue;
+      std::snprintf(notes.problem, sizeof(notes.problem), "%s", problems[0].c_str());
+      ::_exit(1);
+    }
   }
   ::_exit(kSurvived);
 }

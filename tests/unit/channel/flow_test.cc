@@ -246,6 +246,55 @@ TEST(FlowTest, AChunkThatHasACopyOnItsWayIsNotResentWhenItsRailFails) {
   expectWhole(world);
 }
 
+/// Runs until chunks of a message are under way over rail 0 and, as copies, over rail 1.
+void copyATail(SimWorld& world, int chunks) {
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 1e6);
+  load(world, 200ms, 1 << 20);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  world.slow(0, 10e3);
+  const auto before = world.link(0).counters().chunksCopied;
+  world.message(0, chunks * kChunk);
+  while (world.link(0).counters().chunksCopied == before) {
+    ASSERT_TRUE(world.clock().step(world.clock().now() + 1s));
+  }
+}
+
+TEST(FlowTest, AFailoverCountsWhatACopyHadDeliveredBeforeTheRail) {
+  SimWorld world(pulling(2));
+  copyATail(world, 8);
+  const Bytes before = world.arrivedBytes(1, 0);
+  while (world.arrivedBytes(1, 0) == before) {  // the copies are there long before it
+    ASSERT_TRUE(world.clock().step(world.clock().now() + 10s));
+  }
+  world.reset(0);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  world.run(1s);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  EXPECT_EQ(world.failovers(0)[0].duplicateBytes, kChunk);
+  EXPECT_EQ(world.failovers(0)[0].duplicateBytes, world.arrivedTwice(0, world.failovers(0)[0]));
+  EXPECT_EQ(world.link(1).counters().bytesDuplicate, kChunk);
+}
+
+TEST(FlowTest, AFailoverCountsTheCopyThatComesAfterTheRailHadDelivered) {
+  SimWorld world(pulling(2));
+  copyATail(world, 2);  // rail 1 has nothing else to do
+  // From its next piece on the copy is slow, the rail is fast, and no acknowledgement comes.
+  world.slow(1, 10e3);
+  world.slow(0, 10e6);
+  for (int rail = 0; rail < 2; ++rail) world.blackHole(rail, false, true);
+  world.managementPath(false);
+  world.run(40ms);
+  world.reset(0);
+  for (int rail = 0; rail < 2; ++rail) world.heal(rail);
+  world.managementPath(true);
+  world.run(50ms);
+  EXPECT_TRUE(world.failovers(0).empty()) << "the copy is still on its way";
+  world.run(20s);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  EXPECT_GT(world.failovers(0)[0].duplicateBytes, 0);
+  EXPECT_EQ(world.failovers(0)[0].duplicateBytes, world.arrivedTwice(0, world.failovers(0)[0]));
+}
+
 TEST(FlowTest, ASlowRailIsAskedAgainAndTakenUpWhenItIsFast) {
   SimWorld world(pulling(2));
   for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);

@@ -54,6 +54,9 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void receiveDone(std::uint64_t, Bytes) override { ++received_; }
   void failedOver(const Failover&) override {}
   void railDegraded(int, bool) override {}
+  bool portLost(int) const override { return false; }
+  void causeFound(int, Cause) override {}
+  void peerMissing() override {}
   void failedBack(int, TimePoint) override {}
   void noteArrived(std::span<const std::byte>) override {}
   void linkFailed(const Status& why) override { error_ = why; }

@@ -94,6 +94,61 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
 }
 
+TEST_P(LinkTest, APortThatIsDownIsSeenBeforeItsPathIsBlamed) {
+  SimOptions late = options();
+  late.portEventDelay = 300ms;
+  SimWorld world(late);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_FALSE(world.portDownTold(1, 0));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  world.run(1s);
+  world.heal(0);
+  world.run(1s);
+  EXPECT_TRUE(world.link(0).railUp(0));
+  expectClean(world);
+}
+
+TEST_P(LinkTest, ALateWordOfAPortExplainsTheFailoverAtBothEnds) {
+  SimOptions late = options();
+  late.portEventDelay = 300ms;
+  late.portsSeen = false;
+  SimWorld world(late);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath) << "nobody can know";
+  world.run(1s);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
+  EXPECT_TRUE(world.failovers(0)[0].told);
+  expectClean(world);
+}
+
+TEST_P(LinkTest, APortThatGoesDownLongAfterItsPathHasNotBrokenIt) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.blackHole(0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(channel::Link::kLatestPortEvent);
+  world.portDown(1, 0);
+  world.run(1s);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  expectClean(world);
+}
+
 TEST(LinkPauseTest, AReceiveWaitsFromItsBeginAndNotFromItsPost) {
   SimOptions options;
   options.link.rails = 2;
@@ -125,6 +180,40 @@ TEST_P(LinkTest, TheWordOfTheOtherEndExplainsTheResetThatHasOvertakenIt) {
   EXPECT_FALSE(world.failovers(0)[0].told);
   EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath);
   EXPECT_TRUE(world.failovers(1)[0].told);
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_P(LinkTest, WhoIsHeardByNobodyIsNamedByWhatOthersSay) {
+  for (const Reach reach : {Reach::kUnknown, Reach::kAnswers, Reach::kSilent}) {
+    SimWorld world(options());
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.kill(1);
+    const Duration budget = options().link.giveUp;
+    world.run(budget / 2);
+    EXPECT_EQ(world.missed(0), 0);
+    world.run(budget * 3 / 10);
+    EXPECT_EQ(world.missed(0), 1) << "in time for an answer";
+    world.link(0).heardElsewhere(reach);
+    world.run(budget / 2);
+    EXPECT_EQ(world.missed(0), 1);
+    const std::string& why = world.error(0).message();
+    EXPECT_EQ(contains(why, "though others hear it"), reach == Reach::kAnswers) << why;
+    EXPECT_EQ(contains(why, "gone for all"), reach == Reach::kSilent) << why;
+  }
+}
+
+TEST_P(LinkTest, WhoComesBackInTimeIsMissedAndNotGivenUp) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.pause(1, options().link.giveUp * 8 / 10);
+  EXPECT_TRUE(world.runUntilIdle(20s));
+  EXPECT_EQ(world.missed(0), 1);
+  expectClean(world);
 }
 
 TEST_P(LinkTest, ThePeerIsToldBeforeTheFenceIsDone) {

@@ -24,7 +24,7 @@ struct CountingClient : FabricClient {
   void receiveDone(int, std::uint64_t, Bytes) override { ++received; }
   void failedOver(int, const channel::Failover&) override { ++failovers; }
   void failedBack(int, int, TimePoint) override {}
-  void located(int, int, channel::Where) override {}
+  void explained(int, int, channel::Cause, channel::Where) override {}
   void linkFailed(int, const Status& why) override { error = why; }
 
   int sent = 0, received = 0, failovers = 0;

@@ -20,7 +20,7 @@ struct Side : FabricClient {
     failovers.push_back(failover);
   }
   void failedBack(int, int, TimePoint) override { ++failbacks; }
-  void located(int, int, channel::Where) override {}
+  void explained(int, int, channel::Cause, channel::Where) override {}
   void linkFailed(int, const Status& why) override { error = why; }
 
   std::unique_ptr<Fabric> fabric;

@@ -44,6 +44,12 @@ class World {
     const auto it = ends_[self]->found.find(peer);
     return it == ends_[self]->found.end() ? std::nullopt : std::optional(it->second);
   }
+  void seek(int self, int peer) { ends_[self]->triangulation.seek(peer, now_); }
+  /// Whether `peer` answers others, as `self` was told; nothing when it was told nothing.
+  std::optional<Reach> elsewhere(int self, int peer) const {
+    const auto it = ends_[self]->elsewhere.find(peer);
+    return it == ends_[self]->elsewhere.end() ? std::nullopt : std::optional(it->second);
+  }
   int questions() const { return questions_; }
   int answers() const { return answers_; }
 
@@ -57,10 +63,13 @@ class World {
       return static_cast<std::uint32_t>(peer);
     }
     Reach reach(int peer, int rail, std::uint32_t after) const override {
-      EXPECT_EQ(rail, kRail);
       EXPECT_EQ(after, static_cast<std::uint32_t>(peer));
       if (world.stopped_.contains(peer)) return Reach::kUnknown;  // answers nowhere
       const Duration taken = world.now_ - begun.at(peer);
+      if (rail == Triangulation::kAnyPath) {  // there is always the management network
+        return taken >= 5ms ? Reach::kAnswers : Reach::kUnknown;
+      }
+      EXPECT_EQ(rail, kRail);
       const bool dead = world.dead_.contains({std::min(self, peer), std::max(self, peer)});
       if (!dead) return taken >= 5ms ? Reach::kAnswers : Reach::kUnknown;
       return taken >= 20ms ? Reach::kSilent : Reach::kUnknown;
@@ -83,12 +92,14 @@ class World {
       EXPECT_EQ(rail, kRail);
       EXPECT_TRUE(found.emplace(peer, where).second) << "said twice";
     }
+    void sought(int peer, Reach reach) override { elsewhere[peer] = reach; }
 
     World& world;
     int self;
     Triangulation triangulation;
     std::map<int, TimePoint> begun;
     std::map<int, Where> found;
+    std::map<int, Reach> elsewhere;
   };
 
   TimePoint now_ = TimePoint(1s);
@@ -110,10 +121,14 @@ TEST(LocateTest, AllThatTwoWitnessesCanSay) {
           const auto either = [](Reach a, Reach b, Reach value) {
             return a == value || b == value;
           };
+          // The silence of a witness counts only when it answers the other end.
+          const auto one = [&](Reach mine, Reach theirs) {
+            return (mine0 == mine && theirs0 == theirs) || (mine1 == mine && theirs1 == theirs);
+          };
           const bool meAlive = either(mine0, mine1, Reach::kAnswers);
-          const bool meSilent = !meAlive && either(mine0, mine1, Reach::kSilent);
+          const bool meSilent = !meAlive && one(Reach::kSilent, Reach::kAnswers);
           const bool peerAlive = either(theirs0, theirs1, Reach::kAnswers);
-          const bool peerSilent = !peerAlive && either(theirs0, theirs1, Reach::kSilent);
+          const bool peerSilent = !peerAlive && one(Reach::kAnswers, Reach::kSilent);
           const Where where = locate(sights);
           ++places[static_cast<int>(where)];
           EXPECT_EQ(where == Where::kBetween, meAlive && peerAlive);
@@ -198,6 +213,23 @@ TEST(TriangulationTest, AWitnessThatSaysNothingIsNotWaitedForWithoutEnd) {
   alone.begin(0, 1);
   alone.run(500ms);
   EXPECT_EQ(alone.found(0, 1), Where::kUnknown);
+}
+
+TEST(TriangulationTest, APeerThatNobodyHearsIsGoneAndOneThatOthersHearIsNot) {
+  World world(4);
+  world.stop(2);
+  world.seek(0, 2);  // is gone
+  world.seek(0, 1);  // is there
+  world.run(500ms);
+  EXPECT_EQ(world.elsewhere(0, 2), Reach::kSilent);
+  EXPECT_EQ(world.elsewhere(0, 1), Reach::kAnswers);
+  EXPECT_EQ(world.found(0, 2), std::nullopt) << "a place is of a rail";
+  World alone(3);
+  alone.stop(1);
+  alone.stop(2);
+  alone.seek(0, 1);
+  alone.run(500ms);
+  EXPECT_EQ(alone.elsewhere(0, 1), Reach::kUnknown) << "the only witness says nothing";
 }
 
 TEST(TriangulationTest, TwoProcessesHaveNobodyToAsk) {

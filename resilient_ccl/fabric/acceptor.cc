@@ -1,0 +1,75 @@
+#include "resilient_ccl/fabric/acceptor.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+namespace faultline::fabric {
+namespace {
+
+// Connections that have not said hello yet, at most: a stray program cannot use up descriptors.
+constexpr std::size_t kMaxStrangers = 256;
+// Connections taken before others get their turn.
+constexpr int kMostConnectionsPerTurn = 16;
+
+}  // namespace
+
+Acceptor::Acceptor(Poller& poller, auth::Authenticator& authenticator, Duration timeout,
+                   Calls calls)
+    : poller_(poller), authenticator_(authenticator), timeout_(timeout), calls_(std::move(calls)) {}
+
+Result<transport::tcp::Endpoint> Acceptor::listen(const transport::tcp::SocketPlace& place) {
+  ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener(place));
+  ASSIGN_OR_RETURN(const transport::tcp::Endpoint endpoint,
+                   transport::tcp::localEndpoint(listener.get()));
+  const int fd = listener.get();
+  RETURN_IF_ERROR(poller_.add(fd, EPOLLIN, [this, fd](auto) { take(fd); }));
+  listeners_.push_back(std::move(listener));
+  return endpoint;
+}
+
+void Acceptor::take(int listener) {
+  for (int i = 0; i < kMostConnectionsPerTurn; ++i) {
+    UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) return;
+    if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
+      poller_.remove(strangers_.front().fd());
+      strangers_.pop_front();
+    }
+    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
+    const int fd = socket.get();
+    const auto stranger = strangers_.insert(
+        strangers_.end(), Handshake::accepted(std::move(socket), now() + timeout_));
+    const Status added = poller_.add(fd, EPOLLIN, [this, stranger](auto) { advance(stranger); });
+    if (added.ok()) {
+      advance(stranger);  // sends the challenge
+    } else {
+      strangers_.erase(stranger);
+    }
+  }
+}
+
+void Acceptor::advance(std::list<Handshake>::iterator stranger) {
+  const Result<bool> done = stranger->advance(authenticator_);
+  if (done.ok() && !*done) return;
+  poller_.remove(stranger->fd());
+  if (done.status().code() == Code::kInvalidArgument) ++rejected_;
+  const Hello hello = stranger->hello();
+  if (done.ok() && calls_.wanted(hello)) {
+    Result<UniqueFd> socket = stranger->accept(authenticator_);
+    if (socket.ok()) calls_.accepted(hello, std::move(*socket));
+  }
+  strangers_.erase(stranger);
+}
+
+void Acceptor::expire(TimePoint time) {
+  for (auto next = strangers_.begin(); next != strangers_.end();) {
+    const auto stranger = next++;
+    if (time < stranger->deadline()) continue;
+    poller_.remove(stranger->fd());
+    strangers_.erase(stranger);
+  }
+}
+
+}  // namespace faultline::fabric

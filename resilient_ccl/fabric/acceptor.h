@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <vector>
+
+#include "base/status.h"
+#include "resilient_ccl/auth/authenticator.h"
+#include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/fabric/poller.h"
+#include "resilient_ccl/transport/tcp/socket.h"
+
+namespace faultline::fabric {
+
+/// Takes the connections of other processes: listens for every rail, lets who connects prove that
+/// it has the job's key, and hands over what is wanted. Not thread-safe.
+class Acceptor {
+ public:
+  struct Calls {
+    /// Whether the connection of this hello is wanted now.
+    std::function<bool(const Hello&)> wanted;
+    /// It is a rail now, answered.
+    std::function<void(const Hello&, UniqueFd)> accepted;
+  };
+
+  /// `timeout`: who has not said hello by then is sent away. The poller and the authenticator must
+  /// outlive this.
+  Acceptor(Poller& poller, auth::Authenticator& authenticator, Duration timeout, Calls calls);
+
+  /// Listens for the next rail: where.
+  Result<transport::tcp::Endpoint> listen(const transport::tcp::SocketPlace& place);
+  /// Sends away who has taken too long.
+  void expire(TimePoint time);
+  /// Connections closed because the other end did not have the job's key, or said nonsense.
+  std::uint64_t rejected() const { return rejected_; }
+
+ private:
+  void take(int listener);
+  void advance(std::list<Handshake>::iterator stranger);
+
+  Poller& poller_;
+  auth::Authenticator& authenticator_;
+  Duration timeout_;
+  Calls calls_;
+  std::vector<UniqueFd> listeners_;
+  std::list<Handshake> strangers_;  // accepted, no hello yet
+  std::uint64_t rejected_ = 0;
+};
+
+}  // namespace faultline::fabric

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/support/sim_rail.h"
+#include "tests/support/sim_world.h"
+
+namespace faultline::test {
+
+inline constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
+inline constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
+
+inline std::byte patternOf(std::uint64_t message, std::uint64_t index) {
+  return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
+}
+
+struct SimWorld::Message {
+  int from = 0;
+  std::vector<std::byte> source, target;
+  bool sent = false, received = false;
+};
+
+/// One process: its link, its ends of the rails, and what waits while it is paused.
+struct SimWorld::End : channel::LinkIo, transport::RailSink {
+  End(SimWorld& inWorld, int inIndex) : world(inWorld), index(inIndex) {}
+
+  End& peer() { return *world.ends_[1 - index]; }
+
+  // LinkIo
+  void sendDatagram(int path, std::span<const std::byte> datagram) override {
+    world.send(index, path, {datagram.begin(), datagram.end()});
+  }
+  void submit(int rail, const transport::ChunkHeader& header, const std::byte* data,
+              const transport::RemoteRegion& region) override {
+    largestWindow[rail] = std::max(largestWindow[rail], link->windowBytes(rail));
+    sent[{rail, link->epoch(rail)}].push_back(header);
+    rails[rail]->submit(header, data, region);
+  }
+  bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
+  bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
+  void divert(int rail) override { rails[rail]->divert(); }
+  transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
+  bool portLost(int rail) const override { return world.options_.portsSeen && !portUp[rail]; }
+  void fenceRail(int rail) override { rails[rail]->fence(); }
+  void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {
+    world.open(index, rail, epoch, attempt);
+  }
+  void cancelOpen(int rail) override { opening[rail] = 0; }
+  void sendDone(std::uint64_t token) override {
+    Message& message = *world.messages_[token];
+    if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
+    // The user gets the buffer back and writes something else into it.
+    std::ranges::fill(message.source, kSourcePoison);
+  }
+  void receiveDone(std::uint64_t token, Bytes length) override {
+    Message& message = *world.messages_[token];
+    if (std::exchange(message.received, true)) world.problems_.push_back("receive completed twice");
+    if (length != static_cast<Bytes>(message.target.size()))
+      world.problems_.push_back("wrong length");
+    for (std::size_t i = 0; i < message.target.size(); ++i) {
+      if (message.target[i] == patternOf(token, i)) continue;
+      world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, i));
+      break;
+    }
+    // The user reads it, and uses the memory for something else.
+    std::ranges::fill(message.target, kPoison);
+    ++world.completed_;
+  }
+  void failedOver(const channel::Failover& failover) override {
+    failovers.push_back(failover);
+    const Bytes window = windowAtFailure[{failover.rail, failover.detected}];
+    // A window is full when the last chunk has passed its end.
+    if (failover.resentBytes > window + link->options().chunkBytes) {
+      world.problems_.push_back(fmt::format("{} bytes sent again of a rail whose window was {}",
+                                            failover.resentBytes, window));
+    }
+  }
+  void railDegraded(int rail, bool degraded) override {
+    if (degraded) {
+      degradedRails.insert(rail);
+    } else {
+      degradedRails.erase(rail);
+    }
+  }
+  void causeFound(int rail, channel::Cause cause) override {
+    const auto latest =
+        std::ranges::find(failovers.rbegin(), failovers.rend(), rail, &channel::Failover::rail);
+    if (latest == failovers.rend() || latest->cause != channel::Cause::kPath) {
+      world.problems_.push_back("another cause of a failover that has not been reported, or known");
+      return;
+    }
+    latest->cause = cause;
+    latest->where = channel::whereOf(cause);
+    latest->deadDirection = channel::DeadDirection::kUnknown;
+    latest->told = cause == channel::Cause::kRemoteNic;
+    ++explained;
+  }
+  void failedBack(int, TimePoint) override { ++failbackCount; }
+  void noteArrived(std::span<const std::byte> note) override {
+    notes.emplace_back(note.begin(), note.end());
+  }
+  void peerMissing() override { ++missed; }
+  void linkFailed(const Status& why) override { error = why; }
+
+  // RailSink
+  Result<std::byte*> place(int rail, const transport::ChunkHeader& header) override {
+    return link->place(rail, header, world.clock_.now());
+  }
+  void chunkArrived(int rail, const transport::ChunkHeader& header) override {
+    arrivedBytes[rail] += header.length;
+    const std::uint32_t epoch = link->epoch(rail);
+    world.runEvent(
+        index, Input::kChunk,
+        [this, rail, header, epoch] {
+          if (link->epoch(rail) != epoch) return;
+          const channel::LinkCounters before = link->counters();
+          link->onChunkArrived(rail, header, world.clock_.now());
+          const channel::LinkCounters& after = link->counters();
+          if (after.chunksArrived + after.chunksDuplicate >
+              before.chunksArrived + before.chunksDuplicate) {
+            arrivals[{header.slot, header.offset}].insert({rail, epoch});
+          }
+          Bytes& twice = duplicates[header.slot];
+          twice += after.bytesDuplicate - before.bytesDuplicate;
+          if (twice > link->options().tailBudget) {
+            world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
+          }
+        },
+        world.socketOf(rail));
+  }
+  void railFailed(int rail, const Status& why) override {
+    const bool lie = why.code() == Code::kInvalidArgument;
+    const auto cause = lie ? channel::Cause::kProtocol : channel::Cause::kRail;
+    world.runEvent(index, lie ? Input::kChunk : Input::kReset,
+                   [this, rail, cause] { link->onRailFailed(rail, cause, world.clock_.now()); });
+  }
+
+  void noteReceipts(const channel::Datagram& datagram) {
+    for (int rail = 0; rail < static_cast<int>(datagram.rails.size()); ++rail) {
+      const channel::RailReceipt& receipt = datagram.rails[rail];
+      if (!link->railUp(rail) || receipt.epoch != link->epoch(rail)) continue;
+      channel::Receipt& known = acknowledged[{rail, receipt.epoch}];
+      if (receipt.received.covers(known)) known = receipt.received;
+    }
+  }
+
+  SimWorld& world;
+  int index;
+  std::unique_ptr<channel::Link> link;
+  std::vector<Wire> wires;  // from this end
+  std::vector<std::unique_ptr<SimRail>> rails;
+  std::vector<std::unique_ptr<SimRail>> oldRails;  // late writes still refer to them
+  std::vector<Bytes> arrivedBytes;
+  std::vector<std::int64_t> datagramsSent;
+  std::vector<std::uint32_t> opening;
+  std::vector<bool> portUp, portWasDown, portDownTold;
+  std::vector<std::pair<channel::Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
+  std::vector<Bytes> largestWindow;                                  // of this epoch
+  std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
+  std::map<std::uint32_t, Bytes> duplicates;         // by slot
+  using Connection = std::pair<int, std::uint32_t>;  // rail and epoch
+  std::map<Connection, std::vector<transport::ChunkHeader>> sent;
+  std::map<Connection, channel::Receipt> acknowledged;  // of what was sent
+  struct Open {
+    Connection connection;
+    std::vector<transport::ChunkHeader> chunks;
+  };
+  std::map<std::pair<int, TimePoint>, Open> openAtFailure;
+  // By slot and offset: the connections over which the chunk has come to this end.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<Connection>> arrivals;
+  TimePoint pausedUntil{};
+  bool dead = false;
+  std::vector<Event> waiting;
+  TimePoint tickAt = TimePoint::max();
+  std::vector<channel::Failover> failovers;
+  int failbackCount = 0;
+  int missed = 0;     // times that the peer was called missing
+  int explained = 0;  // failovers whose cause was found out afterwards
+  std::set<int> degradedRails;
+  std::vector<std::vector<std::byte>> notes;
+  Status error;
+};
+
+}  // namespace faultline::test
