@@ -193,7 +193,8 @@ struct Telemetry {
 
 /// One execution of the workload under one strategy.
 struct Run {
-  std::string strategy;
+  std::string strategy;  ///< the name of its row
+  std::string kind;      ///< what it does: the strategy's name, also where the row has another
   Json options = Json::object();  ///< the strategy's options as used
   int block = 0;                  ///< repetition this run belongs to, from 0
   Arm arm = Arm::kPlain;
@@ -294,6 +295,11 @@ const char* nameOf(Verdict verdict);
 const char* nameOf(Arm arm);
 const char* nameOf(RunStatus status);
 const char* nameOf(Origin origin);
+
+/// What a run does; results of earlier versions have only the name of its row.
+inline const std::string& kindOf(const Run& run) {
+  return run.kind.empty() ? run.strategy : run.kind;
+}
 
 /// scenario.name, or "unnamed".
 std::string scenarioName(const ScenarioResult& result);

@@ -205,6 +205,7 @@ void visitFields(V& v, Of<Telemetry> auto& telemetry) {
 template <typename V>
 void visitFields(V& v, Of<Run> auto& run) {
   v.required("strategy", run.strategy);
+  v.field("kind", run.kind);
   v.field("options", run.options);
   v.field("block", run.block);
   v.required("arm", run.arm);

@@ -13,7 +13,19 @@ constexpr ParameterSpec kCorrupt{
     kCorruptOneElement, ParameterType::kFlag, "false",
     "changes one element of one result on purpose: for testing the bench, whose check must see it"};
 
-constexpr std::array kCommonOptions{kCorrupt};
+constexpr std::array<std::string_view, 4> kTelemetryWords{kAsTheScenario, "off", "null", "on"};
+constexpr ParameterSpec kRecord{
+    kTelemetry, ParameterType::kEnum, kAsTheScenario,
+    "what the ranks record in runs of this strategy, instead of what the scenario says: to "
+    "measure what recording costs",
+    kTelemetryWords};
+
+constexpr ParameterSpec kRowName{
+    "as", ParameterType::kName, "",
+    "another name for the row: runs a strategy a second time, with other options, or with the same "
+    "ones. A second fault_free measures the noise"};
+
+constexpr std::array kCommonOptions{kRecord, kCorrupt};
 
 constexpr std::array kFailStopOptions{
     ParameterSpec{
@@ -32,7 +44,7 @@ constexpr std::array kFailStopOptions{
                   {},
                   1,
                   kMostIterations},
-    kCorrupt};
+    kRecord, kCorrupt};
 
 constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
@@ -68,11 +80,13 @@ const StrategySpec* findStrategy(std::string_view name) {
   return nullptr;
 }
 
+const ParameterSpec& rowNameSpec() { return kRowName; }
+
 std::string describeStrategy(const StrategySpec& strategy) {
   return fmt::format("{}\n\n", strategy.name) + describeRow("does", strategy.summary) +
          describeRow("measures", strategy.measures) +
          describeRow("faults", strategy.meetsFaults ? "the scenario's" : "none") + "\noptions\n" +
-         describeParameters(strategy.options);
+         describeParameters(strategy.options) + describeParameters({&kRowName, 1});
 }
 
 }  // namespace faultline::baseline

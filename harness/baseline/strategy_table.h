@@ -30,6 +30,15 @@ inline constexpr std::string_view kBalance = "balance";
 /// collective, so that the run must be seen to be wrong. For testing the bench itself.
 inline constexpr std::string_view kCorruptOneElement = "corrupt_one_element";
 
+/// Option that every strategy has: what its ranks record, instead of what the scenario says; with
+/// the default, kAsTheScenario, that.
+inline constexpr std::string_view kTelemetry = "telemetry";
+inline constexpr std::string_view kAsTheScenario = "scenario";
+
+/// Key beside the options of a strategy, for all of them: its row gets this name, so that one
+/// strategy can be run with different options, or twice with the same ones.
+const ParameterSpec& rowNameSpec();
+
 /// All strategies that can be run, in the order in which they are listed.
 std::span<const StrategySpec> strategies();
 

@@ -87,7 +87,7 @@ class Counter {
   void add(const reports::ScenarioResult& result) {
     ++matrix_.results;
     for (const reports::Run& run : result.runs) {
-      if (!run.faulted || run.strategy == baseline::kFailStop) continue;
+      if (!run.faulted || kindOf(run) == baseline::kFailStop) continue;
       ++matrix_.runs;
       add(run, ranksPerNode(result));
     }

@@ -35,6 +35,7 @@ std::string evidenceOf(const std::string& cause, bool told, bool stalled) {
 RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
     : scenario_(scenario), table_(scenario.cluster.ranks()) {
   run_.strategy = planned.strategy->name;
+  run_.kind = planned.strategy->kind();
   for (const auto& [name, value] : planned.strategy->options.all()) {
     run_.options[name] = formatParameter(value);
   }

@@ -46,7 +46,7 @@ class Session {
         options_(options),
         interrupt_(interrupt),
         ranks_(scenario.cluster.ranks()),
-        failStop_(planned.strategy->name == baseline::kFailStop),
+        failStop_(planned.strategy->kind() == baseline::kFailStop),
         checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
         record_(scenario, planned) {}
   ~Session();
@@ -158,7 +158,7 @@ json Session::configOf(int rank, bool restart) const {
   config.rendezvousAddress = cluster::managementAddress(0);
   config.rendezvousPort = kRendezvousPort;
   config.controlTos = cluster_->controlTos();
-  const std::string_view strategy = planned_.strategy->name;
+  const std::string_view strategy = planned_.strategy->kind();
   config.resilient = strategy != baseline::kFaultFree && !failStop_;
   if (strategy == baseline::kBalance) config.policy = channel::Policy::kPull;
   config.giveUp = scenario_.limits.giveUp;
@@ -169,7 +169,7 @@ json Session::configOf(int rank, bool restart) const {
   config.probeInterval = scenario_.limits.probeInterval;
   config.connectTimeout = scenario_.limits.connectTimeout;
   config.setupTimeout = scenario_.limits.deadline;
-  config.telemetry = scenario_.telemetry;
+  config.telemetry = scenario_.telemetryOf(*planned_.strategy);
   config.ioThreads = scenario_.ioThreads;
   config.workload = scenario_.workload;
   if (restart) config.workload.warmupIterations = 0;

@@ -231,7 +231,7 @@ class Checker {
     const bool none = scenario_.faults.empty() && !scenario_.chaos;
     if (none || !findings_.usable({"faults", "chaos"}) || !strategiesAreKnown()) return;
     for (const Strategy& strategy : scenario_.strategies) {
-      const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.name);
+      const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
       if (spec == nullptr || spec->meetsFaults) return;
     }
     fail("strategies",
@@ -254,10 +254,14 @@ class Checker {
     const Node* const list = root_.find("strategies");
     for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
       const std::string path = fmt::format("strategies.{}.{}.watchdog", i, baseline::kFailStop);
-      const Strategy* const strategy = scenario_.find(std::string(baseline::kFailStop));
       const Node& item = list->items[i];
-      const bool here = item.text == baseline::kFailStop || item.find(baseline::kFailStop);
-      if (here && strategy != nullptr && findings_.usable({path})) checkFailStop(*strategy, path);
+      const Node* const options = item.find(baseline::kFailStop);
+      if (item.text != baseline::kFailStop && options == nullptr) continue;
+      const Node* const as =
+          options == nullptr ? nullptr : options->find(baseline::rowNameSpec().name);
+      const Strategy* const strategy =
+          scenario_.find(as == nullptr ? std::string(baseline::kFailStop) : as->text);
+      if (strategy != nullptr && findings_.usable({path})) checkFailStop(*strategy, path);
     }
   }
 

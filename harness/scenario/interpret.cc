@@ -8,6 +8,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/chaos_reader.h"
 #include "harness/scenario/expectation_check.h"
+#include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
 #include "harness/scenario/text_check.h"
@@ -51,7 +52,7 @@ class ScenarioReader {
     scenario.limits.suspectAfter = values.get<Duration>("limits.suspect_after");
     scenario.limits.probeInterval = values.get<Duration>("limits.probe_interval");
     scenario.limits.connectTimeout = values.get<Duration>("limits.connect_timeout");
-    scenario.telemetry = telemetryOf(values);
+    scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
     scenario.ioThreads = integer(values, "io_threads");
     scenario.repeat = integer(values, "repeat");
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
@@ -65,12 +66,6 @@ class ScenarioReader {
  private:
   static int integer(const Parameters& values, std::string_view name) {
     return static_cast<int>(values.get<std::int64_t>(name));
-  }
-
-  static TelemetryMode telemetryOf(const Parameters& values) {
-    const std::string& mode = values.get<std::string>("telemetry");
-    if (mode == "on") return TelemetryMode::kOn;
-    return mode == "null" ? TelemetryMode::kNull : TelemetryMode::kOff;
   }
 
   static Gradient gradientOf(const Parameters& values) {
@@ -152,7 +147,7 @@ class ScenarioReader {
 
   void readStrategy(const Node& node, const std::string& path,
                     std::span<const std::string_view> known, std::vector<Strategy>& strategies) {
-    std::string name;
+    std::string name;  // of what it does
     Location where = node.where;
     const Node* options = nullptr;
     if (node.kind == Node::Kind::kScalar) {
@@ -178,14 +173,6 @@ class ScenarioReader {
                 : fmt::format("unknown strategy '{}'{}", shortened(name), suggestion(name, known)));
       return;
     }
-    if (std::any_of(strategies.begin(), strategies.end(),
-                    [&](const Strategy& earlier) { return earlier.name == name; })) {
-      findings_.addAt(path, where,
-                      fmt::format("strategy '{}' is listed twice: its rows in the report could not "
-                                  "be told apart",
-                                  name));
-      return;
-    }
     if (options != nullptr && options->kind == Node::Kind::kNull) options = nullptr;
     if (options != nullptr && options->kind != Node::Kind::kMap) {
       findings_.addAt(
@@ -197,10 +184,46 @@ class ScenarioReader {
     if (options != nullptr) {
       std::vector<std::string_view> keys;
       for (const ParameterSpec& option : spec->options) keys.push_back(option.name);
+      keys.push_back(baseline::rowNameSpec().name);
       records_.refuseUnknownKeys(*options, keys, options_path);
     }
-    strategies.push_back(
-        {name, records_.readParameters(options, where, name, spec->options, options_path)});
+    Strategy strategy{name,
+                      records_.readParameters(options, where, name, spec->options, options_path)};
+    readRowName(options, path, strategy);
+    if (std::ranges::find(strategies, strategy.name, &Strategy::name) != strategies.end()) {
+      findings_.addAt(path, where,
+                      fmt::format("strategy '{}' is listed twice: its rows in the report could not "
+                                  "be told apart; 'as' gives one of them another name",
+                                  strategy.name));
+      return;
+    }
+    strategies.push_back(std::move(strategy));
+  }
+
+  /// `as`: a word that expectations cannot take for anything else.
+  void readRowName(const Node* options, const std::string& path, Strategy& strategy) {
+    const ParameterSpec& spec = baseline::rowNameSpec();
+    const Node* const node = options == nullptr ? nullptr : options->find(spec.name);
+    if (node == nullptr) return;
+    const std::string name = std::get<std::string>(records_.readScalar(*node, spec, path));
+    if (!findings_.usable({path})) return;
+    const auto planned = plannedWords("strategies");
+    const bool of_strategy = baseline::findStrategy(name) != nullptr ||
+                             std::ranges::find(planned, name) != planned.end();
+    const bool of_metric = std::ranges::any_of(metricTable(), [&](const Metric& metric) {
+      return metric.path.substr(0, metric.path.find('.')) == name;
+    });
+    const bool dotted = name.find('.') != std::string::npos;
+    if (of_strategy || of_metric || dotted) {
+      findings_.addAt(path, node->where,
+                      fmt::format("as: '{}' {}", name,
+                                  dotted ? "has a dot; expectations have one behind the row's name"
+                                  : of_strategy ? "is the name of a strategy: choose another one"
+                                                : "is the name of a metric: choose another one"));
+      return;
+    }
+    strategy.does = std::move(strategy.name);
+    strategy.name = name;
   }
 
   std::vector<Fault> readFaults() {

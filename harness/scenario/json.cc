@@ -1,5 +1,7 @@
 #include "harness/scenario/json.h"
 
+#include "harness/baseline/strategy_table.h"
+
 namespace faultline::scenario {
 namespace {
 
@@ -150,8 +152,9 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"expect", Json::array()}};
   for (const Strategy& strategy : scenario.strategies) {
     Json options = Json::object();
+    if (!strategy.does.empty()) options[baseline::rowNameSpec().name] = strategy.name;
     for (const auto& [option, value] : strategy.options.all()) options[option] = toJson(value);
-    json["strategies"].push_back(Json{{strategy.name, std::move(options)}});
+    json["strategies"].push_back(Json{{strategy.kind(), std::move(options)}});
   }
   for (const Fault& fault : scenario.faults) json["faults"].push_back(toJson(fault));
   if (scenario.chaos) json["chaos"] = toJson(*scenario.chaos);

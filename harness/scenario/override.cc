@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "harness/baseline/strategy_table.h"
 #include "harness/scenario/text_check.h"
 
 namespace faultline::scenario {
@@ -26,8 +27,15 @@ Node& member(Node& map, std::string_view key, int source) {
   return map.entries.back().value;
 }
 
-/// The list's item that `segment` means: its index, or the name that it is about. A bare name
-/// becomes {name: {}}, so that options can be put into it.
+/// Whether the item is {strategy: {as: name, ...}}.
+bool isCalled(const Node& item, std::string_view name) {
+  if (item.entries.size() != 1) return false;
+  const Node* const row = item.entries.front().value.find(baseline::rowNameSpec().name);
+  return row != nullptr && row->text == name;
+}
+
+/// The list's item that `segment` means: its index, its row's name, or the name that it is about. A
+/// bare name becomes {name: {}}, so that options can be put into it.
 Node* item(Node& list, std::string_view segment, int source) {
   std::size_t index = 0;
   const char* const last = segment.data() + segment.size();
@@ -42,7 +50,9 @@ Node* item(Node& list, std::string_view segment, int source) {
       candidate.where = where;
       candidate.entries.push_back({std::string(segment), where, emptyMap(source)});
     }
-    if (Node* found = candidate.find(segment)) return found;
+    if (isCalled(candidate, segment)) return &candidate.entries.front().value;
+    Node* const found = candidate.find(segment);
+    if (found != nullptr && found->find(baseline::rowNameSpec().name) == nullptr) return found;
   }
   return nullptr;
 }

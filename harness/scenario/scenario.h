@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -71,8 +72,10 @@ struct Workload {
 
 /// A row of the report: how the job meets the faults. Names and options: baseline/strategy_table.h.
 struct Strategy {
-  std::string name;
+  std::string name;    ///< of its row, unique: that of `as`, or of what it does
   Parameters options;  ///< with defaults filled in
+  std::string does{};  ///< what a row with a name of its own does; empty: what it is called
+  const std::string& kind() const { return does.empty() ? name : does; }
   bool operator==(const Strategy&) const = default;
 };
 
@@ -168,14 +171,17 @@ enum class TelemetryMode {
   kOn,    ///< events are kept, and shown in trace.json
 };
 
+/// Of a word that the table allows: off, null, on.
+TelemetryMode telemetryMode(std::string_view word);
+
 struct Scenario {
   int version = 1;
   std::string name;
   std::string description;
   Cluster cluster;
   Workload workload;
-  std::vector<Strategy> strategies;  ///< names are unique
-  std::vector<Fault> faults;         ///< those that are written down; chaos.h has all of them
+  std::vector<Strategy> strategies;
+  std::vector<Fault> faults;  ///< those that are written down; chaos.h has all of them
   std::optional<Chaos> chaos;
   Limits limits;
   TelemetryMode telemetry = TelemetryMode::kOff;
@@ -191,6 +197,8 @@ struct Scenario {
     }
     return nullptr;
   }
+  /// What the ranks record under this strategy: its own option, or what the scenario says.
+  TelemetryMode telemetryOf(const Strategy& strategy) const;
   bool operator==(const Scenario&) const = default;
 };
 

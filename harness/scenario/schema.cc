@@ -106,11 +106,14 @@ Json computeSchema() {
 Json choiceSchema() { return {{"oneOf", {Json{{"enum", Json::array()}}}}}; }
 
 void addChoice(Json& schema, std::string_view name, std::string_view summary,
-               std::span<const ParameterSpec> specs) {
+               std::span<const ParameterSpec> specs, const ParameterSpec* optional = nullptr) {
   Json parameters = object();
   parameters["type"] = {"object", "null"};
   parameters["description"] = summary;
   addParameters(parameters, specs);
+  if (optional != nullptr) {
+    parameters["properties"][std::string(optional->name)] = schemaOf(*optional);
+  }
   const bool complete = !parameters.contains("required");
   if (complete) schema["oneOf"][0]["enum"].push_back(name);
   Json named = object();
@@ -122,7 +125,7 @@ void addChoice(Json& schema, std::string_view name, std::string_view summary,
 Json strategySchema() {
   Json schema = choiceSchema();
   for (const auto& strategy : baseline::strategies()) {
-    addChoice(schema, strategy.name, strategy.summary, strategy.options);
+    addChoice(schema, strategy.name, strategy.summary, strategy.options, &baseline::rowNameSpec());
   }
   return schema;
 }

@@ -202,7 +202,8 @@ constexpr std::array kScenarioFields{
     Field{labelled("workload", kWorkload.meaning), Shape::kRecord, true, &kWorkload},
     Field{labelled("strategies",
                    "how the job meets the faults, one row of the report each: names, or "
-                   "{name: {option: value}}"),
+                   "{name: {option: value}}; the option 'as' gives a row another name, so that one "
+                   "strategy can have several"),
           Shape::kStrategies, true},
     Field{labelled("faults", "what is broken, when and for how long"), Shape::kFaults},
     Field{labelled("chaos", kChaos.meaning), Shape::kRecord, false, &kChaos},

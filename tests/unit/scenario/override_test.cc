@@ -35,6 +35,19 @@ TEST(OverrideTest, ChangesAndAddsValues) {
   EXPECT_TRUE(scenario.expect.empty());
 }
 
+TEST(OverrideTest, ARowIsMeantByItsName) {
+  const ReadResult result = readScenario(
+      "version: 1\nname: n\nworkload: {kind: training}\n"
+      "strategies: [{armed: {as: recorded}}, armed]\n",
+      "f",
+      std::vector<std::string>{"strategies.recorded.telemetry=on",
+                               "strategies.armed.telemetry=null"});
+  ASSERT_TRUE(result.ok());
+  const Scenario& scenario = *result.scenario;
+  EXPECT_EQ(scenario.telemetryOf(*scenario.find("recorded")), TelemetryMode::kOn);
+  EXPECT_EQ(scenario.telemetryOf(*scenario.find("armed")), TelemetryMode::kNull);
+}
+
 TEST(OverrideTest, LaterOnesWinAndMissingMappingsAreMade) {
   EXPECT_EQ(well({"seed=1", "seed=2"}).seed, 2u);
   const ReadResult result = readScenario(

@@ -107,5 +107,26 @@ TEST(ReaderTest, FilesThatCannotBeReadAreMistakes) {
   }
 }
 
+TEST(ReaderTest, AStrategyMayHaveSeveralRows) {
+  const ReadResult result = readScenario(
+      "version: 1\nname: n\nworkload: {kind: training}\ntelemetry: null\n"
+      "strategies: [fault_free, {fault_free: {as: again}}, {armed: {as: b, telemetry: on}}]\n"
+      "expect: [again.overhead_pct.median <= 1]\n",
+      "f");
+  for (const Mistake& mistake : result.mistakes) ADD_FAILURE() << mistake.toString();
+  ASSERT_TRUE(result.ok());
+  const Scenario& scenario = *result.scenario;
+  ASSERT_EQ(scenario.strategies.size(), 3u);
+  EXPECT_EQ(scenario.strategies[0].kind(), "fault_free");
+  EXPECT_EQ(scenario.strategies[1].name, "again");
+  EXPECT_EQ(scenario.strategies[1].kind(), "fault_free");
+  EXPECT_EQ(scenario.telemetryOf(scenario.strategies[1]), TelemetryMode::kNull);
+  EXPECT_EQ(scenario.telemetryOf(scenario.strategies[2]), TelemetryMode::kOn);
+  EXPECT_EQ(scenario.expect[0].strategy, "again");
+  const ReadResult same = readScenario(toJson(scenario).dump(), "again");
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(*same.scenario, scenario);
+}
+
 }  // namespace
 }  // namespace faultline::scenario
