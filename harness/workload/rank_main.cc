@@ -120,6 +120,7 @@ Status RankRun::run() {
   RETURN_IF_ERROR(warmUp());
   RETURN_IF_ERROR(awaitStart());
   resources_.look();
+  resources_.sent(communicator_->events().counters.bytesSent);
   RETURN_IF_ERROR(train());
   return finish();
 }
@@ -187,9 +188,11 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     told = controller_.send(
         {{"type", "begin"}, {"iteration", number}, {"warmup", warmup}, {"at", toJson(start)}});
   };
+  const Effort before = effortSoFar();
   ASSIGN_OR_RETURN(const IterationTime time,
                    trainIteration(config_.workload, gradient_, *communicator_, tellStart));
   RETURN_IF_ERROR(told);
+  const Effort effort = effortSoFar() - before;
   if (config_.corruptOneElement && config_.rank == 0 && number == 0 && !warmup) {
     gradient_.corruptResult(config_.seed);
   }
@@ -212,8 +215,11 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
   }
   // From t = 0 on: what came before it is told with the first iteration.
   if (!warmup) {
-    events_.addNew(end, communicator_->events(), /*last=*/false);
+    const comm::CommunicatorEvents events = communicator_->events();
+    events_.addNew(end, events, /*last=*/false);
     resources_.look();
+    resources_.spend(effort);
+    resources_.sent(events.counters.bytesSent);
     resources_.addTo(end);
   }
   return controller_.send(end);

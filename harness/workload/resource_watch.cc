@@ -1,10 +1,13 @@
 #include "harness/workload/resource_watch.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "base/system_calls.h"
 
 namespace faultline::workload {
 
@@ -25,6 +28,25 @@ std::optional<ResourceSample> sampleResources() {
   return sample;
 }
 
+Effort effortSoFar() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto time = [](const timeval& of) {
+    return Duration(std::chrono::seconds(of.tv_sec)) + std::chrono::microseconds(of.tv_usec);
+  };
+  return {time(used.ru_utime) + time(used.ru_stime), systemCallsMade()};
+}
+
+void ResourceWatch::spend(const Effort& effort) {
+  spent_.cpu += effort.cpu;
+  spent_.systemCalls += effort.systemCalls;
+}
+
+void ResourceWatch::sent(std::uint64_t bytes) {
+  if (!sentBefore_) sentBefore_ = bytes;
+  sent_ = bytes - *sentBefore_;
+}
+
 void ResourceWatch::add(const ResourceSample& sample) {
   if (!first_) first_ = sample;
   last_ = sample;
@@ -34,9 +56,15 @@ void ResourceWatch::add(const ResourceSample& sample) {
 
 void ResourceWatch::addTo(nlohmann::json& message) const {
   if (!first_) return;
-  message["resources"] = {{"memory_start", first_->memory}, {"memory_end", last_.memory},
-                          {"memory_max", most_.memory},     {"files_start", first_->files},
-                          {"files_end", last_.files},       {"files_max", most_.files}};
+  message["resources"] = {{"memory_start", first_->memory},
+                          {"memory_end", last_.memory},
+                          {"memory_max", most_.memory},
+                          {"files_start", first_->files},
+                          {"files_end", last_.files},
+                          {"files_max", most_.files},
+                          {"cpu_ms", toMilliseconds(spent_.cpu)},
+                          {"system_calls", spent_.systemCalls},
+                          {"sent", sent_}};
 }
 
 }  // namespace faultline::workload

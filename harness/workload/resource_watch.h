@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/clock.h"
+
 namespace faultline::workload {
 
 /// What a process holds at one moment.
@@ -15,13 +17,28 @@ struct ResourceSample {
 /// Of this process, from /proc/self; nullopt where that cannot be read.
 std::optional<ResourceSample> sampleResources();
 
-/// Follows what this process holds: at first, now, and at most. A look costs some 50 us.
+/// What this process has spent since it began.
+struct Effort {
+  Duration cpu{};                 ///< processor time of all threads, in user and kernel mode
+  std::uint64_t systemCalls = 0;  ///< that communication made
+  Effort operator-(const Effort& before) const {
+    return {cpu - before.cpu, systemCalls - before.systemCalls};
+  }
+};
+Effort effortSoFar();
+
+/// Follows what this process holds (at first, now, and at most) and spends. A look costs some 50
+/// us.
 class ResourceWatch {
  public:
   void look() {
     if (const auto sample = sampleResources()) add(*sample);
   }
   void add(const ResourceSample& sample);
+  /// Adds to what was spent in measured iterations.
+  void spend(const Effort& effort);
+  /// The payload that this rank had sent in all, at this moment.
+  void sent(std::uint64_t bytes);
 
   /// Adds "resources" to a message, when anything was seen.
   void addTo(nlohmann::json& message) const;
@@ -30,6 +47,9 @@ class ResourceWatch {
   std::optional<ResourceSample> first_;
   ResourceSample last_;
   ResourceSample most_;  // of each kind by itself
+  Effort spent_;
+  std::optional<std::uint64_t> sentBefore_;
+  std::uint64_t sent_ = 0;
 };
 
 }  // namespace faultline::workload

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <iterator>
 
+#include "base/system_calls.h"
+
 namespace faultline::comm {
 namespace {
 
@@ -76,6 +78,7 @@ Status Engine::open() {
   if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
   RETURN_IF_ERROR(fabric_->watch(wakeup_.get(), [this] {
     std::uint64_t count;
+    countSystemCall();
     (void)!read(wakeup_.get(), &count, sizeof(count));
   }));
   for (const auto& [rank, fd] : bootstrap_->connections()) {
@@ -246,6 +249,7 @@ std::shared_ptr<Work> Engine::submit(Group& group, Executor::Job job) {
 
 void Engine::wake() {
   const std::uint64_t one = 1;
+  countSystemCall();
   (void)!write(wakeup_.get(), &one, sizeof(one));
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/system_calls.h"
 #include "resilient_ccl/auth/sealed_path.h"
 #include "resilient_ccl/channel/wire.h"
 
@@ -21,6 +22,7 @@ void readDatagrams(int fd, const std::function<void(std::span<const std::byte>)>
     messages[i].msg_hdr.msg_iovlen = 1;
   }
   for (int turn = 0; turn < kMostBatchesPerTurn; ++turn) {
+    countSystemCall();
     const int count = recvmmsg(fd, messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     for (int i = 0; i < count; ++i) take({buffers[i].data(), messages[i].msg_len});
     if (count < kBatch) return;

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/system_calls.h"
 #include "resilient_ccl/fabric/polled_rail.h"
 
 namespace faultline::fabric {
@@ -70,6 +71,7 @@ void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
   // Loss is the link's business: whatever goes wrong here looks like a lost datagram.
+  countSystemCall();
   (void)::sendmsg(context_.control[path].get(), &message, MSG_DONTWAIT);
 }
 

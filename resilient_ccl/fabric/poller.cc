@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/system_calls.h"
+
 namespace faultline::fabric {
 
 Status Poller::open() {
@@ -29,6 +31,7 @@ void Poller::setEvents(int fd, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
+  countSystemCall();
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
@@ -42,6 +45,7 @@ Status Poller::wait(Duration timeout) {
   const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(sleep).count(),
                        .tv_nsec = (sleep % 1s).count()};
   std::array<epoll_event, 64> ready;
+  countSystemCall();
   const int count = epoll_pwait2(epoll_.get(), ready.data(), ready.size(), &pause, nullptr);
   if (count < 0 && errno != EINTR) return Status::fromErrno(errno, "wait for the network");
   for (int i = 0; i < count; ++i) {

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/system_calls.h"
+
 namespace faultline::transport {
 
 Status Doorbell::open() {
@@ -15,12 +17,14 @@ Status Doorbell::open() {
 
 void Doorbell::clear() {
   std::uint64_t count;
+  countSystemCall();
   (void)!read(event_.get(), &count, sizeof(count));
 }
 
 void Doorbell::ring() {
   if (!armed_.exchange(false, std::memory_order_acq_rel)) return;
   const std::uint64_t one = 1;
+  countSystemCall();
   (void)!write(event_.get(), &one, sizeof(one));
 }
 

@@ -8,7 +8,7 @@
 //   bench_point_to_point --rails 4 --rate 250Mbit --lose-rail          # what three of four carry
 //
 // Prints every round: Gbit/s of ours and of the other, their ratio, CPU seconds per GiB of both
-// ends together. Last line: median and spread of the ratio.
+// ends together, and our system calls per MiB, likewise. Last line: median and spread of the ratio.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/parameter.h"
+#include "base/system_calls.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/cluster/privileges.h"
 #include "harness/stats/quantile.h"
@@ -76,7 +77,7 @@ T require(Result<T> result) {
 struct Board {
   std::atomic<std::uint64_t> received{0};
   std::atomic<std::uint64_t> cpuNs[2]{};
-  std::atomic<std::uint64_t> polls[2]{};
+  std::atomic<std::uint64_t> systemCalls[2]{};
   std::atomic<int> connected{0};
   std::atomic<bool> stop{false};
 };
@@ -132,12 +133,11 @@ class End : private fabric::FabricClient {
     TimePoint published{};
     while (!board_.stop) {
       require(fabric_->poll(10ms));
-      ++polls_;
       if (rank_ == 1) board_.received = fabric_->counters().bytesArrived;
       if (now() - published < 5ms) continue;
       published = now();
       board_.cpuNs[rank_] = cpuTime();
-      board_.polls[rank_] = polls_;
+      board_.systemCalls[rank_] = systemCallsMade();
     }
     fabric_->shutDown();
   }
@@ -190,7 +190,6 @@ class End : private fabric::FabricClient {
   std::unique_ptr<fabric::Fabric> fabric_;
   std::vector<std::vector<std::byte>> buffers_;
   std::uint32_t next_ = 0;
-  std::uint64_t polls_ = 0;
 };
 
 /// Runs `body` in a child inside the node's namespace.
@@ -210,6 +209,7 @@ void sleepFor(double seconds) { usleep(static_cast<useconds_t>(seconds * 1e6)); 
 struct Sample {
   double gbit = 0;
   double cpuPerGiB = 0;
+  double callsPerMiB = 0;  // of ours
   double gbitWithoutRail = 0;
 };
 
@@ -237,10 +237,13 @@ Sample measureOurs(cluster::NetnsCluster& cluster, const Options& options) {
   Sample sample;
   const std::uint64_t bytes = board->received;
   const std::uint64_t cpu = board->cpuNs[0] + board->cpuNs[1];
+  const std::uint64_t calls = board->systemCalls[0] + board->systemCalls[1];
   sample.gbit = rateFor(options.seconds);
   const double gib = static_cast<double>(board->received - bytes) / (1 << 30);
   sample.cpuPerGiB =
       static_cast<double>(board->cpuNs[0] + board->cpuNs[1] - cpu) / 1e9 / std::max(gib, 1e-9);
+  sample.callsPerMiB = static_cast<double>(board->systemCalls[0] + board->systemCalls[1] - calls) /
+                       std::max(gib * 1024, 1e-9);
   if (options.loseRail) {
     const auto* kind = injector::findFaultKind("port_down");
     const auto fault = require(injector::makeFault(
@@ -319,7 +322,7 @@ int run(const Options& options) {
   auto cluster = require(
       cluster::NetnsCluster::create({.nodes = 2, .rails = options.rails, .rail_rate = rate}));
   std::vector<double> ratios, kept;
-  std::printf("round   ours Gbit/s  other Gbit/s   ratio   cpu s/GiB ours/other%s\n",
+  std::printf("round   ours Gbit/s  other Gbit/s   ratio   cpu s/GiB ours/other   calls/MiB%s\n",
               options.loseRail ? "   kept without rail 0" : "");
   for (int round = 0; round < options.rounds; ++round) {
     Sample ours, other;
@@ -339,8 +342,8 @@ int run(const Options& options) {
     ours = measureOurs(*cluster, options);
     if (round % 2 == 0) measureOther();
     ratios.push_back(ours.gbit / other.gbit);
-    std::printf("%5d  %12.3f  %12.3f  %6.3f   %.2f / %.2f", round + 1, ours.gbit, other.gbit,
-                ratios.back(), ours.cpuPerGiB, other.cpuPerGiB);
+    std::printf("%5d  %12.3f  %12.3f  %6.3f   %.2f / %.2f   %.1f", round + 1, ours.gbit, other.gbit,
+                ratios.back(), ours.cpuPerGiB, other.cpuPerGiB, ours.callsPerMiB);
     if (options.loseRail) {
       const double ideal = static_cast<double>(options.rails - 1) / options.rails;
       kept.push_back(ours.gbitWithoutRail / ours.gbit / ideal);

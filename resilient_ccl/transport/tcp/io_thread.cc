@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/system_calls.h"
+
 namespace faultline::transport::tcp {
 namespace {
 
@@ -60,6 +62,7 @@ Status IoThread::add(std::shared_ptr<ThreadedRail> rail) {
 
 void IoThread::watchFor(ThreadedRail& rail, std::uint32_t events) {
   epoll_event event = eventOf(&rail, events);
+  countSystemCall();
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, rail.fd(), &event);
 }
 
@@ -91,6 +94,7 @@ void IoThread::run() {
       bell_.arm();
       busy = serveAll() || stopping_.load(std::memory_order_acquire);
     }
+    countSystemCall();
     const int count = epoll_wait(epoll_.get(), ready.data(), ready.size(), busy ? 0 : -1);
     bell_.disarm();
     for (int i = 0; i < count; ++i) {

@@ -9,6 +9,8 @@
 #include <cassert>
 #include <cerrno>
 
+#include "base/system_calls.h"
+
 namespace faultline::transport::tcp {
 namespace {
 
@@ -81,6 +83,7 @@ void TcpRail::write(bool socketIsWritable) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = count;
+    countSystemCall();
     ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
@@ -120,7 +123,10 @@ bool TcpRail::headerComplete() {
 
 bool TcpRail::read() {
   std::size_t total = 0;
-  while (!failed_ && !fenced()) {
+  // A read that gets less than it asked for has emptied the socket, and epoll tells when there is
+  // more: asking again would be a call for nothing. A fence does ask, as there is no later.
+  bool drained = false;
+  while (!failed_ && !fenced() && (!drained || fencing_)) {
     if (total >= kFairShare) return true;
     // The payload that is missing and, behind it, the next header: one call for both.
     std::array<iovec, 2> pieces;
@@ -135,6 +141,7 @@ bool TcpRail::read() {
       pieces[count++] = {reinterpret_cast<std::byte*>(&header_) + headerRead_,
                          sizeof(ChunkHeader) - headerRead_};
     }
+    countSystemCall();
     const ssize_t got = readv(socket_.get(), pieces.data(), static_cast<int>(count));
     if (got < 0) {
       if (errno == EINTR) continue;
@@ -146,6 +153,9 @@ bool TcpRail::read() {
       return false;
     }
     total += static_cast<std::size_t>(got);
+    const std::size_t asked =
+        inPayload ? missing + sizeof(next) : sizeof(ChunkHeader) - headerRead_;
+    drained = static_cast<std::size_t>(got) < asked;
     std::size_t left = static_cast<std::size_t>(got);
     if (inPayload) {
       const std::size_t taken = std::min(left, missing);
@@ -172,7 +182,9 @@ bool TcpRail::read() {
 Delivery TcpRail::delivery() const {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (fenced() || getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  if (fenced()) return {};
+  countSystemCall();
+  if (getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   return {.acknowledged = info.tcpi_bytes_acked, .outstanding = info.tcpi_unacked > 0};
 }
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <map>
 
+#include "base/system_calls.h"
+
 // What a rail does with chunks that go over two rails: a sender that stops reading the user's
 // buffer, and a receiver that stops writing it.
 
@@ -113,6 +115,21 @@ TEST_F(TcpRailTest, DivertingBetweenTwoChunksDoesNothing) {
   carryAll(2);
   EXPECT_TRUE(all(target_[1], 2));
   EXPECT_TRUE(sink_.error.ok());
+}
+
+TEST_F(TcpRailTest, AnEmptySocketIsNotAskedAgain) {
+  std::vector<std::byte> data(1000, std::byte{1});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    out_->submit({.sequence = i, .messageLength = 1000, .slot = 5, .length = 1000}, data.data(),
+                 {});
+  }
+  out_->write(/*socketIsWritable=*/true);
+  const std::uint64_t before = systemCallsMade();
+  in_->read();
+  // The first header; then each chunk with the next header behind it, of which the last is missing:
+  // the socket is empty, and is not asked again.
+  EXPECT_EQ(systemCallsMade() - before, 4u);
+  EXPECT_EQ(sink_.arrived.size(), 3u);
 }
 
 }  // namespace
