@@ -11,6 +11,7 @@
 #include "reports/atomic_file.h"
 #include "reports/html_text.h"
 #include "reports/page_head.h"
+#include "reports/verdict_text.h"
 
 namespace faultline::reports {
 namespace {
@@ -27,17 +28,6 @@ constexpr std::array kTimes{Times{"detection", &ConfusionMatrix::Row::detection_
                             Times{"fence", &ConfusionMatrix::Row::fence_ms},
                             Times{"redelivery", &ConfusionMatrix::Row::redelivery_ms},
                             Times{"pause", &ConfusionMatrix::Row::pause_ms}};
-
-std::string milliseconds(const std::optional<double>& value) {
-  return value ? fmt::format("{:.1f}", *value) : kDash;
-}
-
-/// p50 / p99, or p50 / max marked with > where there are too few samples for a p99.
-std::string spread(const Percentiles& times) {
-  if (times.n == 0) return kDash;
-  const std::string tail = times.p99 ? milliseconds(times.p99) : ">" + milliseconds(times.max);
-  return milliseconds(times.p50) + " / " + tail;
-}
 
 std::string percent(const std::optional<double>& value) {
   return value ? fmt::format("{:.1f}", *value) : kDash;
@@ -126,7 +116,8 @@ std::string confusionText(const ConfusionMatrix& matrix) {
   for (const ConfusionMatrix::Row& row : matrix.rows) {
     if (row.pause_ms.n == 0) continue;
     text += fault(row) + fmt::format("{:>6}", row.pause_ms.n);
-    for (const Times& times : kTimes) text += fmt::format("{:>{}}", spread(row.*times.of), kTime);
+    for (const Times& times : kTimes)
+      text += fmt::format("{:>{}}", spreadText(row.*times.of), kTime);
     text += "\n";
   }
   return text;
@@ -178,7 +169,7 @@ std::string confusionHtml(const ConfusionMatrix& matrix) {
     verdicts += cell(percent(row.rightPercent()), "number") + "</tr>\n";
     if (row.pause_ms.n == 0) continue;
     times += name + cell(std::to_string(row.pause_ms.n), "number");
-    for (const Times& one : kTimes) times += cell(spread(row.*one.of), "number");
+    for (const Times& one : kTimes) times += cell(spreadText(row.*one.of), "number");
     times += "</tr>\n";
   }
   const std::string page_head = pageHead("Confusion matrix · Faultline", PageScripts::kNone);

@@ -72,7 +72,11 @@ void addExpectations(Suite& suite, const ScenarioResult& result) {
     std::string message =
         fmt::format("expected {}, found {}", expectation.text, valueText(expectation.value));
     if (!expectation.message.empty()) message += ": " + expectation.message;
-    suite.fail(expectation.text, "expectation", message);
+    if (expectation.is_void) {
+      suite.error(expectation.text, "void", message);
+    } else {
+      suite.fail(expectation.text, "expectation", message);
+    }
   }
 }
 

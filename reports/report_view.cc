@@ -64,12 +64,32 @@ Json thinned(const RailSeries& series, int points) {
           {"tx_bytes", std::move(bytes)}};
 }
 
-void truncate(Json& array, int limit) {
+template <typename T>
+bool truncate(std::vector<T>& values, int limit) {
   const auto size = static_cast<std::size_t>(limit);
-  if (array.size() > size) array.erase(array.begin() + limit, array.end());
+  if (values.size() <= size) return false;
+  values.erase(values.begin() + limit, values.end());
+  return true;
 }
 
-/// The run as result.json has it, with its long parts replaced.
+/// The run without what the page does not show or shows in another form: most of a result, which
+/// is not made JSON only to be thrown away.
+Run briefRun(const Run& run, const ViewLimits& limits, std::vector<bool>& thinned_parts) {
+  Run brief = run;
+  brief.iterations.clear();
+  brief.rail_series.clear();
+  brief.telemetry = {};
+  brief.idle_failovers.clear();
+  if (truncate(brief.failovers, limits.events)) thinned_parts[2] = true;
+  if (truncate(brief.failbacks, limits.events)) thinned_parts[2] = true;
+  if (truncate(brief.faults, limits.events)) {
+    thinned_parts[3] = true;
+    std::erase_if(brief.evidence, [&](const Evidence& one) { return one.fault >= limits.events; });
+  }
+  return brief;
+}
+
+/// The run's JSON, made of what briefRun left, with its long parts in their short form.
 Json runView(const Run& run, Json json, const ViewLimits& limits,
              std::vector<bool>& thinned_parts) {
   const bool curves = run.block < limits.blocks;
@@ -90,23 +110,8 @@ Json runView(const Run& run, Json json, const ViewLimits& limits,
     thinned_parts[1] = true;
   }
   json["rail_series"] = std::move(series);
-  json.erase("rails");
-  json.erase("counters");
-  json.erase("resources");
-  json.erase("idle_failovers");
-  json.erase("telemetry");
-  for (const char* events : {"failovers", "failbacks"}) {
-    if (json[events].size() > static_cast<std::size_t>(limits.events)) thinned_parts[2] = true;
-    truncate(json[events], limits.events);
-  }
-  if (run.faults.size() > static_cast<std::size_t>(limits.events)) {
-    thinned_parts[3] = true;
-    truncate(json["faults"], limits.events);
-    Json evidence = Json::array();  // of the faults that are left
-    for (const Json& one : json["evidence"]) {
-      if (one["fault"] < limits.events) evidence.push_back(one);
-    }
-    json["evidence"] = std::move(evidence);
+  for (const char* unseen : {"rails", "counters", "resources", "idle_failovers", "telemetry"}) {
+    json.erase(unseen);
   }
   return json;
 }
@@ -146,14 +151,15 @@ std::string escapedForScript(const std::string& json) {
 }  // namespace
 
 Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
-  Json view = toJson(result);
   std::vector<bool> thinned_parts(4, false);
-  Json runs = Json::array();
-  for (std::size_t i = 0; i < result.runs.size() && i < static_cast<std::size_t>(limits.runs);
-       ++i) {
-    runs.push_back(runView(result.runs[i], std::move(view["runs"][i]), limits, thinned_parts));
+  ScenarioResult brief = result;
+  truncate(brief.runs, limits.runs);
+  for (Run& run : brief.runs) run = briefRun(run, limits, thinned_parts);
+  Json view = toJson(brief);
+  for (std::size_t i = 0; i < brief.runs.size(); ++i) {
+    Json& run = view["runs"][i];
+    run = runView(result.runs[i], std::move(run), limits, thinned_parts);
   }
-  view["runs"] = std::move(runs);
 
   Json notes = Json::array();
   if (thinned_parts[0]) notes.push_back("Long curves are drawn with fewer, wider points.");
@@ -174,6 +180,7 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   view["notes"] = std::move(notes);
   view["headline"] = verdict.headline;
   view["reasons"] = verdict.reasons;
+  if (result.noise) view["noise_text"] = noiseText(*result.noise);
   view["tallies"] = tallies(result);
   return view;
 }

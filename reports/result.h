@@ -143,6 +143,12 @@ struct ResourceUse {
   int open_files_start = 0;             ///< descriptors, likewise
   int open_files_end = 0;
   int open_files_max = 0;
+  /// In the measured iterations, without what lies between them (data checks, barriers): processor
+  /// time of all its threads, `compute: {burn}` included; system calls for communication; and the
+  /// payload that it sent from t = 0 on.
+  double cpu_ms = 0;
+  std::int64_t system_calls = 0;
+  std::int64_t sent_bytes = 0;
 };
 
 struct FaultTarget {
@@ -232,7 +238,21 @@ struct Interval {
 /// Extra time per unit of work, v0 / v - 1, in percent: per block, then the median of the blocks.
 struct Overhead {
   double median = 0;
-  std::optional<Interval> ci95;  ///< null below 6 blocks
+  std::optional<Interval> ci95{};  ///< null below 6 blocks
+  /// Against `ScenarioResult::noise`; null without it. What the overhead is at most: the upper end
+  /// of the interval, and never less than the noise of a median.
+  std::optional<double> at_most{};
+  std::optional<bool> distinguishable{};  ///< it is more than noise
+};
+
+/// What two equal runs differ by: fault_free against its second row, block by block, in percent.
+struct Noise {
+  std::string strategy;  ///< the second row
+  int pairs = 0;
+  double band_pct = 0;              ///< 95 % of the pairs differ by at most this much
+  double median_band_pct = 0;       ///< their median by at most this much, with 95 % certainty
+  std::optional<double> drift_pct;  ///< equal runs at the end against those at the beginning
+  std::string void_because;         ///< why no speed can be told; empty: it can
 };
 
 /// A distribution. p95 is null below 60 samples and p99 below 300.
@@ -271,7 +291,9 @@ struct Expectation {
   /// What the metric was: a number, a name, or null when it did not exist.
   Json value;
   bool pass = false;
-  std::string message;  ///< why it fails when the value alone does not say so
+  std::string message;  ///< why it fails, when the value alone does not say so, or is void
+  /// What it speaks of was measured wrong or proves nothing: it neither holds nor fails.
+  bool is_void = false;
 };
 
 /// result.json.
@@ -287,6 +309,7 @@ struct ScenarioResult {
   bool interrupted = false;  ///< ended by the user: what is here is a part
   std::vector<Run> runs;
   std::vector<Summary> summary;
+  std::optional<Noise> noise;  ///< null without a second row of fault_free, or with too few pairs
   std::vector<Expectation> expectations;
 };
 

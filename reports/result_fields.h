@@ -160,6 +160,9 @@ void visitFields(V& v, Of<ResourceUse> auto& use) {
   v.field("open_files_start", use.open_files_start);
   v.field("open_files_end", use.open_files_end);
   v.field("open_files_max", use.open_files_max);
+  v.field("cpu_ms", use.cpu_ms);
+  v.field("system_calls", use.system_calls);
+  v.field("sent_bytes", use.sent_bytes);
 }
 
 template <typename V>
@@ -237,6 +240,18 @@ template <typename V>
 void visitFields(V& v, Of<Overhead> auto& overhead) {
   v.required("median", overhead.median);
   v.field("ci95", overhead.ci95);
+  v.field("at_most", overhead.at_most);
+  v.field("distinguishable", overhead.distinguishable);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Noise> auto& noise) {
+  v.field("strategy", noise.strategy);
+  v.field("pairs", noise.pairs);
+  v.required("band_pct", noise.band_pct);
+  v.field("median_band_pct", noise.median_band_pct);
+  v.field("drift_pct", noise.drift_pct);
+  v.field("void_because", noise.void_because);
 }
 
 template <typename V>
@@ -273,6 +288,7 @@ void visitFields(V& v, Of<Expectation> auto& expectation) {
   v.required("text", expectation.text);
   v.field("value", expectation.value);
   v.required("pass", expectation.pass);
+  v.field("void", expectation.is_void);
   v.field("message", expectation.message);
 }
 
@@ -289,6 +305,7 @@ void visitFields(V& v, Of<ScenarioResult> auto& result) {
   v.field("environment", result.environment);
   v.required("runs", result.runs);
   v.field("summary", result.summary);
+  v.field("noise", result.noise);
   v.field("expectations", result.expectations);
 }
 

@@ -99,6 +99,7 @@ std::string overheadText(const Summary& row) {
   if (const auto& ci = row.overhead_pct->ci95) {
     text += fmt::format(" [{}, {}]", number(ci->lo), number(ci->hi));
   }
+  if (row.overhead_pct->distinguishable == false) text += " =";
   return text;
 }
 
@@ -126,6 +127,7 @@ std::string table(const ScenarioResult& result) {
   std::string text = formatRow(titles) + std::string(kWidth, '-') + "\n";
   std::string unit;
   bool modelled = false;
+  bool noise = false;
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     const auto row = std::find_if(result.summary.begin(), result.summary.end(),
                                   [&](const Summary& s) { return s.strategy == tally.strategy; });
@@ -134,16 +136,20 @@ std::string table(const ScenarioResult& result) {
     unsummarised.strategy = tally.strategy;
     text += formatRow(rowOf(summarised ? *row : unsummarised, tally));
     if (summarised && row->throughput) unit = row->throughput->unit;
-    if (summarised) modelled = modelled || row->origin == Origin::kModelled;
+    if (!summarised) continue;
+    modelled = modelled || row->origin == Origin::kModelled;
+    noise = noise || (row->overhead_pct && row->overhead_pct->distinguishable == false);
   }
   std::string legend = "pause: p50/max; lost: restarts/iterations";
   if (!unit.empty()) legend += "; throughput: " + unit;
+  if (noise) legend += "; = not distinguishable from 0";
   if (modelled) legend += "; * modelled, not measured";
   text += fitted(legend, kWidth) + "\n";
   for (const Summary& row : result.summary) {
     if (row.note.empty()) continue;
     text += wrapped(fmt::format("{}{}: {}", row.mis_measured ? "! " : "", row.strategy, row.note));
   }
+  if (result.noise) text += wrapped(noiseText(*result.noise));
   return text;
 }
 
@@ -185,8 +191,10 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
   for (const Expectation& expectation : result.expectations) {
     const std::string line =
         fmt::format("{}  (found {})", expectation.text, valueText(expectation.value));
-    text += "  " + (expectation.pass ? paint("holds", kGreen) : paint("FAILS", kRed)) + "  " +
-            fitted(line, kWidth - 9) + "\n";
+    const std::string outcome = expectation.is_void ? paint("VOID ", kYellow)
+                                : expectation.pass  ? paint("holds", kGreen)
+                                                    : paint("FAILS", kRed);
+    text += "  " + outcome + "  " + fitted(line, kWidth - 9) + "\n";
   }
   // Not cut: a path must be usable.
   if (!style.report_dir.empty()) text += "\nreport: " + style.report_dir + "/report.html\n";

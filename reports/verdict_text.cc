@@ -34,7 +34,7 @@ std::string aboutData(const ScenarioResult& result, const StrategyTally& all) {
 
 void addFailedExpectations(const ScenarioResult& result, std::vector<std::string>& reasons) {
   for (const Expectation& expectation : result.expectations) {
-    if (expectation.pass) continue;
+    if (expectation.pass || expectation.is_void) continue;
     std::string reason =
         fmt::format("Expected {}, found {}.", expectation.text, valueText(expectation.value));
     if (!expectation.message.empty()) reason += " " + expectation.message;
@@ -80,6 +80,13 @@ bool allSeen(const ScenarioResult& result) {
       result.runs, [](const Run& run) { return std::ranges::all_of(run.evidence, &Evidence::ok); });
 }
 
+/// Whether every run went as planned; what then is invalid is what was measured.
+bool runsProve(const ScenarioResult& result) {
+  return allSeen(result) && std::ranges::none_of(result.runs, [](const Run& run) {
+           return run.status == RunStatus::kInvalid;
+         });
+}
+
 /// Whether a job ended in an error of its own, which the bench has only reported.
 bool jobFailed(const ScenarioResult& result) {
   return std::ranges::any_of(result.runs, [](const Run& run) {
@@ -120,14 +127,31 @@ std::string valueText(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string spreadText(const Percentiles& times) {
+  const auto text = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.1f}", *value) : "-";
+  };
+  if (times.n == 0) return "-";
+  return text(times.p50) + " / " + (times.p99 ? text(times.p99) : ">" + text(times.max));
+}
+
+std::string noiseText(const Noise& noise) {
+  std::string text = fmt::format(
+      "noise: {} pairs of equal runs (fault_free, {}) differ by up to {:.2f} %, their median by up "
+      "to {:.2f} %",
+      noise.pairs, noise.strategy, noise.band_pct, noise.median_band_pct);
+  if (noise.drift_pct) text += fmt::format("; drift {:+.2f} %", *noise.drift_pct);
+  return noise.void_because.empty() ? text : fmt::format("! {}: {}", text, noise.void_because);
+}
+
 VerdictText explainVerdict(const ScenarioResult& result) {
   VerdictText text;
   std::vector<std::string>& reasons = text.reasons;
   const StrategyTally all = tallyAll(result);
   const auto expectations = static_cast<std::int64_t>(result.expectations.size());
-  const auto failing =
-      std::count_if(result.expectations.begin(), result.expectations.end(),
-                    [](const Expectation& expectation) { return !expectation.pass; });
+  const auto failing = std::count_if(
+      result.expectations.begin(), result.expectations.end(),
+      [](const Expectation& expectation) { return !expectation.pass && !expectation.is_void; });
 
   if (!result.reason.empty()) reasons.push_back(result.reason);
   if (result.interrupted) {
@@ -154,7 +178,9 @@ VerdictText explainVerdict(const ScenarioResult& result) {
       addInvalidRuns(result, reasons);
       break;
     case Verdict::kInvalid:
-      text.headline = "These numbers prove nothing: a run did not go as planned";
+      text.headline = runsProve(result)
+                          ? "What was measured does not decide all expectations"
+                          : "These numbers prove nothing: a run did not go as planned";
       addInvalidRuns(result, reasons);
       if (!allSeen(result)) {
         reasons.push_back(

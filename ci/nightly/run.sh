@@ -5,9 +5,13 @@
 #
 #   ci/nightly/run.sh [PART...]      acceptance soak property bench report; without one: all
 #
-# Everything goes into one folder, $NIGHTLY_OUT (default: nightly-out). The last line is
-# "N parts good, N not"; exit code 1 when one was not. Settings, with their defaults:
+# Everything goes into one folder, $NIGHTLY_OUT (default: nightly-out). What was done there already,
+# by the same commit and with the same settings, is not done again, so that a run that was broken
+# off goes on. The last line is "N parts good, N not"; exit code 1 when one was not. Settings, with
+# their defaults:
 #
+#   NIGHTLY_FORCE=0       1: do everything again
+#   NIGHTLY_LANES=1       so many scenarios of acceptance at a time, each on 2 cores of its own
 #   NIGHTLY_FAULTS=300    strikes of each scenario of acceptance, by repeating it
 #   NIGHTLY_REPEATS=30    and at most so many repeats, for those with few strikes in a run
 #   NIGHTLY_ONLY=         only these scenarios: names with blanks between them
@@ -30,6 +34,13 @@ soak_seconds=${NIGHTLY_SOAK:-1800}
 soak_seed=${NIGHTLY_SEED:-7}
 seeds=${NIGHTLY_SEEDS:-5000}
 rounds=${NIGHTLY_ROUNDS:-10}
+force=${NIGHTLY_FORCE:-0}
+lanes=${NIGHTLY_LANES:-1}
+readonly cores_of_a_lane=2
+if ((lanes > 1 && lanes * cores_of_a_lane > $(nproc))); then
+  echo "$lanes lanes of $cores_of_a_lane cores do not fit on $(nproc) cores" >&2
+  exit 2
+fi
 
 all_parts=(acceptance soak property bench report)
 parts=("$@")
@@ -47,14 +58,31 @@ say() { printf '\n=== %s (%d s)\n' "$*" "$SECONDS"; }
 # note PART WHAT EXIT: one line of the summary.
 note() { printf '%-12s %-28s exit %s\n' "$1" "$2" "$3" | tee -a "$out/summary.txt"; }
 
-# run_scenario PART FILE FOLDER ARGUMENT...
-run_scenario() {
-  local part=$1 file=$2 folder=$3 status=0
-  shift 3
-  build/faultline run "$file" --out "$folder" "$@" >"$folder.txt" 2>&1 || status=$?
-  note "$part" "$(basename "$folder")" "$status"
+# once PART NAME COMMAND...: runs the command, its output in $out/NAME.txt, and notes how it ended;
+# or only notes that again, when the same commit has run the same command to its end before.
+once() {
+  local part=$1 name=$2 status=0 what
+  shift 2
+  what="$commit $*"
+  if [[ $force == 1 || ! -f $out/$name.done || $(tail -n +2 "$out/$name.done") != "$what" ]]; then
+    rm -rf "${out:?}/$name" "$out/$name.done"
+    mkdir -p "$(dirname "$out/$name")"
+    "$@" >"$out/$name.txt" 2>&1 || status=$?
+    printf '%s\n%s\n' "$status" "$what" >"$out/$name.done"
+  else
+    status=$(head -n 1 "$out/$name.done")
+  fi
+  note "$part" "$(basename "$name")" "$status"
   ((status == 0))
 }
+
+# run_scenario PART FILE NAME ARGUMENT...
+run_scenario() {
+  local part=$1 file=$2 name=$3
+  shift 3
+  once "$part" "$name" "${pinned[@]}" build/faultline run "$file" --out "$out/$name" "$@"
+}
+pinned=()
 
 # Repeats that make $faults strikes of the fault that a scenario has most of.
 repeats_of() {
@@ -64,43 +92,58 @@ repeats_of() {
   echo $((repeats < most_repeats ? repeats : most_repeats))
 }
 
+# lane N FILE...: one after the other, on the cores of that lane.
+lane() {
+  local lane=$1 file good=0
+  shift
+  if ((lanes > 1)); then
+    local first=$((lane * cores_of_a_lane))
+    pinned=(taskset -c "$first-$((first + cores_of_a_lane - 1))")
+  fi
+  for file in "$@"; do
+    run_scenario acceptance "$file" "acceptance/$(basename "$file" .yaml)" \
+      --repeat "$(repeats_of "$file")" || good=1
+  done
+  return $good
+}
+
 acceptance() {
-  local good=0 file name
-  rm -rf "$out/acceptance"
-  mkdir -p "$out/acceptance"
+  local good=0 file name number=0 split=() running=()
   for file in scenarios/acceptance/*.yaml; do
     name=$(basename "$file" .yaml)
     [[ -z $only || " $only " == *" $name "* ]] || continue
-    run_scenario acceptance "$file" "$out/acceptance/$name" --repeat "$(repeats_of "$file")" || good=1
+    split[number % lanes]+=" $file"
+    number=$((number + 1))
   done
+  for ((number = 0; number < lanes; number++)); do
+    # shellcheck disable=SC2086
+    lane "$number" ${split[number]:-} &
+    running+=($!)
+  done
+  for number in "${running[@]}"; do wait "$number" || good=1; done
   return $good
 }
 
 soak() {
   # The work goes on a little after the last fault, so that all rails are back at its end.
-  run_scenario soak scenarios/soak.yaml "$out/soak" --seed "$soak_seed" \
+  run_scenario soak scenarios/soak.yaml soak --seed "$soak_seed" \
     --set "chaos.for=${soak_seconds}s" --set "workload.time=$((soak_seconds + 5))s" \
     --set "limits.deadline=$((soak_seconds + 120))s"
 }
 
 property() {
-  local status=0 program good=0
+  local program good=0
   for program in property_channel property_schedule; do
-    status=0
-    FAULTLINE_SEEDS=$seeds "build/tests/$program" >"$out/$program.txt" 2>&1 || status=$?
-    note property "$program" "$status"
-    ((status == 0)) || good=1
+    once property "$program" env FAULTLINE_SEEDS="$seeds" "build/tests/$program" || good=1
   done
   return $good
 }
 
 # bench_pair NAME ARGUMENT...: throughput against another program, or against one rail.
 bench_pair() {
-  local name=$1 status=0
+  local name=$1
   shift
-  build/tests/bench_point_to_point --rounds "$rounds" "$@" >"$out/bench-$name.txt" 2>&1 || status=$?
-  note bench "$name" "$status"
-  ((status == 0)) || return 1
+  once bench "bench-$name" build/tests/bench_point_to_point --rounds "$rounds" "$@" || return 1
   tail -n 2 "$out/bench-$name.txt" | grep median | sed 's/^/             /' | tee -a "$out/summary.txt"
 }
 
@@ -112,16 +155,14 @@ bench() {
   bench_pair lost-rail --rails 4 --rate 500Mbit --policy pull --against one-rail --lose-rail || good=1
   for program in bench_reduce bench_authenticator bench_telemetry bench_workload_data; do
     [[ -x build/tests/$program ]] || continue # without Google Benchmark
-    "build/tests/$program" --benchmark_out="$out/$program.json" --benchmark_out_format=json \
-      >"$out/$program.txt" 2>&1 || good=1
+    once bench "$program" "build/tests/$program" --benchmark_out="$out/$program.json" \
+      --benchmark_out_format=json || good=1
   done
-  run_scenario bench scenarios/standing-cost.yaml "$out/standing-cost" || good=1
-  run_scenario bench scenarios/standing-cost.yaml "$out/standing-cost-telemetry" \
-    --set telemetry=on || good=1
+  run_scenario bench scenarios/standing-cost.yaml standing-cost || good=1
   return $good
 }
 
-# What was injected against what was found, over all that is there.
+# What was injected against what was found, over all that is there; and all scenarios in one table.
 report() {
   local folders=() status=0
   [[ -d $out/acceptance ]] && folders+=("$out/acceptance")
@@ -133,6 +174,9 @@ report() {
   build/faultline report --matrix "${folders[@]}" --out "$out" >"$out/matrix.txt" || status=$?
   note report matrix "$status"
   cat "$out/matrix.txt"
+  build/faultline report --table "${folders[@]}" >"$out/table.md" || status=$?
+  note report table "$status"
+  cat "$out/table.md"
   return $status
 }
 
@@ -151,7 +195,8 @@ if [[ " ${parts[*]} " == *" bench "* ]]; then # those that need Google Benchmark
     bench_workload_data >>"$out/build.txt" 2>&1 || true
 fi
 
-git rev-parse HEAD >"$out/commit.txt" 2>/dev/null || true
+commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
+echo "$commit" >"$out/commit.txt"
 : >"$out/summary.txt"
 good=0
 bad=0

@@ -14,6 +14,7 @@
 #include "reports/confusion.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
+#include "reports/scenario_table.h"
 #include "reports/terminal_summary.h"
 
 namespace faultline::cli {
@@ -22,6 +23,7 @@ namespace {
 struct Options {
   std::vector<std::string> directories;
   bool matrix = false;
+  bool table = false;
   std::string out;
   bool json = false;
 };
@@ -78,16 +80,28 @@ std::vector<std::string> foldersWithResults(const std::string& directory) {
   return folders;
 }
 
-int matrix(const Options& options) {
+Result<std::vector<reports::ScenarioResult>> readAll(const Options& options) {
   std::vector<reports::ScenarioResult> results;
   for (const std::string& directory : options.directories) {
     for (const std::string& folder : foldersWithResults(directory)) {
-      auto result = reports::readResult(folder);
-      if (!result.ok()) return fail(result.status(), kExitUsage);
-      results.push_back(std::move(*result));
+      ASSIGN_OR_RETURN(reports::ScenarioResult result, reports::readResult(folder));
+      results.push_back(std::move(result));
     }
   }
-  const reports::ConfusionMatrix matrix = run::confusionOf(results);
+  return results;
+}
+
+int table(const Options& options) {
+  const auto results = readAll(options);
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  print(reports::scenarioTable(*results));
+  return kExitOk;
+}
+
+int matrix(const Options& options) {
+  const auto results = readAll(options);
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  const reports::ConfusionMatrix matrix = run::confusionOf(*results);
   if (options.json) {
     print(reports::confusionJson(matrix));
   } else {
@@ -102,9 +116,11 @@ int matrix(const Options& options) {
 
 int report(const Options& options) {
   if (options.matrix) return matrix(options);
-  if (options.directories.size() > 1 || !options.out.empty()) {
+  if (options.table && options.out.empty() && !options.json) return table(options);
+  if (options.table || options.directories.size() > 1 || !options.out.empty()) {
     return fail(Status(Code::kInvalidArgument,
-                       "several folders, and --out, are for --matrix; without it name one folder"),
+                       "several folders are for --matrix and --table, and --out for --matrix; "
+                       "--table is text"),
                 kExitUsage);
   }
   return reportAgain(options.directories.front(), options.json);
@@ -122,13 +138,19 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
   command->add_flag("--matrix", options->matrix,
                     "What was injected against what was found, over all results in the "
                     "directories");
+  command
+      ->add_flag("--table", options->table,
+                 "A Markdown table of all results in the directories: faults, what was found, "
+                 "pauses, aims, verdicts")
+      ->excludes("--matrix");
   command->add_option("--out", options->out,
                       "With --matrix: write matrix.html and matrix.json into this directory");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
   command->footer(
       "Writes results.csv, junit.xml, trace.json and report.html again; result.json stays as it "
       "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
-      "  faultline report --matrix nightly/acceptance --out nightly");
+      "  faultline report --matrix nightly/acceptance --out nightly\n"
+      "  faultline report --table nightly/acceptance");
   command->callback([options, &exitCode] { exitCode = report(*options); });
   return command;
 }

@@ -21,6 +21,7 @@
 #include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/chaos.h"
+#include "harness/scenario/expectation_check.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "reports/renderer.h"
@@ -89,10 +90,12 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
     const scenario::Metric* const metric =
         scenario::findMetric(expectation.metric, !expectation.strategy.empty());
     const bool needsReference = !reference && metric != nullptr && metric->needsFaultFree;
-    if (gone || needsReference) {
+    const bool left_out =
+        gone || needsReference || !scenario::whyMeaningless(expectation, scenario).empty();
+    if (left_out) {
       std::cerr << "not judged, as --strategy leaves it out: " << expectation.text << '\n';
     }
-    return gone || needsReference;
+    return left_out;
   });
   return okStatus();
 }

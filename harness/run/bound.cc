@@ -227,10 +227,11 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
       bytes / kKilo, burst / kKilo, kLeastBursts * burst / kKilo);
 }
 
-bool betterThanPossible(const reports::Summary& row) {
+bool betterThanPossible(const reports::Summary& row, const std::optional<reports::Noise>& noise) {
   if (!row.overhead_pct || !row.bound_pct) return false;
   const auto time = [](double percent) { return 1 + percent / kPercent; };
-  return time(row.overhead_pct->median) < time(*row.bound_pct) * (1 - kTolerance);
+  const double tolerance = std::max(kTolerance, noise ? noise->median_band_pct / kPercent : 0);
+  return time(row.overhead_pct->median) < time(*row.bound_pct) * (1 - tolerance);
 }
 
 }  // namespace faultline::run

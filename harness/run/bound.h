@@ -32,8 +32,9 @@ std::optional<double> boundPercent(const scenario::Scenario& scenario,
 std::string whyNoBound(const scenario::Scenario& scenario, std::span<const reports::Run> runs,
                        const std::string& strategy);
 
-/// Whether the row's overhead is below its bound by more than measurements vary: one of the two, or
-/// the fault_free run, was measured wrong.
-bool betterThanPossible(const reports::Summary& row);
+/// Whether the row's overhead is below its bound by more than measurements vary (1 %, or the noise
+/// of equal runs where that is known and greater): one of the two, or the fault_free run, was
+/// measured wrong.
+bool betterThanPossible(const reports::Summary& row, const std::optional<reports::Noise>& noise);
 
 }  // namespace faultline::run

@@ -151,6 +151,26 @@ Values growth(const Scope& scope, Amount ResourceUse::*from, Amount ResourceUse:
                     [=](const ResourceUse& use) { return number(use.*to - use.*from); });
 }
 
+/// Sum over a run's ranks, per `unit` bytes of the payload that they sent; nothing without payload.
+template <typename Amount>
+Values perSent(const Scope& scope, Amount ResourceUse::*amount, double unit) {
+  Values values;
+  for (const Run* run : scope.runs) {
+    double sum = 0;
+    double sent = 0;
+    for (const ResourceUse& use : run->resources) {
+      sum += static_cast<double>(use.*amount);
+      sent += static_cast<double>(use.sent_bytes);
+    }
+    if (sent > 0) values.push_back(sum / (sent / unit));
+  }
+  return values;
+}
+
+constexpr double kMiB = 1 << 20;
+constexpr double kGiB = 1 << 30;
+constexpr double kMillisecondsPerSecond = 1000;
+
 constexpr std::array kReaders{
     Reader{"status",
            [](const Scope& s) {
@@ -204,6 +224,29 @@ constexpr std::array kReaders{
            [](const Scope& s) { return interval(s, &reports::Interval::lo); }},
     Reader{"overhead_pct.ci95.hi",
            [](const Scope& s) { return interval(s, &reports::Interval::hi); }},
+    Reader{"overhead_pct.at_most",
+           [](const Scope& s) {
+             if (s.row == nullptr || !s.row->overhead_pct) return Values{};
+             return maybe(s.row->overhead_pct->at_most);
+           }},
+    Reader{"overhead_pct.distinguishable",
+           [](const Scope& s) {
+             const auto& overhead = s.row == nullptr ? std::nullopt : s.row->overhead_pct;
+             if (!overhead || !overhead->distinguishable) return Values{};
+             return Values{*overhead->distinguishable};
+           }},
+    Reader{"noise.band_pct",
+           [](const Scope& s) {
+             return s.result.noise ? Values{s.result.noise->band_pct} : Values{};
+           }},
+    Reader{"noise.median_band_pct",
+           [](const Scope& s) {
+             return s.result.noise ? Values{s.result.noise->median_band_pct} : Values{};
+           }},
+    Reader{"noise.drift_pct",
+           [](const Scope& s) {
+             return s.result.noise ? maybe(s.result.noise->drift_pct) : Values{};
+           }},
     Reader{"failovers.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.failovers.size()); });
@@ -288,6 +331,12 @@ constexpr std::array kReaders{
              return everyEvent(s, &Run::restarts,
                                [](const Restart& r) { return number(r.lost_iterations); });
            }},
+    Reader{"cpu_s_per_gib",
+           [](const Scope& s) {
+             return perSent(s, &ResourceUse::cpu_ms, kGiB / kMillisecondsPerSecond);
+           }},
+    Reader{"system_calls_per_mib",
+           [](const Scope& s) { return perSent(s, &ResourceUse::system_calls, kMiB); }},
     Reader{"memory_growth_bytes.end",
            [](const Scope& s) {
              return growth(s, &ResourceUse::memory_start_bytes, &ResourceUse::memory_end_bytes);
@@ -334,6 +383,22 @@ reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
     return static_cast<std::int64_t>(value);
   }
   return value;
+}
+
+/// Why the metric means nothing in these runs; empty: it does.
+std::string whyVoid(const Scope& scope, const scenario::Metric& metric) {
+  using Trust = scenario::Metric::Trust;
+  if (metric.trust == Trust::kAlways) return "";
+  const auto unseen =
+      std::ranges::find_if(scope.runs, [](const Run* run) { return !evidenceIsComplete(*run); });
+  if (unseen != scope.runs.end()) {
+    return fmt::format("A fault of {}, block {} was not seen to happen.", (*unseen)->strategy,
+                       (*unseen)->block + 1);
+  }
+  if (metric.trust == Trust::kFault) return "";
+  if (scope.row != nullptr && scope.row->mis_measured) return scope.row->note + ".";
+  const auto& noise = scope.result.noise;
+  return noise && !noise->void_because.empty() ? noise->void_because + "." : "";
 }
 
 std::string whyNothing(const scenario::Expectation& expectation, const scenario::Metric& metric) {
@@ -390,8 +455,10 @@ std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario&
       continue;
     }
     const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
-    line.pass = verdict.pass;
     line.value = valueOf(*metric, verdict.value);
+    line.message = whyVoid(scopeOf(result, expectation.strategy), *metric);
+    line.is_void = !line.message.empty();
+    line.pass = verdict.pass && !line.is_void;
   }
   return judged;
 }

@@ -12,7 +12,9 @@ namespace faultline::run {
 /// outlive the lookup. Pure.
 scenario::MetricLookup metricsOf(const reports::ScenarioResult& result);
 
-/// The scenario's `expect`, judged line by line. Pure.
+/// The scenario's `expect`, judged line by line. A line that speaks of what a fault did, in runs
+/// where nobody saw it happen, or of a speed that is mis-measured or drowns in noise, is void: it
+/// neither holds nor fails. Pure.
 std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario& scenario,
                                                        const reports::ScenarioResult& result);
 

@@ -11,6 +11,7 @@
 #include "harness/run/environment.h"
 #include "harness/run/expectations.h"
 #include "harness/run/judge.h"
+#include "harness/run/noise.h"
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
 #include "harness/run/summary.h"
@@ -86,6 +87,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
 
   result.environment = describeEnvironment(clusterFacts);
   result.duration_ms = toMilliseconds(now() - began);
+  result.noise = noiseOf(scenario, result.runs, scenario.seed);
   result.summary = summarise(scenario, result.runs, scenario.seed);
   // Of a part nothing can be expected.
   const bool whole = outcome.benchError.ok() && !result.interrupted;

@@ -129,12 +129,23 @@ std::optional<std::string> trouble(const scenario::Scenario& scenario,
 }
 
 std::optional<std::string> brokenExpectations(const reports::ScenarioResult& result) {
-  const auto fails = [](const reports::Expectation& expectation) { return !expectation.pass; };
+  const auto fails = [](const reports::Expectation& expectation) {
+    return !expectation.pass && !expectation.is_void;
+  };
   const auto first = std::find_if(result.expectations.begin(), result.expectations.end(), fails);
   if (first == result.expectations.end()) return std::nullopt;
   const auto count = std::count_if(first, result.expectations.end(), fails);
   return fmt::format("{} of {} expectations {} not hold, the first: {}.", count,
                      result.expectations.size(), count == 1 ? "does" : "do", first->text);
+}
+
+std::optional<std::string> voidExpectations(const reports::ScenarioResult& result) {
+  const auto first = std::ranges::find_if(result.expectations, &reports::Expectation::is_void);
+  if (first == result.expectations.end()) return std::nullopt;
+  const auto count = std::count_if(first, result.expectations.end(),
+                                   [](const auto& line) { return line.is_void; });
+  return fmt::format("{} of {} expectations cannot be judged, the first: {}. {}", count,
+                     result.expectations.size(), first->text, first->message);
 }
 
 }  // namespace
@@ -152,6 +163,7 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
   if (const auto reason = invalidity(scenario, result)) return {Verdict::kInvalid, *reason};
   if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
   if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};
+  if (const auto reason = voidExpectations(result)) return {Verdict::kInvalid, *reason};
   return {Verdict::kPass, ""};
 }
 

@@ -74,7 +74,10 @@ void RunRecord::keepResources(int rank, const json& message) {
                       .memory_max_bytes = field(told, "memory_max", std::int64_t{0}),
                       .open_files_start = field(told, "files_start", 0),
                       .open_files_end = field(told, "files_end", 0),
-                      .open_files_max = field(told, "files_max", 0)};
+                      .open_files_max = field(told, "files_max", 0),
+                      .cpu_ms = field(told, "cpu_ms", 0.0),
+                      .system_calls = field(told, "system_calls", std::int64_t{0}),
+                      .sent_bytes = field(told, "sent", std::int64_t{0})};
 }
 
 reports::Failover RunRecord::failoverOf(int rank, const json& message,

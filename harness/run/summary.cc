@@ -4,6 +4,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/noise.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
 
@@ -32,17 +33,6 @@ std::optional<reports::Quantity> medianThroughput(const std::vector<const report
   return reports::Quantity{*median, runs.front()->throughput->unit};
 }
 
-stats::Overhead overheadOf(std::span<const reports::Run> runs,
-                           const std::vector<const reports::Run*>& measured, std::uint64_t seed) {
-  std::vector<stats::Block> blocks;
-  for (const reports::Run* run : measured) {
-    const reports::Run* reference = findRun(runs, std::string(baseline::kFaultFree), run->block);
-    if (!hasSpeed(reference)) continue;
-    blocks.push_back({reference->throughput->value, run->throughput->value});
-  }
-  return stats::overhead(blocks, seed);
-}
-
 std::optional<reports::Percentiles> pauses(std::span<const reports::Run> runs,
                                            const std::string& strategy) {
   std::vector<double> values;
@@ -54,7 +44,36 @@ std::optional<reports::Percentiles> pauses(std::span<const reports::Run> runs,
   return percentilesOf(values);
 }
 
+/// The row's overhead, and what the noise of equal runs says of it.
+std::optional<reports::Overhead> overheadOf(std::span<const stats::Block> blocks,
+                                            const std::optional<reports::Noise>& noise,
+                                            std::uint64_t seed) {
+  const stats::Overhead overhead = stats::overhead(blocks, seed);
+  if (!overhead.median) return std::nullopt;
+  reports::Overhead row{
+      .median = *overhead.median, .ci95 = {}, .at_most = {}, .distinguishable = {}};
+  if (!overhead.interval95) return row;
+  const stats::Interval& interval = *overhead.interval95;
+  row.ci95 = reports::Interval{interval.low, interval.high};
+  if (!noise) return row;
+  const stats::NoiseBand band{noise->band_pct, noise->median_band_pct};
+  row.at_most = stats::atMost(interval, band);
+  row.distinguishable = stats::distinguishable(row.median, interval, band);
+  return row;
+}
+
 }  // namespace
+
+std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs,
+                                   const std::string& strategy) {
+  std::vector<stats::Block> blocks;
+  for (const reports::Run* run : measured(runs, strategy)) {
+    const reports::Run* reference = findRun(runs, std::string(baseline::kFaultFree), run->block);
+    if (!hasSpeed(reference)) continue;
+    blocks.push_back({reference->throughput->value, run->throughput->value});
+  }
+  return blocks;
+}
 
 reports::Percentiles percentilesOf(std::span<const double> values) {
   const stats::Distribution distribution = stats::describe(values);
@@ -72,6 +91,7 @@ const reports::Run* findRun(std::span<const reports::Run> runs, const std::strin
 
 std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed) {
+  const std::optional<reports::Noise> noise = noiseOf(scenario, runs, seed);
   std::vector<reports::Summary> rows;
   for (const scenario::Strategy& strategy : scenario.strategies) {
     reports::Summary& row = rows.emplace_back();
@@ -83,19 +103,15 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
     row.note = whyNoBound(scenario, runs, strategy.name);
     if (strategy.name == baseline::kFaultFree) continue;
-    const stats::Overhead overhead = overheadOf(runs, measured_runs, seed);
-    if (!overhead.median) continue;
-    row.n = static_cast<int>(overhead.n);
-    row.overhead_pct = reports::Overhead{*overhead.median, std::nullopt};
-    if (overhead.interval95) {
-      row.overhead_pct->ci95 =
-          reports::Interval{overhead.interval95->low, overhead.interval95->high};
-    }
-    row.mis_measured = betterThanPossible(row);
+    const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
+    row.overhead_pct = overheadOf(blocks, noise, seed);
+    if (!row.overhead_pct) continue;
+    row.n = static_cast<int>(blocks.size());
+    row.mis_measured = betterThanPossible(row, noise);
     if (row.mis_measured) {
       row.note =
-          "mis-measured: more than 1 % better than possible; the machine was too noisy, or its "
-          "fault_free runs were too slow";
+          "mis-measured: better than possible by more than measurements vary; the machine was too "
+          "noisy, or its fault_free runs were too slow";
     }
   }
   return rows;

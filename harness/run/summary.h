@@ -6,15 +6,20 @@
 #include <vector>
 
 #include "harness/scenario/scenario.h"
+#include "harness/stats/overhead.h"
 #include "reports/result.h"
 
 namespace faultline::run {
 
 /// The table of strategies, in the scenario's order. Only completed runs (bound.h) have a speed;
-/// overheads are computed within a block against the fault_free run of the same block, and what too
-/// few samples cannot say is absent. `seed` makes the intervals repeatable. Pure.
+/// overheads are computed within a block against the fault_free run of the same block, held against
+/// the noise of equal runs (noise.h) where that is known, and what too few samples cannot say is
+/// absent. `seed` makes the intervals repeatable. Pure.
 std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed);
+
+/// The blocks in which both the strategy's run and that of fault_free have a speed.
+std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs, const std::string& strategy);
 
 /// A distribution as results have it; what so few values cannot say is absent.
 reports::Percentiles percentilesOf(std::span<const double> values);

@@ -4,6 +4,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/bootstrap.h"
+#include "harness/stats/overhead.h"
 
 namespace faultline::scenario {
 
@@ -28,6 +29,17 @@ std::string whyMeaningless(const Expectation& expectation, const Scenario& scena
   if (metric.starts_with("overhead_pct.ci95") && blocks < stats::kMinBlocksForInterval) {
     return fmt::format("{}: an interval needs 'repeat' to be at least {}, not {}", metric,
                        stats::kMinBlocksForInterval, blocks);
+  }
+  const bool noise = metric.starts_with("noise.") || metric == "overhead_pct.at_most" ||
+                     metric == "overhead_pct.distinguishable";
+  if (noise && scenario.secondFaultFree() == nullptr) {
+    return fmt::format(
+        "{}: noise is seen between two equal runs: add '{{{}: {{as: again}}}}' to 'strategies'",
+        metric, baseline::kFaultFree);
+  }
+  if (noise && blocks < stats::kMinPairsForBand) {
+    return fmt::format("{}: noise needs 'repeat' to be at least {}, not {}", metric,
+                       stats::kMinPairsForBand, blocks);
   }
   return "";
 }

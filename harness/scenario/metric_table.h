@@ -26,6 +26,12 @@ struct Metric {
   enum class Scope { kEveryRun, kEveryEvent, kSummary } scope;
   /// Where it exists: `<strategy>.<path>`, `<path>` alone, or both.
   enum class Owner { kStrategy, kGlobal, kBoth } owner;
+  /// What must be in order for it to mean anything; otherwise an expectation of it is void.
+  enum class Trust {
+    kAlways,  ///< nothing: what was seen, was seen
+    kFault,   ///< every fault of the runs was seen to happen
+    kSpeed,   ///< that, and the speeds are believable (row not mis-measured, machine quiet)
+  } trust;
   std::string_view doc;  ///< one sentence
   /// Meaningless unless the strategy fault_free is in the scenario.
   bool needsFaultFree = false;

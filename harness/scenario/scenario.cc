@@ -1,5 +1,7 @@
 #include "harness/scenario/scenario.h"
 
+#include <algorithm>
+
 #include "harness/baseline/strategy_table.h"
 
 namespace faultline::scenario {
@@ -7,6 +9,16 @@ namespace faultline::scenario {
 TelemetryMode telemetryMode(std::string_view word) {
   if (word == "on") return TelemetryMode::kOn;
   return word == "null" ? TelemetryMode::kNull : TelemetryMode::kOff;
+}
+
+const Strategy* Scenario::secondFaultFree() const {
+  const Strategy* const first = find(std::string(baseline::kFaultFree));
+  if (first == nullptr) return nullptr;
+  const auto found = std::ranges::find_if(strategies, [&](const Strategy& strategy) {
+    return &strategy != first && strategy.kind() == baseline::kFaultFree &&
+           strategy.options == first->options;
+  });
+  return found == strategies.end() ? nullptr : &*found;
 }
 
 TelemetryMode Scenario::telemetryOf(const Strategy& strategy) const {

@@ -197,6 +197,9 @@ struct Scenario {
     }
     return nullptr;
   }
+  /// The first other row that runs fault_free with the same options: in every block a pair of equal
+  /// runs (A/A), which differ by noise alone. Null when there is none.
+  const Strategy* secondFaultFree() const;
   /// What the ranks record under this strategy: its own option, or what the scenario says.
   TelemetryMode telemetryOf(const Strategy& strategy) const;
   bool operator==(const Scenario&) const = default;

@@ -1,5 +1,6 @@
 #include "harness/stats/overhead.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/stats/quantile.h"
@@ -30,13 +31,32 @@ Overhead overhead(std::span<const Block> blocks, std::uint64_t seed) {
   return result;
 }
 
-std::optional<NoiseBand> noiseBand(std::span<const Block> pairs) {
-  std::vector<double> differences;
-  for (const Block& pair : pairs) {
-    if (const auto percent = overheadPercent(pair)) differences.push_back(std::abs(*percent));
-  }
-  if (differences.size() < kMinPairsForBand) return std::nullopt;
-  return NoiseBand{*quantile(differences, kBandQuantile)};
+std::optional<NoiseBand> noiseBand(std::span<const Block> pairs, std::uint64_t seed) {
+  const Overhead difference = overhead(pairs, seed);
+  if (difference.n < kMinPairsForBand || !difference.interval95) return std::nullopt;
+  std::vector<double> sizes;
+  for (const double percent : difference.perBlock) sizes.push_back(std::abs(percent));
+  return NoiseBand{
+      *quantile(sizes, kBandQuantile),
+      std::max(std::abs(difference.interval95->low), std::abs(difference.interval95->high))};
+}
+
+std::optional<double> driftPercent(std::span<const double> throughputs) {
+  if (throughputs.size() < kMinValuesForDrift) return std::nullopt;
+  const std::size_t third = throughputs.size() / 3;
+  const auto before = median(throughputs.first(third));
+  const auto after = median(throughputs.last(third));
+  if (!before || !after) return std::nullopt;
+  return overheadPercent({.reference = *before, .measured = *after});
+}
+
+bool distinguishable(double median, const Interval& interval95, const NoiseBand& band) {
+  const bool outside = std::abs(median) > band.medianPercent;
+  return outside && (interval95.low > 0 || interval95.high < 0);
+}
+
+double atMost(const Interval& interval95, const NoiseBand& band) {
+  return std::max(interval95.high, band.medianPercent);
 }
 
 }  // namespace faultline::stats

@@ -80,6 +80,7 @@
     if (!overhead) return el('span', {class: 'state neutral'}, kNothing);
     const ci = overhead.ci95;
     return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`),
+      overhead.distinguishable === false ? el('span', {class: 'sub'}, 'not distinguishable from 0') : null,
       el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks'));
   }
 
@@ -126,6 +127,8 @@
       target.append(el('p', {class: 'hint'}, `${summary.strategy}: ${summary.note}.`));
     }
 
+    if (data.noise_text) target.append(el('p', {class: 'hint'}, `${data.noise_text}.`));
+
     const bars = rows.filter(({summary}) => summary.overhead_pct && isNumber(summary.overhead_pct.median)).map(({summary}) => ({
       name: summary.strategy, median: summary.overhead_pct.median, ci: summary.overhead_pct.ci95,
       bound: isNumber(summary.bound_pct) ? summary.bound_pct : null, modelled: summary.origin === 'modelled'}));
@@ -143,7 +146,7 @@
     body('expectations').replaceChildren(panel(table([
       {title: 'Expectation', head: true, cell: (e) => name(e.text)},
       {title: 'Found', number: true, cell: (e) => value(e.value)},
-      {title: 'Result', nowrap: true, cell: (e) => yesNo(e.pass, 'holds', 'fails')},
+      {title: 'Result', nowrap: true, cell: (e) => (e.void ? state('warn', 'void') : yesNo(e.pass, 'holds', 'fails'))},
       ...(data.expectations.some((e) => e.message) ? [{title: 'Why', words: true, cell: (e) => e.message}] : []),
     ], data.expectations, true)));
   }

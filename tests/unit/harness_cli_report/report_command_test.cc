@@ -76,5 +76,16 @@ TEST_F(ReportCommandTest, ADirectoryWithoutAResultIsAMistakeOfTheUser) {
   EXPECT_EQ(out_, "");
 }
 
+TEST_F(ReportCommandTest, ATableOfManyResults) {
+  for (const char* name : {"b", "a"}) {
+    auto result = testing::sampleResult();
+    result.scenario["name"] = name;
+    ASSERT_TRUE(reports::renderAll(result, directory_ + "/" + name).ok());
+  }
+  EXPECT_EQ(run(directory_ + " --table"), kExitOk) << err_;
+  EXPECT_LT(out_.find("| a | hot_repair |"), out_.find("| b | hot_repair |"));
+  EXPECT_EQ(run(directory_ + " --table --out " + directory_), kExitUsage);
+}
+
 }  // namespace
 }  // namespace faultline::cli

@@ -152,5 +152,38 @@ TEST(CleanTextTest, ReplacesWhatIsNotText) {
   EXPECT_EQ(cleanText("cut \xe2\x82"), "cut \uFFFD\uFFFD");
 }
 
+TEST(TerminalSummaryTest, VoidIsNeitherHeldNorFailed) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kInvalid;
+  result.expectations[3].pass = false;
+  result.expectations[3].is_void = true;
+  const std::string text = terminalSummary(result, {});
+  EXPECT_THAT(text, HasSubstr("VOID   hot_repair.overhead_pct.median <= 30"));
+  EXPECT_THAT(text, Not(HasSubstr("FAILS")));
+  EXPECT_THAT(text, HasSubstr("does not decide all expectations"));
+}
+
+TEST(TerminalSummaryTest, SaysWhatIsNoise) {
+  ScenarioResult result = testing::sampleResult();
+  result.noise = Noise{.strategy = "again",
+                       .pairs = 12,
+                       .band_pct = 0.91,
+                       .median_band_pct = 0.42,
+                       .drift_pct = -0.2,
+                       .void_because = ""};
+  result.summary[2].overhead_pct->ci95 = Interval{-0.1, 0.3};
+  result.summary[2].overhead_pct->distinguishable = false;
+  std::string text = terminalSummary(result, {});
+  EXPECT_THAT(text, HasSubstr("] ="));
+  EXPECT_THAT(text, HasSubstr("= not distinguishable from 0"));
+  EXPECT_THAT(text, HasSubstr("noise: 12 pairs of equal runs (fault_free, again) differ by up to "
+                              "0.91 %"));
+  result.noise->void_because = "too noisy";
+  text = terminalSummary(result, {});
+  EXPECT_THAT(text, HasSubstr("! noise: 12 pairs"));
+  EXPECT_THAT(text, HasSubstr("too noisy"));
+  EXPECT_LE(widestLine(text), 100u);
+}
+
 }  // namespace
 }  // namespace faultline::reports

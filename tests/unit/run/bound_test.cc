@@ -187,13 +187,13 @@ TEST(BoundTest, MessagesThatPassInABurstHaveNone) {
 
 TEST(BoundTest, MoreThanOnePercentBetterThanPossibleIsMisMeasured) {
   reports::Summary row;
-  EXPECT_FALSE(betterThanPossible(row));
+  EXPECT_FALSE(betterThanPossible(row, std::nullopt));
   row.bound_pct = 10;
-  EXPECT_FALSE(betterThanPossible(row));
+  EXPECT_FALSE(betterThanPossible(row, std::nullopt));
   row.overhead_pct = reports::Overhead{1.1 * 0.995 * 100 - 100, std::nullopt};
-  EXPECT_FALSE(betterThanPossible(row));
+  EXPECT_FALSE(betterThanPossible(row, std::nullopt));
   row.overhead_pct->median = 1.1 * 0.985 * 100 - 100;
-  EXPECT_TRUE(betterThanPossible(row));
+  EXPECT_TRUE(betterThanPossible(row, std::nullopt));
 }
 
 TEST(BoundTest, NoModelNoBound) {

@@ -34,7 +34,13 @@ std::size_t indexOf(MetricType type) {
 TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   reports::ScenarioResult rich = testing::hugeResult(10, 30);
   for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
+  for (reports::Run& run : rich.runs) run.resources.push_back({.rank = 0, .sent_bytes = 1 << 20});
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
+  for (reports::Summary& row : rich.summary) {
+    if (row.overhead_pct)
+      row.overhead_pct = reports::Overhead{1, reports::Interval{0.5, 2}, 2, true};
+  }
+  rich.noise.emplace().drift_pct = 0.1;
   const auto lookup = metricsOf(rich);
   for (const scenario::Metric& metric : scenario::metricTable()) {
     const std::string path(metric.path);
@@ -263,6 +269,56 @@ TEST(ExpectationsTest, WhatDoesNotExistFailsAndSaysWhy) {
   EXPECT_THAT(judged[1].message,
               HasSubstr("Nothing of the kind happened in the runs of hot_repair"));
   EXPECT_THAT(judged[2].message, HasSubstr("No run of armed"));
+}
+
+TEST(ExpectationsTest, OfAFaultThatNobodySawTheyAreVoid) {
+  const auto scenario = sampleScenario(
+      "expect: [hot_repair.failovers.count == 0, hot_repair.throughput.median > 1, "
+      "hot_repair.status == ok, wrong_elements == 0, armed.throughput.median > 1]\n");
+  auto unseen = faultedRun("hot_repair", 1);
+  unseen.evidence[0].ok = false;
+  const auto judged = evaluateExpectations(
+      scenario, resultOf({faultedRun("hot_repair", 0), unseen, sampleRun("armed", 0)}));
+  for (const int line : {0, 1}) {
+    EXPECT_TRUE(judged[line].is_void) << judged[line].text;
+    EXPECT_FALSE(judged[line].pass) << judged[line].text;
+    EXPECT_FALSE(judged[line].value.is_null()) << "what was found is still told";
+    EXPECT_THAT(judged[line].message, HasSubstr("fault of hot_repair, block 2 was not seen"));
+  }
+  for (const int line : {2, 3, 4}) {
+    EXPECT_FALSE(judged[line].is_void) << judged[line].text;
+    EXPECT_TRUE(judged[line].pass) << judged[line].text;
+  }
+}
+
+TEST(ExpectationsTest, OfASpeedThatIsMisMeasuredOrDrownsInNoiseTheyAreVoid) {
+  const auto scenario = sampleScenario(
+      "expect: [hot_repair.throughput.median > 100, hot_repair.failovers.count == 0]\n");
+  auto result = resultOf({sampleRun("fault_free", 0), faultedRun("hot_repair", 0)});
+  result.summary.back().mis_measured = true;
+  result.summary.back().note = "mis-measured: reason";
+  auto judged = evaluateExpectations(scenario, result);
+  EXPECT_TRUE(judged[0].is_void);
+  EXPECT_EQ(judged[0].message, "mis-measured: reason.");
+  EXPECT_TRUE(judged[1].pass) << "what was seen, was seen";
+
+  result.summary.back().mis_measured = false;
+  EXPECT_FALSE(evaluateExpectations(scenario, result)[0].is_void);
+  result.noise.emplace().void_because = "too noisy";
+  judged = evaluateExpectations(scenario, result);
+  EXPECT_TRUE(judged[0].is_void);
+  EXPECT_EQ(judged[0].message, "too noisy.");
+  EXPECT_TRUE(judged[1].pass);
+}
+
+TEST(MetricsTest, EffortIsPerByteThatTheRanksSent) {
+  auto run = sampleRun("armed", 0);
+  run.resources = {{.rank = 0, .cpu_ms = 1500, .system_calls = 100, .sent_bytes = 512 << 20},
+                   {.rank = 1, .cpu_ms = 500, .system_calls = 924, .sent_bytes = 512 << 20}};
+  const auto result = resultOf({run, sampleRun("armed", 1)});  // the second one told nothing
+  const auto lookup = metricsOf(result);
+  EXPECT_THAT(lookup("armed", "cpu_s_per_gib"), ElementsAre(MetricValue(2.0)));
+  EXPECT_THAT(lookup("armed", "system_calls_per_mib"), ElementsAre(MetricValue(1.0)));
 }
 
 }  // namespace

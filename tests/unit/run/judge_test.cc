@@ -181,5 +181,16 @@ TEST_F(JudgeTest, AnInterruptedExperimentIsAPart) {
   expect(Verdict::kError, "Interrupted by the user: 7 of 8 runs are here");
 }
 
+TEST_F(JudgeTest, AVoidExpectationIsInvalidAndABrokenOneIsWorse) {
+  use(sampleScenario(kFault + "expect: [hot_repair.overhead_pct.median <= 30]\n"));
+  for (reports::Run& run : runs_) {
+    if (run.strategy == "hot_repair") run.throughput->value = 11;  // faster than without a fault
+  }
+  expect(Verdict::kInvalid, "1 of 1 expectations cannot be judged, the first: hot_repair.overhead");
+  scenario_.expect.push_back(
+      sampleScenario(kFault + "expect: [hot_repair.failovers.count >= 1]\n").expect[0]);
+  expect(Verdict::kFail, "1 of 2 expectations does not hold, the first: hot_repair.failovers");
+}
+
 }  // namespace
 }  // namespace faultline::run

@@ -104,14 +104,55 @@ TEST(OverheadTest, SixBlocksHaveAnInterval) {
 
 TEST(NoiseBandTest, NeedsTenPairsAndIsVoidAboveTwoPercent) {
   const std::vector<Block> nine(9, {100, 100});
-  EXPECT_FALSE(noiseBand(nine));
+  EXPECT_FALSE(noiseBand(nine, 1));
   std::vector<Block> pairs(10, {101, 100});
-  const auto band = noiseBand(pairs);
+  const auto band = noiseBand(pairs, 1);
   ASSERT_TRUE(band);
   EXPECT_NEAR(band->percent, 1, 1e-9);
+  EXPECT_NEAR(band->medianPercent, 1, 1e-9);
   EXPECT_FALSE(band->isVoid());
   for (Block& pair : pairs) pair = {100, 103};  // the sign does not matter
-  EXPECT_TRUE(noiseBand(pairs)->isVoid());
+  EXPECT_TRUE(noiseBand(pairs, 1)->isVoid());
+}
+
+TEST(NoiseBandTest, TheMedianOfManyPairsVariesLessThanOnePair) {
+  std::vector<Block> pairs;
+  for (int i = -12; i <= 12; ++i) pairs.push_back({100 + 0.1 * i, 100});  // -1.2 % to 1.2 %
+  const auto band = noiseBand(pairs, 7);
+  ASSERT_TRUE(band);
+  EXPECT_NEAR(band->percent, 1.2, 0.05);
+  // Exact order-statistic interval for n = 25: the 8th to the 18th value, -0.5 to 0.5.
+  EXPECT_NEAR(band->medianPercent, 0.5, 0.15);
+}
+
+TEST(NoiseBandTest, ABiasOfEqualRunsWidensTheBand) {
+  std::vector<Block> pairs;
+  for (int i = 0; i < 12; ++i) pairs.push_back({101 + 0.1 * (i % 3), 100});  // always slower
+  EXPECT_GE(noiseBand(pairs, 7)->medianPercent, 1);
+}
+
+TEST(NoiseBandTest, DistinguishableIsOutsideTheBandAndBesideZero) {
+  const NoiseBand band{.percent = 1.5, .medianPercent = 0.5};
+  EXPECT_TRUE(distinguishable(0.6, {0.1, 1}, band));
+  EXPECT_TRUE(distinguishable(-0.6, {-1, -0.1}, band));
+  EXPECT_FALSE(distinguishable(0.4, {0.1, 1}, band)) << "equal runs differ by as much";
+  EXPECT_FALSE(distinguishable(0.6, {-0.1, 1}, band)) << "may be nothing";
+  EXPECT_FALSE(distinguishable(-0.6, {-1, 0.1}, band));
+}
+
+TEST(NoiseBandTest, AtMostIsTheUpperEndAndNeverBelowTheBand) {
+  const NoiseBand band{.percent = 1.5, .medianPercent = 0.5};
+  EXPECT_EQ(atMost({0.1, 0.9}, band), 0.9);
+  EXPECT_EQ(atMost({-0.3, 0.2}, band), 0.5);
+}
+
+TEST(DriftTest, IsTheEndAgainstTheBeginning) {
+  EXPECT_FALSE(driftPercent(std::vector<double>(8, 1)));
+  EXPECT_EQ(driftPercent(std::vector<double>(9, 1)), 0);
+  // The middle third and single outliers do not count; half the speed is twice the time.
+  EXPECT_NEAR(*driftPercent(std::vector<double>{10, 10, 90, 1, 1, 1, 5, 5, 50}), 100, 1e-9);
+  EXPECT_NEAR(*driftPercent(std::vector<double>{5, 5, 5, 1, 1, 1, 10, 10, 10}), -50, 1e-9);
+  EXPECT_FALSE(driftPercent(std::vector<double>(9, 0)));
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+#include "harness/run/noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/run/summary.h"
+#include "harness/stats/overhead.h"
+
+namespace faultline::run {
+namespace {
+
+std::string whyVoid(const stats::NoiseBand& band, const std::optional<double>& drift) {
+  if (band.isVoid()) {
+    return fmt::format(
+        "the machine was too noisy: equal runs differed by up to {:.1f} %, and above {:.0f} % no "
+        "speed means anything",
+        band.percent, stats::kMaxBandPercent);
+  }
+  if (drift && std::abs(*drift) > stats::kMaxDriftPercent) {
+    return fmt::format(
+        "the machine changed: equal runs took {:.1f} % {} time at the end than at the beginning",
+        std::abs(*drift), *drift > 0 ? "more" : "less");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
+                                      std::span<const reports::Run> runs, std::uint64_t seed) {
+  const scenario::Strategy* const second = scenario.secondFaultFree();
+  if (second == nullptr) return std::nullopt;
+  const std::vector<stats::Block> pairs = blocksOf(runs, second->name);
+  const auto band = stats::noiseBand(pairs, seed);
+  if (!band) return std::nullopt;
+  std::vector<double> speeds;
+  for (const reports::Run& run : runs) {
+    const bool equal = run.strategy == baseline::kFaultFree || run.strategy == second->name;
+    if (equal && completed(run) && run.throughput) speeds.push_back(run.throughput->value);
+  }
+  const auto drift = stats::driftPercent(speeds);
+  return reports::Noise{second->name,  static_cast<int>(pairs.size()),
+                        band->percent, band->medianPercent,
+                        drift,         whyVoid(*band, drift)};
+}
+
+}  // namespace faultline::run
