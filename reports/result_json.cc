@@ -1,5 +1,6 @@
 #include "reports/result_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -12,8 +13,6 @@ namespace faultline::reports {
 namespace {
 
 constexpr const char* kFileName = "/result.json";
-constexpr int kJsonIndent = 1;  // readable with any pager, and half the bytes of the usual 2
-
 template <typename E>
 const char* enumName(E value) {
   for (const auto& entry : namesOf(value)) {
@@ -72,6 +71,32 @@ class Writer {
  private:
   Json object_ = Json::object();
 };
+
+std::string scalarText(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Readable with any pager: a key per line with one blank for each level, but lists of numbers and
+/// words on one line, which are most of a result.
+void print(const Json& json, std::size_t level, std::string& text) {
+  const bool nested =
+      std::ranges::any_of(json, [](const Json& one) { return one.is_structured(); });
+  if (!json.is_structured() || json.empty() || (json.is_array() && !nested)) {
+    text += scalarText(json);
+    return;
+  }
+  const std::string line = "\n" + std::string(level + 1, ' ');
+  text += json.is_object() ? '{' : '[';
+  bool first = true;
+  for (const auto& [key, value] : json.items()) {
+    text += (first ? "" : ",") + line;
+    first = false;
+    if (json.is_object()) text += scalarText(key) + ": ";
+    print(value, level + 1, text);
+  }
+  text += "\n" + std::string(level, ' ');
+  text += json.is_object() ? '}' : ']';
+}
 
 // --- reading
 
@@ -257,7 +282,9 @@ faultline::Result<ScenarioResult> fromJson(const Json& json) {
 }
 
 std::string toJsonText(const ScenarioResult& result) {
-  return toJson(result).dump(kJsonIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text;
+  print(toJson(result), 0, text);
+  return text + "\n";
 }
 
 faultline::Result<ScenarioResult> parseResult(std::string_view text) {

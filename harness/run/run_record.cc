@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/run/goodput.h"
 #include "harness/run/message.h"
+#include "harness/scenario/verdict_words.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
@@ -22,12 +24,13 @@ std::optional<TimePoint> optionalTime(const json& message, const char* key) {
   return TimePoint(Duration(found->get<std::int64_t>()));
 }
 
-std::string evidenceOf(const std::string& cause, bool told, bool stalled) {
-  if (told) return "told_by_peer";
-  if (stalled) return "back_off";
-  if (cause == "local_nic") return "port_event";
-  if (cause == "path") return "probes";
-  return cause == "rail" ? "reset" : cause;
+std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
+  namespace verdict = scenario::verdict;
+  if (told || cause == "remote_nic") return verdict::kToldByPeer;
+  if (stalled) return verdict::kBackOff;
+  if (cause == "local_nic") return verdict::kPortEvent;
+  if (cause == "path") return verdict::kProbes;
+  return cause == "protocol" ? verdict::kProtocol : verdict::kReset;
 }
 
 }  // namespace
@@ -186,11 +189,13 @@ void RunRecord::addTrace(int rank, const json& trace) {
   append("rail", all.rail);
   append("bytes", all.bytes);
   append("number", all.number);
+  // To the microsecond: what is finer only makes files longer.
+  const auto rounded = [](double ms) { return std::round(ms * 1000) / 1000; };
   for (const std::int64_t at : field(trace, "at", std::vector<std::int64_t>())) {
-    all.at_ms.push_back(sinceStart(TimePoint(Duration(at))));
+    all.at_ms.push_back(rounded(sinceStart(TimePoint(Duration(at)))));
   }
   for (const std::int64_t length : field(trace, "length", std::vector<std::int64_t>())) {
-    all.ms.push_back(toMilliseconds(Duration(length)));
+    all.ms.push_back(rounded(toMilliseconds(Duration(length))));
   }
   all.rank.resize(all.kind.size(), rank);
 }

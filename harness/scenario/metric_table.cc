@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "harness/scenario/verdict_words.h"
+#include "resilient_ccl/channel/wire.h"
+
 namespace faultline::scenario {
 namespace {
 
@@ -12,11 +15,7 @@ using Trust = Metric::Trust;
 
 constexpr std::array<std::string_view, 4> kStatuses{"ok", "failed", "hung", "invalid"};
 
-constexpr std::array<std::string_view, 4> kCauses{"local_nic", "remote_nic", "rail", "path"};
-constexpr std::array<std::string_view, 5> kVerdicts{"port_event", "reset", "probes", "back_off",
-                                                    "told_by_peer"};
-constexpr std::array<std::string_view, 4> kPlaces{"local", "remote", "between", "unknown"};
-constexpr std::array<std::string_view, 4> kDirections{"outgoing", "incoming", "both", "unknown"};
+constexpr std::span kCauses = std::span(channel::kCauseNames).subspan<1>();  // without "none"
 
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth, Trust::kAlways,
@@ -73,18 +72,18 @@ constexpr std::array kMetrics{
     Metric{"failovers.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that traffic left a failed rail, per faulted run"},
     Metric{"failovers.cause", Measure::kName, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-           "what each failover held to be broken: local_nic, remote_nic, rail, path", false,
-           kCauses},
+           "what each failover held to be broken: local_nic, remote_nic, rail, path, protocol",
+           false, kCauses},
     Metric{"failovers.verdict", Measure::kName, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-           "by what it was known: port_event, reset, probes, back_off, told_by_peer", false,
-           kVerdicts},
+           "by what it was known: port_event, reset, probes, back_off, told_by_peer, protocol",
+           false, verdict::kAll},
     Metric{"failovers.where", Measure::kName, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
            "at which end of the rail it was, seen from the rank that failed over: local, remote, "
            "between, unknown",
-           false, kPlaces},
+           false, channel::kWhereNames},
     Metric{"failovers.dead_direction", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "which way nothing passed any more: outgoing, incoming, both, unknown",
-           false, kDirections},
+           false, channel::kDirectionNames},
     Metric{"failovers.rail", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
            "the rail that each failover left"},
     Metric{"failovers.resent_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,

@@ -21,61 +21,15 @@ struct RecordHeader {
 
 }  // namespace
 
-std::string_view causeName(Cause cause) {
-  switch (cause) {
-    case Cause::kNone:
-      return "none";
-    case Cause::kLocalNic:
-      return "local_nic";
-    case Cause::kRemoteNic:
-      return "remote_nic";
-    case Cause::kRail:
-      return "rail";
-    case Cause::kPath:
-      return "path";
-    case Cause::kProtocol:
-      return "protocol";
-  }
-  return "unknown";
-}
-
 Cause mirrored(Cause cause) {
   if (cause == Cause::kLocalNic) return Cause::kRemoteNic;
   if (cause == Cause::kRemoteNic) return Cause::kLocalNic;
   return cause;
 }
 
-std::string_view whereName(Where where) {
-  switch (where) {
-    case Where::kUnknown:
-      return "unknown";
-    case Where::kLocal:
-      return "local";
-    case Where::kRemote:
-      return "remote";
-    case Where::kBetween:
-      return "between";
-  }
-  return "unknown";
-}
-
 Where whereOf(Cause cause) {
   if (cause == Cause::kLocalNic) return Where::kLocal;
   return cause == Cause::kRemoteNic ? Where::kRemote : Where::kUnknown;
-}
-
-std::string_view directionName(DeadDirection direction) {
-  switch (direction) {
-    case DeadDirection::kUnknown:
-      return "unknown";
-    case DeadDirection::kOutgoing:
-      return "outgoing";
-    case DeadDirection::kIncoming:
-      return "incoming";
-    case DeadDirection::kBoth:
-      return "both";
-  }
-  return "unknown";
 }
 
 DeadDirection mirrored(DeadDirection direction) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +13,13 @@
 #include "resilient_ccl/channel/receipt.h"
 
 namespace faultline::channel {
+
+/// The word of an enumerator in a list by value; a value from the wire may be beyond it.
+template <std::size_t N, typename Enum>
+constexpr std::string_view wordOf(const std::array<std::string_view, N>& words, Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? words[index] : "unknown";
+}
 
 /// Names a message between two processes: ordered only within a stream, so that nothing posted
 /// late blocks anything else.
@@ -33,8 +41,11 @@ enum class Cause : std::uint8_t {
   kProtocol,   ///< the peer sent something that makes no sense
 };
 
-/// The cause in the words of results: "local_nic", "remote_nic", "rail", "path", "protocol".
-std::string_view causeName(Cause cause);
+/// The causes in the words of results, by value. What is compared with them (expectations) takes
+/// them from here.
+inline constexpr std::array<std::string_view, 6> kCauseNames{"none", "local_nic", "remote_nic",
+                                                             "rail", "path",      "protocol"};
+constexpr std::string_view causeName(Cause cause) { return wordOf(kCauseNames, cause); }
 
 /// The same failure seen from the other end: local and remote change places.
 Cause mirrored(Cause cause);
@@ -47,8 +58,10 @@ enum class Where : std::uint8_t {
   kBetween,  ///< neither: between the two
 };
 
-/// The place in the words of results: "unknown", "local", "remote", "between".
-std::string_view whereName(Where where);
+/// The places in the words of results, by value.
+inline constexpr std::array<std::string_view, 4> kWhereNames{"unknown", "local", "remote",
+                                                             "between"};
+constexpr std::string_view whereName(Where where) { return wordOf(kWhereNames, where); }
 
 /// The place that a cause names by itself.
 Where whereOf(Cause cause);
@@ -56,8 +69,12 @@ Where whereOf(Cause cause);
 /// Which direction of a failed path carries nothing, seen from the end that says it.
 enum class DeadDirection : std::uint8_t { kUnknown, kOutgoing, kIncoming, kBoth };
 
-/// The direction in the words of results: "unknown", "outgoing", "incoming", "both".
-std::string_view directionName(DeadDirection direction);
+/// The directions in the words of results, by value.
+inline constexpr std::array<std::string_view, 4> kDirectionNames{"unknown", "outgoing", "incoming",
+                                                                 "both"};
+constexpr std::string_view directionName(DeadDirection direction) {
+  return wordOf(kDirectionNames, direction);
+}
 
 /// The same direction seen from the other end: outgoing and incoming change places.
 DeadDirection mirrored(DeadDirection direction);

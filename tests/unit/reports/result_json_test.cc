@@ -150,5 +150,16 @@ TEST(ResultJsonTest, HostileTextComesBackAsValidJson) {
   EXPECT_NE(scenarioName(*read).find("</script>"), std::string::npos);
 }
 
+TEST(ResultJsonTest, ListsOfNumbersStandOnOneLine) {
+  ScenarioResult result;
+  result.runs.resize(1);
+  result.runs[0].strategy = "a \"b\"";
+  result.runs[0].rail_series = {{0, 1, 0, 10, {1, 2, 3}}};
+  const std::string text = toJsonText(result);
+  EXPECT_NE(text.find("\n   \"strategy\": \"a \\\"b\\\"\",\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"tx_bytes\": [1,2,3]\n"), std::string::npos) << text;
+  EXPECT_EQ(Json::parse(text).dump(), toJson(result).dump()) << "nothing else is changed";
+}
+
 }  // namespace
 }  // namespace faultline::reports
