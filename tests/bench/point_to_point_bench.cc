@@ -223,8 +223,9 @@ Sample measureOurs(cluster::NetnsCluster& cluster, const Options& options) {
       inside(cluster, 1, [&] { End(options, 1, forth[0], back[1], *board).run(tos); })};
   for (const int fd : {forth[0], forth[1], back[0], back[1]}) close(fd);
   const TimePoint deadline = now() + kSetUp;
-  while (board->connected < 2) {
-    if (now() > deadline) die("the two ends did not connect");
+  // Large buffers take longer to make than a warm-up: bytes must flow before it begins.
+  while (board->connected < 2 || board->received == 0) {
+    if (now() > deadline) die("the two ends did not connect, or nothing arrives");
     usleep(1000);
   }
   const auto rateFor = [&](double seconds) {
