@@ -77,6 +77,19 @@ std::optional<double> ConfusionMatrix::Row::rightPercent() const {
   return kWhole * found / total();
 }
 
+std::string ConfusionMatrix::complaint() const {
+  for (const Row& row : rows) {
+    if (row.fault == kNoFault && row.total() > 0) {
+      return fmt::format("{} failovers that no fault explains", row.total());
+    }
+    if (const auto right = row.rightPercent(); right && *right < kLeastRightPercent) {
+      return fmt::format("{} ({}): {:.1f} % found as {}, less than {:.0f}", row.fault, row.end, *right,
+                         row.expected, kLeastRightPercent);
+    }
+  }
+  return "";
+}
+
 std::string confusionText(const ConfusionMatrix& matrix) {
   static constexpr int kFaultColumns = 28;
   constexpr int kColumn = 7;

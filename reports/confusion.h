@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -12,9 +13,11 @@ namespace faultline::reports {
 
 /// What was injected against what the job held to be broken, over the runs of many results.
 struct ConfusionMatrix {
+  static constexpr std::string_view kNoFault = "nothing";
+
   /// A fault as it was injected, seen from one end.
   struct Row {
-    std::string fault;     ///< its kind and parameters; "nothing" for failovers without a fault
+    std::string fault;     ///< its kind and parameters; kNoFault for failovers without one
     std::string end;       ///< "own": the node that was struck; "peer": the others
     std::string expected;  ///< in words, e.g. "path (outgoing)"
     int strikes = 0;
@@ -36,6 +39,11 @@ struct ConfusionMatrix {
   int runs = 0;
   int strikes = 0;
   int unproved = 0;  ///< strikes without evidence, which count nowhere
+
+  /// What is wrong in words, "" when nothing is: failovers that no fault explains, and rows of which
+  /// less than kLeastRightPercent is right.
+  std::string complaint() const;
+  static constexpr double kLeastRightPercent = 98;
 };
 
 /// Two tables for a terminal of 100 columns: verdicts, and times.

@@ -149,10 +149,13 @@ bench_pair() {
 
 bench() {
   local good=0 program
-  bench_pair one-rail-500Mbit --rails 1 --rate 500Mbit --against iperf3 || good=1
-  bench_pair unshaped-64MiB --rails 1 --rate unshaped --message $((64 << 20)) --against iperf3 || good=1
-  bench_pair four-rails --rails 4 --rate 500Mbit --policy pull --against one-rail || good=1
-  bench_pair lost-rail --rails 4 --rate 500Mbit --policy pull --against one-rail --lose-rail || good=1
+  bench_pair one-rail-500Mbit --rails 1 --rate 500Mbit --against iperf3 --at-least 0.97 || good=1
+  bench_pair unshaped-64MiB --rails 1 --rate unshaped --message $((64 << 20)) --against iperf3 \
+    --at-least 0.85 || good=1
+  bench_pair four-rails --rails 4 --rate 500Mbit --policy pull --against one-rail \
+    --at-least 0.98 || good=1
+  bench_pair lost-rail --rails 4 --rate 500Mbit --policy pull --against one-rail --lose-rail \
+    --at-least 0.98 --kept-at-least 0.98 || good=1
   for program in bench_reduce bench_authenticator bench_telemetry bench_workload_data; do
     [[ -x build/tests/$program ]] || continue # without Google Benchmark
     once bench "$program" "build/tests/$program" --benchmark_out="$out/$program.json" \

@@ -107,11 +107,14 @@ int matrix(const Options& options) {
   } else {
     print(reports::confusionText(matrix));
   }
-  if (options.out.empty()) return kExitOk;
+  const std::string complaint = matrix.complaint();
+  if (!options.json && !complaint.empty()) print("\n" + complaint + "\n");
+  const int verdict = complaint.empty() ? kExitOk : kExitExpectation;
+  if (options.out.empty()) return verdict;
   const Status status = reports::writeConfusion(matrix, options.out);
   if (!status.ok()) return fail(status, kExitCannotRun);
   if (!options.json) print("\nreport: " + options.out + "/matrix.html\n");
-  return kExitOk;
+  return verdict;
 }
 
 int report(const Options& options) {

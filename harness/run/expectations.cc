@@ -307,6 +307,13 @@ constexpr std::array kReaders{
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.failbacks.size()); });
            }},
+    Reader{"degradations.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) {
+               const auto found = r.counters.find("degradations");
+               return number(found == r.counters.end() ? 0 : found->second);
+             });
+           }},
     Reader{"restarts.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.restarts.size()); });

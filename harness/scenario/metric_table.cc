@@ -106,6 +106,8 @@ constexpr std::array kMetrics{
            Trust::kFault, "longest time from the fault to its detection"},
     Metric{"failbacks.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that a healed rail was taken back, per faulted run"},
+    Metric{"degradations.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+           "times that a living rail became much slower than the others, over all ranks"},
     Metric{"restarts.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that the job was killed and started again, per faulted run"},
     Metric{"restarts.hang_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,

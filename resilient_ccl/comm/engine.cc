@@ -63,8 +63,9 @@ Status Engine::open() {
   while (!fabric_->allRailsUp() && !failure_) {
     if (now() > deadline) {
       return errorf(Code::kDeadlineExceeded,
-                    "not all rails of rank {} could be connected within {}", options_.rank,
-                    formatDuration(options_.setupTimeout));
+                    "not all rails of rank {} could be connected within {}: {} missing; look at these "
+                    "ports, their addresses and the network between them",
+                    options_.rank, formatDuration(options_.setupTimeout), fabric_->missingRails());
     }
     RETURN_IF_ERROR(fabric_->poll(kPollTime));
   }

@@ -49,7 +49,7 @@ class Fabric::Impl : private TriangulationIo {
 
   Status open();
   Status connect(const std::vector<ProcessAddress>& addresses);
-  bool allRailsUp() const;
+  std::string missingRails() const;
   Status poll(Duration timeout);
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);
@@ -245,14 +245,17 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
   return ports_->reportAll();
 }
 
-bool Fabric::Impl::allRailsUp() const {
-  for (const auto& peer : peers_) {
-    if (!peer) continue;
+std::string Fabric::Impl::missingRails() const {
+  std::string missing;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (!peers_[rank]) continue;
     for (int rail = 0; rail < options_.link.rails; ++rail) {
-      if (!peer->link().railUp(rail)) return false;
+      if (peers_[rank]->link().railUp(rail)) continue;
+      missing += fmt::format("{}rail {} ({}) to rank {}", missing.empty() ? "" : ", ", rail,
+                             options_.nics[rail].device, rank);
     }
   }
-  return true;
+  return missing;
 }
 
 // --- descriptors ---
@@ -471,7 +474,7 @@ const ProcessAddress& Fabric::address() const { return impl_->address_; }
 Status Fabric::connect(const std::vector<ProcessAddress>& addresses) {
   return impl_->connect(addresses);
 }
-bool Fabric::allRailsUp() const { return impl_->allRailsUp(); }
+std::string Fabric::missingRails() const { return impl_->missingRails(); }
 Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }

@@ -99,7 +99,9 @@ class Fabric {
   /// Starts the links to all other processes (`addresses[self]` is ignored). Rails come up in poll.
   Status connect(const std::vector<ProcessAddress>& addresses);
   /// Whether every rail to every peer is up.
-  bool allRailsUp() const;
+  bool allRailsUp() const { return missingRails().empty(); }
+  /// Those that are not, in words: "rail 1 (rail1) to rank 2, ...".
+  std::string missingRails() const;
 
   void postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
                 std::uint64_t token);

@@ -54,6 +54,8 @@ struct Options {
   int streams = 1;  // of iperf3, per rail
   std::string against = "iperf3";
   bool loseRail = false;
+  double atLeast = 0;      // of the median ratio
+  double keptAtLeast = 0;  // of the median of what is kept without a rail
   bool resilient = true;
   int ioThreads = 0;
   Bytes chunk = channel::LinkOptions{}.chunkBytes;
@@ -353,13 +355,16 @@ int run(const Options& options) {
     std::printf("\n");
     std::fflush(stdout);
   }
-  const auto spread = [](const char* name, const std::vector<double>& values) {
-    std::printf("%s: median %.3f, from %.3f to %.3f, n %zu\n", name, *stats::median(values),
-                std::ranges::min(values), std::ranges::max(values), values.size());
+  const auto holds = [](const char* name, const std::vector<double>& values, double least) {
+    const double median = *stats::median(values);
+    std::printf("%s: median %.3f, from %.3f to %.3f, n %zu%s\n", name, median,
+                std::ranges::min(values), std::ranges::max(values), values.size(),
+                median < least ? fmt::format("; below {:.3f}", least).c_str() : "");
+    return median >= least;
   };
-  spread("ratio", ratios);
-  if (!kept.empty()) spread("kept", kept);
-  return 0;
+  bool good = holds("ratio", ratios, options.atLeast);
+  if (!kept.empty()) good = holds("kept", kept, options.keptAtLeast) && good;
+  return good ? 0 : 1;
 }
 
 }  // namespace
@@ -377,6 +382,8 @@ int main(int argc, char** argv) {
   app.add_option("--streams", options.streams, "Of iperf3, per rail");
   app.add_option("--against", options.against)->check(CLI::IsMember({"iperf3", "one-rail"}));
   app.add_flag("--lose-rail", options.loseRail, "Also measure with the port of one rail down");
+  app.add_option("--at-least", options.atLeast, "Exit 1 when the median ratio is below");
+  app.add_option("--kept-at-least", options.keptAtLeast, "The same of what is kept without a rail");
   app.add_option("--io-threads", options.ioThreads, "Of each end")->check(CLI::Range(0, 16));
   app.add_option("--window", options.windowMs, "Milliseconds of a rail's rate")
       ->check(CLI::Range(0.0, 1000.0));
