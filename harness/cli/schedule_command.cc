@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -31,6 +32,7 @@ struct ScheduleFlags {
   int ranks = 0;
   std::vector<std::string> stragglers;
   int segments = 1;
+  int window = 0;
   std::string size = "64MiB";
   std::string portModel = "fluid";
   std::string shares = "fluid";
@@ -46,14 +48,15 @@ struct ScheduleFlags {
 
 struct Straggler {
   int rank = 0;
-  double bandwidth = 1;
+  double send = 1;
+  double receive = 1;
 };
 
 /// The flags understood.
 struct Job {
   std::unique_ptr<schedule::Schedule> schedule;
   std::vector<Straggler> stragglers;
-  std::vector<double> bandwidths;
+  schedule::PortBandwidths bandwidths;
   Bytes size = 0;
   schedule::CostOptions cost;
 };
@@ -79,18 +82,23 @@ Result<std::vector<Straggler>> parseStragglers(const ScheduleFlags& flags) {
   std::vector<Straggler> stragglers;
   for (const std::string& text : flags.stragglers) {
     const std::size_t colon = text.find(':');
+    const std::size_t slash = text.find('/');
     Straggler straggler;
     if (colon == std::string::npos || !parseNumber(text.substr(0, colon), straggler.rank) ||
-        !parseNumber(text.substr(colon + 1), straggler.bandwidth)) {
+        !parseNumber(text.substr(colon + 1, slash - colon - 1), straggler.send) ||
+        !parseNumber(text.substr(slash == std::string::npos ? colon + 1 : slash + 1),
+                     straggler.receive)) {
       return errorf(Code::kInvalidArgument,
-                    "--straggler {}: expected RANK:R, for example 1:0.5 for half the bandwidth",
+                    "--straggler {}: expected RANK:R, for example 1:0.5 for half the bandwidth, or "
+                    "RANK:SEND/RECEIVE",
                     text);
     }
     if (straggler.rank < 0 || straggler.rank >= flags.ranks) {
       return errorf(Code::kInvalidArgument, "--straggler {}: there is no rank {} among {} ranks",
                     text, straggler.rank, flags.ranks);
     }
-    if (!(straggler.bandwidth > 0 && straggler.bandwidth <= 1)) {
+    const auto possible = [](double share) { return share > 0 && share <= 1; };
+    if (!possible(straggler.send) || !possible(straggler.receive)) {
       return errorf(Code::kInvalidArgument,
                     "--straggler {}: R is the share of bandwidth that is left, above 0 and at "
                     "most 1",
@@ -146,12 +154,15 @@ Result<Job> understand(const ScheduleFlags& flags) {
   Job job;
   ASSIGN_OR_RETURN(job.size, parseSizeOrBytes(flags.size));
   ASSIGN_OR_RETURN(job.stragglers, parseStragglers(flags));
-  job.bandwidths.assign(static_cast<std::size_t>(flags.ranks), 1.0);
+  job.bandwidths = std::vector<double>(static_cast<std::size_t>(flags.ranks), 1.0);
   for (const Straggler& straggler : job.stragglers) {
-    job.bandwidths[static_cast<std::size_t>(straggler.rank)] = straggler.bandwidth;
+    job.bandwidths.send[static_cast<std::size_t>(straggler.rank)] = straggler.send;
+    job.bandwidths.receive[static_cast<std::size_t>(straggler.rank)] = straggler.receive;
   }
-  job.cost.portModel =
-      flags.portModel == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
+  const auto portModel = [](const std::string& name) {
+    return name == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
+  };
+  job.cost.portModel = portModel(flags.portModel);
   ASSIGN_OR_RETURN(job.cost.alpha,
                    parseCostTime("--alpha", flags.alpha, flags.bandwidth, job.size));
   ASSIGN_OR_RETURN(job.cost.perMessage,
@@ -162,7 +173,9 @@ Result<Job> understand(const ScheduleFlags& flags) {
   // The last element of a size that is no multiple of the type counts as a whole one.
   request.elements = job.size / elementSize + (job.size % elementSize != 0 ? 1 : 0);
   request.segments = flags.segments;
+  request.window = flags.window;
   request.bandwidths = job.bandwidths;
+  request.shares = portModel(flags.shares);
   ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
   return job;
 }
@@ -175,7 +188,12 @@ int fail(const Status& status) {
 json headOf(const ScheduleFlags& flags, const Job& job) {
   json stragglers = json::array();
   for (const Straggler& straggler : job.stragglers) {
-    stragglers.push_back({{"rank", straggler.rank}, {"r", straggler.bandwidth}});
+    json entry = {{"rank", straggler.rank}, {"r", std::min(straggler.send, straggler.receive)}};
+    if (straggler.send != straggler.receive) {
+      entry["send"] = straggler.send;
+      entry["receive"] = straggler.receive;
+    }
+    stragglers.push_back(std::move(entry));
   }
   return {{"algorithm", job.schedule->algorithm()},
           {"ranks", flags.ranks},
@@ -209,7 +227,12 @@ int cost(const ScheduleFlags& flags, const Job& job) {
   fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(), flags.ranks,
              flags.segments, formatSize(job.size), flags.portModel);
   for (const Straggler& straggler : job.stragglers) {
-    fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.bandwidth);
+    if (straggler.send == straggler.receive) {
+      fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.send);
+    } else {
+      fmt::print("  rank {} at {} of its bandwidth for sending, {} for receiving\n", straggler.rank,
+                 straggler.send, straggler.receive);
+    }
   }
   fmt::print("  time / fault-free ring   {:.4f}\n", cost->timeOverRing);
   fmt::print("  bound / fault-free ring  {:.4f}\n", cost->boundOverRing);
@@ -271,9 +294,14 @@ int show(const ScheduleFlags& flags, const Job& job) {
 void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
   verb.add_option("--algorithm", flags.algorithm, "see `faultline list algorithms`")->required();
   verb.add_option("--ranks", flags.ranks, "number of ranks, at least 1")->required();
-  verb.add_option("--straggler", flags.stragglers,
-                  "RANK:R, a rank with the share R of its bandwidth left; may be repeated");
+  verb.add_option(
+      "--straggler", flags.stragglers,
+      "RANK:R, a rank with the share R of its bandwidth left, or RANK:SEND/RECEIVE; may "
+      "be repeated");
   verb.add_option("--segments", flags.segments, "parts that the buffer is worked on in")
+      ->capture_default_str();
+  verb.add_option("--window", flags.window,
+                  "receives of a kind that are granted at a time (optcc); 0 = one from every peer")
       ->capture_default_str();
   verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
       ->capture_default_str();

@@ -103,14 +103,33 @@ bool Executor::messageDone(std::uint64_t token) {
   if (found == pending_.end()) return false;
   Pending pending = std::move(found->second);
   pending_.erase(found);
-  const Op op = job_.schedule->op(job_.rank, pending.lane, pending.index);
-  if (op.kind == OpKind::kRecvReduce) {
-    reduce(job_.type, job_.op, at(op.piece), pending.staging.data(), op.piece.count);
-    spareStaging_.push_back(std::move(pending.staging));
+  early_.push_back(std::move(pending));
+  // One reduction may be what others have been waiting for: until nothing moves.
+  for (std::size_t i = 0; i < early_.size();) {
+    const Op op = job_.schedule->op(job_.rank, early_[i].lane, early_[i].index);
+    if (!mayReduce(early_[i].lane, op)) {
+      ++i;
+      continue;
+    }
+    pending = std::move(early_[i]);
+    early_[i] = std::move(early_.back());
+    early_.pop_back();
+    if (op.kind == OpKind::kRecvReduce) {
+      reduce(job_.type, job_.op, at(op.piece), pending.staging.data(), op.piece.count);
+      spareStaging_.push_back(std::move(pending.staging));
+    }
+    complete(pending.lane, pending.index, op);
+    i = 0;
   }
-  complete(pending.lane, pending.index, op);
   advance();
   return true;
+}
+
+bool Executor::mayReduce(int lane, const Op& op) const {
+  if (op.after < 0) return true;
+  // A reduction of no elements is as good as made.
+  const Op first = job_.schedule->op(job_.rank, lane, op.after);
+  return lanes_[lane].done[op.after] >= first.piece.count;
 }
 
 }  // namespace faultline::comm

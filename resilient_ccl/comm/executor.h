@@ -64,6 +64,7 @@ class Executor {
   bool ready(const schedule::Op& op) const;
   void issue(int lane, std::int64_t index, const schedule::Op& op);
   void complete(int lane, std::int64_t index, const schedule::Op& op);
+  bool mayReduce(int lane, const schedule::Op& op) const;
   std::byte* at(const schedule::Piece& piece) const;
   Bytes bytesOf(const schedule::Piece& piece) const { return piece.count * elementSize_; }
   channel::MessageKey nextKey(int lane, int peer, bool send);
@@ -75,6 +76,7 @@ class Executor {
   std::vector<Lane> lanes_;
   std::int64_t open_ = 0;  // operations not done
   std::unordered_map<std::uint64_t, Pending> pending_;
+  std::vector<Pending> early_;  // arrived before the reduction that comes first (Op::after)
   std::unordered_map<std::uint64_t, std::uint32_t> sequences_;
   std::vector<std::vector<std::byte>> spareStaging_;
 };

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "resilient_ccl/schedule/optcc_all_reduce.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 
 namespace faultline::schedule {
@@ -13,6 +14,12 @@ constexpr std::array kAlgorithms{
               [](const ScheduleRequest& request) {
                 return ringAllReduce(request.ranks, request.elements, request.segments);
               }},
+    Algorithm{
+        "optcc", "AllReduce at the lower bound with slow ranks: cyclic shift, owners by share",
+        [](const ScheduleRequest& request) {
+          return optccAllReduce(request.ranks, request.elements, request.segments, request.window,
+                                ownerShares(request.ranks, request.bandwidths, request.shares));
+        }},
 };
 
 std::string knownNames() {
@@ -22,6 +29,22 @@ std::string knownNames() {
     names += algorithm.name;
   }
   return names;
+}
+
+Status check(const std::vector<double>& bandwidths, int ranks) {
+  if (!bandwidths.empty() && bandwidths.size() != static_cast<std::size_t>(ranks)) {
+    return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks", bandwidths.size(),
+                  ranks);
+  }
+  for (std::size_t rank = 0; rank < bandwidths.size(); ++rank) {
+    if (!(bandwidths[rank] > 0 && bandwidths[rank] <= 1)) {
+      return errorf(Code::kInvalidArgument,
+                    "bandwidth of rank {} must be above 0 and at most 1, not {}; a rank without "
+                    "any path cannot take part",
+                    rank, bandwidths[rank]);
+    }
+  }
+  return okStatus();
 }
 
 Status check(const ScheduleRequest& request) {
@@ -36,20 +59,11 @@ Status check(const ScheduleRequest& request) {
     return errorf(Code::kInvalidArgument, "a schedule needs at least 1 segment, not {}",
                   request.segments);
   }
-  if (!request.bandwidths.empty() &&
-      request.bandwidths.size() != static_cast<std::size_t>(request.ranks)) {
-    return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks",
-                  request.bandwidths.size(), request.ranks);
+  if (request.window < 0) {
+    return errorf(Code::kInvalidArgument, "a window cannot have {} receives", request.window);
   }
-  for (std::size_t rank = 0; rank < request.bandwidths.size(); ++rank) {
-    if (!(request.bandwidths[rank] > 0 && request.bandwidths[rank] <= 1)) {
-      return errorf(Code::kInvalidArgument,
-                    "bandwidth of rank {} must be above 0 and at most 1, not {}; a rank without "
-                    "any path cannot take part",
-                    rank, request.bandwidths[rank]);
-    }
-  }
-  return okStatus();
+  RETURN_IF_ERROR(check(request.bandwidths.send, request.ranks));
+  return check(request.bandwidths.receive, request.ranks);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/schedule/bound.h"
 #include "resilient_ccl/schedule/schedule.h"
 
 namespace faultline::schedule {
@@ -16,8 +16,11 @@ struct ScheduleRequest {
   std::int64_t elements = 0;
   /// How many parts the buffer is worked on in: lanes of a ring, pipeline segments of others.
   int segments = 1;
-  /// Bandwidth of each rank's port as a fraction of the fastest, in (0, 1]; empty = all 1.
-  std::vector<double> bandwidths = {};
+  /// Receives of a kind that are granted at a time (optcc); 0 = one from every peer.
+  int window = 0;
+  PortBandwidths bandwidths = {};  ///< empty = all healthy
+  /// What the shares of unequal ranks are made for.
+  PortModel shares = PortModel::kFluid;
 };
 
 /// An AllReduce algorithm: a pure function from a request to a schedule.

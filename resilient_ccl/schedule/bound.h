@@ -1,6 +1,6 @@
 #pragma once
 
-#include <span>
+#include "resilient_ccl/schedule/port_bandwidths.h"
 
 namespace faultline::schedule {
 
@@ -12,7 +12,6 @@ enum class PortModel {
 };
 
 /// Times are in units of S/B: S = bytes per rank, B = bandwidth of a healthy port per direction.
-/// `bandwidths` are the ranks' ports as fractions of B, in (0, 1], equal in both directions.
 
 /// Fault-free ring AllReduce over `ranks` healthy ports: 2(p-1)/p.
 double faultFreeRingTime(int ranks);
@@ -20,10 +19,11 @@ double faultFreeRingTime(int ranks);
 /// Least time of any AllReduce that moves each element uncoded (bandwidth term only); 0 for one
 /// rank. Every rank sends and receives at least S, and an element needs at least 2(p-1) transfers:
 ///
-/// - fluid: max(1/min(b), 2(p-1)/sum(b)), which is attainable;
+/// - fluid: per direction max(1/min(b), 2(p-1)/sum(b)), the larger of both, which is attainable;
 /// - one port: with one straggler of bandwidth r max(1/r, 2(p-1)/(p-2+2r)) (attainable; OptCC
-///   Theorem 13 with l = 1/r). With several, the largest of the fluid bound and of the
-///   one-straggler bounds with all others healed: valid, but not always attainable.
-double lowerBound(std::span<const double> bandwidths, PortModel model);
+///   Theorem 13 with l = 1/r; docs/schedules.md has it per direction). With several, the largest of
+///   the fluid bound and of the one-straggler bounds with all others healed: valid, but not always
+///   attainable.
+double lowerBound(const PortBandwidths& bandwidths, PortModel model);
 
 }  // namespace faultline::schedule

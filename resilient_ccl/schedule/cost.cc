@@ -13,7 +13,7 @@ namespace {
 
 class Player {
  public:
-  Player(const OpTable& table, std::span<const double> bandwidths, const CostOptions& options)
+  Player(const OpTable& table, const PortBandwidths& bandwidths, const CostOptions& options)
       : table_(table),
         options_(options),
         ports_(makePortSimulator(options.portModel, bandwidths)),
@@ -30,7 +30,7 @@ class Player {
         while (!arrivals_.empty() && arrivals_.top().first <= now_) {
           const int op = arrivals_.top().second;
           arrivals_.pop();
-          replay_.complete(op);
+          complete(op);
         }
         startMovable();
       } else if (portTime) {
@@ -66,7 +66,7 @@ class Player {
       depth_[at(entry.partner)] = std::max(depth_[at(op)], depthOfWaits(entry.partner));
     }
     if (!isMessage) {
-      replay_.complete(op);
+      complete(op);
       return;
     }
     const double size =
@@ -74,6 +74,14 @@ class Player {
     const std::int64_t ranks = table_.ranks();
     const std::int64_t stream = (entry.lane * ranks + entry.rank) * ranks + entry.peer;
     ports_->add({op, entry.rank, entry.peer, size, options_.perMessage, stream}, now_);
+  }
+
+  void complete(int op) {
+    replay_.complete(op);
+    for (const int receive : replay_.takeReceived()) {
+      const int after = table_[receive].after;
+      if (after >= 0) depth_[at(receive)] = std::max(depth_[at(receive)], depth_[at(after)]);
+    }
   }
 
   int depthOfWaits(int op) const {
@@ -111,7 +119,7 @@ std::int64_t messagesPerRankMax(const OpTable& table) {
 
 }  // namespace
 
-Result<Cost> costOf(const Schedule& schedule, std::span<const double> bandwidths,
+Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
                     const CostOptions& options) {
   if (bandwidths.size() != at(schedule.ranks())) {
     return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks", bandwidths.size(),

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "base/status.h"
 #include "resilient_ccl/schedule/bound.h"
 #include "resilient_ccl/schedule/schedule.h"
@@ -28,11 +26,11 @@ struct Cost {
   int depth = 0;  ///< longest chain of messages each of which waits for the one before
 };
 
-/// Plays the schedule on simulated ports. `bandwidths`: one per rank, in (0, 1]. Kinds of pieces,
+/// Plays the schedule on simulated ports. `bandwidths`: one per rank. Kinds of pieces,
 /// reductions and copies take no time; byte watermarks are taken as "all of it". The schedule must
 /// be a correct one (kInvalidArgument otherwise, with the first problem); kUnsupported when it is
 /// too large for the generic path (OpTable::kMaxOps).
-Result<Cost> costOf(const Schedule& schedule, std::span<const double> bandwidths,
+Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
                     const CostOptions& options = {});
 
 }  // namespace faultline::schedule

@@ -11,10 +11,10 @@ constexpr double kSameInstant = 1e-12;
 
 }  // namespace
 
-FluidPorts::FluidPorts(std::span<const double> bandwidths) {
-  for (const double bandwidth : bandwidths) {
-    ports_.push_back({.capacity = bandwidth, .flows = {}});
-    ports_.push_back({.capacity = bandwidth, .flows = {}});
+FluidPorts::FluidPorts(const PortBandwidths& bandwidths) {
+  for (std::size_t rank = 0; rank < bandwidths.size(); ++rank) {
+    ports_.push_back({.capacity = bandwidths.send[rank], .flows = {}});
+    ports_.push_back({.capacity = bandwidths.receive[rank], .flows = {}});
   }
 }
 

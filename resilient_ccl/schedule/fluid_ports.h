@@ -13,7 +13,7 @@ namespace faultline::schedule {
 /// that are connected to those through flows are filled anew, the others are left alone.
 class FluidPorts final : public PortSimulator {
  public:
-  explicit FluidPorts(std::span<const double> bandwidths);
+  explicit FluidPorts(const PortBandwidths& bandwidths);
 
   void add(const Transfer& transfer, double time) override;
   std::optional<double> nextTime() override;

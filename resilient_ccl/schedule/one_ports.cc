@@ -24,7 +24,7 @@ void OnePorts::startWaiting() {
     receive.waiting.erase(arrival);
     const Transfer& transfer = transfers_[index(arrival)];
     const double rate =
-        std::min(bandwidths_[rankAt(transfer.from)], bandwidths_[rankAt(transfer.to)]);
+        std::min(bandwidths_.send[rankAt(transfer.from)], bandwidths_.receive[rankAt(transfer.to)]);
     ends_.push({now_ + transfer.overhead + transfer.size / rate, arrival});
   }
   candidates_.clear();

@@ -57,6 +57,7 @@ Result<OpTable> OpTable::load(const Schedule& schedule, std::vector<Problem>& pr
         entry.piece = op.piece;
         entry.source = op.source;
         table.resolveWaits(op, index, problems);
+        if (op.after >= 0) table.resolveAfter(op, index, problems);
         table.checkPiece(index, problems);
       }
     }
@@ -103,6 +104,21 @@ void OpTable::resolveWaits(const Op& op, int index, std::vector<Problem>& proble
     entry.waitElements[entry.waitCount] = wait.count;
     ++entry.waitCount;
   }
+}
+
+void OpTable::resolveAfter(const Op& op, int index, std::vector<Problem>& problems) {
+  Entry& entry = entries_[static_cast<std::size_t>(index)];
+  const int first = firstOf(chainOf(index));
+  if (op.kind != OpKind::kRecvReduce || op.after >= index - first ||
+      (*this)[first + static_cast<int>(op.after)].kind != OpKind::kRecvReduce) {
+    problems.push_back(problemAt(
+        index,
+        fmt::format("is to be reduced after op {}, but both must be reductions, and that one "
+                    "before it in its lane",
+                    op.after)));
+    return;
+  }
+  entry.after = first + static_cast<int>(op.after);
 }
 
 void OpTable::checkPiece(int index, std::vector<Problem>& problems) const {

@@ -6,7 +6,7 @@
 namespace faultline::schedule {
 
 std::unique_ptr<PortSimulator> makePortSimulator(PortModel model,
-                                                 std::span<const double> bandwidths) {
+                                                 const PortBandwidths& bandwidths) {
   if (model == PortModel::kOnePort) return std::make_unique<OnePorts>(bandwidths);
   return std::make_unique<FluidPorts>(bandwidths);
 }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "resilient_ccl/schedule/bound.h"
@@ -39,11 +38,10 @@ class PortSimulator {
   virtual std::vector<Finished> takeNext() = 0;
 };
 
-/// `bandwidths`: of the ranks' ports, as fractions of a healthy port.
+/// `bandwidths`: of the ranks' ports, one per rank.
 /// kFluid: the streams move at once and share the ports max-min fairly.
 /// kOnePort: a transfer has its two ports to itself, at the rate of the slower one; ports serve
 /// transfers in the order of arrival, skipping those whose other port is busy.
-std::unique_ptr<PortSimulator> makePortSimulator(PortModel model,
-                                                 std::span<const double> bandwidths);
+std::unique_ptr<PortSimulator> makePortSimulator(PortModel model, const PortBandwidths& bandwidths);
 
 }  // namespace faultline::schedule

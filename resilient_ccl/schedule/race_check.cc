@@ -170,6 +170,9 @@ class RaceCheck {
   }
 
   bool ordered(int earlier, int later, Piece where, const Reach& reach) const {
+    for (int op = table_[later].after; op >= earlier; op = table_[op].after) {
+      if (op == earlier) return true;
+    }
     const std::int64_t end = where.offset + where.count - table_[earlier].piece.offset;
     return reach.beginsAfter(later, order_.doneWith(earlier, end));
   }

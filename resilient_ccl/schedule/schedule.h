@@ -39,6 +39,10 @@ struct Op {
   Piece source;  ///< kCopy only
   int waitCount = 0;
   std::array<Wait, kMaxWaits> waits{};
+  /// kRecvReduce only: an earlier kRecvReduce of the lane that is reduced before this one, -1 for
+  /// none. Unlike a wait it holds up the reduction and not the message: what arrives early is kept.
+  /// So contributions can be on their way at the same time and are still added in one order.
+  std::int64_t after = -1;
 };
 
 /// A collective as data: for every rank a few lanes, each an ordered list of operations. Lanes run

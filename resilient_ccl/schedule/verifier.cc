@@ -1,5 +1,7 @@
 #include "resilient_ccl/schedule/verifier.h"
 
+#include <unordered_map>
+
 #include "resilient_ccl/schedule/event_order.h"
 #include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/intervals.h"
@@ -24,14 +26,30 @@ class Holdings {
     }
   }
 
-  /// Carries out a transfer (index of the send, or of the copy).
-  void apply(int op, std::vector<Problem>& problems) {
+  /// Reads what a transfer (index of the send, or of the copy) moves; a copy writes it as well.
+  void read(int op, std::vector<Problem>& problems) {
     const OpTable::Entry& source = table_[op];
     if (source.kind == OpKind::kCopy) {
-      move(source.rank, source.source, op, problems);
+      read(source.rank, source.source, op, problems);
+      write(op);
     } else {
-      move(source.rank, source.piece, source.partner, problems);
+      read(source.rank, source.piece, source.partner, problems);
     }
+  }
+
+  /// Writes or adds what was read for a receive.
+  void write(int into) {
+    const OpTable::Entry& target = table_[into];
+    const auto arrived = arrived_.find(into);
+    if (arrived == arrived_.end()) return;
+    std::size_t next = 0;
+    for (int i = intervals_.first(into); i < intervals_.end(into); ++i, ++next) {
+      SymbolicSums::Id& held = held_[slot(target.rank, i)];
+      const SymbolicSums::Id arriving = arrived->second[next];
+      held = target.kind == OpKind::kRecvReduce ? sums_.add(held, arriving) : arriving;
+      writer_[slot(target.rank, i)] = into;
+    }
+    arrived_.erase(arrived);
   }
 
   void checkResults(std::vector<Problem>& problems) const {
@@ -57,7 +75,7 @@ class Holdings {
     return at(rank) * at(intervals_.count()) + at(interval);
   }
 
-  void move(int fromRank, Piece from, int into, std::vector<Problem>& problems) {
+  void read(int fromRank, Piece from, int into, std::vector<Problem>& problems) {
     const OpTable::Entry& target = table_[into];
     if (target.piece.count == 0) return;
     if (target.piece.offset != from.offset) {
@@ -66,11 +84,9 @@ class Holdings {
                             from.count, fromRank, target.piece.offset)));
       return;
     }
+    std::vector<SymbolicSums::Id>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
-      SymbolicSums::Id& held = held_[slot(target.rank, i)];
-      const SymbolicSums::Id arriving = held_[slot(fromRank, i)];
-      held = target.kind == OpKind::kRecvReduce ? sums_.add(held, arriving) : arriving;
-      writer_[slot(target.rank, i)] = into;
+      arriving.push_back(held_[slot(fromRank, i)]);
     }
   }
 
@@ -106,6 +122,7 @@ class Holdings {
   SymbolicSums sums_;
   std::vector<SymbolicSums::Id> held_;
   std::vector<int> writer_;  ///< last operation that wrote, or -1
+  std::unordered_map<int, std::vector<SymbolicSums::Id>> arrived_;  ///< receive -> what it brings
 };
 
 /// Names what the first stuck operation of every lane is waiting for.
@@ -116,7 +133,9 @@ void reportStuck(const OpTable& table, const Replay& replay, std::string_view wh
       if (replay.isDone(op)) continue;
       const OpTable::Entry& entry = table[op];
       std::string why = "its turn in the lane";
-      if (replay.isIssued(op)) {
+      if (replay.isHeld(op)) {
+        why = fmt::format("the reduction of op {}", table.positionOf(entry.after));
+      } else if (replay.isIssued(op)) {
         why = fmt::format("rank {} lane {} op {}, the other end", entry.peer,
                           table[entry.partner].lane, table.positionOf(entry.partner));
       }
@@ -133,16 +152,18 @@ void reportStuck(const OpTable& table, const Replay& replay, std::string_view wh
   }
 }
 
-/// Runs the schedule to its end; `done` is called for each transfer. False when it gets stuck.
-template <typename Issued, typename Done>
-bool run(Replay& replay, Issued issued, Done done) {
+/// Runs the schedule to its end; `moved` is called for each transfer when it leaves, `received` for
+/// each receive when it is done. False when it gets stuck.
+template <typename Issued, typename Moved, typename Received>
+bool run(Replay& replay, Issued issued, Moved moved, Received received) {
   while (true) {
     for (const int op : replay.takeIssued()) issued(op);
     const std::vector<int> movable = replay.takeMovable();
     if (movable.empty()) return replay.finished();
     for (const int op : movable) {
-      done(op);
+      moved(op);
       replay.complete(op);
+      for (const int receive : replay.takeReceived()) received(receive);
       for (const int next : replay.takeIssued()) issued(next);
     }
   }
@@ -157,8 +178,12 @@ void verifyTable(const OpTable& table, const VerifyOptions& options,
   const bool finished = run(
       replay, [&](int op) { order.addIssue(op); },
       [&](int op) {
-        order.addTransfer(op);
-        holdings.apply(op, problems);
+        order.addProgress(op);
+        holdings.read(op, problems);
+      },
+      [&](int op) {
+        order.addProgress(op);
+        holdings.write(op);
       });
   if (!finished) {
     reportStuck(table, replay, "", problems);
@@ -167,7 +192,7 @@ void verifyTable(const OpTable& table, const VerifyOptions& options,
   if (options.window > 0) {
     Replay narrow(table, options.window);
     const auto ignore = [](int) {};
-    if (!run(narrow, ignore, ignore)) {
+    if (!run(narrow, ignore, ignore, ignore)) {
       reportStuck(table, narrow, fmt::format(" with a window of {}", options.window), problems);
     }
   }

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace faultline::schedule {
+
+/// Bandwidths of the ranks' ports per direction, as fractions of a healthy port, in (0, 1]. Both
+/// vectors have one entry per rank, or none at all: then every port is healthy.
+struct PortBandwidths {
+  std::vector<double> send;
+  std::vector<double> receive;
+
+  PortBandwidths() = default;
+  /// Equal in both directions.
+  PortBandwidths(std::vector<double> both) : send(both), receive(std::move(both)) {}
+  PortBandwidths(std::initializer_list<double> both) : send(both), receive(both) {}
+  PortBandwidths(std::span<const double> both)
+      : send(both.begin(), both.end()), receive(both.begin(), both.end()) {}
+  PortBandwidths(std::vector<double> sendSide, std::vector<double> receiveSide)
+      : send(std::move(sendSide)), receive(std::move(receiveSide)) {}
+
+  /// Number of ranks; 0 where nothing is said.
+  std::size_t size() const { return send.size(); }
+  /// The slower direction of a rank.
+  double slower(std::size_t rank) const { return std::min(send[rank], receive[rank]); }
+};
+
+}  // namespace faultline::schedule
