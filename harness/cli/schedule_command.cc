@@ -221,6 +221,7 @@ int cost(const ScheduleFlags& flags, const Job& job) {
     out["time_over_bound"] = cost->timeOverBound;
     out["messages_per_rank_max"] = cost->messagesPerRankMax;
     out["depth"] = cost->depth;
+    out["from_steps"] = cost->fromSteps;
     fmt::print("{}\n", out.dump(2));
     return kExitOk;
   }

@@ -7,6 +7,7 @@
 #include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/port_simulator.h"
 #include "resilient_ccl/schedule/replay.h"
+#include "resilient_ccl/schedule/step_cost.h"
 
 namespace faultline::schedule {
 namespace {
@@ -84,13 +85,20 @@ class Player {
     }
   }
 
+  /// Of the messages that brought what the operation works on. Waits for others, which only keep
+  /// its place in a row, do not count.
   int depthOfWaits(int op) const {
     const OpTable::Entry& entry = table_[op];
     int depth = 0;
     for (int i = 0; i < entry.waitCount; ++i) {
-      depth = std::max(depth, depth_[at(entry.waitOp[at(i)])]);
+      const int waited = entry.waitOp[at(i)];
+      if (overlap(table_[waited].piece, entry.piece)) depth = std::max(depth, depth_[at(waited)]);
     }
     return depth;
+  }
+
+  static bool overlap(const Piece& a, const Piece& b) {
+    return a.offset < b.offset + b.count && b.offset < a.offset + a.count;
   }
 
   const OpTable& table_;
@@ -117,14 +125,16 @@ std::int64_t messagesPerRankMax(const OpTable& table) {
   return most;
 }
 
-}  // namespace
-
-Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
-                    const CostOptions& options) {
-  if (bandwidths.size() != at(schedule.ranks())) {
-    return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks", bandwidths.size(),
-                  schedule.ranks());
+std::int64_t operationsOf(const Schedule& schedule) {
+  std::int64_t total = 0;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    for (int lane = 0; lane < schedule.lanes(); ++lane) total += schedule.opCount(rank, lane);
   }
+  return total;
+}
+
+Result<Cost> costOfOperations(const Schedule& schedule, const PortBandwidths& bandwidths,
+                              const CostOptions& options) {
   std::vector<Problem> problems;
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
   if (!problems.empty()) {
@@ -140,7 +150,27 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
   }
   cost.depth = player.depth();
   cost.messagesPerRankMax = messagesPerRankMax(table);
+  return cost;
+}
+
+}  // namespace
+
+Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
+                    const CostOptions& options) {
+  if (bandwidths.size() != at(schedule.ranks())) {
+    return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks", bandwidths.size(),
+                  schedule.ranks());
+  }
   const int ranks = schedule.ranks();
+  const StepView* steps = schedule.stepView();
+  Cost cost;
+  if (steps != nullptr &&
+      (options.portModel == PortModel::kOnePort || operationsOf(schedule) > OpTable::kMaxOps)) {
+    cost = costOfSteps(*steps, schedule.elements(), bandwidths, options);
+    cost.fromSteps = true;
+  } else {
+    ASSIGN_OR_RETURN(cost, costOfOperations(schedule, bandwidths, options));
+  }
   if (ranks < 2 || schedule.elements() == 0) return cost;
   cost.ringTime =
       faultFreeRingTime(ranks) + 2.0 * (ranks - 1) * (options.alpha + options.perMessage);

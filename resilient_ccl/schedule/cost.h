@@ -23,13 +23,17 @@ struct Cost {
   double boundOverRing = 1;  ///< likewise
   double timeOverBound = 1;  ///< likewise
   std::int64_t messagesPerRankMax = 0;  ///< the larger of sent and received, of the busiest rank
-  int depth = 0;  ///< longest chain of messages each of which waits for the one before
+  int depth = 0;  ///< longest chain of messages each of which needs what the one before brought
+  bool fromSteps = false;  ///< costed from macro steps, see below
 };
 
 /// Plays the schedule on simulated ports. `bandwidths`: one per rank. Kinds of pieces,
-/// reductions and copies take no time; byte watermarks are taken as "all of it". The schedule must
-/// be a correct one (kInvalidArgument otherwise, with the first problem); kUnsupported when it is
-/// too large for the generic path (OpTable::kMaxOps).
+/// reductions and copies take no time; byte watermarks are taken as "all of it".
+///
+/// A schedule of macro steps is costed from its steps (`costOfSteps`) on one-port ports, which
+/// carry them in their order, and where it has too many operations for the generic path;
+/// `fromSteps` says so. Any other schedule must be a correct one (kInvalidArgument otherwise, with
+/// the first problem) and not too large (kUnsupported above OpTable::kMaxOps).
 Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
                     const CostOptions& options = {});
 

@@ -67,6 +67,9 @@ class OpTable {
   void resolveAfter(const Op& op, int index, std::vector<Problem>& problems);
   void checkPiece(int index, std::vector<Problem>& problems) const;
   void matchMessages(std::vector<Problem>& problems);
+  /// The operations in the order of their peers (or ranks), otherwise in their order here.
+  std::vector<int> sortedBy(const std::vector<int>& ops, bool byPeer) const;
+  void pair(int send, int receive, std::vector<Problem>& problems);
 
   int ranks_ = 0;
   int lanes_ = 0;

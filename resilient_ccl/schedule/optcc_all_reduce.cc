@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/split.h"
+#include "resilient_ccl/schedule/step_view.h"
 
 namespace faultline::schedule {
 namespace {
@@ -11,7 +13,7 @@ namespace {
 /// Segments by which contributions may be ahead of results: what is in flight stays bounded.
 constexpr std::int64_t kSegmentsAhead = 3;
 
-class OptccAllReduce final : public Schedule {
+class OptccAllReduce final : public Schedule, public StepView {
  public:
   OptccAllReduce(int ranks, std::int64_t elements, int segments, int window, Shares shares)
       : ranks_(ranks),
@@ -30,6 +32,16 @@ class OptccAllReduce final : public Schedule {
 
   std::int64_t opCount(int /*rank*/, int /*lane*/) const override {
     return elements_ == 0 ? 0 : segments_ * segmentOps();
+  }
+
+  const StepView* stepView() const override { return this; }
+  /// Results of a segment go with the contributions of the next one.
+  std::int64_t cycles() const override { return segments_ + 1; }
+  void contributions(std::int64_t cycle, std::span<std::int64_t> elements) const override {
+    fill(cycle, elements);
+  }
+  void results(std::int64_t cycle, std::span<std::int64_t> elements) const override {
+    fill(cycle - 1, elements);
   }
 
   Op op(int rank, int lane, std::int64_t index) const override {
@@ -75,8 +87,8 @@ class OptccAllReduce final : public Schedule {
   Place placeOf(int rank, int lane, std::int64_t index) const {
     const std::int64_t number = index / 2;
     Place place;
-    place.segment = number / steps();
-    place.step = 1 + number % steps();
+    place.segment = number / peers();
+    place.step = 1 + number % peers();
     place.sends = (index % 2 == 0) == (lane == kContributions);
     place.peer =
         static_cast<int>((rank + (place.sends ? place.step : ranks_ - place.step)) % ranks_);
@@ -84,9 +96,17 @@ class OptccAllReduce final : public Schedule {
     return place;
   }
 
+  void fill(std::int64_t segment, std::span<std::int64_t> elements) const {
+    const bool exists = 0 <= segment && segment < segments_;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      elements[at(rank)] =
+          exists && ranks_ > 1 ? shard({.segment = segment, .owner = rank}).count : 0;
+    }
+  }
+
   /// Macro steps of a segment.
-  std::int64_t steps() const { return ranks_ - 1; }
-  std::int64_t segmentOps() const { return 2 * steps(); }
+  std::int64_t peers() const { return ranks_ - 1; }
+  std::int64_t segmentOps() const { return 2 * peers(); }
   Piece shard(const Place& place) const {
     return shares_.piece(split({0, elements_}, segments_, place.segment), place.owner);
   }

@@ -6,6 +6,8 @@
 
 namespace faultline::schedule {
 
+class StepView;
+
 /// A contiguous range of the collective's buffer, in elements (not bytes).
 struct Piece {
   std::int64_t offset = 0;
@@ -61,6 +63,8 @@ class Schedule {
   virtual std::int64_t opCount(int rank, int lane) const = 0;
   /// The index-th operation of a lane, 0 <= index < opCount(rank, lane).
   virtual Op op(int rank, int lane, std::int64_t index) const = 0;
+  /// The same as macro steps, where it consists of them; else null. Lives as long as the schedule.
+  virtual const StepView* stepView() const { return nullptr; }
 };
 
 }  // namespace faultline::schedule
