@@ -330,7 +330,7 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
 }  // namespace
 
 int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
-  const auto report = schedule::verifyAllReduce(schedule);
+  const auto report = schedule::verifySchedule(schedule);
   if (!report.ok()) return fail(report.status());
   if (!head.is_null()) {
     head["ok"] = report->ok();

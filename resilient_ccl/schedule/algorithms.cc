@@ -3,23 +3,74 @@
 #include <array>
 #include <string>
 
+#include "resilient_ccl/schedule/chain.h"
+#include "resilient_ccl/schedule/layered_all_reduce.h"
 #include "resilient_ccl/schedule/optcc_all_reduce.h"
+#include "resilient_ccl/schedule/pairwise.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
+#include "resilient_ccl/schedule/ring_phases.h"
+#include "resilient_ccl/schedule/tree_all_reduce.h"
 
 namespace faultline::schedule {
 namespace {
 
+std::unique_ptr<Schedule> layered(std::string_view name, const ScheduleRequest& request,
+                                  bool allLevels) {
+  return layeredAllReduce(name, request.ranks, request.elements, request.segments,
+                          ringLayers(request.ranks, request.elements, request.segments,
+                                     request.bandwidths.slower(), allLevels));
+}
+
+std::vector<int> order(const ScheduleRequest& request, const std::vector<double>& bandwidths) {
+  return chainOrder(request.ranks, bandwidths);
+}
+
+/// AllReduce first: `algorithms()` is the beginning of it.
 constexpr std::array kAlgorithms{
-    Algorithm{"ring", "ring AllReduce; each segment is a ring of its own over its part",
-              [](const ScheduleRequest& request) {
-                return ringAllReduce(request.ranks, request.elements, request.segments);
-              }},
     Algorithm{
-        "optcc", "AllReduce at the lower bound with slow ranks: cyclic shift, owners by share",
-        [](const ScheduleRequest& request) {
-          return optccAllReduce(request.ranks, request.elements, request.segments, request.window,
-                                ownerShares(request.ranks, request.bandwidths, request.shares));
-        }},
+        "ring", "ring AllReduce; each segment is a ring of its own over its part",
+        [](const ScheduleRequest& r) { return ringAllReduce(r.ranks, r.elements, r.segments); }},
+    Algorithm{
+        "tree", "binomial tree to rank 0 and back, for small messages",
+        [](const ScheduleRequest& r) { return treeAllReduce(r.ranks, r.elements, r.segments); }},
+    Algorithm{"optcc",
+              "AllReduce at the lower bound with slow ranks: cyclic shift, owners by share",
+              [](const ScheduleRequest& r) {
+                return optccAllReduce(r.ranks, r.elements, r.segments, r.window,
+                                      ownerShares(r.ranks, r.bandwidths, r.shares));
+              }},
+    Algorithm{"r2_allreduce",
+              "R2CCL: a ring of all, one of the fast ranks, then a pipeline through the slow ones",
+              [](const ScheduleRequest& r) { return layered("r2_allreduce", r, false); }},
+    Algorithm{"r2_recursive", "r2_allreduce with a ring for every bandwidth that occurs",
+              [](const ScheduleRequest& r) { return layered("r2_recursive", r, true); }},
+    Algorithm{
+        "ring_reduce_scatter", "first half of the ring AllReduce",
+        [](const ScheduleRequest& r) { return ringReduceScatter(r.ranks, r.elements, r.segments); },
+        Collective::kReduceScatter},
+    Algorithm{
+        "ring_all_gather", "second half of the ring AllReduce",
+        [](const ScheduleRequest& r) { return ringAllGather(r.ranks, r.elements, r.segments); },
+        Collective::kAllGather},
+    Algorithm{"chain_broadcast", "from rank 0 along a chain, slow senders last",
+              [](const ScheduleRequest& r) {
+                return chainBroadcast(order(r, r.bandwidths.send), r.elements, r.segments);
+              },
+              Collective::kBroadcast},
+    Algorithm{"chain_reduce", "to rank 0 along a chain, slow receivers first",
+              [](const ScheduleRequest& r) {
+                return chainReduce(order(r, r.bandwidths.receive), r.elements, r.segments);
+              },
+              Collective::kReduce},
+    Algorithm{
+        "pairwise_all_to_all", "every block straight to its rank, in macro steps",
+        [](const ScheduleRequest& r) { return pairwiseAllToAll(r.ranks, r.elements, r.window); },
+        Collective::kAllToAll},
+    Algorithm{"ring_send_recv", "every rank sends to the next and receives from the one before",
+              [](const ScheduleRequest& r) {
+                return ringSendRecv(r.ranks, r.elements, r.segments, r.window);
+              },
+              Collective::kSendRecv},
 };
 
 std::string knownNames() {
@@ -68,7 +119,13 @@ Status check(const ScheduleRequest& request) {
 
 }  // namespace
 
-std::span<const Algorithm> algorithms() { return kAlgorithms; }
+std::span<const Algorithm> allAlgorithms() { return kAlgorithms; }
+
+std::span<const Algorithm> algorithms() {
+  std::size_t count = 0;
+  while (kAlgorithms[count].collective == Collective::kAllReduce) ++count;
+  return allAlgorithms().first(count);
+}
 
 Result<std::unique_ptr<Schedule>> makeSchedule(std::string_view algorithm,
                                                const ScheduleRequest& request) {

@@ -13,7 +13,7 @@ namespace faultline::schedule {
 /// What a schedule is made for. All ranks must use equal values.
 struct ScheduleRequest {
   int ranks = 1;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  ///< of data per rank
   /// How many parts the buffer is worked on in: lanes of a ring, pipeline segments of others.
   int segments = 1;
   /// Receives of a kind that are granted at a time (optcc); 0 = one from every peer.
@@ -23,15 +23,18 @@ struct ScheduleRequest {
   PortModel shares = PortModel::kFluid;
 };
 
-/// An AllReduce algorithm: a pure function from a request to a schedule.
+/// An algorithm: a pure function from a request to a schedule.
 struct Algorithm {
   std::string_view name;
   std::string_view description;
   std::unique_ptr<Schedule> (*make)(const ScheduleRequest&);
+  Collective collective = Collective::kAllReduce;
 };
 
-/// All algorithms, in the order in which they are listed.
+/// The algorithms for AllReduce, in the order in which they are listed.
 std::span<const Algorithm> algorithms();
+/// Those and the ones for other collectives.
+std::span<const Algorithm> allAlgorithms();
 
 /// The schedule of the named algorithm. kNotFound for an unknown name (the message lists the known
 /// ones), kInvalidArgument for impossible numbers.

@@ -14,8 +14,10 @@ namespace {
 
 class Player {
  public:
-  Player(const OpTable& table, const PortBandwidths& bandwidths, const CostOptions& options)
+  Player(const OpTable& table, std::int64_t data, const PortBandwidths& bandwidths,
+         const CostOptions& options)
       : table_(table),
+        data_(data),
         options_(options),
         ports_(makePortSimulator(options.portModel, bandwidths)),
         replay_(table, 0),
@@ -70,8 +72,7 @@ class Player {
       complete(op);
       return;
     }
-    const double size =
-        static_cast<double>(entry.piece.count) / static_cast<double>(table_.elements());
+    const double size = static_cast<double>(entry.piece.count) / static_cast<double>(data_);
     const std::int64_t ranks = table_.ranks();
     const std::int64_t stream = (entry.lane * ranks + entry.rank) * ranks + entry.peer;
     ports_->add({op, entry.rank, entry.peer, size, options_.perMessage, stream}, now_);
@@ -102,6 +103,7 @@ class Player {
   }
 
   const OpTable& table_;
+  const std::int64_t data_;  ///< elements
   const CostOptions& options_;
   std::unique_ptr<PortSimulator> ports_;
   Replay replay_;
@@ -125,6 +127,19 @@ std::int64_t messagesPerRankMax(const OpTable& table) {
   return most;
 }
 
+/// Messages of the fault-free algorithm that one follows the other in: of a ring, or of a pipeline
+/// of one segment.
+int ringSteps(Collective collective, int ranks) {
+  switch (collective) {
+    case Collective::kAllReduce:
+      return 2 * (ranks - 1);
+    case Collective::kSendRecv:
+      return 1;
+    default:
+      return ranks - 1;
+  }
+}
+
 std::int64_t operationsOf(const Schedule& schedule) {
   std::int64_t total = 0;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
@@ -143,7 +158,8 @@ Result<Cost> costOfOperations(const Schedule& schedule, const PortBandwidths& ba
                   first.rank, first.lane, first.op, first.text);
   }
   Cost cost;
-  Player player(table, bandwidths, options);
+  Player player(table, dataElements(schedule.collective(), schedule.elements()), bandwidths,
+                options);
   cost.time = player.play();
   if (!player.finished()) {
     return errorf(Code::kInvalidArgument, "the schedule deadlocks; `schedule verify` says where");
@@ -172,9 +188,10 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
     ASSIGN_OR_RETURN(cost, costOfOperations(schedule, bandwidths, options));
   }
   if (ranks < 2 || schedule.elements() == 0) return cost;
-  cost.ringTime =
-      faultFreeRingTime(ranks) + 2.0 * (ranks - 1) * (options.alpha + options.perMessage);
-  cost.boundTime = lowerBound(bandwidths, options.portModel);
+  const Collective collective = schedule.collective();
+  cost.ringTime = faultFreeTime(collective, ranks) +
+                  ringSteps(collective, ranks) * (options.alpha + options.perMessage);
+  cost.boundTime = lowerBound(collective, bandwidths, options.portModel);
   cost.timeOverRing = cost.time / cost.ringTime;
   cost.boundOverRing = cost.boundTime / cost.ringTime;
   cost.timeOverBound = cost.time / cost.boundTime;

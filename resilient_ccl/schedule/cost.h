@@ -17,11 +17,12 @@ struct CostOptions {
 /// What a schedule costs. Times are in units of S/B (bytes per rank / healthy port bandwidth).
 struct Cost {
   double time = 0;
-  double ringTime = 0;       ///< fault-free ring of one segment with the same alpha and perMessage
-  double boundTime = 0;      ///< bandwidth term of the best possible algorithm (`lowerBound`)
-  double timeOverRing = 1;   ///< 1 where there is nothing to send
-  double boundOverRing = 1;  ///< likewise
-  double timeOverBound = 1;  ///< likewise
+  double ringTime = 0;   ///< fault-free ring (or pipeline, `faultFreeTime`) with the same alpha and
+                         ///< perMessage
+  double boundTime = 0;  ///< bandwidth term of the best possible algorithm (`lowerBound`)
+  double timeOverRing = 1;              ///< 1 where there is nothing to send
+  double boundOverRing = 1;             ///< likewise
+  double timeOverBound = 1;             ///< likewise
   std::int64_t messagesPerRankMax = 0;  ///< the larger of sent and received, of the busiest rank
   int depth = 0;  ///< longest chain of messages each of which needs what the one before brought
   bool fromSteps = false;  ///< costed from macro steps, see below

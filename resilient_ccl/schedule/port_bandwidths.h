@@ -27,6 +27,11 @@ struct PortBandwidths {
   std::size_t size() const { return send.size(); }
   /// The slower direction of a rank.
   double slower(std::size_t rank) const { return std::min(send[rank], receive[rank]); }
+  std::vector<double> slower() const {
+    std::vector<double> all;
+    for (std::size_t rank = 0; rank < size(); ++rank) all.push_back(slower(rank));
+    return all;
+  }
 };
 
 }  // namespace faultline::schedule

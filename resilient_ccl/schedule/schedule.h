@@ -4,15 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "resilient_ccl/schedule/collective.h"
+
 namespace faultline::schedule {
 
 class StepView;
-
-/// A contiguous range of the collective's buffer, in elements (not bytes).
-struct Piece {
-  std::int64_t offset = 0;
-  std::int64_t count = 0;
-};
 
 enum class OpKind : std::uint8_t {
   kSend,        ///< send the piece to `peer`
@@ -56,9 +52,10 @@ class Schedule {
   virtual ~Schedule() = default;
 
   virtual std::string_view algorithm() const = 0;
+  virtual Collective collective() const { return Collective::kAllReduce; }
   virtual int ranks() const = 0;
   virtual int lanes() const = 0;
-  /// Elements per rank in the buffer.
+  /// Elements per rank in the buffer; of data: `dataElements`.
   virtual std::int64_t elements() const = 0;
   virtual std::int64_t opCount(int rank, int lane) const = 0;
   /// The index-th operation of a lane, 0 <= index < opCount(rank, lane).

@@ -25,11 +25,14 @@ Piece Shares::piece(Piece whole, int index) const {
   return {whole.offset + begin, boundary(prefix_[slot(index) + 1]) - begin};
 }
 
+std::int64_t bandwidthSteps(double bandwidth) {
+  return std::max<std::int64_t>(1, std::llround(bandwidth * static_cast<double>(kBandwidthSteps)));
+}
+
 Shares ownerShares(int ranks, const PortBandwidths& bandwidths, PortModel model) {
   std::vector<std::int64_t> steps(static_cast<std::size_t>(ranks), kBandwidthSteps);
   for (std::size_t rank = 0; rank < bandwidths.size(); ++rank) {
-    steps[rank] = std::max<std::int64_t>(
-        1, std::llround(bandwidths.slower(rank) * static_cast<double>(kBandwidthSteps)));
+    steps[rank] = bandwidthSteps(bandwidths.slower(rank));
   }
   const auto [slowest, fastest] = std::minmax_element(steps.begin(), steps.end());
   const std::int64_t sum = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});

@@ -34,6 +34,8 @@ class Shares {
 
 /// Bandwidths are counted in 1/1024 of a healthy port when shares are made of them.
 inline constexpr std::int64_t kBandwidthSteps = 1024;
+/// A bandwidth in (0, 1] in such steps, at least one.
+std::int64_t bandwidthSteps(double bandwidth);
 
 /// How much of the buffer each rank should reduce for the others in a schedule in which an owner
 /// of the share w sends and receives S(1 + (p-2)w): equal shares where all bandwidths are equal,

@@ -1,5 +1,6 @@
 #include "resilient_ccl/schedule/verifier.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "resilient_ccl/schedule/event_order.h"
@@ -7,22 +8,101 @@
 #include "resilient_ccl/schedule/intervals.h"
 #include "resilient_ccl/schedule/race_check.h"
 #include "resilient_ccl/schedule/replay.h"
+#include "resilient_ccl/schedule/split.h"
 #include "resilient_ccl/schedule/symbolic_sum.h"
 
 namespace faultline::schedule {
 namespace {
 
+/// What an element has to be in the end.
+struct Expected {
+  enum What { kAnything, kSum, kDataOf } what = kAnything;
+  int rank = 0;            ///< kDataOf: whose
+  std::int64_t moved = 0;  ///< kDataOf: how far from its place in that rank's input
+};
+
+/// A collective as conditions on elements, before and after.
+class Target {
+ public:
+  Target(Collective collective, int ranks, std::int64_t elements)
+      : collective_(collective), ranks_(ranks), data_(dataElements(collective, elements)) {
+    std::int64_t end = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      ends_.push_back(end += split({0, data_}, ranks, rank).count);
+  }
+
+  /// Where intervals have to be cut besides the boundaries of pieces.
+  std::vector<std::int64_t> cuts() const {
+    std::vector<std::int64_t> all = ends_;
+    if (hasOutput(collective_)) {
+      for (const std::int64_t end : ends_) all.push_back(data_ + end);
+    }
+    return all;
+  }
+
+  /// Whether a rank's buffer holds its data at this offset in the beginning.
+  bool startsWith(int rank, std::int64_t offset) const {
+    switch (collective_) {
+      case Collective::kAllGather:
+        return blockOf(offset) == rank;
+      case Collective::kBroadcast:
+        return rank == 0;
+      default:
+        return offset < data_;
+    }
+  }
+
+  Expected endsWith(int rank, std::int64_t offset) const {
+    switch (collective_) {
+      case Collective::kAllReduce:
+        return {Expected::kSum};
+      case Collective::kReduceScatter:
+        return {blockOf(offset) == rank ? Expected::kSum : Expected::kAnything};
+      case Collective::kReduce:
+        return {rank == 0 ? Expected::kSum : Expected::kAnything};
+      case Collective::kAllGather:
+        return {Expected::kDataOf, blockOf(offset)};
+      case Collective::kBroadcast:
+        return {Expected::kDataOf, 0};
+      case Collective::kAllToAll: {
+        if (offset < data_) return {};
+        const int from = blockOf(offset - data_);
+        return {Expected::kDataOf, from, data_ + (from - rank) * (data_ / ranks_)};
+      }
+      case Collective::kSendRecv:
+        if (offset < data_) return {};
+        return {Expected::kDataOf, (rank + ranks_ - 1) % ranks_, data_};
+    }
+    return {};
+  }
+
+ private:
+  int blockOf(std::int64_t offset) const {
+    return static_cast<int>(std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin());
+  }
+
+  Collective collective_;
+  int ranks_;
+  std::int64_t data_;
+  std::vector<std::int64_t> ends_;  ///< of the blocks
+};
+
 /// What every rank holds in every interval of its buffer, as symbols.
 class Holdings {
  public:
-  Holdings(const OpTable& table, const Intervals& intervals)
+  Holdings(const OpTable& table, const Intervals& intervals, const Target& target)
       : table_(table),
         intervals_(intervals),
+        target_(target),
         sums_(table.ranks()),
         held_(at(table.ranks()) * at(intervals.count())),
         writer_(held_.size(), -1) {
     for (int rank = 0; rank < table.ranks(); ++rank) {
-      for (int i = 0; i < intervals.count(); ++i) held_[slot(rank, i)] = sums_.leaf(rank);
+      for (int i = 0; i < intervals.count(); ++i) {
+        if (target.startsWith(rank, intervals.piece(i).offset)) {
+          held_[slot(rank, i)].sum = sums_.leaf(rank);
+        }
+      }
     }
   }
 
@@ -30,75 +110,111 @@ class Holdings {
   void read(int op, std::vector<Problem>& problems) {
     const OpTable::Entry& source = table_[op];
     if (source.kind == OpKind::kCopy) {
-      read(source.rank, source.source, op, problems);
-      write(op);
+      read(op, intervals_.firstSource(op), source.source.offset, op, problems);
+      write(op, problems);
     } else {
-      read(source.rank, source.piece, source.partner, problems);
+      read(op, intervals_.first(op), source.piece.offset, source.partner, problems);
     }
   }
 
   /// Writes or adds what was read for a receive.
-  void write(int into) {
+  void write(int into, std::vector<Problem>& problems) {
     const OpTable::Entry& target = table_[into];
     const auto arrived = arrived_.find(into);
     if (arrived == arrived_.end()) return;
     std::size_t next = 0;
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i, ++next) {
-      SymbolicSums::Id& held = held_[slot(target.rank, i)];
-      const SymbolicSums::Id arriving = arrived->second[next];
-      held = target.kind == OpKind::kRecvReduce ? sums_.add(held, arriving) : arriving;
+      Held& held = held_[slot(target.rank, i)];
+      const Held arriving = arrived->second[next];
+      if (target.kind != OpKind::kRecvReduce) {
+        held = arriving;
+      } else if (held.sum < 0 || arriving.sum < 0) {
+        // The send has been complained of, or there is nothing to add to.
+        if (held.sum < 0)
+          complain(into, i, "adds to elements [{}, +{}), which hold nothing", problems);
+      } else if (held.moved != arriving.moved) {
+        complain(into, i, "adds elements of other places to [{}, +{})", problems);
+      } else {
+        held.sum = sums_.add(held.sum, arriving.sum);
+      }
       writer_[slot(target.rank, i)] = into;
     }
     arrived_.erase(arrived);
   }
 
   void checkResults(std::vector<Problem>& problems) const {
+    if (intervals_.count() == 0) return;
     for (int rank = 0; rank < table_.ranks(); ++rank) {
       int i = 0;
+      std::string fault = faultOf(rank, 0);
       while (i < intervals_.count()) {
         // Neighbouring intervals with one fate make one problem.
         int end = i + 1;
-        while (end < intervals_.count() && held_[slot(rank, end)] == held_[slot(rank, i)] &&
-               held_[slot(0, end)] == held_[slot(0, i)] &&
-               writer_[slot(rank, end)] == writer_[slot(rank, i)]) {
-          ++end;
+        std::string next;
+        for (; end < intervals_.count(); ++end) {
+          next = faultOf(rank, end);
+          if (next != fault || writer_[slot(rank, end)] != writer_[slot(rank, i)]) break;
         }
-        const std::string fault = faultOf(rank, i);
         if (!fault.empty()) report(rank, i, end, fault, problems);
         i = end;
+        fault = std::move(next);
       }
     }
   }
 
  private:
+  /// A sum, and how far from their places in the ranks' inputs its elements are.
+  struct Held {
+    SymbolicSums::Id sum = -1;  ///< -1: nothing that means anything
+    std::int64_t moved = 0;
+    bool operator==(const Held&) const = default;
+  };
+
   std::size_t slot(int rank, int interval) const {
     return at(rank) * at(intervals_.count()) + at(interval);
   }
 
-  void read(int fromRank, Piece from, int into, std::vector<Problem>& problems) {
-    const OpTable::Entry& target = table_[into];
-    if (target.piece.count == 0) return;
-    if (target.piece.offset != from.offset) {
-      problems.push_back(table_.problemAt(
-          into, fmt::format("puts elements [{}, +{}) of rank {} at offset {}", from.offset,
-                            from.count, fromRank, target.piece.offset)));
-      return;
-    }
-    std::vector<SymbolicSums::Id>& arriving = arrived_[into];
+  /// Intervals from `first` on are read by `op` for the operation `into`.
+  void read(int op, int first, std::int64_t offset, int into, std::vector<Problem>& problems) {
+    const int rank = table_[op].rank;
+    std::vector<Held>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
-      arriving.push_back(held_[slot(fromRank, i)]);
+      Held held = held_[slot(rank, first + i - intervals_.first(into))];
+      if (held.sum < 0)
+        complain(op, i, "moves elements that it does not have, to [{}, +{})", problems);
+      held.moved += table_[into].piece.offset - offset;
+      arriving.push_back(held);
     }
   }
 
+  void complain(int op, int interval, std::string_view text, std::vector<Problem>& problems) const {
+    const Piece where = intervals_.piece(interval);
+    problems.push_back(
+        table_.problemAt(op, fmt::format(fmt::runtime(text), where.offset, where.count)));
+  }
+
   std::string faultOf(int rank, int interval) const {
-    const SymbolicSums::Id sum = held_[slot(rank, interval)];
-    if (const int twice = sums_.duplicated(sum); twice >= 0) {
+    const Held held = held_[slot(rank, interval)];
+    const std::int64_t offset = intervals_.piece(interval).offset;
+    const Expected expected = target_.endsWith(rank, offset);
+    if (expected.what == Expected::kAnything) return "";
+    if (held.sum < 0) return "hold nothing";
+    if (expected.what == Expected::kDataOf) {
+      if (held.sum != sums_.leaf(expected.rank)) {
+        return fmt::format("are not the data of rank {}", expected.rank);
+      }
+      return held.moved == expected.moved ? "" : "are other elements than they should be";
+    }
+    if (held.moved != 0) return "are sums of elements of other places";
+    if (const int twice = sums_.duplicated(held.sum); twice >= 0) {
       return fmt::format("contain the contribution of rank {} more than once", twice);
     }
-    if (const int absent = sums_.missing(sum); absent >= 0) {
+    if (const int absent = sums_.missing(held.sum); absent >= 0) {
       return fmt::format("lack the contribution of rank {}", absent);
     }
-    if (sum != held_[slot(0, interval)] && sums_.complete(held_[slot(0, interval)])) {
+    const Held first = held_[slot(0, interval)];
+    if (target_.endsWith(0, offset).what == Expected::kSum && first.sum >= 0 &&
+        held.sum != first.sum && sums_.complete(first.sum)) {
       return "are summed in another order than on rank 0: results are not bit-identical";
     }
     return "";
@@ -119,10 +235,11 @@ class Holdings {
 
   const OpTable& table_;
   const Intervals& intervals_;
+  const Target& target_;
   SymbolicSums sums_;
-  std::vector<SymbolicSums::Id> held_;
-  std::vector<int> writer_;  ///< last operation that wrote, or -1
-  std::unordered_map<int, std::vector<SymbolicSums::Id>> arrived_;  ///< receive -> what it brings
+  std::vector<Held> held_;
+  std::vector<int> writer_;                             ///< last operation that wrote, or -1
+  std::unordered_map<int, std::vector<Held>> arrived_;  ///< receive -> what it brings
 };
 
 /// Names what the first stuck operation of every lane is waiting for.
@@ -169,10 +286,11 @@ bool run(Replay& replay, Issued issued, Moved moved, Received received) {
   }
 }
 
-void verifyTable(const OpTable& table, const VerifyOptions& options,
+void verifyTable(const OpTable& table, Collective collective, const VerifyOptions& options,
                  std::vector<Problem>& problems) {
-  const Intervals intervals(table);
-  Holdings holdings(table, intervals);
+  const Target target(collective, table.ranks(), table.elements());
+  const Intervals intervals(table, target.cuts());
+  Holdings holdings(table, intervals, target);
   EventOrder order(table);
   Replay replay(table, 0);
   const bool finished = run(
@@ -183,7 +301,7 @@ void verifyTable(const OpTable& table, const VerifyOptions& options,
       },
       [&](int op) {
         order.addProgress(op);
-        holdings.write(op);
+        holdings.write(op, problems);
       });
   if (!finished) {
     reportStuck(table, replay, "", problems);
@@ -202,12 +320,12 @@ void verifyTable(const OpTable& table, const VerifyOptions& options,
 
 }  // namespace
 
-Result<VerifyReport> verifyAllReduce(const Schedule& schedule, const VerifyOptions& options) {
+Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOptions& options) {
   VerifyReport report;
   report.ranks = schedule.ranks();
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, report.problems));
   report.operations = table.size();
-  if (report.problems.empty()) verifyTable(table, options, report.problems);
+  if (report.problems.empty()) verifyTable(table, schedule.collective(), options, report.problems);
   const auto limit = at(options.maxProblems);
   if (report.problems.size() > limit) {
     report.moreProblems = static_cast<std::int64_t>(report.problems.size() - limit);
