@@ -1,11 +1,13 @@
 #include "resilient_ccl/schedule/algorithms.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "resilient_ccl/schedule/chain.h"
 #include "resilient_ccl/schedule/layered_all_reduce.h"
 #include "resilient_ccl/schedule/optcc_all_reduce.h"
+#include "resilient_ccl/schedule/optcc_ring.h"
 #include "resilient_ccl/schedule/pairwise.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "resilient_ccl/schedule/ring_phases.h"
@@ -25,6 +27,14 @@ std::vector<int> order(const ScheduleRequest& request, const std::vector<double>
   return chainOrder(request.ranks, bandwidths);
 }
 
+std::unique_ptr<Schedule> optccR2(const ScheduleRequest& r) {
+  if (r.ranks < 3) return ringAllReduce(r.ranks, r.elements, r.segments);
+  const std::vector<double> slower = r.bandwidths.slower();
+  const auto slowest = std::min_element(slower.begin(), slower.end());
+  const int straggler = slower.empty() ? 0 : static_cast<int>(slowest - slower.begin());
+  return optccRing(r.ranks, r.elements, r.segments, straggler);
+}
+
 /// AllReduce first: `algorithms()` is the beginning of it.
 constexpr std::array kAlgorithms{
     Algorithm{
@@ -39,6 +49,7 @@ constexpr std::array kAlgorithms{
                 return optccAllReduce(r.ranks, r.elements, r.segments, r.window,
                                       ownerShares(r.ranks, r.bandwidths, r.shares));
               }},
+    Algorithm{"optcc_r2", "optcc with ring traffic only, for one slow rank", optccR2},
     Algorithm{"r2_allreduce",
               "R2CCL: a ring of all, one of the fast ranks, then a pipeline through the slow ones",
               [](const ScheduleRequest& r) { return layered("r2_allreduce", r, false); }},
