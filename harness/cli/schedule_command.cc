@@ -33,6 +33,8 @@ struct ScheduleFlags {
   std::vector<std::string> stragglers;
   int segments = 1;
   int window = 0;
+  int ranksPerNode = 1;
+  double insideBandwidth = 0;
   std::string size = "64MiB";
   std::string portModel = "fluid";
   std::string shares = "fluid";
@@ -174,6 +176,8 @@ Result<Job> understand(const ScheduleFlags& flags) {
   request.elements = job.size / elementSize + (job.size % elementSize != 0 ? 1 : 0);
   request.segments = flags.segments;
   request.window = flags.window;
+  request.ranksPerNode = job.cost.ranksPerNode = flags.ranksPerNode;
+  if (flags.insideBandwidth > 0) job.cost.insideBandwidth = flags.insideBandwidth;
   request.bandwidths = job.bandwidths;
   request.shares = portModel(flags.shares);
   ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
@@ -197,6 +201,7 @@ json headOf(const ScheduleFlags& flags, const Job& job) {
   }
   return {{"algorithm", job.schedule->algorithm()},
           {"ranks", flags.ranks},
+          {"ranks_per_node", flags.ranksPerNode},
           {"segments", flags.segments},
           {"size_bytes", job.size},
           {"elements", job.schedule->elements()},
@@ -303,6 +308,13 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
       ->capture_default_str();
   verb.add_option("--window", flags.window,
                   "receives of a kind that are granted at a time (optcc); 0 = one from every peer")
+      ->capture_default_str();
+  verb.add_option("--ranks-per-node", flags.ranksPerNode,
+                  "ranks that share the NICs of a node; a straggler then slows its node")
+      ->capture_default_str();
+  verb.add_option(
+          "--inside-bandwidth", flags.insideBandwidth,
+          "per rank inside a node, as a multiple of a healthy node's NICs; 0 = takes no time")
       ->capture_default_str();
   verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
       ->capture_default_str();

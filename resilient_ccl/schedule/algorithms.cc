@@ -8,6 +8,7 @@
 #include "resilient_ccl/schedule/layered_all_reduce.h"
 #include "resilient_ccl/schedule/optcc_all_reduce.h"
 #include "resilient_ccl/schedule/optcc_ring.h"
+#include "resilient_ccl/schedule/optcc_server.h"
 #include "resilient_ccl/schedule/pairwise.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "resilient_ccl/schedule/ring_phases.h"
@@ -35,6 +36,15 @@ std::unique_ptr<Schedule> optccR2(const ScheduleRequest& r) {
   return optccRing(r.ranks, r.elements, r.segments, straggler);
 }
 
+std::unique_ptr<Schedule> serverOptcc(const ScheduleRequest& r) {
+  // A shard of less than an element: the tree is as good as anything.
+  if (r.elements < r.ranks) return treeAllReduce(r.ranks, r.elements, r.segments);
+  const int nodes = r.ranks / r.ranksPerNode;
+  const PortBandwidths ofNodes = nodeBandwidths(r.bandwidths, r.ranksPerNode);
+  return optccServer(nodes, r.ranksPerNode, r.elements, r.segments, r.window,
+                     ownerShares(nodes, ofNodes, r.shares));
+}
+
 /// AllReduce first: `algorithms()` is the beginning of it.
 constexpr std::array kAlgorithms{
     Algorithm{
@@ -50,6 +60,7 @@ constexpr std::array kAlgorithms{
                                       ownerShares(r.ranks, r.bandwidths, r.shares));
               }},
     Algorithm{"optcc_r2", "optcc with ring traffic only, for one slow rank", optccR2},
+    Algorithm{"optcc_server", "optcc among nodes with several ranks each", serverOptcc},
     Algorithm{"r2_allreduce",
               "R2CCL: a ring of all, one of the fast ranks, then a pipeline through the slow ones",
               [](const ScheduleRequest& r) { return layered("r2_allreduce", r, false); }},
@@ -120,6 +131,10 @@ Status check(const ScheduleRequest& request) {
   if (request.segments < 1) {
     return errorf(Code::kInvalidArgument, "a schedule needs at least 1 segment, not {}",
                   request.segments);
+  }
+  if (request.ranksPerNode < 1 || request.ranks % request.ranksPerNode != 0) {
+    return errorf(Code::kInvalidArgument, "{} ranks cannot be spread over nodes of {}",
+                  request.ranks, request.ranksPerNode);
   }
   if (request.window < 0) {
     return errorf(Code::kInvalidArgument, "a window cannot have {} receives", request.window);

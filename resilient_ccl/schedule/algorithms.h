@@ -19,6 +19,9 @@ struct ScheduleRequest {
   /// Receives of a kind that are granted at a time (optcc); 0 = one from every peer.
   int window = 0;
   PortBandwidths bandwidths = {};  ///< empty = all healthy
+  /// Ranks that share the NICs of a node: 0..n-1 on node 0, and so on; divides `ranks`. More than
+  /// 1: the bandwidth of a node, as a fraction of a healthy node's, is that of its slowest rank.
+  int ranksPerNode = 1;
   /// What the shares of unequal ranks are made for.
   PortModel shares = PortModel::kFluid;
 };

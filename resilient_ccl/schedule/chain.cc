@@ -36,7 +36,7 @@ class Chain final : public Schedule {
     return elements_ == 0 ? 0 : segments_ * ((isFirst(place) ? 0 : 1) + (isLast(place) ? 0 : 1));
   }
 
-  Op op(int rank, int lane, std::int64_t index) const override {
+  Op op(int rank, [[maybe_unused]] int lane, std::int64_t index) const override {
     assert(0 <= index && index < opCount(rank, lane));
     const int place = place_[at(rank)];
     if (isFirst(place)) return send(place, index);

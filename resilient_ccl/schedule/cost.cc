@@ -19,7 +19,8 @@ class Player {
       : table_(table),
         data_(data),
         options_(options),
-        ports_(makePortSimulator(options.portModel, bandwidths)),
+        nodes_(table.ranks() / options.ranksPerNode),
+        ports_(makePortSimulator(options.portModel, portsOf(bandwidths, options))),
         replay_(table, 0),
         depth_(at(table.size()), 0) {}
 
@@ -75,7 +76,9 @@ class Player {
     const double size = static_cast<double>(entry.piece.count) / static_cast<double>(data_);
     const std::int64_t ranks = table_.ranks();
     const std::int64_t stream = (entry.lane * ranks + entry.rank) * ranks + entry.peer;
-    ports_->add({op, entry.rank, entry.peer, size, options_.perMessage, stream}, now_);
+    ports_->add({op, portOf(entry.rank, entry.peer), portOf(entry.peer, entry.rank), size,
+                 options_.perMessage, stream},
+                now_);
   }
 
   void complete(int op) {
@@ -84,6 +87,20 @@ class Player {
       const int after = table_[receive].after;
       if (after >= 0) depth_[at(receive)] = std::max(depth_[at(receive)], depth_[at(after)]);
     }
+  }
+
+  /// The ports of all nodes to the network, then those of all ranks inside their nodes.
+  static PortBandwidths portsOf(const PortBandwidths& bandwidths, const CostOptions& options) {
+    PortBandwidths ports = nodeBandwidths(bandwidths, options.ranksPerNode);
+    if (options.ranksPerNode == 1) return ports;
+    ports.send.resize(ports.send.size() + bandwidths.size(), options.insideBandwidth);
+    ports.receive.resize(ports.send.size(), options.insideBandwidth);
+    return ports;
+  }
+
+  int portOf(int rank, int peer) const {
+    const int node = rank / options_.ranksPerNode;
+    return node == peer / options_.ranksPerNode ? nodes_ + rank : node;
   }
 
   /// Of the messages that brought what the operation works on. Waits for others, which only keep
@@ -105,6 +122,7 @@ class Player {
   const OpTable& table_;
   const std::int64_t data_;  ///< elements
   const CostOptions& options_;
+  const int nodes_;
   std::unique_ptr<PortSimulator> ports_;
   Replay replay_;
   std::vector<int> depth_;
@@ -125,6 +143,13 @@ std::int64_t messagesPerRankMax(const OpTable& table) {
     for (const std::int64_t count : counts) most = std::max(most, count);
   }
   return most;
+}
+
+/// What has to move inside a node at least, per rank: each shares S with the others of its node.
+/// Only known for AllReduce.
+double insideBound(Collective collective, const CostOptions& options) {
+  if (collective != Collective::kAllReduce) return 0;
+  return faultFreeRingTime(options.ranksPerNode) / options.insideBandwidth;
 }
 
 /// Messages of the fault-free algorithm that one follows the other in: of a ring, or of a pipeline
@@ -178,6 +203,10 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
                   schedule.ranks());
   }
   const int ranks = schedule.ranks();
+  if (options.ranksPerNode < 1 || ranks % options.ranksPerNode != 0) {
+    return errorf(Code::kInvalidArgument, "{} ranks cannot be spread over nodes of {}", ranks,
+                  options.ranksPerNode);
+  }
   const StepView* steps = schedule.stepView();
   Cost cost;
   if (steps != nullptr &&
@@ -191,7 +220,9 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
   const Collective collective = schedule.collective();
   cost.ringTime = faultFreeTime(collective, ranks) +
                   ringSteps(collective, ranks) * (options.alpha + options.perMessage);
-  cost.boundTime = lowerBound(collective, bandwidths, options.portModel);
+  cost.boundTime = std::max(
+      lowerBound(collective, nodeBandwidths(bandwidths, options.ranksPerNode), options.portModel),
+      insideBound(collective, options));
   cost.timeOverRing = cost.time / cost.ringTime;
   cost.boundOverRing = cost.boundTime / cost.ringTime;
   cost.timeOverBound = cost.time / cost.boundTime;

@@ -10,6 +10,12 @@ struct CostOptions {
   PortModel portModel = PortModel::kFluid;
   /// Latency of a message, in units of S/B; does not occupy the ports.
   double alpha = 0;
+  /// Ranks that share the NICs of a node (0..n-1 on node 0, and so on). With more than one B is the
+  /// bandwidth of a healthy node, and a node has that of its slowest rank.
+  int ranksPerNode = 1;
+  /// Bandwidth per rank and direction inside a node, as a multiple of B; unless it is given, moving
+  /// data inside a node takes practically no time.
+  double insideBandwidth = 1e6;
   /// Time for which a message occupies its ports besides its data, in units of S/B.
   double perMessage = 0;
 };

@@ -34,4 +34,19 @@ struct PortBandwidths {
   }
 };
 
+/// Of nodes of `ranksPerNode` ranks each: the slowest of a node's ranks, per direction.
+inline PortBandwidths nodeBandwidths(const PortBandwidths& ranks, int ranksPerNode) {
+  PortBandwidths nodes;
+  const auto perNode = static_cast<std::size_t>(ranksPerNode);
+  for (std::size_t first = 0; first < ranks.size(); first += perNode) {
+    const auto slowest = [&](const std::vector<double>& side) {
+      const auto begin = side.begin() + static_cast<std::ptrdiff_t>(first);
+      return *std::min_element(begin, begin + ranksPerNode);
+    };
+    nodes.send.push_back(slowest(ranks.send));
+    nodes.receive.push_back(slowest(ranks.receive));
+  }
+  return nodes;
+}
+
 }  // namespace faultline::schedule

@@ -14,8 +14,10 @@ ShiftLanes::ShiftLanes(int ranks, Piece part, std::int64_t segments, int window,
       window_(window > 0 ? window : kSegmentsAhead * (ranks - 1)),
       shares_(std::move(shares)) {}
 
+Piece ShiftLanes::segment(std::int64_t number) const { return split(part_, segments_, number); }
+
 Piece ShiftLanes::shard(std::int64_t segment, int owner) const {
-  return shares_.piece(split(part_, segments_, segment), owner);
+  return shares_.piece(this->segment(segment), owner);
 }
 
 ShiftLanes::Place ShiftLanes::placeOf(int position, bool contributes, std::int64_t index) const {

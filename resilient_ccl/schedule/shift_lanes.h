@@ -22,6 +22,7 @@ class ShiftLanes {
   int contributionLane = 0;
   int resultLane = 1;
 
+  Piece segment(std::int64_t number) const;
   /// What `owner` reduces of a segment.
   Piece shard(std::int64_t segment, int owner) const;
   /// Index, in the lane of contributions, of the last reduction of a segment; it is done when the

@@ -33,9 +33,14 @@ PortBandwidths randomBandwidths(int ranks, Random& random) {
   return bandwidths;
 }
 
-ScheduleRequest randomRequest(Random& random, int maxRanks, std::int64_t minElements) {
+ScheduleRequest randomRequest(Random& random, int minRanks, int maxRanks,
+                              std::int64_t minElements) {
   ScheduleRequest request;
-  request.ranks = 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(maxRanks)));
+  request.ranks = minRanks + static_cast<int>(
+                                 random.below(static_cast<std::uint64_t>(maxRanks - minRanks + 1)));
+  for (const int perNode : {2, 3, 4}) {
+    if (request.ranks % perNode == 0 && random.below(2) == 0) request.ranksPerNode = perNode;
+  }
   request.elements = minElements + static_cast<std::int64_t>(random.below(200));
   request.segments = 1 + static_cast<int>(random.below(8));
   request.window = static_cast<int>(random.below(4));
@@ -45,8 +50,9 @@ ScheduleRequest randomRequest(Random& random, int maxRanks, std::int64_t minElem
 }
 
 std::string describe(const ScheduleRequest& request) {
-  std::string text = fmt::format("ranks {} elements {} segments {} window {}, send/receive",
-                                 request.ranks, request.elements, request.segments, request.window);
+  std::string text = fmt::format(
+      "ranks {} in nodes of {} elements {} segments {} window {}, send/receive", request.ranks,
+      request.ranksPerNode, request.elements, request.segments, request.window);
   for (std::size_t i = 0; i < request.bandwidths.size(); ++i) {
     text += fmt::format(" {}/{}", request.bandwidths.send[i], request.bandwidths.receive[i]);
   }
@@ -182,7 +188,7 @@ TEST_P(EveryAlgorithm, AwkwardSizesAreCorrect) {
 TEST_P(EveryAlgorithm, ExecutionGivesTheRightResults) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
-    const ScheduleRequest request = randomRequest(random, kMaxRanks, 0);
+    const ScheduleRequest request = randomRequest(random, 1, kMaxRanks, 0);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, describe(request)));
     const auto schedule = make(GetParam(), request);
     ASSERT_EQ(firstProblem(*schedule), "");
@@ -246,9 +252,7 @@ std::string breakOnce(RecordedSchedule& schedule, Random& random) {
 TEST_P(EveryAlgorithm, TheVerifierObjectsToEveryMutation) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
-    ScheduleRequest request = randomRequest(random, 6, 40);
-    ++request.ranks;
-    request.bandwidths = randomBandwidths(request.ranks, random);
+    const ScheduleRequest request = randomRequest(random, 2, 7, 40);
     RecordedSchedule schedule(*make(GetParam(), request));
     const std::string mutation = breakOnce(schedule, random);
     if (firstProblem(schedule) != "") continue;
@@ -317,9 +321,7 @@ TEST(RingProperty, SwappedSendsOfOneLaneAreNoticed) {
 TEST(OptccProperty, TheOrderOfReductionsAndTheWaitsOfResultsMatter) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     Random random(seed);
-    ScheduleRequest request = randomRequest(random, 6, 100);
-    ++request.ranks;
-    request.bandwidths = randomBandwidths(request.ranks, random);
+    ScheduleRequest request = randomRequest(random, 2, 7, 100);
     request.window = 0;  // a window of one orders the reductions already
     RecordedSchedule schedule(*make("optcc", request));
     constexpr int kResults = 1;
