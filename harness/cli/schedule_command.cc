@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/listing.h"
+#include "resilient_ccl/schedule/rerank.h"
 #include "resilient_ccl/schedule/verifier.h"
 
 namespace faultline::cli {
@@ -35,6 +37,9 @@ struct ScheduleFlags {
   int window = 0;
   int ranksPerNode = 1;
   double insideBandwidth = 0;
+  int rails = 0;
+  std::vector<std::string> lostRails;
+  bool rerank = false;
   std::string size = "64MiB";
   std::string portModel = "fluid";
   std::string shares = "fluid";
@@ -117,6 +122,39 @@ Result<std::vector<Straggler>> parseStragglers(const ScheduleFlags& flags) {
   return stragglers;
 }
 
+Result<schedule::LiveRails> parseRails(const ScheduleFlags& flags) {
+  constexpr int kMostRails = 64;
+  if (flags.rails < 1 || flags.rails > kMostRails || !flags.stragglers.empty() ||
+      flags.ranksPerNode > 1) {
+    return errorf(Code::kInvalidArgument,
+                  "--lost-rail: needs --rails 1..{}, and goes neither with --straggler nor with "
+                  "--ranks-per-node",
+                  kMostRails);
+  }
+  schedule::LiveRails rails;
+  rails.rails = flags.rails;
+  rails.live.assign(static_cast<std::size_t>(flags.ranks),
+                    ~std::uint64_t{0} >> (kMostRails - flags.rails));
+  for (const std::string& text : flags.lostRails) {
+    const std::size_t colon = text.find(':');
+    int rank = -1, rail = -1;
+    if (colon == std::string::npos || !parseNumber(text.substr(0, colon), rank) ||
+        !parseNumber(text.substr(colon + 1), rail) || rank < 0 || rank >= flags.ranks || rail < 0 ||
+        rail >= flags.rails) {
+      return errorf(Code::kInvalidArgument,
+                    "--lost-rail {}: expected RANK:RAIL among {} ranks and {} rails", text,
+                    flags.ranks, flags.rails);
+    }
+    rails.live[static_cast<std::size_t>(rank)] &= ~(std::uint64_t{1} << rail);
+  }
+  for (int rank = 0; rank < flags.ranks; ++rank) {
+    if (rails.port(rank) == 0) {
+      return errorf(Code::kInvalidArgument, "--lost-rail: rank {} has no rail left", rank);
+    }
+  }
+  return rails;
+}
+
 /// "0.001" (in units of S/B), or "5us" together with --bandwidth.
 Result<double> parseCostTime(const std::string& flag, const std::string& text,
                              const std::string& bandwidth, Bytes size) {
@@ -180,7 +218,28 @@ Result<Job> understand(const ScheduleFlags& flags) {
   if (flags.insideBandwidth > 0) job.cost.insideBandwidth = flags.insideBandwidth;
   request.bandwidths = job.bandwidths;
   request.shares = portModel(flags.shares);
+  if (flags.lostRails.empty()) {
+    ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+    return job;
+  }
+  ASSIGN_OR_RETURN(const schedule::LiveRails rails, parseRails(flags));
+  std::vector<int> order(static_cast<std::size_t>(flags.ranks));
+  std::iota(order.begin(), order.end(), 0);
+  if (flags.rerank) order = schedule::rerank(rails);
+  std::vector<double> inOrder;
+  for (int rank = 0; rank < flags.ranks; ++rank) {
+    job.bandwidths.send[static_cast<std::size_t>(rank)] = rails.port(rank);
+    inOrder.push_back(rails.port(order[static_cast<std::size_t>(rank)]));
+  }
+  job.bandwidths.receive = job.bandwidths.send;
+  job.cost.links = rails.links();
+  request.bandwidths = inOrder;
   ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+  if (flags.rerank && job.schedule->collective() != schedule::Collective::kAllReduce) {
+    return errorf(Code::kInvalidArgument, "--rerank: {} is no AllReduce, its ranks have places",
+                  flags.algorithm);
+  }
+  job.schedule = schedule::reordered(std::move(job.schedule), std::move(order));
   return job;
 }
 
@@ -316,6 +375,11 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
           "--inside-bandwidth", flags.insideBandwidth,
           "per rank inside a node, as a multiple of a healthy node's NICs; 0 = takes no time")
       ->capture_default_str();
+  verb.add_option("--rails", flags.rails, "rails of each rank, of which some are lost");
+  verb.add_option("--lost-rail", flags.lostRails,
+                  "RANK:RAIL; two ranks talk over the rails that both still have; may be repeated");
+  verb.add_flag("--rerank", flags.rerank,
+                "order the ranks so that neighbours have many rails in common");
   verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
       ->capture_default_str();
   verb.add_option("--dtype", flags.dtype, "element type")

@@ -20,7 +20,7 @@ class Player {
         data_(data),
         options_(options),
         nodes_(table.ranks() / options.ranksPerNode),
-        ports_(makePortSimulator(options.portModel, portsOf(bandwidths, options))),
+        ports_(makePortSimulator(options.portModel, portsOf(bandwidths, options), options.links)),
         replay_(table, 0),
         depth_(at(table.size()), 0) {}
 
@@ -77,7 +77,7 @@ class Player {
     const std::int64_t ranks = table_.ranks();
     const std::int64_t stream = (entry.lane * ranks + entry.rank) * ranks + entry.peer;
     ports_->add({op, portOf(entry.rank, entry.peer), portOf(entry.peer, entry.rank), size,
-                 options_.perMessage, stream},
+                 options_.perMessage, stream, linkOf(entry.rank, entry.peer)},
                 now_);
   }
 
@@ -96,6 +96,10 @@ class Player {
     ports.send.resize(ports.send.size() + bandwidths.size(), options.insideBandwidth);
     ports.receive.resize(ports.send.size(), options.insideBandwidth);
     return ports;
+  }
+
+  int linkOf(int rank, int peer) const {
+    return options_.links.empty() ? -1 : rank * table_.ranks() + peer;
   }
 
   int portOf(int rank, int peer) const {
@@ -207,9 +211,14 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
     return errorf(Code::kInvalidArgument, "{} ranks cannot be spread over nodes of {}", ranks,
                   options.ranksPerNode);
   }
+  const std::size_t pairs = at(ranks) * at(ranks);
+  if (!options.links.empty() && (options.links.size() != pairs || options.ranksPerNode > 1)) {
+    return errorf(Code::kInvalidArgument, "{} links given between {} ranks in nodes of {}",
+                  options.links.size(), ranks, options.ranksPerNode);
+  }
   const StepView* steps = schedule.stepView();
   Cost cost;
-  if (steps != nullptr &&
+  if (steps != nullptr && options.ranksPerNode == 1 && options.links.empty() &&
       (options.portModel == PortModel::kOnePort || operationsOf(schedule) > OpTable::kMaxOps)) {
     cost = costOfSteps(*steps, schedule.elements(), bandwidths, options);
     cost.fromSteps = true;

@@ -16,6 +16,10 @@ struct CostOptions {
   /// Bandwidth per rank and direction inside a node, as a multiple of B; unless it is given, moving
   /// data inside a node takes practically no time.
   double insideBandwidth = 1e6;
+  /// Bandwidths of the links between ranks, as fractions of a healthy port, from a to b at a *
+  /// ranks
+  /// + b (`LiveRails::links`); empty: only ports limit. Not together with nodes of several ranks.
+  std::vector<double> links = {};
   /// Time for which a message occupies its ports besides its data, in units of S/B.
   double perMessage = 0;
 };

@@ -11,8 +11,8 @@ namespace faultline::schedule {
 /// PortModel::kOnePort; see makePortSimulator.
 class OnePorts final : public PortSimulator {
  public:
-  explicit OnePorts(const PortBandwidths& bandwidths)
-      : bandwidths_(bandwidths), ports_(2 * bandwidths_.size()) {}
+  OnePorts(const PortBandwidths& bandwidths, const std::vector<double>& links)
+      : bandwidths_(bandwidths), links_(links), ports_(2 * bandwidths_.size()) {}
 
   void add(const Transfer& transfer, double time) override;
   std::optional<double> nextTime() override;
@@ -39,6 +39,7 @@ class OnePorts final : public PortSimulator {
   void startWaiting();
 
   PortBandwidths bandwidths_;
+  std::vector<double> links_;
   std::vector<Port> ports_;
   std::vector<Transfer> transfers_;  ///< by order of arrival
   std::set<int> candidates_;         ///< waiting transfers with a port that became free, or new
