@@ -13,7 +13,7 @@
 
 #include "base/units.h"
 #include "harness/cli/cli.h"
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/listing.h"
@@ -207,7 +207,7 @@ Result<Job> understand(const ScheduleFlags& flags) {
                    parseCostTime("--alpha", flags.alpha, flags.bandwidth, job.size));
   ASSIGN_OR_RETURN(job.cost.perMessage,
                    parseCostTime("--per-message", flags.perMessage, flags.bandwidth, job.size));
-  const std::int64_t elementSize = comm::sizeOf(*comm::dataTypeFromName(flags.dtype));
+  const std::int64_t elementSize = reduction::sizeOf(*reduction::dataTypeFromName(flags.dtype));
   schedule::ScheduleRequest request;
   request.ranks = flags.ranks;
   // The last element of a size that is no multiple of the type counts as a whole one.
@@ -383,7 +383,8 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
   verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
       ->capture_default_str();
   verb.add_option("--dtype", flags.dtype, "element type")
-      ->check(CLI::IsMember({"f32", "f64", "i32", "i64"}))
+      ->check(CLI::IsMember(std::vector<std::string>(reduction::kDataTypeNames.begin(),
+                                                     reduction::kDataTypeNames.end())))
       ->capture_default_str();
   verb.add_option("--port-model", flags.portModel, "how flows share a port")
       ->check(CLI::IsMember({"one_port", "fluid"}))

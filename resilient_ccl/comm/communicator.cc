@@ -96,7 +96,7 @@ std::shared_ptr<Work> Communicator::Impl::submit(const void* source, void* targe
   }
   auto chosen = scheduleFor(count);
   if (!chosen.ok()) return refused(chosen.status());
-  if (source != target && count > 0) std::memcpy(target, source, count * sizeOf(type));
+  if (source != target && count > 0) std::memcpy(target, source, count * reduction::sizeOf(type));
   return engine_->submit(*group_, {.schedule = std::move(*chosen),
                                    .rank = rank_,
                                    .buffer = target,

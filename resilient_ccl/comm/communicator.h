@@ -10,11 +10,14 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/comm/reduce.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/telemetry/collector.h"
 
 namespace faultline::comm {
+
+using reduction::DataType;
+using reduction::ReduceOp;
 
 /// A collective that is under way. Thread-safe.
 class Work {

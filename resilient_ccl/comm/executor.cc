@@ -13,7 +13,7 @@ Executor::Executor(Job job, MessagePort& port, std::uint64_t& nextToken)
     : job_(std::move(job)),
       port_(port),
       nextToken_(nextToken),
-      elementSize_(sizeOf(job_.type)),
+      elementSize_(reduction::sizeOf(job_.type)),
       lanes_(job_.schedule->lanes()) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     const std::int64_t count = job_.schedule->opCount(job_.rank, static_cast<int>(lane));
@@ -115,7 +115,7 @@ bool Executor::messageDone(std::uint64_t token) {
     early_[i] = std::move(early_.back());
     early_.pop_back();
     if (op.kind == OpKind::kRecvReduce) {
-      reduce(job_.type, job_.op, at(op.piece), pending.staging.data(), op.piece.count);
+      reduction::reduce(job_.type, job_.op, at(op.piece), pending.staging.data(), op.piece.count);
       spareStaging_.push_back(std::move(pending.staging));
     }
     complete(pending.lane, pending.index, op);

@@ -10,10 +10,13 @@
 
 #include "base/units.h"
 #include "resilient_ccl/channel/wire.h"
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/schedule.h"
 
 namespace faultline::comm {
+
+using reduction::DataType;
+using reduction::ReduceOp;
 
 /// Where the executor's messages go. Completions come back through Executor::sendDone/receiveDone.
 class MessagePort {

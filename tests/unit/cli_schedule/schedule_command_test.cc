@@ -146,7 +146,7 @@ TEST(ScheduleCommandTest, SenselessRequestsAreUsageErrors) {
         "cost --algorithm ring --ranks 2 --rails 2 --lost-rail 1:0 --straggler 0:0.5",
         "cost --algorithm ring_all_gather --ranks 2 --rails 2 --lost-rail 1:0 --rerank",
         "cost --algorithm optcc_server --ranks 3 --ranks-per-node 2",
-        "show --algorithm ring --ranks 2 --dtype f16",
+        "show --algorithm ring --ranks 2 --dtype f8",
         "show --algorithm ring --ranks 2 --rank 2"}) {
     EXPECT_EQ(run(bad).exitCode, 2) << bad;
   }
