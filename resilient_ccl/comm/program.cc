@@ -1,0 +1,337 @@
+#include "resilient_ccl/comm/program.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace faultline::comm {
+
+using schedule::Op;
+using schedule::OpKind;
+using schedule::Piece;
+
+namespace {
+
+bool samePiece(const Piece& a, const Piece& b) {
+  return a.offset == b.offset && a.count == b.count;
+}
+
+bool writes(OpKind kind) { return kind != OpKind::kSend; }
+
+}  // namespace
+
+/// Works on elementary ranges: the buffer cut at every boundary of a piece.
+class Program::Compiler {
+ public:
+  Compiler(const schedule::Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {
+    program_->ranks_ = schedule.ranks();
+    program_->elements_ = schedule.elements();
+  }
+
+  std::shared_ptr<const Program> run(bool averages) {
+    load();
+    cut();
+    const bool apart = lanesAreApart();
+    for (int lane = 0; lane < schedule_.lanes(); ++lane) findHazards(lane);
+    for (int lane = 0; lane < schedule_.lanes(); ++lane) dropWaits(lane, apart);
+    findChains();
+    if (apart) {
+      findFirstReads();
+    } else {
+      program_->readsSource_ = false;
+    }
+    for (const Lane& lane : program_->lanes_) {
+      for (const Step& step : lane.steps) {
+        for (int i = 0; i < step.waitCount; ++i) {
+          program_->lanesWait_ |= &program_->lanes_[step.waits[i].lane] != &lane;
+        }
+      }
+    }
+    if (averages) findCompletions();
+    return program_;
+  }
+
+ private:
+  /// Elementary ranges [first, last) of a piece.
+  struct Range {
+    std::size_t first, last;
+  };
+  Range rangeOf(const Piece& piece) const {
+    if (piece.count == 0) return {0, 0};
+    const auto at = [&](std::int64_t element) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(cuts_, element) - cuts_.begin());
+    };
+    return {at(piece.offset), at(piece.offset + piece.count)};
+  }
+
+  /// The different peers of some steps of a lane.
+  static int peersOf(const Lane& lane, const std::vector<std::int64_t>& steps) {
+    std::set<int> peers;
+    for (const std::int64_t step : steps) peers.insert(lane.steps[step].peer);
+    return static_cast<int>(peers.size());
+  }
+
+  void load() {
+    program_->lanes_.resize(schedule_.lanes());
+    for (int lane = 0; lane < schedule_.lanes(); ++lane) {
+      Lane& out = program_->lanes_[lane];
+      const std::int64_t count = schedule_.opCount(rank_, lane);
+      out.steps.resize(count);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Op op = schedule_.op(rank_, lane, i);
+        Step& step = out.steps[i];
+        step.kind = op.kind;
+        step.peer = op.peer;
+        step.piece = op.piece;
+        step.source = op.source;
+        step.waitCount = op.waitCount;
+        step.waits = op.waits;
+        if (op.kind == OpKind::kSend) out.sends.push_back(i);
+        if (op.kind == OpKind::kRecv || op.kind == OpKind::kRecvReduce) out.receives.push_back(i);
+      }
+      out.sendPeers = peersOf(out, out.sends);
+      out.receivePeers = peersOf(out, out.receives);
+    }
+  }
+
+  void cut() {
+    cuts_ = {0, program_->elements_};
+    const auto add = [&](const Piece& piece) {
+      cuts_.push_back(piece.offset);
+      cuts_.push_back(piece.offset + piece.count);
+    };
+    for (const Lane& lane : program_->lanes_) {
+      for (const Step& step : lane.steps) {
+        if (step.piece.count > 0) add(step.piece);
+        if (step.kind == OpKind::kCopy && step.source.count > 0) add(step.source);
+      }
+    }
+    std::ranges::sort(cuts_);
+    cuts_.erase(std::ranges::unique(cuts_).begin(), cuts_.end());
+  }
+
+  std::size_t ranges() const { return cuts_.size() - 1; }
+
+  /// Whether no lane touches what another one writes.
+  bool lanesAreApart() const {
+    constexpr int kNobody = -1;
+    std::vector<int> writer(ranges(), kNobody), reader(ranges(), kNobody);
+    bool apart = true;
+    const auto touch = [&](int lane, const Piece& piece, bool isWrite) {
+      const auto [first, last] = rangeOf(piece);
+      for (std::size_t i = first; i < last; ++i) {
+        apart &= writer[i] == kNobody || writer[i] == lane;
+        if (isWrite) apart &= reader[i] == kNobody || reader[i] == lane;
+        // Of several readers the last one would hide the others: a second one stays for ever.
+        int& entry = isWrite ? writer[i] : reader[i];
+        entry = entry == kNobody || entry == lane ? lane : schedule_.lanes();
+      }
+    };
+    for (int lane = 0; lane < schedule_.lanes(); ++lane) {
+      for (const Step& step : program_->lanes_[lane].steps) {
+        touch(lane, step.piece, writes(step.kind));
+        if (step.kind == OpKind::kCopy) touch(lane, step.source, false);
+      }
+    }
+    return apart;
+  }
+
+  /// Read after write, write after write, write after read; of one lane, in its order.
+  void findHazards(int laneNumber) {
+    constexpr std::int64_t kNobody = -1;
+    Lane& lane = program_->lanes_[laneNumber];
+    std::vector<std::int64_t> writer(ranges(), kNobody);
+    std::vector<std::vector<std::int64_t>> readers(ranges());
+    std::vector<std::int64_t> found;
+    for (std::int64_t index = 0; index < std::ssize(lane.steps); ++index) {
+      Step& step = lane.steps[index];
+      found.clear();
+      const auto reads = [&](const Piece& piece) {
+        const auto [first, last] = rangeOf(piece);
+        for (std::size_t i = first; i < last; ++i) {
+          if (writer[i] != kNobody) found.push_back(writer[i]);
+        }
+        return Range{first, last};
+      };
+      if (step.kind == OpKind::kCopy) {
+        const Range range = reads(step.source);
+        for (std::size_t i = range.first; i < range.last; ++i) readers[i].push_back(index);
+      }
+      const Range range = reads(step.piece);
+      for (std::size_t i = range.first; i < range.last; ++i) {
+        if (writes(step.kind)) {
+          found.insert(found.end(), readers[i].begin(), readers[i].end());
+          writer[i] = index;
+          readers[i].clear();
+        } else {
+          readers[i].push_back(index);
+        }
+      }
+      std::ranges::sort(found);
+      found.erase(std::ranges::unique(found).begin(), found.end());
+      std::erase(found, index);  // a copy onto itself
+      step.firstHazard = static_cast<int>(lane.hazards.size());
+      step.hazardCount = static_cast<int>(found.size());
+      for (const std::int64_t earlier : found) {
+        const Step& other = lane.steps[earlier];
+        const bool copies = step.kind == OpKind::kCopy || other.kind == OpKind::kCopy;
+        lane.hazards.push_back(
+            {.step = earlier, .sameSlices = !copies && samePiece(step.piece, other.piece)});
+      }
+    }
+  }
+
+  /// Waits for whole operations that a hazard says more exactly. Where lanes share elements, only
+  /// those of a reduction for the one into the same piece before: whoever touches the piece later
+  /// comes after the later one, and with it after both.
+  void dropWaits(int laneNumber, bool apart) {
+    Lane& lane = program_->lanes_[laneNumber];
+    for (Step& step : lane.steps) {
+      const auto* const hazards = lane.hazards.data() + step.firstHazard;
+      const auto isHazard = [&](const schedule::Wait& wait) {
+        return wait.lane == laneNumber &&
+               (apart || (step.kind == OpKind::kRecvReduce &&
+                          lane.steps[wait.op].kind == OpKind::kRecvReduce)) &&
+               std::any_of(hazards, hazards + step.hazardCount, [&](const Hazard& hazard) {
+                 return hazard.step == wait.op && (apart || hazard.sameSlices);
+               });
+      };
+      const auto end = step.waits.begin() + step.waitCount;
+      step.waitCount =
+          static_cast<int>(std::remove_if(step.waits.begin(), end, isHazard) - step.waits.begin());
+    }
+  }
+
+  /// Reductions into one piece, one after the other, that nothing else comes between.
+  void findChains() {
+    std::map<std::pair<int, std::int64_t>, bool> waitedFor;  // by somebody else than the next one
+    for (int lane = 0; lane < schedule_.lanes(); ++lane) {
+      for (std::int64_t i = 0; i < schedule_.opCount(rank_, lane); ++i) {
+        const Op op = schedule_.op(rank_, lane, i);
+        for (int w = 0; w < op.waitCount; ++w) {
+          const Step& other = program_->lanes_[op.waits[w].lane].steps[op.waits[w].op];
+          const bool next = op.waits[w].lane == lane && op.kind == OpKind::kRecvReduce &&
+                            samePiece(op.piece, other.piece);
+          if (!next) waitedFor[{op.waits[w].lane, op.waits[w].op}] = true;
+        }
+      }
+    }
+    for (int laneNumber = 0; laneNumber < schedule_.lanes(); ++laneNumber) {
+      Lane& lane = program_->lanes_[laneNumber];
+      for (std::int64_t i = 0; i < std::ssize(lane.steps); ++i) {
+        Step& step = lane.steps[i];
+        if (step.kind != OpKind::kRecvReduce || step.piece.count == 0) continue;
+        // One hazard, and that the reduction before: nobody has read in between.
+        if (step.hazardCount == 1) {
+          const Hazard& hazard = lane.hazards[step.firstHazard];
+          Step& before = lane.steps[hazard.step];
+          if (before.kind == OpKind::kRecvReduce && hazard.sameSlices &&
+              !waitedFor.contains({laneNumber, hazard.step})) {
+            before.chainEnds = false;
+            step.chain = before.chain;
+            step.chainEnds = true;
+            continue;
+          }
+        }
+        step.chain = program_->chains_++;
+        step.chainBegins = step.chainEnds = true;
+      }
+    }
+  }
+
+  /// Which steps find their elements unwritten, and which elements stay so.
+  void findFirstReads() {
+    std::vector<bool> written(ranges());
+    const auto state = [&](const Piece& piece) {
+      const auto [first, last] = rangeOf(piece);
+      const auto count = std::count(written.begin() + static_cast<std::ptrdiff_t>(first),
+                                    written.begin() + static_cast<std::ptrdiff_t>(last), true);
+      if (count != 0 && count != static_cast<std::ptrdiff_t>(last - first)) {
+        program_->readsSource_ = false;
+      }
+      return count == 0;
+    };
+    for (Lane& lane : program_->lanes_) {
+      for (Step& step : lane.steps) {
+        if (step.kind != OpKind::kRecv) {
+          step.readsSource = state(step.kind == OpKind::kCopy ? step.source : step.piece);
+        }
+        if (!writes(step.kind)) continue;
+        const auto [first, last] = rangeOf(step.piece);
+        std::fill(written.begin() + static_cast<std::ptrdiff_t>(first),
+                  written.begin() + static_cast<std::ptrdiff_t>(last), true);
+      }
+    }
+    for (std::size_t i = 0; i < ranges(); ++i) {
+      if (!written[i]) program_->untouched_.push_back({cuts_[i], cuts_[i + 1] - cuts_[i]});
+    }
+  }
+
+  /// A reduction completes its piece when nothing of it is added to anything afterwards: neither
+  /// here, nor by a peer that it is sent to.
+  void findCompletions() {
+    // What the peers do with what they get: by lane and peer, in order.
+    std::map<std::pair<int, int>, std::vector<bool>> reduces;
+    const auto reducesAt = [&](int lane, int peer) -> const std::vector<bool>& {
+      const auto [entry, isNew] = reduces.try_emplace({lane, peer});
+      for (std::int64_t i = 0; isNew && i < schedule_.opCount(peer, lane); ++i) {
+        const Op op = schedule_.op(peer, lane, i);
+        const bool receives = op.kind == OpKind::kRecv || op.kind == OpKind::kRecvReduce;
+        if (receives && op.peer == rank_) entry->second.push_back(op.kind == OpKind::kRecvReduce);
+      }
+      return entry->second;
+    };
+    std::vector<std::vector<bool>> isAdded(program_->lanes_.size());  // of each send
+    for (std::size_t lane = 0; lane < isAdded.size(); ++lane) {
+      const Lane& from = program_->lanes_[lane];
+      std::map<int, std::size_t> sent;
+      isAdded[lane].resize(from.steps.size());
+      for (const std::int64_t i : from.sends) {
+        const int peer = from.steps[i].peer;
+        isAdded[lane][i] = reducesAt(static_cast<int>(lane), peer)[sent[peer]++];
+      }
+    }
+    for (std::size_t laneNumber = 0; laneNumber < isAdded.size(); ++laneNumber) {
+      // From the end: whether the elements are added to something later. What another lane adds
+      // counts as later.
+      std::vector<bool> added(ranges());
+      const auto mark = [&](const Piece& piece, bool value) {
+        const auto [first, last] = rangeOf(piece);
+        std::fill(added.begin() + static_cast<std::ptrdiff_t>(first),
+                  added.begin() + static_cast<std::ptrdiff_t>(last), value);
+      };
+      for (std::size_t other = 0; other < isAdded.size(); ++other) {
+        if (other == laneNumber) continue;
+        const Lane& lane = program_->lanes_[other];
+        for (std::size_t i = 0; i < lane.steps.size(); ++i) {
+          const Step& step = lane.steps[i];
+          if (step.kind == OpKind::kRecvReduce || isAdded[other][i]) mark(step.piece, true);
+        }
+      }
+      Lane& lane = program_->lanes_[laneNumber];
+      for (std::int64_t i = std::ssize(lane.steps); i-- > 0;) {
+        Step& step = lane.steps[i];
+        if (step.kind == OpKind::kRecv) mark(step.piece, false);
+        if (isAdded[laneNumber][i]) mark(step.piece, true);
+        if (step.kind != OpKind::kRecvReduce) continue;
+        const auto [first, last] = rangeOf(step.piece);
+        step.completes = std::none_of(added.begin() + static_cast<std::ptrdiff_t>(first),
+                                      added.begin() + static_cast<std::ptrdiff_t>(last),
+                                      [](bool one) { return one; });
+        mark(step.piece, true);
+      }
+    }
+  }
+
+  const schedule::Schedule& schedule_;
+  const int rank_;
+  std::shared_ptr<Program> program_{new Program};
+  std::vector<std::int64_t> cuts_;
+};
+
+std::shared_ptr<const Program> Program::compile(const schedule::Schedule& schedule, int rank,
+                                                bool averages) {
+  return Compiler(schedule, rank).run(averages);
+}
+
+}  // namespace faultline::comm
