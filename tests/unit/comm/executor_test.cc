@@ -84,6 +84,29 @@ TEST(ExecutorTest, ASendFollowsAReductionThatIsStillRunning) {
   EXPECT_EQ(*reinterpret_cast<std::int32_t*>(sends[1].place), 6);
 }
 
+// What is passed on is not overwritten before it has left, slice by slice.
+TEST(ExecutorTest, APlaceIsNotGrantedWhileItIsStillSent) {
+  using schedule::makeOp;
+  using schedule::OpKind;
+  schedule::RecordedSchedule passOn(3, 1, 32);
+  passOn.at(0, 0) = {makeOp(OpKind::kRecv, 1, {0, 32}),
+                     makeOp(OpKind::kSend, 2, {0, 32}, {{0, 0, 32}}),
+                     makeOp(OpKind::kRecv, 2, {0, 32}, {{0, 1, 32}})};
+  LonelyRank rank(passOn, 0, 16 * 4, /*window=*/8);
+  std::vector<Posted> receives = rank.take(false);
+  ASSERT_EQ(receives.size(), 2u) << "the second receive must wait for the send";
+  rank.arrive(receives[1], 5);
+  EXPECT_TRUE(rank.take(true).empty());
+  rank.arrive(receives[0], 5);
+  const std::vector<Posted> sends = rank.take(true);
+  ASSERT_EQ(sends.size(), 2u);
+  EXPECT_TRUE(rank.take(false).empty());
+  rank.executor->messageDone(sends[0].token);
+  receives = rank.take(false);
+  ASSERT_EQ(receives.size(), 1u) << "the other half is still being sent";
+  EXPECT_EQ(receives[0].place, reinterpret_cast<std::byte*>(rank.buffer.data()));
+}
+
 TEST(ExecutorTest, AGrantComesBackWhenTheReductionIsDone) {
   const auto ring = schedule::ringAllReduce(3, 3 * 40, 1);
   LonelyRank rank(*ring, 0, 16 * 4, /*window=*/2);
@@ -109,7 +132,7 @@ TEST(ExecutorTest, StagingIsBoundedByTheWindow) {
   }
 }
 
-// 300 + 4095 ranks' worth of ones would stick at 2048 or 256 if each addition were rounded.
+// Rounded at each addition the sum would stay at 256.
 TEST(ExecutorTest, AnOwnerAddsHalvesIn32BitsAndRoundsOnce) {
   constexpr int kRanks = 7;
   const auto star = starAllReduce(kRanks, 50);

@@ -89,6 +89,17 @@ TEST(ProgramTest, APartialSumThatIsSentEndsAChain) {
   EXPECT_NE(steps[0].chain, steps[2].chain);
 }
 
+// The same, sent by another lane.
+TEST(ProgramTest, APartialSumThatAnotherLaneSendsEndsAChain) {
+  RecordedSchedule schedule(2, 2, 10);
+  schedule.at(0, 0) = {makeOp(OpKind::kRecvReduce, 1, {0, 10}),
+                       makeOp(OpKind::kRecvReduce, 1, {0, 10}, {{1, 0, 10}})};
+  schedule.at(0, 1) = {makeOp(OpKind::kSend, 1, {0, 10}, {{0, 0, 10}})};
+  const auto program = Program::compile(schedule, 0, false);
+  EXPECT_TRUE(program->lanes()[0].steps[0].chainEnds);
+  EXPECT_TRUE(program->lanes()[0].steps[1].chainBegins);
+}
+
 // Lanes that share elements may lean on the order of whole operations: waits stay.
 TEST(ProgramTest, WhereLanesShareElementsWaitsStayAndTheSourceIsCopied) {
   RecordedSchedule schedule(2, 2, 10);
