@@ -1,6 +1,7 @@
 #include "resilient_ccl/comm/program.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -202,22 +203,41 @@ class Program::Compiler {
     }
   }
 
-  /// Reductions into one piece, one after the other, that nothing else comes between.
-  void findChains() {
-    std::map<std::pair<int, std::int64_t>, bool> waitedFor;  // by somebody else than the next one
-    for (int lane = 0; lane < schedule_.lanes(); ++lane) {
-      for (std::int64_t i = 0; i < schedule_.opCount(rank_, lane); ++i) {
-        const Op op = schedule_.op(rank_, lane, i);
-        for (int w = 0; w < op.waitCount; ++w) {
-          const Step& other = program_->lanes_[op.waits[w].lane].steps[op.waits[w].op];
-          const bool next = op.waits[w].lane == lane && op.kind == OpKind::kRecvReduce &&
-                            samePiece(op.piece, other.piece);
-          if (!next) waitedFor[{op.waits[w].lane, op.waits[w].op}] = true;
+  /// For each range, how far the reductions of `laneNumber` into it are known to be when another
+  /// lane first reads it: the least, over the readers, of the last one that they wait for.
+  std::vector<std::int64_t> firstReads(int laneNumber) const {
+    std::vector<std::int64_t> result(ranges(), std::numeric_limits<std::int64_t>::max());
+    for (int other = 0; other < schedule_.lanes(); ++other) {
+      if (other == laneNumber) continue;
+      std::vector<std::int64_t> waitedFor(ranges(), -1);
+      for (const Step& step : program_->lanes_[other].steps) {
+        for (int w = 0; w < step.waitCount; ++w) {
+          if (step.waits[w].lane != laneNumber) continue;
+          const auto [first, last] =
+              rangeOf(program_->lanes_[laneNumber].steps[step.waits[w].op].piece);
+          for (std::size_t i = first; i < last; ++i) {
+            waitedFor[i] = std::max(waitedFor[i], step.waits[w].op);
+          }
         }
+        if (step.kind != OpKind::kSend && step.kind != OpKind::kCopy) continue;
+        const auto [first, last] = rangeOf(step.kind == OpKind::kCopy ? step.source : step.piece);
+        for (std::size_t i = first; i < last; ++i) result[i] = std::min(result[i], waitedFor[i]);
       }
     }
+    return result;
+  }
+
+  /// Reductions into one piece, one after the other, that nothing else comes between.
+  void findChains() {
     for (int laneNumber = 0; laneNumber < schedule_.lanes(); ++laneNumber) {
       Lane& lane = program_->lanes_[laneNumber];
+      const std::vector<std::int64_t> firstRead = firstReads(laneNumber);
+      const auto readBefore = [&](const Piece& piece, std::int64_t index) {
+        const auto [first, last] = rangeOf(piece);
+        return std::any_of(firstRead.begin() + static_cast<std::ptrdiff_t>(first),
+                           firstRead.begin() + static_cast<std::ptrdiff_t>(last),
+                           [&](std::int64_t reduced) { return reduced < index; });
+      };
       for (std::int64_t i = 0; i < std::ssize(lane.steps); ++i) {
         Step& step = lane.steps[i];
         if (step.kind != OpKind::kRecvReduce || step.piece.count == 0) continue;
@@ -226,7 +246,7 @@ class Program::Compiler {
           const Hazard& hazard = lane.hazards[step.firstHazard];
           Step& before = lane.steps[hazard.step];
           if (before.kind == OpKind::kRecvReduce && hazard.sameSlices &&
-              !waitedFor.contains({laneNumber, hazard.step})) {
+              !readBefore(step.piece, i)) {
             before.chainEnds = false;
             step.chain = before.chain;
             step.chainEnds = true;

@@ -16,12 +16,13 @@ struct Health {
   std::uint16_t receive = kWhole;
 
   bool operator==(const Health&) const = default;
-  /// As a fraction, of the slower direction.
-  double fraction() const { return static_cast<double>(std::min(send, receive)) / kWhole; }
 };
 
 /// One per rank.
 using HealthVector = std::vector<Health>;
+
+/// Parts as a fraction.
+inline double fraction(std::uint16_t parts) { return static_cast<double>(parts) / Health::kWhole; }
 
 /// `share` of the fastest port, rounded to parts; what lives is at least one part. `share` is
 /// above 0; more than all is all.

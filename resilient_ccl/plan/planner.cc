@@ -73,7 +73,10 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
   }
   schedule::ScheduleRequest wanted{.ranks = static_cast<int>(request.health.size()),
                                    .elements = request.elements};
-  for (const Health& port : request.health) wanted.bandwidths.push_back(port.fraction());
+  for (const Health& port : request.health) {
+    wanted.bandwidths.send.push_back(fraction(port.send));
+    wanted.bandwidths.receive.push_back(fraction(port.receive));
+  }
   const Bytes bytes = request.elements * request.elementSize;
   Plan plan;
   if (wanted.ranks > 1 && bytes > 0) {

@@ -50,6 +50,10 @@ std::unique_ptr<schedule::Schedule> randomSchedule(Random& random) {
   if (which == algorithms.size()) return starAllReduce(ranks, elements);
   schedule::ScheduleRequest request{
       .ranks = ranks, .elements = elements, .segments = 1 + static_cast<int>(random.below(4))};
+  for (int rank = 0; rank < ranks && random.below(2) == 0; ++rank) {
+    if (rank == 0) request.bandwidths = std::vector<double>(ranks, 1.0);
+    request.bandwidths.send[rank] = request.bandwidths.receive[rank] = 0.2 + 0.8 * random.unit();
+  }
   auto made = schedule::makeSchedule(algorithms[which].name, request);
   return made.ok() ? std::move(*made) : nullptr;
 }

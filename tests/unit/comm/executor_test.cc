@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "resilient_ccl/reduction/half.h"
+#include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/star_schedule.h"
@@ -136,6 +137,9 @@ TEST(ExecutorTest, StagingIsBoundedByTheWindow) {
 TEST(ExecutorTest, AnOwnerAddsHalvesIn32BitsAndRoundsOnce) {
   constexpr int kRanks = 7;
   const auto star = starAllReduce(kRanks, 50);
+  const auto optcc =
+      schedule::makeSchedule("optcc", {.ranks = kRanks, .elements = 50, .segments = 2});
+  ASSERT_TRUE(optcc.ok());
   using reduction::Bf16;
   Bf16 big, small, rounded;
   narrow(256.0F, big);
@@ -146,15 +150,18 @@ TEST(ExecutorTest, AnOwnerAddsHalvesIn32BitsAndRoundsOnce) {
     inputs.emplace_back(sizeof(Bf16) * 50);
     std::memcpy(inputs.back().data(), values.data(), inputs.back().size());
   }
-  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
-    FakeJob job(*star, {.type = DataType::kBf16, .op = op, .sliceBytes = 8, .seed = 9}, inputs);
-    ASSERT_TRUE(job.run());
-    const float sum = 256.0F + 6 * 0.75F;
-    narrow(op == ReduceOp::kAvg ? sum / kRanks : sum, rounded);
-    for (int rank = 0; rank < kRanks; ++rank) {
-      std::vector<Bf16> result(50);
-      std::memcpy(result.data(), job.result(rank).data(), job.result(rank).size());
-      for (const Bf16 one : result) ASSERT_EQ(widen(one), widen(rounded));
+  for (const schedule::Schedule* schedule : {star.get(), optcc->get()}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      FakeJob job(*schedule, {.type = DataType::kBf16, .op = op, .sliceBytes = 8, .seed = 9},
+                  inputs);
+      ASSERT_TRUE(job.run());
+      const float sum = 256.0F + 6 * 0.75F;
+      narrow(op == ReduceOp::kAvg ? sum / kRanks : sum, rounded);
+      for (int rank = 0; rank < kRanks; ++rank) {
+        std::vector<Bf16> result(50);
+        std::memcpy(result.data(), job.result(rank).data(), job.result(rank).size());
+        for (const Bf16 one : result) ASSERT_EQ(widen(one), widen(rounded));
+      }
     }
   }
 }

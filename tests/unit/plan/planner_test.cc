@@ -38,8 +38,11 @@ TEST(PlannerTest, IsNeverSlowerThanAnyRingNorFasterThanTheBound) {
     const auto ranks = static_cast<int>(request.health.size());
     if (ranks == 1) continue;
     // The ring as anybody would ask for it.
-    std::vector<double> ports;
-    for (const Health& port : request.health) ports.push_back(port.fraction());
+    schedule::PortBandwidths ports;
+    for (const Health& port : request.health) {
+      ports.send.push_back(fraction(port.send));
+      ports.receive.push_back(fraction(port.receive));
+    }
     const double unit = static_cast<double>(request.elements) * 4 / model.bandwidth;
     const auto ring = schedule::makeSchedule(
         "ring", {.ranks = ranks, .elements = request.elements, .bandwidths = ports});
@@ -49,6 +52,21 @@ TEST(PlannerTest, IsNeverSlowerThanAnyRingNorFasterThanTheBound) {
     ASSERT_TRUE(cost.ok());
     ASSERT_LE(plan->predicted, cost->time * unit * 1.000001);
   }
+}
+
+// 32 MiB over ports of 400 Mbit/s, one of them at half of that.
+TEST(PlannerTest, WithAStragglerComesCloseToTheBound) {
+  PlanRequest request{.health = HealthVector(8), .elements = 8 << 20};
+  const LinkModel model{.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 50e6};
+  const auto healthy = choosePlan(request, model);
+  ASSERT_TRUE(healthy.ok());
+  EXPECT_LE(healthy->predicted, healthy->bound * 1.02);
+  request.health[3] = {.send = quantise(0.5), .receive = quantise(0.5)};
+  const auto plan = choosePlan(request, model);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_NE(plan->algorithm, "ring");
+  EXPECT_LE(plan->predicted, plan->bound * 1.05);
+  EXPECT_GE(plan->ring, plan->bound * 1.5);
 }
 
 TEST(PlannerTest, EqualRequestsGiveEqualHashesAndOthersDoNot) {
@@ -79,7 +97,7 @@ TEST(HealthTest, IsQuantisedToPartsAndNeverNothing) {
   EXPECT_EQ(quantise(0.5), 512);
   EXPECT_EQ(quantise(1e-9), 1);
   EXPECT_EQ(quantise(1.7), 1024);
-  EXPECT_EQ((Health{.send = 512, .receive = 256}.fraction()), 0.25);
+  EXPECT_EQ(fraction(256), 0.25);
 }
 
 TEST(HysteresisTest, AChangeMustLastForTenCollectivesOrLong) {
