@@ -35,7 +35,7 @@ class Program::Compiler {
     const bool apart = lanesAreApart();
     for (int lane = 0; lane < schedule_.lanes(); ++lane) findHazards(lane);
     for (int lane = 0; lane < schedule_.lanes(); ++lane) dropWaits(lane, apart);
-    findChains();
+    findChains(apart);
     if (apart) {
       findFirstReads();
     } else {
@@ -228,11 +228,13 @@ class Program::Compiler {
   }
 
   /// Reductions into one piece, one after the other, that nothing else comes between.
-  void findChains() {
+  void findChains(bool apart) {
     for (int laneNumber = 0; laneNumber < schedule_.lanes(); ++laneNumber) {
       Lane& lane = program_->lanes_[laneNumber];
-      const std::vector<std::int64_t> firstRead = firstReads(laneNumber);
+      std::vector<std::int64_t> firstRead;
+      if (!apart) firstRead = firstReads(laneNumber);
       const auto readBefore = [&](const Piece& piece, std::int64_t index) {
+        if (apart) return false;
         const auto [first, last] = rangeOf(piece);
         return std::any_of(firstRead.begin() + static_cast<std::ptrdiff_t>(first),
                            firstRead.begin() + static_cast<std::ptrdiff_t>(last),
