@@ -158,6 +158,14 @@ Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 Communicator::~Communicator() = default;
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) {
+  constexpr Bytes kLargestElement = 8;
+  if (options.sliceBytes < kLargestElement || options.sliceBytes % kLargestElement != 0 ||
+      options.window < 1) {
+    return errorf(Code::kInvalidArgument,
+                  "slices of {} bytes, {} of them at a time: a slice must be a multiple of {} "
+                  "bytes, and at least one under way",
+                  options.sliceBytes, options.window, kLargestElement);
+  }
   auto engine = Engine::start(options);
   if (!engine.ok()) {
     return engine.status().withContext(fmt::format("rank {} joins the communicator", options.rank));
