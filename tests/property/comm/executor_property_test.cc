@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "base/random.h"
 #include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/algorithms.h"
@@ -106,7 +108,7 @@ TEST(ExecutorProperty, EveryOperationOfEveryTypeIsRight) {
                                                   std::vector<std::int32_t>(count));
     for (int rank = 0; rank < schedule->ranks(); ++rank) {
       for (auto& value : values[rank]) value = static_cast<std::int32_t>(random.below(9)) - 4;
-      std::memcpy(inputs[rank].data(), values[rank].data(), inputs[rank].size());
+      std::ranges::copy(std::as_bytes(std::span(values[rank])), inputs[rank].begin());
     }
     for (const ReduceOp op : kAllReduceOps) {
       FakeJob job(*schedule, {.type = DataType::kI32, .op = op, .sliceBytes = 16, .seed = random()},
