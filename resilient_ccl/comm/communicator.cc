@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/comm/engine.h"
 #include "resilient_ccl/comm/program.h"
 #include "resilient_ccl/schedule/algorithms.h"
@@ -81,7 +82,11 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(std::int64
       schedule::makeSchedule(options_.algorithm,
                              {.ranks = size(), .elements = count, .segments = options_.segments}));
   if (programs_.size() >= kMostPrograms) programs_.clear();
-  return programs_[key] = Program::compile(*schedule, rank_, op == ReduceOp::kAvg);
+  std::vector<std::vector<bool>> completes;
+  if (op == ReduceOp::kAvg) {
+    ASSIGN_OR_RETURN(completes, findCompletions(*schedule, rank_));
+  }
+  return programs_[key] = Program::compile(*schedule, rank_, completes);
 }
 
 std::shared_ptr<Work> Communicator::Impl::submit(const void* source, void* target,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 
 namespace faultline::comm {
@@ -29,7 +28,7 @@ class Program::Compiler {
     program_->elements_ = schedule.elements();
   }
 
-  std::shared_ptr<const Program> run(bool averages) {
+  std::shared_ptr<const Program> run(const std::vector<std::vector<bool>>& completes) {
     load();
     cut();
     const bool apart = lanesAreApart();
@@ -48,7 +47,11 @@ class Program::Compiler {
         }
       }
     }
-    if (averages) findCompletions();
+    for (std::size_t lane = 0; lane < completes.size(); ++lane) {
+      for (std::size_t i = 0; i < completes[lane].size(); ++i) {
+        program_->lanes_[lane].steps[i].completes = completes[lane][i];
+      }
+    }
     return program_;
   }
 
@@ -289,62 +292,6 @@ class Program::Compiler {
     }
   }
 
-  /// A reduction completes its piece when nothing of it is added to anything afterwards: neither
-  /// here, nor by a peer that it is sent to.
-  void findCompletions() {
-    // What the peers do with what they get: by lane and peer, in order.
-    std::map<std::pair<int, int>, std::vector<bool>> reduces;
-    const auto reducesAt = [&](int lane, int peer) -> const std::vector<bool>& {
-      const auto [entry, isNew] = reduces.try_emplace({lane, peer});
-      for (std::int64_t i = 0; isNew && i < schedule_.opCount(peer, lane); ++i) {
-        const Op op = schedule_.op(peer, lane, i);
-        const bool receives = op.kind == OpKind::kRecv || op.kind == OpKind::kRecvReduce;
-        if (receives && op.peer == rank_) entry->second.push_back(op.kind == OpKind::kRecvReduce);
-      }
-      return entry->second;
-    };
-    std::vector<std::vector<bool>> isAdded(program_->lanes_.size());  // of each send
-    for (std::size_t lane = 0; lane < isAdded.size(); ++lane) {
-      const Lane& from = program_->lanes_[lane];
-      std::map<int, std::size_t> sent;
-      isAdded[lane].resize(from.steps.size());
-      for (const std::int64_t i : from.sends) {
-        const int peer = from.steps[i].peer;
-        isAdded[lane][i] = reducesAt(static_cast<int>(lane), peer)[sent[peer]++];
-      }
-    }
-    for (std::size_t laneNumber = 0; laneNumber < isAdded.size(); ++laneNumber) {
-      // From the end: whether the elements are added to something later. What another lane adds
-      // counts as later.
-      std::vector<bool> added(ranges());
-      const auto mark = [&](const Piece& piece, bool value) {
-        const auto [first, last] = rangeOf(piece);
-        std::fill(added.begin() + static_cast<std::ptrdiff_t>(first),
-                  added.begin() + static_cast<std::ptrdiff_t>(last), value);
-      };
-      for (std::size_t other = 0; other < isAdded.size(); ++other) {
-        if (other == laneNumber) continue;
-        const Lane& lane = program_->lanes_[other];
-        for (std::size_t i = 0; i < lane.steps.size(); ++i) {
-          const Step& step = lane.steps[i];
-          if (step.kind == OpKind::kRecvReduce || isAdded[other][i]) mark(step.piece, true);
-        }
-      }
-      Lane& lane = program_->lanes_[laneNumber];
-      for (std::int64_t i = std::ssize(lane.steps); i-- > 0;) {
-        Step& step = lane.steps[i];
-        if (step.kind == OpKind::kRecv) mark(step.piece, false);
-        if (isAdded[laneNumber][i]) mark(step.piece, true);
-        if (step.kind != OpKind::kRecvReduce) continue;
-        const auto [first, last] = rangeOf(step.piece);
-        step.completes = std::none_of(added.begin() + static_cast<std::ptrdiff_t>(first),
-                                      added.begin() + static_cast<std::ptrdiff_t>(last),
-                                      [](bool one) { return one; });
-        mark(step.piece, true);
-      }
-    }
-  }
-
   const schedule::Schedule& schedule_;
   const int rank_;
   std::shared_ptr<Program> program_{new Program};
@@ -352,8 +299,8 @@ class Program::Compiler {
 };
 
 std::shared_ptr<const Program> Program::compile(const schedule::Schedule& schedule, int rank,
-                                                bool averages) {
-  return Compiler(schedule, rank).run(averages);
+                                                const std::vector<std::vector<bool>>& completes) {
+  return Compiler(schedule, rank).run(completes);
 }
 
 }  // namespace faultline::comm

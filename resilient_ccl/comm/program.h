@@ -53,10 +53,10 @@ class Program {
     int receivePeers = 0;  ///< likewise received from
   };
 
-  /// `averages`: also finds out which reductions complete their piece, for which the schedule of
-  /// every peer is looked through.
-  static std::shared_ptr<const Program> compile(const schedule::Schedule& schedule, int rank,
-                                                bool averages);
+  /// `completes`: as findCompletions has found it; needed for averages only.
+  static std::shared_ptr<const Program> compile(
+      const schedule::Schedule& schedule, int rank,
+      const std::vector<std::vector<bool>>& completes = {});
 
   int ranks() const { return ranks_; }
   std::int64_t elements() const { return elements_; }

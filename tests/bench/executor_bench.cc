@@ -40,7 +40,7 @@ void BM_Executor(benchmark::State& state, const char* algorithm) {
   const auto schedule = schedule::makeSchedule(
       algorithm, {.ranks = kRanks, .elements = elements, .segments = segments});
   if (!schedule.ok()) return state.SkipWithError("no such schedule");
-  const auto program = Program::compile(**schedule, 3, false);
+  const auto program = Program::compile(**schedule, 3);
   std::int64_t operations = 0;
   for (const Program::Lane& lane : program->lanes()) operations += std::ssize(lane.steps);
   std::vector<float> buffer(elements);
@@ -70,7 +70,7 @@ void BM_Compile(benchmark::State& state, const char* algorithm) {
   const auto schedule = schedule::makeSchedule(
       algorithm, {.ranks = ranks, .elements = 1 << 24, .segments = kSegments});
   if (!schedule.ok()) return state.SkipWithError("no such schedule");
-  for (auto _ : state) benchmark::DoNotOptimize(Program::compile(**schedule, 0, false));
+  for (auto _ : state) benchmark::DoNotOptimize(Program::compile(**schedule, 0));
 }
 BENCHMARK_CAPTURE(BM_Compile, ring, "ring")->Arg(8)->Arg(32)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(BM_Compile, optcc, "optcc")->Arg(8)->Arg(32)->Unit(benchmark::kMicrosecond);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/schedule/schedule.h"
 
@@ -40,7 +41,7 @@ class FakeJob {
       self.result =
           options.inPlace ? inputs_[rank] : std::vector<std::byte>(inputs_[rank].size(), kScribble);
       const Executor::Job job{
-          .program = Program::compile(schedule, rank, options.op == ReduceOp::kAvg),
+          .program = Program::compile(schedule, rank, completesOf(schedule, rank)),
           .source = options.inPlace ? self.result.data() : inputs_[rank].data(),
           .target = self.result.data(),
           .type = options.type,
@@ -79,6 +80,14 @@ class FakeJob {
   std::int64_t messages() const { return messages_; }
 
  private:
+  std::vector<std::vector<bool>> completesOf(const schedule::Schedule& schedule, int rank) {
+    if (options_.op != ReduceOp::kAvg) return {};
+    auto found = findCompletions(schedule, rank);
+    if (found.ok()) return std::move(*found);
+    complaints_.push_back(std::string(found.status().message()));
+    return {};
+  }
+
   static constexpr std::byte kScribble{0xa5};
 
   using Key = std::tuple<int, int, std::uint64_t, std::uint64_t>;  // from, to, stream, sequence

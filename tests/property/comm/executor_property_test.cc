@@ -95,6 +95,35 @@ TEST(ExecutorProperty, AnyOrderWindowAndSliceGivesTheSameBitsOnAllRanks) {
   }
 }
 
+// Scratch, too, is the same whatever the order, but not on all ranks.
+TEST(ExecutorProperty, OtherCollectivesDoNotDependOnTheOrderEither) {
+  constexpr std::uint64_t kSeeds = 200;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const auto algorithms = schedule::allAlgorithms().subspan(schedule::algorithms().size());
+    const schedule::Algorithm& algorithm = algorithms[random.below(algorithms.size())];
+    SCOPED_TRACE(algorithm.name);
+    const auto schedule =
+        schedule::makeSchedule(algorithm.name, {.ranks = 1 + static_cast<int>(random.below(6)),
+                                                .elements = std::int64_t(random.below(200)),
+                                                .segments = 1 + static_cast<int>(random.below(4))});
+    ASSERT_TRUE(schedule.ok()) << schedule.status().message();
+    const Buffers inputs =
+        randomInputs(DataType::kF32, (*schedule)->ranks(), (*schedule)->elements(), random);
+    FakeJob orderly(**schedule, {.orderly = true}, inputs);
+    ASSERT_TRUE(orderly.run());
+    for (const int window : {1, 2, 64}) {
+      FakeJob job(**schedule, {.window = window, .sliceBytes = 16, .seed = random()}, inputs);
+      ASSERT_TRUE(job.run()) << "nothing moves any more";
+      ASSERT_TRUE(job.complaints().empty()) << job.complaints().front();
+      for (int rank = 0; rank < (*schedule)->ranks(); ++rank) {
+        ASSERT_EQ(job.result(rank), orderly.result(rank)) << "rank " << rank;
+      }
+    }
+  }
+}
+
 /// Small integers: exact in all types, whatever the order.
 TEST(ExecutorProperty, EveryOperationOfEveryTypeIsRight) {
   constexpr std::uint64_t kSeeds = 300;

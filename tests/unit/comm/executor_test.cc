@@ -25,13 +25,12 @@ class LonelyRank : public MessagePort, public ReducerClient {
  public:
   LonelyRank(const schedule::Schedule& schedule, int rank, Bytes sliceBytes, int window)
       : staging(sliceBytes), buffer(schedule.elements(), 1) {
-    executor =
-        std::make_unique<Executor>(Executor::Job{.program = Program::compile(schedule, rank, false),
-                                                 .source = buffer.data(),
-                                                 .target = buffer.data(),
-                                                 .type = DataType::kI32,
-                                                 .window = window},
-                                   *this, reducer, staging, 3);
+    executor = std::make_unique<Executor>(Executor::Job{.program = Program::compile(schedule, rank),
+                                                        .source = buffer.data(),
+                                                        .target = buffer.data(),
+                                                        .type = DataType::kI32,
+                                                        .window = window},
+                                          *this, reducer, staging, 3);
     executor->start();
   }
   void postSend(int, const channel::MessageKey&, const std::byte* data, Bytes length,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "tests/support/star_schedule.h"
 
@@ -15,7 +16,7 @@ using schedule::RecordedSchedule;
 TEST(ProgramTest, ARingOutOfPlaceReadsItsSourceAndCopiesNothing) {
   for (const int ranks : {2, 3, 5}) {
     const auto ring = schedule::ringAllReduce(ranks, 101, 2);
-    const auto program = Program::compile(*ring, 1, false);
+    const auto program = Program::compile(*ring, 1);
     EXPECT_TRUE(program->readsSource());
     EXPECT_TRUE(program->untouched().empty());
     for (const Program::Lane& lane : program->lanes()) {
@@ -35,7 +36,7 @@ TEST(ProgramTest, ARingOutOfPlaceReadsItsSourceAndCopiesNothing) {
 }
 
 TEST(ProgramTest, AloneEverythingIsToBeCopied) {
-  const auto program = Program::compile(*schedule::ringAllReduce(1, 101, 2), 0, true);
+  const auto program = Program::compile(*schedule::ringAllReduce(1, 101, 2), 0);
   ASSERT_EQ(program->untouched().size(), 1u);
   EXPECT_EQ(program->untouched()[0].count, 101);
 }
@@ -46,7 +47,7 @@ TEST(ProgramTest, EachElementIsCompletedOnceByOneRank) {
   for (const schedule::Schedule* schedule : {ring.get(), star.get()}) {
     std::vector<int> completed(1000);
     for (int rank = 0; rank < 5; ++rank) {
-      const auto program = Program::compile(*schedule, rank, true);
+      const auto program = Program::compile(*schedule, rank, *findCompletions(*schedule, rank));
       for (const Program::Lane& lane : program->lanes()) {
         for (const Program::Step& step : lane.steps) {
           for (std::int64_t i = 0; step.completes && i < step.piece.count; ++i) {
@@ -60,7 +61,7 @@ TEST(ProgramTest, EachElementIsCompletedOnceByOneRank) {
 }
 
 TEST(ProgramTest, ContributionsToOnePieceAreAChain) {
-  const auto program = Program::compile(*starAllReduce(4, 100), 2, false);
+  const auto program = Program::compile(*starAllReduce(4, 100), 2);
   std::vector<const Program::Step*> chain;
   for (const Program::Step& step : program->lanes()[0].steps) {
     if (step.kind == OpKind::kRecvReduce) chain.push_back(&step);
@@ -82,7 +83,7 @@ TEST(ProgramTest, APartialSumThatIsSentEndsAChain) {
          makeOp(OpKind::kRecvReduce, 1, {0, 10}, {{0, 1, 10}})};
   schedule.at(1, 0) = {makeOp(OpKind::kSend, 0, {0, 10}), makeOp(OpKind::kRecv, 0, {0, 10}),
                        makeOp(OpKind::kSend, 0, {0, 10}, {{0, 1, 10}})};
-  const auto program = Program::compile(schedule, 0, true);
+  const auto program = Program::compile(schedule, 0);
   const auto& steps = program->lanes()[0].steps;
   EXPECT_TRUE(steps[0].chainEnds);
   EXPECT_TRUE(steps[2].chainBegins);
@@ -95,7 +96,7 @@ TEST(ProgramTest, APartialSumThatAnotherLaneSendsEndsAChain) {
   schedule.at(0, 0) = {makeOp(OpKind::kRecvReduce, 1, {0, 10}),
                        makeOp(OpKind::kRecvReduce, 1, {0, 10}, {{1, 0, 10}})};
   schedule.at(0, 1) = {makeOp(OpKind::kSend, 1, {0, 10}, {{0, 0, 10}})};
-  const auto program = Program::compile(schedule, 0, false);
+  const auto program = Program::compile(schedule, 0);
   EXPECT_TRUE(program->lanes()[0].steps[0].chainEnds);
   EXPECT_TRUE(program->lanes()[0].steps[1].chainBegins);
 }
@@ -107,7 +108,7 @@ TEST(ProgramTest, WhereLanesShareElementsWaitsStayAndTheSourceIsCopied) {
   schedule.at(0, 1) = {makeOp(OpKind::kSend, 1, {0, 10}, {{0, 0, 10}})};
   schedule.at(1, 0) = {makeOp(OpKind::kSend, 0, {0, 10})};
   schedule.at(1, 1) = {makeOp(OpKind::kRecv, 0, {0, 10}, {{0, 0, 10}})};
-  const auto program = Program::compile(schedule, 0, false);
+  const auto program = Program::compile(schedule, 0);
   EXPECT_FALSE(program->readsSource());
   EXPECT_TRUE(program->lanesWait());
   EXPECT_EQ(program->lanes()[1].steps[0].waitCount, 1);

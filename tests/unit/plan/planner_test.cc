@@ -24,7 +24,7 @@ PlanRequest randomRequest(Random& random) {
 }
 
 TEST(PlannerTest, IsNeverSlowerThanAnyRingNorFasterThanTheBound) {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint64_t seed = 0; seed < FAULTLINE_DEFAULT_SEEDS; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const PlanRequest request = randomRequest(random);
