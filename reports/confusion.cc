@@ -83,8 +83,8 @@ std::string ConfusionMatrix::complaint() const {
       return fmt::format("{} failovers that no fault explains", row.total());
     }
     if (const auto right = row.rightPercent(); right && *right < kLeastRightPercent) {
-      return fmt::format("{} ({}): {:.1f} % found as {}, less than {:.0f}", row.fault, row.end, *right,
-                         row.expected, kLeastRightPercent);
+      return fmt::format("{} ({}): {:.1f} % found as {}, less than {:.0f}", row.fault, row.end,
+                         *right, row.expected, kLeastRightPercent);
     }
   }
   return "";

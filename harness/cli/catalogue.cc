@@ -83,7 +83,7 @@ std::vector<std::string> categoryNames() {
 
 std::vector<Category> catalogue() {
   std::vector<Item> algorithms;
-  for (const auto& algorithm : schedule::algorithms()) {
+  for (const auto& algorithm : schedule::allAlgorithms()) {
     algorithms.push_back({std::string(algorithm.name), std::string(algorithm.description), ""});
   }
   return {{"scenarios", "scenario", scenarios()},

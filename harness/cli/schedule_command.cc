@@ -2,19 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
 #include "harness/cli/cli.h"
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/listing.h"
+#include "resilient_ccl/schedule/rerank.h"
 #include "resilient_ccl/schedule/verifier.h"
 
 namespace faultline::cli {
@@ -31,6 +34,12 @@ struct ScheduleFlags {
   int ranks = 0;
   std::vector<std::string> stragglers;
   int segments = 1;
+  int window = 0;
+  int ranksPerNode = 1;
+  double insideBandwidth = 0;
+  int rails = 0;
+  std::vector<std::string> lostRails;
+  bool rerank = false;
   std::string size = "64MiB";
   std::string portModel = "fluid";
   std::string shares = "fluid";
@@ -46,14 +55,15 @@ struct ScheduleFlags {
 
 struct Straggler {
   int rank = 0;
-  double bandwidth = 1;
+  double send = 1;
+  double receive = 1;
 };
 
 /// The flags understood.
 struct Job {
   std::unique_ptr<schedule::Schedule> schedule;
   std::vector<Straggler> stragglers;
-  std::vector<double> bandwidths;
+  schedule::PortBandwidths bandwidths;
   Bytes size = 0;
   schedule::CostOptions cost;
 };
@@ -79,18 +89,23 @@ Result<std::vector<Straggler>> parseStragglers(const ScheduleFlags& flags) {
   std::vector<Straggler> stragglers;
   for (const std::string& text : flags.stragglers) {
     const std::size_t colon = text.find(':');
+    const std::size_t slash = text.find('/');
     Straggler straggler;
     if (colon == std::string::npos || !parseNumber(text.substr(0, colon), straggler.rank) ||
-        !parseNumber(text.substr(colon + 1), straggler.bandwidth)) {
+        !parseNumber(text.substr(colon + 1, slash - colon - 1), straggler.send) ||
+        !parseNumber(text.substr(slash == std::string::npos ? colon + 1 : slash + 1),
+                     straggler.receive)) {
       return errorf(Code::kInvalidArgument,
-                    "--straggler {}: expected RANK:R, for example 1:0.5 for half the bandwidth",
+                    "--straggler {}: expected RANK:R, for example 1:0.5 for half the bandwidth, or "
+                    "RANK:SEND/RECEIVE",
                     text);
     }
     if (straggler.rank < 0 || straggler.rank >= flags.ranks) {
       return errorf(Code::kInvalidArgument, "--straggler {}: there is no rank {} among {} ranks",
                     text, straggler.rank, flags.ranks);
     }
-    if (!(straggler.bandwidth > 0 && straggler.bandwidth <= 1)) {
+    const auto possible = [](double share) { return share > 0 && share <= 1; };
+    if (!possible(straggler.send) || !possible(straggler.receive)) {
       return errorf(Code::kInvalidArgument,
                     "--straggler {}: R is the share of bandwidth that is left, above 0 and at "
                     "most 1",
@@ -105,6 +120,39 @@ Result<std::vector<Straggler>> parseStragglers(const ScheduleFlags& flags) {
     stragglers.push_back(straggler);
   }
   return stragglers;
+}
+
+Result<schedule::LiveRails> parseRails(const ScheduleFlags& flags) {
+  constexpr int kMostRails = 64;
+  if (flags.rails < 1 || flags.rails > kMostRails || !flags.stragglers.empty() ||
+      flags.ranksPerNode > 1) {
+    return errorf(Code::kInvalidArgument,
+                  "--lost-rail: needs --rails 1..{}, and goes neither with --straggler nor with "
+                  "--ranks-per-node",
+                  kMostRails);
+  }
+  schedule::LiveRails rails;
+  rails.rails = flags.rails;
+  rails.live.assign(static_cast<std::size_t>(flags.ranks),
+                    ~std::uint64_t{0} >> (kMostRails - flags.rails));
+  for (const std::string& text : flags.lostRails) {
+    const std::size_t colon = text.find(':');
+    int rank = -1, rail = -1;
+    if (colon == std::string::npos || !parseNumber(text.substr(0, colon), rank) ||
+        !parseNumber(text.substr(colon + 1), rail) || rank < 0 || rank >= flags.ranks || rail < 0 ||
+        rail >= flags.rails) {
+      return errorf(Code::kInvalidArgument,
+                    "--lost-rail {}: expected RANK:RAIL among {} ranks and {} rails", text,
+                    flags.ranks, flags.rails);
+    }
+    rails.live[static_cast<std::size_t>(rank)] &= ~(std::uint64_t{1} << rail);
+  }
+  for (int rank = 0; rank < flags.ranks; ++rank) {
+    if (rails.port(rank) == 0) {
+      return errorf(Code::kInvalidArgument, "--lost-rail: rank {} has no rail left", rank);
+    }
+  }
+  return rails;
 }
 
 /// "0.001" (in units of S/B), or "5us" together with --bandwidth.
@@ -146,24 +194,52 @@ Result<Job> understand(const ScheduleFlags& flags) {
   Job job;
   ASSIGN_OR_RETURN(job.size, parseSizeOrBytes(flags.size));
   ASSIGN_OR_RETURN(job.stragglers, parseStragglers(flags));
-  job.bandwidths.assign(static_cast<std::size_t>(flags.ranks), 1.0);
+  job.bandwidths = std::vector<double>(static_cast<std::size_t>(flags.ranks), 1.0);
   for (const Straggler& straggler : job.stragglers) {
-    job.bandwidths[static_cast<std::size_t>(straggler.rank)] = straggler.bandwidth;
+    job.bandwidths.send[static_cast<std::size_t>(straggler.rank)] = straggler.send;
+    job.bandwidths.receive[static_cast<std::size_t>(straggler.rank)] = straggler.receive;
   }
-  job.cost.portModel =
-      flags.portModel == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
+  const auto portModel = [](const std::string& name) {
+    return name == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
+  };
+  job.cost.portModel = portModel(flags.portModel);
   ASSIGN_OR_RETURN(job.cost.alpha,
                    parseCostTime("--alpha", flags.alpha, flags.bandwidth, job.size));
   ASSIGN_OR_RETURN(job.cost.perMessage,
                    parseCostTime("--per-message", flags.perMessage, flags.bandwidth, job.size));
-  const std::int64_t elementSize = comm::sizeOf(*comm::dataTypeFromName(flags.dtype));
+  const std::int64_t elementSize = reduction::sizeOf(*reduction::dataTypeFromName(flags.dtype));
   schedule::ScheduleRequest request;
   request.ranks = flags.ranks;
   // The last element of a size that is no multiple of the type counts as a whole one.
   request.elements = job.size / elementSize + (job.size % elementSize != 0 ? 1 : 0);
   request.segments = flags.segments;
+  request.window = flags.window;
+  request.ranksPerNode = job.cost.ranksPerNode = flags.ranksPerNode;
+  if (flags.insideBandwidth > 0) job.cost.insideBandwidth = flags.insideBandwidth;
   request.bandwidths = job.bandwidths;
+  request.shares = portModel(flags.shares);
+  if (flags.lostRails.empty()) {
+    ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+    return job;
+  }
+  ASSIGN_OR_RETURN(const schedule::LiveRails rails, parseRails(flags));
+  std::vector<int> order(static_cast<std::size_t>(flags.ranks));
+  std::iota(order.begin(), order.end(), 0);
+  if (flags.rerank) order = schedule::rerank(rails);
+  std::vector<double> inOrder;
+  for (int rank = 0; rank < flags.ranks; ++rank) {
+    job.bandwidths.send[static_cast<std::size_t>(rank)] = rails.port(rank);
+    inOrder.push_back(rails.port(order[static_cast<std::size_t>(rank)]));
+  }
+  job.bandwidths.receive = job.bandwidths.send;
+  job.cost.links = rails.links();
+  request.bandwidths = inOrder;
   ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+  if (flags.rerank && job.schedule->collective() != schedule::Collective::kAllReduce) {
+    return errorf(Code::kInvalidArgument, "--rerank: {} is no AllReduce, its ranks have places",
+                  flags.algorithm);
+  }
+  job.schedule = schedule::reordered(std::move(job.schedule), std::move(order));
   return job;
 }
 
@@ -175,10 +251,16 @@ int fail(const Status& status) {
 json headOf(const ScheduleFlags& flags, const Job& job) {
   json stragglers = json::array();
   for (const Straggler& straggler : job.stragglers) {
-    stragglers.push_back({{"rank", straggler.rank}, {"r", straggler.bandwidth}});
+    json entry = {{"rank", straggler.rank}, {"r", std::min(straggler.send, straggler.receive)}};
+    if (straggler.send != straggler.receive) {
+      entry["send"] = straggler.send;
+      entry["receive"] = straggler.receive;
+    }
+    stragglers.push_back(std::move(entry));
   }
   return {{"algorithm", job.schedule->algorithm()},
           {"ranks", flags.ranks},
+          {"ranks_per_node", flags.ranksPerNode},
           {"segments", flags.segments},
           {"size_bytes", job.size},
           {"elements", job.schedule->elements()},
@@ -203,13 +285,19 @@ int cost(const ScheduleFlags& flags, const Job& job) {
     out["time_over_bound"] = cost->timeOverBound;
     out["messages_per_rank_max"] = cost->messagesPerRankMax;
     out["depth"] = cost->depth;
+    out["from_steps"] = cost->fromSteps;
     fmt::print("{}\n", out.dump(2));
     return kExitOk;
   }
   fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(), flags.ranks,
              flags.segments, formatSize(job.size), flags.portModel);
   for (const Straggler& straggler : job.stragglers) {
-    fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.bandwidth);
+    if (straggler.send == straggler.receive) {
+      fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.send);
+    } else {
+      fmt::print("  rank {} at {} of its bandwidth for sending, {} for receiving\n", straggler.rank,
+                 straggler.send, straggler.receive);
+    }
   }
   fmt::print("  time / fault-free ring   {:.4f}\n", cost->timeOverRing);
   fmt::print("  bound / fault-free ring  {:.4f}\n", cost->boundOverRing);
@@ -271,14 +359,32 @@ int show(const ScheduleFlags& flags, const Job& job) {
 void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
   verb.add_option("--algorithm", flags.algorithm, "see `faultline list algorithms`")->required();
   verb.add_option("--ranks", flags.ranks, "number of ranks, at least 1")->required();
-  verb.add_option("--straggler", flags.stragglers,
-                  "RANK:R, a rank with the share R of its bandwidth left; may be repeated");
+  verb.add_option(
+      "--straggler", flags.stragglers,
+      "RANK:R, a rank with the share R of its bandwidth left, or RANK:SEND/RECEIVE; may "
+      "be repeated");
   verb.add_option("--segments", flags.segments, "parts that the buffer is worked on in")
       ->capture_default_str();
+  verb.add_option("--window", flags.window,
+                  "receives of a kind that are granted at a time (optcc); 0 = one from every peer")
+      ->capture_default_str();
+  verb.add_option("--ranks-per-node", flags.ranksPerNode,
+                  "ranks that share the NICs of a node; a straggler then slows its node")
+      ->capture_default_str();
+  verb.add_option(
+          "--inside-bandwidth", flags.insideBandwidth,
+          "per rank inside a node, as a multiple of a healthy node's NICs; 0 = takes no time")
+      ->capture_default_str();
+  verb.add_option("--rails", flags.rails, "rails of each rank, of which some are lost");
+  verb.add_option("--lost-rail", flags.lostRails,
+                  "RANK:RAIL; two ranks talk over the rails that both still have; may be repeated");
+  verb.add_flag("--rerank", flags.rerank,
+                "order the ranks so that neighbours have many rails in common");
   verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
       ->capture_default_str();
   verb.add_option("--dtype", flags.dtype, "element type")
-      ->check(CLI::IsMember({"f32", "f64", "i32", "i64"}))
+      ->check(CLI::IsMember(std::vector<std::string>(reduction::kDataTypeNames.begin(),
+                                                     reduction::kDataTypeNames.end())))
       ->capture_default_str();
   verb.add_option("--port-model", flags.portModel, "how flows share a port")
       ->check(CLI::IsMember({"one_port", "fluid"}))
@@ -301,7 +407,7 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
 }  // namespace
 
 int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
-  const auto report = schedule::verifyAllReduce(schedule);
+  const auto report = schedule::verifySchedule(schedule);
   if (!report.ok()) return fail(report.status());
   if (!head.is_null()) {
     head["ok"] = report->ok();

@@ -125,7 +125,8 @@ class Counter {
     Strike* const strike = behind(strikes, failover, perNode);
     Counting* row = nullptr;
     if (strike == nullptr) {
-      row = &rowFor(kAfterAllKinds, std::string(reports::ConfusionMatrix::kNoFault), End::kNobody, {});
+      row = &rowFor(kAfterAllKinds, std::string(reports::ConfusionMatrix::kNoFault), End::kNobody,
+                    {});
     } else if (strike->own != nullptr) {
       const bool own = failover.rank / perNode == strike->fault->target.node.value_or(-1);
       ++(own ? strike->ownFailovers : strike->peerFailovers);

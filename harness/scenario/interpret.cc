@@ -72,11 +72,8 @@ class ScenarioReader {
     Gradient gradient;
     gradient.size = values.get<Size>("workload.gradient.size").bytes;
     gradient.buckets = integer(values, "workload.gradient.buckets");
-    const std::string& dtype = values.get<std::string>("workload.gradient.dtype");
-    gradient.dtype = dtype == "f32"   ? DataType::kF32
-                     : dtype == "f64" ? DataType::kF64
-                     : dtype == "i32" ? DataType::kI32
-                                      : DataType::kI64;
+    gradient.dtype =
+        *reduction::dataTypeFromName(values.get<std::string>("workload.gradient.dtype"));
     gradient.data = values.get<std::string>("workload.gradient.data") == "random"
                         ? DataKind::kRandom
                         : DataKind::kIntegers;

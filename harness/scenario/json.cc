@@ -54,19 +54,7 @@ std::string_view name(ClusterKind kind) {
   return "unknown";
 }
 
-std::string_view name(DataType type) {
-  switch (type) {
-    case DataType::kF32:
-      return "f32";
-    case DataType::kF64:
-      return "f64";
-    case DataType::kI32:
-      return "i32";
-    case DataType::kI64:
-      return "i64";
-  }
-  return "unknown";
-}
+std::string_view name(DataType type) { return nameOf(type); }
 
 std::string_view name(TelemetryMode mode) {
   switch (mode) {

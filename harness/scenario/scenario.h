@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "harness/scenario/expectation.h"
 #include "injector/fault_table.h"
+#include "resilient_ccl/reduction/data_type.h"
 
 /// A scenario as plain data, checked and with defaults filled in. `reader.h` makes it from YAML,
 /// `json.h` writes it into results. Counting starts at 0 for nodes, rails and iterations.
@@ -38,16 +39,11 @@ struct Compute {
   bool operator==(const Compute&) const = default;
 };
 
-enum class DataType { kF32, kF64, kI32, kI64 };
+using reduction::DataType;
 enum class DataKind {
   kIntegers,  ///< small exact integers: every element of every result is compared
   kRandom,    ///< full-mantissa values from the seed: digests are compared with fault_free
 };
-
-/// Bytes of one element.
-inline int sizeOf(DataType type) {
-  return type == DataType::kF32 || type == DataType::kI32 ? 4 : 8;
-}
 
 /// What one AllReduce per iteration reduces.
 struct Gradient {

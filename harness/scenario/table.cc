@@ -8,6 +8,7 @@
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
+#include "resilient_ccl/reduction/data_type.h"
 
 namespace faultline::scenario {
 namespace {
@@ -30,7 +31,6 @@ constexpr double kMostStrikes = 10'000;
 
 constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
 constexpr std::array<std::string_view, 1> kWorkloadKindNames{"training"};
-constexpr std::array<std::string_view, 4> kDataTypes{"f32", "f64", "i32", "i64"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
 constexpr std::array<std::string_view, 1> kUntil{"end"};
@@ -80,7 +80,7 @@ constexpr std::array kGradientFields{
            kLargestGradient}},
     Field{number("buckets", "4", 1, kMostBuckets,
                  "parts that are reduced as soon as their share of the compute is done")},
-    Field{choice("dtype", "f32", kDataTypes, "type of the elements")},
+    Field{choice("dtype", "f32", reduction::kDataTypeNames, "type of the elements")},
     Field{choice("data", "integers", kDataKinds,
                  "integers: small exact ones, every element of every result is compared; random: "
                  "full-mantissa values from the seed, digests are compared with fault_free")},

@@ -4,13 +4,16 @@
 #include <array>
 #include <bit>
 #include <cassert>
-#include <limits>
 #include <type_traits>
 
 #include "base/random.h"
+#include "resilient_ccl/reduction/half.h"
 
 namespace faultline::workload {
 namespace {
+
+using reduction::Bf16;
+using reduction::F16;
 
 /// One 64-bit word per (seed, iteration, rank), far from those of neighbours.
 std::uint64_t streamOf(const DataKey& key, int rank) {
@@ -51,6 +54,29 @@ void forBlocks(std::int64_t count, std::int64_t firstIndex, F f) {
 }
 
 template <typename T>
+constexpr bool kIsHalf = std::is_same_v<T, F16> || std::is_same_v<T, Bf16>;
+
+template <typename T>
+T element(std::int32_t value) {
+  if constexpr (kIsHalf<T>) {
+    T half;
+    narrow(static_cast<float>(value), half);
+    return half;
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename T>
+bool isElement(T found, std::int32_t value) {
+  if constexpr (kIsHalf<T>) {
+    return widen(found) == static_cast<float>(value);
+  } else {
+    return found == static_cast<T>(value);
+  }
+}
+
+template <typename T>
 void fillIntegersTyped(T* buffer, std::int64_t count, std::int64_t firstIndex,
                        std::uint64_t stream) {
   forBlocks(count, firstIndex, [&](std::int64_t at, std::int64_t index, std::int64_t size) {
@@ -58,7 +84,7 @@ void fillIntegersTyped(T* buffer, std::int64_t count, std::int64_t firstIndex,
     const auto first = static_cast<std::uint32_t>(index);
     T* __restrict out = buffer + at;
     for (std::int64_t i = 0; i < size; ++i) {
-      out[i] = static_cast<T>(smallInteger(low, first + static_cast<std::uint32_t>(i)));
+      out[i] = element<T>(smallInteger(low, first + static_cast<std::uint32_t>(i)));
     }
   });
 }
@@ -81,12 +107,12 @@ CheckResult checkTyped(const T* buffer, std::int64_t count, std::int64_t firstIn
     }
     std::int32_t wrong = 0;
     for (std::int64_t i = 0; i < size; ++i) {
-      wrong += buffer[at + i] != static_cast<T>(expected[static_cast<std::size_t>(i)]) ? 1 : 0;
+      wrong += isElement(buffer[at + i], expected[static_cast<std::size_t>(i)]) ? 0 : 1;
     }
     if (wrong == 0) return;
     if (result.wrong == 0) {
       std::int64_t i = 0;
-      while (buffer[at + i] == static_cast<T>(expected[static_cast<std::size_t>(i)])) ++i;
+      while (isElement(buffer[at + i], expected[static_cast<std::size_t>(i)])) ++i;
       result.firstWrong = index + i;
     }
     result.wrong += wrong;
@@ -95,13 +121,13 @@ CheckResult checkTyped(const T* buffer, std::int64_t count, std::int64_t firstIn
 }
 
 /// A float from random bits: sign and mantissa as they come, the exponent from the bits above.
-template <typename T, typename Bits>
+template <typename T, typename Bits, int kMantissaBits>
 T fullMantissa(std::uint64_t word) {
-  constexpr int kMantissaBits = std::numeric_limits<T>::digits - 1;
-  constexpr Bits kBias = std::numeric_limits<T>::max_exponent - 1;
+  constexpr int kExponentBits = sizeof(Bits) * 8 - 1 - kMantissaBits;
+  constexpr auto kBias = static_cast<Bits>((std::uint64_t{1} << (kExponentBits - 1)) - 1);
   constexpr Bits kExponents = 8;  // 2^-4 .. 2^3
   const auto mantissa = static_cast<Bits>(word & ((std::uint64_t{1} << kMantissaBits) - 1));
-  const auto exponent = static_cast<Bits>((word >> 60) % kExponents) + kBias - kExponents / 2;
+  const auto exponent = static_cast<Bits>((word >> 60) % kExponents + kBias - kExponents / 2);
   const auto sign = static_cast<Bits>(word >> 63) << (sizeof(Bits) * 8 - 1);
   return std::bit_cast<T>(static_cast<Bits>(sign | exponent << kMantissaBits | mantissa));
 }
@@ -113,9 +139,13 @@ void fillRandomTyped(T* buffer, std::int64_t count, std::int64_t firstIndex, std
     const auto index = static_cast<std::uint64_t>(firstIndex + i);
     const std::uint64_t word = Random::mix(stream + (index + 1) * kStep);
     if constexpr (std::is_same_v<T, float>) {
-      buffer[i] = fullMantissa<float, std::uint32_t>(word);
+      buffer[i] = fullMantissa<float, std::uint32_t, 23>(word);
     } else if constexpr (std::is_same_v<T, double>) {
-      buffer[i] = fullMantissa<double, std::uint64_t>(word);
+      buffer[i] = fullMantissa<double, std::uint64_t, 52>(word);
+    } else if constexpr (std::is_same_v<T, F16>) {
+      buffer[i] = fullMantissa<F16, std::uint16_t, 10>(word);
+    } else if constexpr (std::is_same_v<T, Bf16>) {
+      buffer[i] = fullMantissa<Bf16, std::uint16_t, 7>(word);
     } else {
       buffer[i] = static_cast<T>(word);
     }
@@ -124,18 +154,30 @@ void fillRandomTyped(T* buffer, std::int64_t count, std::int64_t firstIndex, std
 
 /// Calls f with the buffer as a pointer to elements of its type; Void is void or const void.
 template <typename Void, typename F>
-auto withType(comm::DataType type, Void* buffer, F f) {
+auto withType(reduction::DataType type, Void* buffer, F f) {
   const auto as = [&]<typename T>(T) {
     return f(static_cast<std::conditional_t<std::is_const_v<Void>, const T, T>*>(buffer));
   };
   switch (type) {
-    case comm::DataType::kF32:
+    case reduction::DataType::kF32:
       return as(float{});
-    case comm::DataType::kF64:
+    case reduction::DataType::kF64:
       return as(double{});
-    case comm::DataType::kI32:
+    case reduction::DataType::kI32:
       return as(std::int32_t{});
-    case comm::DataType::kI64:
+    case reduction::DataType::kF16:
+      return as(F16{});
+    case reduction::DataType::kBf16:
+      return as(Bf16{});
+    case reduction::DataType::kI8:
+      return as(std::int8_t{});
+    case reduction::DataType::kU8:
+      return as(std::uint8_t{});
+    case reduction::DataType::kU32:
+      return as(std::uint32_t{});
+    case reduction::DataType::kU64:
+      return as(std::uint64_t{});
+    case reduction::DataType::kI64:
       break;
   }
   return as(std::int64_t{});
@@ -143,26 +185,26 @@ auto withType(comm::DataType type, Void* buffer, F f) {
 
 }  // namespace
 
-void fillIntegers(comm::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
-                  const DataKey& key, int rank) {
+void fillIntegers(reduction::DataType type, void* buffer, std::int64_t count,
+                  std::int64_t firstIndex, const DataKey& key, int rank) {
   withType(type, buffer,
            [&](auto* out) { fillIntegersTyped(out, count, firstIndex, streamOf(key, rank)); });
 }
 
-CheckResult checkIntegerSum(comm::DataType type, const void* buffer, std::int64_t count,
+CheckResult checkIntegerSum(reduction::DataType type, const void* buffer, std::int64_t count,
                             std::int64_t firstIndex, const DataKey& key, int ranks) {
-  assert(ranks >= 1 && ranks <= kMaxExactRanks);
+  assert(ranks >= 1 && ranks <= maxExactRanks(type));
   return withType(type, buffer,
                   [&](const auto* in) { return checkTyped(in, count, firstIndex, key, ranks); });
 }
 
-void fillRandom(comm::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
+void fillRandom(reduction::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
                 const DataKey& key, int rank) {
   withType(type, buffer,
            [&](auto* out) { fillRandomTyped(out, count, firstIndex, streamOf(key, rank)); });
 }
 
-std::int64_t corruptOneElement(comm::DataType type, void* buffer, std::int64_t count,
+std::int64_t corruptOneElement(reduction::DataType type, void* buffer, std::int64_t count,
                                std::uint64_t seed) {
   assert(count >= 1);
   const auto element =
@@ -170,7 +212,7 @@ std::int64_t corruptOneElement(comm::DataType type, void* buffer, std::int64_t c
   // Little-endian: the first byte holds the lowest bits.
   static_assert(std::endian::native == std::endian::little);
   auto* bytes = static_cast<unsigned char*>(buffer);
-  bytes[element * comm::sizeOf(type)] ^= 1;
+  bytes[element * reduction::sizeOf(type)] ^= 1;
   return element;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/reduction/reduce.h"
 
 namespace faultline::workload {
 
@@ -12,17 +12,26 @@ struct DataKey {
   std::uint64_t iteration = 0;
 };
 
-/// Integer data are in [-kIntegerLimit, kIntegerLimit), so that sums of up to 2^24 / kIntegerLimit
-/// ranks are exact in f32, and with them in every other type.
+/// Integer data are in [-kIntegerLimit, kIntegerLimit). Integers of 8 bits and unsigned ones wrap
+/// around, in contributions and sums alike.
 inline constexpr int kIntegerLimit = 8;
+/// As many as f32 can count.
 inline constexpr int kMaxExactRanks = (1 << 24) / kIntegerLimit;
+
+/// So many contributions of integer data add up exactly, in whatever order: floats have 2^11 (f16),
+/// 2^8 (bf16) or 2^24 (f32) integers in a row.
+constexpr int maxExactRanks(reduction::DataType type) {
+  if (type == reduction::DataType::kF16) return (1 << 11) / kIntegerLimit;
+  if (type == reduction::DataType::kBf16) return (1 << 8) / kIntegerLimit;
+  return kMaxExactRanks;
+}
 
 /// Writes one rank's contribution as small exact integers. Element i of the buffer is element
 /// `firstIndex + i` of the gradient, so that buckets can be filled one by one. Pure in all
 /// arguments; neighbouring elements, ranks and iterations differ, so that data from another place
 /// or time are noticed.
-void fillIntegers(comm::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
-                  const DataKey& key, int rank);
+void fillIntegers(reduction::DataType type, void* buffer, std::int64_t count,
+                  std::int64_t firstIndex, const DataKey& key, int rank);
 
 struct CheckResult {
   std::int64_t checked = 0;
@@ -31,18 +40,18 @@ struct CheckResult {
 };
 
 /// Compares every element of a summed gradient with the sum of the contributions of ranks
-/// 0 .. ranks-1. ranks <= kMaxExactRanks.
-CheckResult checkIntegerSum(comm::DataType type, const void* buffer, std::int64_t count,
+/// 0 .. ranks-1. ranks <= maxExactRanks(type).
+CheckResult checkIntegerSum(reduction::DataType type, const void* buffer, std::int64_t count,
                             std::int64_t firstIndex, const DataKey& key, int ranks);
 
 /// Writes one rank's contribution with random full mantissas, both signs, and magnitudes over
 /// [1/16, 16): every order of summation gives its own bits. Integers get all their bits at random.
-void fillRandom(comm::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
+void fillRandom(reduction::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,
                 const DataKey& key, int rank);
 
 /// Flips the lowest bit of one element chosen by the seed and returns its index in the buffer: the
 /// self-test of checkers, which must see it. count >= 1.
-std::int64_t corruptOneElement(comm::DataType type, void* buffer, std::int64_t count,
+std::int64_t corruptOneElement(reduction::DataType type, void* buffer, std::int64_t count,
                                std::uint64_t seed);
 
 }  // namespace faultline::workload

@@ -6,24 +6,6 @@
 #include "harness/workload/poison.h"
 
 namespace faultline::workload {
-namespace {
-
-comm::DataType typeOf(scenario::DataType type) {
-  switch (type) {
-    case scenario::DataType::kF32:
-      return comm::DataType::kF32;
-    case scenario::DataType::kF64:
-      return comm::DataType::kF64;
-    case scenario::DataType::kI32:
-      return comm::DataType::kI32;
-    case scenario::DataType::kI64:
-      return comm::DataType::kI64;
-  }
-  return comm::DataType::kF32;
-}
-
-}  // namespace
-
 Bucket bucketOf(std::int64_t elements, int buckets, int index) {
   // The first `larger` buckets have one element more.
   const std::int64_t smallest = elements / buckets;
@@ -36,8 +18,8 @@ Gradient::Gradient(const scenario::Gradient& options, int rank, int ranks)
     : rank_(rank),
       ranks_(ranks),
       data_(options.data),
-      type_(typeOf(options.dtype)),
-      elements_(options.size / comm::sizeOf(type_)),
+      type_(options.dtype),
+      elements_(options.size / reduction::sizeOf(type_)),
       contribution_(options.size),
       result_(options.size),
       state_(options.size) {}
@@ -58,15 +40,16 @@ GradientCheck Gradient::check(const DataKey& key) const {
     const CheckResult found = checkIntegerSum(type_, result_.data(), elements_, 0, key, ranks_);
     return {.wrong = found.wrong, .checked = found.checked, .digest = ""};
   }
-  const std::int64_t words = comm::sizeOf(type_) / static_cast<std::int64_t>(sizeof(kPoisonWord));
+  const std::int64_t size = reduction::sizeOf(type_);
   const auto poisoned = countPoison(result_.data(), static_cast<std::int64_t>(result_.size()));
   Digest digest;
   digest.add(result_.data(), result_.size());
-  return {.wrong = (poisoned + words - 1) / words, .checked = 0, .digest = digest.hex()};
+  const std::int64_t bytes = poisoned * static_cast<std::int64_t>(sizeof(kPoisonWord));
+  return {.wrong = (bytes + size - 1) / size, .checked = 0, .digest = digest.hex()};
 }
 
 void Gradient::step() {
-  comm::reduce(type_, comm::ReduceOp::kSum, state_.data(), result_.data(), elements_);
+  reduction::reduce(type_, reduction::ReduceOp::kSum, state_.data(), result_.data(), elements_);
 }
 
 bool Gradient::restoreState(std::span<const std::byte> state) {

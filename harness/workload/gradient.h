@@ -8,7 +8,7 @@
 
 #include "harness/scenario/scenario.h"
 #include "harness/workload/data.h"
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/reduction/reduce.h"
 
 namespace faultline::workload {
 
@@ -41,7 +41,7 @@ class Gradient {
   void prepare(const DataKey& key);
 
   std::int64_t elements() const { return elements_; }
-  comm::DataType type() const { return type_; }
+  reduction::DataType type() const { return type_; }
   const void* contribution(const Bucket& bucket) const { return at(contribution_, bucket); }
   void* result(const Bucket& bucket) { return const_cast<std::byte*>(at(result_, bucket)); }
 
@@ -59,13 +59,13 @@ class Gradient {
 
  private:
   const std::byte* at(const std::vector<std::byte>& buffer, const Bucket& bucket) const {
-    return buffer.data() + bucket.first * comm::sizeOf(type_);
+    return buffer.data() + bucket.first * reduction::sizeOf(type_);
   }
 
   int rank_;
   int ranks_;
   scenario::DataKind data_;
-  comm::DataType type_;
+  reduction::DataType type_;
   std::int64_t elements_;
   std::vector<std::byte> contribution_;
   std::vector<std::byte> result_;

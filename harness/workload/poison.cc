@@ -1,7 +1,7 @@
 #include "harness/workload/poison.h"
 
 #include <algorithm>
-#include <cassert>
+#include <cstring>
 
 namespace faultline::workload {
 namespace {
@@ -11,12 +11,13 @@ constexpr auto kWordBytes = static_cast<std::int64_t>(sizeof kPoisonWord);
 }  // namespace
 
 void poison(void* buffer, std::int64_t bytes) {
-  assert(bytes % kWordBytes == 0);
-  std::fill_n(static_cast<std::uint32_t*>(buffer), bytes / kWordBytes, kPoisonWord);
+  auto* const words = static_cast<std::uint32_t*>(buffer);
+  std::fill_n(words, bytes / kWordBytes, kPoisonWord);
+  std::memcpy(words + bytes / kWordBytes, &kPoisonWord,
+              static_cast<std::size_t>(bytes % kWordBytes));
 }
 
 std::int64_t countPoison(const void* buffer, std::int64_t bytes) {
-  assert(bytes % kWordBytes == 0);
   const auto* words = static_cast<const std::uint32_t*>(buffer);
   return std::count(words, words + bytes / kWordBytes, kPoisonWord);
 }

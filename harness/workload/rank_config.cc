@@ -18,7 +18,6 @@ using scenario::DataType;
 constexpr std::string_view kPinnedName = "pinned";
 constexpr std::string_view kPullName = "pull";
 
-constexpr std::array kDataTypes{DataType::kF32, DataType::kF64, DataType::kI32, DataType::kI64};
 constexpr std::array kTelemetryModes{scenario::TelemetryMode::kOff, scenario::TelemetryMode::kNull,
                                      scenario::TelemetryMode::kOn};
 constexpr std::array kDataKinds{DataKind::kIntegers, DataKind::kRandom};
@@ -112,13 +111,13 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   scenario::Gradient& gradient = workload.gradient;
   fields.read("gradient_bytes", gradient.size);
   fields.read("buckets", gradient.buckets);
-  fields.readName<DataType>("dtype", kDataTypes, gradient.dtype);
+  fields.readName<DataType>("dtype", reduction::kAllDataTypes, gradient.dtype);
   fields.readName<DataKind>("data", kDataKinds, gradient.data);
   if (workload.iterations < 0) fields.fail("iterations", "is negative");
   if (workload.warmupIterations < 0) fields.fail("warmup_iterations", "is negative");
   if (workload.compute.duration < 0s) fields.fail("compute_ns", "is negative");
   if (gradient.buckets < 1) fields.fail("buckets", "is below 1");
-  if (gradient.size < 0 || gradient.size % scenario::sizeOf(gradient.dtype) != 0) {
+  if (gradient.size < 0 || gradient.size % reduction::sizeOf(gradient.dtype) != 0) {
     fields.fail("gradient_bytes", "is not a whole number of elements");
   }
 }
@@ -127,7 +126,12 @@ Status check(const RankConfig& config) {
   Status status;
   const json nothing = json::object();
   FieldReader fields(nothing, "", status);
-  if (config.size < 1 || config.size > kMaxExactRanks) fields.fail("size", "is out of range");
+  const scenario::Gradient& gradient = config.workload.gradient;
+  const bool exact = gradient.data == DataKind::kIntegers;
+  if (config.size < 1 || config.size > (exact ? maxExactRanks(gradient.dtype) : kMaxExactRanks)) {
+    fields.fail("size", fmt::format("is out of range for exact sums of {}",
+                                    reduction::nameOf(gradient.dtype)));
+  }
   if (config.rank < 0 || config.rank >= config.size) fields.fail("rank", "is out of range");
   if (config.nics.empty()) fields.fail("nics", "are none");
   if (config.segments < 1) fields.fail("segments", "is below 1");

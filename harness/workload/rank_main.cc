@@ -98,7 +98,7 @@ class RankRun {
 
   Result<std::optional<Checkpoint>> loadNewest() const;
   Status resumeFrom(std::optional<Checkpoint> newest);
-  Result<std::int64_t> agree(std::int64_t value, comm::ReduceOp op);
+  Result<std::int64_t> agree(std::int64_t value, reduction::ReduceOp op);
   Result<bool> stopAgreed();
   Status awaitStart();
   Status readController();
@@ -149,7 +149,7 @@ Result<std::optional<Checkpoint>> RankRun::loadNewest() const {
 /// All ranks go on from the newest checkpoint that all of them have.
 Status RankRun::resumeFrom(std::optional<Checkpoint> newest) {
   const auto own = static_cast<std::int64_t>(newest ? newest->iteration : 0);
-  ASSIGN_OR_RETURN(const std::int64_t agreed, agree(own, comm::ReduceOp::kMin));
+  ASSIGN_OR_RETURN(const std::int64_t agreed, agree(own, reduction::ReduceOp::kMin));
   firstIteration_ = static_cast<std::uint64_t>(agreed);
   if (firstIteration_ == 0) return okStatus();
   if (agreed != own) {
@@ -245,9 +245,10 @@ Status RankRun::finish() {
   return communicator_->finish();
 }
 
-Result<std::int64_t> RankRun::agree(std::int64_t value, comm::ReduceOp op) {
+Result<std::int64_t> RankRun::agree(std::int64_t value, reduction::ReduceOp op) {
   std::int64_t agreed = value;
-  RETURN_IF_ERROR(communicator_->allReduce(&agreed, &agreed, 1, comm::DataType::kI64, op)->wait());
+  RETURN_IF_ERROR(
+      communicator_->allReduce(&agreed, &agreed, 1, reduction::DataType::kI64, op)->wait());
   return agreed;
 }
 
@@ -255,7 +256,8 @@ Result<std::int64_t> RankRun::agree(std::int64_t value, comm::ReduceOp op) {
 /// ending early: some may have the controller's message and others not yet.
 Result<bool> RankRun::stopAgreed() {
   RETURN_IF_ERROR(readController());
-  ASSIGN_OR_RETURN(const std::int64_t stop, agree(stopReceived_ ? 1 : 0, comm::ReduceOp::kMax));
+  ASSIGN_OR_RETURN(const std::int64_t stop,
+                   agree(stopReceived_ ? 1 : 0, reduction::ReduceOp::kMax));
   return stop != 0;
 }
 

@@ -51,7 +51,8 @@ Result<IterationTime> trainIteration(const scenario::Workload& workload, Gradien
     computeUntil(time.start + bucketReadyAfter(compute.duration, buckets, index), compute.burn);
     const Bucket bucket = bucketOf(gradient.elements(), buckets, index);
     works.push_back(communicator.allReduce(gradient.contribution(bucket), gradient.result(bucket),
-                                           bucket.count, gradient.type(), comm::ReduceOp::kSum));
+                                           bucket.count, gradient.type(),
+                                           reduction::ReduceOp::kSum));
   }
   time.end = now();
   Status status;

@@ -1,11 +1,13 @@
 #include "resilient_ccl/comm/communicator.h"
 
 #include <algorithm>
-#include <cstring>
+#include <map>
 #include <numeric>
 #include <tuple>
 
+#include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/comm/engine.h"
+#include "resilient_ccl/comm/program.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {
@@ -43,12 +45,8 @@ void Work::complete(const Status& status) {
 class Communicator::Impl {
  public:
   Impl(std::shared_ptr<Engine> engine, std::shared_ptr<Group> group, int rank,
-       std::string algorithm, int segments)
-      : engine_(std::move(engine)),
-        group_(std::move(group)),
-        rank_(rank),
-        algorithm_(std::move(algorithm)),
-        segments_(segments) {}
+       const CommunicatorOptions& options)
+      : engine_(std::move(engine)), group_(std::move(group)), rank_(rank), options_(options) {}
   ~Impl() { group_->close(); }
 
   std::shared_ptr<Work> submit(const void* source, void* target, std::int64_t count, DataType type,
@@ -62,26 +60,33 @@ class Communicator::Impl {
   int size() const { return static_cast<int>(group_->members().size()); }
 
  private:
-  Result<std::shared_ptr<const schedule::Schedule>> scheduleFor(std::int64_t count);
+  /// What was made lately is kept: most jobs use few sizes over and over.
+  static constexpr std::size_t kMostPrograms = 16;
+  Result<std::shared_ptr<const Program>> programFor(std::int64_t count, ReduceOp op);
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Group> group_;
   const int rank_;  // in the group
-  const std::string algorithm_;
-  const int segments_;
+  const CommunicatorOptions options_;
   bool finished_ = false;
   std::uint64_t nextCollective_ = 0;
-  std::shared_ptr<const schedule::Schedule> lastSchedule_;
+  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>> programs_;
 };
 
-Result<std::shared_ptr<const schedule::Schedule>> Communicator::Impl::scheduleFor(
-    std::int64_t count) {
-  if (!lastSchedule_ || lastSchedule_->elements() != count) {
-    ASSIGN_OR_RETURN(lastSchedule_,
-                     schedule::makeSchedule(
-                         algorithm_, {.ranks = size(), .elements = count, .segments = segments_}));
+Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(std::int64_t count,
+                                                                      ReduceOp op) {
+  const std::pair key(count, op == ReduceOp::kAvg);
+  if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<schedule::Schedule> schedule,
+      schedule::makeSchedule(options_.algorithm,
+                             {.ranks = size(), .elements = count, .segments = options_.segments}));
+  if (programs_.size() >= kMostPrograms) programs_.clear();
+  std::vector<std::vector<bool>> completes;
+  if (op == ReduceOp::kAvg) {
+    ASSIGN_OR_RETURN(completes, findCompletions(*schedule, rank_));
   }
-  return lastSchedule_;
+  return programs_[key] = Program::compile(*schedule, rank_, completes);
 }
 
 std::shared_ptr<Work> Communicator::Impl::submit(const void* source, void* target,
@@ -94,16 +99,18 @@ std::shared_ptr<Work> Communicator::Impl::submit(const void* source, void* targe
   if (finished_) {
     return refused(errorf(Code::kInvalidArgument, "the communicator has been finished"));
   }
-  auto chosen = scheduleFor(count);
+  auto chosen = programFor(count, op);
   if (!chosen.ok()) return refused(chosen.status());
-  if (source != target && count > 0) std::memcpy(target, source, count * sizeOf(type));
-  return engine_->submit(*group_, {.schedule = std::move(*chosen),
-                                   .rank = rank_,
-                                   .buffer = target,
-                                   .type = type,
-                                   .op = op,
-                                   .communicator = group_->id(),
-                                   .number = nextCollective_++});
+  Executor::Job job{.program = std::move(*chosen),
+                    .source = source,
+                    .target = target,
+                    .type = type,
+                    .op = op,
+                    .communicator = group_->id(),
+                    .number = nextCollective_++,
+                    .window = options_.window};
+  Executor::copySource(job);
+  return engine_->submit(*group_, std::move(job));
 }
 
 std::shared_ptr<Work> Communicator::Impl::barrier() {
@@ -139,7 +146,7 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::split(int color,
   for (const int rank : ranks) members.push_back(group_->members()[rank]);
   return std::make_unique<Impl>(
       engine_, engine_->addGroup(static_cast<std::uint32_t>(number), std::move(members)),
-      static_cast<int>(own), algorithm_, segments_);
+      static_cast<int>(own), options_);
 }
 
 Status Communicator::Impl::finish() {
@@ -156,6 +163,14 @@ Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 Communicator::~Communicator() = default;
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) {
+  constexpr Bytes kLargestElement = 8;
+  if (options.sliceBytes < kLargestElement || options.sliceBytes % kLargestElement != 0 ||
+      options.window < 1) {
+    return errorf(Code::kInvalidArgument,
+                  "slices of {} bytes, {} of them at a time: a slice must be a multiple of {} "
+                  "bytes, and at least one under way",
+                  options.sliceBytes, options.window, kLargestElement);
+  }
   auto engine = Engine::start(options);
   if (!engine.ok()) {
     return engine.status().withContext(fmt::format("rank {} joins the communicator", options.rank));
@@ -163,8 +178,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   std::vector<int> everybody(options.size);
   std::iota(everybody.begin(), everybody.end(), 0);
   auto group = (*engine)->addGroup(Engine::kFirstGroup, std::move(everybody));
-  return std::unique_ptr<Communicator>(new Communicator(std::make_unique<Impl>(
-      std::move(*engine), std::move(group), options.rank, options.algorithm, options.segments)));
+  return std::unique_ptr<Communicator>(new Communicator(
+      std::make_unique<Impl>(std::move(*engine), std::move(group), options.rank, options)));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/telemetry/collector.h"
 
@@ -48,6 +48,10 @@ struct CommunicatorOptions {
   std::string algorithm = "ring";
   /// Parts that a collective is worked on in at the same time (lanes of the schedule).
   int segments = 2;
+  /// A collective travels in slices of so many bytes, a multiple of 8, and each of its lanes has at
+  /// most `window` of them under way in each direction. Equal on all ranks.
+  Bytes sliceBytes = 256 << 10;
+  int window = Executor::kWindow;
   /// Whether events are made and kept; see `trace`.
   telemetry::Mode telemetry = telemetry::Mode::kOff;
   /// For all ranks to join and all rails to be connected; the same again for all to say goodbye.
@@ -99,6 +103,8 @@ class Communicator {
 
   /// target[i] = op over all ranks of source[i], for 0 <= i < count. In place when source ==
   /// target, else the two must not overlap. Both belong to the communicator until the work is done.
+  /// All ranks get the same bits. 16-bit floats are added in 32 bits and rounded when they are sent
+  /// on. An average is divided once, where the last contribution is added, and then passed on.
   std::shared_ptr<Work> allReduce(const void* source, void* target, std::int64_t count,
                                   DataType type, ReduceOp op);
   /// Done when all ranks have called it.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 
 #include "base/system_calls.h"
 
@@ -24,7 +23,8 @@ constexpr Duration kCountersPause = 10ms;
 
 }  // namespace
 
-Engine::Engine(const CommunicatorOptions& options) : options_(options) {
+Engine::Engine(const CommunicatorOptions& options)
+    : options_(options), staging_(options.sliceBytes) {
   if (options.telemetry == telemetry::Mode::kOff) return;
   recorder_ = std::make_unique<telemetry::Recorder>(options.telemetry);
   if (options.telemetry == telemetry::Mode::kOn) {
@@ -62,10 +62,11 @@ Status Engine::open() {
   RETURN_IF_ERROR(fabric_->connect(addresses));
   while (!fabric_->allRailsUp() && !failure_) {
     if (now() > deadline) {
-      return errorf(Code::kDeadlineExceeded,
-                    "not all rails of rank {} could be connected within {}: {} missing; look at these "
-                    "ports, their addresses and the network between them",
-                    options_.rank, formatDuration(options_.setupTimeout), fabric_->missingRails());
+      return errorf(
+          Code::kDeadlineExceeded,
+          "not all rails of rank {} could be connected within {}: {} missing; look at these "
+          "ports, their addresses and the network between them",
+          options_.rank, formatDuration(options_.setupTimeout), fabric_->missingRails());
     }
     RETURN_IF_ERROR(fabric_->poll(kPollTime));
   }
@@ -130,7 +131,9 @@ void Engine::linkFailed(int, const Status& why) {
 void Engine::progress() {
   while (!stopping_.load(std::memory_order_acquire)) {
     takeCommands();
-    if (const Status status = fabric_->poll(kPollTime); !status.ok()) fail(status);
+    const Duration patience = reducer_.busy() ? Duration::zero() : kPollTime;
+    if (const Status status = fabric_->poll(patience); !status.ok()) fail(status);
+    reducer_.poll(*this);
     if (failure_ && !givenUp_ && now() >= failedAt_ + kAgreementTime) giveUp();
     if (now() >= countersDue_) publishCounters();
   }
@@ -170,27 +173,35 @@ void Engine::takeCommands() {
         command->work->complete(*failure_);
         continue;
       }
-      Running& running = running_.emplace_back();
+      const std::uint32_t tag = nextTag_++;
+      Running& running = running_[tag];
       running.group = *group;
-      running.executor = std::make_unique<Executor>(std::move(command->job), **group, nextToken_);
+      running.executor =
+          std::make_unique<Executor>(std::move(command->job), **group, reducer_, staging_, tag);
       running.work = std::move(command->work);
       running.executor->start();
-      if (running.executor->finished()) workDone(std::prev(running_.end()));
+      if (running.executor->finished()) workDone(tag);
     }
     if (closed) groups_.erase(group);
   }
 }
 
 void Engine::messageDone(std::uint64_t token) {
-  for (auto running = running_.begin(); running != running_.end(); ++running) {
-    if (!running->executor->messageDone(token)) continue;
-    if (running->executor->finished()) workDone(running);
-    return;
-  }
+  const auto running = running_.find(Executor::tagOf(token));
+  if (running == running_.end()) return;  // given up meanwhile
+  running->second.executor->messageDone(token);
+  if (running->second.executor->finished()) workDone(running->first);
 }
 
-void Engine::workDone(std::list<Running>::iterator running) {
-  const std::shared_ptr<Work> work = std::move(running->work);
+void Engine::reduced(std::uint64_t token) {
+  const auto running = running_.find(Executor::tagOf(token));
+  running->second.executor->reduced(token);
+  if (running->second.executor->finished()) workDone(running->first);
+}
+
+void Engine::workDone(std::uint32_t tag) {
+  const auto running = running_.find(tag);
+  const std::shared_ptr<Work> work = std::move(running->second.work);
   running_.erase(running);
   // Who has waited for everything finds everything counted.
   if (running_.empty()) publishCounters();
@@ -220,7 +231,8 @@ void Engine::fail(const Status& why, bool toldByPeer) {
 void Engine::giveUp() {
   givenUp_ = true;
   fabric_->shutDown();  // the callers get their buffers back, and staging memory goes
-  for (Running& running : running_) running.work->complete(*failure_);
+  reducer_.drop();
+  for (auto& [tag, running] : running_) running.work->complete(*failure_);
   running_.clear();
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/spsc_queue.h"
@@ -68,7 +69,7 @@ class Group : public MessagePort {
 
 /// One process of a job: its fabric, its progress thread, and what all its communicators share,
 /// which is one opinion about every rail and one end.
-class Engine : private fabric::FabricClient {
+class Engine : private fabric::FabricClient, private ReducerClient {
  public:
   /// The number of the group of all processes of the job.
   static constexpr std::uint32_t kFirstGroup = 1;
@@ -115,11 +116,14 @@ class Engine : private fabric::FabricClient {
   /// Goodbye is being said: what the others close is no error any more.
   bool leaving() const { return leaving_.load(std::memory_order_acquire); }
 
+  // ReducerClient; on the progress thread.
+  void reduced(std::uint64_t token) override;
+
   void progress();
   void readMail();
   void takeCommands();
   void messageDone(std::uint64_t token);
-  void workDone(std::list<Running>::iterator running);
+  void workDone(std::uint32_t tag);
   void connectionReadable(int rank, int fd);
   void fail(const Status& why, bool toldByPeer = false);
   void giveUp();
@@ -138,8 +142,10 @@ class Engine : private fabric::FabricClient {
 
   // Progress thread.
   std::list<std::shared_ptr<Group>> groups_;
-  std::list<Running> running_;
-  std::uint64_t nextToken_ = 0;
+  StagingPool staging_;
+  PollingReducer reducer_;
+  std::unordered_map<std::uint32_t, Running> running_;  // by the tag of its tokens
+  std::uint32_t nextTag_ = 0;
   std::optional<Status> failure_;
   TimePoint failedAt_{};
   bool givenUp_ = false;  // all ranks have the same failure_ by now, and nothing is done any more

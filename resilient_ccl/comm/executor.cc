@@ -1,116 +1,304 @@
 #include "resilient_ccl/comm/executor.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
 namespace faultline::comm {
 
-using schedule::Op;
 using schedule::OpKind;
 using schedule::Piece;
+using Step = Program::Step;
 
-Executor::Executor(Job job, MessagePort& port, std::uint64_t& nextToken)
+Executor::Executor(Job job, MessagePort& port, Reducer& reducer, StagingPool& staging,
+                   std::uint32_t tag)
     : job_(std::move(job)),
       port_(port),
-      nextToken_(nextToken),
-      elementSize_(sizeOf(job_.type)),
-      lanes_(job_.schedule->lanes()) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const std::int64_t count = job_.schedule->opCount(job_.rank, static_cast<int>(lane));
-    lanes_[lane].done.assign(count, 0);
-    open_ += count;
+      reducer_(reducer),
+      staging_(staging),
+      tag_(static_cast<std::uint64_t>(tag) << 32),
+      elementSize_(reduction::sizeOf(job_.type)),
+      sliceElements_(staging.blockBytes() / elementSize_),
+      wide_(reduction::isHalf(job_.type) && job_.op != ReduceOp::kMin && job_.op != ReduceOp::kMax),
+      lanes_(job_.program->lanes().size()) {
+  assert(job_.window >= 1 && sliceElements_ >= 1);
+  const auto& lanes = job_.program->lanes();
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    Lane& state = lanes_[lane];
+    state.steps.resize(lanes[lane].steps.size());
+    std::int64_t slices = 0;
+    for (std::size_t i = 0; i < state.steps.size(); ++i) {
+      StepState& step = state.steps[i];
+      step.firstSlice = slices;
+      step.slices = (lanes[lane].steps[i].piece.count + sliceElements_ - 1) / sliceElements_;
+      slices += step.slices;
+    }
+    state.done.resize(slices);
+    state.submitted.resize(slices);
+    open_ += std::ssize(state.steps);
+  }
+  sequences_.resize(lanes.size() * job_.program->ranks() * 2);
+  if (wide_) wideSums_.resize(job_.program->chains());
+}
+
+void Executor::copySource(const Job& job) {
+  if (job.source == job.target) return;
+  const Bytes size = reduction::sizeOf(job.type);
+  const auto copy = [&](const Piece& piece) {
+    if (piece.count == 0) return;
+    std::memcpy(static_cast<std::byte*>(job.target) + piece.offset * size,
+                static_cast<const std::byte*>(job.source) + piece.offset * size,
+                piece.count * size);
+  };
+  if (!job.program->readsSource()) return copy({0, job.program->elements()});
+  for (const Piece& piece : job.program->untouched()) copy(piece);
+}
+
+void Executor::start() { advanceAll(); }
+
+// --- what may go on ---
+
+void Executor::advance(int lane) {
+  if (job_.program->lanesWait()) return advanceAll();
+  while (advanceOne(lane)) {
   }
 }
 
-void Executor::start() { advance(); }
-
-std::byte* Executor::at(const Piece& piece) const {
-  return static_cast<std::byte*>(job_.buffer) + piece.offset * elementSize_;
+void Executor::advanceAll() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int lane = 0; lane < std::ssize(lanes_); ++lane) {
+      while (advanceOne(lane)) moved = true;
+    }
+  }
 }
 
-bool Executor::ready(const Op& op) const {
-  for (int i = 0; i < op.waitCount; ++i) {
-    const schedule::Wait& wait = op.waits[i];
-    if (lanes_[wait.lane].done[wait.op] < wait.count) return false;
+/// True when something was done at once, so that more may be possible.
+bool Executor::advanceOne(int laneNumber) {
+  Lane& lane = lanes_[laneNumber];
+  bool moved = submitHeld(laneNumber);
+  while (lane.next < std::ssize(lane.steps)) {
+    const Step& step = stepOf(laneNumber, lane.next);
+    if (!waitsHold(step)) break;
+    if (step.kind == OpKind::kCopy && !mayGo(laneNumber, lane.next, 0, false)) break;
+    const std::int64_t index = lane.next++;
+    if (step.kind != OpKind::kCopy && step.piece.count > 0) continue;
+    if (step.kind == OpKind::kCopy) copy(laneNumber, index);
+    stepDone(laneNumber, index);
+    moved = true;
+  }
+  postSends(laneNumber);
+  postReceives(laneNumber);
+  return moved;
+}
+
+bool Executor::waitsHold(const Step& step) const {
+  return std::all_of(
+      step.waits.begin(), step.waits.begin() + step.waitCount, [&](const schedule::Wait& wait) {
+        const StepState& state = lanes_[wait.lane].steps[wait.op];
+        return state.contiguous >= state.slices || state.contiguous * sliceElements_ >= wait.count;
+      });
+}
+
+bool Executor::wholeDone(int lane, std::int64_t step) const {
+  const StepState& state = lanes_[lane].steps[step];
+  return state.doneSlices == state.slices && step < lanes_[lane].next;
+}
+
+bool Executor::mayGo(int laneNumber, std::int64_t index, std::int64_t slice,
+                     bool submittedCounts) const {
+  const Lane& lane = lanes_[laneNumber];
+  const Program::Lane& program = job_.program->lanes()[laneNumber];
+  const Step& step = program.steps[index];
+  for (int i = 0; i < step.hazardCount; ++i) {
+    const Program::Hazard& hazard = program.hazards[step.firstHazard + i];
+    const StepState& other = lane.steps[hazard.step];
+    const bool reduces = program.steps[hazard.step].kind == OpKind::kRecvReduce;
+    if (!hazard.sameSlices) {
+      if (!wholeDone(laneNumber, hazard.step)) return false;
+      continue;
+    }
+    const auto& slices = submittedCounts && reduces ? lane.submitted : lane.done;
+    if (!slices[other.firstSlice + slice]) return false;
   }
   return true;
 }
 
-void Executor::advance() {
-  // A copy may make operations of other lanes ready: until nothing moves.
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int lane = 0; lane < static_cast<int>(lanes_.size()); ++lane) {
-      Lane& state = lanes_[lane];
-      while (state.next < static_cast<std::int64_t>(state.done.size())) {
-        const Op op = job_.schedule->op(job_.rank, lane, state.next);
-        if (!ready(op)) break;
-        issue(lane, state.next++, op);
-        moved = true;
-      }
-    }
-  }
+void Executor::copy(int laneNumber, std::int64_t index) {
+  const Step& step = stepOf(laneNumber, index);
+  if (step.piece.count == 0) return;
+  std::memmove(target(step.piece.offset), input(step, step.source.offset),
+               step.piece.count * elementSize_);
+  Lane& lane = lanes_[laneNumber];
+  StepState& state = lane.steps[index];
+  const auto first = lane.done.begin() + state.firstSlice;
+  std::fill(first, first + state.slices, true);
+  state.contiguous = state.doneSlices = state.slices;
+}
+
+// --- messages ---
+
+Piece Executor::sliceOf(const Piece& piece, std::int64_t slice) const {
+  const std::int64_t first = slice * sliceElements_;
+  return {piece.offset + first, std::min(sliceElements_, piece.count - first)};
 }
 
 channel::MessageKey Executor::nextKey(int lane, int peer, bool send) {
   constexpr int kLaneBits = 16;
   // Both ends count the messages of a lane between them, per direction, in the schedule's order.
-  const std::uint64_t counter = (std::uint64_t(lane) << 33) | (std::uint64_t(peer) << 1) | send;
+  const std::size_t counter =
+      (static_cast<std::size_t>(lane) * job_.program->ranks() + peer) * 2 + (send ? 1 : 0);
   return {.communicator = job_.communicator,
           .sequence = sequences_[counter]++,
           .stream = (job_.number << kLaneBits) | static_cast<std::uint64_t>(lane)};
 }
 
-void Executor::issue(int lane, std::int64_t index, const Op& op) {
-  if (op.kind == OpKind::kCopy) {
-    std::memmove(at(op.piece), at(op.source), bytesOf(op.piece));
-    complete(lane, index, op);
-    return;
+std::uint32_t Executor::newPending(int lane, std::int64_t step, std::int64_t slice) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(pending_.size()));
+    pending_.emplace_back();
   }
-  if (op.piece.count == 0) {  // moves no message, at neither end
-    complete(lane, index, op);
-    return;
-  }
-  const std::uint64_t token = nextToken_++;
-  Pending& pending = pending_[token];
-  pending = {lane, index, {}};
-  const Bytes bytes = bytesOf(op.piece);
-  const bool sends = op.kind == OpKind::kSend;
-  const channel::MessageKey key = nextKey(lane, op.peer, sends);
-  if (sends) {
-    port_.postSend(op.peer, key, at(op.piece), bytes, token);
-    return;
-  }
-  std::byte* target = at(op.piece);
-  if (op.kind == OpKind::kRecvReduce) {
-    if (!spareStaging_.empty()) {
-      pending.staging = std::move(spareStaging_.back());
-      spareStaging_.pop_back();
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  Pending& pending = pending_[index];
+  pending.lane = lane;
+  pending.step = step;
+  pending.slice = slice;
+  return index;
+}
+
+void Executor::postSends(int laneNumber) {
+  Lane& lane = lanes_[laneNumber];
+  const auto& order = job_.program->lanes()[laneNumber].sends;
+  Queue& queue = lane.sends;
+  const int window = job_.window * job_.program->lanes()[laneNumber].sendPeers;
+  while (queue.step < order.size() && order[queue.step] < lane.next) {
+    const std::int64_t index = order[queue.step];
+    if (queue.slice == lane.steps[index].slices) {
+      ++queue.step;
+      queue.slice = 0;
+      continue;
     }
-    pending.staging.resize(bytes);
-    target = pending.staging.data();
+    if (queue.open >= window || !mayGo(laneNumber, index, queue.slice, false)) break;
+    const Step& step = stepOf(laneNumber, index);
+    const Piece piece = sliceOf(step.piece, queue.slice);
+    const std::uint32_t pending = newPending(laneNumber, index, queue.slice++);
+    ++queue.open;
+    port_.postSend(step.peer, nextKey(laneNumber, step.peer, true), input(step, piece.offset),
+                   piece.count * elementSize_, tag_ | pending);
   }
-  port_.postReceive(op.peer, key, target, bytes, token);
 }
 
-void Executor::complete(int lane, std::int64_t index, const Op& op) {
-  lanes_[lane].done[index] = op.piece.count;
+void Executor::postReceives(int laneNumber) {
+  Lane& lane = lanes_[laneNumber];
+  const auto& order = job_.program->lanes()[laneNumber].receives;
+  Queue& queue = lane.receives;
+  const int window = job_.window * job_.program->lanes()[laneNumber].receivePeers;
+  while (queue.step < order.size() && order[queue.step] < lane.next) {
+    const std::int64_t index = order[queue.step];
+    if (queue.slice == lane.steps[index].slices) {
+      ++queue.step;
+      queue.slice = 0;
+      continue;
+    }
+    if (queue.open >= window) break;
+    const Step& step = stepOf(laneNumber, index);
+    const bool reduces = step.kind == OpKind::kRecvReduce;
+    // What is reduced waits for others when it has arrived, in its staging memory.
+    if (!reduces && !mayGo(laneNumber, index, queue.slice, false)) break;
+    const Piece piece = sliceOf(step.piece, queue.slice);
+    const std::uint32_t pending = newPending(laneNumber, index, queue.slice++);
+    ++queue.open;
+    std::byte* place = target(piece.offset);
+    if (reduces) {
+      pending_[pending].staging = staging_.take();
+      place = pending_[pending].staging.get();
+    }
+    port_.postReceive(step.peer, nextKey(laneNumber, step.peer, false), place,
+                      piece.count * elementSize_, tag_ | pending);
+  }
+}
+
+// --- completions ---
+
+void Executor::messageDone(std::uint64_t token) {
+  const auto index = static_cast<std::uint32_t>(token);
+  const int lane = pending_[index].lane;
+  if (pending_[index].staging) {
+    lanes_[lane].held.push_back(index);
+  } else {
+    sliceDone(index);
+  }
+  advance(lane);
+}
+
+bool Executor::submitHeld(int laneNumber) {
+  Lane& lane = lanes_[laneNumber];
+  bool submitted = false;
+  for (std::size_t i = 0; i < lane.held.size();) {
+    const std::uint32_t index = lane.held[i];
+    if (!mayGo(laneNumber, pending_[index].step, pending_[index].slice, true)) {
+      ++i;
+      continue;
+    }
+    lane.held[i] = lane.held.back();
+    lane.held.pop_back();
+    submit(index);
+    submitted = true;
+  }
+  return submitted;  // one that was looked at before may follow it
+}
+
+void Executor::submit(std::uint32_t index) {
+  const Pending& pending = pending_[index];
+  Lane& lane = lanes_[pending.lane];
+  const Step& step = stepOf(pending.lane, pending.step);
+  const Piece piece = sliceOf(step.piece, pending.slice);
+  lane.submitted[lane.steps[pending.step].firstSlice + pending.slice] = true;
+  reduction::Reduction work{.type = job_.type,
+                            .op = job_.op,
+                            .target = target(piece.offset),
+                            .left = input(step, piece.offset),
+                            .right = pending.staging.get(),
+                            .count = piece.count};
+  if (step.completes && job_.op == ReduceOp::kAvg) work.divisor = job_.program->ranks();
+  if (wide_ && !(step.chainBegins && step.chainEnds)) {
+    auto& sums = wideSums_[step.chain];
+    if (!sums) sums = std::make_unique_for_overwrite<float[]>(step.piece.count);
+    float* const wide = sums.get() + (piece.offset - step.piece.offset);
+    work.leftIsWide = !step.chainBegins;
+    work.targetIsWide = !step.chainEnds;
+    if (work.leftIsWide) work.left = wide;
+    if (work.targetIsWide) work.target = wide;
+  }
+  reducer_.submit(work, tag_ | index);
+}
+
+void Executor::reduced(std::uint64_t token) {
+  const auto index = static_cast<std::uint32_t>(token);
+  const int lane = pending_[index].lane;
+  staging_.giveBack(std::move(pending_[index].staging));
+  sliceDone(index);
+  advance(lane);
+}
+
+void Executor::sliceDone(std::uint32_t index) {
+  const Pending& pending = pending_[index];
+  Lane& lane = lanes_[pending.lane];
+  const Step& step = stepOf(pending.lane, pending.step);
+  StepState& state = lane.steps[pending.step];
+  lane.done[state.firstSlice + pending.slice] = true;
+  while (state.contiguous < state.slices && lane.done[state.firstSlice + state.contiguous])
+    ++state.contiguous;
+  --(step.kind == OpKind::kSend ? lane.sends : lane.receives).open;
+  free_.push_back(index);
+  if (++state.doneSlices == state.slices) stepDone(pending.lane, pending.step);
+}
+
+void Executor::stepDone(int lane, std::int64_t index) {
+  const Step& step = stepOf(lane, index);
+  if (wide_ && step.chainEnds) wideSums_[step.chain].reset();
   --open_;
-}
-
-bool Executor::messageDone(std::uint64_t token) {
-  const auto found = pending_.find(token);
-  if (found == pending_.end()) return false;
-  Pending pending = std::move(found->second);
-  pending_.erase(found);
-  const Op op = job_.schedule->op(job_.rank, pending.lane, pending.index);
-  if (op.kind == OpKind::kRecvReduce) {
-    reduce(job_.type, job_.op, at(op.piece), pending.staging.data(), op.piece.count);
-    spareStaging_.push_back(std::move(pending.staging));
-  }
-  complete(pending.lane, pending.index, op);
-  advance();
-  return true;
 }
 
 }  // namespace faultline::comm

@@ -3,9 +3,9 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/schedule/bound.h"
 #include "resilient_ccl/schedule/schedule.h"
 
 namespace faultline::schedule {
@@ -13,22 +13,31 @@ namespace faultline::schedule {
 /// What a schedule is made for. All ranks must use equal values.
 struct ScheduleRequest {
   int ranks = 1;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  ///< of data per rank
   /// How many parts the buffer is worked on in: lanes of a ring, pipeline segments of others.
   int segments = 1;
-  /// Bandwidth of each rank's port as a fraction of the fastest, in (0, 1]; empty = all 1.
-  std::vector<double> bandwidths = {};
+  /// Receives of a kind that are granted at a time (optcc); 0 = one from every peer.
+  int window = 0;
+  PortBandwidths bandwidths = {};  ///< empty = all healthy
+  /// Ranks that share the NICs of a node: 0..n-1 on node 0, and so on; divides `ranks`. More than
+  /// 1: the bandwidth of a node, as a fraction of a healthy node's, is that of its slowest rank.
+  int ranksPerNode = 1;
+  /// What the shares of unequal ranks are made for.
+  PortModel shares = PortModel::kFluid;
 };
 
-/// An AllReduce algorithm: a pure function from a request to a schedule.
+/// An algorithm: a pure function from a request to a schedule.
 struct Algorithm {
   std::string_view name;
   std::string_view description;
   std::unique_ptr<Schedule> (*make)(const ScheduleRequest&);
+  Collective collective = Collective::kAllReduce;
 };
 
-/// All algorithms, in the order in which they are listed.
+/// The algorithms for AllReduce, in the order in which they are listed.
 std::span<const Algorithm> algorithms();
+/// Those and the ones for other collectives.
+std::span<const Algorithm> allAlgorithms();
 
 /// The schedule of the named algorithm. kNotFound for an unknown name (the message lists the known
 /// ones), kInvalidArgument for impossible numbers.

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <span>
+#include "resilient_ccl/schedule/collective.h"
+#include "resilient_ccl/schedule/port_bandwidths.h"
 
 namespace faultline::schedule {
 
@@ -12,18 +13,28 @@ enum class PortModel {
 };
 
 /// Times are in units of S/B: S = bytes per rank, B = bandwidth of a healthy port per direction.
-/// `bandwidths` are the ranks' ports as fractions of B, in (0, 1], equal in both directions.
 
 /// Fault-free ring AllReduce over `ranks` healthy ports: 2(p-1)/p.
 double faultFreeRingTime(int ranks);
+/// The same of a collective: (p-1)/p for ReduceScatter, AllGather and AllToAll, 1 for Broadcast,
+/// Reduce and SendRecv (pipelined); 0 for one rank.
+double faultFreeTime(Collective collective, int ranks);
 
 /// Least time of any AllReduce that moves each element uncoded (bandwidth term only); 0 for one
 /// rank. Every rank sends and receives at least S, and an element needs at least 2(p-1) transfers:
 ///
-/// - fluid: max(1/min(b), 2(p-1)/sum(b)), which is attainable;
+/// - fluid: per direction max(1/min(b), 2(p-1)/sum(b)), the larger of both, which is attainable;
 /// - one port: with one straggler of bandwidth r max(1/r, 2(p-1)/(p-2+2r)) (attainable; OptCC
-///   Theorem 13 with l = 1/r). With several, the largest of the fluid bound and of the
-///   one-straggler bounds with all others healed: valid, but not always attainable.
-double lowerBound(std::span<const double> bandwidths, PortModel model);
+///   Theorem 13 with l = 1/r; docs/schedules.md has it per direction). With several, the largest of
+///   the fluid bound and of the one-straggler bounds with all others healed: valid, but not always
+///   attainable.
+double lowerBound(const PortBandwidths& bandwidths, PortModel model);
+
+/// Least time of a collective on fluid ports (docs/schedules.md). AllReduce: as above. The others
+/// need what has to cross the cut around each rank, and in all one transfer of each element less
+/// than it has holders: for ReduceScatter p-1 transfers, a rank sends (p-1)/p and receives 1/p at
+/// least; AllGather the reverse; Broadcast and Reduce S into and out of every rank but the root's
+/// one way; AllToAll (p-1)/p and SendRecv 1 both ways.
+double lowerBound(Collective collective, const PortBandwidths& bandwidths, PortModel model);
 
 }  // namespace faultline::schedule

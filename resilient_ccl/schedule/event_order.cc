@@ -34,13 +34,10 @@ void EventOrder::addIssue(int op) {
   events_.push_back({op, kIssued});
 }
 
-void EventOrder::addTransfer(int op) {
-  for (const int end : {op, table_[op].partner}) {
-    if (end < 0) continue;
-    firstMark_[at(end)] = size();
-    const int whole = static_cast<int>(marks_[at(end)].size());
-    for (int mark = 0; mark <= whole; ++mark) events_.push_back({end, mark});
-  }
+void EventOrder::addProgress(int op) {
+  firstMark_[at(op)] = size();
+  const int whole = static_cast<int>(marks_[at(op)].size());
+  for (int mark = 0; mark <= whole; ++mark) events_.push_back({op, mark});
 }
 
 int EventOrder::doneWith(int op, std::int64_t elements) const {
@@ -63,6 +60,9 @@ int EventOrder::predecessors(int event, std::array<int, kMaxPredecessors>& out) 
   }
   out[at(count++)] = mark == 0 ? issueEvent_[at(op)] : event - 1;
   if (isReceive(entry.kind)) out[at(count++)] = firstMark_[at(entry.partner)] + mark;
+  if (mark == 0 && entry.after >= 0) {
+    out[at(count++)] = doneWith(entry.after, table_[entry.after].piece.count);
+  }
   return count;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "resilient_ccl/schedule/op_table.h"
@@ -11,8 +12,8 @@ namespace faultline::schedule {
 ///
 /// Edges, and nothing else, order events: an operation is issued after the one before it in its
 /// lane and after what it waits for; it progresses after its issue; a receive progresses after the
-/// matching send has read the same elements. That a send needs the receiver's slot is not an edge:
-/// small messages go without.
+/// matching send has read the same elements and after the reduction that has to come first. That a
+/// send needs the receiver's slot is not an edge: small messages go without.
 class EventOrder {
  public:
   struct Event {
@@ -20,14 +21,14 @@ class EventOrder {
     int mark = kIssued;  ///< kIssued, or the index of the watermark that is reached
   };
   static constexpr int kIssued = -1;
-  static constexpr int kMaxPredecessors = Op::kMaxWaits + 1;
+  static constexpr int kMaxPredecessors = std::max(Op::kMaxWaits + 1, 3);
 
   explicit EventOrder(const OpTable& table);
 
   /// Appends the issue of an operation. Callers append in an order that respects the edges.
   void addIssue(int op);
-  /// Appends the progress of a transfer (index of the send or copy) through all its watermarks.
-  void addTransfer(int op);
+  /// Appends the progress of an operation through all its watermarks.
+  void addProgress(int op);
 
   int size() const { return static_cast<int>(events_.size()); }
   Event operator[](int event) const { return events_[static_cast<std::size_t>(event)]; }

@@ -11,11 +11,13 @@ constexpr double kSameInstant = 1e-12;
 
 }  // namespace
 
-FluidPorts::FluidPorts(std::span<const double> bandwidths) {
-  for (const double bandwidth : bandwidths) {
-    ports_.push_back({.capacity = bandwidth, .flows = {}});
-    ports_.push_back({.capacity = bandwidth, .flows = {}});
+FluidPorts::FluidPorts(const PortBandwidths& bandwidths, const std::vector<double>& links) {
+  for (std::size_t rank = 0; rank < bandwidths.size(); ++rank) {
+    ports_.push_back({.capacity = bandwidths.send[rank], .flows = {}});
+    ports_.push_back({.capacity = bandwidths.receive[rank], .flows = {}});
   }
+  firstLink_ = static_cast<int>(ports_.size());
+  for (const double bandwidth : links) ports_.push_back({.capacity = bandwidth, .flows = {}});
 }
 
 void FluidPorts::markDirty(int portIndex) {
@@ -45,15 +47,16 @@ void FluidPorts::start(const Transfer& transfer) {
   Flow& added = flow(index);
   added.id = transfer.id;
   added.stream = transfer.stream;
-  added.sendPort = 2 * transfer.from;
-  added.receivePort = 2 * transfer.to + 1;
+  added.ports = {2 * transfer.from, 2 * transfer.to + 1, firstLink_ + transfer.link};
+  added.portCount = transfer.link < 0 ? 2 : 3;
   // The overhead as data, so that it too is shared; alone on its ports it takes its time.
-  added.left = transfer.size + transfer.overhead * std::min(port(added.sendPort).capacity,
-                                                            port(added.receivePort).capacity);
+  double alone = std::numeric_limits<double>::infinity();
+  for (const int end : portsOf(index)) alone = std::min(alone, port(end).capacity);
+  added.left = transfer.size + transfer.overhead * alone;
   added.rate = 0;
   added.since = now_;
   added.alive = true;
-  for (const int end : {added.sendPort, added.receivePort}) {
+  for (const int end : portsOf(index)) {
     port(end).flows.push_back(index);
     markDirty(end);
   }
@@ -72,8 +75,8 @@ void FluidPorts::fillComponent(int firstPort) {
   port(firstPort).visited = true;
   for (std::size_t i = 0; i < component.size(); ++i) {
     for (const int index : port(component[i]).flows) {
-      if (component[i] == flow(index).sendPort) growing.push_back(index);
-      for (const int end : {flow(index).sendPort, flow(index).receivePort}) {
+      if (component[i] == flow(index).ports[0]) growing.push_back(index);
+      for (const int end : portsOf(index)) {
         if (port(end).visited) continue;
         port(end).visited = true;
         component.push_back(end);
@@ -101,13 +104,12 @@ void FluidPorts::fillComponent(int firstPort) {
     };
     std::vector<int> settled;
     std::erase_if(growing, [&](int index) {
-      if (!full(flow(index).sendPort) && !full(flow(index).receivePort)) return false;
+      if (std::ranges::none_of(portsOf(index), full)) return false;
       settled.push_back(index);
       return true;
     });
     for (const int index : settled) {
-      --port(flow(index).sendPort).unsettled;
-      --port(flow(index).receivePort).unsettled;
+      for (const int end : portsOf(index)) --port(end).unsettled;
       setRate(index, level);
     }
   }
@@ -146,7 +148,7 @@ std::vector<PortSimulator::Finished> FluidPorts::takeNext() {
     const int index = ends_.top().flow;
     ends_.pop();
     Flow& done = flow(index);
-    for (const int end : {done.sendPort, done.receivePort}) {
+    for (const int end : portsOf(index)) {
       std::erase(port(end).flows, index);
       markDirty(end);
     }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <queue>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace faultline::schedule {
 /// that are connected to those through flows are filled anew, the others are left alone.
 class FluidPorts final : public PortSimulator {
  public:
-  explicit FluidPorts(std::span<const double> bandwidths);
+  FluidPorts(const PortBandwidths& bandwidths, const std::vector<double>& links);
 
   void add(const Transfer& transfer, double time) override;
   std::optional<double> nextTime() override;
@@ -23,8 +25,9 @@ class FluidPorts final : public PortSimulator {
   struct Flow {
     int id = 0;
     std::int64_t stream = 0;
-    int sendPort = 0;
-    int receivePort = 0;
+    /// Send port, receive port and, if limited, the link: all that it has to share.
+    std::array<int, 3> ports{};
+    std::size_t portCount = 2;
     double left = 0;
     double rate = 0;
     double since = 0;  ///< when `left` was true
@@ -47,6 +50,9 @@ class FluidPorts final : public PortSimulator {
       return std::pair(time, flow) > std::pair(other.time, other.flow);
     }
   };
+  std::span<const int> portsOf(int index) {
+    return std::span(flow(index).ports).first(flow(index).portCount);
+  }
   Flow& flow(int index) { return flows_[static_cast<std::size_t>(index)]; }
   Port& port(int index) { return ports_[static_cast<std::size_t>(index)]; }
   void start(const Transfer& transfer);
@@ -56,8 +62,9 @@ class FluidPorts final : public PortSimulator {
   void setRate(int flowIndex, double rate);
   void dropVoidEnds();
 
-  std::vector<Port> ports_;  ///< send port of rank i at 2i, receive port at 2i + 1
+  std::vector<Port> ports_;  ///< of rank i at 2i (send) and 2i + 1 (receive), then the links
   std::vector<Flow> flows_;
+  int firstLink_ = 0;
   std::vector<int> freeFlows_;
   std::vector<int> dirtyPorts_;
   /// Transfers behind the moving one of their stream; a stream is here while one moves.

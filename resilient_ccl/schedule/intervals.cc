@@ -4,8 +4,8 @@
 
 namespace faultline::schedule {
 
-Intervals::Intervals(const OpTable& table) {
-  bounds_ = {0, table.elements()};
+Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts) : bounds_(cuts) {
+  bounds_.insert(bounds_.end(), {0, table.elements()});
   for (int op = 0; op < table.size(); ++op) {
     const OpTable::Entry& entry = table[op];
     bounds_.push_back(entry.piece.offset);
@@ -15,18 +15,48 @@ Intervals::Intervals(const OpTable& table) {
       bounds_.push_back(entry.source.offset + entry.source.count);
     }
   }
-  std::sort(bounds_.begin(), bounds_.end());
-  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+  tidy();
+  while (addMoved(table)) {
+  }
 
   const auto indexOf = [&](std::int64_t bound) {
     return static_cast<int>(std::lower_bound(bounds_.begin(), bounds_.end(), bound) -
                             bounds_.begin());
   };
   for (int op = 0; op < table.size(); ++op) {
-    const Piece& piece = table[op].piece;
-    first_.push_back(indexOf(piece.offset));
-    end_.push_back(indexOf(piece.offset + piece.count));
+    const OpTable::Entry& entry = table[op];
+    first_.push_back(indexOf(entry.piece.offset));
+    end_.push_back(indexOf(entry.piece.offset + entry.piece.count));
+    if (entry.kind == OpKind::kCopy) firstSource_[op] = indexOf(entry.source.offset);
   }
+}
+
+bool Intervals::addMoved(const OpTable& table) {
+  std::vector<std::int64_t> moved;
+  const auto mapCuts = [&](Piece from, Piece to) {
+    auto bound = std::upper_bound(bounds_.begin(), bounds_.end(), from.offset);
+    for (; bound != bounds_.end() && *bound < from.offset + from.count; ++bound) {
+      const std::int64_t there = *bound - from.offset + to.offset;
+      if (!std::binary_search(bounds_.begin(), bounds_.end(), there)) moved.push_back(there);
+    }
+  };
+  for (int op = 0; op < table.size(); ++op) {
+    const OpTable::Entry& entry = table[op];
+    if (isReceive(entry.kind)) continue;
+    const Piece from = entry.kind == OpKind::kCopy ? entry.source : entry.piece;
+    const Piece to = entry.kind == OpKind::kCopy ? entry.piece : table[entry.partner].piece;
+    if (from.offset == to.offset) continue;
+    mapCuts(from, to);
+    mapCuts(to, from);
+  }
+  bounds_.insert(bounds_.end(), moved.begin(), moved.end());
+  tidy();
+  return !moved.empty();
+}
+
+void Intervals::tidy() {
+  std::sort(bounds_.begin(), bounds_.end());
+  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
 }
 
 }  // namespace faultline::schedule

@@ -25,6 +25,7 @@ std::string describeOp(const Op& op, std::int64_t index) {
     const Wait& wait = op.waits[static_cast<std::size_t>(i)];
     fmt::format_to(std::back_inserter(line), "  after {}.{}:{}", wait.lane, wait.op, wait.count);
   }
+  if (op.after >= 0) fmt::format_to(std::back_inserter(line), "  reduced after {}", op.after);
   return line;
 }
 

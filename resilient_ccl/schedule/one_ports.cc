@@ -23,8 +23,9 @@ void OnePorts::startWaiting() {
     send.waiting.erase(arrival);
     receive.waiting.erase(arrival);
     const Transfer& transfer = transfers_[index(arrival)];
-    const double rate =
-        std::min(bandwidths_[rankAt(transfer.from)], bandwidths_[rankAt(transfer.to)]);
+    double rate =
+        std::min(bandwidths_.send[rankAt(transfer.from)], bandwidths_.receive[rankAt(transfer.to)]);
+    if (transfer.link >= 0) rate = std::min(rate, links_[index(transfer.link)]);
     ends_.push({now_ + transfer.overhead + transfer.size / rate, arrival});
   }
   candidates_.clear();

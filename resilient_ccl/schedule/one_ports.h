@@ -11,8 +11,8 @@ namespace faultline::schedule {
 /// PortModel::kOnePort; see makePortSimulator.
 class OnePorts final : public PortSimulator {
  public:
-  explicit OnePorts(std::span<const double> bandwidths)
-      : bandwidths_(bandwidths.begin(), bandwidths.end()), ports_(2 * bandwidths_.size()) {}
+  OnePorts(const PortBandwidths& bandwidths, const std::vector<double>& links)
+      : bandwidths_(bandwidths), links_(links), ports_(2 * bandwidths_.size()) {}
 
   void add(const Transfer& transfer, double time) override;
   std::optional<double> nextTime() override;
@@ -38,7 +38,8 @@ class OnePorts final : public PortSimulator {
   /// instant is known before ports are given away.
   void startWaiting();
 
-  std::vector<double> bandwidths_;
+  PortBandwidths bandwidths_;
+  std::vector<double> links_;
   std::vector<Port> ports_;
   std::vector<Transfer> transfers_;  ///< by order of arrival
   std::set<int> candidates_;         ///< waiting transfers with a port that became free, or new

@@ -1,6 +1,5 @@
 #include "resilient_ccl/schedule/op_table.h"
 
-#include <map>
 #include <tuple>
 
 namespace faultline::schedule {
@@ -57,6 +56,7 @@ Result<OpTable> OpTable::load(const Schedule& schedule, std::vector<Problem>& pr
         entry.piece = op.piece;
         entry.source = op.source;
         table.resolveWaits(op, index, problems);
+        if (op.after >= 0) table.resolveAfter(op, index, problems);
         table.checkPiece(index, problems);
       }
     }
@@ -105,6 +105,21 @@ void OpTable::resolveWaits(const Op& op, int index, std::vector<Problem>& proble
   }
 }
 
+void OpTable::resolveAfter(const Op& op, int index, std::vector<Problem>& problems) {
+  Entry& entry = entries_[static_cast<std::size_t>(index)];
+  const int first = firstOf(chainOf(index));
+  if (op.kind != OpKind::kRecvReduce || op.after >= index - first ||
+      (*this)[first + static_cast<int>(op.after)].kind != OpKind::kRecvReduce) {
+    problems.push_back(problemAt(
+        index,
+        fmt::format("is to be reduced after op {}, but both must be reductions, and that one "
+                    "before it in its lane",
+                    op.after)));
+    return;
+  }
+  entry.after = first + static_cast<int>(op.after);
+}
+
 void OpTable::checkPiece(int index, std::vector<Problem>& problems) const {
   const Entry& entry = (*this)[index];
   const auto inside = [&](const Piece& piece) {
@@ -127,47 +142,67 @@ void OpTable::checkPiece(int index, std::vector<Problem>& problems) const {
   }
 }
 
-void OpTable::matchMessages(std::vector<Problem>& problems) {
-  // (lane, sender, receiver) -> operations in order, for both ends.
-  using Key = std::tuple<int, int, int>;
-  struct Queues {
-    std::vector<int> sends;
-    std::vector<int> receives;
+std::vector<int> OpTable::sortedBy(const std::vector<int>& ops, bool byPeer) const {
+  const auto key = [&](int op) {
+    const Entry& entry = (*this)[op];
+    return static_cast<std::size_t>(byPeer ? entry.peer : entry.rank);
   };
-  std::map<Key, Queues> messages;
+  std::vector<int> next(static_cast<std::size_t>(ranks_) + 1, 0);
+  for (const int op : ops) ++next[key(op) + 1];
+  for (std::size_t rank = 1; rank < next.size(); ++rank) next[rank] += next[rank - 1];
+  std::vector<int> sorted(ops.size());
+  for (const int op : ops) sorted[static_cast<std::size_t>(next[key(op)]++)] = op;
+  return sorted;
+}
+
+void OpTable::matchMessages(std::vector<Problem>& problems) {
+  std::vector<int> sends, receives;
   for (int index = 0; index < size(); ++index) {
     const Entry& entry = (*this)[index];
-    if (entry.kind == OpKind::kSend) {
-      messages[{entry.lane, entry.rank, entry.peer}].sends.push_back(index);
-    } else if (isReceive(entry.kind)) {
-      messages[{entry.lane, entry.peer, entry.rank}].receives.push_back(index);
+    if (entry.peer < 0 || entry.peer >= ranks_) continue;  // has been complained of
+    if (entry.kind == OpKind::kSend) sends.push_back(index);
+    if (isReceive(entry.kind)) receives.push_back(index);
+  }
+  // Operations are ordered by (rank, lane, position); stable sorting brings both ends of all
+  // messages into one order, (receiver, sender, lane, position), in linear time.
+  sends = sortedBy(sends, /*byPeer=*/true);
+  receives = sortedBy(sortedBy(receives, /*byPeer=*/true), /*byPeer=*/false);
+  const auto keyOfSend = [&](int op) {
+    const Entry& entry = (*this)[op];
+    return std::tuple(entry.peer, entry.rank, entry.lane);
+  };
+  const auto keyOfReceive = [&](int op) {
+    const Entry& entry = (*this)[op];
+    return std::tuple(entry.rank, entry.peer, entry.lane);
+  };
+  std::size_t s = 0, r = 0;
+  while (s < sends.size() || r < receives.size()) {
+    const bool sendLeft = s < sends.size(), receiveLeft = r < receives.size();
+    if (!receiveLeft || (sendLeft && keyOfSend(sends[s]) < keyOfReceive(receives[r]))) {
+      problems.push_back(problemAt(
+          sends[s],
+          fmt::format("sends to rank {}, which has no receive for it", (*this)[sends[s]].peer)));
+      ++s;
+    } else if (!sendLeft || keyOfReceive(receives[r]) < keyOfSend(sends[s])) {
+      problems.push_back(
+          problemAt(receives[r], fmt::format("receives from rank {}, which has no send for it",
+                                             (*this)[receives[r]].peer)));
+      ++r;
+    } else {
+      pair(sends[s++], receives[r++], problems);
     }
   }
-  for (const auto& [key, queues] : messages) {
-    const auto& [sends, receives] = queues;
-    const std::size_t matched = std::min(sends.size(), receives.size());
-    for (std::size_t i = 0; i < matched; ++i) {
-      entries_[static_cast<std::size_t>(sends[i])].partner = receives[i];
-      entries_[static_cast<std::size_t>(receives[i])].partner = sends[i];
-      const Piece sent = (*this)[sends[i]].piece;
-      const Piece received = (*this)[receives[i]].piece;
-      if (sent.count != received.count) {
-        problems.push_back(problemAt(
-            receives[i],
-            fmt::format("receives {} elements from rank {}, which sends {} (op {})", received.count,
-                        std::get<1>(key), sent.count, positionOf(sends[i]))));
-      }
-    }
-    for (std::size_t i = matched; i < sends.size(); ++i) {
-      problems.push_back(problemAt(
-          sends[i],
-          fmt::format("sends to rank {}, which has no receive for it", std::get<2>(key))));
-    }
-    for (std::size_t i = matched; i < receives.size(); ++i) {
-      problems.push_back(problemAt(
-          receives[i],
-          fmt::format("receives from rank {}, which has no send for it", std::get<1>(key))));
-    }
+}
+
+void OpTable::pair(int send, int receive, std::vector<Problem>& problems) {
+  entries_[static_cast<std::size_t>(send)].partner = receive;
+  entries_[static_cast<std::size_t>(receive)].partner = send;
+  const Piece sent = (*this)[send].piece;
+  const Piece received = (*this)[receive].piece;
+  if (sent.count != received.count) {
+    problems.push_back(problemAt(
+        receive, fmt::format("receives {} elements from rank {}, which sends {} (op {})",
+                             received.count, (*this)[send].rank, sent.count, positionOf(send))));
   }
 }
 

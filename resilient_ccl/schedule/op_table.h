@@ -34,6 +34,7 @@ class OpTable {
     Piece piece;
     Piece source;      ///< kCopy only
     int partner = -1;  ///< the other end of the message; -1 for kCopy and for unmatched ops
+    int after = -1;    ///< the kRecvReduce that is reduced before; -1 for none
     int waitCount = 0;
     std::array<int, Op::kMaxWaits> waitOp{};
     std::array<std::int64_t, Op::kMaxWaits> waitElements{};
@@ -63,8 +64,12 @@ class OpTable {
  private:
   OpTable() = default;
   void resolveWaits(const Op& op, int index, std::vector<Problem>& problems);
+  void resolveAfter(const Op& op, int index, std::vector<Problem>& problems);
   void checkPiece(int index, std::vector<Problem>& problems) const;
   void matchMessages(std::vector<Problem>& problems);
+  /// The operations in the order of their peers (or ranks), otherwise in their order here.
+  std::vector<int> sortedBy(const std::vector<int>& ops, bool byPeer) const;
+  void pair(int send, int receive, std::vector<Problem>& problems);
 
   int ranks_ = 0;
   int lanes_ = 0;

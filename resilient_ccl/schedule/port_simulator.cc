@@ -5,10 +5,10 @@
 
 namespace faultline::schedule {
 
-std::unique_ptr<PortSimulator> makePortSimulator(PortModel model,
-                                                 std::span<const double> bandwidths) {
-  if (model == PortModel::kOnePort) return std::make_unique<OnePorts>(bandwidths);
-  return std::make_unique<FluidPorts>(bandwidths);
+std::unique_ptr<PortSimulator> makePortSimulator(PortModel model, const PortBandwidths& bandwidths,
+                                                 const std::vector<double>& links) {
+  if (model == PortModel::kOnePort) return std::make_unique<OnePorts>(bandwidths, links);
+  return std::make_unique<FluidPorts>(bandwidths, links);
 }
 
 }  // namespace faultline::schedule

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "resilient_ccl/schedule/bound.h"
@@ -23,6 +22,7 @@ class PortSimulator {
     /// Transfers of one stream (a lane between two ranks) move one after the other, as messages on
     /// a connection do. Same stream, same ranks.
     std::int64_t stream = 0;
+    int link = -1;  ///< index of the link between the ports that it takes; -1: an unlimited one
   };
   struct Finished {
     int id = 0;
@@ -39,11 +39,12 @@ class PortSimulator {
   virtual std::vector<Finished> takeNext() = 0;
 };
 
-/// `bandwidths`: of the ranks' ports, as fractions of a healthy port.
+/// `bandwidths`: of the ranks' ports, one per rank.
 /// kFluid: the streams move at once and share the ports max-min fairly.
 /// kOnePort: a transfer has its two ports to itself, at the rate of the slower one; ports serve
 /// transfers in the order of arrival, skipping those whose other port is busy.
-std::unique_ptr<PortSimulator> makePortSimulator(PortModel model,
-                                                 std::span<const double> bandwidths);
+/// `links`: bandwidths of what transfers name as their links, for both models.
+std::unique_ptr<PortSimulator> makePortSimulator(PortModel model, const PortBandwidths& bandwidths,
+                                                 const std::vector<double>& links = {});
 
 }  // namespace faultline::schedule

@@ -21,11 +21,16 @@ std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& 
   std::vector<int> laneOfInterval(at(intervals.count()), -1);
   for (int op = 0; op < table.size(); ++op) {
     const OpTable::Entry& entry = table[op];
-    for (int i = intervals.first(op); i < intervals.end(op); ++i) {
-      int& lane = laneOfInterval[at(i)];
-      if (lane < 0) lane = entry.lane;
-      parent[at(root(lane))] = root(entry.lane);
-    }
+    const auto touch = [&](int first, int count) {
+      for (int i = first; i < first + count; ++i) {
+        int& lane = laneOfInterval[at(i)];
+        if (lane < 0) lane = entry.lane;
+        parent[at(root(lane))] = root(entry.lane);
+      }
+    };
+    const int count = intervals.end(op) - intervals.first(op);
+    touch(intervals.first(op), count);
+    if (entry.kind == OpKind::kCopy) touch(intervals.firstSource(op), count);
     for (int i = 0; i < entry.waitCount; ++i) {
       parent[at(root(table[entry.waitOp[at(i)]].lane))] = root(entry.lane);
     }
@@ -139,17 +144,20 @@ class RaceCheck {
     for (const int lane : lanes) {
       const int chain = rank * table_.lanes() + lane;
       for (int op = table_.firstOf(chain); op < table_.firstOf(chain + 1); ++op) {
-        for (int i = intervals_.first(op); i < intervals_.end(op); ++i) {
-          if (accesses_[at(i)].empty()) used_.push_back(i);
-          accesses_[at(i)].push_back(op);
+        const int count = intervals_.end(op) - intervals_.first(op);
+        const bool sends = table_[op].kind == OpKind::kSend;
+        addAccesses(op, intervals_.first(op), count, /*reads=*/sends);
+        if (table_[op].kind == OpKind::kCopy) {
+          addAccesses(op, intervals_.firstSource(op), count, /*reads=*/true);
         }
       }
     }
     for (const int interval : used_) {
-      const auto& ops = accesses_[at(interval)];
-      for (std::size_t a = 0; a < ops.size(); ++a) {
-        for (std::size_t b = a + 1; b < ops.size(); ++b) {
-          checkPair(ops[a], ops[b], intervals_.piece(interval), reach);
+      const auto& all = accesses_[at(interval)];
+      for (std::size_t a = 0; a < all.size(); ++a) {
+        for (std::size_t b = a + 1; b < all.size(); ++b) {
+          if (all[a].reads && all[b].reads) continue;
+          checkPair(all[a].op, all[b].op, intervals_.piece(interval), reach);
         }
       }
       accesses_[at(interval)].clear();
@@ -158,9 +166,20 @@ class RaceCheck {
   }
 
  private:
+  struct Access {
+    int op;
+    bool reads;
+  };
+
+  void addAccesses(int op, int first, int count, bool reads) {
+    for (int i = first; i < first + count; ++i) {
+      if (accesses_[at(i)].empty()) used_.push_back(i);
+      accesses_[at(i)].push_back({op, reads});
+    }
+  }
+
   void checkPair(int a, int b, Piece where, const Reach& reach) {
-    const bool bothRead = table_[a].kind == OpKind::kSend && table_[b].kind == OpKind::kSend;
-    if (bothRead || ordered(a, b, where, reach) || ordered(b, a, where, reach)) return;
+    if (ordered(a, b, where, reach) || ordered(b, a, where, reach)) return;
     if (!reported_.insert({a, b}).second) return;
     problems_.push_back(table_.problemAt(
         b, fmt::format("{} of elements [{}, {}) can run at the same time as the {} of lane {} op "
@@ -170,7 +189,13 @@ class RaceCheck {
   }
 
   bool ordered(int earlier, int later, Piece where, const Reach& reach) const {
-    const std::int64_t end = where.offset + where.count - table_[earlier].piece.offset;
+    for (int op = table_[later].after; op >= earlier; op = table_[op].after) {
+      if (op == earlier) return true;
+    }
+    // Of a copy only "all of it" is known for certain: its source is elsewhere.
+    const Piece piece = table_[earlier].piece;
+    const bool copies = table_[earlier].kind == OpKind::kCopy;
+    const std::int64_t end = copies ? piece.count : where.offset + where.count - piece.offset;
     return reach.beginsAfter(later, order_.doneWith(earlier, end));
   }
 
@@ -178,7 +203,7 @@ class RaceCheck {
   const Intervals& intervals_;
   const EventOrder& order_;
   std::vector<Problem>& problems_;
-  std::vector<std::vector<int>> accesses_;  ///< per interval, operations of the rank at hand
+  std::vector<std::vector<Access>> accesses_;  ///< per interval, of the rank at hand
   std::vector<int> used_;
   std::set<std::pair<int, int>> reported_;
 };

@@ -10,7 +10,9 @@ Replay::Replay(const OpTable& table, int window)
       window_(window),
       state_(static_cast<std::size_t>(table.size()), State::kWaiting),
       chains_(static_cast<std::size_t>(table.chains())),
-      blockedHead_(static_cast<std::size_t>(table.size()), -1) {
+      blockedHead_(static_cast<std::size_t>(table.size()), -1),
+      heldHead_(static_cast<std::size_t>(table.size()), -1),
+      heldNext_(static_cast<std::size_t>(table.size()), -1) {
   for (int chain = 0; chain < table.chains(); ++chain) {
     chains_[static_cast<std::size_t>(chain)].cursor = table.firstOf(chain);
   }
@@ -18,6 +20,8 @@ Replay::Replay(const OpTable& table, int window)
 }
 
 std::vector<int> Replay::takeMovable() { return std::exchange(movable_, {}); }
+
+std::vector<int> Replay::takeReceived() { return std::exchange(received_, {}); }
 
 std::vector<int> Replay::takeIssued() { return std::exchange(issued_, {}); }
 
@@ -71,9 +75,33 @@ void Replay::complete(int op) {
   const int partner = table_[op].partner;
   // Both ends are done before anybody reacts, so that the reactions see one consistent state.
   state_[static_cast<std::size_t>(op)] = State::kDone;
-  if (partner >= 0) state_[static_cast<std::size_t>(partner)] = State::kDone;
+  if (partner < 0) {
+    finish(op);
+    return;
+  }
+  const int after = table_[partner].after;
+  const bool held = after >= 0 && !isDone(after);
+  state_[static_cast<std::size_t>(partner)] = held ? State::kHeld : State::kDone;
+  if (held) {
+    int& head = heldHead_[static_cast<std::size_t>(after)];
+    heldNext_[static_cast<std::size_t>(partner)] = std::exchange(head, partner);
+  }
   finish(op);
-  if (partner >= 0) finish(partner);
+  if (!held) finishReceive(partner);
+}
+
+void Replay::finishReceive(int op) {
+  // One after the other, not by recursion: a whole row may have been held.
+  std::vector<int> ready{op};
+  while (!ready.empty()) {
+    const int receive = ready.back();
+    ready.pop_back();
+    state_[static_cast<std::size_t>(receive)] = State::kDone;
+    received_.push_back(receive);
+    finish(receive);
+    int held = heldHead_[static_cast<std::size_t>(receive)];
+    for (; held >= 0; held = heldNext_[static_cast<std::size_t>(held)]) ready.push_back(held);
+  }
 }
 
 void Replay::finish(int op) {

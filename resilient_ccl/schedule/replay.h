@@ -11,7 +11,8 @@ namespace faultline::schedule {
 /// completes both. Time is the caller's affair: it decides when a movable transfer completes. The
 /// one engine under the verifier and the cost models.
 ///
-/// Watermarks are taken as "all of it": a transfer completes as a whole.
+/// Watermarks are taken as "all of it": a transfer completes as a whole. A message whose reduction
+/// has to come after another one completes its send, and its receive when that one is done.
 class Replay {
  public:
   /// `window` > 0 limits the unfinished sends of a lane, and likewise its receives, as an executor
@@ -25,15 +26,19 @@ class Replay {
 
   /// The transfer (send or copy) has been done; its waiters are issued.
   void complete(int op);
+  /// Receives that were done since the last call, in order.
+  std::vector<int> takeReceived();
 
   bool finished() const { return completed_ == table_.size(); }
   bool isIssued(int op) const { return state_[static_cast<std::size_t>(op)] != State::kWaiting; }
+  /// Arrived, and waiting for the reduction that has to come first.
+  bool isHeld(int op) const { return state_[static_cast<std::size_t>(op)] == State::kHeld; }
   bool isDone(int op) const { return state_[static_cast<std::size_t>(op)] == State::kDone; }
   /// The first operation of a chain that is not issued; the chain's end when all are.
   int cursor(int chain) const { return chains_[static_cast<std::size_t>(chain)].cursor; }
 
  private:
-  enum class State : std::uint8_t { kWaiting, kIssued, kDone };
+  enum class State : std::uint8_t { kWaiting, kIssued, kHeld, kDone };
   struct Chain {
     int cursor = 0;
     int openSends = 0;
@@ -44,6 +49,7 @@ class Replay {
   void advance(int chain);
   void issue(int op);
   void finish(int op);
+  void finishReceive(int op);
   int* openCounter(int op);
   /// A wait of `op` that does not hold yet, as the operation waited for; -1 when all hold.
   int unmetWait(int op) const;
@@ -54,7 +60,10 @@ class Replay {
   std::vector<State> state_;
   std::vector<Chain> chains_;
   std::vector<int> blockedHead_;  ///< per operation: first chain blocked on it, or -1
+  std::vector<int> heldHead_;     ///< per operation: first arrived receive held for it, or -1
+  std::vector<int> heldNext_;     ///< per held receive: the next one held for the same operation
   std::vector<int> movable_;
+  std::vector<int> received_;
   std::vector<int> issued_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "resilient_ccl/schedule/ring_lane.h"
 #include "resilient_ccl/schedule/split.h"
 
 namespace faultline::schedule {
@@ -19,43 +20,14 @@ class RingAllReduce final : public Schedule {
   int lanes() const override { return lanes_; }
   std::int64_t elements() const override { return elements_; }
 
-  std::int64_t opCount(int /*rank*/, int lane) const override {
-    if (part(lane).count == 0) return 0;
-    return 2 * steps();
-  }
-
+  std::int64_t opCount(int /*rank*/, int lane) const override { return ring(lane).opCount(); }
   Op op(int rank, int lane, std::int64_t index) const override {
     assert(0 <= index && index < opCount(rank, lane));
-    const std::int64_t step = index / 2;
-    const bool receives = index % 2 == 0;
-    Op result;
-    if (receives) {
-      result.kind = step < ranks_ - 1 ? OpKind::kRecvReduce : OpKind::kRecv;
-      result.peer = (rank + ranks_ - 1) % ranks_;
-      result.piece = chunk(lane, rank - step - 1);
-      return result;
-    }
-    result.kind = OpKind::kSend;
-    result.peer = (rank + 1) % ranks_;
-    result.piece = chunk(lane, rank - step);
-    if (step > 0) {
-      const std::int64_t previousReceive = index - 3;
-      result.waitCount = 1;
-      result.waits[0] = {lane, previousReceive, result.piece.count};
-    }
-    return result;
+    return ring(lane).op(rank, lane, index);
   }
 
  private:
-  /// Of the ring: p-1 of the reduce-scatter and p-1 of the all-gather, each a receive and a send.
-  std::int64_t steps() const { return 2 * (static_cast<std::int64_t>(ranks_) - 1); }
-
-  Piece part(int lane) const { return split({0, elements_}, lanes_, lane); }
-
-  /// Chunk `number` modulo the number of ranks; number > -2 * ranks.
-  Piece chunk(int lane, std::int64_t number) const {
-    return split(part(lane), ranks_, (number + 2 * static_cast<std::int64_t>(ranks_)) % ranks_);
-  }
+  RingLane ring(int lane) const { return {ranks_, split({0, elements_}, lanes_, lane)}; }
 
   int ranks_;
   std::int64_t elements_;

@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "resilient_ccl/schedule/collective.h"
+
 namespace faultline::schedule {
 
-/// A contiguous range of the collective's buffer, in elements (not bytes).
-struct Piece {
-  std::int64_t offset = 0;
-  std::int64_t count = 0;
-};
+class StepView;
 
 enum class OpKind : std::uint8_t {
   kSend,        ///< send the piece to `peer`
@@ -39,6 +37,10 @@ struct Op {
   Piece source;  ///< kCopy only
   int waitCount = 0;
   std::array<Wait, kMaxWaits> waits{};
+  /// kRecvReduce only: an earlier kRecvReduce of the lane that is reduced before this one, -1 for
+  /// none. Unlike a wait it holds up the reduction and not the message: what arrives early is kept.
+  /// So contributions can be on their way at the same time and are still added in one order.
+  std::int64_t after = -1;
 };
 
 /// A collective as data: for every rank a few lanes, each an ordered list of operations. Lanes run
@@ -50,13 +52,16 @@ class Schedule {
   virtual ~Schedule() = default;
 
   virtual std::string_view algorithm() const = 0;
+  virtual Collective collective() const { return Collective::kAllReduce; }
   virtual int ranks() const = 0;
   virtual int lanes() const = 0;
-  /// Elements per rank in the buffer.
+  /// Elements per rank in the buffer; of data: `dataElements`.
   virtual std::int64_t elements() const = 0;
   virtual std::int64_t opCount(int rank, int lane) const = 0;
   /// The index-th operation of a lane, 0 <= index < opCount(rank, lane).
   virtual Op op(int rank, int lane, std::int64_t index) const = 0;
+  /// The same as macro steps, where it consists of them; else null. Lives as long as the schedule.
+  virtual const StepView* stepView() const { return nullptr; }
 };
 
 }  // namespace faultline::schedule

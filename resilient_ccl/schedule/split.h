@@ -1,8 +1,14 @@
 #pragma once
 
-#include "resilient_ccl/schedule/schedule.h"
+#include <cstdint>
 
 namespace faultline::schedule {
+
+/// A contiguous range of the collective's buffer, in elements (not bytes).
+struct Piece {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
 
 /// Part `index` of `parts` nearly equal parts of a piece: boundary i lies at floor(count * i /
 /// parts), so every rank computes the same integers. Parts differ by at most one element and some

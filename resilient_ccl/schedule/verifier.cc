@@ -1,88 +1,220 @@
 #include "resilient_ccl/schedule/verifier.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "resilient_ccl/schedule/event_order.h"
 #include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/intervals.h"
 #include "resilient_ccl/schedule/race_check.h"
 #include "resilient_ccl/schedule/replay.h"
+#include "resilient_ccl/schedule/split.h"
 #include "resilient_ccl/schedule/symbolic_sum.h"
 
 namespace faultline::schedule {
 namespace {
 
+/// What an element has to be in the end.
+struct Expected {
+  enum What { kAnything, kSum, kDataOf } what = kAnything;
+  int rank = 0;            ///< kDataOf: whose
+  std::int64_t moved = 0;  ///< kDataOf: how far from its place in that rank's input
+};
+
+/// A collective as conditions on elements, before and after.
+class Target {
+ public:
+  Target(Collective collective, int ranks, std::int64_t elements)
+      : collective_(collective), ranks_(ranks), data_(dataElements(collective, elements)) {
+    std::int64_t end = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      ends_.push_back(end += split({0, data_}, ranks, rank).count);
+  }
+
+  /// Where intervals have to be cut besides the boundaries of pieces.
+  std::vector<std::int64_t> cuts() const {
+    std::vector<std::int64_t> all = ends_;
+    if (hasOutput(collective_)) {
+      for (const std::int64_t end : ends_) all.push_back(data_ + end);
+    }
+    return all;
+  }
+
+  /// Whether a rank's buffer holds its data at this offset in the beginning.
+  bool startsWith(int rank, std::int64_t offset) const {
+    switch (collective_) {
+      case Collective::kAllGather:
+        return blockOf(offset) == rank;
+      case Collective::kBroadcast:
+        return rank == 0;
+      default:
+        return offset < data_;
+    }
+  }
+
+  Expected endsWith(int rank, std::int64_t offset) const {
+    switch (collective_) {
+      case Collective::kAllReduce:
+        return {Expected::kSum};
+      case Collective::kReduceScatter:
+        return {blockOf(offset) == rank ? Expected::kSum : Expected::kAnything};
+      case Collective::kReduce:
+        return {rank == 0 ? Expected::kSum : Expected::kAnything};
+      case Collective::kAllGather:
+        return {Expected::kDataOf, blockOf(offset)};
+      case Collective::kBroadcast:
+        return {Expected::kDataOf, 0};
+      case Collective::kAllToAll: {
+        if (offset < data_) return {};
+        const int from = blockOf(offset - data_);
+        return {Expected::kDataOf, from, data_ + (from - rank) * (data_ / ranks_)};
+      }
+      case Collective::kSendRecv:
+        if (offset < data_) return {};
+        return {Expected::kDataOf, (rank + ranks_ - 1) % ranks_, data_};
+    }
+    return {};
+  }
+
+ private:
+  int blockOf(std::int64_t offset) const {
+    return static_cast<int>(std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin());
+  }
+
+  Collective collective_;
+  int ranks_;
+  std::int64_t data_;
+  std::vector<std::int64_t> ends_;  ///< of the blocks
+};
+
 /// What every rank holds in every interval of its buffer, as symbols.
 class Holdings {
  public:
-  Holdings(const OpTable& table, const Intervals& intervals)
+  Holdings(const OpTable& table, const Intervals& intervals, const Target& target)
       : table_(table),
         intervals_(intervals),
+        target_(target),
         sums_(table.ranks()),
         held_(at(table.ranks()) * at(intervals.count())),
         writer_(held_.size(), -1) {
     for (int rank = 0; rank < table.ranks(); ++rank) {
-      for (int i = 0; i < intervals.count(); ++i) held_[slot(rank, i)] = sums_.leaf(rank);
+      for (int i = 0; i < intervals.count(); ++i) {
+        if (target.startsWith(rank, intervals.piece(i).offset)) {
+          held_[slot(rank, i)].sum = sums_.leaf(rank);
+        }
+      }
     }
   }
 
-  /// Carries out a transfer (index of the send, or of the copy).
-  void apply(int op, std::vector<Problem>& problems) {
+  /// Reads what a transfer (index of the send, or of the copy) moves; a copy writes it as well.
+  void read(int op, std::vector<Problem>& problems) {
     const OpTable::Entry& source = table_[op];
     if (source.kind == OpKind::kCopy) {
-      move(source.rank, source.source, op, problems);
+      read(op, intervals_.firstSource(op), source.source.offset, op, problems);
+      write(op, problems);
     } else {
-      move(source.rank, source.piece, source.partner, problems);
+      read(op, intervals_.first(op), source.piece.offset, source.partner, problems);
     }
+  }
+
+  /// Writes or adds what was read for a receive.
+  void write(int into, std::vector<Problem>& problems) {
+    const OpTable::Entry& target = table_[into];
+    const auto arrived = arrived_.find(into);
+    if (arrived == arrived_.end()) return;
+    std::size_t next = 0;
+    for (int i = intervals_.first(into); i < intervals_.end(into); ++i, ++next) {
+      Held& held = held_[slot(target.rank, i)];
+      const Held arriving = arrived->second[next];
+      if (target.kind != OpKind::kRecvReduce) {
+        held = arriving;
+      } else if (held.sum < 0 || arriving.sum < 0) {
+        // The send has been complained of, or there is nothing to add to.
+        if (held.sum < 0)
+          complain(into, i, "adds to elements [{}, +{}), which hold nothing", problems);
+      } else if (held.moved != arriving.moved) {
+        complain(into, i, "adds elements of other places to [{}, +{})", problems);
+      } else {
+        held.sum = sums_.add(held.sum, arriving.sum);
+      }
+      writer_[slot(target.rank, i)] = into;
+    }
+    arrived_.erase(arrived);
   }
 
   void checkResults(std::vector<Problem>& problems) const {
+    if (intervals_.count() == 0) return;
     for (int rank = 0; rank < table_.ranks(); ++rank) {
       int i = 0;
+      std::string fault = faultOf(rank, 0);
       while (i < intervals_.count()) {
         // Neighbouring intervals with one fate make one problem.
         int end = i + 1;
-        while (end < intervals_.count() && held_[slot(rank, end)] == held_[slot(rank, i)] &&
-               held_[slot(0, end)] == held_[slot(0, i)] &&
-               writer_[slot(rank, end)] == writer_[slot(rank, i)]) {
-          ++end;
+        std::string next;
+        for (; end < intervals_.count(); ++end) {
+          next = faultOf(rank, end);
+          if (next != fault || writer_[slot(rank, end)] != writer_[slot(rank, i)]) break;
         }
-        const std::string fault = faultOf(rank, i);
         if (!fault.empty()) report(rank, i, end, fault, problems);
         i = end;
+        fault = std::move(next);
       }
     }
   }
 
  private:
+  /// A sum, and how far from their places in the ranks' inputs its elements are.
+  struct Held {
+    SymbolicSums::Id sum = -1;  ///< -1: nothing that means anything
+    std::int64_t moved = 0;
+    bool operator==(const Held&) const = default;
+  };
+
   std::size_t slot(int rank, int interval) const {
     return at(rank) * at(intervals_.count()) + at(interval);
   }
 
-  void move(int fromRank, Piece from, int into, std::vector<Problem>& problems) {
-    const OpTable::Entry& target = table_[into];
-    if (target.piece.count == 0) return;
-    if (target.piece.offset != from.offset) {
-      problems.push_back(table_.problemAt(
-          into, fmt::format("puts elements [{}, +{}) of rank {} at offset {}", from.offset,
-                            from.count, fromRank, target.piece.offset)));
-      return;
-    }
+  /// Intervals from `first` on are read by `op` for the operation `into`.
+  void read(int op, int first, std::int64_t offset, int into, std::vector<Problem>& problems) {
+    const int rank = table_[op].rank;
+    std::vector<Held>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
-      SymbolicSums::Id& held = held_[slot(target.rank, i)];
-      const SymbolicSums::Id arriving = held_[slot(fromRank, i)];
-      held = target.kind == OpKind::kRecvReduce ? sums_.add(held, arriving) : arriving;
-      writer_[slot(target.rank, i)] = into;
+      Held held = held_[slot(rank, first + i - intervals_.first(into))];
+      if (held.sum < 0)
+        complain(op, i, "moves elements that it does not have, to [{}, +{})", problems);
+      held.moved += table_[into].piece.offset - offset;
+      arriving.push_back(held);
     }
   }
 
+  void complain(int op, int interval, std::string_view text, std::vector<Problem>& problems) const {
+    const Piece where = intervals_.piece(interval);
+    problems.push_back(
+        table_.problemAt(op, fmt::format(fmt::runtime(text), where.offset, where.count)));
+  }
+
   std::string faultOf(int rank, int interval) const {
-    const SymbolicSums::Id sum = held_[slot(rank, interval)];
-    if (const int twice = sums_.duplicated(sum); twice >= 0) {
+    const Held held = held_[slot(rank, interval)];
+    const std::int64_t offset = intervals_.piece(interval).offset;
+    const Expected expected = target_.endsWith(rank, offset);
+    if (expected.what == Expected::kAnything) return "";
+    if (held.sum < 0) return "hold nothing";
+    if (expected.what == Expected::kDataOf) {
+      if (held.sum != sums_.leaf(expected.rank)) {
+        return fmt::format("are not the data of rank {}", expected.rank);
+      }
+      return held.moved == expected.moved ? "" : "are other elements than they should be";
+    }
+    if (held.moved != 0) return "are sums of elements of other places";
+    if (const int twice = sums_.duplicated(held.sum); twice >= 0) {
       return fmt::format("contain the contribution of rank {} more than once", twice);
     }
-    if (const int absent = sums_.missing(sum); absent >= 0) {
+    if (const int absent = sums_.missing(held.sum); absent >= 0) {
       return fmt::format("lack the contribution of rank {}", absent);
     }
-    if (sum != held_[slot(0, interval)] && sums_.complete(held_[slot(0, interval)])) {
+    const Held first = held_[slot(0, interval)];
+    if (target_.endsWith(0, offset).what == Expected::kSum && first.sum >= 0 &&
+        held.sum != first.sum && sums_.complete(first.sum)) {
       return "are summed in another order than on rank 0: results are not bit-identical";
     }
     return "";
@@ -103,9 +235,11 @@ class Holdings {
 
   const OpTable& table_;
   const Intervals& intervals_;
+  const Target& target_;
   SymbolicSums sums_;
-  std::vector<SymbolicSums::Id> held_;
-  std::vector<int> writer_;  ///< last operation that wrote, or -1
+  std::vector<Held> held_;
+  std::vector<int> writer_;                             ///< last operation that wrote, or -1
+  std::unordered_map<int, std::vector<Held>> arrived_;  ///< receive -> what it brings
 };
 
 /// Names what the first stuck operation of every lane is waiting for.
@@ -116,7 +250,9 @@ void reportStuck(const OpTable& table, const Replay& replay, std::string_view wh
       if (replay.isDone(op)) continue;
       const OpTable::Entry& entry = table[op];
       std::string why = "its turn in the lane";
-      if (replay.isIssued(op)) {
+      if (replay.isHeld(op)) {
+        why = fmt::format("the reduction of op {}", table.positionOf(entry.after));
+      } else if (replay.isIssued(op)) {
         why = fmt::format("rank {} lane {} op {}, the other end", entry.peer,
                           table[entry.partner].lane, table.positionOf(entry.partner));
       }
@@ -133,32 +269,39 @@ void reportStuck(const OpTable& table, const Replay& replay, std::string_view wh
   }
 }
 
-/// Runs the schedule to its end; `done` is called for each transfer. False when it gets stuck.
-template <typename Issued, typename Done>
-bool run(Replay& replay, Issued issued, Done done) {
+/// Runs the schedule to its end; `moved` is called for each transfer when it leaves, `received` for
+/// each receive when it is done. False when it gets stuck.
+template <typename Issued, typename Moved, typename Received>
+bool run(Replay& replay, Issued issued, Moved moved, Received received) {
   while (true) {
     for (const int op : replay.takeIssued()) issued(op);
     const std::vector<int> movable = replay.takeMovable();
     if (movable.empty()) return replay.finished();
     for (const int op : movable) {
-      done(op);
+      moved(op);
       replay.complete(op);
+      for (const int receive : replay.takeReceived()) received(receive);
       for (const int next : replay.takeIssued()) issued(next);
     }
   }
 }
 
-void verifyTable(const OpTable& table, const VerifyOptions& options,
+void verifyTable(const OpTable& table, Collective collective, const VerifyOptions& options,
                  std::vector<Problem>& problems) {
-  const Intervals intervals(table);
-  Holdings holdings(table, intervals);
+  const Target target(collective, table.ranks(), table.elements());
+  const Intervals intervals(table, target.cuts());
+  Holdings holdings(table, intervals, target);
   EventOrder order(table);
   Replay replay(table, 0);
   const bool finished = run(
       replay, [&](int op) { order.addIssue(op); },
       [&](int op) {
-        order.addTransfer(op);
-        holdings.apply(op, problems);
+        order.addProgress(op);
+        holdings.read(op, problems);
+      },
+      [&](int op) {
+        order.addProgress(op);
+        holdings.write(op, problems);
       });
   if (!finished) {
     reportStuck(table, replay, "", problems);
@@ -167,7 +310,7 @@ void verifyTable(const OpTable& table, const VerifyOptions& options,
   if (options.window > 0) {
     Replay narrow(table, options.window);
     const auto ignore = [](int) {};
-    if (!run(narrow, ignore, ignore)) {
+    if (!run(narrow, ignore, ignore, ignore)) {
       reportStuck(table, narrow, fmt::format(" with a window of {}", options.window), problems);
     }
   }
@@ -177,12 +320,12 @@ void verifyTable(const OpTable& table, const VerifyOptions& options,
 
 }  // namespace
 
-Result<VerifyReport> verifyAllReduce(const Schedule& schedule, const VerifyOptions& options) {
+Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOptions& options) {
   VerifyReport report;
   report.ranks = schedule.ranks();
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, report.problems));
   report.operations = table.size();
-  if (report.problems.empty()) verifyTable(table, options, report.problems);
+  if (report.problems.empty()) verifyTable(table, schedule.collective(), options, report.problems);
   const auto limit = at(options.maxProblems);
   if (report.problems.size() > limit) {
     report.moreProblems = static_cast<std::int64_t>(report.problems.size() - limit);

@@ -24,17 +24,19 @@ struct VerifyReport {
   bool ok() const { return problems.empty(); }
 };
 
-/// Proves an AllReduce schedule right, symbolically, for every element and without data:
+/// Proves a schedule right, symbolically, for every element and without data:
 ///
 /// - messages match in number and size, waits refer to earlier operations, pieces are inside;
 /// - nothing deadlocks, with an unlimited window and with that of the options;
 /// - no two operations touch the same elements without an order between them; in particular nobody
 ///   sends what is still being reduced or received;
-/// - every rank ends with every rank's contribution to every element exactly once;
+/// - every rank ends with what its collective promises (`Collective`): for sums, every rank's
+///   contribution to every element exactly once; for data, the right elements of the right rank;
+///   and nobody sends what he never had;
 /// - all ranks add in the same order, so that their results are bit-identical.
 ///
 /// The later checks run only when the earlier ones pass. kUnsupported when the schedule is too
 /// large for the generic path (OpTable::kMaxOps).
-Result<VerifyReport> verifyAllReduce(const Schedule& schedule, const VerifyOptions& options = {});
+Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOptions& options = {});
 
 }  // namespace faultline::schedule

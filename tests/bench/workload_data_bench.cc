@@ -16,7 +16,7 @@ constexpr std::int64_t kElements = 1'000'000;
 void BM_FillIntegers(benchmark::State& state) {
   std::vector<float> buffer(kElements);
   for (auto _ : state) {
-    fillIntegers(comm::DataType::kF32, buffer.data(), kElements, 0, {1, 2}, 3);
+    fillIntegers(reduction::DataType::kF32, buffer.data(), kElements, 0, {1, 2}, 3);
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * kElements);
@@ -26,7 +26,7 @@ BENCHMARK(BM_FillIntegers)->Unit(benchmark::kMillisecond);
 void BM_FillRandom(benchmark::State& state) {
   std::vector<float> buffer(kElements);
   for (auto _ : state) {
-    fillRandom(comm::DataType::kF32, buffer.data(), kElements, 0, {1, 2}, 3);
+    fillRandom(reduction::DataType::kF32, buffer.data(), kElements, 0, {1, 2}, 3);
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * kElements);
@@ -36,7 +36,7 @@ BENCHMARK(BM_FillRandom)->Unit(benchmark::kMillisecond);
 void BM_CheckIntegerSum(benchmark::State& state) {
   std::vector<float> buffer(kElements);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(checkIntegerSum(comm::DataType::kF32, buffer.data(), kElements, 0,
+    benchmark::DoNotOptimize(checkIntegerSum(reduction::DataType::kF32, buffer.data(), kElements, 0,
                                              {1, 2}, static_cast<int>(state.range(0))));
   }
   state.SetItemsProcessed(state.iterations() * kElements);

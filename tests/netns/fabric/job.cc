@@ -106,7 +106,8 @@ void Job::reduceUntilStopped(int rank) {
     for (std::int64_t i = 1; i < elements_; ++i) data[i] = contribution(rank, iteration, i);
     data[0] = rank == 0 && stopping_ ? 1 : 0;  // all ranks read the same sum
     return communicatorOf(self, iteration)
-        .allReduce(data.data(), data.data(), elements_, comm::DataType::kI32, comm::ReduceOp::kSum);
+        .allReduce(data.data(), data.data(), elements_, reduction::DataType::kI32,
+                   reduction::ReduceOp::kSum);
   };
   auto work = submit(0);
   for (std::int64_t iteration = 0, last = -1; iteration != last + 1 || last < 0; ++iteration) {

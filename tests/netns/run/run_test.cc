@@ -245,12 +245,13 @@ TEST_F(RunTest, ThrottleAndBlackHoleLeaveEvidenceAndLoseNothing) {
 }
 
 TEST_F(RunTest, RandomFaultsForSomeSecondsLoseNothingAndLeaveNothingOpen) {
-  const Ran ran = runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/soak.yaml", "--out", out(),
-                                "--set", "workload.time=8s", "--set", "chaos.for=7s", "--set",
-                                "expect=[wrong_elements == 0, hot_repair.status == ok, "
-                                "hot_repair.failovers.count >= 1, "
-                                "hot_repair.open_files_growth.end == 0]"},
-                               folder_.path());
+  const Ran ran = runFaultline(
+      {"run", FAULTLINE_SOURCE_DIR "/scenarios/soak.yaml", "--out", out(), "--strategy",
+       "hot_repair", "--set", "workload.time=8s", "--set", "chaos.for=7s", "--set",
+       "expect=[wrong_elements == 0, hot_repair.status == ok, "
+       "hot_repair.failovers.count >= 1, "
+       "hot_repair.open_files_growth.end == 0]"},
+      folder_.path());
   ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
   const reports::Run soaked = runOf(result(), "hot_repair");
   EXPECT_GE(soaked.duration_ms, 8000) << "the work goes on until its time is over";
@@ -272,8 +273,8 @@ TEST_F(RunTest, ASampleOfTheAcceptanceScenarios) {
   for (const auto& [name, finding] : samples) {
     const Ran ran = runFaultline(
         {"run", FAULTLINE_SOURCE_DIR "/scenarios/acceptance/" + name + ".yaml", "--out", out(),
-         "--set", "workload.iterations=60", "--set", "faults.0.times=3", "--set",
-         "expect=[wrong_elements == 0, evidence.ok == true, " + finding + "]"},
+         "--strategy", "hot_repair", "--set", "workload.iterations=60", "--set", "faults.0.times=3",
+         "--set", "expect=[wrong_elements == 0, evidence.ok == true, " + finding + "]"},
         folder_.path());
     EXPECT_EQ(ran.exit, 0) << name << ran.out << ran.err;
     EXPECT_EQ(runOf(result(), "hot_repair").faults.size(), 3u) << name;

@@ -101,10 +101,36 @@ TEST(ScheduleCommandTest, AlphaIsAShareOrADuration) {
   EXPECT_EQ(alpha("-1"), -1);
 }
 
+TEST(ScheduleCommandTest, StragglersMayDifferPerDirection) {
+  const Outcome outcome =
+      run("cost --algorithm chain_broadcast --ranks 4 --straggler 1:0.5/1 --segments 64 --json");
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["stragglers"],
+            nlohmann::json::parse(R"([{"rank": 1, "r": 0.5, "send": 0.5, "receive": 1.0}])"));
+  EXPECT_NEAR(json["time_over_ring"], 1, 0.05);
+}
+
+TEST(ScheduleCommandTest, LostRailsAndNodesAreCosted) {
+  const auto timeOf = [](const std::string& flags) {
+    const Outcome outcome = run("cost --ranks 8 --json " + flags);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["time_over_ring"].get<double>();
+  };
+  const std::string lost = "--algorithm ring --rails 4 --lost-rail 1:0 --lost-rail 2:1 ";
+  EXPECT_NEAR(timeOf(lost), 2, 1e-6);
+  EXPECT_NEAR(timeOf(lost + "--rerank"), 4.0 / 3, 1e-6);
+  EXPECT_NEAR(timeOf("--algorithm optcc_server --ranks-per-node 2 --segments 64 --straggler 3:0.5"),
+              8.0 / 7, 0.05);
+}
+
 TEST(ScheduleCommandTest, SenselessRequestsAreUsageErrors) {
   for (const char* bad :
-       {"verify", "verify --algorithm ring", "verify --algorithm nope --ranks 2",
-        "verify --algorithm ring --ranks 0", "verify --algorithm ring --ranks 2 --size 3x",
+       {"verify",
+        "verify --algorithm ring",
+        "verify --algorithm nope --ranks 2",
+        "verify --algorithm ring --ranks 0",
+        "verify --algorithm ring --ranks 2 --size 3x",
         "verify --algorithm ring --ranks 2 --size -1",
         "verify --algorithm ring --ranks 2 --segments 0",
         "cost --algorithm ring --ranks 2 --straggler 2:0.5",
@@ -113,7 +139,14 @@ TEST(ScheduleCommandTest, SenselessRequestsAreUsageErrors) {
         "cost --algorithm ring --ranks 2 --straggler 1:nan",
         "cost --algorithm ring --ranks 2 --straggler 1:0.5 --straggler 1:0.25",
         "cost --algorithm ring --ranks 2 --port-model none",
-        "show --algorithm ring --ranks 2 --dtype f16",
+        "cost --algorithm ring --ranks 2 --straggler 1:0.5/0",
+        "cost --algorithm ring --ranks 2 --lost-rail 1:0",
+        "cost --algorithm ring --ranks 2 --rails 2 --lost-rail 1:2",
+        "cost --algorithm ring --ranks 2 --rails 1 --lost-rail 1:0",
+        "cost --algorithm ring --ranks 2 --rails 2 --lost-rail 1:0 --straggler 0:0.5",
+        "cost --algorithm ring_all_gather --ranks 2 --rails 2 --lost-rail 1:0 --rerank",
+        "cost --algorithm optcc_server --ranks 3 --ranks-per-node 2",
+        "show --algorithm ring --ranks 2 --dtype f8",
         "show --algorithm ring --ranks 2 --rank 2"}) {
     EXPECT_EQ(run(bad).exitCode, 2) << bad;
   }

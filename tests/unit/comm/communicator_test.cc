@@ -6,6 +6,9 @@
 #include <set>
 #include <thread>
 
+#include "resilient_ccl/reduction/half.h"
+#include "resilient_ccl/schedule/algorithms.h"
+
 // A job of threads over loopback: every rank has its own fabric, sockets and progress thread.
 
 namespace faultline::comm {
@@ -30,12 +33,16 @@ CommunicatorOptions optionsOf(int rank, int size, std::uint16_t port) {
 }
 
 /// Runs `body` as each rank of a job of `size`.
-void runJob(int size, const std::function<void(Communicator&)>& body) {
+void runJob(
+    int size, const std::function<void(Communicator&)>& body,
+    const std::function<void(CommunicatorOptions&)>& choose = [](auto&) {}) {
   const std::uint16_t port = freePort();
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.emplace_back([&, rank] {
-      auto comm = Communicator::create(optionsOf(rank, size, port));
+      CommunicatorOptions options = optionsOf(rank, size, port);
+      choose(options);
+      auto comm = Communicator::create(options);
       ASSERT_TRUE(comm.ok()) << comm.status().message();
       body(**comm);
     });
@@ -88,6 +95,41 @@ TEST_P(CommunicatorTest, BarrierWaitsForTheLast) {
     }
     EXPECT_TRUE(comm.finish().ok());
   });
+}
+
+// Slices far smaller than the pieces, by every algorithm.
+TEST_P(CommunicatorTest, HalvesAndAveragesInManySlicesAreRight) {
+  const int size = GetParam();
+  for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
+    runJob(
+        size,
+        [&](Communicator& comm) {
+          constexpr std::int64_t kCount = 20'001;
+          using reduction::F16;
+          std::vector<F16> source(kCount), sum(kCount), average(kCount);
+          for (std::int64_t i = 0; i < kCount; ++i) {
+            narrow(static_cast<float>(i % 7 + comm.rank()), source[i]);
+          }
+          const auto works = {
+              comm.allReduce(source.data(), sum.data(), kCount, DataType::kF16, ReduceOp::kSum),
+              comm.allReduce(source.data(), average.data(), kCount, DataType::kF16,
+                             ReduceOp::kAvg)};
+          for (const auto& work : works) ASSERT_TRUE(work->wait().ok());
+          for (std::int64_t i = 0; i < kCount; ++i) {
+            const auto expected = static_cast<float>(size * (i % 7) + size * (size - 1) / 2);
+            ASSERT_EQ(widen(sum[i]), expected);
+            F16 quotient;
+            narrow(expected / static_cast<float>(size), quotient);
+            ASSERT_EQ(average[i].bits, quotient.bits);
+          }
+          EXPECT_TRUE(comm.finish().ok());
+        },
+        [&](CommunicatorOptions& options) {
+          options.algorithm = algorithm.name;
+          options.sliceBytes = 1000;
+          options.window = 2;
+        });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CommunicatorTest, ::testing::Values(1, 2, 3, 4));
@@ -289,6 +331,17 @@ TEST(CommunicatorErrorTest, ARankOfAnotherJobDoesNotJoin) {
   for (auto& thread : ranks) thread.join();
   EXPECT_NE(ends[0].message().find("rank(s) 1"), std::string::npos) << ends[0].message();
   EXPECT_FALSE(ends[1].ok());
+}
+
+TEST(CommunicatorErrorTest, SlicesThatCutAnElementAreRefused) {
+  CommunicatorOptions options = optionsOf(0, 1, freePort());
+  for (const Bytes slice : {0, 12, -8}) {
+    options.sliceBytes = slice;
+    EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
+  }
+  options.sliceBytes = 8;
+  options.window = 0;
+  EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
 }
 
 TEST(CommunicatorErrorTest, UnknownAlgorithmIsAnErrorOfTheCall) {

@@ -86,7 +86,7 @@ TEST(OneMistakeTest, Values) {
        Case{minimal("cluster: {rail_rate: 400MiB}\n"), "5:22", "unknown unit 'MiB'"},
        Case{minimal("cluster: {rail_rate: 20kbit}\n"), "5:22", "1Mbit to 100Gbit is possible"},
        Case{withWorkload("gradient: {size: 4194304}"), "3:45", "'4194304' has no unit"},
-       Case{withWorkload("gradient: {dtype: f16}"), "3:46", "'f16' is not one of f32, f64"},
+       Case{withWorkload("gradient: {dtype: f8}"), "3:46", "'f8' is not one of f16, bf16"},
        Case{withWorkload("gradient: {dtype: f23}"), "3:46", "did you mean 'f32'?"},
        Case{withWorkload("compute: 20"), "3:37", "'20' has no unit"},
        Case{withWorkload("compute: {burn: 20}"), "3:44", "burn: '20' has no unit"},

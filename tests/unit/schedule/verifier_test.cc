@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string problemsOf(const Schedule& schedule, VerifyOptions options = {}) {
-  const Result<VerifyReport> report = verifyAllReduce(schedule, options);
+  const Result<VerifyReport> report = verifySchedule(schedule, options);
   if (!report.ok()) return report.status().toString();
   std::string text;
   for (const Problem& problem : report->problems) {
@@ -27,7 +27,7 @@ std::string problemsOf(const Schedule& schedule, VerifyOptions options = {}) {
 RecordedSchedule pair() { return RecordedSchedule(*ringAllReduce(2, 8, 1)); }
 
 TEST(VerifierTest, ACorrectScheduleHasNoProblems) {
-  const Result<VerifyReport> report = verifyAllReduce(*ringAllReduce(5, 23, 3));
+  const Result<VerifyReport> report = verifySchedule(*ringAllReduce(5, 23, 3));
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->ok()) << problemsOf(*ringAllReduce(5, 23, 3));
   EXPECT_EQ(report->ranks, 5);
@@ -166,7 +166,8 @@ TEST(VerifierTest, DataMustLandWhereItBelongs) {
   RecordedSchedule schedule(2, 1, 2);
   schedule.at(0, 0) = {makeOp(OpKind::kSend, 1, {0, 1})};
   schedule.at(1, 0) = {makeOp(OpKind::kRecvReduce, 0, {1, 1})};
-  EXPECT_THAT(problemsOf(schedule), HasSubstr("puts elements [0, +1) of rank 0 at offset 1"));
+  EXPECT_THAT(problemsOf(schedule),
+              HasSubstr("rank 1 lane 0 op 0: adds elements of other places to [1, +1)"));
 }
 
 TEST(VerifierTest, DifferentOrdersOfSummationAreNotBitIdentical) {
@@ -197,7 +198,7 @@ TEST(VerifierTest, DifferentOrdersOfSummationAreNotBitIdentical) {
 
 TEST(VerifierTest, LongListsAreCutAndCounted) {
   const Result<VerifyReport> report =
-      verifyAllReduce(RecordedSchedule(20, 1, 1), {.maxProblems = 3});
+      verifySchedule(RecordedSchedule(20, 1, 1), {.maxProblems = 3});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->problems.size(), 3u);
   EXPECT_EQ(report->moreProblems, 17);

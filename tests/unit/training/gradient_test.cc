@@ -17,7 +17,7 @@ constexpr int kSummands = 3;
 constexpr DataKey kKey{.seed = 5, .iteration = 9};
 
 scenario::Gradient options(DataType type, DataKind data) {
-  return {.size = 1001 * scenario::sizeOf(type), .buckets = 4, .dtype = type, .data = data};
+  return {.size = 1001 * reduction::sizeOf(type), .buckets = 4, .dtype = type, .data = data};
 }
 
 /// What the collective would do: all ranks' contributions summed into the result of `gradient`.
@@ -30,8 +30,8 @@ void reduceInto(Gradient& gradient, const scenario::Gradient& shape, const DataK
     if (rank == 0) {
       std::memcpy(gradient.result(all), other.contribution(all), bytes);
     } else {
-      comm::reduce(gradient.type(), comm::ReduceOp::kSum, gradient.result(all),
-                   other.contribution(all), gradient.elements());
+      reduction::reduce(gradient.type(), reduction::ReduceOp::kSum, gradient.result(all),
+                        other.contribution(all), gradient.elements());
     }
   }
 }

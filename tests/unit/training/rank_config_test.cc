@@ -73,7 +73,7 @@ TEST(RankConfigTest, NonsenseIsNamed) {
   EXPECT_THAT(messageWith("/policy", "push"), testing::HasSubstr("policy is an unknown word"));
   EXPECT_THAT(messageWith("/seed", "12x"), testing::HasSubstr("seed is not a 64-bit number"));
   EXPECT_THAT(messageWith("/workload/gradient_bytes", 97), testing::HasSubstr("whole number"));
-  EXPECT_THAT(messageWith("/workload/dtype", "f16"), testing::HasSubstr("workload.dtype"));
+  EXPECT_THAT(messageWith("/workload/dtype", "f8"), testing::HasSubstr("workload.dtype"));
   EXPECT_FALSE(rankConfigFromJson("text").ok());
 }
 

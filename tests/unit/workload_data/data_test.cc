@@ -14,14 +14,14 @@
 namespace faultline::workload {
 namespace {
 
-using comm::DataType;
-using comm::ReduceOp;
+using reduction::DataType;
+using reduction::ReduceOp;
 
 constexpr DataKey kKey{.seed = 7, .iteration = 3};
 
 struct Buffer {
   Buffer(DataType t, std::int64_t n)
-      : type(t), count(n), bytes(static_cast<std::size_t>(n * comm::sizeOf(t))) {}
+      : type(t), count(n), bytes(static_cast<std::size_t>(n * reduction::sizeOf(t))) {}
   DataType type;
   std::int64_t count;
   std::vector<char> bytes;
@@ -39,13 +39,13 @@ Buffer integerSum(DataType type, std::int64_t count, int ranks, std::int64_t fir
   Buffer sum = integers(type, count, 0, first);
   for (int rank = 1; rank < ranks; ++rank) {
     Buffer other = integers(type, count, rank, first);
-    comm::reduce(type, ReduceOp::kSum, sum.data(), other.data(), count);
+    reduction::reduce(type, ReduceOp::kSum, sum.data(), other.data(), count);
   }
   return sum;
 }
 
 TEST(IntegerDataTest, SumsOfEveryTypeAndSizeAreRight) {
-  for (const DataType type : comm::kAllDataTypes) {
+  for (const DataType type : reduction::kAllDataTypes) {
     for (const std::int64_t count : {0, 1, 7, 2048, 5001}) {
       for (const int ranks : {1, 2, 5, 8}) {
         Buffer sum = integerSum(type, count, ranks, 11);
@@ -59,7 +59,7 @@ TEST(IntegerDataTest, SumsOfEveryTypeAndSizeAreRight) {
 }
 
 TEST(IntegerDataTest, OneCorruptElementIsSeenWhereverItIs) {
-  for (const DataType type : comm::kAllDataTypes) {
+  for (const DataType type : reduction::kAllDataTypes) {
     Buffer sum = integerSum(type, 5001, 4, 100);
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       const std::int64_t element = corruptOneElement(type, sum.data(), sum.count, seed);
@@ -119,7 +119,7 @@ TEST(RandomDataTest, IsRepeatableAndDiffersByRankAndIteration) {
     result.add(buffer.data(), buffer.bytes.size());
     return result.hex();
   };
-  for (const DataType type : comm::kAllDataTypes) {
+  for (const DataType type : reduction::kAllDataTypes) {
     EXPECT_EQ(digest(type, kKey, 0), digest(type, kKey, 0));
     EXPECT_NE(digest(type, kKey, 0), digest(type, kKey, 1));
     EXPECT_NE(digest(type, kKey, 0), digest(type, {7, 4}, 0));
@@ -152,6 +152,25 @@ TEST(RandomDataTest, TheOrderOfSummationShows) {
   expectOrderSensitive<double>(DataType::kF64);
 }
 
+// As above, through the reduction: a + b + c and b + c + a.
+TEST(RandomDataTest, TheOrderOfSummationShowsIn16BitsToo) {
+  constexpr std::int64_t kCount = 10000;
+  for (const DataType type : {DataType::kF16, DataType::kBf16}) {
+    std::vector<std::vector<std::uint16_t>> of(3, std::vector<std::uint16_t>(kCount));
+    for (int rank = 0; rank < 3; ++rank) fillRandom(type, of[rank].data(), kCount, 0, kKey, rank);
+    const auto sum = [&](std::vector<std::uint16_t> first, int second, int third) {
+      for (const int rank : {second, third}) {
+        reduction::reduce(type, ReduceOp::kSum, first.data(), of[rank].data(), kCount);
+      }
+      return first;
+    };
+    const auto left = sum(of[0], 1, 2), right = sum(of[1], 2, 0);
+    int different = 0;
+    for (std::int64_t i = 0; i < kCount; ++i) different += left[i] != right[i] ? 1 : 0;
+    EXPECT_GT(different, kCount / 10) << nameOf(type);
+  }
+}
+
 TEST(DigestTest, IsSha256OfLengthsAndBytes) {
   EXPECT_EQ(Digest().hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   Digest abc;
@@ -180,9 +199,12 @@ TEST(PoisonTest, WhatWasNotWrittenIsCounted) {
   // Poison that is left fails the check of a sum.
   poison(buffer.data(), 400);
   EXPECT_EQ(checkIntegerSum(DataType::kF32, buffer.data(), 100, 0, kKey, 4).wrong, 100);
-  std::vector<std::int32_t> integers(100);
-  poison(integers.data(), 400);
-  EXPECT_EQ(checkIntegerSum(DataType::kI32, integers.data(), 100, 0, kKey, 4).wrong, 100);
+  for (const DataType type : reduction::kAllDataTypes) {
+    if (reduction::sizeOf(type) == 1) continue;  // a byte may look like a sum
+    std::vector<std::uint64_t> any(101);
+    poison(any.data(), 101 * reduction::sizeOf(type));  // also behind the last whole word
+    EXPECT_EQ(checkIntegerSum(type, any.data(), 101, 0, kKey, 4).wrong, 101) << nameOf(type);
+  }
 }
 
 }  // namespace

@@ -1,42 +1,35 @@
-#include "resilient_ccl/comm/reduce.h"
+#include "resilient_ccl/reduction/reduce.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
-namespace faultline::comm {
+namespace faultline::reduction {
 namespace {
 
 template <typename T>
-struct TypeOf;
-template <>
-struct TypeOf<float> {
-  static constexpr DataType value = DataType::kF32;
-};
-template <>
-struct TypeOf<double> {
-  static constexpr DataType value = DataType::kF64;
-};
-template <>
-struct TypeOf<std::int32_t> {
-  static constexpr DataType value = DataType::kI32;
-};
-template <>
-struct TypeOf<std::int64_t> {
-  static constexpr DataType value = DataType::kI64;
-};
+constexpr DataType kTypeOf = std::is_same_v<T, float>           ? DataType::kF32
+                             : std::is_same_v<T, double>        ? DataType::kF64
+                             : std::is_same_v<T, std::int8_t>   ? DataType::kI8
+                             : std::is_same_v<T, std::uint8_t>  ? DataType::kU8
+                             : std::is_same_v<T, std::int32_t>  ? DataType::kI32
+                             : std::is_same_v<T, std::uint32_t> ? DataType::kU32
+                             : std::is_same_v<T, std::int64_t>  ? DataType::kI64
+                                                                : DataType::kU64;
 
 template <typename T>
 T reduceOne(ReduceOp op, T a, T b) {
-  reduce(TypeOf<T>::value, op, &a, &b, 1);
+  reduce(kTypeOf<T>, op, &a, &b, 1);
   return a;
 }
 
 template <typename T>
 class ReduceTest : public testing::Test {};
-using Types = testing::Types<float, double, std::int32_t, std::int64_t>;
+using Types = testing::Types<float, double, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
+                             std::int64_t, std::uint64_t>;
 TYPED_TEST_SUITE(ReduceTest, Types);
 
 TYPED_TEST(ReduceTest, EveryOperationAtEveryLengthAndOnlyThere) {
@@ -54,12 +47,12 @@ TYPED_TEST(ReduceTest, EveryOperationAtEveryLengthAndOnlyThere) {
       }
       accumulator.push_back(kGuard);
       operand.push_back(kGuard);
-      reduce(TypeOf<T>::value, op, accumulator.data(), operand.data(), count);
+      reduce(kTypeOf<T>, op, accumulator.data(), operand.data(), count);
       for (int i = 0; i < count; ++i) {
-        const T expected = op == ReduceOp::kSum   ? a(i) + b(i)
+        const T expected = op == ReduceOp::kProd  ? static_cast<T>(a(i) * b(i))
                            : op == ReduceOp::kMin ? std::min(a(i), b(i))
                            : op == ReduceOp::kMax ? std::max(a(i), b(i))
-                                                  : a(i) * b(i);
+                                                  : static_cast<T>(a(i) + b(i));
         ASSERT_EQ(accumulator[i], expected) << nameOf(op) << " element " << i << " of " << count;
       }
       ASSERT_EQ(accumulator[count], kGuard);
@@ -68,7 +61,7 @@ TYPED_TEST(ReduceTest, EveryOperationAtEveryLengthAndOnlyThere) {
 }
 
 TYPED_TEST(ReduceTest, SizeIsTheTypes) {
-  EXPECT_EQ(sizeOf(TypeOf<TypeParam>::value), static_cast<std::int64_t>(sizeof(TypeParam)));
+  EXPECT_EQ(sizeOf(kTypeOf<TypeParam>), static_cast<std::int64_t>(sizeof(TypeParam)));
 }
 
 TEST(ReduceIntegersTest, OverflowWraps) {
@@ -98,12 +91,37 @@ TEST(ReduceFloatsTest, OfTwoZerosTheAccumulatorsStays) {
   }
 }
 
+// The end of an average: the sum is divided once, integers towards zero, as C++ does.
+TYPED_TEST(ReduceTest, TheLastStepOfAnAverageDivides) {
+  using T = TypeParam;
+  constexpr T kLowest = std::numeric_limits<T>::lowest(), kHighest = std::numeric_limits<T>::max();
+  for (const int divisor : {2, 3, 5, 7, 100, 127}) {
+    std::vector<T> left{kLowest, kHighest, 0, 1, 2, 3, 5, 6, 7, 100, 99, kLowest};
+    for (int i = 0; i < 200; ++i) left.push_back(static_cast<T>(i - 100));
+    const std::vector<T> right(left.size(), 1);
+    std::vector<T> result(left.size());
+    reduce({.type = kTypeOf<T>,
+            .op = ReduceOp::kAvg,
+            .target = result.data(),
+            .left = left.data(),
+            .right = right.data(),
+            .count = std::ssize(left),
+            .divisor = divisor});
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      T sum = left[i];
+      reduce(kTypeOf<T>, ReduceOp::kSum, &sum, &right[i], 1);
+      ASSERT_EQ(result[i], static_cast<T>(sum / static_cast<T>(divisor)))
+          << +left[i] << " + 1 over " << divisor;
+    }
+  }
+}
+
 TEST(ReduceNamesTest, NamesAreReadBack) {
   for (const DataType type : kAllDataTypes) EXPECT_EQ(dataTypeFromName(nameOf(type)), type);
   for (const ReduceOp op : kAllReduceOps) EXPECT_EQ(reduceOpFromName(nameOf(op)), op);
-  EXPECT_EQ(dataTypeFromName("f16"), std::nullopt);
-  EXPECT_EQ(reduceOpFromName("avg"), std::nullopt);
+  EXPECT_EQ(dataTypeFromName("f8"), std::nullopt);
+  EXPECT_EQ(reduceOpFromName("subtract"), std::nullopt);
 }
 
 }  // namespace
-}  // namespace faultline::comm
+}  // namespace faultline::reduction

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "resilient_ccl/plan/health.h"
+
+namespace faultline::plan {
+
+/// Says when the ports have changed for long enough that a new plan is worth its price. Pure: told
+/// of every collective, and when it was.
+class Hysteresis {
+ public:
+  /// A port counts as changed when it differs by so much from what the plan was made for.
+  static constexpr double kChange = 0.10;
+  /// It must have been changed at so many collectives in a row, or for so long.
+  static constexpr int kCollectives = 10;
+  static constexpr Duration kTime = 200ms;
+
+  explicit Hysteresis(HealthVector planned) : planned_(std::move(planned)) {}
+
+  /// Health as measured at a collective. True: plan anew, from this health.
+  bool observe(const HealthVector& measured, TimePoint now) {
+    if (!changed(measured)) {
+      collectives_ = 0;
+      return false;
+    }
+    if (collectives_++ == 0) since_ = now;
+    return collectives_ >= kCollectives || now - since_ >= kTime;
+  }
+
+  /// A plan has been made for this health.
+  void planned(HealthVector health) {
+    planned_ = std::move(health);
+    collectives_ = 0;
+  }
+
+ private:
+  static bool differs(int before, int after) {
+    return std::abs(after - before) > kChange * std::max(before, after);
+  }
+
+  bool changed(const HealthVector& measured) const {
+    return !std::ranges::equal(planned_, measured, [](const Health& a, const Health& b) {
+      return !differs(a.send, b.send) && !differs(a.receive, b.receive);
+    });
+  }
+
+  HealthVector planned_;
+  int collectives_ = 0;  // in a row at which something was changed
+  TimePoint since_{};
+};
+
+}  // namespace faultline::plan

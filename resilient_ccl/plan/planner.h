@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "resilient_ccl/plan/health.h"
+#include "resilient_ccl/schedule/bound.h"
+
+namespace faultline::plan {
+
+/// What a message costs, as measured at start-up and agreed upon by all ranks: n bytes of one
+/// message take latency + perMessage + n / bandwidth, the latency without occupying the ports.
+struct LinkModel {
+  double latency = 50e-6;    ///< seconds
+  double perMessage = 5e-6;  ///< seconds
+  double bandwidth = 1e9;    ///< of the fastest port, bytes per second and direction
+};
+
+/// What is to be reduced, and over what. Equal on all ranks.
+struct PlanRequest {
+  HealthVector health;  ///< one per rank
+  std::int64_t elements = 0;
+  Bytes elementSize = 4;
+};
+
+/// How it is done. All ranks must have the same: `hash` says whether they have.
+struct Plan {
+  std::string algorithm = "ring";
+  int segments = 1;
+  /// By the model; all in seconds.
+  double predicted = 0;
+  double ring = 0;   ///< the best ring, over the same ports
+  double bound = 0;  ///< bandwidth term of the best possible algorithm
+  /// Of everything that the schedule is made from: number of ranks, health (from which the shares
+  /// follow), elements, their size, algorithm, segments.
+  std::uint64_t hash = 0;
+};
+
+/// The cheapest of all registered algorithms and numbers of segments, by the fluid model (the one
+/// that real ports follow; the one-port model ranks ring first where it is not). A pure function:
+/// equal arguments give equal plans on every rank. Never slower than the ring, by the model.
+/// kInvalidArgument for impossible numbers.
+Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model);
+
+}  // namespace faultline::plan

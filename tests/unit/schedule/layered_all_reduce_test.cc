@@ -1,0 +1,101 @@
+#include "resilient_ccl/schedule/layered_all_reduce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "resilient_ccl/schedule/algorithms.h"
+#include "resilient_ccl/schedule/cost.h"
+#include "resilient_ccl/schedule/ring_lane.h"
+
+namespace faultline::schedule {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kElements = std::int64_t{1} << 24;
+
+double timeOverRing(const std::string& algorithm, const std::vector<double>& bandwidths,
+                    int segments) {
+  const auto schedule = makeSchedule(algorithm, {.ranks = static_cast<int>(bandwidths.size()),
+                                                 .elements = kElements,
+                                                 .segments = segments,
+                                                 .bandwidths = bandwidths});
+  return costOf(**schedule, bandwidths)->timeOverRing;
+}
+
+TEST(LayeredTest, R2AllReduceIsNearTheFormulaOfItsAuthors) {
+  std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/r2_allreduce_model.csv");
+  std::string line;
+  std::getline(file, line);
+  int rows = 0;
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
+    int ranks = 0;
+    double r = 0, model = 0;
+    char comma;
+    fields >> ranks >> comma >> r >> comma >> model;
+    std::vector<double> bandwidths(static_cast<std::size_t>(ranks), 1.0);
+    bandwidths[1] = r;
+    ++rows;
+    constexpr int kSegments = 64;
+    const double time = timeOverRing("r2_allreduce", bandwidths, kSegments);
+    EXPECT_LE(time, model * 1.05) << line;
+    EXPECT_GE(time, model * 0.98) << line;
+  }
+  EXPECT_EQ(rows, 15);
+}
+
+TEST(LayeredTest, RecursionHelpsWhereBandwidthsDiffer) {
+  const std::vector<double> bandwidths{1, 0.25, 1, 0.75, 1, 1, 1, 1};
+  const double two = timeOverRing("r2_allreduce", bandwidths, 64);
+  const double recursive = timeOverRing("r2_recursive", bandwidths, 64);
+  EXPECT_LT(recursive, two);
+  EXPECT_LT(two, timeOverRing("ring", bandwidths, 2));
+}
+
+TEST(LayeredTest, LayersPeelOffTheSlowest) {
+  const auto layers = ringLayers(4, 1000, 64, {1, 0.25, 1, 0.5}, true);
+  ASSERT_EQ(layers.size(), 3u);
+  EXPECT_THAT(layers[0].members, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(layers[1].members, ElementsAre(0, 2, 3));
+  EXPECT_THAT(layers[1].excluded, ElementsAre(1));
+  EXPECT_THAT(layers[2].members, ElementsAre(0, 2));
+  EXPECT_THAT(layers[2].excluded, ElementsAre(1, 3));
+  // Rates 1/4, 1/4, 1/2 over the times per element 3/2, 4/3, 1.
+  EXPECT_EQ(layers[0].part.count + layers[1].part.count + layers[2].part.count, 1000);
+  EXPECT_NEAR(static_cast<double>(layers[1].part.count) / layers[0].part.count, 9.0 / 8, 0.01);
+  EXPECT_NEAR(static_cast<double>(layers[2].part.count) / layers[0].part.count, 3, 0.02);
+}
+
+TEST(LayeredTest, WithoutAGainThereIsOneRing) {
+  // Healthy; two ranks; and one segment, where the pipeline takes as long as it saves.
+  EXPECT_EQ(ringLayers(4, 1000, 64, {}, false).size(), 1u);
+  EXPECT_THAT(ringLayers(2, 1000, 64, {1, 0.5}, false).at(0).excluded, IsEmpty());
+  EXPECT_EQ(ringLayers(8, 1000, 1, {1, 0.5, 1, 1, 1, 1, 1, 1}, false).size(), 1u);
+}
+
+TEST(RingLaneTest, KnowsTheLastUseOfEveryChunk) {
+  for (int ranks = 2; ranks <= 6; ++ranks) {
+    const RingLane ring{ranks, {0, 60}};
+    for (int position = 0; position < ranks; ++position) {
+      for (int chunk = 0; chunk < ranks; ++chunk) {
+        std::int64_t receive = -1, send = -1;
+        for (std::int64_t i = 0; i < ring.opCount(); ++i) {
+          const Op op = ring.op(position, 0, i);
+          if (op.piece.offset != ring.chunk(chunk).offset) continue;
+          (op.kind == OpKind::kSend ? send : receive) = i;
+        }
+        EXPECT_EQ(ring.lastReceiveOf(position, chunk), receive);
+        // A send before the last receive is over when that comes.
+        EXPECT_EQ(ring.lastSendOf(position, chunk), send > receive ? send : -1);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace faultline::schedule
