@@ -78,8 +78,10 @@ Result<std::shared_ptr<const schedule::Schedule>> Communicator::Impl::scheduleFo
     std::int64_t count) {
   if (!lastSchedule_ || lastSchedule_->elements() != count) {
     ASSIGN_OR_RETURN(lastSchedule_,
-                     schedule::makeSchedule(
-                         algorithm_, {.ranks = size(), .elements = count, .segments = segments_}));
+                     schedule::makeSchedule(algorithm_, {.ranks = size(),
+                                                         .elements = count,
+                                                         .segments = segments_,
+                                                         .window = schedule::kExecutionWindow}));
   }
   return lastSchedule_;
 }
