@@ -79,8 +79,10 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(std::int64
   if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
   ASSIGN_OR_RETURN(
       const std::unique_ptr<schedule::Schedule> schedule,
-      schedule::makeSchedule(options_.algorithm,
-                             {.ranks = size(), .elements = count, .segments = options_.segments}));
+      schedule::makeSchedule(options_.algorithm, {.ranks = size(),
+                                                  .elements = count,
+                                                  .segments = options_.segments,
+                                                  .window = schedule::kExecutionWindow}));
   if (programs_.size() >= kMostPrograms) programs_.clear();
   std::vector<std::vector<bool>> completes;
   if (op == ReduceOp::kAvg) {

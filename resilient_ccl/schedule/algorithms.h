@@ -10,6 +10,10 @@
 
 namespace faultline::schedule {
 
+/// The window that runs best over real sockets (docs/schedules.md): with more, senders collide at a
+/// slow inlet; the cost model, whose ports queue nothing, wants 0.
+inline constexpr int kExecutionWindow = 3;
+
 /// What a schedule is made for. All ranks must use equal values.
 struct ScheduleRequest {
   int ranks = 1;

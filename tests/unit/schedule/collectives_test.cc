@@ -11,8 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kRanks = 4;
-constexpr double kTolerance = 1e-6;
+constexpr int kFour = 4;
+constexpr double kExact = 1e-6;
 
 /// A schedule that claims to be of another collective.
 class Relabelled final : public Schedule {
@@ -32,49 +32,49 @@ class Relabelled final : public Schedule {
   Collective collective_;
 };
 
-std::string problemsOf(const Schedule& schedule) {
+std::string faultsOf(const Schedule& schedule) {
   std::string text;
   const auto report = verifySchedule(schedule);
   for (const Problem& problem : report->problems) text += problem.text + '\n';
   return text;
 }
 
-std::unique_ptr<Schedule> make(const std::string& algorithm, const PortBandwidths& bandwidths = {},
-                               int segments = 1) {
+std::unique_ptr<Schedule> makeOfFour(const std::string& algorithm,
+                                     const PortBandwidths& bandwidths = {}, int segments = 1) {
   return std::move(*makeSchedule(
       algorithm,
-      {.ranks = kRanks, .elements = 1 << 16, .segments = segments, .bandwidths = bandwidths}));
+      {.ranks = kFour, .elements = 1 << 16, .segments = segments, .bandwidths = bandwidths}));
 }
 
 TEST(CollectivesTest, EveryAlgorithmIsRightForItsCollectiveAndWrongForStrongerOnes) {
   for (const Algorithm& algorithm : allAlgorithms()) {
-    const auto schedule = make(std::string(algorithm.name));
+    const auto schedule = makeOfFour(std::string(algorithm.name));
     EXPECT_EQ(schedule->algorithm(), algorithm.name);
     EXPECT_EQ(schedule->collective(), algorithm.collective);
-    EXPECT_EQ(problemsOf(*schedule), "") << algorithm.name;
+    EXPECT_EQ(faultsOf(*schedule), "") << algorithm.name;
     if (algorithm.collective == Collective::kAllReduce) continue;
-    EXPECT_NE(problemsOf(Relabelled(*schedule, Collective::kAllReduce)), "") << algorithm.name;
+    EXPECT_NE(faultsOf(Relabelled(*schedule, Collective::kAllReduce)), "") << algorithm.name;
   }
-  EXPECT_EQ(problemsOf(Relabelled(*make("ring"), Collective::kReduceScatter)), "");
-  EXPECT_EQ(problemsOf(Relabelled(*make("ring"), Collective::kReduce)), "");
+  EXPECT_EQ(faultsOf(Relabelled(*makeOfFour("ring"), Collective::kReduceScatter)), "");
+  EXPECT_EQ(faultsOf(Relabelled(*makeOfFour("ring"), Collective::kReduce)), "");
 }
 
 TEST(CollectivesTest, WhatARankNeverHadIsNoticed) {
   // A ring AllReduce adds up blocks of others; an AllGather has only its own.
-  EXPECT_THAT(problemsOf(Relabelled(*make("ring"), Collective::kAllGather)),
+  EXPECT_THAT(faultsOf(Relabelled(*makeOfFour("ring"), Collective::kAllGather)),
               HasSubstr("moves elements that it does not have"));
-  EXPECT_THAT(problemsOf(Relabelled(*make("chain_reduce"), Collective::kBroadcast)),
+  EXPECT_THAT(faultsOf(Relabelled(*makeOfFour("chain_reduce"), Collective::kBroadcast)),
               HasSubstr("moves elements that it does not have"));
 }
 
 TEST(CollectivesTest, BlocksInTheWrongPlaceAreNoticed) {
-  RecordedSchedule swapped(*make("pairwise_all_to_all"));
+  RecordedSchedule swapped(*makeOfFour("pairwise_all_to_all"));
   std::swap(swapped.at(0, 0)[1].piece, swapped.at(0, 0)[3].piece);  // rank 0 sends 1's block to 2
-  EXPECT_THAT(problemsOf(Relabelled(swapped, Collective::kAllToAll)),
+  EXPECT_THAT(faultsOf(Relabelled(swapped, Collective::kAllToAll)),
               HasSubstr("are other elements than they should be"));
-  RecordedSchedule halves(*make("ring_send_recv", {}, 2));
+  RecordedSchedule halves(*makeOfFour("ring_send_recv", {}, 2));
   std::swap(halves.at(1, 0)[0].piece, halves.at(1, 0)[2].piece);
-  EXPECT_THAT(problemsOf(Relabelled(halves, Collective::kSendRecv)),
+  EXPECT_THAT(faultsOf(Relabelled(halves, Collective::kSendRecv)),
               HasSubstr("are other elements than they should be"));
 }
 
@@ -82,29 +82,29 @@ TEST(CollectivesTest, ACopyIsCheckedAtBothEnds) {
   RecordedSchedule copies(1, 2, 4);
   copies.at(0, 0) = {makeOp(OpKind::kCopy, 0, {2, 2})};
   copies.at(0, 0)[0].source = {0, 2};
-  EXPECT_EQ(problemsOf(Relabelled(copies, Collective::kSendRecv)), "");
+  EXPECT_EQ(faultsOf(Relabelled(copies, Collective::kSendRecv)), "");
   copies.at(0, 1) = {makeOp(OpKind::kCopy, 0, {0, 2})};  // overwrites what the other reads
   copies.at(0, 1)[0].source = {0, 2};
-  EXPECT_THAT(problemsOf(Relabelled(copies, Collective::kSendRecv)),
+  EXPECT_THAT(faultsOf(Relabelled(copies, Collective::kSendRecv)),
               HasSubstr("can run at the same time"));
 }
 
 double timeOverBound(const std::string& algorithm, const PortBandwidths& bandwidths) {
-  return costOf(*make(algorithm, bandwidths, 256), bandwidths)->timeOverBound;
+  return costOf(*makeOfFour(algorithm, bandwidths, 256), bandwidths)->timeOverBound;
 }
 
 TEST(CollectivesTest, WithBothDirectionsSlowTheyAreOnTheirBound) {
   // The cut around the straggler: 1/r of the fault-free time; only an AllReduce can do better.
   const std::vector<double> slow{1, 0.5, 1, 1};
-  for (const auto& [algorithm, tolerance] : {std::pair("ring_reduce_scatter", kTolerance),
-                                             {"ring_all_gather", kTolerance},
-                                             {"pairwise_all_to_all", kTolerance},
-                                             {"ring_send_recv", kTolerance},
+  for (const auto& [algorithm, tolerance] : {std::pair("ring_reduce_scatter", kExact),
+                                             {"ring_all_gather", kExact},
+                                             {"pairwise_all_to_all", kExact},
+                                             {"ring_send_recv", kExact},
                                              {"chain_broadcast", 0.02},
                                              {"chain_reduce", 0.02}}) {
     EXPECT_NEAR(timeOverBound(algorithm, slow), 1, tolerance) << algorithm;
-    const Cost cost = *costOf(*make(algorithm, slow, 256), slow);
-    EXPECT_NEAR(cost.boundOverRing, 2, kTolerance) << algorithm;
+    const Cost cost = *costOf(*makeOfFour(algorithm, slow, 256), slow);
+    EXPECT_NEAR(cost.boundOverRing, 2, kExact) << algorithm;
   }
 }
 
@@ -112,9 +112,11 @@ TEST(CollectivesTest, ChainsUseTheDirectionThatIsNotSlow) {
   const std::vector<double> healthy{1, 1, 1, 1};
   const std::vector<double> slow{1, 0.5, 1, 1};
   const PortBandwidths slowSend(slow, healthy), slowReceive(healthy, slow);
-  EXPECT_NEAR(costOf(*make("chain_broadcast", slowSend, 256), slowSend)->timeOverRing, 1, 0.02);
-  EXPECT_NEAR(costOf(*make("chain_reduce", slowReceive, 256), slowReceive)->timeOverRing, 1, 0.02);
-  EXPECT_NEAR(costOf(*make("chain_reduce", slowSend, 256), slowSend)->timeOverRing, 2, 0.02);
+  EXPECT_NEAR(costOf(*makeOfFour("chain_broadcast", slowSend, 256), slowSend)->timeOverRing, 1,
+              0.02);
+  EXPECT_NEAR(costOf(*makeOfFour("chain_reduce", slowReceive, 256), slowReceive)->timeOverRing, 1,
+              0.02);
+  EXPECT_NEAR(costOf(*makeOfFour("chain_reduce", slowSend, 256), slowSend)->timeOverRing, 2, 0.02);
 }
 
 TEST(CollectivesTest, BoundsPerDirection) {
@@ -126,16 +128,16 @@ TEST(CollectivesTest, BoundsPerDirection) {
                       PortModel::kFluid);
   };
   // p-1 transfers over 3.5 ports, or what has to cross the cut.
-  EXPECT_NEAR(bound(Collective::kReduceScatter, true), 0.75 / 0.5, kTolerance);
-  EXPECT_NEAR(bound(Collective::kReduceScatter, false), 3 / 3.5, kTolerance);
-  EXPECT_NEAR(bound(Collective::kAllGather, true), 3 / 3.5, kTolerance);
-  EXPECT_NEAR(bound(Collective::kAllGather, false), 0.75 / 0.5, kTolerance);
-  EXPECT_NEAR(bound(Collective::kBroadcast, true), 1, kTolerance);
-  EXPECT_NEAR(bound(Collective::kBroadcast, false), 2, kTolerance);
-  EXPECT_NEAR(bound(Collective::kReduce, true), 2, kTolerance);
-  EXPECT_NEAR(bound(Collective::kReduce, false), 1, kTolerance);
-  EXPECT_NEAR(bound(Collective::kAllToAll, true), 1.5, kTolerance);
-  EXPECT_NEAR(bound(Collective::kSendRecv, false), 2, kTolerance);
+  EXPECT_NEAR(bound(Collective::kReduceScatter, true), 0.75 / 0.5, kExact);
+  EXPECT_NEAR(bound(Collective::kReduceScatter, false), 3 / 3.5, kExact);
+  EXPECT_NEAR(bound(Collective::kAllGather, true), 3 / 3.5, kExact);
+  EXPECT_NEAR(bound(Collective::kAllGather, false), 0.75 / 0.5, kExact);
+  EXPECT_NEAR(bound(Collective::kBroadcast, true), 1, kExact);
+  EXPECT_NEAR(bound(Collective::kBroadcast, false), 2, kExact);
+  EXPECT_NEAR(bound(Collective::kReduce, true), 2, kExact);
+  EXPECT_NEAR(bound(Collective::kReduce, false), 1, kExact);
+  EXPECT_NEAR(bound(Collective::kAllToAll, true), 1.5, kExact);
+  EXPECT_NEAR(bound(Collective::kSendRecv, false), 2, kExact);
 }
 
 TEST(TreeTest, IsAtMostTwoLogarithmsDeep) {

@@ -16,12 +16,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::int64_t kElements = std::int64_t{1} << 24;
+constexpr std::int64_t kLayeredElements = std::int64_t{1} << 24;
 
 double timeOverRing(const std::string& algorithm, const std::vector<double>& bandwidths,
                     int segments) {
   const auto schedule = makeSchedule(algorithm, {.ranks = static_cast<int>(bandwidths.size()),
-                                                 .elements = kElements,
+                                                 .elements = kLayeredElements,
                                                  .segments = segments,
                                                  .bandwidths = bandwidths});
   return costOf(**schedule, bandwidths)->timeOverRing;

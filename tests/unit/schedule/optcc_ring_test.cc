@@ -13,13 +13,13 @@ namespace faultline::schedule {
 namespace {
 
 /// (ranks, segments, rank, lane) -> (peer, chunk) of the sends in order.
-using Key = std::tuple<int, int, int, int>;
+using SendKey = std::tuple<int, int, int, int>;
 
 TEST(OptccRingTest, SendsWhatTheOracleSendsInItsOrder) {
   std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/optcc_r2_messages.csv");
   std::string line;
   std::getline(file, line);
-  std::map<Key, std::vector<std::pair<int, int>>> expected;
+  std::map<SendKey, std::vector<std::pair<int, int>>> expected;
   while (std::getline(file, line)) {
     std::istringstream fields(line);
     int ranks = 0, segments = 0, rank = 0, lane = 0, peer = 0, chunk = 0;

@@ -8,7 +8,7 @@
 namespace faultline::schedule {
 namespace {
 
-constexpr std::int64_t kElements = 1 << 22;
+constexpr std::int64_t kServerElements = 1 << 22;
 
 /// NVLink of an H100 over the eight 50 GB/s NICs of its server.
 constexpr double kInsideBandwidth = 450.0 / 400;
@@ -17,7 +17,7 @@ Cost costAt(int nodes, int perNode, double r, int segments) {
   std::vector<double> bandwidths(static_cast<std::size_t>(nodes * perNode), 1.0);
   bandwidths[0] = r;
   const auto schedule = makeSchedule("optcc_server", {.ranks = nodes * perNode,
-                                                      .elements = kElements,
+                                                      .elements = kServerElements,
                                                       .segments = segments,
                                                       .bandwidths = bandwidths,
                                                       .ranksPerNode = perNode});
@@ -47,7 +47,7 @@ TEST(OptccServerTest, ANodeSendsWhatItsShareSays) {
   constexpr int kNodes = 4, kPerNode = 3;
   const std::vector<double> ofNodes{1, 0.75, 1, 1};
   const Shares shares = ownerShares(kNodes, ofNodes, PortModel::kFluid);
-  const auto schedule = optccServer(kNodes, kPerNode, kElements, 4, 0, shares);
+  const auto schedule = optccServer(kNodes, kPerNode, kServerElements, 4, 0, shares);
   for (int node = 0; node < kNodes; ++node) {
     std::int64_t out = 0, in = 0;
     for (int rank = node * kPerNode; rank < (node + 1) * kPerNode; ++rank) {
@@ -61,7 +61,7 @@ TEST(OptccServerTest, ANodeSendsWhatItsShareSays) {
       }
     }
     const double w = static_cast<double>(shares.weight(node)) / static_cast<double>(shares.total());
-    EXPECT_NEAR(static_cast<double>(out) / kElements, 1 + (kNodes - 2) * w, 1e-4);
+    EXPECT_NEAR(static_cast<double>(out) / kServerElements, 1 + (kNodes - 2) * w, 1e-4);
     EXPECT_EQ(out, in);
   }
 }
@@ -76,7 +76,7 @@ TEST(OptccServerTest, NodesMustBeFull) {
 TEST(OptccServerTest, AFlatRingCrossesEachNodeOnce) {
   std::vector<double> bandwidths(8, 1.0);
   bandwidths[5] = 0.5;
-  const auto ring = makeSchedule("ring", {.ranks = 8, .elements = kElements});
+  const auto ring = makeSchedule("ring", {.ranks = 8, .elements = kServerElements});
   const auto cost = costOf(**ring, bandwidths, {.ranksPerNode = 4});
   EXPECT_NEAR(cost->timeOverRing, 2, 1e-4);
 }

@@ -28,7 +28,7 @@ double ringTime(const LiveRails& rails, const std::vector<int>& order) {
   return costOf(*ring, ports, {.links = rails.links()})->timeOverRing;
 }
 
-std::vector<int> given(int ranks) {
+std::vector<int> givenOrder(int ranks) {
   std::vector<int> order(static_cast<std::size_t>(ranks));
   std::iota(order.begin(), order.end(), 0);
   return order;
@@ -38,10 +38,10 @@ TEST(RerankTest, BridgesKeepDifferentLossesApart) {
   // Neighbours 1 and 2 lost different rails: two of four in common. With a healthy rank between
   // them every link has three.
   const LiveRails rails{kRails, {kAll, kAll - 1, kAll - 2, kAll}};
-  EXPECT_EQ(worstLink(rails, given(4)), 0.5);
+  EXPECT_EQ(worstLink(rails, givenOrder(4)), 0.5);
   const std::vector<int> order = rerank(rails);
   EXPECT_EQ(worstLink(rails, order), 0.75);
-  EXPECT_NEAR(ringTime(rails, given(4)), 2, 1e-9);
+  EXPECT_NEAR(ringTime(rails, givenOrder(4)), 2, 1e-9);
   EXPECT_NEAR(ringTime(rails, order), 4.0 / 3, 1e-9);
 }
 
@@ -68,11 +68,12 @@ TEST(RerankTest, IsNeverWorseAndNearlyAlwaysTheBest) {
     const std::vector<int> order = rerank(rails);
     std::vector<int> sorted = order;
     std::sort(sorted.begin(), sorted.end());
-    ASSERT_EQ(sorted, given(rails.ranks())) << "seed " << seed;
+    ASSERT_EQ(sorted, givenOrder(rails.ranks())) << "seed " << seed;
     ASSERT_EQ(order.front(), 0);
-    ASSERT_GE(worstLink(rails, order), worstLink(rails, given(rails.ranks()))) << "seed " << seed;
+    ASSERT_GE(worstLink(rails, order), worstLink(rails, givenOrder(rails.ranks())))
+        << "seed " << seed;
     double possible = 0;
-    std::vector<int> tried = given(rails.ranks());
+    std::vector<int> tried = givenOrder(rails.ranks());
     do {
       possible = std::max(possible, worstLink(rails, tried));
     } while (std::next_permutation(tried.begin() + 1, tried.end()));
