@@ -40,8 +40,8 @@ struct ConfusionMatrix {
   int strikes = 0;
   int unproved = 0;  ///< strikes without evidence, which count nowhere
 
-  /// What is wrong in words, "" when nothing is: failovers that no fault explains, and rows of which
-  /// less than kLeastRightPercent is right.
+  /// What is wrong in words, "" when nothing is: failovers that no fault explains, and rows of
+  /// which less than kLeastRightPercent is right.
   std::string complaint() const;
   static constexpr double kLeastRightPercent = 98;
 };
