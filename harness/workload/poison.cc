@@ -13,8 +13,8 @@ constexpr auto kWordBytes = static_cast<std::int64_t>(sizeof kPoisonWord);
 void poison(void* buffer, std::int64_t bytes) {
   auto* const words = static_cast<std::uint32_t*>(buffer);
   std::fill_n(words, bytes / kWordBytes, kPoisonWord);
-  std::memcpy(words + bytes / kWordBytes, &kPoisonWord,
-              static_cast<std::size_t>(bytes % kWordBytes));
+  const auto rest = static_cast<std::size_t>(bytes % kWordBytes);
+  if (rest > 0) std::memcpy(words + bytes / kWordBytes, &kPoisonWord, rest);
 }
 
 std::int64_t countPoison(const void* buffer, std::int64_t bytes) {
