@@ -22,10 +22,13 @@ bool beingExplained(const channel::Failover& failover) {
 }  // namespace
 
 void EventReport::addNew(json& message, const CommunicatorEvents& events, bool last) {
+  forgotten_ += events.first.failovers - cursor_.failovers;
+  forgotten_ += events.first.failbacks - cursor_.failbacks;
+  cursor_ = events.first;
   json& failovers = message["failovers"] = json::array();
-  for (; failovers_ < events.failovers.size(); ++failovers_) {
-    const auto& [peer, failover] = events.failovers[failovers_];
+  for (const auto& [peer, failover] : events.failovers) {
     if (!last && beingExplained(failover)) break;
+    ++cursor_.failovers;
     failovers.push_back({{"peer", peer},
                          {"rail", failover.rail},
                          {"cause", channel::causeName(failover.cause)},
@@ -43,8 +46,8 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
                          {"receive_stall_ms", toMilliseconds(failover.receiveStall)}});
   }
   json& failbacks = message["failbacks"] = json::array();
-  for (; failbacks_ < events.failbacks.size(); ++failbacks_) {
-    const auto& event = events.failbacks[failbacks_];
+  for (const auto& event : events.failbacks) {
+    ++cursor_.failbacks;
     failbacks.push_back({{"peer", event.peer}, {"rail", event.rail}, {"at", toJson(event.when)}});
   }
   const fabric::FabricCounters& counters = events.counters;
@@ -67,6 +70,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
                          {"datagrams_sent", counters.datagramsSent},
                          {"datagrams_rejected", counters.datagramsRejected},
                          {"connections_rejected", counters.connectionsRejected},
+                         {"events_forgotten", forgotten_},
                          {"ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0}};
 }
 

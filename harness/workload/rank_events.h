@@ -13,15 +13,17 @@ inline nlohmann::json toJson(TimePoint moment) { return moment.time_since_epoch(
 /// Tells what has happened on the network, in pieces: a job that is cut off has told what it knew.
 class EventReport {
  public:
+  /// Where the next message goes on.
+  const comm::EventCursor& cursor() const { return cursor_; }
   /// Adds to a message the "failovers" and "failbacks" that no message has had yet, and the
-  /// "counters" from the beginning on. `events` are those of one communicator, which only grow. A
-  /// failover whose place is still being asked about waits for a later message, unless this is the
-  /// last.
+  /// "counters" from the beginning on. `events` are those from `cursor` on. A failover whose place
+  /// is still being asked about waits for a later message, unless this is the last. What the
+  /// communicator had forgotten before it was asked is counted.
   void addNew(nlohmann::json& message, const comm::CommunicatorEvents& events, bool last);
 
  private:
-  std::size_t failovers_ = 0;  // told already
-  std::size_t failbacks_ = 0;
+  comm::EventCursor cursor_;  // told already
+  std::uint64_t forgotten_ = 0;
 };
 
 /// Adds "trace", one list per field of the events, when there are any; and how many were made and

@@ -215,7 +215,7 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
   }
   // From t = 0 on: what came before it is told with the first iteration.
   if (!warmup) {
-    const comm::CommunicatorEvents events = communicator_->events();
+    const comm::CommunicatorEvents events = communicator_->events(events_.cursor());
     events_.addNew(end, events, /*last=*/false);
     resources_.look();
     resources_.spend(effort);
@@ -239,7 +239,7 @@ Status RankRun::finish() {
   Digest digest;
   digest.add(gradient_.state().data(), gradient_.state().size());
   json done{{"type", "done"}, {"state_digest", digest.hex()}};
-  events_.addNew(done, communicator_->events(), /*last=*/true);
+  events_.addNew(done, communicator_->events(events_.cursor()), /*last=*/true);
   addTrace(done, communicator_->trace());
   RETURN_IF_ERROR(controller_.send(done));
   return communicator_->finish();
@@ -297,7 +297,7 @@ void RankRun::reportError(const Status& why) {
   json events = json::object();
   if (communicator_) {
     communicator_->abort(why.message());
-    events_.addNew(events, communicator_->events(), /*last=*/true);
+    events_.addNew(events, communicator_->events(events_.cursor()), /*last=*/true);
     addTrace(events, communicator_->trace());
   }
   sendError(controller_, why, std::move(events));

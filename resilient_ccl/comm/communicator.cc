@@ -201,7 +201,9 @@ std::shared_ptr<Work> Communicator::allReduce(const void* source, void* target, 
 std::shared_ptr<Work> Communicator::barrier() { return impl_->barrier(); }
 void Communicator::abort(const std::string& reason) { impl_->engine().abort(reason); }
 Status Communicator::finish() { return impl_->finish(); }
-CommunicatorEvents Communicator::events() const { return impl_->engine().events(); }
+CommunicatorEvents Communicator::events(const EventCursor& cursor) const {
+  return impl_->engine().events(cursor);
+}
 telemetry::Trace Communicator::trace() const { return impl_->engine().trace(); }
 
 }  // namespace faultline::comm

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/comm/event_log.h"
 #include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/telemetry/collector.h"
@@ -58,22 +58,6 @@ struct CommunicatorOptions {
   Duration setupTimeout = 30s;
 };
 
-/// What the network did to this process. Peers are processes: ranks of the first communicator.
-struct CommunicatorEvents {
-  struct PeerFailover {
-    int peer;
-    channel::Failover failover;
-  };
-  struct PeerFailback {
-    int peer;
-    int rail;
-    TimePoint when;
-  };
-  std::vector<PeerFailover> failovers;
-  std::vector<PeerFailback> failbacks;
-  fabric::FabricCounters counters;
-};
-
 /// A group of processes that reduce together: the public face of the CCL. Collective calls must be
 /// made in the same order on all ranks and from one thread; a progress thread does the work. An
 /// error on one rank ends all collectives of all ranks with an error within a bounded time.
@@ -118,8 +102,9 @@ class Communicator {
   /// open; for the first communicator, on no other either.
   Status finish();
 
-  /// What happened so far in this process. Any thread.
-  CommunicatorEvents events() const;
+  /// What happened in this process from `cursor` on, as far as it is remembered (EventLog). Any
+  /// thread. Who reads often keeps a cursor: only what is new is copied then.
+  CommunicatorEvents events(const EventCursor& cursor = {}) const;
 
   /// What was recorded so far in this process; only counted unless telemetry is on. Any thread.
   telemetry::Trace trace() const;

@@ -99,29 +99,19 @@ void Engine::receiveDone(int, std::uint64_t token, Bytes) { messageDone(token); 
 void Engine::failedOver(int peer, const channel::Failover& failover) {
   if (leaving()) return;
   const std::lock_guard lock(mutex_);
-  events_.failovers.push_back({peer, failover});
+  events_.failedOver(peer, failover);
 }
 
 void Engine::failedBack(int peer, int rail, TimePoint when) {
   if (leaving()) return;
   const std::lock_guard lock(mutex_);
-  events_.failbacks.push_back({peer, rail, when});
+  events_.failedBack(peer, rail, when);
 }
 
 void Engine::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
   if (leaving()) return;
   const std::lock_guard lock(mutex_);
-  auto& failovers = events_.failovers;
-  const auto latest = std::find_if(failovers.rbegin(), failovers.rend(), [&](const auto& it) {
-    return it.peer == peer && it.failover.rail == rail;
-  });
-  if (latest == failovers.rend() || latest->failover.cause != channel::Cause::kPath) return;
-  latest->failover.cause = cause;
-  latest->failover.where = where;
-  if (cause != channel::Cause::kPath) {
-    latest->failover.deadDirection = channel::DeadDirection::kUnknown;
-  }
-  if (cause == channel::Cause::kRemoteNic) latest->failover.told = true;
+  events_.explained(peer, rail, cause, where);
 }
 
 void Engine::linkFailed(int, const Status& why) {
@@ -148,7 +138,7 @@ void Engine::publishCounters() {
   countersDue_ = now() + kCountersPause;
   if (leaving()) return;
   const std::lock_guard lock(mutex_);
-  events_.counters = fabric_->counters();
+  events_.counted(fabric_->counters());
 }
 
 void Engine::readMail() {
@@ -295,9 +285,9 @@ Status Engine::finish() {
   return status;
 }
 
-CommunicatorEvents Engine::events() const {
+CommunicatorEvents Engine::events(const EventCursor& cursor) const {
   const std::lock_guard lock(mutex_);
-  return events_;
+  return events_.since(cursor);
 }
 
 telemetry::Trace Engine::trace() const {

@@ -92,7 +92,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   // As of Communicator.
   void abort(const std::string& reason);
   Status finish();
-  CommunicatorEvents events() const;
+  CommunicatorEvents events(const EventCursor& cursor) const;
   telemetry::Trace trace() const;
 
  private:
@@ -157,7 +157,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   std::atomic<bool> ended_{false};  // no progress thread any more
   std::atomic<bool> mail_{false};   // there is something new in newGroups_ or abortReason_
   mutable std::mutex mutex_;        // everything below
-  CommunicatorEvents events_;
+  EventLog events_;
   std::vector<std::shared_ptr<Group>> newGroups_;
   std::optional<std::string> abortReason_;
 };

@@ -1,0 +1,56 @@
+#include "resilient_ccl/comm/event_log.h"
+
+#include <algorithm>
+
+namespace faultline::comm {
+namespace {
+
+template <typename T>
+void append(std::deque<T>& list, std::uint64_t& first, T&& one) {
+  list.push_back(std::move(one));
+  if (list.size() <= EventLog::kMostKept) return;
+  list.pop_front();
+  ++first;
+}
+
+/// What `list`, which begins with number `first`, has from number `cursor` on; `begin`: where that
+/// begins.
+template <typename T>
+std::vector<T> tail(const std::deque<T>& list, std::uint64_t first, std::uint64_t cursor,
+                    std::uint64_t& begin) {
+  begin = std::clamp<std::uint64_t>(cursor, first, first + list.size());
+  return {list.begin() + static_cast<std::ptrdiff_t>(begin - first), list.end()};
+}
+
+}  // namespace
+
+void EventLog::failedOver(int peer, const channel::Failover& failover) {
+  append(failovers_, first_.failovers, {peer, failover});
+}
+
+void EventLog::failedBack(int peer, int rail, TimePoint when) {
+  append(failbacks_, first_.failbacks, {peer, rail, when});
+}
+
+void EventLog::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
+  const auto latest = std::find_if(failovers_.rbegin(), failovers_.rend(), [&](const auto& it) {
+    return it.peer == peer && it.failover.rail == rail;
+  });
+  if (latest == failovers_.rend() || latest->failover.cause != channel::Cause::kPath) return;
+  latest->failover.cause = cause;
+  latest->failover.where = where;
+  if (cause != channel::Cause::kPath) {
+    latest->failover.deadDirection = channel::DeadDirection::kUnknown;
+  }
+  if (cause == channel::Cause::kRemoteNic) latest->failover.told = true;
+}
+
+CommunicatorEvents EventLog::since(const EventCursor& cursor) const {
+  CommunicatorEvents events;
+  events.failovers = tail(failovers_, first_.failovers, cursor.failovers, events.first.failovers);
+  events.failbacks = tail(failbacks_, first_.failbacks, cursor.failbacks, events.first.failbacks);
+  events.counters = counters_;
+  return events;
+}
+
+}  // namespace faultline::comm
