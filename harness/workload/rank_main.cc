@@ -17,6 +17,7 @@
 #include "harness/workload/rank_events.h"
 #include "harness/workload/resource_watch.h"
 #include "harness/workload/training.h"
+#include "resilient_ccl/fabric/host_identity.h"
 
 namespace faultline::workload {
 namespace {
@@ -60,6 +61,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   }
   ASSIGN_OR_RETURN(fabric.managementAddress,
                    transport::tcp::parseAddress(config.managementAddress));
+  fabric.host = fabric::hostIdentity();
   fabric.controlTos = config.controlTos;
   fabric.link.resilient = config.resilient;
   fabric.link.policy = config.policy;

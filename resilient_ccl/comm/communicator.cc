@@ -46,7 +46,11 @@ class Communicator::Impl {
  public:
   Impl(std::shared_ptr<Engine> engine, std::shared_ptr<Group> group, int rank,
        const CommunicatorOptions& options)
-      : engine_(std::move(engine)), group_(std::move(group)), rank_(rank), options_(options) {}
+      : engine_(std::move(engine)),
+        group_(std::move(group)),
+        rank_(rank),
+        ranksPerNode_(engine_->ranksPerNode(group_->members())),
+        options_(options) {}
   ~Impl() { group_->close(); }
 
   std::shared_ptr<Work> submit(const void* source, void* target, std::int64_t count, DataType type,
@@ -58,6 +62,7 @@ class Communicator::Impl {
   Engine& engine() const { return *engine_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(group_->members().size()); }
+  int ranksPerNode() const { return ranksPerNode_; }
 
  private:
   /// What was made lately is kept: most jobs use few sizes over and over.
@@ -66,7 +71,8 @@ class Communicator::Impl {
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Group> group_;
-  const int rank_;  // in the group
+  const int rank_;          // in the group
+  const int ranksPerNode_;  // of the group
   const CommunicatorOptions options_;
   bool finished_ = false;
   std::uint64_t nextCollective_ = 0;
@@ -82,7 +88,8 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(std::int64
       schedule::makeSchedule(options_.algorithm, {.ranks = size(),
                                                   .elements = count,
                                                   .segments = options_.segments,
-                                                  .window = schedule::kExecutionWindow}));
+                                                  .window = schedule::kExecutionWindow,
+                                                  .ranksPerNode = ranksPerNode_}));
   if (programs_.size() >= kMostPrograms) programs_.clear();
   std::vector<std::vector<bool>> completes;
   if (op == ReduceOp::kAvg) {
@@ -192,6 +199,7 @@ Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {
 
 int Communicator::rank() const { return impl_->rank(); }
 int Communicator::size() const { return impl_->size(); }
+int Communicator::ranksPerNode() const { return impl_->ranksPerNode(); }
 
 std::shared_ptr<Work> Communicator::allReduce(const void* source, void* target, std::int64_t count,
                                               DataType type, ReduceOp op) {

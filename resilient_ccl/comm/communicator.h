@@ -84,6 +84,9 @@ class Communicator {
 
   int rank() const;
   int size() const;
+  /// Ranks that share a node: 0..n-1 are on one, the next n on another, and so on. 1 when they are
+  /// spread otherwise, or `FabricOptions::host` is not given.
+  int ranksPerNode() const;
 
   /// target[i] = op over all ranks of source[i], for 0 <= i < count. In place when source ==
   /// target, else the two must not overlap. Both belong to the communicator until the work is done.

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/system_calls.h"
+#include "resilient_ccl/comm/node_layout.h"
 
 namespace faultline::comm {
 namespace {
@@ -58,6 +59,7 @@ Status Engine::open() {
   std::vector<fabric::ProcessAddress> addresses;
   for (const std::string& blob : blobs) {
     ASSIGN_OR_RETURN(addresses.emplace_back(), fabric::ProcessAddress::parse(blob));
+    hosts_.push_back(addresses.back().host);
   }
   RETURN_IF_ERROR(fabric_->connect(addresses));
   while (!fabric_->allRailsUp() && !failure_) {
@@ -236,6 +238,12 @@ std::shared_ptr<Group> Engine::addGroup(std::uint32_t id, std::vector<int> membe
   }
   sendMail();
   return group;
+}
+
+int Engine::ranksPerNode(const std::vector<int>& members) const {
+  std::vector<std::string> hosts;
+  for (const int member : members) hosts.push_back(hosts_[member]);
+  return comm::ranksPerNode(hosts);
 }
 
 std::shared_ptr<Work> Engine::submit(Group& group, Executor::Job job) {

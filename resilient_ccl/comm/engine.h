@@ -86,6 +86,9 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   std::uint32_t nextGroup() const { return nextGroup_.load(std::memory_order_relaxed); }
   void used(std::uint32_t group) { nextGroup_.store(group + 1, std::memory_order_relaxed); }
 
+  /// As of comm::ranksPerNode, of these processes.
+  int ranksPerNode(const std::vector<int>& members) const;
+
   /// Hands a collective of `group` over; one thread per group.
   std::shared_ptr<Work> submit(Group& group, Executor::Job job);
 
@@ -137,6 +140,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   std::unique_ptr<telemetry::Collector> collector_;  // null: nothing is kept
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<fabric::Fabric> fabric_;
+  std::vector<std::string> hosts_;  // of all processes
   UniqueFd wakeup_;
   std::thread thread_;
 

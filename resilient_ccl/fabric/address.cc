@@ -10,6 +10,8 @@ std::string ProcessAddress::serialize() const {
     bytes.append(reinterpret_cast<const char*>(&endpoint.address), sizeof(endpoint.address));
     bytes.append(reinterpret_cast<const char*>(&endpoint.port), sizeof(endpoint.port));
   };
+  bytes.push_back(static_cast<char>(host.size()));
+  bytes += host;
   add(management);
   for (const Rail& rail : rails) {
     add(rail.data);
@@ -20,11 +22,11 @@ std::string ProcessAddress::serialize() const {
 
 Result<ProcessAddress> ProcessAddress::parse(const std::string& bytes) {
   constexpr std::size_t kEndpoint = sizeof(std::uint32_t) + sizeof(std::uint16_t);
-  if (bytes.size() < kEndpoint || (bytes.size() / kEndpoint) % 2 != 1 ||
-      bytes.size() % kEndpoint != 0) {
+  std::size_t at = bytes.empty() ? 1 : 1 + static_cast<unsigned char>(bytes.front());
+  const std::size_t endpoints = at < bytes.size() ? (bytes.size() - at) / kEndpoint : 0;
+  if (endpoints % 2 != 1 || at + endpoints * kEndpoint != bytes.size()) {
     return errorf(Code::kInvalidArgument, "{} bytes are not a process address", bytes.size());
   }
-  std::size_t at = 0;
   const auto next = [&] {
     Endpoint endpoint;
     std::memcpy(&endpoint.address, bytes.data() + at, sizeof(endpoint.address));
@@ -34,6 +36,7 @@ Result<ProcessAddress> ProcessAddress::parse(const std::string& bytes) {
     return endpoint;
   };
   ProcessAddress address;
+  address.host = bytes.substr(1, at - 1);
   address.management = next();
   while (at < bytes.size()) {
     const Endpoint data = next();

@@ -178,7 +178,13 @@ Status Fabric::Impl::open() {
     return errorf(Code::kInvalidArgument, "{} NICs: a fabric takes {} at most",
                   options_.nics.size(), channel::kMaxRails);
   }
+  constexpr std::size_t kLongestHost = 255;
+  if (options_.host.size() > kLongestHost) {
+    return errorf(Code::kInvalidArgument, "the name of a node has {} bytes: {} at most",
+                  options_.host.size(), kLongestHost);
+  }
   choosePartners();
+  address_.host = options_.host;
   RETURN_IF_ERROR(poller_.open());
   RETURN_IF_ERROR(startIoThreads());
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {

@@ -28,6 +28,9 @@ struct FabricOptions {
   auth::JobKey jobKey;
   std::vector<Nic> nics;
   std::uint32_t managementAddress = 0;
+  /// The node of this process, equal for all processes on it (`hostIdentity`). Empty: not known, a
+  /// node of its own.
+  std::string host;
   /// TOS byte of control datagrams: the class that the network lets pass bulk data.
   int controlTos = 0;
   /// `rails` is overwritten by the number of NICs; `partners`, when empty, by the NICs' distances.
@@ -55,6 +58,7 @@ struct ProcessAddress {
   };
   std::vector<Rail> rails;
   Endpoint management;  ///< UDP
+  std::string host;     ///< FabricOptions::host, 255 bytes at most
 
   std::string serialize() const;
   static Result<ProcessAddress> parse(const std::string& bytes);

@@ -84,6 +84,28 @@ TEST_P(CommunicatorTest, AllReduceIsRightForEverySizeTypeAndOperation) {
   });
 }
 
+TEST(CommunicatorLayoutTest, RanksOfANodeAreKnownAlsoAfterASplit) {
+  constexpr int kRanks = 4, kPerNode = 2;
+  runJob(
+      kRanks,
+      [&](Communicator& comm) {
+        EXPECT_EQ(comm.ranksPerNode(), kPerNode);
+        const auto odd = comm.split(comm.rank() % 2, 0);
+        ASSERT_TRUE(odd.ok());
+        EXPECT_EQ((*odd)->ranksPerNode(), 1) << "one of each node";
+        std::vector<std::int32_t> data(1000, comm.rank() + 1);
+        ASSERT_TRUE(comm.allReduce(data.data(), data.data(), 1000, DataType::kI32, ReduceOp::kSum)
+                        ->wait()
+                        .ok());
+        EXPECT_EQ(std::ranges::count(data, 1 + 2 + 3 + 4), 1000);
+        EXPECT_TRUE(comm.finish().ok());
+      },
+      [&](CommunicatorOptions& options) {
+        options.fabric.host = fmt::format("node {}", options.rank / kPerNode);
+        options.algorithm = "optcc_server";
+      });
+}
+
 TEST_P(CommunicatorTest, BarrierWaitsForTheLast) {
   std::atomic<int> arrived{0};
   const int size = GetParam();

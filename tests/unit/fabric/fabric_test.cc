@@ -203,6 +203,22 @@ TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   EXPECT_EQ(created.status().code(), Code::kInvalidArgument);
 }
 
+TEST(ProcessAddressTest, WhatIsWrittenIsRead) {
+  ProcessAddress address;
+  address.host = std::string("node\0 7", 7);
+  address.management = {1, 2};
+  address.rails = {{{3, 4}, {5, 6}}, {{7, 8}, {9, 10}}};
+  const auto read = ProcessAddress::parse(address.serialize());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->host, address.host);
+  EXPECT_EQ(read->management, address.management);
+  ASSERT_EQ(read->rails.size(), 2u);
+  EXPECT_EQ(read->rails[1].data, address.rails[1].data);
+  EXPECT_EQ(read->rails[1].control, address.rails[1].control);
+  const std::string cut = address.serialize().substr(0, 5);
+  EXPECT_FALSE(ProcessAddress::parse(cut).ok()) << "in the middle of the name";
+}
+
 TEST(ProcessAddressTest, NonsenseIsRefused) {
   EXPECT_FALSE(ProcessAddress::parse("").ok());
   EXPECT_FALSE(ProcessAddress::parse("12345").ok());
