@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <fstream>
-#include <sstream>
 
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/port_simulator.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
+#include "tests/support/csv_data.h"
 #include "tests/support/recorded_schedule.h"
 
 namespace faultline::schedule {
@@ -27,31 +26,23 @@ constexpr std::int64_t kDivisible = 256 * 8 * 3;
 
 TEST(BoundTest, AgreesWithTheOracle) {
   // Made by an independent program (discrete simulation of the schedules, LP-checked bound).
-  std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/all_reduce_bounds.csv");
-  std::string line;
-  std::getline(file, line);
-  int rows = 0;
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    int ranks = 0;
-    double r = 0, fluid = 0, onePort = 0, ring = 0;
-    char comma;
-    fields >> ranks >> comma >> r >> comma >> fluid >> comma >> onePort >> comma >> ring;
+  const auto rows = test::csvRows<int, double, double, double, double>("all_reduce_bounds.csv");
+  EXPECT_EQ(rows.size(), 35u);
+  for (const auto& [ranks, r, fluid, onePort, ring] : rows) {
+    SCOPED_TRACE(::testing::Message() << ranks << " ranks, one at " << r);
     const auto bandwidths = oneStraggler(ranks, r);
     const double ff = faultFreeRingTime(ranks);
-    EXPECT_NEAR(lowerBound(bandwidths, PortModel::kFluid) / ff, fluid, kTolerance) << line;
-    EXPECT_NEAR(lowerBound(bandwidths, PortModel::kOnePort) / ff, onePort, kTolerance) << line;
+    EXPECT_NEAR(lowerBound(bandwidths, PortModel::kFluid) / ff, fluid, kTolerance);
+    EXPECT_NEAR(lowerBound(bandwidths, PortModel::kOnePort) / ff, onePort, kTolerance);
     if (ranks <= 64) {
       for (const PortModel model : {PortModel::kFluid, PortModel::kOnePort}) {
         const auto cost =
             costOf(*ringAllReduce(ranks, kDivisible, 1), bandwidths, {.portModel = model});
         ASSERT_TRUE(cost.ok());
-        EXPECT_NEAR(cost->timeOverRing, ring, kTolerance) << line;
+        EXPECT_NEAR(cost->timeOverRing, ring, kTolerance);
       }
     }
-    ++rows;
   }
-  EXPECT_EQ(rows, 35);
 }
 
 TEST(BoundTest, SeveralStragglers) {
@@ -106,17 +97,9 @@ TEST(CostTest, AlphaCountsOncePerStepAndOverheadOnThePorts) {
 
 TEST(CostTest, OptccOnOnePortAgreesWithTheOracle) {
   // Made by an independent program (tests/data/README.md); up to 1,024 ranks.
-  std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/optcc_times.csv");
-  std::string line;
-  std::getline(file, line);
-  int rows = 0;
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    int ranks = 0;
-    double r = 0, expected = 0;
-    char comma;
-    fields >> ranks >> comma >> r >> comma >> expected;
-    ++rows;
+  const auto rows = test::csvRows<int, double, double>("optcc_times.csv");
+  EXPECT_EQ(rows.size(), 45u);
+  for (const auto& [ranks, r, expected] : rows) {
     if (ranks > 64 && (ranks != 512 || r != 0.5)) continue;  // takes seconds in a debug build
     const auto bandwidths = oneStraggler(ranks, r);
     const auto schedule = makeSchedule("optcc", {.ranks = ranks,
@@ -126,9 +109,8 @@ TEST(CostTest, OptccOnOnePortAgreesWithTheOracle) {
                                                  .shares = PortModel::kOnePort});
     const auto cost = costOf(**schedule, bandwidths, {.portModel = PortModel::kOnePort});
     ASSERT_TRUE(cost.ok());
-    EXPECT_NEAR(cost->timeOverRing, expected, 1e-6) << line;
+    EXPECT_NEAR(cost->timeOverRing, expected, 1e-6) << ranks << " ranks, one at " << r;
   }
-  EXPECT_EQ(rows, 45);
 }
 
 TEST(CostTest, NothingToSendCostsNothing) {

@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/ring_lane.h"
+#include "tests/support/csv_data.h"
 
 namespace faultline::schedule {
 namespace {
@@ -28,25 +26,16 @@ double timeOverRing(const std::string& algorithm, const std::vector<double>& ban
 }
 
 TEST(LayeredTest, R2AllReduceIsNearTheFormulaOfItsAuthors) {
-  std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/r2_allreduce_model.csv");
-  std::string line;
-  std::getline(file, line);
-  int rows = 0;
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    int ranks = 0;
-    double r = 0, model = 0;
-    char comma;
-    fields >> ranks >> comma >> r >> comma >> model;
+  const auto rows = test::csvRows<int, double, double>("r2_allreduce_model.csv");
+  EXPECT_EQ(rows.size(), 15u);
+  for (const auto& [ranks, r, model] : rows) {
     std::vector<double> bandwidths(static_cast<std::size_t>(ranks), 1.0);
     bandwidths[1] = r;
-    ++rows;
     constexpr int kSegments = 64;
     const double time = timeOverRing("r2_allreduce", bandwidths, kSegments);
-    EXPECT_LE(time, model * 1.05) << line;
-    EXPECT_GE(time, model * 0.98) << line;
+    EXPECT_LE(time, model * 1.05) << ranks << " ranks, one at " << r;
+    EXPECT_GE(time, model * 0.98) << ranks << " ranks, one at " << r;
   }
-  EXPECT_EQ(rows, 15);
 }
 
 TEST(LayeredTest, RecursionHelpsWhereBandwidthsDiffer) {

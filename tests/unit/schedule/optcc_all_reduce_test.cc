@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
+#include "tests/support/csv_data.h"
 
 namespace faultline::schedule {
 namespace {
@@ -21,25 +21,18 @@ struct Case {
 
 /// Made by an independent program; see tests/data/README.md.
 std::map<int, Case> oracleCases() {
-  std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/optcc_messages.csv");
-  std::string line;
-  std::getline(file, line);
   std::map<int, Case> cases;
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    std::vector<std::string> field;
-    for (std::string text; std::getline(fields, text, ',');) field.push_back(text);
-    Case& entry = cases[std::stoi(field.at(0))];
-    entry.request = {.ranks = std::stoi(field.at(1)),
-                     .elements = std::stoi(field.at(2)),
-                     .segments = std::stoi(field.at(3))};
-    std::istringstream steps(field.at(4));
+  for (const auto& [number, ranks, elements, segments, per1024, rank, kind, peer, begin, end] :
+       test::csvRows<int, int, int, int, std::string, int, std::string, int, int, int>(
+           "optcc_messages.csv")) {
+    Case& entry = cases[number];
+    entry.request = {.ranks = ranks, .elements = elements, .segments = segments};
+    std::istringstream steps(per1024);
     std::vector<double> bandwidths;
     for (int step = 0; steps >> step;) bandwidths.push_back(step / 1024.0);
     entry.request.bandwidths = bandwidths;
-    const int lane = field.at(6) == "contribution" ? 0 : 1;
-    entry.sends[{std::stoi(field.at(5)), lane}].push_back(
-        {std::stoi(field.at(7)), std::stoi(field.at(8)), std::stoi(field.at(9))});
+    const int lane = kind == "contribution" ? 0 : 1;
+    entry.sends[{rank, lane}].push_back({peer, begin, end});
   }
   return cases;
 }

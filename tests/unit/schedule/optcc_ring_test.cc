@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
+#include "tests/support/csv_data.h"
 
 namespace faultline::schedule {
 namespace {
@@ -16,16 +15,9 @@ namespace {
 using SendKey = std::tuple<int, int, int, int>;
 
 TEST(OptccRingTest, SendsWhatTheOracleSendsInItsOrder) {
-  std::ifstream file(FAULTLINE_SOURCE_DIR "/tests/data/optcc_r2_messages.csv");
-  std::string line;
-  std::getline(file, line);
   std::map<SendKey, std::vector<std::pair<int, int>>> expected;
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    int ranks = 0, segments = 0, rank = 0, lane = 0, peer = 0, chunk = 0;
-    char comma;
-    fields >> ranks >> comma >> segments >> comma >> rank >> comma >> lane >> comma >> peer >>
-        comma >> chunk;
+  for (const auto& [ranks, segments, rank, lane, peer, chunk] :
+       test::csvRows<int, int, int, int, int, int>("optcc_r2_messages.csv")) {
     expected[{ranks, segments, rank, lane}].push_back({peer, chunk});
   }
   ASSERT_EQ(expected.size(), 3u * 2 + 4 * 2 + 5 * 2 + 7 * 2 - 4);  // the straggler has one lane

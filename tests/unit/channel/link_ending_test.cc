@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/channel/link_fixture.h"
+
+// When there is nothing left to send over: what returns within the budget goes on, the rest is an
+// error that names what is broken.
+
+namespace faultline::test {
+namespace {
+
+using channel::Reach;
+
+class LinkEndingTest : public LinkFixture {};
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_P(LinkEndingTest, WhoIsHeardByNobodyIsNamedByWhatOthersSay) {
+  for (const Reach reach : {Reach::kUnknown, Reach::kAnswers, Reach::kSilent}) {
+    SimWorld world(options());
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.kill(1);
+    const Duration budget = options().link.giveUp;
+    world.run(budget / 2);
+    EXPECT_EQ(world.missed(0), 0);
+    world.run(budget * 3 / 10);
+    EXPECT_EQ(world.missed(0), 1) << "in time for an answer";
+    world.link(0).heardElsewhere(reach);
+    world.run(budget / 2);
+    EXPECT_EQ(world.missed(0), 1);
+    const std::string& why = world.error(0).message();
+    EXPECT_EQ(contains(why, "though others hear it"), reach == Reach::kAnswers) << why;
+    EXPECT_EQ(contains(why, "gone for all"), reach == Reach::kSilent) << why;
+  }
+}
+
+TEST_P(LinkEndingTest, WhoComesBackInTimeIsMissedAndNotGivenUp) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.pause(1, options().link.giveUp * 8 / 10);
+  EXPECT_TRUE(world.runUntilIdle(20s));
+  EXPECT_EQ(world.missed(0), 1);
+  expectClean(world);
+}
+
+TEST_P(LinkEndingTest, EverythingDownForAWhileContinuesSoonAfterItsReturn) {
+  // No path answers, so nothing is convicted, and both transports back off.
+  for (const Duration outage : {60ms, 300ms, 800ms}) {
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    for (const int rail : {0, 1}) world.blackHole(rail);
+    world.managementPath(false);
+    const TimePoint fault = world.clock().now();
+    world.run(outage);
+    world.managementPath(true);
+    for (const int rail : {0, 1}) world.heal(rail);
+    EXPECT_TRUE(world.runUntilIdle(2s));
+    const Duration sending = 80ms;
+    EXPECT_LT(world.clock().now() - fault, outage + 50ms + sending);
+    expectClean(world);
+    EXPECT_GE(world.link(0).counters().stalls + world.link(1).counters().stalls, 1u);
+  }
+}
+
+TEST_P(LinkEndingTest, AllRailsDownForLessThanTheBudgetContinues) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  world.portDown(0, 1);
+  world.run(500ms);
+  EXPECT_TRUE(world.error(0).ok());
+  world.heal(1);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+}
+
+TEST_P(LinkEndingTest, AllRailsDownForGoodIsAnErrorOnBothEndsThatNamesRailPeerAndReason) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  world.portDown(1, 1);
+  const TimePoint fault = world.clock().now();
+  EXPECT_FALSE(world.runUntilIdle(10s));
+  world.run(100ms);
+  EXPECT_LT(world.clock().now() - fault, 1300ms);  // the budget is 1 s
+  for (int end = 0; end < 2; ++end) {
+    const std::string message = world.error(end).message();
+    EXPECT_FALSE(world.error(end).ok());
+    EXPECT_NE(message.find(end == 0 ? "rank 1" : "rank 0"), std::string::npos) << message;
+    EXPECT_NE(message.find("rail 1"), std::string::npos) << message;
+    EXPECT_NE(message.find(end == 0 ? "remote_nic" : "local_nic"), std::string::npos) << message;
+  }
+}
+
+TEST_P(LinkEndingTest, AMachineThatStoodStillHasSpentNoBudget) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  for (int end = 0; end < 2; ++end) world.pause(end, 3s);  // as a suspended virtual machine
+  EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+  expectClean(world);
+}
+
+TEST_P(LinkEndingTest, ADeadPeerIsAnErrorWithinTheBudget) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.kill(1);
+  EXPECT_FALSE(world.runUntilIdle(10s));
+  EXPECT_NE(world.error(0).message().find("has not been heard"), std::string::npos);
+}
+
+TEST_P(LinkEndingTest, WithoutResilienceADeadRailHangs) {
+  SimOptions chosen = options();
+  chosen.link.resilient = false;
+  SimWorld world(chosen);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_FALSE(world.runUntilIdle(10s));
+  EXPECT_TRUE(world.error(0).ok());
+  EXPECT_EQ(world.link(0).counters().suspicions, 0u);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+TEST_P(LinkEndingTest, WithoutResilienceALostAcknowledgementIsAskedFor) {
+  SimOptions chosen = options();
+  chosen.link.resilient = false;
+  chosen.datagramLoss = 0.3;
+  SimWorld world(chosen);
+  for (int i = 0; i < 50; ++i) {
+    bothWays(world, 1000);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << i;
+  }
+  expectClean(world);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, LinkEndingTest, LinkFixture::allRails(), LinkFixture::railsName);
+
+}  // namespace
+}  // namespace faultline::test

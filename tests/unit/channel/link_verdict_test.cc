@@ -1,0 +1,269 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/channel/link_fixture.h"
+
+// What the link believes of a rail, a path and a peer: what breaks is named, what is only slow is
+// not given up.
+
+namespace faultline::test {
+namespace {
+
+using channel::Cause;
+using channel::DeadDirection;
+using channel::Reach;
+using channel::Where;
+
+class LinkVerdictTest : public LinkFixture {};
+
+TEST_P(LinkVerdictTest, APortThatIsDownIsSeenBeforeItsPathIsBlamed) {
+  SimOptions late = options();
+  late.portEventDelay = 300ms;
+  SimWorld world(late);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_FALSE(world.portDownTold(1, 0));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  world.run(1s);
+  world.heal(0);
+  world.run(1s);
+  EXPECT_TRUE(world.link(0).railUp(0));
+  expectClean(world);
+}
+
+TEST_P(LinkVerdictTest, ALateWordOfAPortExplainsTheFailoverAtBothEnds) {
+  SimOptions late = options();
+  late.portEventDelay = 300ms;
+  late.portsSeen = false;
+  SimWorld world(late);
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.portDown(1, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath) << "nobody can know";
+  world.run(1s);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
+  EXPECT_TRUE(world.failovers(0)[0].told);
+  expectClean(world);
+}
+
+TEST_P(LinkVerdictTest, APortThatGoesDownLongAfterItsPathHasNotBrokenIt) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.blackHole(0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(channel::Link::kLatestPortEvent);
+  world.portDown(1, 0);
+  world.run(1s);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  expectClean(world);
+}
+
+TEST_P(LinkVerdictTest, TheWordOfTheOtherEndExplainsTheResetThatHasOvertakenIt) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  const TimePoint fault = world.clock().now();
+  world.runEvent(0, Input::kReset, [&] { world.link(0).onRailFailed(0, Cause::kPath, fault); });
+  world.runEvent(1, Input::kReset, [&] { world.link(1).onRailFailed(0, Cause::kRail, fault); });
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_EQ(world.failovers(0).size(), 1u);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  EXPECT_FALSE(world.failovers(0)[0].told);
+  EXPECT_EQ(world.failovers(1)[0].cause, Cause::kPath);
+  EXPECT_TRUE(world.failovers(1)[0].told);
+}
+
+TEST_P(LinkVerdictTest, BlackHoleIsFoundByProbes) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.blackHole(0);
+  const TimePoint fault = world.clock().now();
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+  ASSERT_GE(world.failovers(0).size(), 1u);
+  EXPECT_EQ(world.failovers(0)[0].cause, Cause::kPath);
+  EXPECT_EQ(world.failovers(0)[0].deadDirection, DeadDirection::kBoth);
+  EXPECT_EQ(world.failovers(1)[0].deadDirection, DeadDirection::kBoth);
+  EXPECT_LT(world.failovers(0)[0].detected - fault, 100ms);
+}
+
+TEST_P(LinkVerdictTest, OneDirectionLostIsFoundAndNamedAtBothEnds) {
+  for (const bool fromEnd0 : {true, false}) {
+    for (const int rail : {0, 1}) {  // rail 0 also carries the acknowledgements of both
+      SimWorld world(options());
+      bothWays(world, 8 << 20);
+      world.run(10ms);
+      world.blackHole(rail, fromEnd0, !fromEnd0);
+      EXPECT_TRUE(world.runUntilIdle(1s));
+      expectClean(world);
+      for (int end = 0; end < 2; ++end) {
+        ASSERT_EQ(world.failovers(end).size(), 1u);
+        EXPECT_EQ(world.failovers(end)[0].rail, rail);
+        EXPECT_EQ(world.failovers(end)[0].cause, Cause::kPath);
+        EXPECT_EQ(world.failovers(end)[0].deadDirection,
+                  fromEnd0 == (end == 0) ? DeadDirection::kOutgoing : DeadDirection::kIncoming);
+      }
+    }
+  }
+}
+
+TEST_P(LinkVerdictTest, TheDirectionIsKnownWhereOnlyOneEndSends) {
+  for (const bool fromEnd0 : {true, false}) {
+    SimWorld world(options());
+    for (int i = 0; i < 4; ++i) world.message(0, 4 << 20);
+    world.run(10ms);
+    world.blackHole(1, fromEnd0, !fromEnd0);
+    // What end 0 sends still arrives when only the way back is lost, and acknowledgements find
+    // another way: then nothing is wrong with the messages, and nobody gives the rail up.
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    expectClean(world);
+    ASSERT_EQ(world.failovers(0).size(), fromEnd0 ? 1u : 0u);
+    if (!fromEnd0) continue;
+    EXPECT_EQ(world.failovers(0)[0].deadDirection, DeadDirection::kOutgoing);
+    EXPECT_EQ(world.failovers(1)[0].deadDirection, DeadDirection::kIncoming);
+  }
+}
+
+TEST_P(LinkVerdictTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
+  // The path is back before anybody can convict it, but the transport waits 200 ms for its timer.
+  for (const Duration outage : {22ms, 25ms, 28ms}) {
+    SCOPED_TRACE(formatDuration(outage));
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.blackHole(0);
+    const TimePoint fault = world.clock().now();
+    world.run(outage);
+    world.heal(0);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    const Duration sending = 80ms;  // 8 MiB each way over one rail
+    EXPECT_LT(world.clock().now() - fault, outage + 20ms + sending);
+    expectClean(world);
+    EXPECT_GE(world.link(0).counters().stalls + world.link(1).counters().stalls, 1u);
+    for (int end = 0; end < 2; ++end) ASSERT_FALSE(world.failovers(end).empty());
+    EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRail);
+    EXPECT_TRUE(world.failovers(0)[0].stalled);
+    EXPECT_TRUE(world.failovers(1)[0].stalled);
+  }
+}
+
+TEST_P(LinkVerdictTest, ARailThatCarriesDatagramsAloneIsGivenUpWhenThereAreOthers) {
+  for (const int rails : {2, 4}) {
+    SimOptions chosen = options();
+    chosen.link.rails = rails;
+    SimWorld world(chosen);
+    bothWays(world, 1 << 20);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    world.slow(0, 1);  // a byte per second
+    bothWays(world, 1 << 20, 2);
+    EXPECT_TRUE(world.runUntilIdle(chosen.link.giveUp)) << rails;
+    expectClean(world);
+    for (const auto& failover : world.failovers(0)) {
+      EXPECT_EQ(failover.rail, 0);
+      EXPECT_EQ(failover.cause, channel::Cause::kRail);
+    }
+  }
+}
+
+TEST_P(LinkVerdictTest, ASlowRailIsNotADeadOne) {
+  for (const double share : {0.5, 0.1, 0.01}) {
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 1 << 20);
+    world.slow(0, 100e6 * share);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << share;
+    expectClean(world);
+    EXPECT_EQ(world.link(0).counters().failovers, 0u) << share;
+  }
+}
+
+TEST_P(LinkVerdictTest, ASlowRailIsDegradedUntilItIsFastAgain) {
+  for (const double share : {0.5, 0.1}) {
+    SCOPED_TRACE(share);
+    constexpr double kRate = 20e6;
+    SimOptions chosen = options();
+    chosen.link.giveUp = 10s;
+    SimWorld world(chosen);
+    for (const int rail : {0, 1}) world.slow(rail, kRate);
+    const auto run = [&] {
+      bothWays(world, 4 << 20, 5);
+      EXPECT_TRUE(world.runUntilIdle(20s));
+    };
+    run();
+    for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.degradedRails(end).empty());
+    world.slow(1, kRate * share);
+    run();
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_EQ(world.degradedRails(end), std::set{1});
+      EXPECT_EQ(world.link(end).counters().degradations, 1u);
+      EXPECT_EQ(world.link(end).counters().failovers, 0u);
+    }
+    world.slow(1, kRate);
+    run();
+    for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.degradedRails(end).empty());
+    world.checkMemory();
+    for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+  }
+}
+
+TEST_P(LinkVerdictTest, AStoppedPeerIsNotADeadRail) {
+  for (int end = 0; end < 2; ++end) {
+    SimOptions chosen = options();
+    chosen.link.giveUp = 10s;
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 4 << 20);
+    world.run(5ms);
+    world.pause(end, 5s);
+    EXPECT_TRUE(world.runUntilIdle(20s));
+    expectClean(world);
+    EXPECT_EQ(world.link(0).counters().failovers, 0u);
+    EXPECT_EQ(world.link(1).counters().failovers, 0u);
+    EXPECT_GT(world.link(1 - end).counters().suspicions, 0u);
+  }
+}
+
+TEST_P(LinkVerdictTest, AnExaminationTellsWhichPathsAnswerAlsoWhereNothingIsSent) {
+  SimWorld world(options(3));
+  world.portDown(1, 0);
+  world.blackHole(1, /*fromEnd0=*/false, /*fromEnd1=*/true);
+  world.run(5ms);
+  for (int end = 0; end < 2; ++end) {
+    std::uint32_t mark = 0;
+    world.runEvent(end, Input::kClient,
+                   [&] { mark = world.link(end).examine(world.clock().now()); });
+    for (int path = 0; path < 4; ++path) {
+      EXPECT_EQ(world.link(end).reach(path, mark), Reach::kUnknown);
+    }
+    world.run(60ms);
+    // An end whose own port is down has not asked, and cannot say.
+    EXPECT_EQ(world.link(end).reach(0, mark), end == 1 ? Reach::kUnknown : Reach::kSilent);
+    EXPECT_EQ(world.link(end).reach(1, mark), Reach::kSilent);
+    EXPECT_EQ(world.link(end).reach(2, mark), Reach::kAnswers);
+    EXPECT_EQ(world.link(end).reach(3, mark), Reach::kAnswers);
+    EXPECT_EQ(world.link(end).counters().suspicions, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, LinkVerdictTest, LinkFixture::allRails(), LinkFixture::railsName);
+
+}  // namespace
+}  // namespace faultline::test
