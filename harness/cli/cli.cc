@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "harness/cli/compare_command.h"
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
 #include "harness/cli/list_command.h"
@@ -31,7 +32,7 @@ using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 constexpr std::array kCommands{
     AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
     AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
-    AddCommand{addDoctorCommand},
+    AddCommand{addCompareCommand},  AddCommand{addDoctorCommand},
 };
 
 constexpr const char* kExamples = R"(examples:

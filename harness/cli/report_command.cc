@@ -2,14 +2,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "harness/cli/cli.h"
+#include "harness/cli/result_folders.h"
 #include "harness/run/confusion.h"
 #include "reports/confusion.h"
 #include "reports/renderer.h"
@@ -64,42 +63,15 @@ int reportAgain(const std::string& directory, bool json) {
   return kExitOk;
 }
 
-/// The folder itself when it has a result, else those in it that have one, by name.
-std::vector<std::string> foldersWithResults(const std::string& directory) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> folders;
-  std::error_code ignored;  // what cannot be looked at has no result
-  if (!fs::exists(directory + "/result.json", ignored)) {
-    for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
-         entry.increment(ignored)) {
-      if (fs::exists(entry->path() / "result.json", ignored)) folders.push_back(entry->path());
-    }
-    std::ranges::sort(folders);
-  }
-  if (folders.empty()) folders.push_back(directory);  // reading it says what is wrong
-  return folders;
-}
-
-Result<std::vector<reports::ScenarioResult>> readAll(const Options& options) {
-  std::vector<reports::ScenarioResult> results;
-  for (const std::string& directory : options.directories) {
-    for (const std::string& folder : foldersWithResults(directory)) {
-      ASSIGN_OR_RETURN(reports::ScenarioResult result, reports::readResult(folder));
-      results.push_back(std::move(result));
-    }
-  }
-  return results;
-}
-
 int table(const Options& options) {
-  const auto results = readAll(options);
+  const auto results = readResults(options.directories);
   if (!results.ok()) return fail(results.status(), kExitUsage);
   print(reports::scenarioTable(*results));
   return kExitOk;
 }
 
 int matrix(const Options& options) {
-  const auto results = readAll(options);
+  const auto results = readResults(options.directories);
   if (!results.ok()) return fail(results.status(), kExitUsage);
   const reports::ConfusionMatrix matrix = run::confusionOf(*results);
   if (options.json) {

@@ -1,0 +1,82 @@
+#include "harness/cli/compare_command.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+#include "harness/cli/result_folders.h"
+#include "harness/run/comparison.h"
+
+namespace faultline::cli {
+namespace {
+
+/// As much as two equal runs may differ by before a machine counts as too noisy
+/// (stats::kMaxBandPercent): less is not worth waking somebody up.
+constexpr double kDefaultTolerancePercent = 2;
+
+struct Options {
+  std::string base;
+  std::string now;
+  double tolerance_pct = kDefaultTolerancePercent;
+  std::string out;
+  bool json = false;
+};
+
+int fail(const Status& status, int code) {
+  std::cerr << "faultline compare: " << status.message() << '\n';
+  return code;
+}
+
+int compare(const Options& options) {
+  const auto base = readResults(std::span(&options.base, 1));
+  if (!base.ok()) return fail(base.status(), kExitUsage);
+  const auto now = readResults(std::span(&options.now, 1));
+  if (!now.ok()) return fail(now.status(), kExitUsage);
+  const reports::Comparison comparison =
+      run::compare(*base, *now, {options.base, options.now, options.tolerance_pct});
+  if (options.json) {
+    print(reports::comparisonJson(comparison));
+  } else {
+    std::cout << reports::comparisonText(comparison);
+  }
+  if (!options.out.empty()) {
+    const Status status = reports::writeComparison(comparison, options.out);
+    if (!status.ok()) return fail(status, kExitCannotRun);
+    if (!options.json) std::cout << "report: " << options.out << "/compare.html\n";
+  }
+  if (comparison.regressions() > 0) return kExitExpectation;
+  return comparison.judged() > 0 ? kExitOk : kExitInvalid;
+}
+
+}  // namespace
+
+CLI::App* addCompareCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("compare", "Say what changed between two results, and whether by chance");
+  const auto options = std::make_shared<Options>();
+  command->add_option("BASE", options->base, "Result, or folder of results, of before")
+      ->required()
+      ->type_name("");
+  command->add_option("NEW", options->now, "The same of now")->required()->type_name("");
+  command
+      ->add_option("--tolerance", options->tolerance_pct,
+                   "Significant changes for the worse by more than this are regressions; overheads "
+                   "in points")
+      ->type_name("PERCENT")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--out", options->out,
+                      "Write compare.html and compare.json into this directory");
+  addJsonFlag(*command, options->json);
+  command->footer(
+      "Exit code 1: a regression; 5: no row could be compared (fewer than 5 runs on a side, too "
+      "much noise, nothing in common).\n\nExamples:\n"
+      "  faultline compare faultline-out/yesterday faultline-out/today\n"
+      "  faultline compare --tolerance 5 --out diff base.json new.json");
+  command->callback([options, &exit_code] { exit_code = compare(*options); });
+  return command;
+}
+
+}  // namespace faultline::cli

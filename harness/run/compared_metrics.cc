@@ -1,0 +1,138 @@
+#include "harness/run/compared_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/run/summary.h"
+#include "harness/stats/overhead.h"
+#include "harness/stats/quantile.h"
+#include "reports/tally.h"
+
+namespace faultline::run {
+namespace {
+
+using reports::Run;
+using reports::ScenarioResult;
+using Values = std::vector<double>;
+
+/// `valueOf(run)` of each run of the strategy that has one.
+template <typename F>
+Values perRun(const ScenarioResult& result, const std::string& strategy, F valueOf) {
+  Values values;
+  for (const Run& run : result.runs) {
+    if (run.strategy != strategy) continue;
+    if (const std::optional<double> value = valueOf(run)) values.push_back(*value);
+  }
+  return values;
+}
+
+Values throughputs(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    if (!completed(run) || !run.throughput) return std::nullopt;
+    return run.throughput->value;
+  });
+}
+
+Values iterationTimes(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    Values times;
+    for (const reports::Iteration& iteration : run.iterations) times.push_back(iteration.ms);
+    return completed(run) ? stats::median(times) : std::nullopt;
+  });
+}
+
+Values overheads(const ScenarioResult& result, const std::string& strategy) {
+  if (strategy == baseline::kFaultFree) return {};
+  constexpr std::uint64_t kAnySeed = 0;  // of the interval, which is not used
+  return stats::overhead(blocksOf(result.runs, strategy), kAnySeed).perBlock;
+}
+
+/// The longest of each run: its failovers come from the same fault and are not independent.
+Values pauses(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    if (run.failovers.empty()) return std::nullopt;
+    return std::ranges::max(run.failovers, {}, &reports::Failover::pause_ms).pause_ms;
+  });
+}
+
+Values restartTimes(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    if (run.restarts.empty()) return std::nullopt;
+    double sum = 0;
+    for (const reports::Restart& one : run.restarts) {
+      sum += one.hang_ms + one.isolate_ms + one.load_ms + one.lost_ms;
+    }
+    return sum;
+  });
+}
+
+Values processorTimes(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    constexpr double kGiB = 1 << 30;
+    constexpr double kMillisecondsPerSecond = 1000;
+    double cpu_s = 0;
+    double sent_gib = 0;
+    for (const reports::ResourceUse& use : run.resources) {
+      cpu_s += use.cpu_ms / kMillisecondsPerSecond;
+      sent_gib += static_cast<double>(use.sent_bytes) / kGiB;
+    }
+    if (!completed(run) || !(sent_gib > 0)) return std::nullopt;
+    return cpu_s / sent_gib;
+  });
+}
+
+Values incompleteRuns(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy,
+                [](const Run& run) -> std::optional<double> { return completed(run) ? 0 : 1; });
+}
+
+Values wrongElements(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    return static_cast<double>(run.wrong_elements);
+  });
+}
+
+using Kind = ComparedMetric::Kind;
+constexpr std::array kMetrics{
+    ComparedMetric{"throughput", "", true, Kind::kSpeed, throughputs, "of each completed run"},
+    ComparedMetric{"iteration_ms", "ms", false, Kind::kSpeed, iterationTimes,
+                   "median iteration of each completed run"},
+    ComparedMetric{"overhead_pct", "%", false, Kind::kSpeed, overheads,
+                   "of each block, against its fault_free run"},
+    ComparedMetric{"pause_ms", "ms", false, Kind::kSampled, pauses,
+                   "longest pause at a failover of each run"},
+    ComparedMetric{"restart_ms", "ms", false, Kind::kSampled, restartTimes,
+                   "hang, isolate, load and lost work of each run"},
+    ComparedMetric{"cpu_s_per_gib", "s/GiB", false, Kind::kSampled, processorTimes,
+                   "processor time of each completed run for what it sent"},
+    ComparedMetric{"incomplete_runs", "runs", false, Kind::kCounted, incompleteRuns,
+                   "runs that did not do their work to the end"},
+    ComparedMetric{"wrong_elements", "elements", false, Kind::kCounted, wrongElements,
+                   "elements of results that were wrong"},
+};
+
+}  // namespace
+
+std::span<const ComparedMetric> comparedMetrics() { return kMetrics; }
+
+std::vector<std::string> measuredStrategies(const ScenarioResult& result) {
+  std::vector<std::string> names;
+  for (const reports::StrategyTally& tally : reports::tallyByStrategy(result)) {
+    if (tally.runs > 0) names.push_back(tally.strategy);
+  }
+  return names;
+}
+
+std::string unitOf(const ComparedMetric& metric, const ScenarioResult& result) {
+  const std::string fixed = metric.unit;
+  if (!fixed.empty()) return fixed;
+  for (const Run& run : result.runs) {
+    if (run.throughput) return run.throughput->unit;
+  }
+  return "";
+}
+
+}  // namespace faultline::run

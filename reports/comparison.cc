@@ -1,0 +1,336 @@
+#include "reports/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <ranges>
+
+#include "base/text.h"
+#include "reports/assets.h"
+#include "reports/atomic_file.h"
+#include "reports/html_text.h"
+#include "reports/page_head.h"
+#include "reports/text.h"
+
+namespace faultline::reports {
+namespace {
+
+constexpr const char* kDash = "-";
+constexpr int kJsonSpaces = 1;
+constexpr std::size_t kMostDifferences = 12;  // on a terminal; the files have them all
+
+/// Four digits are more than any of these medians is known to.
+std::string shortNumber(double value) {
+  if (!std::isfinite(value)) return kDash;
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3);
+}
+
+std::string sideText(const Comparison::Side& side) {
+  if (!side.median) return kDash;
+  const std::string median = shortNumber(*side.median);
+  if (!side.ci95) return median;
+  return fmt::format("{} [{}, {}]", median, shortNumber(side.ci95->lo), shortNumber(side.ci95->hi));
+}
+
+std::string differenceText(const Comparison::Row& row) {
+  if (!row.difference) return kDash;
+  return fmt::format("{:+.1f} {}", *row.difference, row.difference_unit == "%" ? "%" : "pt");
+}
+
+std::string pText(const Comparison::Row& row) {
+  constexpr double kSmallest = 0.001;
+  if (!row.p) return kDash;
+  return *row.p < kSmallest ? "<.001" : fmt::format("{:.3f}", *row.p);
+}
+
+std::string changeText(const Comparison::Row& row) {
+  return row.regression ? "WORSE" : nameOf(row.change);
+}
+
+std::string verdictsText(const std::vector<std::string>& verdicts) {
+  if (verdicts.empty()) return "no result";
+  const std::vector<std::string_view> words(verdicts.begin(), verdicts.end());
+  return join(words, ", ");
+}
+
+std::string valueOrNothing(const std::string& value) {
+  return value.empty() ? "(not there)" : value;
+}
+
+std::string legend(const Comparison& comparison) {
+  return fmt::format(
+      "Medians of the runs with their 95 % interval (from 6 runs on), n of BASE/NEW; pt: points. "
+      "Better and worse: p < {} (Mann-Whitney, two-sided), from {} runs per side on. WORSE: by "
+      "more "
+      "than {:.4g}, which is the tolerance.",
+      comparison.significance, comparison.min_values, comparison.tolerance_pct);
+}
+
+/// Text of a result on one line.
+std::string oneLine(const std::string& text) {
+  std::string line = cleanText(text);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return line;
+}
+
+std::string textRow(const std::string& metric, const std::string& base, const std::string& now,
+                    const std::string& n, const std::string& difference, const std::string& p,
+                    const std::string& change) {
+  return fmt::format(" {:<15} {:>20} {:>20} {:>5} {:>9} {:>5} {}\n", metric, base, now, n,
+                     difference, p, change);
+}
+
+std::string textOf(const Comparison::Scenario& scenario) {
+  std::string text =
+      fmt::format("\n{}: {} -> {}\n", oneLine(scenario.name), verdictsText(scenario.base_verdicts),
+                  verdictsText(scenario.new_verdicts));
+  const auto& differences = scenario.differences;
+  if (!differences.empty()) text += " not the same on both sides:\n";
+  for (std::size_t i = 0; i < std::min(differences.size(), kMostDifferences); ++i) {
+    text += "  " +
+            wrapText(fmt::format("{}: {} -> {}", oneLine(differences[i].what),
+                                 oneLine(valueOrNothing(differences[i].base)),
+                                 oneLine(valueOrNothing(differences[i].now))),
+                     4) +
+            "\n";
+  }
+  if (differences.size() > kMostDifferences) {
+    text += fmt::format("  and {} more (--json has them)\n", differences.size() - kMostDifferences);
+  }
+  return text;
+}
+
+Json jsonOf(const Comparison::Side& side) {
+  Json ci = side.ci95 ? Json::array({side.ci95->lo, side.ci95->hi}) : Json(nullptr);
+  return {{"n", side.n},
+          {"median", side.median ? Json(*side.median) : Json(nullptr)},
+          {"ci95", std::move(ci)}};
+}
+
+Json jsonOf(const Comparison::Row& row) {
+  const auto orNull = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  return {{"scenario", row.scenario},
+          {"strategy", row.strategy},
+          {"metric", row.metric},
+          {"unit", row.unit},
+          {"base", jsonOf(row.base)},
+          {"new", jsonOf(row.now)},
+          {"difference", orNull(row.difference)},
+          {"difference_unit", row.difference_unit},
+          {"p", orNull(row.p)},
+          {"verdict", nameOf(row.change)},
+          {"regression", row.regression},
+          {"note", row.note}};
+}
+
+std::string cell(const std::string& kind, const std::string& text, const std::string& sub = "") {
+  const std::string below =
+      sub.empty() ? "" : fmt::format("<span class=\"sub\">{}</span>", escapedForHtml(sub));
+  return fmt::format("<td class=\"{}\">{}{}</td>", kind, escapedForHtml(text), below);
+}
+
+std::string htmlSide(const Comparison::Side& side, const std::string& unit) {
+  std::string sub = fmt::format("n = {}", side.n);
+  if (side.ci95) {
+    sub = fmt::format("95 %: {} to {}, {}", shortNumber(side.ci95->lo), shortNumber(side.ci95->hi),
+                      sub);
+  }
+  return side.median ? cell("number", shortNumber(*side.median) + " " + unit, sub)
+                     : cell("number", kDash, sub);
+}
+
+const char* toneOf(const Comparison::Row& row) {
+  switch (row.change) {
+    case Change::kBetter:
+      return "tone-good";
+    case Change::kWorse:
+      return row.regression ? "tone-bad" : "tone-warn";
+    case Change::kNotDistinguishable:
+      return "neutral";
+    default:
+      return "tone-warn";
+  }
+}
+
+std::string htmlRow(const Comparison::Row& row) {
+  const std::string state = fmt::format(
+      "<td class=\"nowrap\"><span class=\"state {}\">{}</span>{}</td>", toneOf(row),
+      escapedForHtml(changeText(row)),
+      row.note.empty()
+          ? ""
+          : fmt::format("<span class=\"sub words\">{}</span>", escapedForHtml(row.note)));
+  return "<tr>" + cell("head", row.strategy) + cell("nowrap", row.metric) +
+         htmlSide(row.base, row.unit) + htmlSide(row.now, row.unit) +
+         cell("number", differenceText(row)) + cell("number", pText(row)) + state + "</tr>\n";
+}
+
+std::string htmlDifferences(const Comparison::Scenario& scenario) {
+  if (scenario.differences.empty()) return "";
+  std::string rows;
+  for (const Comparison::Difference& one : scenario.differences) {
+    rows += "<tr>" + cell("name", one.what) + cell("words", valueOrNothing(one.base)) +
+            cell("words", valueOrNothing(one.now)) + "</tr>\n";
+  }
+  return fmt::format(
+      "<details class=\"panel\" open><summary>Not the same on both sides: {}</summary>"
+      "<div class=\"scroll\"><table><tr><th>Setting</th><th>BASE</th><th>NEW</th></tr>\n{}</table>"
+      "</div></details>\n",
+      scenario.differences.size() == 1 ? "1 setting"
+                                       : fmt::format("{} settings", scenario.differences.size()),
+      rows);
+}
+
+std::string htmlOf(const Comparison& comparison, const Comparison::Scenario& scenario) {
+  std::string rows;
+  for (const Comparison::Row& row : comparison.rows) {
+    if (row.scenario == scenario.name) rows += htmlRow(row);
+  }
+  return fmt::format(
+      "<section>\n<h2>{}</h2>\n<p class=\"lead\">Verdict of BASE: {}; of NEW: {}.</p>\n"
+      "{}<div class=\"panel scroll\"><table><tr><th>Strategy</th><th>Metric</th>"
+      "<th class=\"number\">BASE</th><th class=\"number\">NEW</th><th class=\"number\">Difference"
+      "</th><th class=\"number\">p</th><th>Verdict</th></tr>\n{}</table></div>\n</section>\n",
+      escapedForHtml(scenario.name), verdictsText(scenario.base_verdicts),
+      verdictsText(scenario.new_verdicts), htmlDifferences(scenario), rows);
+}
+
+}  // namespace
+
+const char* nameOf(Change change) {
+  switch (change) {
+    case Change::kBetter:
+      return "better";
+    case Change::kWorse:
+      return "worse";
+    case Change::kNotDistinguishable:
+      return "not distinguishable";
+    case Change::kTooFew:
+      return "too few values";
+    case Change::kVoid:
+      return "void";
+    case Change::kMissingInBase:
+      return "missing in BASE";
+    case Change::kMissingInNew:
+      return "missing in NEW";
+  }
+  return "unknown";
+}
+
+int Comparison::count(Change change) const {
+  return static_cast<int>(std::ranges::count(rows, change, &Row::change));
+}
+
+int Comparison::regressions() const {
+  return static_cast<int>(std::ranges::count(rows, true, &Row::regression));
+}
+
+int Comparison::judged() const {
+  return count(Change::kBetter) + count(Change::kWorse) + count(Change::kNotDistinguishable);
+}
+
+std::string Comparison::verdict() const {
+  if (rows.empty()) return "nothing to compare";
+  std::string text = fmt::format("{} regression{} beyond {:.4g} %", regressions(),
+                                 regressions() == 1 ? "" : "s", tolerance_pct);
+  for (const Change change :
+       {Change::kBetter, Change::kWorse, Change::kNotDistinguishable, Change::kTooFew,
+        Change::kVoid, Change::kMissingInBase, Change::kMissingInNew}) {
+    const int rows_of_it = count(change) - (change == Change::kWorse ? regressions() : 0);
+    if (rows_of_it == 0) continue;
+    text += fmt::format(", {} {}{}", rows_of_it, nameOf(change),
+                        change == Change::kWorse ? " within it" : "");
+  }
+  if (judged() == 0) text += ": no row could be compared, which proves nothing";
+  return text;
+}
+
+std::string comparisonText(const Comparison& comparison) {
+  std::string text =
+      fmt::format("BASE: {}\nNEW:  {}\n", oneLine(comparison.base), oneLine(comparison.now));
+  for (const Comparison::Scenario& scenario : comparison.scenarios) {
+    text += textOf(scenario);
+    std::string strategy;
+    bool first = true;
+    for (const Comparison::Row& row : comparison.rows) {
+      if (row.scenario != scenario.name) continue;
+      if (first) text += textRow("", "BASE", "NEW", "n", "change", "p", "verdict");
+      if (first || row.strategy != strategy) text += oneLine(row.strategy) + "\n";
+      first = false;
+      strategy = row.strategy;
+      text += textRow(row.metric, sideText(row.base), sideText(row.now),
+                      fmt::format("{}/{}", row.base.n, row.now.n), differenceText(row), pText(row),
+                      changeText(row));
+      if (!row.note.empty()) text += "   " + wrapText(oneLine(row.note), 3) + "\n";
+    }
+  }
+  return text + "\n" + wrapText(legend(comparison), 0) + "\n" + comparison.verdict() + "\n";
+}
+
+Json comparisonJson(const Comparison& comparison) {
+  Json scenarios = Json::array();
+  for (const Comparison::Scenario& scenario : comparison.scenarios) {
+    Json differences = Json::array();
+    for (const Comparison::Difference& one : scenario.differences) {
+      differences.push_back({{"what", one.what}, {"base", one.base}, {"new", one.now}});
+    }
+    scenarios.push_back({{"name", scenario.name},
+                         {"base_verdicts", scenario.base_verdicts},
+                         {"new_verdicts", scenario.new_verdicts},
+                         {"differences", std::move(differences)}});
+  }
+  Json rows = Json::array();
+  for (const Comparison::Row& row : comparison.rows) rows.push_back(jsonOf(row));
+  return {{"schema", "faultline.comparison/1"},
+          {"base", comparison.base},
+          {"new", comparison.now},
+          {"tolerance_pct", comparison.tolerance_pct},
+          {"significance", comparison.significance},
+          {"regressions", comparison.regressions()},
+          {"judged", comparison.judged()},
+          {"verdict", comparison.verdict()},
+          {"scenarios", std::move(scenarios)},
+          {"rows", std::move(rows)}};
+}
+
+std::string comparisonHtml(const Comparison& comparison) {
+  std::string sections;
+  for (const Comparison::Scenario& scenario : comparison.scenarios) {
+    sections += htmlOf(comparison, scenario);
+  }
+  const std::string head = pageHead("Comparison · Faultline", PageScripts::kNone);
+  const std::string base = escapedForHtml(comparison.base);
+  const std::string now = escapedForHtml(comparison.now);
+  const std::string verdict = escapedForHtml(comparison.verdict());
+  const std::string reading = escapedForHtml(legend(comparison));
+  return filled(assets::compareTemplate(), {{"head", head},
+                                            {"base", base},
+                                            {"new", now},
+                                            {"tone", comparison.regressions() > 0 ? "tone-bad"
+                                                     : comparison.judged() == 0   ? "tone-warn"
+                                                                                  : "tone-good"},
+                                            {"word", comparison.regressions() > 0 ? "REGRESSION"
+                                                     : comparison.judged() == 0   ? "VOID"
+                                                                                : "NO REGRESSION"},
+                                            {"verdict", verdict},
+                                            {"reading", reading},
+                                            {"sections", sections}});
+}
+
+Status writeComparison(const Comparison& comparison, const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
+  RETURN_IF_ERROR(writeFileAtomically(directory + "/compare.html", comparisonHtml(comparison)));
+  return writeFileAtomically(
+      directory + "/compare.json",
+      comparisonJson(comparison).dump(kJsonSpaces, ' ', false, Json::error_handler_t::replace) +
+          "\n");
+}
+
+}  // namespace faultline::reports

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "reports/result.h"
+
+/// `faultline compare`: what changed between two sets of results, row by row
+/// (harness/run/comparison.h fills it in).
+namespace faultline::reports {
+
+enum class Change : std::uint8_t {
+  kBetter,
+  kWorse,
+  kNotDistinguishable,  ///< chance, or what equal runs differ by, explains it
+  kTooFew,              ///< fewer values on a side than a comparison needs
+  kVoid,                ///< a side was measured on a machine that was too noisy
+  kMissingInBase,
+  kMissingInNew,
+};
+
+/// "better", "not distinguishable", "missing in BASE", ...
+const char* nameOf(Change change);
+
+struct Comparison {
+  /// The values of one side: one per run, of all its results of the scenario.
+  struct Side {
+    int n = 0;
+    std::optional<double> median{};  ///< null without values
+    std::optional<Interval> ci95{};  ///< of the median; null below 6 values
+  };
+  /// One metric of one strategy of one scenario.
+  struct Row {
+    std::string scenario;
+    std::string strategy;
+    std::string metric;
+    std::string unit;
+    Side base;
+    Side now;
+    /// NEW against BASE: medians of percentages in points, all others in percent of BASE. null
+    /// where a side has no value, or BASE is 0.
+    std::optional<double> difference{};
+    std::string difference_unit{};  ///< "%" or "points"
+    std::optional<double> p{};      ///< Mann-Whitney, two-sided; null for what is counted
+    Change change = Change::kNotDistinguishable;
+    bool regression = false;  ///< worse, and by more than the tolerance
+    std::string note{};       ///< what one must know about the row; empty: nothing
+  };
+  /// A setting that was not the same on both sides.
+  struct Difference {
+    std::string what;  ///< "environment.kernel", "scenario.workload.iterations"
+    std::string base;  ///< its value as JSON; empty: not there
+    std::string now;
+  };
+  struct Scenario {
+    std::string name;
+    std::vector<std::string> base_verdicts;  ///< of its results; empty: it has none
+    std::vector<std::string> new_verdicts;
+    std::vector<Difference> differences;
+  };
+
+  std::string base;  ///< what the user called the two sides
+  std::string now;
+  double tolerance_pct = 0;
+  double significance = 0;  ///< p below this is no chance
+  int min_values = 0;       ///< per side
+  std::vector<Scenario> scenarios;
+  std::vector<Row> rows;
+
+  int count(Change change) const;
+  int regressions() const;
+  /// Rows that could be told better, worse or not distinguishable.
+  int judged() const;
+  /// "2 regressions beyond 2 %, 1 better, 4 not distinguishable, 1 missing in BASE".
+  std::string verdict() const;
+};
+
+/// For terminals of 100 columns.
+std::string comparisonText(const Comparison& comparison);
+
+/// Schema "faultline.comparison/1"; keys may be added.
+Json comparisonJson(const Comparison& comparison);
+
+/// One page that loads nothing, in the style of report.html.
+std::string comparisonHtml(const Comparison& comparison);
+
+/// Writes compare.html and compare.json into `directory`, which is created when missing.
+Status writeComparison(const Comparison& comparison, const std::string& directory);
+
+}  // namespace faultline::reports

@@ -1,0 +1,91 @@
+#include "harness/cli/compare_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "harness/cli/cli.h"
+#include "reports/renderer.h"
+#include "support/sample_result.h"
+
+namespace faultline::cli {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class CompareCommandTest : public ::testing::Test {
+ protected:
+  CompareCommandTest() {
+    std::string path = (fs::temp_directory_path() / "faultline-compare-XXXXXX").string();
+    directory_ = ::mkdtemp(path.data());
+  }
+  ~CompareCommandTest() override { fs::remove_all(directory_); }
+
+  /// The sample with twice its three blocks, everything `slower` times slower.
+  void write(const std::string& name, double slower) {
+    auto result = testing::sampleResult();
+    const auto more = testing::sampleResult(8);
+    for (reports::Run run : more.runs) {
+      run.block += 3;
+      result.runs.push_back(run);
+    }
+    for (reports::Run& run : result.runs) run.throughput->value /= slower;
+    ASSERT_TRUE(reports::makeJsonRenderer()->render(result, folder(name)).ok());
+  }
+  std::string folder(const std::string& name) {
+    fs::create_directories(directory_ + "/" + name);
+    return directory_ + "/" + name;
+  }
+
+  int run(const std::string& arguments) {
+    CLI::App app;
+    int exit_code = -1;
+    addCompareCommand(app, exit_code);
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    app.parse("compare " + arguments);
+    out_ = ::testing::internal::GetCapturedStdout();
+    err_ = ::testing::internal::GetCapturedStderr();
+    return exit_code;
+  }
+
+  std::string directory_;
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(CompareCommandTest, ARegressionIsExitCodeOne) {
+  write("base", 1);
+  write("slow", 1.2);
+  const std::string base = directory_ + "/base";
+  const std::string slow = directory_ + "/slow";
+  EXPECT_EQ(run(base + " " + base), kExitOk) << out_;
+  EXPECT_EQ(run(base + " " + slow), kExitExpectation);
+  EXPECT_THAT(out_, HasSubstr("WORSE"));
+  EXPECT_EQ(run(slow + " " + base), kExitOk) << "better";
+  EXPECT_EQ(run("--tolerance 30 " + base + " " + slow), kExitOk) << out_;
+  EXPECT_EQ(run(base + "/result.json " + slow + "/result.json"), kExitExpectation) << "files";
+  EXPECT_EQ(run(base + " " + slow + " --json --out " + directory_ + "/diff"), kExitExpectation);
+  EXPECT_EQ(reports::Json::parse(out_)["regressions"], 3) << "throughput of three strategies";
+  EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.html"));
+  EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.json"));
+}
+
+TEST_F(CompareCommandTest, NothingComparedIsNoSuccess) {
+  ASSERT_TRUE(reports::renderAll(testing::sampleResult(), folder("few")).ok());
+  EXPECT_EQ(run(directory_ + "/few " + directory_ + "/few"), kExitInvalid);
+  EXPECT_THAT(out_, HasSubstr("too few values"));
+}
+
+TEST_F(CompareCommandTest, AFolderWithoutResultsIsAMistakeOfTheUser) {
+  write("base", 1);
+  EXPECT_EQ(run(directory_ + "/base " + directory_ + "/nothing"), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("/nothing/result.json"));
+  EXPECT_EQ(out_, "");
+}
+
+}  // namespace
+}  // namespace faultline::cli

@@ -1,0 +1,87 @@
+#include "reports/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace faultline::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Comparison sample(const std::string& name = "quickstart") {
+  Comparison comparison;
+  comparison.base = "yesterday";
+  comparison.now = "today";
+  comparison.tolerance_pct = 2;
+  comparison.significance = 0.01;
+  comparison.min_values = 5;
+  comparison.scenarios = {{name, {"pass"}, {"fail"}, {{"environment.kernel", "\"a\"", ""}}}};
+  const Comparison::Side base{10, 12.345, Interval{12.1, 12.6}};
+  const Comparison::Side now{10, 10.5, Interval{10.2, 10.9}};
+  Comparison::Row row{.scenario = name,
+                      .strategy = name == "quickstart" ? "hot_repair" : name,
+                      .metric = "throughput",
+                      .unit = "iterations/s",
+                      .base = base,
+                      .now = now,
+                      .difference = -14.9,
+                      .difference_unit = "%",
+                      .p = 0.0001,
+                      .change = Change::kWorse,
+                      .regression = true};
+  comparison.rows.push_back(row);
+  row.metric = "overhead_pct";
+  row.base = {};
+  row.difference = row.p = std::nullopt;
+  row.change = Change::kMissingInBase;
+  row.regression = false;
+  row.note = name;
+  comparison.rows.push_back(row);
+  return comparison;
+}
+
+TEST(ComparisonReportTest, TextSaysItAllInAHundredColumns) {
+  const std::string text = comparisonText(sample());
+  EXPECT_THAT(text, HasSubstr("quickstart: pass -> fail"));
+  EXPECT_THAT(text, HasSubstr("environment.kernel: \"a\" -> (not there)"));
+  EXPECT_THAT(text, HasSubstr("12.35 [12.10, 12.60]"));
+  EXPECT_THAT(text, HasSubstr("-14.9 % <.001 WORSE"));
+  EXPECT_THAT(text, HasSubstr("missing in BASE"));
+  EXPECT_THAT(text, HasSubstr("1 regression beyond 2 %, 1 missing in BASE\n"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
+TEST(ComparisonReportTest, JsonHasWhatTheTableHas) {
+  const Json json = comparisonJson(sample());
+  EXPECT_EQ(json["schema"], "faultline.comparison/1");
+  EXPECT_EQ(json["regressions"], 1);
+  EXPECT_EQ(json["rows"][0]["verdict"], "worse");
+  EXPECT_EQ(json["rows"][0]["base"]["ci95"], Json::array({12.1, 12.6}));
+  EXPECT_EQ(json["rows"][1]["base"]["median"], nullptr);
+  EXPECT_EQ(json["rows"][1]["verdict"], "missing in BASE");
+}
+
+TEST(ComparisonReportTest, PageIsWholeAndHostileTextStaysText) {
+  EXPECT_THAT(comparisonHtml(sample()), HasSubstr("REGRESSION"));
+  const std::string page = comparisonHtml(sample("<script>x</script> {{head}}"));
+  EXPECT_THAT(page, Not(HasSubstr("<script>")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;x"));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+}
+
+TEST(ComparisonReportTest, NothingComparedIsSaidSo) {
+  Comparison comparison = sample();
+  comparison.rows.erase(comparison.rows.begin());
+  EXPECT_EQ(comparison.judged(), 0);
+  EXPECT_THAT(comparison.verdict(), HasSubstr("no row could be compared"));
+  EXPECT_THAT(comparisonHtml(comparison), HasSubstr("VOID"));
+  comparison.rows.clear();
+  EXPECT_EQ(comparison.verdict(), "nothing to compare");
+}
+
+}  // namespace
+}  // namespace faultline::reports

@@ -1,0 +1,187 @@
+#include "harness/run/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sample_scenario.h"
+
+namespace faultline::run {
+namespace {
+
+using reports::Change;
+using reports::Comparison;
+using reports::ScenarioResult;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Six blocks, or as many; no two speeds are equal. hot_repair takes `overhead_pct` longer, and
+/// everything runs at `speed` times the sample's.
+ScenarioResult result(double overhead_pct, double speed = 1, int blocks = 6) {
+  ScenarioResult made;
+  made.scenario = {{"name", "sample"}, {"workload", {{"iterations", 10}}}};
+  made.environment.kernel = "Linux 6.1";
+  made.environment.cores = 2;
+  made.verdict = reports::Verdict::kPass;
+  for (int block = 0; block < blocks; ++block) {
+    const double jitter = 1 + 0.001 * block;
+    made.runs.push_back(sampleRun("fault_free", block, 100 * speed * jitter));
+    made.runs.push_back(
+        faultedRun("hot_repair", block, 100 * speed / (1 + (overhead_pct + 0.01 * block) / 100)));
+    made.runs.back().failovers.emplace_back().pause_ms = 20 + 0.1 * block;
+    made.runs.back().failovers.emplace_back().pause_ms = 5;
+  }
+  return made;
+}
+
+Comparison compared(const ScenarioResult& base, const ScenarioResult& now, double tolerance = 2) {
+  return compare(std::span(&base, 1), std::span(&now, 1), {"b", "n", tolerance});
+}
+
+const Comparison::Row& rowOf(const Comparison& comparison, const std::string& strategy,
+                             const std::string& metric) {
+  for (const Comparison::Row& row : comparison.rows) {
+    if (row.strategy == strategy && row.metric == metric) return row;
+  }
+  throw std::runtime_error("no row of " + strategy + " " + metric);
+}
+
+TEST(ComparisonTest, EqualResultsAreNotDistinguishable) {
+  const Comparison same = compared(result(20), result(20));
+  EXPECT_EQ(same.regressions(), 0);
+  EXPECT_EQ(same.judged(), static_cast<int>(same.rows.size()));
+  for (const Comparison::Row& row : same.rows) {
+    EXPECT_EQ(row.change, Change::kNotDistinguishable) << row.metric;
+    EXPECT_EQ(row.base.n, 6) << row.metric;
+    EXPECT_TRUE(row.base.ci95) << row.metric;
+  }
+}
+
+TEST(ComparisonTest, SlowerIsWorseAndFasterIsBetterWhateverTheMetricsSign) {
+  const Comparison slower = compared(result(20), result(30, 0.9));
+  const auto& throughput = rowOf(slower, "fault_free", "throughput");
+  EXPECT_EQ(throughput.change, Change::kWorse);
+  EXPECT_TRUE(throughput.regression);
+  EXPECT_NEAR(*throughput.difference, -10, 0.01);
+  EXPECT_NEAR(*throughput.p, 2.0 / 924, 1e-12) << "6 against 6, fully apart";
+  EXPECT_EQ(throughput.unit, "iterations/s");
+  const auto& overhead = rowOf(slower, "hot_repair", "overhead_pct");
+  EXPECT_EQ(overhead.change, Change::kWorse);
+  EXPECT_NEAR(*overhead.difference, 10, 1) << "points, not percent of the overhead";
+  EXPECT_EQ(overhead.difference_unit, "points");
+
+  const Comparison faster = compared(result(30, 0.9), result(20));
+  EXPECT_EQ(rowOf(faster, "fault_free", "throughput").change, Change::kBetter);
+  EXPECT_EQ(rowOf(faster, "hot_repair", "overhead_pct").change, Change::kBetter);
+  EXPECT_EQ(faster.regressions(), 0);
+}
+
+TEST(ComparisonTest, AChangeWithinTheToleranceIsNoRegression) {
+  const auto slower = result(21);
+  EXPECT_EQ(rowOf(compared(result(20), slower), "hot_repair", "overhead_pct").change,
+            Change::kWorse);
+  EXPECT_EQ(compared(result(20), slower, 2).regressions(), 0);
+  EXPECT_GT(compared(result(20), slower, 0.5).regressions(), 0);
+}
+
+TEST(ComparisonTest, FewerThanFiveValuesAreNotCompared) {
+  const Comparison few = compared(result(20, 1, 4), result(90, 0.1, 6));
+  EXPECT_EQ(rowOf(few, "hot_repair", "overhead_pct").change, Change::kTooFew);
+  EXPECT_EQ(few.judged(), 0);
+  EXPECT_THAT(few.verdict(), HasSubstr("no row could be compared"));
+  EXPECT_GT(compared(result(20, 1, 5), result(90, 0.1, 5)).regressions(), 0);
+}
+
+TEST(ComparisonTest, TheLongestPauseOfARunIsOneValue) {
+  auto longer = result(20);
+  for (auto& run : longer.runs) {
+    if (!run.failovers.empty()) run.failovers[0].pause_ms *= 2;
+  }
+  const auto& row = rowOf(compared(result(20), longer), "hot_repair", "pause_ms");
+  EXPECT_EQ(row.change, Change::kWorse);
+  EXPECT_EQ(row.base.n, 6) << "failovers of one run are not independent";
+  EXPECT_NEAR(*row.difference, 100, 1e-9);
+}
+
+TEST(ComparisonTest, WhatIsOnOneSideOnlyIsARow) {
+  auto without = result(20);
+  std::erase_if(without.runs, [](const reports::Run& run) { return run.strategy == "hot_repair"; });
+  const Comparison gone = compared(result(20), without);
+  EXPECT_EQ(rowOf(gone, "hot_repair", "throughput").change, Change::kMissingInNew);
+  EXPECT_THAT(gone.verdict(), HasSubstr("missing in NEW"));
+  const Comparison added = compared(without, result(20));
+  EXPECT_EQ(rowOf(added, "hot_repair", "throughput").change, Change::kMissingInBase);
+
+  auto other = result(20);
+  other.scenario["name"] = "other";
+  const Comparison nothing = compared(result(20), other);
+  EXPECT_EQ(nothing.scenarios.size(), 2u);
+  EXPECT_THAT(nothing.scenarios[1].base_verdicts, IsEmpty());
+  EXPECT_EQ(nothing.judged(), 0);
+}
+
+TEST(ComparisonTest, RunsThatNoLongerEndAreWorseWithoutAnyTest) {
+  auto broken = result(20);
+  for (auto& run : broken.runs) {
+    if (run.strategy != "hot_repair" || run.block < 2) continue;
+    run.status = reports::RunStatus::kFailed;
+  }
+  const Comparison comparison = compared(result(20), broken);
+  const auto& runs = rowOf(comparison, "hot_repair", "incomplete_runs");
+  EXPECT_EQ(runs.change, Change::kWorse);
+  EXPECT_TRUE(runs.regression);
+  EXPECT_EQ(rowOf(comparison, "hot_repair", "throughput").change, Change::kTooFew);
+
+  auto wrong = result(20);
+  wrong.runs[1].wrong_elements = 1;
+  EXPECT_TRUE(rowOf(compared(result(20), wrong), "hot_repair", "wrong_elements").regression);
+  EXPECT_EQ(compared(wrong, wrong).regressions(), 0);
+}
+
+TEST(ComparisonTest, NoiseMakesSpeedsVoidAndNothingElse) {
+  auto noisy = result(40);
+  noisy.noise = reports::Noise{"again", 10, 3, 1, std::nullopt, "too noisy"};
+  const Comparison comparison = compared(result(20), noisy);
+  const auto& overhead = rowOf(comparison, "hot_repair", "overhead_pct");
+  EXPECT_EQ(overhead.change, Change::kVoid);
+  EXPECT_THAT(overhead.note, HasSubstr("NEW: too noisy"));
+  EXPECT_EQ(rowOf(comparison, "hot_repair", "pause_ms").change, Change::kNotDistinguishable);
+  EXPECT_EQ(comparison.regressions(), 0);
+}
+
+TEST(ComparisonTest, InsideTheBandOfEqualRunsNothingIsDistinguished) {
+  auto slower = result(20.8);
+  EXPECT_EQ(rowOf(compared(result(20), slower), "hot_repair", "overhead_pct").change,
+            Change::kWorse);
+  slower.noise = reports::Noise{"again", 10, 1.8, 1.5, std::nullopt, ""};
+  EXPECT_EQ(rowOf(compared(result(20), slower), "hot_repair", "overhead_pct").change,
+            Change::kNotDistinguishable);
+}
+
+TEST(ComparisonTest, DifferentSettingsAreNamed) {
+  auto now = result(20);
+  now.environment.kernel = "Linux 6.6";
+  now.scenario["workload"]["iterations"] = 20;
+  now.scenario["new"] = true;
+  const Comparison comparison = compared(result(20), now);
+  const auto& differences = comparison.scenarios[0].differences;
+  EXPECT_EQ(differences.size(), 3u);
+  EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::what, "environment.kernel")));
+  EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::now, "20")));
+  EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::base, "")));
+  EXPECT_THAT(compared(now, now).scenarios[0].differences, IsEmpty());
+}
+
+TEST(ComparisonTest, ResultsOfOneScenarioAreTakenTogether) {
+  const std::vector<ScenarioResult> three(3, result(20, 1, 2));
+  const auto six = result(30, 0.8);
+  const Comparison comparison = compare(three, std::span(&six, 1), {"b", "n", 2});
+  const auto& row = rowOf(comparison, "hot_repair", "overhead_pct");
+  EXPECT_EQ(row.base.n, 6);
+  EXPECT_EQ(row.change, Change::kWorse) << "with ties";
+  EXPECT_EQ(comparison.scenarios[0].base_verdicts.size(), 3u);
+}
+
+}  // namespace
+}  // namespace faultline::run
