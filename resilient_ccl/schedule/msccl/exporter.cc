@@ -210,18 +210,18 @@ class Exporter {
   }
 
   /// Of all that a step of a thread block comes after, what the block has not waited for yet. A
-  /// wait that is named is repeated where it is implied: who reads the file back need not know
-  /// MSCCL.
+  /// wait that is named is repeated where it is implied, and comes last: an operation has room
+  /// for two.
   static std::vector<Move> newWaits(Behind& behind, const std::vector<int>& due,
                                     const std::set<Move>& named) {
     std::vector<Move> waits;
-    for (const Move& waited : named) {
-      if (behind.named.insert(waited).second) waits.push_back(waited);
-    }
     for (std::size_t block = 0; block < due.size(); ++block) {
       if (due[block] <= behind.moves[block]) continue;
       behind.moves[block] = due[block];
       const Move waited{static_cast<int>(block), due[block]};
+      if (!named.contains(waited)) waits.push_back(waited);
+    }
+    for (const Move& waited : named) {
       if (behind.named.insert(waited).second) waits.push_back(waited);
     }
     return waits;

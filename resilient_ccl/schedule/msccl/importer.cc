@@ -378,8 +378,7 @@ class Importer {
   bool reducesAfter(const Action& action, int earlier) const {
     const Action& before = actions_[at(earlier)];
     return action.kind == OpKind::kRecvReduce && before.kind == OpKind::kRecvReduce &&
-           before.lane == action.lane && before.op >= 0 &&
-           before.piece.offset == action.piece.offset && before.piece.count == action.piece.count;
+           before.lane == action.lane && before.op >= 0 && overlap(before.piece, action.piece);
   }
 
   void followOn(Order& order, int earlier) const {
