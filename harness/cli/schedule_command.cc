@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,9 @@
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/listing.h"
+#include "resilient_ccl/schedule/msccl/exporter.h"
+#include "resilient_ccl/schedule/msccl/importer.h"
+#include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/rerank.h"
 #include "resilient_ccl/schedule/verifier.h"
 
@@ -31,6 +37,7 @@ constexpr std::int64_t kShownOps = 200;
 /// The flags as typed.
 struct ScheduleFlags {
   std::string algorithm;
+  std::string import;  ///< file; instead of an algorithm
   int ranks = 0;
   std::vector<std::string> stragglers;
   int segments = 1;
@@ -50,6 +57,7 @@ struct ScheduleFlags {
   int onlyRank = -1;
   int onlyLane = -1;
   std::int64_t maxOps = kShownOps;
+  std::string format = "text";
   bool asJson = false;
 };
 
@@ -187,7 +195,37 @@ Result<double> parseCostTime(const std::string& flag, const std::string& text,
   return value;
 }
 
-Result<Job> understand(const ScheduleFlags& flags) {
+Result<schedule::msccl::Algo> readMsccl(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return errorf(Code::kNotFound, "--import {}: cannot be read", path);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  auto algo = schedule::msccl::fromXml(text);
+  if (!algo.ok()) return algo.status().withContext("--import " + path);
+  return algo;
+}
+
+/// Flags that make no sense together with a schedule from a file, or without one.
+Status checkImport(const ScheduleFlags& flags) {
+  if (flags.import.empty()) {
+    if (!flags.algorithm.empty() && flags.ranks != 0) return okStatus();
+    return errorf(Code::kInvalidArgument, "needs --algorithm and --ranks, or --import FILE");
+  }
+  if (!flags.algorithm.empty() || flags.ranks != 0 || flags.segments != 1 || flags.window != 0 ||
+      flags.rerank) {
+    return errorf(Code::kInvalidArgument,
+                  "--import: the file says which ranks and operations there are; goes neither with "
+                  "--algorithm, --ranks, --segments nor --window, --rerank");
+  }
+  return okStatus();
+}
+
+Result<Job> understand(ScheduleFlags flags) {
+  RETURN_IF_ERROR(checkImport(flags));
+  std::optional<schedule::msccl::Algo> imported;
+  if (!flags.import.empty()) {
+    ASSIGN_OR_RETURN(imported, readMsccl(flags.import));
+    flags.ranks = static_cast<int>(imported->gpus.size());
+  }
   if (flags.ranks < 1) {
     return errorf(Code::kInvalidArgument, "--ranks {}: at least 1 rank is needed", flags.ranks);
   }
@@ -218,8 +256,12 @@ Result<Job> understand(const ScheduleFlags& flags) {
   if (flags.insideBandwidth > 0) job.cost.insideBandwidth = flags.insideBandwidth;
   request.bandwidths = job.bandwidths;
   request.shares = portModel(flags.shares);
+  const auto make = [&] {
+    return imported ? schedule::msccl::importSchedule(*imported, request.elements)
+                    : schedule::makeSchedule(flags.algorithm, request);
+  };
   if (flags.lostRails.empty()) {
-    ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+    ASSIGN_OR_RETURN(job.schedule, make());
     return job;
   }
   ASSIGN_OR_RETURN(const schedule::LiveRails rails, parseRails(flags));
@@ -234,7 +276,7 @@ Result<Job> understand(const ScheduleFlags& flags) {
   job.bandwidths.receive = job.bandwidths.send;
   job.cost.links = rails.links();
   request.bandwidths = inOrder;
-  ASSIGN_OR_RETURN(job.schedule, schedule::makeSchedule(flags.algorithm, request));
+  ASSIGN_OR_RETURN(job.schedule, make());
   if (flags.rerank && job.schedule->collective() != schedule::Collective::kAllReduce) {
     return errorf(Code::kInvalidArgument, "--rerank: {} is no AllReduce, its ranks have places",
                   flags.algorithm);
@@ -259,7 +301,7 @@ json headOf(const ScheduleFlags& flags, const Job& job) {
     stragglers.push_back(std::move(entry));
   }
   return {{"algorithm", job.schedule->algorithm()},
-          {"ranks", flags.ranks},
+          {"ranks", job.schedule->ranks()},
           {"ranks_per_node", flags.ranksPerNode},
           {"segments", flags.segments},
           {"size_bytes", job.size},
@@ -289,8 +331,8 @@ int cost(const ScheduleFlags& flags, const Job& job) {
     fmt::print("{}\n", out.dump(2));
     return kExitOk;
   }
-  fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(), flags.ranks,
-             flags.segments, formatSize(job.size), flags.portModel);
+  fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(),
+             job.schedule->ranks(), flags.segments, formatSize(job.size), flags.portModel);
   for (const Straggler& straggler : job.stragglers) {
     if (straggler.send == straggler.receive) {
       fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.send);
@@ -324,12 +366,22 @@ json opAsJson(const schedule::Op& op) {
   return out;
 }
 
+int showAsMsccl(const schedule::Schedule& plan) {
+  const auto algo = schedule::msccl::exportSchedule(plan);
+  if (!algo.ok()) return fail(algo.status());
+  const auto xml = schedule::msccl::toXml(*algo);
+  if (!xml.ok()) return fail(xml.status());
+  fmt::print("{}", *xml);
+  return kExitOk;
+}
+
 int show(const ScheduleFlags& flags, const Job& job) {
   const schedule::Schedule& plan = *job.schedule;
   if (flags.onlyRank >= plan.ranks() || flags.onlyLane >= plan.lanes()) {
     return fail(errorf(Code::kInvalidArgument, "there are {} ranks and {} lanes, counted from 0",
                        plan.ranks(), plan.lanes()));
   }
+  if (flags.format == "msccl-xml") return showAsMsccl(plan);
   json lanes = json::array();
   for (int rank = 0; rank < plan.ranks(); ++rank) {
     if (flags.onlyRank >= 0 && rank != flags.onlyRank) continue;
@@ -357,8 +409,10 @@ int show(const ScheduleFlags& flags, const Job& job) {
 }
 
 void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
-  verb.add_option("--algorithm", flags.algorithm, "see `faultline list algorithms`")->required();
-  verb.add_option("--ranks", flags.ranks, "number of ranks, at least 1")->required();
+  verb.add_option("--algorithm", flags.algorithm, "see `faultline list algorithms`");
+  verb.add_option("--ranks", flags.ranks, "number of ranks, at least 1");
+  verb.add_option("--import", flags.import,
+                  "a schedule from a file in MSCCL XML, instead of an algorithm and ranks");
   verb.add_option(
       "--straggler", flags.stragglers,
       "RANK:R, a rank with the share R of its bandwidth left, or RANK:SEND/RECEIVE; may "
@@ -453,6 +507,9 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
   shown->add_option("--rank", flags->onlyRank, "only this rank");
   shown->add_option("--lane", flags->onlyLane, "only this lane");
   shown->add_option("--max-ops", flags->maxOps, "operations per lane; -1 for all")
+      ->capture_default_str();
+  shown->add_option("--format", flags->format, "msccl-xml: an algorithm that MSCCL loads")
+      ->check(CLI::IsMember({"text", "msccl-xml"}))
       ->capture_default_str();
   return command;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "resilient_ccl/schedule/chain.h"
+#include "resilient_ccl/schedule/halving_doubling.h"
 #include "resilient_ccl/schedule/layered_all_reduce.h"
 #include "resilient_ccl/schedule/optcc_all_reduce.h"
 #include "resilient_ccl/schedule/optcc_ring.h"
@@ -53,6 +54,11 @@ constexpr std::array kAlgorithms{
     Algorithm{
         "tree", "binomial tree to rank 0 and back, for small messages",
         [](const ScheduleRequest& r) { return treeAllReduce(r.ranks, r.elements, r.segments); }},
+    Algorithm{"halving_doubling",
+              "recursive halving and doubling: as deep as a tree, with the volume of a ring",
+              [](const ScheduleRequest& r) {
+                return halvingDoublingAllReduce(r.ranks, r.elements, r.segments);
+              }},
     Algorithm{"optcc",
               "AllReduce at the lower bound with slow ranks: cyclic shift, owners by share",
               [](const ScheduleRequest& r) {

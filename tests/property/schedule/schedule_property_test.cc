@@ -318,6 +318,19 @@ TEST(RingProperty, SwappedSendsOfOneLaneAreNoticed) {
   }
 }
 
+TEST(HalvingDoublingProperty, TheOrderOfReductionsAndTheWaitsOfSendsMatter) {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    Random random(seed);
+    const int ranks = 2 + static_cast<int>(random.below(6));
+    RecordedSchedule schedule(
+        *make("halving_doubling",
+              {.ranks = ranks, .elements = 60, .segments = 1 + int(random.below(3))}));
+    const std::string loosened =
+        loosenOnce(schedule, random, [](int, const Op& op) { return op.kind == OpKind::kSend; });
+    ASSERT_NE(firstProblem(schedule), "") << "seed " << seed << ": " << loosened;
+  }
+}
+
 TEST(OptccProperty, TheOrderOfReductionsAndTheWaitsOfResultsMatter) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     Random random(seed);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/recorded_schedule.h"
@@ -150,6 +151,26 @@ TEST(ScheduleCommandTest, SenselessRequestsAreUsageErrors) {
         "show --algorithm ring --ranks 2 --rank 2"}) {
     EXPECT_EQ(run(bad).exitCode, 2) << bad;
   }
+}
+
+TEST(ScheduleCommandTest, MscclXmlThereAndBack) {
+  const Outcome shown = run("show --algorithm optcc --ranks 4 --size 480 --format msccl-xml");
+  ASSERT_EQ(shown.exitCode, 0) << shown.err;
+  const std::string path = testing::TempDir() + "/optcc.xml";
+  std::ofstream(path) << shown.out;
+  const Outcome verified = run("verify --import " + path + " --size 480 --json");
+  EXPECT_EQ(verified.exitCode, 0) << verified.err;
+  EXPECT_EQ(nlohmann::json::parse(verified.out)["ranks"], 4);
+  const auto ratio = [&](const std::string& which) {
+    const Outcome costed = run("cost " + which + " --size 480 --straggler 1:0.5 --json");
+    return nlohmann::json::parse(costed.out)["time_over_ring"].get<double>();
+  };
+  // Made for healthy ranks, and so slower than what knows of the straggler.
+  EXPECT_GT(ratio("--import " + path), 1.3);
+  std::remove(path.c_str());
+  EXPECT_THAT(run("verify --import " + path).err, HasSubstr("cannot be read"));
+  EXPECT_EQ(run("verify --import x --algorithm ring --ranks 2").exitCode, 2);
+  EXPECT_EQ(run("verify").exitCode, 2);
 }
 
 }  // namespace

@@ -148,5 +148,26 @@ TEST(TreeTest, IsAtMostTwoLogarithmsDeep) {
   }
 }
 
+TEST(HalvingDoublingTest, IsAsDeepAsATreeAndMovesWhatARingDoes) {
+  for (const int ranks : {2, 4, 8, 16}) {
+    const std::vector<double> healthy(static_cast<std::size_t>(ranks), 1.0);
+    const ScheduleRequest request{.ranks = ranks, .elements = 480};
+    const auto cost = costOf(**makeSchedule("halving_doubling", request), healthy, {.alpha = 1});
+    const auto tree = costOf(**makeSchedule("tree", request), healthy, {.alpha = 1});
+    EXPECT_EQ(cost->depth, tree->depth) << ranks;
+    EXPECT_NEAR(cost->time, faultFreeRingTime(ranks) + cost->depth, kExact) << ranks;
+  }
+}
+
+TEST(HalvingDoublingTest, RanksBeyondAPowerOfTwoCostTwoMessages) {
+  for (const auto& [ranks, depth] : {std::pair(3, 4), {5, 6}, {7, 6}, {9, 8}, {12, 8}}) {
+    const std::vector<double> healthy(static_cast<std::size_t>(ranks), 1.0);
+    const auto cost =
+        costOf(**makeSchedule("halving_doubling", {.ranks = ranks, .elements = 480}), healthy);
+    EXPECT_EQ(cost->depth, depth) << ranks;
+    EXPECT_LE(cost->messagesPerRankMax, depth / 2 + depth / 2 - 1) << ranks;
+  }
+}
+
 }  // namespace
 }  // namespace faultline::schedule
