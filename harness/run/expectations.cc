@@ -6,10 +6,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
@@ -106,6 +108,19 @@ std::size_t distinctErrors(const reports::Run& run) {
   std::set<std::string> words;
   for (const reports::RankError& error : run.errors) words.insert(error.message);
   return words.size();
+}
+
+/// The most failovers of one end of one connection, idle ones too: where a rail is given up between
+/// two bursts, the next one goes over another rail just the same.
+std::size_t failoversPerConnection(const reports::Run& run) {
+  std::map<std::tuple<int, int, int>, std::size_t> times;
+  std::size_t most = 0;
+  for (const auto* failovers : {&run.failovers, &run.idle_failovers}) {
+    for (const reports::Failover& failover : *failovers) {
+      most = std::max(most, ++times[{failover.rank, failover.peer, failover.rail}]);
+    }
+  }
+  return most;
 }
 
 Values errorsAfterFault(const Scope& scope) {
@@ -250,6 +265,10 @@ constexpr std::array kReaders{
     Reader{"failovers.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.failovers.size()); });
+           }},
+    Reader{"failovers.per_connection",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(failoversPerConnection(r)); });
            }},
     Reader{"failovers.cause",
            [](const Scope& s) {

@@ -153,7 +153,7 @@ channel::MessageKey Executor::nextKey(int lane, int peer, bool send) {
           .stream = (job_.number << kLaneBits) | static_cast<std::uint64_t>(lane)};
 }
 
-std::uint32_t Executor::newPending(int lane, std::int64_t step, std::int64_t slice) {
+std::uint32_t Executor::newPending(int lane, std::int64_t step, Queue& queue) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(pending_.size()));
     pending_.emplace_back();
@@ -163,27 +163,34 @@ std::uint32_t Executor::newPending(int lane, std::int64_t step, std::int64_t sli
   Pending& pending = pending_[index];
   pending.lane = lane;
   pending.step = step;
-  pending.slice = slice;
+  pending.slice = queue.slice++;
+  ++queue.open;
   return index;
+}
+
+/// The step whose next slice is to be posted, or -1: `order` is done as far as its steps have
+/// begun, or the window is full.
+inline std::int64_t Executor::nextToPost(const Lane& lane, const std::vector<std::int64_t>& order,
+                                         int window, Queue& queue) {
+  for (; queue.step < order.size() && order[queue.step] < lane.next; ++queue.step) {
+    const std::int64_t step = order[queue.step];
+    if (queue.slice < lane.steps[step].slices) return queue.open < window ? step : -1;
+    queue.slice = 0;
+  }
+  return -1;
 }
 
 void Executor::postSends(int laneNumber) {
   Lane& lane = lanes_[laneNumber];
-  const auto& order = job_.program->lanes()[laneNumber].sends;
+  const Program::Lane& program = job_.program->lanes()[laneNumber];
   Queue& queue = lane.sends;
-  const int window = job_.window * job_.program->lanes()[laneNumber].sendPeers;
-  while (queue.step < order.size() && order[queue.step] < lane.next) {
-    const std::int64_t index = order[queue.step];
-    if (queue.slice == lane.steps[index].slices) {
-      ++queue.step;
-      queue.slice = 0;
-      continue;
-    }
-    if (queue.open >= window || !mayGo(laneNumber, index, queue.slice, false)) break;
-    const Step& step = stepOf(laneNumber, index);
+  const int window = job_.window * program.sendPeers;
+  std::int64_t index = 0;
+  while ((index = nextToPost(lane, program.sends, window, queue)) >= 0 &&
+         mayGo(laneNumber, index, queue.slice, false)) {
+    const Step& step = program.steps[index];
     const Piece piece = sliceOf(step.piece, queue.slice);
-    const std::uint32_t pending = newPending(laneNumber, index, queue.slice++);
-    ++queue.open;
+    const std::uint32_t pending = newPending(laneNumber, index, queue);
     port_.postSend(step.peer, nextKey(laneNumber, step.peer, true), input(step, piece.offset),
                    piece.count * elementSize_, tag_ | pending);
   }
@@ -191,24 +198,17 @@ void Executor::postSends(int laneNumber) {
 
 void Executor::postReceives(int laneNumber) {
   Lane& lane = lanes_[laneNumber];
-  const auto& order = job_.program->lanes()[laneNumber].receives;
+  const Program::Lane& program = job_.program->lanes()[laneNumber];
   Queue& queue = lane.receives;
-  const int window = job_.window * job_.program->lanes()[laneNumber].receivePeers;
-  while (queue.step < order.size() && order[queue.step] < lane.next) {
-    const std::int64_t index = order[queue.step];
-    if (queue.slice == lane.steps[index].slices) {
-      ++queue.step;
-      queue.slice = 0;
-      continue;
-    }
-    if (queue.open >= window) break;
-    const Step& step = stepOf(laneNumber, index);
+  const int window = job_.window * program.receivePeers;
+  std::int64_t index = 0;
+  while ((index = nextToPost(lane, program.receives, window, queue)) >= 0) {
+    const Step& step = program.steps[index];
     const bool reduces = step.kind == OpKind::kRecvReduce;
     // What is reduced waits for others when it has arrived, in its staging memory.
     if (!reduces && !mayGo(laneNumber, index, queue.slice, false)) break;
     const Piece piece = sliceOf(step.piece, queue.slice);
-    const std::uint32_t pending = newPending(laneNumber, index, queue.slice++);
-    ++queue.open;
+    const std::uint32_t pending = newPending(laneNumber, index, queue);
     std::byte* place = target(piece.offset);
     if (reduces) {
       pending_[pending].staging = staging_.take();

@@ -109,13 +109,16 @@ class Executor {
   bool mayGo(int lane, std::int64_t step, std::int64_t slice, bool submittedCounts) const;
   bool wholeDone(int lane, std::int64_t step) const;
   void copy(int lane, std::int64_t step);
+  static std::int64_t nextToPost(const Lane& lane, const std::vector<std::int64_t>& order,
+                                 int window, Queue& queue);
   void postSends(int lane);
   void postReceives(int lane);
   bool submitHeld(int lane);
   void submit(std::uint32_t index);
   void sliceDone(std::uint32_t index);
   void stepDone(int lane, std::int64_t step);
-  std::uint32_t newPending(int lane, std::int64_t step, std::int64_t slice);
+  /// A record for the next slice of the queue, which is open now.
+  std::uint32_t newPending(int lane, std::int64_t step, Queue& queue);
   schedule::Piece sliceOf(const schedule::Piece& piece, std::int64_t slice) const;
   channel::MessageKey nextKey(int lane, int peer, bool send);
   std::byte* target(std::int64_t element) const {

@@ -163,6 +163,24 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   EXPECT_THAT(lookup("fault_free", "digest_matches"), ElementsAre(MetricValue(true)));
 }
 
+TEST(MetricsTest, OfFailoversPerConnectionTheIdleOnesCountToo) {
+  const auto at = [](int rank, int peer, int rail) {
+    reports::Failover failover;
+    failover.rank = rank;
+    failover.peer = peer;
+    failover.rail = rail;
+    return failover;
+  };
+  auto flapping = faultedRun("hot_repair", 0, 8);
+  flapping.failovers = {at(0, 1, 0), at(1, 0, 0), at(0, 1, 1), at(0, 2, 0)};
+  flapping.idle_failovers = {at(0, 1, 0), at(0, 2, 0), at(0, 1, 0)};
+  auto idle = faultedRun("hot_repair", 1, 8);
+  idle.idle_failovers = {at(0, 1, 0)};
+  const reports::ScenarioResult result = resultOf({flapping, idle, faultedRun("hot_repair", 2, 8)});
+  EXPECT_THAT(metricsOf(result)("hot_repair", "failovers.per_connection"),
+              ElementsAre(MetricValue(3.0), MetricValue(1.0), MetricValue(0.0)));
+}
+
 TEST(MetricsTest, IntervalsAndTailsWhereThereAreEnough) {
   std::vector<reports::Run> runs;
   for (int block = 0; block < 6; ++block) {

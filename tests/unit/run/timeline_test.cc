@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace faultline::run {
 namespace {
 
@@ -41,85 +43,92 @@ TEST(FaultTriggerTest, DuringFiresAtItsShareOfAWarmupIteration) {
   EXPECT_FALSE(trigger.due(kBegin, 90'900));
 }
 
-TEST(FaultTriggerTest, AtIsRepeatedAtEqualDistancesFromTheFirst) {
+/// A fault that strikes three times, 500 ms apart, in a run whose iterations move 1000 bytes. Times
+/// are since the run began.
+class RepeatedFaultTest : public ::testing::Test {
+ protected:
+  void strike(scenario::Fault fault) {
+    fault.times = 3;
+    fault.every = 500ms;
+    trigger_.emplace(fault);
+    trigger_->warmupIteration(1000);
+    trigger_->started(kBegin);
+  }
+  void began(int iteration, Duration when, std::uint64_t bytes) {
+    began(iteration, when, when, bytes);
+  }
+  void began(int iteration, Duration when, Duration seen, std::uint64_t bytes) {
+    trigger_->iterationBegan(iteration, kBegin + when, kBegin + seen, bytes);
+  }
+  void ended(int iteration) { trigger_->iterationEnded(iteration); }
+  bool due(Duration when, std::uint64_t bytes = 0) { return trigger_->due(kBegin + when, bytes); }
+
+  std::optional<FaultTrigger> trigger_;
+};
+
+TEST_F(RepeatedFaultTest, AtIsRepeatedAtEqualDistancesFromTheFirst) {
   scenario::Fault fault;
   fault.trigger = scenario::At{2s};
-  fault.times = 3;
-  fault.every = 500ms;
-  FaultTrigger trigger(fault);
-  trigger.started(kBegin);
-  EXPECT_TRUE(trigger.due(kBegin + 2100ms, 0));  // late
-  EXPECT_FALSE(trigger.due(kBegin + 2499ms, 0));
-  EXPECT_TRUE(trigger.due(kBegin + 2500ms, 0));
-  EXPECT_TRUE(trigger.due(kBegin + 3s, 0));
-  EXPECT_FALSE(trigger.due(kBegin + 60s, 0));
-  EXPECT_EQ(trigger.fired(), 3);
+  strike(fault);
+  EXPECT_TRUE(due(2100ms));  // late
+  EXPECT_FALSE(due(2499ms));
+  EXPECT_TRUE(due(2500ms));
+  EXPECT_TRUE(due(3s));
+  EXPECT_FALSE(due(60s));
+  EXPECT_EQ(trigger_->fired(), 3);
 }
 
-TEST(FaultTriggerTest, DuringIsRepeatedInTheFirstIterationThatBeginsAfterItsTime) {
-  scenario::Fault fault = during(20, 0.5);
-  fault.times = 3;
-  fault.every = 500ms;
-  FaultTrigger trigger(fault);
-  trigger.warmupIteration(1000);
-  trigger.started(kBegin);
-  trigger.iterationBegan(20, kBegin + 1s, kBegin + 1s, 20'000);
-  EXPECT_TRUE(trigger.due(kBegin + 1100ms, 20'500));
-  EXPECT_EQ(trigger.iteration(), 20);
-  trigger.iterationBegan(21, kBegin + 1599ms, kBegin + 1599ms,
-                         30'000);  // not yet 500 ms after the first strike
-  EXPECT_FALSE(trigger.due(kBegin + 1650ms, 31'000));
-  trigger.iterationBegan(22, kBegin + 1600ms, kBegin + 1600ms, 40'000);
-  EXPECT_FALSE(trigger.due(kBegin + 1700ms, 40'499));
-  EXPECT_TRUE(trigger.due(kBegin + 1700ms, 40'500));
-  EXPECT_EQ(trigger.iteration(), 22);
-  EXPECT_DOUBLE_EQ(*trigger.progress(40'500), 0.5);
-  trigger.iterationBegan(23, kBegin + 2099ms, kBegin + 2099ms, 50'000);
-  EXPECT_FALSE(trigger.due(kBegin + 2200ms, 51'000)) << "the delay of the second does not count";
-  trigger.iterationBegan(24, kBegin + 2100ms, kBegin + 2100ms, 60'000);
-  EXPECT_TRUE(trigger.due(kBegin + 2200ms, 60'500));
-  trigger.iterationBegan(30, kBegin + 9s, kBegin + 9s, 90'000);
-  EXPECT_FALSE(trigger.due(kBegin + 9s, 99'000)) << "three times are enough";
+TEST_F(RepeatedFaultTest, DuringIsRepeatedInTheFirstIterationThatBeginsAfterItsTime) {
+  strike(during(20, 0.5));
+  began(20, 1s, 20'000);
+  EXPECT_TRUE(due(1100ms, 20'500));
+  EXPECT_EQ(trigger_->iteration(), 20);
+  began(21, 1599ms, 30'000);  // not yet 500 ms after the first strike
+  EXPECT_FALSE(due(1650ms, 31'000));
+  began(22, 1600ms, 40'000);
+  EXPECT_FALSE(due(1700ms, 40'499));
+  EXPECT_TRUE(due(1700ms, 40'500));
+  EXPECT_EQ(trigger_->iteration(), 22);
+  EXPECT_DOUBLE_EQ(*trigger_->progress(40'500), 0.5);
+  began(23, 2099ms, 50'000);
+  EXPECT_FALSE(due(2200ms, 51'000)) << "the delay of the second does not count";
+  began(24, 2100ms, 60'000);
+  EXPECT_TRUE(due(2200ms, 60'500));
+  began(30, 9s, 90'000);
+  EXPECT_FALSE(due(9s, 99'000)) << "three times are enough";
 }
 
-TEST(FaultTriggerTest, ARepetitionWaitsForAnIterationWhoseBeginIsKnownInTime) {
-  scenario::Fault fault = during(20, 0.5);
-  fault.times = 3;
-  fault.every = 500ms;
-  FaultTrigger trigger(fault);
-  trigger.warmupIteration(1000);
-  trigger.started(kBegin);
+TEST_F(RepeatedFaultTest, ARepetitionWaitsForAnIterationWhoseBeginIsKnownInTime) {
+  strike(during(20, 0.5));
   // The first one is for iteration 20 alone, come what may.
-  trigger.iterationBegan(20, kBegin + 1s, kBegin + 1100ms, 20'000);
-  trigger.iterationEnded(20);
-  EXPECT_TRUE(trigger.due(kBegin + 1100ms, 20'500));
+  began(20, 1s, 1100ms, 20'000);
+  ended(20);
+  EXPECT_TRUE(due(1100ms, 20'500));
   // The watcher was held up: what it counts from here on is the end of 21 and most of 22.
-  trigger.iterationBegan(21, kBegin + 1600ms, kBegin + 1690ms, 30'900);
-  trigger.iterationEnded(21);
-  trigger.iterationBegan(22, kBegin + 1660ms, kBegin + 1690ms, 30'900);
-  EXPECT_FALSE(trigger.due(kBegin + 1700ms, 31'400));
-  trigger.iterationBegan(23, kBegin + 1710ms, kBegin + 1711ms, 32'000);
-  EXPECT_FALSE(trigger.due(kBegin + 1720ms, 32'400));
-  trigger.iterationEnded(23);  // it moved less than half of what others move
-  EXPECT_FALSE(trigger.due(kBegin + 1730ms, 32'600));
-  trigger.iterationBegan(24, kBegin + 1740ms, kBegin + 1741ms, 33'000);
-  EXPECT_TRUE(trigger.due(kBegin + 1750ms, 33'500));
-  EXPECT_EQ(trigger.iteration(), 24);
+  began(21, 1600ms, 1690ms, 30'900);
+  ended(21);
+  began(22, 1660ms, 1690ms, 30'900);
+  EXPECT_FALSE(due(1700ms, 31'400));
+  began(23, 1710ms, 1711ms, 32'000);
+  EXPECT_FALSE(due(1720ms, 32'400));
+  ended(23);  // it moved less than half of what others move
+  EXPECT_FALSE(due(1730ms, 32'600));
+  began(24, 1740ms, 1741ms, 33'000);
+  EXPECT_TRUE(due(1750ms, 33'500));
+  EXPECT_EQ(trigger_->iteration(), 24);
 }
 
-TEST(FaultTriggerTest, MomentsAreStruckOneAfterTheOther) {
+TEST_F(RepeatedFaultTest, MomentsAreStruckOneAfterTheOther) {
   scenario::Fault fault;
   fault.trigger = scenario::Moments{{{2s, 100ms}, {2500ms, 300ms}, {9s, 100ms}}};
-  fault.times = 3;
-  FaultTrigger trigger(fault);
-  trigger.started(kBegin);
-  EXPECT_FALSE(trigger.due(kBegin + 1999ms, 0));
-  EXPECT_TRUE(trigger.due(kBegin + 2100ms, 0));  // late
-  EXPECT_FALSE(trigger.due(kBegin + 2499ms, 0));
-  EXPECT_TRUE(trigger.due(kBegin + 2500ms, 0));
-  EXPECT_FALSE(trigger.due(kBegin + 8s, 0));
-  EXPECT_TRUE(trigger.due(kBegin + 9s, 0));
-  EXPECT_FALSE(trigger.due(kBegin + 60s, 0));
+  strike(fault);
+  EXPECT_FALSE(due(1999ms));
+  EXPECT_TRUE(due(2100ms));  // late
+  EXPECT_FALSE(due(2499ms));
+  EXPECT_TRUE(due(2500ms));
+  EXPECT_FALSE(due(8s));
+  EXPECT_TRUE(due(9s));
+  EXPECT_FALSE(due(60s));
 }
 
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
