@@ -64,7 +64,10 @@ bool ShmRail::collect() {
     return ended_;
   }
   const Result<bool> datagrams = takeDatagrams();
-  if (!datagrams.ok()) fail(datagrams.status());
+  if (!datagrams.ok()) {
+    fail(datagrams.status());
+    return true;
+  }
   const std::uint64_t before = memory_->payloadIn.taken();
   read();
   const bool taken = memory_->payloadIn.taken() != before;
