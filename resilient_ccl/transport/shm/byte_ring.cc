@@ -11,25 +11,40 @@ Result<std::size_t> RingWriter::room() {
   return errorf(Code::kInvalidArgument, "the reader of a ring has taken what was never written");
 }
 
+void RingWriter::copyIn(const std::byte* from, std::size_t count) {
+  while (count > 0) {
+    const std::size_t at = written_ & (bytes_.size() - 1);
+    const std::size_t step = std::min(count, bytes_.size() - at);
+    std::memcpy(bytes_.data() + at, from, step);
+    from += step;
+    count -= step;
+    written_ += step;
+  }
+}
+
 Result<std::size_t> RingWriter::write(std::span<const iovec> pieces) {
   ASSIGN_OR_RETURN(std::size_t room, this->room());
   const std::uint64_t before = written_;
   for (const iovec& piece : pieces) {
-    const auto* from = static_cast<const std::byte*>(piece.iov_base);
-    for (std::size_t left = std::min(piece.iov_len, room); left > 0;) {
-      const std::size_t at = written_ & (bytes_.size() - 1);
-      const std::size_t step = std::min(left, bytes_.size() - at);
-      std::memcpy(bytes_.data() + at, from, step);
-      from += step;
-      left -= step;
-      room -= step;
-      written_ += step;
-    }
-    // The reader may begin with this piece while the next one is copied.
-    indices_.written.store(written_, std::memory_order_release);
+    const std::size_t count = std::min(piece.iov_len, room);
+    copyIn(static_cast<const std::byte*>(piece.iov_base), count);
+    publish();  // the reader may begin with this piece while the next one is copied
+    room -= count;
     if (room == 0) break;
   }
   return static_cast<std::size_t>(written_ - before);
+}
+
+Result<bool> RingWriter::writeWhole(std::span<const iovec> pieces) {
+  ASSIGN_OR_RETURN(const std::size_t room, this->room());
+  std::size_t total = 0;
+  for (const iovec& piece : pieces) total += piece.iov_len;
+  if (total > room) return false;
+  for (const iovec& piece : pieces) {
+    copyIn(static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
+  }
+  publish();
+  return true;
 }
 
 Result<std::size_t> RingReader::available() {

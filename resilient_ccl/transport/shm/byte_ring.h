@@ -30,8 +30,13 @@ class RingWriter {
   Result<std::size_t> room();
   /// Copies from the pieces, in their order, what there is room for: how many bytes.
   Result<std::size_t> write(std::span<const iovec> pieces);
+  /// All of the pieces, which the reader sees at once, or, without room for all, nothing: false.
+  Result<bool> writeWhole(std::span<const iovec> pieces);
 
  private:
+  void copyIn(const std::byte* from, std::size_t count);
+  void publish() { indices_.written.store(written_, std::memory_order_release); }
+
   RingIndices& indices_;
   const std::span<std::byte> bytes_;
   std::uint64_t written_ = 0;

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -16,6 +17,8 @@ namespace {
 using DatagramLength = std::uint32_t;
 // More than any control datagram has, as over a network.
 constexpr std::size_t kLongestDatagram = 2048;
+// Of a datagram: header and seal, say.
+constexpr std::size_t kMostPieces = 4;
 
 Status endOfRail() { return errorf(Code::kUnavailable, "the other end closed the rail"); }
 
@@ -99,15 +102,18 @@ Result<bool> ShmRail::takeDatagrams() {
   }
 }
 
-bool ShmRail::sendDatagram(std::span<const std::byte> datagram) {
-  if (!memory_ || fenced() || failed()) return false;
-  auto length = static_cast<DatagramLength>(datagram.size());
-  const std::array<iovec, 2> pieces{
-      {{&length, sizeof(length)}, {const_cast<std::byte*>(datagram.data()), datagram.size()}}};
-  const Result<std::size_t> room = memory_->datagramsOut.room();
-  if (!room.ok() || *room < sizeof(length) + datagram.size()) return false;
-  unannounced_ = true;
-  return memory_->datagramsOut.write(pieces).ok();
+bool ShmRail::sendDatagram(std::span<const iovec> datagram) {
+  std::array<iovec, 1 + kMostPieces> pieces;
+  if (!memory_ || fenced() || failed() || datagram.size() > kMostPieces) return false;
+  DatagramLength length = 0;
+  for (const iovec& piece : datagram) length += static_cast<DatagramLength>(piece.iov_len);
+  pieces[0] = {&length, sizeof(length)};
+  std::ranges::copy(datagram, pieces.begin() + 1);
+  const Result<bool> written =
+      memory_->datagramsOut.writeWhole(std::span(pieces).first(1 + datagram.size()));
+  const bool sent = written.ok() && *written;
+  unannounced_ = unannounced_ || sent;
+  return sent;
 }
 
 void ShmRail::transmit() {

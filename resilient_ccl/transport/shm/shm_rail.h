@@ -40,8 +40,8 @@ class ShmRail final : public FramedRail {
   bool collect();
   /// Writes what has been submitted and there is room for, and wakes the other end where it sleeps.
   void transmit();
-  /// For the next `transmit`. False when there is no room, or no memory yet: it is lost.
-  bool sendDatagram(std::span<const std::byte> datagram);
+  /// In pieces, for the next `transmit`. False when there is no room, or no memory yet: it is lost.
+  bool sendDatagram(std::span<const iovec> datagram);
 
   // The owner is going to sleep, and looks once more (`collect`) before it does; it is awake again.
   void arm();

@@ -47,6 +47,12 @@ class End : private RailSink, private DatagramSink {
                  .length = length},
                 data, {});
   }
+  bool send(const std::string& text) {  // in pieces
+    const std::size_t half = text.size() / 2;
+    auto* const begin = const_cast<char*>(text.data());
+    const std::array<iovec, 2> pieces{{{begin, half}, {begin + half, text.size() - half}}};
+    return rail.sendDatagram(pieces);
+  }
   /// One round of a progress thread; false: nothing woke it for very long.
   bool poll() {
     rail.transmit();
@@ -86,10 +92,6 @@ class End : private RailSink, private DatagramSink {
     datagrams.emplace_back(reinterpret_cast<const char*>(datagram.data()), datagram.size());
   }
 };
-
-std::span<const std::byte> bytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 std::array<UniqueFd, 2> connectedPair() {
   std::array<int, 2> ends{-1, -1};
@@ -145,7 +147,7 @@ TEST_F(ShmRailTest, AWriterSleepsUntilASlowReaderMakesRoom) {
       ASSERT_TRUE(right_->pollUntil([&] { return right_->arrived.size() >= i; }));
     }
     ASSERT_TRUE(right_->pollUntil([&] { return right_->arrived.size() == kMany; }));
-    ASSERT_TRUE(right_->rail.sendDatagram(bytesOf("enough")));
+    ASSERT_TRUE(right_->send("enough"));
     right_->rail.transmit();
   });
   for (std::uint64_t i = 0; i < kMany; ++i) left_->submit(i, data.data());
@@ -172,7 +174,7 @@ TEST_F(ShmRailTest, WhatIsSubmittedBeforeTheMemoryIsThereIsSentThen) {
   const std::vector<std::byte> data(kPiece, std::byte{3});
   right_->submit(0, data.data());
   right_->rail.transmit();
-  EXPECT_FALSE(right_->rail.sendDatagram(bytesOf("too early")));
+  EXPECT_FALSE(right_->send("too early"));
   ASSERT_TRUE(right_->poll());
   right_->rail.transmit();
   left_->rail.collect();
@@ -185,12 +187,23 @@ TEST_F(ShmRailTest, DatagramsDoNotWaitBehindPayload) {
   for (std::uint64_t i = 0; i < 50; ++i) left_->submit(i, data.data());
   left_->rail.transmit();
   ASSERT_TRUE(left_->rail.wantsWritable()) << "the ring must be full";
-  EXPECT_TRUE(left_->rail.sendDatagram(bytesOf("one")));
-  EXPECT_TRUE(left_->rail.sendDatagram(bytesOf("")));
-  EXPECT_TRUE(left_->rail.sendDatagram(bytesOf(std::string(1400, 'x'))));
+  EXPECT_TRUE(left_->send("one"));
+  EXPECT_TRUE(left_->send(""));
+  EXPECT_TRUE(left_->send(std::string(1400, 'x')));
   right_->rail.collect();
   EXPECT_EQ(right_->datagrams, (std::vector<std::string>{"one", "", std::string(1400, 'x')}));
   EXPECT_LT(right_->arrived.size(), 50u);
+}
+
+TEST_F(ShmRailTest, ADatagramIsSeenWholeOrNotAtAll) {
+  join();
+  constexpr int kMany = 20'000;
+  std::jthread sender([&](const std::stop_token& stop) {
+    for (int i = 0; i < kMany && !stop.stop_requested();) i += left_->send(std::to_string(i));
+  });
+  while (right_->datagrams.size() < kMany && right_->failures.empty()) right_->rail.collect();
+  ASSERT_TRUE(right_->failures.empty()) << right_->failures[0].message();
+  for (int i = 0; i < kMany; ++i) ASSERT_EQ(right_->datagrams[i], std::to_string(i));
 }
 
 TEST_F(ShmRailTest, DatagramsThatDoNotFitAreLostAndNoOthers) {
@@ -198,13 +211,13 @@ TEST_F(ShmRailTest, DatagramsThatDoNotFitAreLostAndNoOthers) {
   std::vector<std::string> taken;
   for (int i = 0; i < 1000; ++i) {
     const std::string text = std::to_string(i) + std::string(1000, '.');
-    if (left_->rail.sendDatagram(bytesOf(text))) taken.push_back(text);
+    if (left_->send(text)) taken.push_back(text);
   }
   EXPECT_LT(taken.size(), 1000u);
   EXPECT_GT(taken.size(), 30u);
   right_->rail.collect();
   EXPECT_EQ(right_->datagrams, taken);
-  EXPECT_TRUE(left_->rail.sendDatagram(bytesOf("there is room again")));
+  EXPECT_TRUE(left_->send("there is room again"));
 }
 
 TEST_F(ShmRailTest, NothingIsLeftOfTheMemoryAfterAFence) {
