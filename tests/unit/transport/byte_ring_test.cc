@@ -73,8 +73,34 @@ TEST_F(ByteRingTest, WhoLiesIsNotBelieved) {
   EXPECT_EQ(writer_.write({&piece, 1}).status().code(), Code::kInvalidArgument);
 }
 
+TEST_F(ByteRingTest, AWholeIsWrittenWholeOrNotAtAll) {
+  std::array<std::byte, kSize> bytes{};
+  const std::array<iovec, 2> pieces{{{bytes.data(), 30}, {bytes.data(), 10}}};
+  EXPECT_TRUE(*writer_.writeWhole(pieces));
+  EXPECT_FALSE(*writer_.writeWhole(pieces));
+  EXPECT_EQ(*reader_.available(), 40u);
+  EXPECT_EQ(read(std::span(bytes).first(20)), 20u);
+  EXPECT_TRUE(*writer_.writeWhole(pieces));
+}
+
+TEST_F(ByteRingTest, AWholeIsSeenWhole) {
+  constexpr int kMany = 5'000;
+  std::array<std::byte, kSize> bytes{}, got{};
+  const std::array<iovec, 3> pieces{{{bytes.data(), 7}, {bytes.data(), 7}, {bytes.data(), 7}}};
+  std::jthread writer([&] {
+    for (int i = 0; i < kMany;) i += *writer_.writeWhole(pieces);
+  });
+  int torn = 0;
+  for (std::size_t left = kMany * std::size_t{21}; left > 0;) {
+    const std::size_t there = *reader_.available();
+    torn += there % 21 != 0;
+    left -= read(std::span(got).first(there));
+  }
+  EXPECT_EQ(torn, 0);
+}
+
 TEST_F(ByteRingTest, TwoThreadsAgreeOnEveryByte) {
-  constexpr std::size_t kBytes = 40'000;
+  constexpr std::size_t kBytes = 20'000;
   std::vector<std::byte> sent(kBytes), got(kBytes);
   for (std::size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<std::byte>(i * 13 / 7);
   std::thread producer([&] {
