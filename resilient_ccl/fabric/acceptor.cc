@@ -19,14 +19,11 @@ Acceptor::Acceptor(Poller& poller, auth::Authenticator& authenticator, Duration 
                    Calls calls)
     : poller_(poller), authenticator_(authenticator), timeout_(timeout), calls_(std::move(calls)) {}
 
-Result<transport::tcp::Endpoint> Acceptor::listen(const transport::tcp::SocketPlace& place) {
-  ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener(place));
-  ASSIGN_OR_RETURN(const transport::tcp::Endpoint endpoint,
-                   transport::tcp::localEndpoint(listener.get()));
+Status Acceptor::listen(UniqueFd listener) {
   const int fd = listener.get();
   RETURN_IF_ERROR(poller_.add(fd, EPOLLIN, [this, fd](auto) { take(fd); }));
   listeners_.push_back(std::move(listener));
-  return endpoint;
+  return okStatus();
 }
 
 void Acceptor::take(int listener) {
@@ -37,7 +34,7 @@ void Acceptor::take(int listener) {
       poller_.remove(strangers_.front().fd());
       strangers_.pop_front();
     }
-    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
+    if (!calls_.configure(socket.get()).ok()) continue;
     const int fd = socket.get();
     const auto stranger = strangers_.insert(
         strangers_.end(), Handshake::accepted(std::move(socket), now() + timeout_));

@@ -9,15 +9,16 @@
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/fabric/poller.h"
-#include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::fabric {
 
-/// Takes the connections of other processes: listens for every rail, lets who connects prove that
-/// it has the job's key, and hands over what is wanted. Not thread-safe.
+/// Takes the connections of other processes: lets who connects prove that it has the job's key, and
+/// hands over what is wanted. Not thread-safe.
 class Acceptor {
  public:
   struct Calls {
+    /// Sets the options of a connection that has just been accepted.
+    std::function<Status(int)> configure;
     /// Whether the connection of this hello is wanted now.
     std::function<bool(const Hello&)> wanted;
     /// It is a rail now, answered.
@@ -28,8 +29,8 @@ class Acceptor {
   /// outlive this.
   Acceptor(Poller& poller, auth::Authenticator& authenticator, Duration timeout, Calls calls);
 
-  /// Listens for the next rail: where.
-  Result<transport::tcp::Endpoint> listen(const transport::tcp::SocketPlace& place);
+  /// Takes connections of this socket from now on: non-blocking, listening.
+  Status listen(UniqueFd listener);
   /// Sends away who has taken too long.
   void expire(TimePoint time);
   /// Connections closed because the other end did not have the job's key, or said nonsense.

@@ -19,6 +19,7 @@
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/fabric/port_watch.h"
 #include "resilient_ccl/fabric/triangulation.h"
+#include "resilient_ccl/transport/shm/local_socket.h"
 
 namespace faultline::fabric {
 
@@ -37,13 +38,8 @@ class Fabric::Impl : private TriangulationIo {
       : options_(options),
         client_(client),
         authenticator_(options.jobKey),
-        acceptor_(poller_, authenticator_, options.connectTimeout,
-                  {.wanted = [this](const Hello& hello) { return wants(hello); },
-                   .accepted =
-                       [this](const Hello& hello, UniqueFd socket) {
-                         peers_[hello.source]->adopt(static_cast<int>(hello.rail),
-                                                     std::move(socket), hello.epoch);
-                       }}) {
+        acceptor_(poller_, authenticator_, options.connectTimeout, callsOf(/*local=*/false)),
+        localAcceptor_(poller_, authenticator_, options.connectTimeout, callsOf(/*local=*/true)) {
     options_.link.rails = static_cast<int>(options_.nics.size());
   }
 
@@ -63,14 +59,21 @@ class Fabric::Impl : private TriangulationIo {
   ProcessAddress address_;
 
  private:
-  int paths() const { return options_.link.rails + 1; }
+  /// In place of a control socket: what has come through shared memory.
+  static constexpr int kSharedMemory = -1;
+
+  int railsTo(int peer) const { return peers_[peer]->link().options().rails; }
+  Acceptor::Calls callsOf(bool local);
+  Status openLocal();
   void choosePartners();
   Status startIoThreads();
   bool collect();
   bool armAndCollect();
-  Status addControl(int path, UniqueFd socket);
-  bool takeDatagram(int path, std::span<const std::byte> sealed);
-  bool wants(const Hello& hello);
+  void disarm();
+  Status addControl(UniqueFd socket);
+  bool takeDatagram(int door, std::span<const std::byte> sealed);
+  bool comesBy(const Peer& peer, int door, int path) const;
+  bool wants(const Hello& hello, bool local);
   void portChanged(int interface, bool usable);
   void addressChanged(int interface, std::uint32_t address, bool present);
   void failedOver(int peer, const channel::Failover& failover);
@@ -85,13 +88,15 @@ class Fabric::Impl : private TriangulationIo {
   Reach reach(int peer, int rail, std::uint32_t after) const override {
     const Link& link = peers_[peer]->link();
     if (rail != Triangulation::kAnyPath) return link.reach(rail, after);
-    for (int path = 0; path < paths(); ++path) {
+    for (int path = 0; path <= railsTo(peer); ++path) {
       if (link.reach(path, after) == Reach::kAnswers) return Reach::kAnswers;
     }
     return Reach::kUnknown;
   }
-  bool reachable(int process) const override {
-    return peers_[process] && !peers_[process]->link().failed();
+  bool reachable(int process, int rail) const override {
+    const auto& peer = peers_[process];
+    // A process of this node has no rails of the network, and shares their ports.
+    return peer && !peer->link().failed() && (!peer->local() || rail == Triangulation::kAnyPath);
   }
   void ask(int witness, int about, int rail) override {
     tell(witness, {.kind = Note::Kind::kQuestion,
@@ -116,7 +121,12 @@ class Fabric::Impl : private TriangulationIo {
   bool nicDistancesKnown_ = false;
   Poller poller_;
   Acceptor acceptor_;
-  std::vector<UniqueFd> control_;  // one UDP socket per path
+  Acceptor localAcceptor_;
+  std::function<void(std::span<const std::byte>)> takeShared_ =
+      [this](std::span<const std::byte> sealed) {
+        if (!takeDatagram(kSharedMemory, sealed)) ++datagramsRejected_;
+      };
+  std::vector<UniqueFd> control_;  // one UDP socket per rail, then of the management network
   std::vector<int> interfaces_;    // interface index of each NIC, 0: unknown
   std::vector<NicAddress> nicAddresses_;
   std::vector<PortSight> portSights_;
@@ -125,6 +135,7 @@ class Fabric::Impl : private TriangulationIo {
   std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
   std::optional<Triangulation> triangulation_;  // from `connect` on
   bool posted_ = false;                         // something may wait to be sent
+  bool collects_ = false;                       // there are rails that others than the poller serve
   std::vector<Event> events_;
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
@@ -163,6 +174,7 @@ void Fabric::Impl::choosePartners() {
 Status Fabric::Impl::startIoThreads() {
   const int count = std::min(options_.ioThreads, options_.link.rails);
   if (count == 0) return okStatus();
+  collects_ = true;
   RETURN_IF_ERROR(arrivals_.open());
   RETURN_IF_ERROR(poller_.add(arrivals_.fd(), EPOLLIN, [this](auto) { arrivals_.clear(); }));
   for (int i = 0; i < count; ++i) {
@@ -191,22 +203,25 @@ Status Fabric::Impl::open() {
     const Nic& nic = options_.nics[rail];
     const std::string what =
         fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device);
-    Result<Endpoint> data = acceptor_.listen(placeOf(nic, 0));
-    RETURN_IF_ERROR(data.status().withContext(what));
+    Result<UniqueFd> listener = transport::tcp::openListener(placeOf(nic, 0));
+    RETURN_IF_ERROR(listener.status().withContext(what));
+    ASSIGN_OR_RETURN(Endpoint data, transport::tcp::localEndpoint(listener->get()));
+    RETURN_IF_ERROR(acceptor_.listen(std::move(*listener)));
     ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp(placeOf(nic, options_.controlTos)));
     ASSIGN_OR_RETURN(Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
-    data->address = datagrams.address = nic.address;
-    address_.rails.push_back({*data, datagrams});
+    data.address = datagrams.address = nic.address;
+    address_.rails.push_back({data, datagrams});
     interfaces_.push_back(
         nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
     nicAddresses_.emplace_back(nic.address);
     portSights_.push_back(nic.device.empty() ? PortSight() : PortSight(nic.device));
-    RETURN_IF_ERROR(addControl(static_cast<int>(rail), std::move(control)).withContext(what));
+    RETURN_IF_ERROR(addControl(std::move(control)).withContext(what));
   }
   ASSIGN_OR_RETURN(UniqueFd management,
                    transport::tcp::openUdp({options_.managementAddress, "", options_.controlTos}));
   ASSIGN_OR_RETURN(address_.management, transport::tcp::localEndpoint(management.get()));
-  RETURN_IF_ERROR(addControl(paths() - 1, std::move(management)));
+  RETURN_IF_ERROR(addControl(std::move(management)));
+  RETURN_IF_ERROR(openLocal().withContext("shared memory"));
 
   ASSIGN_OR_RETURN(
       ports_,
@@ -217,8 +232,29 @@ Status Fabric::Impl::open() {
   return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
 }
 
-Status Fabric::Impl::addControl(int path, UniqueFd socket) {
+Acceptor::Calls Fabric::Impl::callsOf(bool local) {
+  return {.configure =
+              [local](int socket) {
+                return local ? okStatus() : transport::tcp::configureAccepted(socket, /*tos=*/0);
+              },
+          .wanted = [this, local](const Hello& hello) { return wants(hello, local); },
+          .accepted =
+              [this](const Hello& hello, UniqueFd socket) {
+                peers_[hello.source]->adopt(static_cast<int>(hello.rail), std::move(socket),
+                                            hello.epoch);
+              }};
+}
+
+Status Fabric::Impl::openLocal() {
+  if (options_.host.empty() || !options_.sharedMemory) return okStatus();
+  ASSIGN_OR_RETURN(UniqueFd listener, transport::shm::openLocalListener());
+  ASSIGN_OR_RETURN(address_.local, transport::shm::localName(listener.get()));
+  return localAcceptor_.listen(std::move(listener));
+}
+
+Status Fabric::Impl::addControl(UniqueFd socket) {
   const int fd = socket.get();
+  const int path = static_cast<int>(control_.size());
   control_.push_back(std::move(socket));
   return poller_.add(fd, EPOLLIN, [this, path, fd](auto) {
     readDatagrams(fd, [&](std::span<const std::byte> sealed) {
@@ -240,10 +276,13 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
                     "rank {} has {} rails, this process {}: all need the same", i,
                     addresses[i].rails.size(), options_.nics.size());
     }
+    const bool local = !address_.local.empty() && !addresses[i].local.empty() &&
+                       addresses[i].host == address_.host;
+    collects_ = collects_ || local;
     peers_.push_back(
         std::make_unique<Peer>(PeerContext{options_, poller_, control_, authenticator_, events_,
-                                           ioThreads_, arrivals_, portSights_},
-                               index, addresses[i]));
+                                           ioThreads_, arrivals_, portSights_, takeShared_},
+                               index, addresses[i], local));
   }
   triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
                          static_cast<TriangulationIo&>(*this));
@@ -255,10 +294,12 @@ std::string Fabric::Impl::missingRails() const {
   std::string missing;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank]) continue;
-    for (int rail = 0; rail < options_.link.rails; ++rail) {
+    for (int rail = 0; rail < railsTo(static_cast<int>(rank)); ++rail) {
       if (peers_[rank]->link().railUp(rail)) continue;
-      missing += fmt::format("{}rail {} ({}) to rank {}", missing.empty() ? "" : ", ", rail,
-                             options_.nics[rail].device, rank);
+      if (!missing.empty()) missing += ", ";
+      missing += peers_[rank]->local() ? fmt::format("shared memory with rank {}", rank)
+                                       : fmt::format("rail {} ({}) to rank {}", rail,
+                                                     options_.nics[rail].device, rank);
     }
   }
   return missing;
@@ -274,10 +315,11 @@ void Fabric::Impl::unwatch(int fd) { poller_.remove(fd); }
 
 // --- connections ---
 
-bool Fabric::Impl::wants(const Hello& hello) {
+bool Fabric::Impl::wants(const Hello& hello, bool local) {
   const bool known = hello.destination == static_cast<std::uint32_t>(options_.self) &&
                      hello.source < peers_.size() && peers_[hello.source] &&
-                     hello.rail < options_.nics.size();
+                     peers_[hello.source]->local() == local &&
+                     hello.rail < static_cast<std::uint32_t>(railsTo(hello.source));
   return known && peers_[hello.source]->link().onHello(static_cast<int>(hello.rail), hello.epoch,
                                                        hello.attempt, now());
 }
@@ -285,6 +327,7 @@ bool Fabric::Impl::wants(const Hello& hello) {
 bool Fabric::Impl::expireHandshakes() {
   const TimePoint time = now();
   acceptor_.expire(time);
+  localAcceptor_.expire(time);
   bool any = false;
   for (const auto& peer : peers_) {
     if (!peer) continue;
@@ -300,7 +343,7 @@ void Fabric::Impl::portChanged(int interface, bool usable) {
     if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
     if (usable) portSights_[rail].works();
     for (const auto& peer : peers_) {
-      if (peer) peer->link().onPort(static_cast<int>(rail), usable, now());
+      if (peer && !peer->local()) peer->link().onPort(static_cast<int>(rail), usable, now());
     }
   }
 }
@@ -317,7 +360,7 @@ void Fabric::Impl::addressChanged(int interface, std::uint32_t address, bool pre
     if (!changed) continue;
     options_.nics[rail].address = *changed;
     for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-      if (!peers_[peer]) continue;
+      if (!peers_[peer] || peers_[peer]->local()) continue;
       tell(static_cast<int>(peer), {.kind = Note::Kind::kAddress,
                                     .rail = static_cast<std::uint32_t>(rail),
                                     .value = *changed,
@@ -346,12 +389,22 @@ void Fabric::Impl::noteArrived(int peer, const Note& note) {
   }
 }
 
-bool Fabric::Impl::takeDatagram(int path, std::span<const std::byte> sealed) {
+/// Whether what the peer sends over `path` may come through this control socket.
+bool Fabric::Impl::comesBy(const Peer& peer, int door, int path) const {
+  if (!peer.local()) return door == path;
+  const int management = static_cast<int>(control_.size()) - 1;
+  return door == kSharedMemory ? path <= 1 : door == management && path == 1;
+}
+
+bool Fabric::Impl::takeDatagram(int door, std::span<const std::byte> sealed) {
   const auto header = channel::parseHeader(sealed);
-  if (!header.ok() || header->path != path) return false;
-  if (header->destination != static_cast<std::uint32_t>(options_.self)) return false;
+  if (!header.ok() || header->destination != static_cast<std::uint32_t>(options_.self)) {
+    return false;
+  }
   if (header->source >= peers_.size() || !peers_[header->source]) return false;
   Peer& peer = *peers_[header->source];
+  const int path = header->path;
+  if (!comesBy(peer, door, path)) return false;
   const auto datagram = peer.controlPath(path).open(authenticator_, sealed);
   if (!datagram || !channel::parseDatagram(*datagram, datagram_).ok()) return false;
   peer.link().onDatagram(path, datagram_, now());
@@ -367,10 +420,10 @@ Status Fabric::Impl::poll(Duration timeout) {
     if (!peer) continue;
     wake = std::min(wake, peer->hasWork() ? begin : peer->link().nextDeadline());
   }
-  if (!ioThreads_.empty() && (collect() || armAndCollect())) wake = begin;
+  if (collects_ && (collect() || armAndCollect())) wake = begin;
   RETURN_IF_ERROR(poller_.wait(wake - begin));
-  if (!ioThreads_.empty()) {
-    arrivals_.disarm();
+  if (collects_) {
+    disarm();
     collect();
   }
   settle();
@@ -387,7 +440,17 @@ bool Fabric::Impl::collect() {
 
 bool Fabric::Impl::armAndCollect() {
   arrivals_.arm();
+  for (const auto& peer : peers_) {
+    if (peer) peer->arm();
+  }
   return collect();
+}
+
+void Fabric::Impl::disarm() {
+  arrivals_.disarm();
+  for (const auto& peer : peers_) {
+    if (peer) peer->disarm();
+  }
 }
 
 void Fabric::Impl::transmit() {
@@ -457,7 +520,7 @@ void Fabric::Impl::abort(const std::string& reason) {
 FabricCounters Fabric::Impl::counters() const {
   FabricCounters sum;
   sum.datagramsRejected = datagramsRejected_;
-  sum.connectionsRejected = acceptor_.rejected();
+  sum.connectionsRejected = acceptor_.rejected() + localAcceptor_.rejected();
   sum.nicDistancesKnown = nicDistancesKnown_;
   for (const auto& peer : peers_) {
     if (peer) sum += peer->link().counters();

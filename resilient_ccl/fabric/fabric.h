@@ -31,6 +31,8 @@ struct FabricOptions {
   /// The node of this process, equal for all processes on it (`hostIdentity`). Empty: not known, a
   /// node of its own.
   std::string host;
+  /// Whether processes of one node have a rail through shared memory instead of the NICs.
+  bool sharedMemory = true;
   /// TOS byte of control datagrams: the class that the network lets pass bulk data.
   int controlTos = 0;
   /// `rails` is overwritten by the number of NICs; `partners`, when empty, by the NICs' distances.
@@ -59,6 +61,8 @@ struct ProcessAddress {
   std::vector<Rail> rails;
   Endpoint management;  ///< UDP
   std::string host;     ///< FabricOptions::host, 255 bytes at most
+  /// Local socket, where processes of the same node connect; empty: they take the network.
+  std::string local;
 
   std::string serialize() const;
   static Result<ProcessAddress> parse(const std::string& bytes);

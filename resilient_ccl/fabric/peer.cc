@@ -9,6 +9,7 @@
 
 #include "base/system_calls.h"
 #include "resilient_ccl/fabric/polled_rail.h"
+#include "resilient_ccl/transport/shm/local_socket.h"
 
 namespace faultline::fabric {
 
@@ -21,23 +22,38 @@ using telemetry::EventKind;
 using transport::tcp::Arrival;
 using transport::tcp::ThreadedRail;
 
-Peer::Peer(const PeerContext& context, int index, ProcessAddress address)
+namespace {
+
+channel::LinkOptions linkOptions(const FabricOptions& options, bool local) {
+  channel::LinkOptions link = options.link;
+  if (local) {
+    link.rails = 1;
+    link.partners.clear();
+  }
+  return link;
+}
+
+}  // namespace
+
+Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool local)
     : context_(context),
       index_(index),
       address_(std::move(address)),
-      controlPaths_(address_.rails.size() + 1),
+      local_(local),
+      controlPaths_((local ? 1 : address_.rails.size()) + 1),
       addressChanges_(address_.rails.size()),
       places_(context_.options.link.chunkBytes),
-      rails_(address_.rails.size()),
-      opening_(address_.rails.size()),
-      fenceDue_(address_.rails.size()),
-      placedAt_(address_.rails.size()) {
+      rails_(controlPaths_.size() - 1),
+      opening_(rails_.size()),
+      fenceDue_(rails_.size()),
+      placedAt_(rails_.size()) {
   const FabricOptions& options = context_.options;
   link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
                                                 .peer = static_cast<std::uint32_t>(index_),
                                                 .name = fmt::format("rank {}", index_),
                                                 .connects = options.self < index_},
-                                 options.link, static_cast<channel::LinkIo&>(*this), now());
+                                 linkOptions(options, local), static_cast<channel::LinkIo&>(*this),
+                                 now());
 }
 
 void Peer::record(EventKind kind, telemetry::Event event) const {
@@ -53,7 +69,7 @@ void Peer::recordRail(EventKind kind, int rail) const {
 void Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
                        std::uint64_t token) {
   const std::uint32_t slot = link_->postReceive(key, region, capacity, {}, token, now());
-  if (slot == transport::kNoSlot || context_.ioThreads.empty()) return;
+  if (slot == transport::kNoSlot || context_.ioThreads.empty() || local_) return;
   places_.open(slot, region, capacity);
 }
 
@@ -61,10 +77,11 @@ void Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes 
 
 void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
   const bool overRail = path < railCount();
-  sockaddr_in to = (overRail ? address_.rails[path].control : address_.management).toSockaddr();
   auth::Seal seal = controlPaths_[path].seal(context_.authenticator, bytes);
   std::array<iovec, 2> pieces{
       {{const_cast<std::byte*>(bytes.data()), bytes.size()}, {&seal, sizeof(seal)}}};
+  if (local_ && ((shared_ && shared_->sendDatagram(pieces)) || overRail)) return;
+  sockaddr_in to = (overRail ? address_.rails[path].control : address_.management).toSockaddr();
   msghdr message{};
   message.msg_name = &to;
   message.msg_namelen = sizeof(to);
@@ -72,7 +89,8 @@ void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
   message.msg_iovlen = pieces.size();
   // Loss is the link's business: whatever goes wrong here looks like a lost datagram.
   countSystemCall();
-  (void)::sendmsg(context_.control[path].get(), &message, MSG_DONTWAIT);
+  const UniqueFd& socket = overRail ? context_.control[path] : context_.control.back();
+  (void)::sendmsg(socket.get(), &message, MSG_DONTWAIT);
 }
 
 void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
@@ -92,7 +110,7 @@ bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
 transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
-bool Peer::portLost(int rail) const { return context_.ports[rail].lost(); }
+bool Peer::portLost(int rail) const { return !local_ && context_.ports[rail].lost(); }
 void Peer::fenceRail(int rail) {
   fenceDue_[rail] = true;
   if (recording()) recordRail(EventKind::kRailFence, rail);
@@ -137,7 +155,7 @@ void Peer::linkFailed(const Status& why) {
 }
 
 void Peer::readdress(int rail, std::uint32_t address, std::uint32_t change) {
-  if (change <= addressChanges_[rail]) return;
+  if (local_ || change <= addressChanges_[rail]) return;
   addressChanges_[rail] = change;
   address_.rails[rail].data.address = address;
   address_.rails[rail].control.address = address;
@@ -191,9 +209,10 @@ void Peer::railFailed(int rail, const Status& why) {
 // --- connections ---
 
 void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
-  const Nic& nic = context_.options.nics[rail];
   Result<UniqueFd> socket =
-      transport::tcp::beginConnect(placeOf(nic, 0), address_.rails[rail].data);
+      local_ ? transport::shm::connectLocally(address_.local)
+             : transport::tcp::beginConnect(placeOf(context_.options.nics[rail], 0),
+                                            address_.rails[rail].data);
   if (!socket.ok()) {
     failedOpens_.push_back(rail);  // told later: no call back from here
     return;
@@ -257,6 +276,13 @@ bool Peer::expireOpenings(TimePoint time) {
 }
 
 Status Peer::drive(int rail, UniqueFd socket) {
+  if (local_) {
+    shared_ = std::make_shared<SharedRail>(
+        rail, std::move(socket), static_cast<transport::RailSink&>(*this),
+        static_cast<transport::shm::DatagramSink&>(*this), context_.poller);
+    rails_[rail] = shared_;
+    return shared_->start(/*offers=*/context_.options.self < index_);
+  }
   if (context_.ioThreads.empty()) {
     const auto polled = std::make_shared<PolledRail>(
         rail, std::move(socket), static_cast<transport::RailSink&>(*this), context_.poller);
@@ -308,6 +334,18 @@ bool Peer::collect() {
     if (rail && rail->collect()) any = true;
   }
   return any;
+}
+
+void Peer::arm() {
+  for (const auto& rail : rails_) {
+    if (rail) rail->arm();
+  }
+}
+
+void Peer::disarm() {
+  for (const auto& rail : rails_) {
+    if (rail) rail->disarm();
+  }
 }
 
 void Peer::transmit() {

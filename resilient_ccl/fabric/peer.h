@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "resilient_ccl/fabric/note.h"
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/fabric/port_sight.h"
+#include "resilient_ccl/fabric/shared_rail.h"
 #include "resilient_ccl/transport/doorbell.h"
 #include "resilient_ccl/transport/driven_rail.h"
 #include "resilient_ccl/transport/place_table.h"
@@ -65,23 +67,30 @@ using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, Failed
 struct PeerContext {
   const FabricOptions& options;
   Poller& poller;
-  const std::vector<UniqueFd>& control;  ///< one UDP socket per path
+  const std::vector<UniqueFd>& control;  ///< one UDP socket per rail, and of the management network
   auth::Authenticator& authenticator;
   std::vector<Event>& events;
   /// Rail r belongs to thread r modulo their number; empty: the poller serves all rails.
   const std::vector<std::unique_ptr<transport::tcp::IoThread>>& ioThreads;
   transport::Doorbell& arrivals;        ///< rung by the I/O threads
   const std::vector<PortSight>& ports;  ///< one per rail
+  /// Takes what comes through shared memory, sealed as what comes through a socket.
+  const std::function<void(std::span<const std::byte>)>& takeDatagram;
 };
 
 /// One other process: its link, and the sockets that the link speaks of. Not thread-safe.
 class Peer : private channel::LinkIo,
              private transport::RailSink,
+             private transport::shm::DatagramSink,
              private transport::tcp::ArrivalSink {
  public:
-  Peer(const PeerContext& context, int index, ProcessAddress address);
+  /// `local`: of this node, and to be reached through shared memory.
+  Peer(const PeerContext& context, int index, ProcessAddress address, bool local);
 
   channel::Link& link() { return *link_; }
+  /// A process of this node: its one rail is shared memory, which carries the datagrams of all
+  /// paths, too. While it is closed, those of the last path take the management network.
+  bool local() const { return local_; }
   /// As of Link.
   void postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
@@ -100,8 +109,11 @@ class Peer : private channel::LinkIo,
   bool hasWork() const;
   /// Ends attempts to connect that have failed or taken too long; whether there was one.
   bool expireOpenings(TimePoint time);
-  /// Hands to the link what the I/O threads have received; whether there was something.
+  /// Hands to the link what I/O threads and shared memory have; whether there was something.
   bool collect();
+  /// As of DrivenRail, of all rails.
+  void arm();
+  void disarm();
   /// Writes what the rails have to send, as far as their sockets take it.
   void transmit();
   /// Ends the link and closes everything.
@@ -133,6 +145,10 @@ class Peer : private channel::LinkIo,
   // RailSink: rails that the poller serves.
   Result<std::byte*> place(int rail, const channel::ChunkHeader& header) override;
   void chunkArrived(int rail, const channel::ChunkHeader& header) override;
+  // DatagramSink: shared memory.
+  void datagramArrived(std::span<const std::byte> datagram) override {
+    context_.takeDatagram(datagram);
+  }
   // ArrivalSink: rails that an I/O thread serves.
   void arrived(int rail, transport::tcp::Arrival&& arrival) override;
   // Both.
@@ -156,10 +172,12 @@ class Peer : private channel::LinkIo,
   PeerContext context_;
   int index_;
   ProcessAddress address_;
+  const bool local_;
   std::vector<auth::SealedPath> controlPaths_;
   std::vector<std::uint32_t> addressChanges_;  // of the peer's NICs that are known here
   transport::PlaceTable places_;               // for I/O threads
   std::vector<std::shared_ptr<transport::DrivenRail>> rails_;
+  std::shared_ptr<SharedRail> shared_;             // rails_[0] of a local peer
   std::vector<std::optional<Handshake>> opening_;  // connecting end
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once
   std::vector<bool> fenceDue_;

@@ -46,7 +46,7 @@ void Triangulation::begin(int peer, int rail, TimePoint now) {
   // The processes behind the peer: different peers have different witnesses.
   for (int step = 1; step < processes_; ++step) {
     const int witness = (peer + step) % processes_;
-    if (witness == self_ || !io_.reachable(witness)) continue;
+    if (witness == self_ || !io_.reachable(witness, rail)) continue;
     if (open.sights.size() == kMostWitnesses) break;
     open.sights.push_back({.witness = witness});
     open.marks.push_back(io_.examine(witness));
@@ -57,7 +57,7 @@ void Triangulation::begin(int peer, int rail, TimePoint now) {
 
 void Triangulation::asked(int asker, int about, int rail, TimePoint now) {
   if (about == self_ || about == asker || about < 0 || about >= processes_) return;
-  if (!io_.reachable(about)) return io_.answer(asker, about, rail, Reach::kUnknown);
+  if (!io_.reachable(about, rail)) return io_.answer(asker, about, rail, Reach::kUnknown);
   // A peer that asks without end gets its answers, but costs no more than one duty per question.
   std::erase_if(duties_, [&](const Duty& duty) {
     return duty.asker == asker && duty.about == about && duty.rail == rail;

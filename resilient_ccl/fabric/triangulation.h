@@ -39,8 +39,8 @@ class TriangulationIo {
   virtual std::uint32_t examine(int peer) = 0;
   /// What the rounds after `after` tell of `rail` to `peer`; of kAnyPath only whether it answers.
   virtual Reach reach(int peer, int rail, std::uint32_t after) const = 0;
-  /// Whether `process` can be asked.
-  virtual bool reachable(int process) const = 0;
+  /// Whether `process` can be asked, and has a path over `rail`.
+  virtual bool reachable(int process, int rail) const = 0;
   /// Asks `witness` whether `about` answers it over `rail`.
   virtual void ask(int witness, int about, int rail) = 0;
   /// Answers a question.

@@ -5,7 +5,7 @@
 namespace faultline::transport {
 
 /// A rail together with what moves its bytes, for whoever polls. `collect` and `release` are for
-/// rails that another thread reads.
+/// rails that another thread reads, `collect`, `arm` and `disarm` for those in shared memory.
 class DrivenRail : public Rail {
  public:
   /// Sends what has been submitted, as far as it goes without waiting, or has it sent. Once per
@@ -13,6 +13,11 @@ class DrivenRail : public Rail {
   virtual void transmit() = 0;
   /// Hands over what has been received since; whether there was something. Once per poll round.
   virtual bool collect() { return false; }
+  /// The poller is going to sleep, and collects once more before it does: from now on it must be
+  /// woken.
+  virtual void arm() {}
+  /// It is awake again.
+  virtual void disarm() {}
   /// Writes no more into the place of this chunk, in case it is the one that is arriving.
   virtual void release(const ChunkHeader& /*chunk*/) {}
 };

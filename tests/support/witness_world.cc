@@ -84,7 +84,7 @@ class WitnessWorld {
       if (lives) return taken >= kAnswerTime ? Reach::kAnswers : Reach::kUnknown;
       return taken >= kSilenceTime ? Reach::kSilent : Reach::kUnknown;
     }
-    bool reachable(int process) const override { return process != self; }
+    bool reachable(int process, int) const override { return process != self; }
     void ask(int witness, int about, int rail) override {
       world.send(self, witness, [this, witness, about, rail] {
         world.ends_[witness]->triangulation.asked(self, about, rail, world.time_);

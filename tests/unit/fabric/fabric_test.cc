@@ -34,8 +34,9 @@ struct Side : FabricClient {
 struct Variant {
   channel::Policy policy;
   int ioThreads;
+  bool oneNode = false;  // shared memory instead of rails
   friend void PrintTo(const Variant& variant, std::ostream* out) {
-    *out << variant.ioThreads << " I/O threads";
+    *out << variant.ioThreads << " I/O threads, one node: " << variant.oneNode;
   }
 };
 
@@ -50,6 +51,7 @@ class FabricTest : public ::testing::TestWithParam<Variant> {
     options.managementAddress = kLoopback;
     options.link.policy = GetParam().policy;
     options.ioThreads = GetParam().ioThreads;
+    if (GetParam().oneNode) options.host = "here";
     std::vector<ProcessAddress> addresses;
     for (int i = 0; i < 2; ++i) {
       options.self = i;
@@ -187,10 +189,13 @@ TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
 INSTANTIATE_TEST_SUITE_P(
     Policies, FabricTest,
     ::testing::Values(Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
-                      Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2}),
+                      Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2},
+                      Variant{channel::Policy::kPinned, 0, true},
+                      Variant{channel::Policy::kPull, 2, true}),
     [](const auto& variant) {
       const bool pull = variant.param.policy == channel::Policy::kPull;
-      return fmt::format("{}With{}IoThreads", pull ? "Pull" : "Pinned", variant.param.ioThreads);
+      return fmt::format("{}With{}IoThreads{}", pull ? "Pull" : "Pinned", variant.param.ioThreads,
+                         variant.param.oneNode ? "OnOneNode" : "");
     });
 
 TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
@@ -206,17 +211,22 @@ TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
 TEST(ProcessAddressTest, WhatIsWrittenIsRead) {
   ProcessAddress address;
   address.host = std::string("node\0 7", 7);
+  address.local = std::string("\0abc", 4);
   address.management = {1, 2};
   address.rails = {{{3, 4}, {5, 6}}, {{7, 8}, {9, 10}}};
   const auto read = ProcessAddress::parse(address.serialize());
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->host, address.host);
+  EXPECT_EQ(read->local, address.local);
   EXPECT_EQ(read->management, address.management);
   ASSERT_EQ(read->rails.size(), 2u);
   EXPECT_EQ(read->rails[1].data, address.rails[1].data);
   EXPECT_EQ(read->rails[1].control, address.rails[1].control);
-  const std::string cut = address.serialize().substr(0, 5);
-  EXPECT_FALSE(ProcessAddress::parse(cut).ok()) << "in the middle of the name";
+  const std::string whole = address.serialize();
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const auto cut = ProcessAddress::parse(whole.substr(0, length));
+    EXPECT_TRUE(!cut.ok() || cut->rails.size() < address.rails.size());
+  }
 }
 
 TEST(ProcessAddressTest, NonsenseIsRefused) {

@@ -74,7 +74,7 @@ class World {
       if (!dead) return taken >= 5ms ? Reach::kAnswers : Reach::kUnknown;
       return taken >= 20ms ? Reach::kSilent : Reach::kUnknown;
     }
-    bool reachable(int process) const override { return process != self; }
+    bool reachable(int process, int) const override { return process != self; }
     void ask(int witness, int about, int rail) override {
       ++world.questions_;
       world.notes_.push_back([this, witness, about, rail] {
