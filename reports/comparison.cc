@@ -17,8 +17,6 @@
 namespace faultline::reports {
 namespace {
 
-constexpr const char* kDash = "-";
-constexpr int kJsonSpaces = 1;
 constexpr std::size_t kMostDifferences = 12;  // on a terminal; the files have them all
 
 /// Four digits are more than any of these medians is known to.

@@ -11,13 +11,11 @@
 #include "reports/atomic_file.h"
 #include "reports/html_text.h"
 #include "reports/page_head.h"
+#include "reports/text.h"
 #include "reports/verdict_text.h"
 
 namespace faultline::reports {
 namespace {
-
-constexpr const char* kDash = "-";
-constexpr int kJsonSpaces = 1;
 
 /// One of the times of a row.
 struct Times {
