@@ -17,6 +17,9 @@ pkg_check_modules(hwloc IMPORTED_TARGET hwloc>=2.0)
 # Optional: without it there is no junit.xml.
 pkg_check_modules(tinyxml2 IMPORTED_TARGET tinyxml2)
 
+# Optional: without it no history of results is kept.
+pkg_check_modules(sqlite3 IMPORTED_TARGET sqlite3)
+
 if(FAULTLINE_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <ranges>
 
 #include "base/text.h"
@@ -39,19 +41,28 @@ std::string differenceText(const Comparison::Row& row) {
 }
 
 std::string pText(const Comparison::Row& row) {
-  constexpr double kSmallest = 0.001;
+  constexpr double kSmallest = 0.0001;
+  constexpr double kSmall = 0.1;  // below it, what is near a limit must not be rounded onto it
   if (!row.p) return kDash;
-  return *row.p < kSmallest ? "<.001" : fmt::format("{:.3f}", *row.p);
+  if (*row.p < kSmallest) return fmt::format("<{}", kSmallest);
+  return *row.p < kSmall ? fmt::format("{:.2g}", *row.p) : fmt::format("{:.2f}", *row.p);
 }
 
 std::string changeText(const Comparison::Row& row) {
   return row.regression ? "WORSE" : nameOf(row.change);
 }
 
+/// "13 pass, 1 invalid"; of a single result "pass".
 std::string verdictsText(const std::vector<std::string>& verdicts) {
   if (verdicts.empty()) return "no result";
-  const std::vector<std::string_view> words(verdicts.begin(), verdicts.end());
-  return join(words, ", ");
+  if (verdicts.size() == 1) return verdicts.front();
+  std::map<std::string, int> counts;
+  for (const std::string& verdict : verdicts) ++counts[verdict];
+  std::string text;
+  for (const auto& [verdict, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, verdict);
+  }
+  return text;
 }
 
 std::string valueOrNothing(const std::string& value) {
@@ -78,7 +89,7 @@ std::string oneLine(const std::string& text) {
 std::string textRow(const std::string& metric, const std::string& base, const std::string& now,
                     const std::string& n, const std::string& difference, const std::string& p,
                     const std::string& change) {
-  return fmt::format(" {:<15} {:>20} {:>20} {:>5} {:>9} {:>5} {}\n", metric, base, now, n,
+  return fmt::format(" {:<15} {:>20} {:>20} {:>5} {:>8} {:>7} {}\n", metric, base, now, n,
                      difference, p, change);
 }
 
@@ -113,6 +124,14 @@ Json jsonOf(const Comparison::Row& row) {
   const auto orNull = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
+  Json nights = Json::array();
+  for (const Comparison::Night& night : row.nights) {
+    Json& json = nights.emplace_back(jsonOf(night.side));
+    json["started_at"] = night.started_at;
+    json["git"] = night.git;
+    json["verdict"] = night.verdict;
+    json["compared"] = night.compared;
+  }
   return {{"scenario", row.scenario},
           {"strategy", row.strategy},
           {"metric", row.metric},
@@ -124,7 +143,8 @@ Json jsonOf(const Comparison::Row& row) {
           {"p", orNull(row.p)},
           {"verdict", nameOf(row.change)},
           {"regression", row.regression},
-          {"note", row.note}};
+          {"note", row.note},
+          {"nights", std::move(nights)}};
 }
 
 std::string cell(const std::string& kind, const std::string& text, const std::string& sub = "") {
@@ -156,7 +176,49 @@ const char* toneOf(const Comparison::Row& row) {
   }
 }
 
-std::string htmlRow(const Comparison::Row& row) {
+/// A picture of a history: medians with their intervals, those that are compared with in full ink.
+std::string htmlNights(const Comparison::Row& row) {
+  constexpr double kStep = 11;  // px from night to night
+  constexpr double kHeight = 44;
+  constexpr double kEdge = 5;
+  constexpr std::size_t kMostNights = 40;
+  const std::size_t first = row.nights.size() - std::min(row.nights.size(), kMostNights);
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const Comparison::Night& night : row.nights) {
+    if (!night.side.median) continue;
+    low = std::min({low, *night.side.median, night.side.ci95 ? night.side.ci95->lo : high});
+    high = std::max({high, *night.side.median, night.side.ci95 ? night.side.ci95->hi : low});
+  }
+  const double span = high > low ? high - low : 1;
+  const auto y = [&](double value) {
+    return kHeight - kEdge - (value - low) / span * (kHeight - 2 * kEdge);
+  };
+  std::string marks;
+  for (std::size_t i = first; i < row.nights.size(); ++i) {
+    const Comparison::Night& night = row.nights[i];
+    if (!night.side.median) continue;
+    const double x = kEdge + kStep * static_cast<double>(i - first);
+    const char* const kind = i + 1 == row.nights.size() ? "newest"
+                             : night.compared           ? "night"
+                                                        : "night old";
+    if (const auto& ci = night.side.ci95) {
+      marks += fmt::format(R"(<path class="{}" d="M{:.1f} {:.1f}V{:.1f}"/>)", kind, x, y(ci->lo),
+                           y(ci->hi));
+    }
+    marks += fmt::format(
+        R"(<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3.2"><title>{}: {} {}, n = {}, {}, {}</title></circle>)",
+        kind, x, y(*night.side.median), escapedForHtml(night.started_at),
+        escapedForHtml(sideText(night.side)), escapedForHtml(row.unit), night.side.n,
+        escapedForHtml(night.verdict), escapedForHtml(night.git));
+  }
+  const double width = 2 * kEdge + kStep * static_cast<double>(row.nights.size() - first - 1);
+  return fmt::format(
+      R"(<td><svg class="nights" role="img" aria-label="{} nights" width="{:.0f}" height="{:.0f}">{}</svg></td>)",
+      row.nights.size() - first, width, kHeight, marks);
+}
+
+std::string htmlRow(const Comparison::Row& row, bool with_nights) {
   const std::string state = fmt::format(
       "<td class=\"nowrap\"><span class=\"state {}\">{}</span>{}</td>", toneOf(row),
       escapedForHtml(changeText(row)),
@@ -164,6 +226,9 @@ std::string htmlRow(const Comparison::Row& row) {
           ? ""
           : fmt::format("<span class=\"sub words\">{}</span>", escapedForHtml(row.note)));
   return "<tr>" + cell("head", row.strategy) + cell("nowrap", row.metric) +
+         (!with_nights         ? ""
+          : row.nights.empty() ? cell("", kDash)
+                               : htmlNights(row)) +
          htmlSide(row.base, row.unit) + htmlSide(row.now, row.unit) +
          cell("number", differenceText(row)) + cell("number", pText(row)) + state + "</tr>\n";
 }
@@ -185,17 +250,20 @@ std::string htmlDifferences(const Comparison::Scenario& scenario) {
 }
 
 std::string htmlOf(const Comparison& comparison, const Comparison::Scenario& scenario) {
+  const bool with_nights = std::ranges::any_of(
+      comparison.rows, [](const Comparison::Row& row) { return !row.nights.empty(); });
   std::string rows;
   for (const Comparison::Row& row : comparison.rows) {
-    if (row.scenario == scenario.name) rows += htmlRow(row);
+    if (row.scenario == scenario.name) rows += htmlRow(row, with_nights);
   }
   return fmt::format(
       "<section>\n<h2>{}</h2>\n<p class=\"lead\">Verdict of BASE: {}; of NEW: {}.</p>\n"
-      "{}<div class=\"panel scroll\"><table><tr><th>Strategy</th><th>Metric</th>"
+      "{}<div class=\"panel scroll\"><table><tr><th>Strategy</th><th>Metric</th>{}"
       "<th class=\"number\">BASE</th><th class=\"number\">NEW</th><th class=\"number\">Difference"
       "</th><th class=\"number\">p</th><th>Verdict</th></tr>\n{}</table></div>\n</section>\n",
       escapedForHtml(scenario.name), verdictsText(scenario.base_verdicts),
-      verdictsText(scenario.new_verdicts), htmlDifferences(scenario), rows);
+      verdictsText(scenario.new_verdicts), htmlDifferences(scenario),
+      with_nights ? "<th>Nights</th>" : "", rows);
 }
 
 }  // namespace
@@ -301,12 +369,14 @@ std::string comparisonHtml(const Comparison& comparison) {
   for (const Comparison::Scenario& scenario : comparison.scenarios) {
     sections += htmlOf(comparison, scenario);
   }
-  const std::string head = pageHead("Comparison · Faultline", PageScripts::kNone);
+  const std::string head = pageHead(comparison.title + " · Faultline", PageScripts::kNone);
+  const std::string title = escapedForHtml(comparison.title);
   const std::string base = escapedForHtml(comparison.base);
   const std::string now = escapedForHtml(comparison.now);
   const std::string verdict = escapedForHtml(comparison.verdict());
   const std::string reading = escapedForHtml(legend(comparison));
   return filled(assets::compareTemplate(), {{"head", head},
+                                            {"title", title},
                                             {"base", base},
                                             {"new", now},
                                             {"tone", comparison.regressions() > 0 ? "tone-bad"
@@ -320,13 +390,15 @@ std::string comparisonHtml(const Comparison& comparison) {
                                             {"sections", sections}});
 }
 
-Status writeComparison(const Comparison& comparison, const std::string& directory) {
+Status writeComparison(const Comparison& comparison, const std::string& directory,
+                       const std::string& name) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
-  RETURN_IF_ERROR(writeFileAtomically(directory + "/compare.html", comparisonHtml(comparison)));
+  RETURN_IF_ERROR(
+      writeFileAtomically(fmt::format("{}/{}.html", directory, name), comparisonHtml(comparison)));
   return writeFileAtomically(
-      directory + "/compare.json",
+      fmt::format("{}/{}.json", directory, name),
       comparisonJson(comparison).dump(kJsonSpaces, ' ', false, Json::error_handler_t::replace) +
           "\n");
 }

@@ -8,8 +8,9 @@
 #include "base/status.h"
 #include "reports/result.h"
 
-/// `faultline compare`: what changed between two sets of results, row by row
-/// (harness/run/comparison.h fills it in).
+/// What changed between two sets of results, row by row: of `faultline compare`
+/// (harness/run/comparison.h fills it in), and of `faultline history trend`
+/// (harness/history/trend.h).
 namespace faultline::reports {
 
 enum class Change : std::uint8_t {
@@ -32,6 +33,14 @@ struct Comparison {
     std::optional<double> median{};  ///< null without values
     std::optional<Interval> ci95{};  ///< of the median; null below 6 values
   };
+  /// One night of a metric's history.
+  struct Night {
+    std::string started_at;  ///< ISO 8601 in UTC
+    std::string git;
+    std::string verdict;
+    Side side;
+    bool compared = true;  ///< false: too old, of another machine, or void
+  };
   /// One metric of one strategy of one scenario.
   struct Row {
     std::string scenario;
@@ -48,6 +57,8 @@ struct Comparison {
     Change change = Change::kNotDistinguishable;
     bool regression = false;  ///< worse, and by more than the tolerance
     std::string note{};       ///< what one must know about the row; empty: nothing
+    /// The oldest first, the last of them is NEW; empty: two results without a history.
+    std::vector<Night> nights{};
   };
   /// A setting that was not the same on both sides.
   struct Difference {
@@ -62,6 +73,7 @@ struct Comparison {
     std::vector<Difference> differences;
   };
 
+  std::string title = "Comparison";
   std::string base;  ///< what the user called the two sides
   std::string now;
   double tolerance_pct = 0;
@@ -87,7 +99,8 @@ Json comparisonJson(const Comparison& comparison);
 /// One page that loads nothing, in the style of report.html.
 std::string comparisonHtml(const Comparison& comparison);
 
-/// Writes compare.html and compare.json into `directory`, which is created when missing.
-Status writeComparison(const Comparison& comparison, const std::string& directory);
+/// Writes `name`.html and `name`.json into `directory`, which is created when missing.
+Status writeComparison(const Comparison& comparison, const std::string& directory,
+                       const std::string& name = "compare");
 
 }  // namespace faultline::reports

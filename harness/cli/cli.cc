@@ -16,6 +16,7 @@
 #include "harness/cli/compare_command.h"
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
+#include "harness/cli/history_command.h"
 #include "harness/cli/list_command.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_command.h"
@@ -32,7 +33,7 @@ using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 constexpr std::array kCommands{
     AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
     AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
-    AddCommand{addCompareCommand},  AddCommand{addDoctorCommand},
+    AddCommand{addCompareCommand},  AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
 };
 
 constexpr const char* kExamples = R"(examples:

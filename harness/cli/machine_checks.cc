@@ -165,6 +165,15 @@ void addMachine(std::vector<MachineCheck>& checks) {
                                   : "built without optimisation",
                     "times that mean something", "everything is several times slower",
                     "cmake --preset release && cmake --build --preset release"});
+#ifdef FAULTLINE_SQLITE
+  constexpr bool kSqlite = true;
+#else
+  constexpr bool kSqlite = false;
+#endif
+  checks.push_back({kMachineGroup, "SQLite", kSqlite, false, kSqlite ? "built in" : "not built in",
+                    "faultline history: results of many nights and their trend",
+                    "results are compared two by two (faultline compare)",
+                    "install libsqlite3-dev, configure and build again"});
 }
 
 /// Names of the entries of a folder; none when it cannot be read.

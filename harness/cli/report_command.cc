@@ -13,6 +13,7 @@
 #include "reports/confusion.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
+#include "reports/result_schema.h"
 #include "reports/scenario_table.h"
 #include "reports/terminal_summary.h"
 
@@ -23,6 +24,7 @@ struct Options {
   std::vector<std::string> directories;
   bool matrix = false;
   bool table = false;
+  bool schema = false;
   std::string out;
   bool json = false;
 };
@@ -90,6 +92,10 @@ int matrix(const Options& options) {
 }
 
 int report(const Options& options) {
+  if (options.schema) {
+    print(reports::resultSchema());
+    return kExitOk;
+  }
   if (options.matrix) return matrix(options);
   if (options.table && options.out.empty() && !options.json) return table(options);
   if (options.table || options.directories.size() > 1 || !options.out.empty()) {
@@ -107,9 +113,9 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
   CLI::App* command = app.add_subcommand(
       "report", "Make the report of a finished run again, or one of many runs together");
   auto options = std::make_shared<Options>();
-  command->add_option("DIR", options->directories, "Output directory of a run, or of many")
-      ->required()
-      ->type_name("");
+  CLI::Option* const directories =
+      command->add_option("DIR", options->directories, "Output directory of a run, or of many")
+          ->type_name("");
   command->add_flag("--matrix", options->matrix,
                     "What was injected against what was found, over all results in the "
                     "directories");
@@ -120,13 +126,18 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       ->excludes("--matrix");
   command->add_option("--out", options->out,
                       "With --matrix: write matrix.html and matrix.json into this directory");
+  command->add_flag("--schema", options->schema,
+                    "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
   command->footer(
       "Writes results.csv, junit.xml, trace.json and report.html again; result.json stays as it "
       "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
       "  faultline report --matrix nightly/acceptance --out nightly\n"
       "  faultline report --table nightly/acceptance");
-  command->callback([options, &exitCode] { exitCode = report(*options); });
+  command->callback([options, directories, &exitCode] {
+    if (directories->empty() && !options->schema) throw CLI::RequiredError("DIR");
+    exitCode = report(*options);
+  });
   return command;
 }
 

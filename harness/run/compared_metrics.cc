@@ -16,12 +16,12 @@ namespace {
 
 using reports::Run;
 using reports::ScenarioResult;
-using Values = std::vector<double>;
+using Samples = std::vector<double>;
 
 /// `valueOf(run)` of each run of the strategy that has one.
 template <typename F>
-Values perRun(const ScenarioResult& result, const std::string& strategy, F valueOf) {
-  Values values;
+Samples perRun(const ScenarioResult& result, const std::string& strategy, F valueOf) {
+  Samples values;
   for (const Run& run : result.runs) {
     if (run.strategy != strategy) continue;
     if (const std::optional<double> value = valueOf(run)) values.push_back(*value);
@@ -29,36 +29,36 @@ Values perRun(const ScenarioResult& result, const std::string& strategy, F value
   return values;
 }
 
-Values throughputs(const ScenarioResult& result, const std::string& strategy) {
+Samples throughputs(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (!completed(run) || !run.throughput) return std::nullopt;
     return run.throughput->value;
   });
 }
 
-Values iterationTimes(const ScenarioResult& result, const std::string& strategy) {
+Samples iterationTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    Values times;
+    Samples times;
     for (const reports::Iteration& iteration : run.iterations) times.push_back(iteration.ms);
     return completed(run) ? stats::median(times) : std::nullopt;
   });
 }
 
-Values overheads(const ScenarioResult& result, const std::string& strategy) {
+Samples overheads(const ScenarioResult& result, const std::string& strategy) {
   if (strategy == baseline::kFaultFree) return {};
   constexpr std::uint64_t kAnySeed = 0;  // of the interval, which is not used
   return stats::overhead(blocksOf(result.runs, strategy), kAnySeed).perBlock;
 }
 
 /// The longest of each run: its failovers come from the same fault and are not independent.
-Values pauses(const ScenarioResult& result, const std::string& strategy) {
+Samples pauses(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (run.failovers.empty()) return std::nullopt;
     return std::ranges::max(run.failovers, {}, &reports::Failover::pause_ms).pause_ms;
   });
 }
 
-Values restartTimes(const ScenarioResult& result, const std::string& strategy) {
+Samples restartTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (run.restarts.empty()) return std::nullopt;
     double sum = 0;
@@ -69,7 +69,7 @@ Values restartTimes(const ScenarioResult& result, const std::string& strategy) {
   });
 }
 
-Values processorTimes(const ScenarioResult& result, const std::string& strategy) {
+Samples processorTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     constexpr double kGiB = 1 << 30;
     constexpr double kMillisecondsPerSecond = 1000;
@@ -84,12 +84,12 @@ Values processorTimes(const ScenarioResult& result, const std::string& strategy)
   });
 }
 
-Values incompleteRuns(const ScenarioResult& result, const std::string& strategy) {
+Samples incompleteRuns(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy,
                 [](const Run& run) -> std::optional<double> { return completed(run) ? 0 : 1; });
 }
 
-Values wrongElements(const ScenarioResult& result, const std::string& strategy) {
+Samples wrongElements(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     return static_cast<double>(run.wrong_elements);
   });

@@ -20,17 +20,8 @@ using reports::ScenarioResult;
 using Kind = ComparedMetric::Kind;
 using Results = std::vector<const ScenarioResult*>;
 
-constexpr double kPercent = 100;
+constexpr double kInPercent = 100;
 constexpr std::uint64_t kSeed = 1;  // of the intervals: the same for the same values
-
-Comparison::Side sideOf(const std::vector<double>& values) {
-  Comparison::Side side{.n = static_cast<int>(values.size())};
-  side.median = stats::median(values);
-  if (const auto interval = stats::medianInterval95(values, kSeed)) {
-    side.ci95 = reports::Interval{interval->low, interval->high};
-  }
-  return side;
-}
 
 double meanOf(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -52,7 +43,7 @@ std::optional<double> differenceOf(const ComparedMetric& metric, const Compariso
   const double difference = *row.now.median - *row.base.median;
   if (metric.inPoints()) return difference;
   if (*row.base.median == 0) return std::nullopt;
-  return difference / std::abs(*row.base.median) * kPercent;
+  return difference / std::abs(*row.base.median) * kInPercent;
 }
 
 Change changeOf(const ComparedMetric& metric, const ComparedSide& base, const ComparedSide& now,
@@ -185,6 +176,15 @@ void addRows(const std::string& name, const Results& base, const Results& now, d
 }
 
 }  // namespace
+
+Comparison::Side sideOf(const std::vector<double>& values) {
+  Comparison::Side side{.n = static_cast<int>(values.size())};
+  side.median = stats::median(values);
+  if (const auto interval = stats::medianInterval95(values, kSeed)) {
+    side.ci95 = reports::Interval{interval->low, interval->high};
+  }
+  return side;
+}
 
 Comparison::Row judge(const ComparedMetric& metric, const ComparedSide& base,
                       const ComparedSide& now, double tolerance_pct) {

@@ -24,6 +24,9 @@ struct ComparedSide {
   std::string void_because{};  ///< why no speed can be told; empty: it can
 };
 
+/// Number, median and interval of one side's values. Pure.
+reports::Comparison::Side sideOf(const std::vector<double>& values);
+
 /// The row of one metric: medians with their intervals, difference, p, and what follows. Better and
 /// worse need stats::kMinValuesToCompare values on both sides, p < stats::kSignificance, and, of
 /// speeds, a difference greater than what medians of equal runs differ by; more of what is counted

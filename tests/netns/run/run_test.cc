@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include "base/random.h"
 #include "reports/atomic_file.h"
 #include "reports/result_json.h"
+#include "tests/support/json_schema.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
@@ -94,6 +96,12 @@ TEST_F(RunTest, TheQuickstartPasses) {
   EXPECT_EQ(runOf(result, "fail_stop").status, RunStatus::kHung);
   EXPECT_EQ(runOf(result, "fail_stop").restarts.size(), 1u);
   EXPECT_GE(runOf(result, "hot_repair").failovers.size(), 1u);
+
+  // What other programs were promised of it.
+  const auto schema =
+      reports::Json::parse(*reports::readFile(FAULTLINE_SOURCE_DIR "/reports/result.schema.json"));
+  const auto json = reports::Json::parse(*reports::readFile(out() + "/result.json"));
+  EXPECT_THAT(testing::schemaViolations(schema, json), ::testing::IsEmpty());
 }
 
 TEST_F(RunTest, TwoRanksOfANodeShareItsNicsAlsoThroughAFailover) {

@@ -29,7 +29,7 @@ Comparison sample(const std::string& name = "quickstart") {
                       .now = now,
                       .difference = -14.9,
                       .difference_unit = "%",
-                      .p = 0.0001,
+                      .p = 0.0003,
                       .change = Change::kWorse,
                       .regression = true};
   comparison.rows.push_back(row);
@@ -48,7 +48,7 @@ TEST(ComparisonReportTest, TextSaysItAllInAHundredColumns) {
   EXPECT_THAT(text, HasSubstr("quickstart: pass -> fail"));
   EXPECT_THAT(text, HasSubstr("environment.kernel: \"a\" -> (not there)"));
   EXPECT_THAT(text, HasSubstr("12.35 [12.10, 12.60]"));
-  EXPECT_THAT(text, HasSubstr("-14.9 % <.001 WORSE"));
+  EXPECT_THAT(text, HasSubstr("-14.9 %  0.0003 WORSE"));
   EXPECT_THAT(text, HasSubstr("missing in BASE"));
   EXPECT_THAT(text, HasSubstr("1 regression beyond 2 %, 1 missing in BASE\n"));
   std::istringstream lines(text);
@@ -71,6 +71,29 @@ TEST(ComparisonReportTest, PageIsWholeAndHostileTextStaysText) {
   EXPECT_THAT(page, Not(HasSubstr("<script>")));
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;x"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+}
+
+TEST(ComparisonReportTest, AHistoryIsDrawn) {
+  Comparison comparison = sample();
+  EXPECT_THAT(comparisonHtml(comparison), Not(HasSubstr("<svg")));
+  Comparison::Row& row = comparison.rows[0];
+  row.nights = {{"2026-05-01T01:00:00Z", "a<b", "pass", row.base, false},
+                {"2026-05-02T01:00:00Z", "c", "pass", {}, true},  // no values: no mark
+                {"2026-05-03T01:00:00Z", "d", "fail", row.now, true}};
+  comparison.title = "Nightly trend";
+  comparison.scenarios[0].base_verdicts = {"pass", "invalid", "pass"};
+  const std::string page = comparisonHtml(comparison);
+  EXPECT_THAT(page, HasSubstr("Faultline · Nightly trend"));
+  EXPECT_THAT(page, HasSubstr("aria-label=\"3 nights\""));
+  EXPECT_THAT(page, HasSubstr("circle class=\"night old\""));
+  EXPECT_THAT(page, HasSubstr("circle class=\"newest\""));
+  EXPECT_THAT(page, HasSubstr("2026-05-01T01:00:00Z: 12.35 [12.10, 12.60] iterations/s, n = 10"));
+  EXPECT_THAT(page, HasSubstr("a&lt;b"));
+  EXPECT_THAT(page, Not(HasSubstr("2026-05-02")));
+  EXPECT_THAT(page, HasSubstr("1 invalid, 2 pass"));
+  const Json json = comparisonJson(comparison)["rows"][0]["nights"];
+  EXPECT_EQ(json.size(), 3u);
+  EXPECT_EQ(json[2]["median"], 10.5);
 }
 
 TEST(ComparisonReportTest, NothingComparedIsSaidSo) {

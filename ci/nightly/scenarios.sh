@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Every night: runs all scenarios of a directory, adds the results to a history, and holds each against
+# the nights before it.
+#
+#   ci/nightly/scenarios.sh [DIRECTORY]     default: scenarios/nightly
+#
+# The last line is "N scenarios good, N not; trend: ..."; exit code 1 when a scenario was not, or when
+# something got significantly worse than it was in the nights before. Settings, with their defaults:
+#
+#   NIGHTLY_OUT=nightly-out        results go to $NIGHTLY_OUT/<date>/<scenario>, the page to
+#                                  $NIGHTLY_OUT/<date>/trend.html
+#   NIGHTLY_DB=$NIGHTLY_OUT/results.db   the history; keep this file
+#   NIGHTLY_NIGHTS=14              how many nights the newest is held against
+#   NIGHTLY_TOLERANCE=2            percent that may be lost before it counts
+#   NIGHTLY_ARGUMENTS=             for each run, like "--repeat 6"
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+# shellcheck source=ci/common.sh
+. ci/common.sh
+
+directory=${1:-scenarios/nightly}
+out=${NIGHTLY_OUT:-nightly-out}
+database=${NIGHTLY_DB:-$out/results.db}
+read -r -a arguments <<<"${NIGHTLY_ARGUMENTS:-}"
+night=$out/$(date -u +%Y-%m-%dT%H%M%SZ)
+
+shopt -s nullglob
+scenarios=("$directory"/*.yaml)
+if ((${#scenarios[@]} == 0)); then
+  echo "$0: there is no scenario in $directory" >&2
+  exit 2
+fi
+
+mkdir -p "$night"
+configure_and_build release faultline >"$night/build.txt" 2>&1 || {
+  tail -n 20 "$night/build.txt" >&2
+  exit 1
+}
+
+good=0
+bad=0
+results=()
+for file in "${scenarios[@]}"; do
+  name=$(basename "$file" .yaml)
+  status=0
+  build/faultline run "$file" --out "$night/$name" "${arguments[@]}" >"$night/$name.txt" 2>&1 || status=$?
+  echo "$name: exit $status"
+  ((status == 130)) && exit 130
+  if ((status == 0)); then good=$((good + 1)); else bad=$((bad + 1)); fi
+  # What failed is history too; what could not run has no result.
+  [[ -f $night/$name/result.json ]] && results+=("$night/$name")
+done
+
+trend=0
+if ((${#results[@]})); then
+  build/faultline history add "$database" "${results[@]}"
+  build/faultline history trend "$database" --nights "${NIGHTLY_NIGHTS:-14}" \
+    --tolerance "${NIGHTLY_TOLERANCE:-2}" --out "$night" || trend=$?
+fi
+case $trend in
+  0) said="nothing got worse" ;;
+  1) said="something got worse" ;;
+  5) said="too few nights to compare with" ;;
+  *) said="failed, exit $trend" ;;
+esac
+echo "$good scenarios good, $bad not; trend: $said"
+((bad == 0 && (trend == 0 || trend == 5)))

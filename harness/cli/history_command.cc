@@ -1,0 +1,138 @@
+#include "harness/cli/history_command.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+#include "harness/cli/result_folders.h"
+#include "harness/history/store.h"
+#include "harness/history/trend.h"
+
+namespace faultline::cli {
+namespace {
+
+/// As much as machines may differ by that count as quiet (stats::kMaxBandPercent).
+constexpr double kDefaultTolerancePercent = 2;
+
+struct Options {
+  std::string database;
+  std::vector<std::string> results;
+  history::TrendOptions trend{.name = "", .tolerance_pct = kDefaultTolerancePercent};
+  std::string out;
+  bool json = false;
+};
+
+int fail(const Status& status, int code) {
+  std::cerr << "faultline history: " << status.message() << '\n';
+  return code;
+}
+
+#ifdef FAULTLINE_SQLITE
+
+int add(const Options& options) {
+  const auto results = readResults(options.results);
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  auto store = history::Store::open(options.database);
+  if (!store.ok()) return fail(store.status(), kExitCannotRun);
+  int added = 0;
+  for (const reports::ScenarioResult& result : *results) {
+    const auto was_new = store->add(result);
+    if (!was_new.ok()) return fail(was_new.status(), kExitCannotRun);
+    added += *was_new ? 1 : 0;
+  }
+  const int known = static_cast<int>(results->size()) - added;
+  if (options.json) {
+    print({{"added", added}, {"known", known}});
+  } else {
+    std::cout << options.database << ": " << added << " added, " << known << " known already\n";
+  }
+  return kExitOk;
+}
+
+int trend(Options options) {
+  const auto store = history::Store::openExisting(options.database);
+  if (!store.ok()) return fail(store.status(), kExitUsage);
+  const auto results = store->read();
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  options.trend.name = std::filesystem::path(options.database).filename();
+  const reports::Comparison comparison = history::trend(*results, options.trend);
+  if (options.json) {
+    print(reports::comparisonJson(comparison));
+  } else {
+    std::cout << reports::comparisonText(comparison);
+  }
+  if (!options.out.empty()) {
+    const Status status = reports::writeComparison(comparison, options.out, "trend");
+    if (!status.ok()) return fail(status, kExitCannotRun);
+    if (!options.json) std::cout << "report: " << options.out << "/trend.html\n";
+  }
+  if (comparison.regressions() > 0) return kExitExpectation;
+  return comparison.judged() > 0 ? kExitOk : kExitInvalid;
+}
+
+#else
+
+int missing() {
+  return fail(
+      Status(Code::kUnsupported,
+             "this build has no SQLite: install libsqlite3-dev (ci/setup.sh does), configure "
+             "and build again"),
+      kExitCannotRun);
+}
+int add(const Options& /*options*/) { return missing(); }
+int trend(const Options& /*options*/) { return missing(); }
+
+#endif
+
+}  // namespace
+
+CLI::App* addHistoryCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("history",
+                         "Keep results in a file, and say what changed since the nights "
+                         "before");
+  command->require_subcommand(1);
+  const auto options = std::make_shared<Options>();
+
+  CLI::App* const adding = command->add_subcommand("add", "Add results to a history");
+  adding->add_option("DB", options->database, "SQLite file; made when it is not there")
+      ->required()
+      ->type_name("");
+  adding->add_option("RESULT", options->results, "Results, or folders of results")
+      ->required()
+      ->type_name("");
+  addJsonFlag(*adding, options->json);
+  adding->callback([options, &exit_code] { exit_code = add(*options); });
+
+  CLI::App* const showing = command->add_subcommand(
+      "trend", "Hold the newest result of each scenario against the nights before it");
+  showing->add_option("DB", options->database, "SQLite file")->required()->type_name("");
+  showing
+      ->add_option("--nights", options->trend.nights,
+                   "So many results before the newest, of the same processor and cores")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  showing
+      ->add_option("--tolerance", options->trend.tolerance_pct,
+                   "Significant changes for the worse by more than this are regressions; overheads "
+                   "in points")
+      ->type_name("PERCENT")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  showing->add_option("--out", options->out, "Write trend.html and trend.json into this directory");
+  addJsonFlag(*showing, options->json);
+  showing->callback([options, &exit_code] { exit_code = trend(*options); });
+
+  command->footer(
+      "Exit codes of trend: 1 a regression, 5 no row could be compared.\n\nExamples:\n"
+      "  faultline history add results.db faultline-out/quickstart\n"
+      "  faultline history trend results.db --nights 14 --out trend");
+  return command;
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,170 @@
+#include "harness/history/trend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/run/comparison.h"
+#include "harness/stats/quantile.h"
+
+namespace faultline::history {
+namespace {
+
+using reports::Change;
+using reports::Comparison;
+using Key = std::pair<std::string, std::string>;
+using Results = std::vector<const StoredResult*>;
+
+/// Nights whose medians say what nights differ by.
+constexpr std::size_t kMinNightsForRange = 3;
+
+const std::vector<double>& valuesOf(const StoredResult& result, const Key& key) {
+  static const std::vector<double> kNone;
+  const auto found = result.metrics.find(key);
+  return found == result.metrics.end() ? kNone : found->second.values;
+}
+
+run::ComparedSide sideOf(const Results& results, const Key& key) {
+  run::ComparedSide side;
+  for (const StoredResult* result : results) {
+    const std::vector<double>& values = valuesOf(*result, key);
+    side.values.insert(side.values.end(), values.begin(), values.end());
+    side.median_band_pct = std::max(side.median_band_pct, result->median_band_pct);
+  }
+  return side;
+}
+
+/// Whether the newest is within what the nights before it were among themselves.
+bool withinNights(const Results& nights, const Key& key, double newest) {
+  std::vector<double> medians;
+  for (const StoredResult* night : nights) {
+    if (const auto median = stats::median(valuesOf(*night, key))) medians.push_back(*median);
+  }
+  if (medians.size() < kMinNightsForRange) return false;
+  const auto [low, high] = std::ranges::minmax(medians);
+  return newest >= low && newest <= high;
+}
+
+struct History {
+  Results all;
+  Results nights;  ///< those that the newest is compared with
+  const StoredResult* newest;
+};
+
+History historyOf(std::span<const StoredResult> results, const std::string& scenario, int nights) {
+  History history;
+  for (const StoredResult& result : results) {
+    if (result.scenario == scenario) history.all.push_back(&result);
+  }
+  history.newest = history.all.back();
+  for (const StoredResult* result : history.all) {
+    const bool same_machine =
+        result->cpu == history.newest->cpu && result->cores == history.newest->cores;
+    // A night that was too noisy is nothing to be held against.
+    if (result == history.newest || !same_machine || !result->void_because.empty()) continue;
+    history.nights.push_back(result);
+  }
+  const auto most = static_cast<std::size_t>(std::max(nights, 0));
+  if (history.nights.size() > most) {
+    history.nights.erase(history.nights.begin(), history.nights.end() - nights);
+  }
+  return history;
+}
+
+Comparison::Row rowOf(const run::ComparedMetric& metric, const History& history, const Key& key,
+                      double tolerance_pct) {
+  run::ComparedSide newest = sideOf({history.newest}, key);
+  newest.void_because = history.newest->void_because;
+  Comparison::Row row = run::judge(metric, sideOf(history.nights, key), newest, tolerance_pct);
+  const bool changed = row.change == Change::kBetter || row.change == Change::kWorse;
+  if (changed && metric.kind != run::ComparedMetric::Kind::kCounted &&
+      withinNights(history.nights, key, *row.now.median)) {
+    row.change = Change::kNotDistinguishable;
+    row.regression = false;
+    row.note = "within the medians of the nights before";
+  }
+  row.scenario = history.newest->scenario;
+  row.strategy = key.first;
+  for (const StoredResult* result : history.all) {
+    const auto found = result->metrics.find(key);
+    if (found == result->metrics.end()) continue;
+    row.unit = found->second.unit;
+    const bool compared = result == history.newest ||
+                          std::ranges::find(history.nights, result) != history.nights.end();
+    row.nights.push_back({.started_at = result->started_at,
+                          .git = result->git,
+                          .verdict = result->verdict,
+                          .side = run::sideOf(found->second.values),
+                          .compared = compared});
+  }
+  return row;
+}
+
+bool onlyZeros(const History& history, const Key& key) {
+  return std::ranges::all_of(history.all, [&](const StoredResult* result) {
+    return std::ranges::all_of(valuesOf(*result, key), [](double value) { return value == 0; });
+  });
+}
+
+void addRows(const History& history, double tolerance_pct, std::vector<Comparison::Row>& rows) {
+  std::vector<std::string> strategies;
+  std::set<Key> keys;
+  Results considered = history.nights;
+  considered.push_back(history.newest);
+  for (const StoredResult* result : considered) {
+    for (const auto& [key, metric] : result->metrics) {
+      keys.insert(key);
+      if (std::ranges::find(strategies, key.first) == strategies.end()) {
+        strategies.push_back(key.first);
+      }
+    }
+  }
+  for (const std::string& strategy : strategies) {
+    for (const run::ComparedMetric& metric : run::comparedMetrics()) {
+      const Key key{strategy, metric.name};
+      if (!keys.contains(key)) continue;
+      if (metric.kind == run::ComparedMetric::Kind::kCounted && onlyZeros(history, key)) continue;
+      rows.push_back(rowOf(metric, history, key, tolerance_pct));
+    }
+  }
+}
+
+void addDifferences(const History& history, std::vector<Comparison::Difference>& differences) {
+  const StoredResult& newest = *history.newest;
+  if (history.nights.empty()) return;
+  const StoredResult& before = *history.nights.back();
+  const auto add = [&](const char* what, const std::string& base, const std::string& now) {
+    if (base != now) differences.push_back({what, base, now});
+  };
+  add("environment.git", before.git, newest.git);
+  add("environment.kernel", before.kernel, newest.kernel);
+}
+
+}  // namespace
+
+Comparison trend(std::span<const StoredResult> results, const TrendOptions& options) {
+  Comparison comparison;
+  comparison.title = "Nightly trend";
+  comparison.base = fmt::format("{}, the last {} nights", options.name, options.nights);
+  comparison.now = "the newest";
+  comparison.tolerance_pct = options.tolerance_pct;
+  comparison.significance = stats::kSignificance;
+  comparison.min_values = stats::kMinValuesToCompare;
+  std::set<std::string> names;
+  for (const StoredResult& result : results) names.insert(result.scenario);
+  for (const std::string& name : names) {
+    const History history = historyOf(results, name, options.nights);
+    Comparison::Scenario& scenario = comparison.scenarios.emplace_back();
+    scenario.name = name;
+    for (const StoredResult* night : history.nights) {
+      scenario.base_verdicts.push_back(night->verdict);
+    }
+    scenario.new_verdicts.push_back(history.newest->verdict);
+    addDifferences(history, scenario.differences);
+    addRows(history, options.tolerance_pct, comparison.rows);
+  }
+  return comparison;
+}
+
+}  // namespace faultline::history

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/comparison.h"
+
+namespace faultline::history {
+
+struct StoredMetric {
+  std::string unit{};
+  std::vector<double> values{};
+};
+
+/// What a history keeps of one result.
+struct StoredResult {
+  std::string scenario;
+  std::string started_at;  ///< ISO 8601 in UTC: sorts as time does
+  std::string git;
+  std::string kernel;
+  std::string cpu;
+  int cores = 0;
+  std::string verdict;
+  double median_band_pct = 0;
+  std::string void_because;
+  /// By strategy and name of the metric (run/compared_metrics.h).
+  std::map<std::pair<std::string, std::string>, StoredMetric> metrics;
+};
+
+struct TrendOptions {
+  std::string name;  ///< of the history
+  int nights = 14;   ///< how many results before the newest it is held against
+  double tolerance_pct = 0;
+};
+
+/// Per scenario its newest result against the last `nights` before it on the same machine
+/// (processor and cores); those of other machines and the older ones are drawn, but not compared
+/// with. Judged as two results are (run::judge, all values of those nights against the newest's),
+/// and not distinguishable when the newest median lies within those of at least three nights: what
+/// nights differ by is no change. `results`: the oldest first. Pure.
+reports::Comparison trend(std::span<const StoredResult> results, const TrendOptions& options);
+
+}  // namespace faultline::history
