@@ -295,8 +295,18 @@ TEST_F(FailoverTest, ABlackHoleIsThePathsFault) {
   failsOverAndBack("blackhole", "blackhole", {}, Cause::kPath, Cause::kPath);
 }
 
+// Without the rule for stuck transports nobody gives the rail up in 40 ms, and TCP waits for its
+// timer: 320 to 480 ms. The reductions' own times say little on a busy machine, where equal ones
+// differ by 20 to 200 ms. So judged is when the last outstanding chunk had arrived, against the
+// outage or the time that a verdict takes: at most 1.38 in 100 outages on two cores under a load
+// of 12.
 TEST_F(FailoverTest, AnOutageTooShortForAVerdictIsNotPaidTwice) {
-  for (const Duration outage : {15ms, 25ms, 40ms, 60ms, 100ms}) {
+  constexpr double kMostPaid = 2;
+  constexpr auto kAlwaysNoticed = 40ms;  // before it is over
+  const channel::LinkOptions usual;
+  constexpr int kRoundsToAVerdict = 6;
+  const Duration verdict = usual.suspectAfter + kRoundsToAVerdict * usual.suspectProbeInterval;
+  for (const Duration outage : {15ms, 25ms, kAlwaysNoticed, 60ms, 100ms}) {
     for (int repetition = 0; repetition < repetitions(); ++repetition) {
       Job job(*cluster_, kManyElements);
       ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
@@ -313,11 +323,26 @@ TEST_F(FailoverTest, AnOutageTooShortForAVerdictIsNotPaidTwice) {
       const auto before = job.iterations();
       EXPECT_TRUE(pollUntil(kLong, [&] { return pace.watch() > before + 5; }));
       channel::LinkCounters counters;
-      for (int rank = 0; rank < job.size(); ++rank) counters += job.events(rank).counters;
-      std::printf("TIMES outage %6.2f ms cost %7.2f ms, failovers %llu, stalls %llu\n",
-                  toMilliseconds(lasted), toMilliseconds(pace.lost()),
-                  static_cast<unsigned long long>(counters.failovers),
-                  static_cast<unsigned long long>(counters.stalls));
+      TimePoint redelivered = begin;
+      for (int rank = 0; rank < job.size(); ++rank) {
+        const auto events = job.events(rank);
+        counters += events.counters;
+        for (const auto& [peer, failover] : events.failovers) {
+          redelivered = std::max(redelivered, failover.redelivered);
+        }
+      }
+      const double paid =
+          (redelivered - begin) / std::max<std::chrono::duration<double>>(lasted, verdict);
+      std::printf(
+          "TIMES outage %6.2f ms cost %7.2f ms, failovers %llu, stalls %llu, redelivered after "
+          "%7.2f ms, paid %.2f\n",
+          toMilliseconds(lasted), toMilliseconds(pace.lost()),
+          static_cast<unsigned long long>(counters.failovers),
+          static_cast<unsigned long long>(counters.stalls), toMilliseconds(redelivered - begin),
+          paid);
+      EXPECT_TRUE(counters.failovers > 0 || outage < kAlwaysNoticed)
+          << "TCP's timer was waited for";
+      EXPECT_LE(paid, kMostPaid);
       job.stop();
       expectRight(job);
     }
