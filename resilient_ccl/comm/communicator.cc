@@ -125,8 +125,8 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const Coll
                                                       .segments = options_.segments,
                                                       .window = schedule::kExecutionWindow,
                                                       .bandwidths = bandwidths(),
-                                                      .ranksPerNode = ranksPerNode_,
-                                                      .root = call.root}));
+                                                      .root = call.root,
+                                                      .ranksPerNode = ranksPerNode_}));
   if (programs_.size() >= kMostPrograms) programs_.clear();
   std::vector<std::vector<bool>> completes;
   if (call.op == ReduceOp::kAvg) {
