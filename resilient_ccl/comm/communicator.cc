@@ -80,6 +80,7 @@ class Communicator::Impl {
  private:
   /// What was made lately is kept: most jobs use few sizes over and over.
   static constexpr std::size_t kMostPrograms = 64;
+  schedule::PortBandwidths bandwidths() const;
   Result<std::shared_ptr<const Program>> programFor(const CollectiveCall& call,
                                                     std::int64_t elements);
   static std::shared_ptr<Work> refused(const Status& why);
@@ -99,6 +100,18 @@ class Communicator::Impl {
   std::map<std::pair<schedule::OpKind, int>, std::uint64_t> messages_;
 };
 
+/// Of the members of this group: the options speak of all processes.
+schedule::PortBandwidths Communicator::Impl::bandwidths() const {
+  const schedule::PortBandwidths& all = options_.bandwidths;
+  schedule::PortBandwidths own;
+  if (all.size() == 0) return own;
+  for (const int member : group_->members()) {
+    own.send.push_back(all.send[member]);
+    own.receive.push_back(all.receive[member]);
+  }
+  return own;
+}
+
 Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const CollectiveCall& call,
                                                                       std::int64_t elements) {
   const std::tuple key(call.collective, elements, call.op == ReduceOp::kAvg, call.root);
@@ -111,7 +124,9 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const Coll
                                                       .elements = elements,
                                                       .segments = options_.segments,
                                                       .window = schedule::kExecutionWindow,
-                                                      .root = call.root}));
+                                                      .bandwidths = bandwidths(),
+                                                      .root = call.root,
+                                                      .ranksPerNode = ranksPerNode_}));
   if (programs_.size() >= kMostPrograms) programs_.clear();
   std::vector<std::vector<bool>> completes;
   if (call.op == ReduceOp::kAvg) {
@@ -239,6 +254,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
                   "slices of {} bytes, {} of them at a time: a slice must be a multiple of {} "
                   "bytes, and at least one under way",
                   options.sliceBytes, options.window, kLargestElement);
+  }
+  const schedule::PortBandwidths& ports = options.bandwidths;
+  const auto size = static_cast<std::size_t>(options.size);
+  if (ports.send.size() != ports.receive.size() || (ports.size() != 0 && ports.size() != size)) {
+    return errorf(Code::kInvalidArgument, "bandwidths of {} and {} ports for {} ranks",
+                  ports.send.size(), ports.receive.size(), size);
   }
   auto engine = Engine::start(options);
   if (!engine.ok()) {

@@ -12,6 +12,7 @@
 #include "resilient_ccl/comm/event_log.h"
 #include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/schedule/port_bandwidths.h"
 #include "resilient_ccl/telemetry/collector.h"
 
 namespace faultline::comm {
@@ -46,6 +47,9 @@ struct CommunicatorOptions {
   /// NICs, addresses and the link's options; `self` is set from `rank`.
   fabric::FabricOptions fabric;
   std::string algorithm = "ring";  ///< of AllReduce; each other collective has one
+  /// What is left of the ranks' ports, for algorithms that treat unequal ones differently; equal on
+  /// all ranks. Empty: all healthy.
+  schedule::PortBandwidths bandwidths;
   /// Parts that a collective is worked on in at the same time (lanes of the schedule).
   int segments = 2;
   /// A collective travels in slices of so many bytes, a multiple of 8, and each of its lanes has at

@@ -11,7 +11,7 @@ std::string hostIdentity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat network {};
-  if (boot.empty() || stat("/proc/self/ns/net", &network) != 0) return "";
+  if (boot.empty() || stat("/proc/thread-self/ns/net", &network) != 0) return "";
   return fmt::format("{}/{:x}", boot, network.st_ino);
 }
 

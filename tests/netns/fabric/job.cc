@@ -5,6 +5,7 @@
 
 #include "harness/cluster/cluster_plan.h"
 #include "injector/netlink/namespace.h"
+#include "resilient_ccl/fabric/host_identity.h"
 #include "tests/support/poll_until.h"
 
 namespace faultline::test {
@@ -28,7 +29,7 @@ std::int32_t contribution(int rank, std::int64_t iteration, std::int64_t index) 
 
 Job::Job(cluster::NetnsCluster& cluster, std::int64_t elements, const JobOptions& options)
     : cluster_(cluster), elements_(elements), options_(options), port_(nextPort()) {
-  for (int rank = 0; rank < cluster.spec().nodes; ++rank) {
+  for (int rank = 0; rank < cluster.spec().nodes * options.ranksPerNode; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
   }
   for (int rank = 0; rank < size(); ++rank) {
@@ -50,7 +51,8 @@ void Job::problem(int rank, const Status& status) {
 
 void Job::run(int rank) {
   Rank& self = *ranks_[rank];
-  auto inside = netlink::ScopedNamespace::enter(cluster_.nodeNamespace(rank));
+  const int node = rank / options_.ranksPerNode;
+  auto inside = netlink::ScopedNamespace::enter(cluster_.nodeNamespace(node));
   if (!inside.ok()) return problem(rank, inside.status());
   const auto address = [](const std::string& text) {
     return transport::tcp::parseAddress(text).value();
@@ -60,15 +62,18 @@ void Job::run(int rank) {
   options.size = size();
   options.rendezvous = {address(cluster::managementAddress(0)), port_};
   options.setupTimeout = kConnectTime;
+  options.algorithm = options_.algorithm;
+  options.bandwidths = options_.bandwidths;
   options.fabric.jobKey = jobKey_;
-  options.fabric.managementAddress = address(cluster::managementAddress(rank));
+  options.fabric.managementAddress = address(cluster::managementAddress(node));
+  options.fabric.host = fabric::hostIdentity();
   options.fabric.controlTos = cluster_.controlTos();
   options.fabric.ioThreads = options_.ioThreads;
   options.fabric.link.policy =
       options_.policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;
   for (int rail = 0; rail < cluster_.spec().rails; ++rail) {
     options.fabric.nics.push_back(
-        {cluster::railName(rail), address(cluster::railAddress(rank, rail))});
+        {cluster::railName(rail), address(cluster::railAddress(node, rail))});
   }
   auto comm = comm::Communicator::create(options);
   if (!comm.ok()) {

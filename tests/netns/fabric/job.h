@@ -19,9 +19,12 @@ struct JobOptions {
   /// Communicators of all ranks over one fabric; the reductions take turns on them.
   int communicators = 1;
   int ioThreads = 0;
+  int ranksPerNode = 1;
+  std::string algorithm = "ring";
+  schedule::PortBandwidths bandwidths{};
 };
 
-/// One rank per node of a cluster, each a thread inside its node's network namespace, that reduce
+/// Ranks on the nodes of a cluster, each a thread inside its node's network namespace, that reduce
 /// without a pause and check every element of every result.
 class Job {
  public:

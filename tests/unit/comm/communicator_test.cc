@@ -47,26 +47,62 @@ TEST_P(CommunicatorTest, AllReduceIsRightForEverySizeTypeAndOperation) {
   });
 }
 
-TEST(CommunicatorLayoutTest, RanksOfANodeAreKnownAlsoAfterASplit) {
+/// What each rank sends in one AllReduce of `count` elements of 4 bytes, with two ranks on each of
+/// two nodes, of which the second has lost half.
+std::vector<double> sharesSent(const std::string& algorithm, std::int64_t count) {
   constexpr int kRanks = 4, kPerNode = 2;
+  std::vector<double> sent(kRanks);
   runJob(
       kRanks,
       [&](Communicator& comm) {
         EXPECT_EQ(comm.ranksPerNode(), kPerNode);
-        const auto odd = comm.split(comm.rank() % 2, 0);
-        ASSERT_TRUE(odd.ok());
-        EXPECT_EQ((*odd)->ranksPerNode(), 1) << "one of each node";
-        std::vector<std::int32_t> data(1000, comm.rank() + 1);
-        ASSERT_TRUE(comm.allReduce(data.data(), data.data(), 1000, DataType::kI32, ReduceOp::kSum)
+        const auto one = comm.split(comm.rank() % kPerNode, 0);
+        ASSERT_TRUE(one.ok());
+        EXPECT_EQ((*one)->ranksPerNode(), 1) << "one of each node";
+        std::vector<std::int32_t> data(count, comm.rank() + 1);
+        const auto bytesSent = [&] {
+          EXPECT_TRUE(comm.barrier()->wait().ok());
+          return comm.events().counters.bytesSent;
+        };
+        const Bytes before = bytesSent();
+        ASSERT_TRUE(comm.allReduce(data.data(), data.data(), count, DataType::kI32, ReduceOp::kSum)
                         ->wait()
                         .ok());
-        EXPECT_EQ(std::ranges::count(data, 1 + 2 + 3 + 4), 1000);
+        sent[comm.rank()] = static_cast<double>(bytesSent() - before) / (4.0 * count);
+        EXPECT_EQ(std::ranges::count(data, 1 + 2 + 3 + 4), count);
+        ASSERT_TRUE((*one)
+                        ->allReduce(data.data(), data.data(), count, DataType::kI32, ReduceOp::kSum)
+                        ->wait()
+                        .ok());
+        EXPECT_EQ(std::ranges::count(data, 2 * (1 + 2 + 3 + 4)), count);
         EXPECT_TRUE(comm.finish().ok());
       },
       [&](CommunicatorOptions& options) {
         options.fabric.host = fmt::format("node {}", options.rank / kPerNode);
-        options.algorithm = "optcc_server";
+        options.algorithm = algorithm;
+        options.bandwidths = {.send = {1, 1, .5, .5}, .receive = {1, 1, .5, .5}};
       });
+  return sent;
+}
+
+TEST(CommunicatorLayoutTest, SchedulesAreMadeForTheNodesAndPortsThatThereAre) {
+  constexpr std::int64_t kCount = 1 << 18;
+  constexpr double kSmall = 0.02;  // barriers, rounding
+  // Among all ranks the slow ones own nothing: they send S, and the others 2 S.
+  const std::vector<double> flat = sharesSent("optcc", kCount);
+  for (const int rank : {0, 1}) EXPECT_NEAR(flat[rank], 2, kSmall);
+  for (const int rank : {2, 3}) EXPECT_NEAR(flat[rank], 1, kSmall);
+  // Half inside the node, half to the other, and half inside again.
+  for (const double sent : sharesSent("optcc_server", kCount)) EXPECT_NEAR(sent, 1.5, kSmall);
+}
+
+TEST(CommunicatorLayoutTest, BandwidthsOfOtherThanAllRanksAreRefused) {
+  CommunicatorOptions options;
+  options.size = 2;
+  options.bandwidths = {.send = {1, 1, 1}, .receive = {1, 1, 1}};
+  EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
+  options.bandwidths = {.send = {1, 1}, .receive = {}};
+  EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
 }
 
 TEST_P(CommunicatorTest, BarrierWaitsForTheLast) {

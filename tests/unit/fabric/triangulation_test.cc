@@ -26,6 +26,8 @@ class World {
   void breakPath(int a, int b) { dead_.insert({std::min(a, b), std::max(a, b)}); }
   /// The process says nothing any more, over any path.
   void stop(int process) { stopped_.insert(process); }
+  /// The process has no path over the rail.
+  void takeRail(int process) { withoutRail_.insert(process); }
   void begin(int self, int peer) { ends_[self]->triangulation.begin(peer, kRail, now_); }
   void ask(int asker, int witness, int about) {
     ends_[witness]->triangulation.asked(asker, about, kRail, now_);
@@ -74,7 +76,9 @@ class World {
       if (!dead) return taken >= 5ms ? Reach::kAnswers : Reach::kUnknown;
       return taken >= 20ms ? Reach::kSilent : Reach::kUnknown;
     }
-    bool reachable(int process, int) const override { return process != self; }
+    bool reachable(int process, int rail) const override {
+      return process != self && !(rail == kRail && world.withoutRail_.contains(process));
+    }
     void ask(int witness, int about, int rail) override {
       ++world.questions_;
       world.notes_.push_back([this, witness, about, rail] {
@@ -106,6 +110,7 @@ class World {
   std::vector<std::unique_ptr<End>> ends_;
   std::set<std::pair<int, int>> dead_;
   std::set<int> stopped_;
+  std::set<int> withoutRail_;
   std::vector<std::function<void()>> notes_;
   int questions_ = 0, answers_ = 0;
 };
@@ -213,6 +218,20 @@ TEST(TriangulationTest, AWitnessThatSaysNothingIsNotWaitedForWithoutEnd) {
   alone.begin(0, 1);
   alone.run(500ms);
   EXPECT_EQ(alone.found(0, 1), Where::kUnknown);
+}
+
+TEST(TriangulationTest, WhoHasNoPathOverTheRailIsNoWitnessForItButForAllPaths) {
+  World world(4);
+  world.breakPath(0, 1);
+  world.takeRail(2);
+  world.begin(0, 1);
+  EXPECT_EQ(world.questions(), 1) << "only process 3";
+  world.ask(3, 3, 2);
+  world.run(500ms);
+  EXPECT_EQ(world.found(0, 1), Where::kBetween);
+  const int before = world.questions();
+  world.seek(0, 1);
+  EXPECT_EQ(world.questions(), before + 2);
 }
 
 TEST(TriangulationTest, APeerThatNobodyHearsIsGoneAndOneThatOthersHearIsNot) {

@@ -13,6 +13,7 @@
 #include "base/system_calls.h"
 #include "resilient_ccl/transport/shm/shm_rail.h"
 #include "resilient_ccl/transport/tcp/tcp_rail.h"
+#include "tests/unit/transport/connected_pair.h"
 
 // What every rail over a stream of bytes does, over each kind of stream: among it what becomes of
 // chunks that go over two rails, where a sender stops reading the user's buffer, and a receiver
@@ -21,9 +22,9 @@
 namespace faultline::transport {
 namespace {
 
-constexpr std::uint32_t kChunk = 4 << 20;  // more than a stream takes at once
+constexpr std::uint32_t kLongChunk = 4 << 20;  // more than a stream takes at once
 
-struct Sink : RailSink {
+struct FramedSink : RailSink {
   Result<std::byte*> place(int, const ChunkHeader& header) override {
     if (header.slot == kNoSlot) return nullptr;
     const auto found = places.find(header.sequence);
@@ -50,15 +51,9 @@ class Wire {
   virtual void endSender() = 0;
 };
 
-std::array<UniqueFd, 2> connectedPair() {
-  std::array<int, 2> ends{-1, -1};
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
 class TcpWire : public Wire {
  public:
-  TcpWire(Sink& sendSide, Sink& sink) {
+  TcpWire(FramedSink& sendSide, FramedSink& sink) {
     auto ends = connectedPair();
     out_ = std::make_unique<tcp::TcpRail>(0, std::move(ends[0]), sendSide);
     in_ = std::make_unique<tcp::TcpRail>(1, std::move(ends[1]), sink);
@@ -75,7 +70,7 @@ class TcpWire : public Wire {
 
 class ShmWire : public Wire, public shm::DatagramSink {
  public:
-  ShmWire(Sink& sendSide, Sink& sink) {
+  ShmWire(FramedSink& sendSide, FramedSink& sink) {
     auto ends = connectedPair();
     out_ = std::make_unique<shm::ShmRail>(0, std::move(ends[0]), sendSide, *this);
     in_ = std::make_unique<shm::ShmRail>(1, std::move(ends[1]), sink, *this);
@@ -112,12 +107,12 @@ class FramedRailTest : public ::testing::TestWithParam<Transport> {
       wire_ = std::make_unique<ShmWire>(sendSide_, sink_);
     }
     for (std::uint64_t i = 0; i < kChunks; ++i) {
-      source_[i].assign(kChunk, std::byte{static_cast<unsigned char>(i + 1)});
-      target_[i].assign(kChunk, std::byte{0});
+      source_[i].assign(kLongChunk, std::byte{static_cast<unsigned char>(i + 1)});
+      target_[i].assign(kLongChunk, std::byte{0});
       sink_.places[i] = target_[i].data();
     }
   }
-  void submit(std::uint64_t sequence, std::uint32_t length = kChunk) {
+  void submit(std::uint64_t sequence, std::uint32_t length = kLongChunk) {
     wire_->out().submit(
         {.sequence = sequence, .messageLength = length, .slot = 5, .length = length},
         source_[sequence].data(), {});
@@ -134,7 +129,7 @@ class FramedRailTest : public ::testing::TestWithParam<Transport> {
            static_cast<std::ptrdiff_t>(bytes.size());
   }
 
-  Sink sendSide_, sink_;
+  FramedSink sendSide_, sink_;
   std::unique_ptr<Wire> wire_;
   std::array<std::vector<std::byte>, kChunks> source_, target_;
 };
@@ -288,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, FramedRailTest,
                          });
 
 TEST(TcpRailTest, AnEmptySocketIsNotAskedAgain) {
-  Sink sendSide, sink;
+  FramedSink sendSide, sink;
   auto ends = connectedPair();
   tcp::TcpRail out(0, std::move(ends[0]), sendSide), in(1, std::move(ends[1]), sink);
   std::vector<std::byte> data(1000, std::byte{1}), target(1000);

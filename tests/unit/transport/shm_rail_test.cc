@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/system_calls.h"
 #include "resilient_ccl/transport/shm/local_socket.h"
+#include "tests/unit/transport/connected_pair.h"
 
 // What only a rail through shared memory does: sleep and wake, datagrams, ends of processes, and
 // memory that is not what it should be. The rest is in framed_rail_test.cc.
@@ -92,12 +93,6 @@ class End : private RailSink, private DatagramSink {
     datagrams.emplace_back(reinterpret_cast<const char*>(datagram.data()), datagram.size());
   }
 };
-
-std::array<UniqueFd, 2> connectedPair() {
-  std::array<int, 2> ends{-1, -1};
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 /// Whether this process has memory of a rail mapped.
 bool mapped() {

@@ -1,0 +1,279 @@
+// AllReduce by several ranks on each node of a cluster inside this machine, with all NICs and
+// without one of node 1: ring and optcc_server, next to bound and model. Ranks of a node talk
+// through shared memory.
+//
+//   bench_node_all_reduce --nodes 4 --per-node 2 --rails 2 --rate 200Mbit --size 8388608
+//
+// Times are medians in units of S/B: S = bytes per rank, B = what the NICs of a node carry (0.957
+// of their rate: headers). In every round the ring runs with and without the NIC and optcc_server,
+// which is made for the loss, without it.
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parameter.h"
+#include "harness/cluster/netns_cluster.h"
+#include "harness/cluster/privileges.h"
+#include "harness/stats/quantile.h"
+#include "injector/faults/registry.h"
+#include "injector/netlink/namespace.h"
+#include "resilient_ccl/comm/communicator.h"
+#include "resilient_ccl/fabric/host_identity.h"
+#include "resilient_ccl/schedule/algorithms.h"
+#include "resilient_ccl/schedule/cost.h"
+
+namespace faultline {
+namespace {
+
+constexpr double kGoodput = 0.957;  // of the rate, in segments of 1448 bytes
+constexpr int kWarmUp = 3;
+constexpr int kMeasured = 8;
+constexpr std::uint16_t kRendezvousPort = 20'000;
+constexpr Duration kSettle = 500ms;  // from the loss of the NIC on
+
+struct Options {
+  int nodes = 2;
+  int perNode = 2;
+  int rails = 2;
+  std::string rate = "200Mbit";
+  Bytes size = 8 << 20;
+  int segments = 32;
+  int rounds = 3;
+  int ranks() const { return nodes * perNode; }
+};
+
+[[noreturn]] void die(const std::string& message) {
+  std::fprintf(stderr, "bench_node_all_reduce: %s\n", message.c_str());
+  _exit(3);
+}
+void require(const Status& status) {
+  if (!status.ok()) die(status.message());
+}
+template <typename T>
+T require(Result<T> result) {
+  if (!result.ok()) die(result.status().message());
+  return std::move(result).value();
+}
+
+/// What the ranks and the parent share.
+struct Board {
+  std::atomic<int> joined{0};
+  std::atomic<int> waiting{0};  // ranks that have done what was asked for
+  std::atomic<int> asked{0};    // series of reductions
+  /// Of the monotonic clock: the first rank began, the last one was done.
+  struct Span {
+    std::atomic<std::int64_t> begin{std::numeric_limits<std::int64_t>::max()};
+    std::atomic<std::int64_t> end{0};
+  };
+  std::array<std::array<Span, kMeasured>, 2> spans;  // by series
+
+  void note(int series, int i, TimePoint begin, TimePoint end) {
+    Span& span = spans[series][i];
+    std::int64_t seen = span.begin;
+    const std::int64_t b = begin.time_since_epoch().count(), e = end.time_since_epoch().count();
+    while (b < seen && !span.begin.compare_exchange_weak(seen, b)) {
+    }
+    seen = span.end;
+    while (e > seen && !span.end.compare_exchange_weak(seen, e)) {
+    }
+  }
+};
+
+schedule::PortBandwidths portsOf(const Options& options) {
+  std::vector<double> ports(options.ranks(), 1.0);
+  for (int rank = options.perNode; rank < 2 * options.perNode; ++rank) {
+    ports[rank] = static_cast<double>(options.rails - 1) / options.rails;
+  }
+  return {.send = ports, .receive = ports};
+}
+
+void reduce(const Options& options, const std::string& algorithm, int rank, int controlTos,
+            Board& board, int series) {
+  const auto address = [](const std::string& text) {
+    return require(transport::tcp::parseAddress(text));
+  };
+  const int node = rank / options.perNode;
+  comm::CommunicatorOptions job;
+  job.rank = rank;
+  job.size = options.ranks();
+  job.rendezvous = {address(cluster::managementAddress(0)), kRendezvousPort};
+  job.algorithm = algorithm;
+  if (algorithm != "ring") {
+    job.segments = options.segments;
+    job.bandwidths = portsOf(options);
+  }
+  job.fabric.host = fabric::hostIdentity();
+  job.fabric.managementAddress = address(cluster::managementAddress(node));
+  job.fabric.controlTos = controlTos;
+  job.fabric.link.policy = channel::Policy::kPull;
+  for (int rail = 0; rail < options.rails; ++rail) {
+    job.fabric.nics.push_back({cluster::railName(rail), address(cluster::railAddress(node, rail))});
+  }
+  const auto comm = require(comm::Communicator::create(job));
+  ++board.joined;
+  const std::int64_t count = options.size / 4;
+  std::vector<float> data(count);
+  for (int turn = 1; turn <= series; ++turn) {
+    while (board.asked < turn) usleep(1000);
+    for (int i = -kWarmUp; i < kMeasured; ++i) {
+      std::ranges::fill(data, 1.0F);
+      require(comm->barrier()->wait());
+      const TimePoint begin = now();
+      const auto work = comm->allReduce(data.data(), data.data(), count, comm::DataType::kF32,
+                                        comm::ReduceOp::kSum);
+      require(work->wait());
+      if (std::ranges::count(data, static_cast<float>(options.ranks())) != count) die("wrong sums");
+      if (i >= 0) board.note(turn - 1, i, begin, work->finished());
+    }
+    require(comm->barrier()->wait());
+    ++board.waiting;
+  }
+  require(comm->finish());
+}
+
+/// Median seconds of a reduction with all NICs (`whole`, 0 unless asked for) and without one.
+struct Times {
+  double whole = 0, lost = 0;
+};
+
+Times measure(cluster::NetnsCluster& cluster, const Options& options, const std::string& algorithm,
+              bool alsoWhole) {
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) die("no shared memory");
+  Board& board = *new (memory) Board;
+  const int series = alsoWhole ? 2 : 1;
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < options.ranks(); ++rank) {
+    const pid_t pid = fork();
+    if (pid < 0) die("cannot fork");
+    if (pid == 0) {
+      const auto inside =
+          netlink::ScopedNamespace::enter(cluster.nodeNamespace(rank / options.perNode));
+      if (!inside.ok()) die(inside.status().message());
+      reduce(options, algorithm, rank, cluster.controlTos(), board, series);
+      _exit(0);
+    }
+    pids.push_back(pid);
+  }
+  const auto await = [&] {
+    const int done = options.ranks() * ++board.asked;
+    while (board.waiting < done) {
+      int status = 0;
+      if (waitpid(-1, &status, WNOHANG) > 0 && status != 0) die("a rank has failed");
+      usleep(1000);
+    }
+    std::vector<double> seconds;
+    for (const Board::Span& span : board.spans[board.asked - 1]) {
+      seconds.push_back(toSeconds(Duration(span.end - span.begin)));
+    }
+    return *stats::median(seconds);
+  };
+  while (board.joined < options.ranks()) usleep(1000);  // with all rails
+  Times times;
+  if (alsoWhole) times.whole = await();
+  const auto* kind = injector::findFaultKind("port_down");
+  const auto fault = require(injector::makeFault(
+      "port_down", require(injector::FaultParameters::parse(*kind, {{"how", "carrier"}})),
+      cluster.railTarget(1, 0)));
+  require(fault->prepare());
+  require(fault->apply());
+  usleep(kSettle / 1us);
+  times.lost = await();
+  require(fault->revert());
+  for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
+  munmap(memory, sizeof(Board));
+  return times;
+}
+
+schedule::Cost modelOf(const Options& options, const std::string& algorithm, bool whole) {
+  const schedule::PortBandwidths ports =
+      whole ? schedule::PortBandwidths{std::vector(options.ranks(), 1.0),
+                                       std::vector(options.ranks(), 1.0)}
+            : portsOf(options);
+  schedule::ScheduleRequest request{.ranks = options.ranks(),
+                                    .elements = options.size / 4,
+                                    .segments = algorithm == "ring" ? 2 : options.segments,
+                                    .bandwidths = ports,
+                                    .ranksPerNode = options.perNode};
+  const auto made = require(schedule::makeSchedule(algorithm, request));
+  return require(schedule::costOf(*made, ports, {.ranksPerNode = options.perNode}));
+}
+
+int run(const Options& options) {
+  (void)require(cluster::enterPrivileges());
+  spdlog::set_level(spdlog::level::warn);
+  const BitsPerSecond rate = require(parseRate(options.rate));
+  auto cluster = require(cluster::NetnsCluster::create({.nodes = options.nodes,
+                                                        .ranks_per_node = options.perNode,
+                                                        .rails = options.rails,
+                                                        .rail_rate = rate}));
+  const double unit = static_cast<double>(options.size) * 8 /
+                      (kGoodput * static_cast<double>(rate) * options.rails);
+  struct Row {
+    const char* name;
+    std::string algorithm;
+    bool whole;
+    std::vector<double> times{}, overRing{};
+  };
+  std::vector<Row> rows{{"ring, all NICs", "ring", true},
+                        {"ring, a NIC lost", "ring", false},
+                        {"optcc_server, a NIC lost", "optcc_server", false}};
+  for (int round = 0; round < options.rounds; ++round) {
+    const Times ring = measure(*cluster, options, "ring", /*alsoWhole=*/true);
+    const Times server = measure(*cluster, options, "optcc_server", /*alsoWhole=*/false);
+    const std::array seconds{ring.whole, ring.lost, server.lost};
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      rows[row].times.push_back(seconds[row] / unit);
+      rows[row].overRing.push_back(seconds[row] / ring.whole);
+    }
+    std::printf("round %d: %.1f, %.1f, %.1f ms\n", round + 1, ring.whole * 1e3, ring.lost * 1e3,
+                server.lost * 1e3);
+    std::fflush(stdout);
+  }
+  std::printf("%d nodes x %d ranks, %d rails of %s, %lld bytes; times in S/B, %d rounds\n",
+              options.nodes, options.perNode, options.rails, options.rate.c_str(),
+              static_cast<long long>(options.size), options.rounds);
+  std::printf("%-26s %8s %8s %8s %10s %10s %10s\n", "", "time", "bound", "model", "time/bound",
+              "time/ring", "model/ring");
+  const double ringModel = modelOf(options, "ring", true).time;
+  for (const Row& row : rows) {
+    const schedule::Cost model = modelOf(options, row.algorithm, row.whole);
+    const double time = *stats::median(row.times);
+    std::printf("%-26s %8.3f %8.3f %8.3f %10.3f %10.3f %10.3f\n", row.name, time, model.boundTime,
+                model.time, time / model.boundTime, *stats::median(row.overRing),
+                model.time / ringModel);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace faultline
+
+int main(int argc, char** argv) {
+  faultline::Options options;
+  CLI::App app{"AllReduce by nodes of several ranks, with and without a lost NIC"};
+  app.add_option("--nodes", options.nodes)->check(CLI::Range(2, 16));
+  app.add_option("--per-node", options.perNode)->check(CLI::Range(1, 8));
+  app.add_option("--rails", options.rails)->check(CLI::Range(2, 8));
+  app.add_option("--rate", options.rate, "Of a rail");
+  app.add_option("--size", options.size, "Bytes per rank");
+  app.add_option("--segments", options.segments, "Of optcc_server");
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100));
+  CLI11_PARSE(app, argc, argv);
+  return faultline::run(options);
+}
