@@ -24,6 +24,7 @@
 #include "resilient_ccl/schedule/msccl/importer.h"
 #include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/rerank.h"
+#include "resilient_ccl/schedule/segments.h"
 #include "resilient_ccl/schedule/verifier.h"
 
 namespace faultline::cli {
@@ -33,6 +34,8 @@ using nlohmann::json;
 
 /// Operations that `show` prints of a lane unless told otherwise.
 constexpr std::int64_t kShownOps = 200;
+/// More segments only cost messages.
+constexpr int kMostSegments = 128;
 
 /// The flags as typed.
 struct ScheduleFlags {
@@ -40,7 +43,7 @@ struct ScheduleFlags {
   std::string import;  ///< file; instead of an algorithm
   int ranks = 0;
   std::vector<std::string> stragglers;
-  int segments = 1;
+  std::optional<int> segments;
   int window = 0;
   int ranksPerNode = 1;
   double insideBandwidth = 0;
@@ -73,6 +76,7 @@ struct Job {
   std::vector<Straggler> stragglers;
   schedule::PortBandwidths bandwidths;
   Bytes size = 0;
+  int segments = 1;
   schedule::CostOptions cost;
 };
 
@@ -210,7 +214,7 @@ Status checkImport(const ScheduleFlags& flags) {
     if (!flags.algorithm.empty() && flags.ranks != 0) return okStatus();
     return errorf(Code::kInvalidArgument, "needs --algorithm and --ranks, or --import FILE");
   }
-  if (!flags.algorithm.empty() || flags.ranks != 0 || flags.segments != 1 || flags.window != 0 ||
+  if (!flags.algorithm.empty() || flags.ranks != 0 || flags.segments || flags.window != 0 ||
       flags.rerank) {
     return errorf(Code::kInvalidArgument,
                   "--import: the file says which ranks and operations there are; goes neither with "
@@ -247,18 +251,26 @@ Result<Job> understand(ScheduleFlags flags) {
                    parseCostTime("--per-message", flags.perMessage, flags.bandwidth, job.size));
   const std::int64_t elementSize = reduction::sizeOf(*reduction::dataTypeFromName(flags.dtype));
   schedule::ScheduleRequest request;
+  job.segments = flags.segments.value_or(1);
   request.ranks = flags.ranks;
   // The last element of a size that is no multiple of the type counts as a whole one.
   request.elements = job.size / elementSize + (job.size % elementSize != 0 ? 1 : 0);
-  request.segments = flags.segments;
+  request.segments = job.segments;
   request.window = flags.window;
   request.ranksPerNode = job.cost.ranksPerNode = flags.ranksPerNode;
   if (flags.insideBandwidth > 0) job.cost.insideBandwidth = flags.insideBandwidth;
   request.bandwidths = job.bandwidths;
   request.shares = portModel(flags.shares);
-  const auto make = [&] {
-    return imported ? schedule::msccl::importSchedule(*imported, request.elements)
-                    : schedule::makeSchedule(flags.algorithm, request);
+  const auto make = [&]() -> Result<std::unique_ptr<schedule::Schedule>> {
+    if (imported) return schedule::msccl::importSchedule(*imported, request.elements);
+    auto made = schedule::makeSchedule(flags.algorithm, request);
+    const schedule::MessageCost message{job.cost.alpha, job.cost.perMessage};
+    if (!made.ok() || flags.segments || (message.alpha == 0 && message.perMessage == 0)) {
+      return made;
+    }
+    job.segments = request.segments =
+        schedule::bestSegments(flags.algorithm, request, message, kMostSegments);
+    return schedule::makeSchedule(flags.algorithm, request);
   };
   if (flags.lostRails.empty()) {
     ASSIGN_OR_RETURN(job.schedule, make());
@@ -303,7 +315,7 @@ json headOf(const ScheduleFlags& flags, const Job& job) {
   return {{"algorithm", job.schedule->algorithm()},
           {"ranks", job.schedule->ranks()},
           {"ranks_per_node", flags.ranksPerNode},
-          {"segments", flags.segments},
+          {"segments", job.segments},
           {"size_bytes", job.size},
           {"elements", job.schedule->elements()},
           {"dtype", flags.dtype},
@@ -332,7 +344,7 @@ int cost(const ScheduleFlags& flags, const Job& job) {
     return kExitOk;
   }
   fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(),
-             job.schedule->ranks(), flags.segments, formatSize(job.size), flags.portModel);
+             job.schedule->ranks(), job.segments, formatSize(job.size), flags.portModel);
   for (const Straggler& straggler : job.stragglers) {
     if (straggler.send == straggler.receive) {
       fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.send);
@@ -417,8 +429,9 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
       "--straggler", flags.stragglers,
       "RANK:R, a rank with the share R of its bandwidth left, or RANK:SEND/RECEIVE; may "
       "be repeated");
-  verb.add_option("--segments", flags.segments, "parts that the buffer is worked on in")
-      ->capture_default_str();
+  verb.add_option("--segments", flags.segments,
+                  "parts that the buffer is worked on in; not given: 1, or what --alpha and "
+                  "--per-message make best by formula");
   verb.add_option("--window", flags.window,
                   "receives of a kind that are granted at a time (optcc); 0 = one from every peer")
       ->capture_default_str();

@@ -55,7 +55,6 @@ void FluidPorts::start(const Transfer& transfer) {
   added.left = transfer.size + transfer.overhead * alone;
   added.rate = 0;
   added.since = now_;
-  added.alive = true;
   for (const int end : portsOf(index)) {
     port(end).flows.push_back(index);
     markDirty(end);
@@ -70,72 +69,68 @@ void FluidPorts::refill() {
 }
 
 void FluidPorts::fillComponent(int firstPort) {
-  std::vector<int> component{firstPort};
-  std::vector<int> growing;
+  component_.assign(1, firstPort);
   port(firstPort).visited = true;
-  for (std::size_t i = 0; i < component.size(); ++i) {
-    for (const int index : port(component[i]).flows) {
-      if (component[i] == flow(index).ports[0]) growing.push_back(index);
+  for (std::size_t i = 0; i < component_.size(); ++i) {
+    for (const int index : port(component_[i]).flows) {
+      flow(index).settled = false;
       for (const int end : portsOf(index)) {
         if (port(end).visited) continue;
         port(end).visited = true;
-        component.push_back(end);
+        component_.push_back(end);
       }
     }
   }
-  for (const int index : component) {
+  // Progressive filling: all rates grow together; flows through a port that is full stop growing. A
+  // port is full at a level that only rises as flows that stopped before leave it more than their
+  // share, so the lowest known level has to be looked at again, no other.
+  fullAt_.clear();
+  for (const int index : component_) {
     Port& member = port(index);
+    member.dirty = member.visited = false;
     member.room = member.capacity;
     member.unsettled = static_cast<int>(member.flows.size());
-    member.dirty = member.visited = false;
+    if (member.unsettled > 0) fullAt_.push_back({member.level(), index});
   }
-  // Progressive filling: all rates grow together; flows through a port that is full stop growing.
+  std::make_heap(fullAt_.begin(), fullAt_.end(), std::greater<>());
   double level = 0;
-  while (!growing.empty()) {
-    double step = std::numeric_limits<double>::infinity();
-    for (const int index : component) {
-      if (port(index).unsettled > 0)
-        step = std::min(step, port(index).room / port(index).unsettled);
+  while (!fullAt_.empty()) {
+    std::pop_heap(fullAt_.begin(), fullAt_.end(), std::greater<>());
+    const auto [known, index] = fullAt_.back();
+    fullAt_.pop_back();
+    Port& full = port(index);
+    if (full.unsettled == 0) continue;
+    if (full.level() > known) {
+      fullAt_.push_back({full.level(), index});
+      std::push_heap(fullAt_.begin(), fullAt_.end(), std::greater<>());
+      continue;
     }
-    level += step;
-    for (const int index : component) port(index).room -= step * port(index).unsettled;
-    const auto full = [&](int index) {
-      return port(index).room <= kSameInstant * port(index).capacity;
-    };
-    std::vector<int> settled;
-    std::erase_if(growing, [&](int index) {
-      if (std::ranges::none_of(portsOf(index), full)) return false;
-      settled.push_back(index);
-      return true;
-    });
-    for (const int index : settled) {
-      for (const int end : portsOf(index)) --port(end).unsettled;
-      setRate(index, level);
+    level = std::max(level, known);  // rounding must not take it below
+    for (const int member : full.flows) {
+      if (flow(member).settled) continue;
+      flow(member).settled = true;
+      for (const int end : portsOf(member)) {
+        port(end).room -= level;
+        --port(end).unsettled;
+      }
+      setRate(member, level);
     }
   }
 }
 
 void FluidPorts::setRate(int flowIndex, double rate) {
   Flow& changed = flow(flowIndex);
+  if (changed.rate == rate) return;  // ends when it was to end
   changed.left = std::max(0.0, changed.left - changed.rate * (now_ - changed.since));
   changed.since = now_;
   changed.rate = rate;
-  ends_.push({now_ + changed.left / rate, flowIndex, ++changed.version});
-}
-
-void FluidPorts::dropVoidEnds() {
-  while (!ends_.empty()) {
-    const Flow& candidate = flow(ends_.top().flow);
-    if (candidate.alive && candidate.version == ends_.top().version) return;
-    ends_.pop();
-  }
+  ends_.set(flowIndex, now_ + changed.left / rate);
 }
 
 std::optional<double> FluidPorts::nextTime() {
   refill();
-  dropVoidEnds();
   if (ends_.empty()) return std::nullopt;
-  return ends_.top().time;
+  return ends_.time();
 }
 
 std::vector<PortSimulator::Finished> FluidPorts::takeNext() {
@@ -144,19 +139,17 @@ std::vector<PortSimulator::Finished> FluidPorts::takeNext() {
   const std::optional<double> time = nextTime();
   if (!time) return finished;
   now_ = *time;
-  while (!ends_.empty() && ends_.top().time <= *time * (1 + kSameInstant)) {
-    const int index = ends_.top().flow;
-    ends_.pop();
+  while (!ends_.empty() && ends_.time() <= *time * (1 + kSameInstant)) {
+    const int index = ends_.flow();
+    ends_.remove(index);
     Flow& done = flow(index);
     for (const int end : portsOf(index)) {
       std::erase(port(end).flows, index);
       markDirty(end);
     }
-    done.alive = false;
     freeFlows_.push_back(index);
     finished.push_back({done.id, *time});
     streams.push_back(done.stream);
-    dropVoidEnds();
   }
   for (const std::int64_t stream : streams) {
     const auto queue = queued_.find(stream);
@@ -164,7 +157,7 @@ std::vector<PortSimulator::Finished> FluidPorts::takeNext() {
       queued_.erase(queue);
     } else {
       start(queue->second.front());
-      queue->second.pop_front();
+      queue->second.erase(queue->second.begin());
     }
   }
   return finished;

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <array>
-#include <deque>
-#include <queue>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "resilient_ccl/schedule/end_queue.h"
 #include "resilient_ccl/schedule/port_simulator.h"
 
 namespace faultline::schedule {
@@ -30,9 +30,8 @@ class FluidPorts final : public PortSimulator {
     std::size_t portCount = 2;
     double left = 0;
     double rate = 0;
-    double since = 0;  ///< when `left` was true
-    int version = 0;   ///< of the rate; older ends in the queue are void
-    bool alive = false;
+    double since = 0;      ///< when `left` was true
+    bool settled = false;  ///< while filling: its rate is known
   };
   struct Port {
     double capacity = 0;
@@ -41,14 +40,8 @@ class FluidPorts final : public PortSimulator {
     bool visited = false;
     double room = 0;    ///< while filling
     int unsettled = 0;  ///< while filling: flows whose rate still grows
-  };
-  struct End {
-    double time;
-    int flow;
-    int version;
-    bool operator>(const End& other) const {
-      return std::pair(time, flow) > std::pair(other.time, other.flow);
-    }
+    /// The rate at which those fill it.
+    double level() const { return room / unsettled; }
   };
   std::span<const int> portsOf(int index) {
     return std::span(flow(index).ports).first(flow(index).portCount);
@@ -60,7 +53,6 @@ class FluidPorts final : public PortSimulator {
   void refill();
   void fillComponent(int firstPort);
   void setRate(int flowIndex, double rate);
-  void dropVoidEnds();
 
   std::vector<Port> ports_;  ///< of rank i at 2i (send) and 2i + 1 (receive), then the links
   std::vector<Flow> flows_;
@@ -68,9 +60,12 @@ class FluidPorts final : public PortSimulator {
   std::vector<int> freeFlows_;
   std::vector<int> dirtyPorts_;
   /// Transfers behind the moving one of their stream; a stream is here while one moves.
-  std::unordered_map<std::int64_t, std::deque<Transfer>> queued_;
-  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  std::unordered_map<std::int64_t, std::vector<Transfer>> queued_;
+  EndQueue ends_;
   double now_ = 0;
+  // While filling; here to keep their memory.
+  std::vector<int> component_;
+  std::vector<std::pair<double, int>> fullAt_;  ///< heap: levels of ports as last known
 };
 
 }  // namespace faultline::schedule

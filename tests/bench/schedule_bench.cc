@@ -84,6 +84,18 @@ void steps(benchmark::State& state) {
 }
 BENCHMARK(steps)->Unit(benchmark::kMillisecond);
 
+/// Played on fluid ports, which share what 32 ranks send each other at once.
+void fluid(benchmark::State& state, const std::string& algorithm) {
+  const auto schedule = make(algorithm, 32, 4);
+  std::vector<double> bandwidths(32, 1.0);
+  bandwidths[1] = 0.75;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(costOf(*schedule, bandwidths));
+  }
+}
+BENCHMARK_CAPTURE(fluid, ring, "ring")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(fluid, optcc, "optcc")->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace faultline::schedule
 

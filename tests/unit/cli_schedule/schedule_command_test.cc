@@ -173,5 +173,18 @@ TEST(ScheduleCommandTest, MscclXmlThereAndBack) {
   EXPECT_EQ(run("verify").exitCode, 2);
 }
 
+TEST(ScheduleCommandTest, WhatMessagesCostSaysHowManySegments) {
+  const auto segments = [](const std::string& flags) {
+    const Outcome outcome =
+        run("cost --algorithm optcc --ranks 8 --straggler 1:0.5 --json " + flags);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["segments"].get<int>();
+  };
+  EXPECT_EQ(segments(""), 1);
+  // sqrt(load 2 / (7 messages x 0.0015)) = 14.
+  EXPECT_EQ(segments("--per-message 0.0015"), 16);
+  EXPECT_EQ(segments("--per-message 0.0015 --segments 3"), 3);
+}
+
 }  // namespace
 }  // namespace faultline::cli

@@ -1,0 +1,87 @@
+#include "resilient_ccl/schedule/segments.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace faultline::schedule {
+namespace {
+
+/// The time of an algorithm with k segments, without what does not depend on k.
+class Pipeline {
+ public:
+  Pipeline(std::string_view algorithm, const ScheduleRequest& request, const MessageCost& message)
+      : algorithm_(algorithm), request_(request), message_(message) {
+    if (request_.bandwidths.size() == 0) {
+      request_.bandwidths = std::vector<double>(static_cast<std::size_t>(request.ranks), 1.0);
+    }
+  }
+
+  /// Nothing where segments are lanes.
+  std::optional<double> time(double k) const {
+    const double o = message_.perMessage;
+    if (algorithm_ == "optcc") return shift(request_.bandwidths, 1, k);
+    if (algorithm_ == "optcc_server") {
+      return shift(nodeBandwidths(request_.bandwidths, request_.ranksPerNode),
+                   request_.ranksPerNode, k);
+    }
+    if (algorithm_ == "optcc_r2") {
+      // Macro steps of the ring of the others, one after the other, with two messages each way.
+      const double n = request_.ranks - 1;
+      const double load = std::max(2.0, 1 / slowest());
+      return (k * n + 2 * n + 1) * (load / (k * n) + message_.alpha + 2 * o);
+    }
+    if (algorithm_ == "r2_allreduce" || algorithm_ == "r2_recursive") {
+      // R2CCL: the part Y of the buffer that goes through the slow rank.
+      const double p = request_.ranks, n = p - 1, r = slowest();
+      const double y = (1 - r) * n, rest = r * p * (n - 1) / n;
+      return y / (y + rest) / r * (1 + 1 / k) + k * o;
+    }
+    if (algorithm_.starts_with("chain_")) {
+      // A receive is granted one segment ahead: two segments per latency at most.
+      const double hop = 1 / (k * slowest()) + o;
+      return (k + request_.ranks - 2) * std::max(hop, (hop + message_.alpha) / 2);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  double slowest() const {
+    const std::vector<double> all = request_.bandwidths.slower();
+    return *std::min_element(all.begin(), all.end());
+  }
+
+  /// Cyclic shift (OptCC): k+1 cycles for k segments.
+  double shift(const PortBandwidths& ports, double perPort, double k) const {
+    const double load = lowerBound(ports, PortModel::kFluid);
+    const std::vector<double> all = ports.slower();
+    // A port that its own data fill owns no shard, and so has the messages of others' only.
+    const bool owns = load * *std::min_element(all.begin(), all.end()) > 1 + kNothing;
+    const double messages = (owns ? 2 : 1) * (static_cast<double>(ports.size()) - 1) * perPort;
+    return load * (1 + 1 / k) + k * messages * message_.perMessage;
+  }
+  static constexpr double kNothing = 1e-9;
+
+  std::string_view algorithm_;
+  ScheduleRequest request_;
+  MessageCost message_;
+};
+
+}  // namespace
+
+int bestSegments(std::string_view algorithm, const ScheduleRequest& request,
+                 const MessageCost& message, int most) {
+  const Pipeline pipeline(algorithm, request, message);
+  int best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int k = 1; k <= most; k *= 2) {
+    const std::optional<double> time = pipeline.time(k);
+    if (!time || *time >= least) break;
+    least = *time;
+    best = k;
+  }
+  return best;
+}
+
+}  // namespace faultline::schedule
