@@ -42,6 +42,7 @@ std::vector<std::unique_ptr<Renderer>> allRenderers() {
   renderers.push_back(makeJunitRenderer());
 #endif
   renderers.push_back(makeTraceRenderer());
+  renderers.push_back(makePrometheusRenderer());
   renderers.push_back(makeHtmlRenderer());
   return renderers;
 }

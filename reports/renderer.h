@@ -30,6 +30,7 @@ std::unique_ptr<Renderer> makeCsvRenderer();
 /// Only where the build had tinyxml2 (FAULTLINE_JUNIT is defined).
 std::unique_ptr<Renderer> makeJunitRenderer();
 std::unique_ptr<Renderer> makeTraceRenderer();
+std::unique_ptr<Renderer> makePrometheusRenderer();
 std::unique_ptr<Renderer> makeHtmlRenderer();
 
 /// All of them; result.json first, because it is what the others can be made from again.

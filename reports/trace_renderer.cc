@@ -50,7 +50,9 @@ class Trace {
                        {"cat", category},
                        {"ph", "X"},
                        {"ts", micros(offset_ms_ + *from_ms)},
-                       {"dur", micros(*to_ms - *from_ms)},
+                       // Both ends rounded alike: the next slice may begin where this one ends, and
+                       // Perfetto drops one of two that overlap by a microsecond.
+                       {"dur", micros(offset_ms_ + *to_ms) - micros(offset_ms_ + *from_ms)},
                        {"pid", pid},
                        {"tid", tid},
                        {"args", std::move(args)}});

@@ -130,7 +130,7 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
   command->footer(
-      "Writes results.csv, junit.xml, trace.json and report.html again; result.json stays as it "
+      "Writes results.csv, junit.xml, trace.json, metrics.prom and report.html again; result.json stays as it "
       "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
       "  faultline report --matrix nightly/acceptance --out nightly\n"
       "  faultline report --table nightly/acceptance");

@@ -16,6 +16,7 @@
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
+#include "tests/support/trace_rules.h"
 #include "tests/support/victim.h"
 
 // Whole runs of the real program, small enough for CI: what users are promised of the first
@@ -140,6 +141,7 @@ TEST_F(RunTest, WithTelemetryEveryChunkIsInTheTrace) {
   const auto trace = reports::readFile(out() + "/trace.json");
   ASSERT_TRUE(trace.ok());
   EXPECT_NE(trace->find("chunk_arrived"), std::string::npos);
+  EXPECT_THAT(testing::traceViolations(reports::Json::parse(*trace)), ::testing::IsEmpty());
 }
 
 TEST_F(RunTest, APortGoesDownAndTheJobGoesOnWithTheSameBits) {

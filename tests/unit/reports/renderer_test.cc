@@ -11,6 +11,7 @@
 #include "reports/atomic_file.h"
 #include "reports/result_json.h"
 #include "support/sample_result.h"
+#include "support/trace_rules.h"
 
 namespace faultline::reports {
 namespace {
@@ -205,15 +206,39 @@ TEST(TraceTest, ListsOfUnequalLengthAreReadAsFarAsAllGo) {
   EXPECT_EQ(makeTraceRenderer()->text(result).find("chunk_sent"), std::string::npos);
 }
 
-TEST(TraceTest, SlicesOfATrackNestOrFollowEachOther) {
-  const Json trace = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
-  std::map<std::pair<int, int>, double> busy_until;
-  for (const Json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X") continue;
-    double& until = busy_until[{event["pid"], event["tid"]}];
-    EXPECT_GE(event["ts"].get<double>() + 1, until) << event;  // 1 us of rounding
-    until = event["ts"].get<double>() + event["dur"].get<double>();
+TEST(TraceTest, KeepsTheRulesOfItsFormat) {
+  ScenarioResult odd = testing::sampleResult();
+  for (reports::Run& run :
+       odd.runs) {  // ends that round to another microsecond than the next begins at
+    double at = 0.0004;
+    for (Iteration& iteration : run.iterations) {
+      iteration.start_ms = at;
+      iteration.ms = 1.0007;
+      at += iteration.ms;
+    }
   }
+  for (const ScenarioResult& result :
+       {testing::sampleResult(), odd, testing::hostileResult(), ScenarioResult{}}) {
+    const Json trace = Json::parse(makeTraceRenderer()->text(result));
+    EXPECT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
+  }
+}
+
+TEST(TraceTest, ItsRulesAreSeenToBeBroken) {
+  const Json good = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
+  const auto broken = [&](const char* phase, const char* key, const Json& value) {
+    Json trace = good;
+    for (Json& event : trace["traceEvents"]) {
+      if (event["ph"] == phase) event[key] = value;
+    }
+    return !testing::traceViolations(trace).empty();
+  };
+  EXPECT_TRUE(broken("X", "ts", -1));
+  EXPECT_TRUE(broken("X", "dur", 1e9)) << "all overlap";
+  EXPECT_TRUE(broken("X", "tid", 77)) << "no such track";
+  EXPECT_TRUE(broken("i", "s", "x"));
+  EXPECT_TRUE(broken("C", "args", {{"Mbit/s", "many"}}));
+  EXPECT_TRUE(broken("M", "name", "title"));
 }
 
 TEST(TraceTest, HostileTextIsValidJson) {
