@@ -33,8 +33,8 @@ TEST_P(SegmentsProperty, TheFormulaIsAsGoodAsTheSearch) {
   // Its formula knows nothing of the latency along the rings, which rules where a ring is better.
   const double worst = GetParam() == "r2_allreduce" ? 1.20 : 1.10;
   double sum = 0;
-  constexpr int kSeeds = 12;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  constexpr int kRequests = 12;
+  for (std::uint64_t seed = 1; seed <= kRequests; ++seed) {
     Random random(seed);
     ScheduleRequest request{.ranks = 3 + static_cast<int>(random.below(5)), .elements = 1 << 24};
     request.bandwidths = std::vector<double>(static_cast<std::size_t>(request.ranks), 1.0);
@@ -50,7 +50,7 @@ TEST_P(SegmentsProperty, TheFormulaIsAsGoodAsTheSearch) {
         << message.alpha << ", per message " << message.perMessage << ", chosen " << chosen;
     sum += ofChosen / least;
   }
-  EXPECT_LE(sum / kSeeds, 1.03);
+  EXPECT_LE(sum / kRequests, 1.03);
 }
 
 INSTANTIATE_TEST_SUITE_P(Segments, SegmentsProperty,
