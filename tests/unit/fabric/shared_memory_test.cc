@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "loopback.h"
@@ -122,6 +123,35 @@ TEST_F(SharedMemoryTest, WhoWantsNoneTakesTheNetworkAndSoDoesItsPeer) {
   addresses_[0].local = "nobody";
   connect();
   exchange(300'000);
+}
+
+TEST_F(SharedMemoryTest, WhoSleepsIsWoken) {
+  start({"a", "a"});
+  connect();
+  constexpr Duration kPatience = 50ms;
+  const auto sleep = [&] {
+    const TimePoint begin = now();
+    EXPECT_TRUE(processes_[0]->fabric->poll(kPatience).ok());
+    return now() - begin;
+  };
+  const auto settle = [&] { pollUntil([round = 0]() mutable { return round++ > 20; }); };
+  std::vector<std::byte> data(100), target(100);
+  Duration shortest = Duration::max(), idle{};
+  for (int round = 0; round < 10; ++round) {
+    const channel::MessageKey key{
+        .communicator = 1, .sequence = static_cast<std::uint32_t>(round), .stream = 0};
+    processes_[0]->fabric->postReceive(1, key, target.data(), 100, 1);
+    settle();
+    idle = std::max(idle, sleep());
+    settle();
+    const std::jthread other([&] {
+      std::this_thread::sleep_for(2ms);
+      processes_[1]->fabric->postSend(0, key, data.data(), 100, 1);
+      EXPECT_TRUE(processes_[1]->fabric->poll(0ms).ok());
+    });
+    shortest = std::min(shortest, sleep());
+  }
+  EXPECT_LT(shortest, idle / 2);
 }
 
 TEST_F(SharedMemoryTest, WhatIsMissingIsNamed) {
