@@ -1,6 +1,6 @@
 #pragma once
 
-#if defined(__F16C__) || defined(__AVX512F__)
+#if defined(__F16C__) || defined(__AVX2__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -92,18 +92,89 @@ struct Max {
   }
 };
 
-/// Towards zero for integers. Processors do not divide vectors of integers; a quotient of floats
-/// with more bits than the dividend, rounded, never reaches the next integer.
+// --- division of integers, towards zero; processors do not divide vectors of them ---
+
 template <typename V>
-FAULTLINE_ALWAYS_INLINE V quotient(V value, int divisor) {
-  if constexpr (std::is_integral_v<V> && sizeof(V) < sizeof(std::int32_t)) {
-    return static_cast<V>(static_cast<float>(value) / static_cast<float>(divisor));
-  } else if constexpr (std::is_integral_v<V> && sizeof(V) == sizeof(std::int32_t)) {
-    return static_cast<V>(static_cast<double>(value) / divisor);
-  } else {
-    return value / static_cast<V>(divisor);
+inline constexpr bool kIsLong = std::is_integral_v<V> && sizeof(V) == sizeof(std::int64_t);
+
+/// Of 64 bits: n / d = (t + ((n - t) >> 1)) >> shift, t = the upper half of n * magic, for every n
+/// (Granlund and Montgomery 1994, figure 4.1). d >= 2.
+struct LongDivision {
+  FAULTLINE_ALWAYS_INLINE explicit LongDivision(int divisor) {
+    const auto d = static_cast<std::uint64_t>(divisor);
+    const int logarithm = 64 - __builtin_clzll(d - 1);  // rounded up
+    using Wide = unsigned __int128;
+    magic = static_cast<std::uint64_t>((Wide{(std::uint64_t{1} << logarithm) - d} << 64) / d) + 1;
+    shift = logarithm - 1;
   }
+  FAULTLINE_ALWAYS_INLINE std::uint64_t operator()(std::uint64_t n) const {
+    const auto t = static_cast<std::uint64_t>(static_cast<unsigned __int128>(n) * magic >> 64);
+    return (t + ((n - t) >> 1)) >> shift;
+  }
+  FAULTLINE_ALWAYS_INLINE std::int64_t operator()(std::int64_t n) const {
+    const auto bits = static_cast<std::uint64_t>(n);
+    const auto sign = static_cast<std::uint64_t>(n >> 63);
+    return static_cast<std::int64_t>(((*this)((bits ^ sign) - sign) ^ sign) - sign);
+  }
+
+  std::uint64_t magic = 0;
+  int shift = 0;
+};
+
+/// Whatever is not a long integer: by dividing. A quotient of floats with more bits than the
+/// dividend, rounded, never reaches the next integer.
+template <typename V>
+struct Division {
+  FAULTLINE_ALWAYS_INLINE explicit Division(int by) : divisor(by) {}
+  FAULTLINE_ALWAYS_INLINE V operator()(V value) const {
+    if constexpr (std::is_integral_v<V> && sizeof(V) < sizeof(std::int32_t)) {
+      return static_cast<V>(static_cast<float>(value) / static_cast<float>(divisor));
+    } else if constexpr (std::is_integral_v<V>) {
+      return static_cast<V>(static_cast<double>(value) / divisor);
+    } else {
+      return value / static_cast<V>(divisor);
+    }
+  }
+  int divisor;
+};
+
+template <typename V>
+using DivisionOf = std::conditional_t<kIsLong<V>, LongDivision, Division<V>>;
+
+// The upper half of a product of 64 bits, from products of 32, which vectors have.
+#if defined(__AVX512F__)
+#define FAULTLINE_LONG_WIDTH 8
+using Longs = std::uint64_t __attribute__((vector_size(64)));
+FAULTLINE_ALWAYS_INLINE Longs productOfLowerHalves(Longs a, Longs b) {
+  return reinterpret_cast<Longs>(
+      _mm512_mul_epu32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
+#elif defined(__AVX2__)
+#define FAULTLINE_LONG_WIDTH 4
+using Longs = std::uint64_t __attribute__((vector_size(32)));
+FAULTLINE_ALWAYS_INLINE Longs productOfLowerHalves(Longs a, Longs b) {
+  return reinterpret_cast<Longs>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+#endif
+
+#if defined(FAULTLINE_LONG_WIDTH)
+FAULTLINE_ALWAYS_INLINE Longs quotientOf(Longs n, const LongDivision& division) {
+  const Longs lower = Longs{} + division.magic, upper = lower >> 32;
+  const Longs nUpper = n >> 32;
+  const Longs a = productOfLowerHalves(nUpper, lower) + (productOfLowerHalves(n, lower) >> 32);
+  const Longs b = productOfLowerHalves(n, upper) + (a & 0xffffffffU);
+  const Longs t = productOfLowerHalves(nUpper, upper) + (a >> 32) + (b >> 32);
+  return (t + ((n - t) >> 1)) >> division.shift;
+}
+
+template <typename V>
+FAULTLINE_ALWAYS_INLINE Longs quotient(Longs n, const LongDivision& division) {
+  if constexpr (std::is_unsigned_v<V>) return quotientOf(n, division);
+  const Longs sign = Longs{} - (n >> 63);
+  return (quotientOf((n ^ sign) - sign, division) ^ sign) - sign;
+}
+#endif
 
 // --- loops ---
 
@@ -161,10 +232,24 @@ void loop(void* target, const void* left, const void* right, std::int64_t count,
     }
   }
 #endif
+#if defined(FAULTLINE_LONG_WIDTH)
+  if constexpr (kDivides && kIsLong<T>) {
+    const LongDivision division(divisor);
+    for (; i + FAULTLINE_LONG_WIDTH <= count; i += FAULTLINE_LONG_WIDTH) {
+      Longs x, y;
+      __builtin_memcpy(&x, a + i, sizeof x);
+      __builtin_memcpy(&y, b + i, sizeof y);
+      x = quotient<T>(x + y, division);
+      __builtin_memcpy(out + i, &x, sizeof x);
+    }
+  }
+#endif
+  using Value = decltype(Operation::apply(load(a[0]), load(b[0])));
+  const DivisionOf<Value> division(kDivides ? divisor : 2);
   FAULTLINE_INDEPENDENT
   for (; i < count; ++i) {
     auto value = Operation::apply(load(a[i]), load(b[i]));
-    if constexpr (kDivides) value = quotient(value, divisor);
+    if constexpr (kDivides) value = division(value);
     store(value, out[i]);
   }
 }

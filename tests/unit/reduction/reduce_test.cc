@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/random.h"
+
 namespace faultline::reduction {
 namespace {
 
@@ -112,6 +114,58 @@ TYPED_TEST(ReduceTest, TheLastStepOfAnAverageDivides) {
       reduce(kTypeOf<T>, ReduceOp::kSum, &sum, &right[i], 1);
       ASSERT_EQ(result[i], static_cast<T>(sum / static_cast<T>(divisor)))
           << +left[i] << " + 1 over " << divisor;
+    }
+  }
+}
+
+/// Quotients of 64-bit integers are made by multiplication: they must be exact for every number.
+template <typename T>
+class LongAverageTest : public testing::Test {};
+using LongTypes = testing::Types<std::int64_t, std::uint64_t>;
+TYPED_TEST_SUITE(LongAverageTest, LongTypes);
+
+TYPED_TEST(LongAverageTest, EveryQuotientIsExact) {
+  using T = TypeParam;
+  Random random(1);
+  std::vector<int> divisors;
+  for (int d = 2; d <= 1024; ++d) divisors.push_back(d);
+  for (const int d : {4095, 65536, 65537, 1 << 30, std::numeric_limits<int>::max()}) {
+    divisors.push_back(d);
+  }
+  for (const int divisor : divisors) {
+    const auto d = static_cast<std::uint64_t>(divisor);
+    std::vector<T> values;
+    const auto around = [&](std::uint64_t value) {
+      for (const std::uint64_t each : {value - 1, value, value + 1}) {
+        values.push_back(static_cast<T>(each));
+        values.push_back(static_cast<T>(0 - each));
+      }
+    };
+    around(0);
+    for (int bit = 0; bit < 64; ++bit) around(std::uint64_t{1} << bit);
+    const std::uint64_t most = ~std::uint64_t{0};
+    for (const std::uint64_t multiple : {d, 2 * d, most / d * d, most / 2 / d * d})
+      around(multiple);
+    for (int i = 0; i < 200; ++i) {
+      around((random() >> random.below(64)) / d * d);
+      values.push_back(static_cast<T>(random()));
+    }
+    const std::vector<T> zeros(values.size(), 0);
+    for (const InstructionSet set :
+         {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+      if (!isSupported(set)) continue;
+      std::vector<T> quotients(values.size());
+      reduce({.type = kTypeOf<T>,
+              .op = ReduceOp::kAvg,
+              .target = quotients.data(),
+              .left = values.data(),
+              .right = zeros.data(),
+              .count = static_cast<std::int64_t>(values.size()),
+              .divisor = divisor},
+             set);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(quotients[i], values[i] / static_cast<T>(divisor)) << values[i] << " / " << d;
+      }
     }
   }
 }
