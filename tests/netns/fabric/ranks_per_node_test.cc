@@ -15,9 +15,9 @@
 namespace faultline::test {
 namespace {
 
-constexpr Duration kLong = 30s;
+constexpr Duration kLongest = 30s;
 constexpr std::int64_t kElements = 1 << 20;
-constexpr int kNodes = 2, kPerNode = 2, kTargetNode = 1, kTargetRail = 0;
+constexpr int kNodes = 2, kPerNode = 2, kStruckNode = 1, kStruckRail = 0;
 
 class RanksPerNodeTest : public NetnsTest {
  protected:
@@ -39,21 +39,21 @@ class RanksPerNodeTest : public NetnsTest {
                          injector::FaultParameters::parse(*kind, {{"how", "carrier"}}));
     ASSERT_OK_AND_ASSIGN(const auto fault,
                          injector::makeFault("port_down", parameters,
-                                             cluster_->railTarget(kTargetNode, kTargetRail)));
+                                             cluster_->railTarget(kStruckNode, kStruckRail)));
     ASSERT_OK(fault->prepare());
     const auto downAt = job.iterations();
     ASSERT_OK(fault->apply());
-    EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > downAt + 5; }));
+    EXPECT_TRUE(pollUntil(kLongest, [&] { return job.iterations() > downAt + 5; }));
     ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
     EXPECT_TRUE(evidence.ok) << evidence.observed;
     ASSERT_OK(fault->revert());
     const auto upAt = job.iterations();
-    EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > upAt + 5; }));
+    EXPECT_TRUE(pollUntil(kLongest, [&] { return job.iterations() > upAt + 5; }));
     int failovers = 0;
     for (int rank = 0; rank < job.size(); ++rank) {
       for (const auto& event : job.events(rank).failovers) {
         EXPECT_FALSE(sameNode(rank, event.peer)) << "nothing between them depends on a NIC";
-        EXPECT_EQ(event.failover.rail, kTargetRail);
+        EXPECT_EQ(event.failover.rail, kStruckRail);
         ++failovers;
       }
     }
