@@ -327,7 +327,8 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
   heard(now);
-  acknowledgementDue_ = true;
+  if (++state.unacknowledged >= kChunksPerAcknowledgement) acknowledgementDue_ = true;
+  acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
   const auto found = slots_.find(header.slot);
   // Rails with late writes have not asked for a place.
   const bool sane = state.received.reaches(header.sequence) &&
@@ -372,6 +373,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;
   slots_.erase(found);
+  acknowledgementDue_ = true;
   io_.receiveDone(token, length);
 }
 

@@ -172,6 +172,10 @@ class Link {
   /// acknowledgement that is still on its way is not what makes the difference.
   static constexpr double kTailAdvantage = 2;
   static constexpr Duration kTailSlack = 2ms;
+  /// A rail's chunks are acknowledged in pairs, as many as its least window has, a message at its
+  /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
+  static constexpr int kChunksPerAcknowledgement = 2;
+  static constexpr Duration kAcknowledgementDelay = 1ms;
   static constexpr Duration kHoldOffMemory = 10s;
   /// A train of short flaps costs at most a few migrations: 50 ms, 500 ms, 5 s, 10 s. No rail is
   /// held off while there is no other.
@@ -324,6 +328,7 @@ class Link {
     std::uint64_t deliveredBefore = 0;  // by the transport, when the path last answered in order
     // receiving
     Receipt received;
+    int unacknowledged = 0;          // chunks that no datagram has told of
     std::optional<Placing> placing;  // being read
     std::vector<std::byte> staging;  // one chunk, once it has been needed
     // repair
@@ -445,6 +450,7 @@ class Link {
   std::vector<Outgoing> outgoing_;     // scratch of flush
   std::vector<RailReceipt> receipts_;  // scratch of flush
   bool acknowledgementDue_ = false;
+  TimePoint acknowledgeBy_ = TimePoint::max();
   int lastControlPath_ = 0;
   TimePoint nextRound_ = TimePoint::max();
   TimePoint probeUntil_{};  // until then somebody wants to know

@@ -263,11 +263,13 @@ void Link::flush(TimePoint now) {
     reply.heard = prober_.heardHere();
     outgoing_.push_back({path, {RecordType::kProbeReply, 0, bytesOf(reply)}});
   }
+  if (now >= acknowledgeBy_) acknowledgementDue_ = true;
   if (outgoing_.empty() && !acknowledgementDue_) return;
   if (inTurn < options_.rails) lastControlPath_ = inTurn;
 
   receipts_.resize(rails_.size());
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    rails_[rail].unacknowledged = 0;
     receipts_[rail] = {.epoch = rails_[rail].epoch, .received = rails_[rail].received};
   }
   DatagramHeader header{
@@ -292,13 +294,14 @@ void Link::flush(TimePoint now) {
     if (open) send();
   }
   acknowledgementDue_ = false;
+  acknowledgeBy_ = TimePoint::max();
   probes_.clear();
   replies_.clear();
 }
 
 TimePoint Link::nextDeadline() const {
   if (failed_) return control_.nextDeadline();
-  TimePoint next = std::min(control_.nextDeadline(), nextRound_);
+  TimePoint next = std::min({control_.nextDeadline(), nextRound_, acknowledgeBy_});
   for (const Rail& state : rails_) {
     if (state.phase == Phase::kUp && !state.inFlight.empty() && !state.suspected &&
         options_.resilient) {

@@ -167,6 +167,29 @@ TEST(FlowTest, TheTailBudgetIsNeverExceeded) {
   }
 }
 
+TEST(FlowTest, ChunksAreAcknowledgedInPairs) {
+  SimWorld world(pulling(1));
+  constexpr int kChunks = 128;
+  world.message(0, kChunks * kChunk);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  const auto datagrams = world.link(1).counters().datagramsSent;
+  EXPECT_GE(datagrams, kChunks / 2);
+  EXPECT_LE(datagrams, kChunks * 5 / 8);  // with the grant, and what else an end says
+  expectWhole(world);
+}
+
+TEST(FlowTest, AChunkAloneIsAcknowledgedBeforeItsRailIsInDoubt) {
+  SimOptions options = pulling(2);
+  options.link.policy = Policy::kPinned;
+  SimWorld world(options);
+  world.slow(0, 0.1e6);          // 82 ms for a chunk
+  world.message(0, 2 * kChunk);  // one over each rail
+  world.run(2 * options.link.suspectAfter);
+  EXPECT_EQ(world.link(0).counters().suspicions, 1u) << "of the slow rail alone";
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectWhole(world);
+}
+
 TEST(FlowTest, EqualRailsSendNothingTwice) {
   SimWorld world(pulling(3));
   for (int i = 0; i < 40; ++i) {
