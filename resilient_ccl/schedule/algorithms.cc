@@ -11,6 +11,7 @@
 #include "resilient_ccl/schedule/optcc_ring.h"
 #include "resilient_ccl/schedule/optcc_server.h"
 #include "resilient_ccl/schedule/pairwise.h"
+#include "resilient_ccl/schedule/relay.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "resilient_ccl/schedule/ring_phases.h"
 #include "resilient_ccl/schedule/tree_all_reduce.h"
@@ -80,6 +81,16 @@ constexpr std::array kAlgorithms{
         "ring_all_gather", "second half of the ring AllReduce",
         [](const ScheduleRequest& r) { return ringAllGather(r.ranks, r.elements, r.segments); },
         Collective::kAllGather},
+    Algorithm{"relay_reduce_scatter", "relays add up what slow receivers have no time to receive",
+              [](const ScheduleRequest& r) {
+                return relayReduceScatter(r.ranks, r.elements, r.segments, r.bandwidths.receive);
+              },
+              Collective::kReduceScatter},
+    Algorithm{"relay_all_gather", "relays pass on what slow senders have no time to send",
+              [](const ScheduleRequest& r) {
+                return relayAllGather(r.ranks, r.elements, r.segments, r.bandwidths.send);
+              },
+              Collective::kAllGather},
     Algorithm{"chain_broadcast", "from the root along a chain, slow senders last",
               [](const ScheduleRequest& r) {
                 return chainBroadcast(order(r, r.bandwidths.send), r.elements, r.segments);

@@ -190,5 +190,24 @@ TEST(HalvingDoublingTest, RanksBeyondAPowerOfTwoCostTwoMessages) {
   }
 }
 
+TEST(RelayTest, ComesCloseToTheBoundWhereOneDirectionIsSlow) {
+  for (const double r : {0.5, 0.25, 0.125}) {
+    const std::vector<double> healthy(8, 1.0);
+    std::vector<double> slow = healthy;
+    slow[1] = r;
+    const PortBandwidths sending{slow, healthy}, receiving{healthy, slow};
+    const auto ratio = [](std::string_view algorithm, const PortBandwidths& ports) {
+      const ScheduleRequest request{
+          .ranks = 8, .elements = 1 << 20, .segments = 16, .bandwidths = ports};
+      return costOf(**makeSchedule(algorithm, request), ports)->timeOverBound;
+    };
+    // The way through a relay costs a segment more.
+    constexpr double kPipelined = 1 + 1.0 / 16 + kExact;
+    EXPECT_LE(ratio("relay_all_gather", sending), kPipelined) << r;
+    EXPECT_LE(ratio("relay_reduce_scatter", receiving), kPipelined) << r;
+    EXPECT_GE(ratio("ring_all_gather", sending), 0.85 / r) << r;
+  }
+}
+
 }  // namespace
 }  // namespace faultline::schedule
