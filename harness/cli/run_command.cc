@@ -150,6 +150,8 @@ void printPlan(const scenario::Scenario& scenario) {
     }
     if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
       fmt::print(", at {}", formatDuration(at->time));
+    } else if (std::holds_alternative<scenario::BeforeStart>(fault.trigger)) {
+      fmt::print(", before the start");
     } else {
       const auto& during = std::get<scenario::During>(fault.trigger);
       fmt::print(", during iteration {} at {:.0f} %", during.iteration, during.progress * 100);

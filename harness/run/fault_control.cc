@@ -33,6 +33,8 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
                        formatDuration(at->time + static_cast<std::int64_t>(strike) * fault.every));
   } else if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
     text = fmt::format("at {}", formatDuration(moments->list[strike].time));
+  } else if (std::holds_alternative<scenario::BeforeStart>(fault.trigger)) {
+    text = "before the start";
   } else {
     const auto& during = std::get<scenario::During>(fault.trigger);
     text = fmt::format("iteration {}, {:.0f} %", during.iteration, during.progress * 100);
@@ -109,7 +111,8 @@ Status FaultControl::step(TimePoint now, const Sampler& sampler) {
     if (!entry.active) continue;
     RETURN_IF_ERROR(entry.fault->step(now));
     const std::optional<Duration> duration = entry.spec.durationOf(entry.strikes.size() - 1);
-    if (duration && now >= strike.applied + *duration) RETURN_IF_ERROR(end(entry));
+    const std::optional<TimePoint> from = entry.trigger.lastsFrom(strike.applied);
+    if (duration && from && now >= *from + *duration) RETURN_IF_ERROR(end(entry));
   }
   return okStatus();
 }

@@ -127,6 +127,7 @@ Status Session::prepare() {
   RETURN_IF_ERROR(sampler_->sample(now()));
   if (planned_.arm == reports::Arm::kFaulted) {
     ASSIGN_OR_RETURN(faults_, FaultControl::create(scenario_, *cluster_));
+    RETURN_IF_ERROR(faults_->step(now(), *sampler_));  // those that are there before the start
   }
   if (failStop_) {
     // Those of a run that was killed would be taken for this one's.
@@ -168,6 +169,7 @@ json Session::configOf(int rank, bool restart) const {
   config.suspectAfter = scenario_.limits.suspectAfter;
   config.probeInterval = scenario_.limits.probeInterval;
   config.connectTimeout = scenario_.limits.connectTimeout;
+  config.connect = scenario_.limits.connect;
   config.setupTimeout = scenario_.limits.deadline;
   config.telemetry = scenario_.telemetryOf(*planned_.strategy);
   config.ioThreads = scenario_.ioThreads;

@@ -47,10 +47,18 @@ std::optional<double> FaultTrigger::progress(std::uint64_t bytes) const {
   return static_cast<double>(bytes - *mark_) / static_cast<double>(whole);
 }
 
+std::optional<TimePoint> FaultTrigger::lastsFrom(TimePoint applied) const {
+  if (!std::holds_alternative<scenario::BeforeStart>(fault_.trigger)) return applied;
+  return start_;
+}
+
 bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {
-  if (fired_ == fault_.times || !start_) return false;
+  const bool beforehand = std::holds_alternative<scenario::BeforeStart>(fault_.trigger);
+  if (fired_ == fault_.times || (!start_ && !beforehand)) return false;
   bool is_due = false;
-  if (const auto* at = std::get_if<scenario::At>(&fault_.trigger)) {
+  if (beforehand) {
+    is_due = true;
+  } else if (const auto* at = std::get_if<scenario::At>(&fault_.trigger)) {
     is_due = now >= *start_ + at->time + fired_ * fault_.every;
   } else if (const auto* moments = std::get_if<scenario::Moments>(&fault_.trigger)) {
     is_due = now >= *start_ + moments->list[fired_].time;

@@ -40,6 +40,9 @@ class FaultTrigger {
   /// t = 0: all ranks have passed the start barrier.
   void started(TimePoint when) { start_ = when; }
 
+  /// When the time that it lasts begins to count, having been applied at `applied`; nullopt: not
+  /// yet.
+  std::optional<TimePoint> lastsFrom(TimePoint applied) const;
   /// Whether the fault is due now; true once per repetition. `bytes`: the target's counter now.
   bool due(TimePoint now, std::uint64_t bytes);
 

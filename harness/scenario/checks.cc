@@ -162,6 +162,7 @@ class Checker {
                        formatDuration(at->time), formatDuration(scenario_.limits.deadline)));
       return;
     }
+    if (std::holds_alternative<BeforeStart>(fault.trigger)) return;
     const During& during = std::get<During>(fault.trigger);
     if (!findings_.usable({path + ".during"})) return;
     const std::string iteration_path = path + ".during.iteration";

@@ -52,6 +52,7 @@ class ScenarioReader {
     scenario.limits.suspectAfter = values.get<Duration>("limits.suspect_after");
     scenario.limits.probeInterval = values.get<Duration>("limits.probe_interval");
     scenario.limits.connectTimeout = values.get<Duration>("limits.connect_timeout");
+    scenario.limits.connect = values.get<Duration>("limits.connect");
     scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
     scenario.ioThreads = integer(values, "io_threads");
     scenario.repeat = integer(values, "repeat");
@@ -327,13 +328,20 @@ class ScenarioReader {
                    Fault& fault) {
     const Node* const at = node.find("at");
     const Node* const during = node.find("during");
+    const Node* const before = node.find("before");
     if (at != nullptr && during != nullptr) {
       findings_.add(during->where,
                     "at and during exclude each other: a fault strikes at one moment");
+    } else if (before != nullptr && (at != nullptr || during != nullptr)) {
+      findings_.add(before->where, "before excludes at and during: a fault strikes at one moment");
+    } else if (before != nullptr && fault.times > 1) {
+      findings_.add(before->where, "before: a fault that is there at the start strikes only once");
+    } else if (before != nullptr) {
+      fault.trigger = BeforeStart{};
     } else if (at == nullptr && during == nullptr) {
       findings_.add(node.where,
-                    fmt::format("'{}' never strikes: write 'at: 2s' or 'during: {{iteration: 20, "
-                                "progress: 50%}}'",
+                    fmt::format("'{}' never strikes: write 'at: 2s', 'before: start' or 'during: "
+                                "{{iteration: 20, progress: 50%}}'",
                                 path));
     } else if (at != nullptr) {
       fault.trigger = At{values.get<Duration>("at")};

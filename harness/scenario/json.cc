@@ -88,6 +88,8 @@ Json toJson(const Fault& fault) {
   }
   if (const At* at = std::get_if<At>(&fault.trigger)) {
     json["at"] = formatDuration(at->time);
+  } else if (std::holds_alternative<BeforeStart>(fault.trigger)) {
+    json["before"] = "start";
   } else if (const During* during = std::get_if<During>(&fault.trigger)) {
     constexpr double kPercent = 100;
     json["during"] = {{"iteration", during->iteration},
@@ -132,7 +134,8 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
               {"suspect_after", formatDuration(scenario.limits.suspectAfter)},
               {"window", formatDuration(scenario.limits.window)},
               {"probe_interval", formatDuration(scenario.limits.probeInterval)},
-              {"connect_timeout", formatDuration(scenario.limits.connectTimeout)}}},
+              {"connect_timeout", formatDuration(scenario.limits.connectTimeout)},
+              {"connect", formatDuration(scenario.limits.connect)}}},
             {"telemetry", name(scenario.telemetry)},
             {"io_threads", scenario.ioThreads},
             {"repeat", scenario.repeat},

@@ -95,6 +95,11 @@ struct At {
   bool operator==(const At&) const = default;
 };
 
+/// Before the ranks are started. It lasts until so long after t = 0 as its duration says.
+struct BeforeStart {
+  bool operator==(const BeforeStart&) const = default;
+};
+
 /// In the middle of the communication of an iteration, by bytes of the target node's rails.
 struct During {
   int iteration = 0;
@@ -117,7 +122,7 @@ struct Fault {
   std::string kind;                      ///< of injector/fault_table.h
   injector::FaultParameters parameters;  ///< the kind's own, with defaults filled in
   std::optional<Target> target;          ///< absent only for kinds that need none
-  std::variant<At, During, Moments> trigger;
+  std::variant<At, During, Moments, BeforeStart> trigger;
   std::optional<Duration> duration;  ///< empty: `until: end` of the run; of Moments the longest
   int times = 1;                     ///< how often it strikes in one run
   Duration every{};                  ///< from one beginning to the next; with times > 1
@@ -157,6 +162,7 @@ struct Limits {
   Duration suspectAfter = 20ms;     ///< a rail without progress is tried after so long
   Duration probeInterval = 5ms;     ///< between the probes of a trial
   Duration connectTimeout = 500ms;  ///< of one attempt to connect a rail
+  Duration connect = 2s;            ///< after it the job begins without the rails that are missing
   bool operator==(const Limits&) const = default;
 };
 

@@ -141,8 +141,10 @@ Json faultKindsSchema() {
 Json recordSchema(const Record& record);
 
 /// Exactly one of the two keys.
-Json eitherKey(std::string_view a, std::string_view b) {
-  return {{"oneOf", {Json{{"required", {a}}}, Json{{"required", {b}}}}}};
+Json eitherKey(std::initializer_list<std::string_view> keys) {
+  Json either{{"oneOf", Json::array()}};
+  for (const std::string_view key : keys) either["oneOf"].push_back(Json{{"required", {key}}});
+  return either;
 }
 
 Json faultSchema() {
@@ -154,7 +156,7 @@ Json faultSchema() {
     one["required"] = {"kind"};
     if (kind.target != injector::TargetKind::kNone) one["required"].push_back("target");
     addParameters(one, kind.parameters);
-    one["allOf"] = {eitherKey("at", "during"), eitherKey("duration", "until")};
+    one["allOf"] = {eitherKey({"at", "during", "before"}), eitherKey({"duration", "until"})};
     schema["oneOf"].push_back(std::move(one));
   }
   return schema;

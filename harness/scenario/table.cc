@@ -34,6 +34,7 @@ constexpr std::array<std::string_view, 1> kWorkloadKindNames{"training"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
 constexpr std::array<std::string_view, 1> kUntil{"end"};
+constexpr std::array<std::string_view, 1> kBefore{"start"};
 constexpr std::array<std::string_view, 2> kNetworks{"rails", "management"};
 
 constexpr ParameterSpec number(std::string_view name, std::string_view fallback, double minimum,
@@ -129,6 +130,10 @@ constexpr std::array kLimitFields{
                  "rail leaves has to wait for so much on another one")},
     Field{duration("connect_timeout", "500ms", kMillisecond,
                    "an attempt to connect a rail has failed after this")},
+    Field{duration("connect", "2s", kMillisecond,
+                   "when all ranks are there, rails that do not come up are waited for so long; "
+                   "then the job begins without them, if every pair of ranks has one, and uses "
+                   "them when they come")},
 };
 constexpr Record kLimits{"When to stop waiting.", kLimitFields};
 
@@ -159,9 +164,14 @@ constexpr std::array kFaultFields{
     Field{labelled("target", kTarget.meaning), Shape::kRecord, false, &kTarget},
     Field{duration("at", "", 0,
                    "strikes at this time after the start of the run (all ranks ready, after "
-                   "warm-up); either this or 'during'")},
-    Field{labelled("during", "strikes while an iteration communicates; either this or 'at'"),
+                   "warm-up); either this, 'during' or 'before'")},
+    Field{labelled("during",
+                   "strikes while an iteration communicates; either this, 'at' or "
+                   "'before'"),
           Shape::kRecord, false, &kDuring},
+    Field{choice("before", "", kBefore,
+                 "start: is there before the ranks are started, and lasts so long after the start "
+                 "of the run as 'duration' says; either this, 'at' or 'during'")},
     Field{duration("duration", "", kMillisecond, "how long it lasts; either this or 'until'")},
     Field{choice("until", "", kUntil, "end: lasts until the end of the run")},
     Field{number("times", "1", 1, kMostStrikes,

@@ -167,6 +167,7 @@ json toJson(const RankConfig& config) {
           {"suspect_after_ns", config.suspectAfter.count()},
           {"probe_interval_ns", config.probeInterval.count()},
           {"connect_timeout_ns", config.connectTimeout.count()},
+          {"connect_ns", config.connect.count()},
           {"setup_timeout_ns", config.setupTimeout.count()},
           {"telemetry", scenario::name(config.telemetry)},
           {"io_threads", config.ioThreads},
@@ -213,6 +214,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.readDuration("suspect_after_ns", config.suspectAfter);
   fields.readDuration("probe_interval_ns", config.probeInterval);
   fields.readDuration("connect_timeout_ns", config.connectTimeout);
+  fields.readDuration("connect_ns", config.connect);
   fields.readDuration("setup_timeout_ns", config.setupTimeout);
   fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
   fields.read("io_threads", config.ioThreads);

@@ -42,6 +42,7 @@ struct RankConfig {
   Duration suspectAfter = 20ms;
   Duration probeInterval = 5ms;  ///< while a rail is suspected
   Duration connectTimeout = 500ms;
+  Duration connect = 2s;  ///< comm::CommunicatorOptions::railGrace
   Duration setupTimeout = 30s;
   scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads

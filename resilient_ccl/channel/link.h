@@ -223,6 +223,9 @@ class Link {
 
   // --- rails ---
 
+  /// The work begins: a rail that has never been up counts as failed from now on, is reported as
+  /// such, probed and taken back. Until then it is only connected again and again.
+  void start(TimePoint now);
   void onRailOpened(int rail, std::uint32_t epoch, TimePoint now);
   void onOpenFailed(int rail, std::uint32_t epoch, TimePoint now);
   /// A hello has come to the accepting end: whether it takes the connection now. A later attempt
@@ -359,6 +362,8 @@ class Link {
   int homeRail(std::uint64_t message, std::uint64_t offset) const;
   int liveRailFrom(int rail) const;  // `rail`, or else the next live one, its partner; -1: none
   int liveRails() const;
+  /// A rail that may still come up before the work begins: its path need not be proved.
+  bool awaited(const Rail& state) const { return state.epoch == 0 && !started_; }
   void heard(TimePoint now);
   Duration stuckFor(int rail, TimePoint now) const;
   bool stuck(int rail, TimePoint now) const;
@@ -398,6 +403,7 @@ class Link {
   void maybeFinishFence(int rail, TimePoint now);
   void repinQueue(int rail);
   void blamePort(int rail, Cause cause, TimePoint now);
+  void reportMissing(int rail, TimePoint now);
   void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
   void chunkRedelivered(int failover, TimePoint now);
   void secondEnded(int failover, Bytes arrived, TimePoint now);
@@ -422,6 +428,7 @@ class Link {
   LinkOptions options_;
   LinkIo& io_;
   bool failed_ = false;
+  bool started_ = false;
   LinkCounters counters_;
 
   std::vector<Rail> rails_;

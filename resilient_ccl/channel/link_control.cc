@@ -186,7 +186,7 @@ Duration Link::probeInterval(TimePoint now) const {
     const bool mayReturn = state.phase == Phase::kDown || state.phase == Phase::kFencing;
     if (state.phase == Phase::kUp && state.suspected) {
       interval = std::min(interval, options_.suspectProbeInterval);
-    } else if (mayReturn && state.epoch > 0 && state.portUp) {
+    } else if (mayReturn && !awaited(state) && state.portUp) {
       interval = std::min(interval, returnProbeInterval(rail, now));
     }
   }
@@ -308,7 +308,7 @@ TimePoint Link::nextDeadline() const {
       next = std::min(next, state.lastProgress + options_.suspectAfter);
     }
     if (state.phase == Phase::kDown && identity_.connects && state.portUp &&
-        (state.epoch == 0 || !options_.resilient)) {
+        (awaited(state) || !options_.resilient)) {
       next = std::min(next, state.mayReturn);
     }
   }

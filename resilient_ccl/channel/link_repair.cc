@@ -10,6 +10,39 @@
 
 namespace faultline::channel {
 
+void Link::start(TimePoint now) {
+  if (failed_ || started_ || !options_.resilient) return;
+  started_ = !mutant(Mutant::kMissingNotProbed);
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    Rail& state = rails_[rail];
+    if (state.epoch > 0) continue;
+    if (state.phase == Phase::kOpening) io_.cancelOpen(rail);
+    railDown(rail, now);
+    state.mayReturn = now;  // nothing has flapped
+    reportMissing(rail, now);
+  }
+}
+
+/// Nothing was outstanding on it: the failover is over when it begins.
+void Link::reportMissing(int rail, TimePoint now) {
+  Rail& state = rails_[rail];
+  const bool toldOfPort = state.lastCause == Cause::kRemoteNic;
+  const bool ownPort = !state.portUp || io_.portLost(rail);
+  if (!toldOfPort) state.lastCause = ownPort ? Cause::kLocalNic : Cause::kPath;
+  ++counters_.failovers;
+  state.latestFailover = nextFailover_++;
+  if (ownPort && !mutant(Mutant::kMissingNotTold)) {
+    sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, {.cause = Cause::kLocalNic});
+  }
+  Failover record;
+  record.rail = rail;
+  record.cause = state.lastCause;
+  record.where = whereOf(record.cause);
+  record.told = toldOfPort;
+  record.detected = record.fenced = record.redelivered = now;
+  io_.failedOver(record);
+}
+
 void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   if (failed_) return;
   Rail& state = rails_[rail];
@@ -26,7 +59,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.suspected = false;
   state.upSince = now;
   noRailSince_ = TimePoint::max();
-  if (epoch > 1) {
+  if (epoch > 1 || started_) {
     ++counters_.failbacks;
     io_.failedBack(rail, now);
   }
@@ -195,6 +228,10 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   }
   // Late word about an earlier epoch.
   if (record.epoch != state.epoch && !mutant(Mutant::kOldWordBelieved)) return;
+  if (awaited(state)) {  // for `start` to say
+    if (told.cause == Cause::kRemoteNic) state.lastCause = told.cause;
+    return;
+  }
   if (state.phase == Phase::kUp && !mutant(Mutant::kToldPeerIgnores)) beginFence(rail, told, now);
   if (failed_) return;
   if (told.cause == Cause::kRemoteNic) blamePort(rail, told.cause, now);
@@ -322,7 +359,7 @@ void Link::considerReturn(int rail, TimePoint now) {
   if (mutant(Mutant::kNoFailback)) return;
   const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn ||
                       mutant(Mutant::kReturnWithoutProbes);
-  if (options_.resilient && state.epoch > 0 && !healed) return;
+  if (options_.resilient && !awaited(state) && !healed) return;
   // A rail that flaps is better than none.
   const bool needed = healed && liveRails() == 0 && !mutant(Mutant::kLastRailHeldOff);
   if (now < state.mayReturn && !needed) return;

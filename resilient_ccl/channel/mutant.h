@@ -62,6 +62,8 @@ enum class Mutant : std::uint8_t {
   kReturnWithoutProbes,
   kHoldOffFixed,
   kLastRailHeldOff,
+  kMissingNotProbed,
+  kMissingNotTold,
   // witnesses
   kDamagedWitnessBelieved,
   kOneSilentOutweighs,

@@ -186,12 +186,20 @@ Result<std::string> Bootstrap::receive(int rank, TimePoint deadline) {
 }
 
 Result<std::vector<std::string>> Bootstrap::allGather(const std::string& mine) {
+  RETURN_IF_ERROR(offer(mine));
+  return collect(mine);
+}
+
+Status Bootstrap::offer(const std::string& mine) {
+  return options_.rank == 0 ? okStatus() : send(0, mine, now() + options_.timeout);
+}
+
+Result<std::vector<std::string>> Bootstrap::collect(const std::string& mine) {
   const TimePoint deadline = now() + options_.timeout;
   std::vector<std::string> all(options_.size);
   all[options_.rank] = mine;
   if (options_.size == 1) return all;
   if (options_.rank != 0) {
-    RETURN_IF_ERROR(send(0, mine, deadline));
     for (std::string& blob : all) {
       ASSIGN_OR_RETURN(blob, receive(0, deadline));
     }

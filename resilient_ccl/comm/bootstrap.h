@@ -33,8 +33,12 @@ class Bootstrap {
   /// names the ranks that are missing.
   static Result<std::unique_ptr<Bootstrap>> connect(const BootstrapOptions& options);
 
-  /// Everybody's bytes, by rank. A collective call.
+  /// Everybody's bytes, by rank. A collective call: `offer` and `collect`.
   Result<std::vector<std::string>> allGather(const std::string& mine);
+  /// Tells mine and waits for nobody.
+  Status offer(const std::string& mine);
+  /// Waits for the others; they are through, or gone, when all `connections` are readable.
+  Result<std::vector<std::string>> collect(const std::string& mine);
 
   /// An orderly end: returns when every rank has called it, at the latest after the timeout; at
   /// once when one is gone. After it nobody misses anybody. The connections stay open until

@@ -58,8 +58,12 @@ struct CommunicatorOptions {
   int window = Executor::kWindow;
   /// Whether events are made and kept; see `trace`.
   telemetry::Mode telemetry = telemetry::Mode::kOff;
-  /// For all ranks to join and all rails to be connected; the same again for all to say goodbye.
+  /// For all ranks to join and their rails to be connected; the same again for all to say goodbye.
   Duration setupTimeout = 30s;
+  /// All ranks being there, rails that do not come up are waited for so long. Then the job begins
+  /// without them, if every pair of ranks has one; a pair that has none has the give-up budget
+  /// besides. Without resilience all rails are needed.
+  Duration railGrace = 2s;
 };
 
 /// A group of processes that reduce together: the public face of the CCL. Collective calls must be
@@ -79,7 +83,8 @@ struct CommunicatorOptions {
 /// without that, when the last one is destroyed.
 class Communicator {
  public:
-  /// Joins the job; returns when all ranks are there and every rail is up.
+  /// Joins the job; returns when all ranks are there and their rails are up, or those that are not
+  /// have been given up (CommunicatorOptions::railGrace): they are probed, and used when they come.
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
   /// Work that is under way goes on, and its buffers still belong to it. Destroyed as the last one
   /// of its process and without `finish` before it, the other ranks see this process as gone.

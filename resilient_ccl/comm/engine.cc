@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
+#include "base/log.h"
 #include "base/system_calls.h"
 #include "resilient_ccl/comm/node_layout.h"
 
@@ -62,21 +64,21 @@ Status Engine::open() {
     hosts_.push_back(addresses.back().host);
   }
   RETURN_IF_ERROR(fabric_->connect(addresses));
-  while (!fabric_->allRailsUp() && !failure_) {
-    if (now() > deadline) {
-      return errorf(
-          Code::kDeadlineExceeded,
-          "not all rails of rank {} could be connected within {}: {} missing; look at these "
-          "ports, their addresses and the network between them",
-          options_.rank, formatDuration(options_.setupTimeout), fabric_->missingRails());
-    }
-    RETURN_IF_ERROR(fabric_->poll(kPollTime));
+  RETURN_IF_ERROR(awaitRails(deadline));
+  bool joined = false;
+  if (!failure_) {
+    ASSIGN_OR_RETURN(joined, awaitOthers(deadline));
   }
-  while (failure_ && now() < failedAt_ + kAgreementTime) (void)fabric_->poll(kPollTime);
-  if (failure_) return *failure_;
-  // Nobody returns before everybody's rails are up.
-  ASSIGN_OR_RETURN(const std::vector<std::string> ready, bootstrap_->allGather("ready"));
-  (void)ready;
+  if (!joined) {
+    // All have the same word then, and have heard it.
+    while (now() < failedAt_ + kAbortTime) (void)fabric_->poll(kPollTime);
+    return *failure_;
+  }
+  if (const std::string missing = fabric_->missingRails(); !missing.empty()) {
+    spdlog::warn("begins without {}: not connected within {}", missing,
+                 formatDuration(options_.railGrace));
+  }
+  fabric_->start();
 
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
@@ -91,6 +93,52 @@ Status Engine::open() {
   }
   thread_ = std::thread([this] { progress(); });
   return okStatus();
+}
+
+Status Engine::awaitRails(TimePoint deadline) {
+  const bool mayMiss = options_.fabric.link.resilient;
+  const TimePoint begin = now(), grace = begin + options_.railGrace;
+  const TimePoint end = std::min(deadline, grace + options_.fabric.link.giveUp);
+  while (!failure_ && !fabric_->allRailsUp()) {
+    const bool reached = mayMiss && fabric_->allPeersReached();
+    if (reached && now() >= grace) break;
+    if (now() >= end) {
+      fail(errorf(Code::kDeadlineExceeded,
+                  "{} could be connected within {}: {} missing; look at these ports, their "
+                  "addresses and the network between them",
+                  mayMiss ? "not one rail to some rank" : "not all rails",
+                  formatDuration(end - begin), fabric_->missingRails()));
+    }
+    RETURN_IF_ERROR(fabric_->poll(kPollTime));
+  }
+  return okStatus();
+}
+
+/// Nobody begins before everybody has what it needs; false: somebody will not get it, and all know.
+Result<bool> Engine::awaitOthers(TimePoint deadline) {
+  constexpr const char* kReady = "ready";
+  std::set<int> silent;
+  for (const auto& [rank, fd] : bootstrap_->connections()) {
+    RETURN_IF_ERROR(fabric_->watch(fd, [this, &silent, fd = fd] {
+      fabric_->unwatch(fd);
+      silent.erase(fd);
+    }));
+    silent.insert(fd);
+  }
+  Status told = bootstrap_->offer(kReady);
+  // The word of one who has begun, and failed, may be faster than that all are ready.
+  const auto end = [&] { return failure_ ? failedAt_ + kAgreementTime : deadline; };
+  while (told.ok() && !silent.empty() && now() < end()) {
+    RETURN_IF_ERROR(fabric_->poll(kPollTime));
+  }
+  for (const int fd : silent) fabric_->unwatch(fd);
+  if (told.ok() && !silent.empty()) {
+    told = errorf(Code::kDeadlineExceeded, "not all ranks had their rails within {}",
+                  formatDuration(options_.setupTimeout));
+  }
+  if (told.ok()) told = bootstrap_->collect(kReady).status();
+  if (!told.ok()) fail(told);
+  return told.ok();
 }
 
 // --- progress thread ---
@@ -212,9 +260,11 @@ void Engine::connectionReadable(int rank, int fd) {
 void Engine::fail(const Status& why, bool toldByPeer) {
   if (givenUp_ || (failure_ && !toldByPeer)) return;
   if (!failure_) failedAt_ = now();
+  // As long as the others will have it.
   const Status named =
       toldByPeer ? why
-                 : Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message()));
+                 : Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message())
+                                          .substr(0, fabric::Fabric::kLongestReason));
   if (!toldByPeer) fabric_->abort(named.message());  // else its author has told everybody
   // Several may have noticed at once. All take the same word.
   if (!failure_ || named.message() < failure_->message()) failure_ = named;

@@ -74,7 +74,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   /// The number of the group of all processes of the job.
   static constexpr std::uint32_t kFirstGroup = 1;
 
-  /// Joins the job; returns when all processes are there and every rail is up.
+  /// Joins the job; returns when all processes are there and connected.
   static Result<std::shared_ptr<Engine>> start(const CommunicatorOptions& options);
   ~Engine() override;
 
@@ -107,6 +107,8 @@ class Engine : private fabric::FabricClient, private ReducerClient {
 
   explicit Engine(const CommunicatorOptions& options);
   Status open();
+  Status awaitRails(TimePoint deadline);
+  Result<bool> awaitOthers(TimePoint deadline);
 
   // FabricClient; all on the progress thread.
   void sendDone(int peer, std::uint64_t token) override;

@@ -46,6 +46,8 @@ class Fabric::Impl : private TriangulationIo {
   Status open();
   Status connect(const std::vector<ProcessAddress>& addresses);
   std::string missingRails() const;
+  bool allPeersReached() const;
+  void start();
   Status poll(Duration timeout);
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);
@@ -305,6 +307,21 @@ std::string Fabric::Impl::missingRails() const {
   return missing;
 }
 
+bool Fabric::Impl::allPeersReached() const {
+  return std::ranges::all_of(peers_, [this](const auto& peer) {
+    for (int rail = 0; peer && rail < options_.link.rails; ++rail) {
+      if (peer->link().railUp(rail)) return true;
+    }
+    return !peer;
+  });
+}
+
+void Fabric::Impl::start() {
+  for (const auto& peer : peers_) {
+    if (peer) peer->link().start(now());
+  }
+}
+
 // --- descriptors ---
 
 Status Fabric::Impl::watch(int fd, std::function<void()> ready) {
@@ -544,6 +561,8 @@ Status Fabric::connect(const std::vector<ProcessAddress>& addresses) {
   return impl_->connect(addresses);
 }
 std::string Fabric::missingRails() const { return impl_->missingRails(); }
+bool Fabric::allPeersReached() const { return impl_->allPeersReached(); }
+void Fabric::start() { impl_->start(); }
 Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }

@@ -110,6 +110,10 @@ class Fabric {
   bool allRailsUp() const { return missingRails().empty(); }
   /// Those that are not, in words: "rail 1 (rail1) to rank 2, ...".
   std::string missingRails() const;
+  /// Whether there is a rail to every peer.
+  bool allPeersReached() const;
+  /// The work begins: rails that are not up have failed (Link::start).
+  void start();
 
   void postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
                 std::uint64_t token);
@@ -127,6 +131,8 @@ class Fabric {
   /// any memory that was posted. No completions follow.
   void shutDown();
 
+  /// Of the reason of an abort, in bytes; what is longer is cut off.
+  static constexpr std::size_t kLongestReason = channel::Record::kMaxPayload;
   /// Tells all peers, over every path, that the job is given up. Poll some time longer to repeat.
   void abort(const std::string& reason);
 

@@ -16,7 +16,7 @@ namespace {
 class Player {
  public:
   explicit Player(const Script& script)
-      : script_(script), world_(script.options), referee_(world_, script) {
+      : script_(script), world_(script.worldOptions()), referee_(world_, script) {
     world_.onRailChange = [this](const RailChange& change) {
       referee_.changed(change);
       fire(change);
@@ -49,7 +49,9 @@ class Player {
 
  private:
   void schedule(const Action& action) {
-    if (action.kind == Kind::kMessages) {
+    if (action.beforehand) {
+      keepBroken(action);
+    } else if (action.kind == Kind::kMessages) {
       for (int i = 0; i < action.count; ++i) {
         world_.message(action.end, action.bytes, action.at, action.length);
       }
@@ -100,6 +102,10 @@ class Player {
       case Kind::kKill:
         return world_.kill(action.end);
     }
+    keepBroken(action);
+  }
+
+  void keepBroken(const Action& action) {
     ++faults_[placeOf(action)];
     if (action.length == Action::kForGood) return;
     world_.clock().after(action.length, [this, &action] {

@@ -28,12 +28,20 @@ Coverage& Coverage::operator+=(const Coverage& other) {
   givenUp += other.givenUp;
   arrivedTwice += other.arrivedTwice;
   explained += other.explained;
+  missing += other.missing;
   return *this;
 }
 
 Referee::Referee(SimWorld& world, const Script& script)
     : world_(world), script_(script), rails_(script.options.link.rails) {
-  for (RailState& rail : rails_) rail.firstUp[1] = world.clock().now();
+  const TimePoint begin = world.clock().now();
+  for (RailState& rail : rails_) rail.firstUp[1] = begin;
+  for (const Action& action : script.actions) {
+    if (!action.beforehand) continue;
+    rails_[action.rail].firstUp.clear();
+    rails_[action.rail].closed = begin;
+    ++coverage_.missing;
+  }
 }
 
 void Referee::changed(const RailChange& change) {
@@ -90,6 +98,7 @@ void Referee::expectPeerKnows(const RailChange& change) {
 }
 
 void Referee::reopened(const RailChange& change) {
+  if (!world_.started(change.end)) return;
   const RailState& rail = rails_[change.rail];
   if (world_.lastWhole(change.rail) + kAnswerDelay < rail.closed) {
     problems_.push_back(fmt::format("rail {} is opened over a path that is dead", change.rail));
@@ -132,7 +141,8 @@ void Referee::judgeFailovers() {
     }
     coverage_.counters += counters;
     coverage_.explained += world_.explained(end);
-    if (portDown != nullptr && script_.options.portsSeen && world_.explained(end) > 0) {
+    if (portDown != nullptr && !portDown->beforehand && script_.options.portsSeen &&
+        world_.explained(end) > 0) {
       problems_.push_back(fmt::format("end {} has not looked at its port at once", end));
     }
     for (const Failover& failover : world_.failovers(end)) {
@@ -162,6 +172,7 @@ void Referee::judgeFailovers() {
                                         end, failover.rail));
       }
       if (blackHole == nullptr || failover.rail != blackHole->rail) continue;
+      if (blackHole->beforehand) continue;  // no round was sent over it yet
       const bool outgoing = end == 0 ? blackHole->fromEnd0 : blackHole->fromEnd1;
       const bool incoming = end == 0 ? blackHole->fromEnd1 : blackHole->fromEnd0;
       const DeadDirection truth = outgoing && incoming ? DeadDirection::kBoth

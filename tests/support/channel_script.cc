@@ -195,6 +195,29 @@ void addCommonResets(Random& random, Script& script) {
   }
 }
 
+/// The job begins without some of its rails, never without all; they come up early or late.
+void addMissing(Random& random, Script& script) {
+  const int rails = script.options.link.rails;
+  const int survivor = static_cast<int>(random.below(rails));
+  script.options.grace = upTo(random, 60ms);
+  if (random.below(2)) script.options.openTime = upTo(random, 20ms);
+  script.options.lateEnd = static_cast<int>(random.below(2));
+  script.options.lateStart = random.below(2) ? upTo(random, 30ms) : Duration{};
+  for (int rail = 0; rail < rails; ++rail) {
+    if (rail == survivor || random.below(3) == 0) continue;
+    Action missing{.kind = random.below(2) ? Kind::kPortDown : Kind::kBlackHole,
+                   .end = static_cast<int>(random.below(2)),
+                   .rail = rail,
+                   .length = upTo(random, random.below(2) ? 40ms : 400ms),
+                   .beforehand = true};
+    if (missing.kind == Kind::kBlackHole && random.below(2)) {
+      missing.fromEnd0 = missing.end == 0;
+      missing.fromEnd1 = missing.end == 1;
+    }
+    script.actions.push_back(missing);
+  }
+}
+
 void addEnd(Random& random, Script& script) {
   const Duration at = upTo(random, kBusy);
   if (random.below(2)) {
@@ -241,6 +264,7 @@ std::string Action::toString() const {
   if (kind == Kind::kBlackHole && !(fromEnd0 && fromEnd1)) {
     text += fmt::format(", of what end {} sends", fromEnd0 ? 0 : 1);
   }
+  if (beforehand) text += ", from before the beginning";
   if (kind == Kind::kSlow) text += fmt::format(", {:.0f} bytes/s", rate);
   return text;
 }
@@ -252,6 +276,19 @@ bool Script::fatal() const {
     if (action.breaksRail() && action.length == Action::kForGood) dead.insert(action.rail);
   }
   return static_cast<int>(dead.size()) == options.link.rails;
+}
+
+SimOptions Script::worldOptions() const {
+  SimOptions world = options;
+  for (const Action& action : actions) {
+    if (!action.beforehand) continue;
+    world.deadRails.push_back({.rail = action.rail,
+                               .port = action.kind == Kind::kPortDown,
+                               .end = action.end,
+                               .fromEnd0 = action.fromEnd0,
+                               .fromEnd1 = action.fromEnd1});
+  }
+  return world;
 }
 
 std::string Script::toString() const {
@@ -385,6 +422,15 @@ Script randomScript(std::uint64_t seed) {
   }
   if (scene == 9) addDeadRails(random, script);
   if (scene == 10) addEnd(random, script);
+  if (scene == 14) addMissing(random, script);
+  if (scene == 15) {  // nothing else breaks, and nothing misleads
+    std::erase_if(script.actions, [](const Action& action) {
+      return action.kind != Kind::kMessages && action.kind != Kind::kNote;
+    });
+    options.datagramLoss = options.datagramsHeld = 0;
+    options.link.rails = std::max(options.link.rails, 2);
+    addMissing(random, script);
+  }
   return script;
 }
 

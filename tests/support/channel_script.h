@@ -41,6 +41,7 @@ struct Action {
   int count = 1;
   bool fromEnd0 = true, fromEnd1 = true;
   double rate = 0;
+  bool beforehand = false;  ///< kPortDown, kBlackHole: the rail is dead when the links are made
 
   bool breaksRail() const;
   std::string toString() const;
@@ -53,6 +54,8 @@ struct Script {
 
   /// Nothing can save the job: a process is killed, or all rails are dead for good.
   bool fatal() const;
+  /// Those that the beforehand dead rails belong to, too.
+  SimOptions worldOptions() const;
   std::string toString() const;
 };
 

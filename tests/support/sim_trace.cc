@@ -7,9 +7,9 @@ namespace faultline::test {
 using channel::Link;
 
 std::string_view inputName(Input input) {
-  constexpr std::array<std::string_view, 11> kNames{"client", "tick",    "stall", "datagram",
-                                                    "chunk",  "port",    "reset", "hello",
-                                                    "opened", "refused", "fenced"};
+  constexpr std::array<std::string_view, 12> kNames{"client", "tick",    "stall",  "datagram",
+                                                    "chunk",  "port",    "reset",  "hello",
+                                                    "opened", "refused", "fenced", "start"};
   return kNames.at(static_cast<std::size_t>(input));
 }
 

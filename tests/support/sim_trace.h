@@ -22,6 +22,7 @@ enum class Input : std::uint8_t {
   kOpened,
   kOpenFailed,
   kFenced,
+  kStart,  ///< the work begins
 };
 std::string_view inputName(Input input);
 std::string_view phaseName(channel::Link::Phase phase);

@@ -35,6 +35,7 @@ SimWorld::SimWorld(const SimOptions& options)
     self.seen.resize(options.link.rails);
     self.largestWindow.resize(options.link.rails);
   }
+  for (const DeadRail& dead : options.deadRails) breakBeforehand(dead);
   for (int end = 0; end < kEnds; ++end) {
     Link::Identity identity{.self = static_cast<std::uint32_t>(end),
                             .peer = static_cast<std::uint32_t>(1 - end),
@@ -44,13 +45,50 @@ SimWorld::SimWorld(const SimOptions& options)
         std::make_unique<Link>(std::move(identity), options.link, *ends_[end], clock_.now());
     settle(end);
   }
+  awaitRails();
+}
+
+void SimWorld::breakBeforehand(const DeadRail& dead) {
+  if (!dead.port) return blackHole(dead.rail, dead.fromEnd0, dead.fromEnd1);
+  ends_[dead.end]->portUp[dead.rail] = false;
+  ends_[dead.end]->portWasDown[dead.rail] = true;
+  blackHole(dead.rail);
+}
+
+/// As the engine: what is missing is waited for, and then begun without.
+void SimWorld::awaitRails() {
+  if (!options_.deadRails.empty()) {
+    for (int end = 0; end < kEnds; ++end) {
+      for (int rail = 0; rail < options_.link.rails; ++rail) {
+        if (!ends_[end]->portUp[rail]) tellOfPort(end, rail);
+      }
+    }
+  }
   while (!allRailsUp()) clock_.step(TimePoint::max());
+  if (options_.deadRails.empty()) {
+    started_.fill(true);
+    return;
+  }
+  run(options_.grace);
+  for (int end = 0; end < kEnds; ++end) {
+    const auto start = [this, end] {
+      runEvent(end, Input::kStart, [this, end] {
+        started_[end] = true;
+        link(end).start(clock_.now());
+      });
+    };
+    if (end == options_.lateEnd) {
+      clock_.after(options_.lateStart, start);
+    } else {
+      start();
+    }
+  }
 }
 
 bool SimWorld::allRailsUp() const {
   for (const auto& end : ends_) {
     for (int rail = 0; rail < options_.link.rails; ++rail) {
-      if (!end->link->railUp(rail)) return false;
+      if (!end->link->railUp(rail) && carries(rail)) return false;
     }
   }
   return true;

@@ -29,6 +29,14 @@ struct RailChange {
   Input input;          ///< what made it
 };
 
+/// A rail that is broken before the links are made: the port of an end, or its wires.
+struct DeadRail {
+  int rail = 0;
+  bool port = false;
+  int end = 0;
+  bool fromEnd0 = true, fromEnd1 = true;
+};
+
 struct SimOptions {
   channel::LinkOptions link;
   std::uint64_t seed = 1;
@@ -49,6 +57,11 @@ struct SimOptions {
   Duration lateDelivery{};
   /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
   bool backsOff = false;
+  std::vector<DeadRail> deadRails;
+  /// With dead rails the work begins so long after the others are up; at one end, `lateEnd`, later.
+  Duration grace = 10ms;
+  int lateEnd = 0;
+  Duration lateStart{};
   bool trace = false;  ///< keep what SimWorld::trace returns
 };
 
@@ -59,7 +72,7 @@ class SimWorld {
  public:
   static constexpr int kEnds = 2;
 
-  /// Begins with all rails connected.
+  /// Begins with all rails connected, but those that are dead.
   explicit SimWorld(const SimOptions& options);
   ~SimWorld();
 
@@ -90,6 +103,8 @@ class SimWorld {
 
   // --- what is really the case ---
 
+  /// Whether `end` has begun; until then it connects what is missing again and again.
+  bool started(int end) const { return started_[end]; }
   /// Whether the ports of a rail are up and its wires carry in both directions.
   bool carries(int rail) const;
   bool carriesFrom(int end, int rail) const;
@@ -159,7 +174,10 @@ class SimWorld {
   std::unique_ptr<SimRail> makeRail(int end, int rail);
   void open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt);
   void abandon(int end, int rail);
+  /// Those that can be.
   bool allRailsUp() const;
+  void awaitRails();
+  void breakBeforehand(const DeadRail& dead);
   void observe(int end, Input input);
   void noteHealth(int rail, bool wholeBefore);
   void tellOfPort(int end, int rail);
@@ -178,6 +196,7 @@ class SimWorld {
   std::vector<std::string> problems_;
   int completed_ = 0;
   bool managementUp_ = true;
+  std::array<bool, kEnds> started_{};
   std::vector<Health> health_;  // of each rail, when it last changed
   SimTrace trace_;
 };

@@ -64,6 +64,8 @@ void Job::run(int rank) {
   options.setupTimeout = kConnectTime;
   options.algorithm = options_.algorithm;
   options.bandwidths = options_.bandwidths;
+  options.railGrace = options_.railGrace;
+  options.fabric.link.giveUp = options_.giveUp;
   options.fabric.jobKey = jobKey_;
   options.fabric.managementAddress = address(cluster::managementAddress(node));
   options.fabric.host = fabric::hostIdentity();

@@ -22,6 +22,8 @@ struct JobOptions {
   int ranksPerNode = 1;
   std::string algorithm = "ring";
   schedule::PortBandwidths bandwidths{};
+  Duration railGrace = 2s;
+  Duration giveUp = 10s;
 };
 
 /// Ranks on the nodes of a cluster, each a thread inside its node's network namespace, that reduce

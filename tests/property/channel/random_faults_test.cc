@@ -36,6 +36,7 @@ constexpr Coverage::Change kChanges[] = {
     {Phase::kOpening, Phase::kDown, Input::kPort},
     {Phase::kOpening, Phase::kDown, Input::kReset},
     {Phase::kOpening, Phase::kDown, Input::kDatagram},
+    {Phase::kOpening, Phase::kDown, Input::kStart},
     {Phase::kUp, Phase::kFencing, Input::kPort},
     {Phase::kUp, Phase::kFencing, Input::kReset},
     {Phase::kUp, Phase::kFencing, Input::kHello},
@@ -77,6 +78,7 @@ void print(Coverage& coverage, std::uint64_t seeds) {
     line(fmt::format("path, lost: {}", channel::directionName(direction)), count);
   }
   line("gave up, as it had to", coverage.givenUp);
+  line("rails missing at the beginning", coverage.missing);
   line("cause found out later", coverage.explained);
   line("bytes that came over a failed rail, too", coverage.arrivedTwice);
 }
@@ -145,6 +147,7 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   EXPECT_GT(coverage.givenUp, 0u);
   EXPECT_GT(coverage.arrivedTwice, 0);
   EXPECT_GT(coverage.explained, 0);
+  EXPECT_GT(coverage.missing, 0u);
   EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
   EXPECT_GT(coverage.counters.suspicions, seeds / 8);
   EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);

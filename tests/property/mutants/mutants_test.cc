@@ -77,6 +77,8 @@ constexpr Planted kMutants[] = {
     {Mutant::kReturnWithoutProbes, "ReturnWithoutProbes"},
     {Mutant::kHoldOffFixed, "HoldOffFixed"},
     {Mutant::kLastRailHeldOff, "LastRailHeldOff"},
+    {Mutant::kMissingNotProbed, "MissingNotProbed"},
+    {Mutant::kMissingNotTold, "MissingNotTold"},
     {Mutant::kDamagedWitnessBelieved, "DamagedWitnessBelieved"},
     {Mutant::kOneSilentOutweighs, "OneSilentOutweighs"},
     {Mutant::kPlaceFromTheFirst, "PlaceFromTheFirst"},

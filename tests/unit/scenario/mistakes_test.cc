@@ -139,6 +139,8 @@ TEST(OneMistakeTest, Faults) {
        Case{withFault("kind: process_stop, target: {node: 1, rail: 0}, at: 1s, until: end"), "6:48",
             "acts on the processes of a node"},
        Case{withFault("kind: process_kill, at: 1s, until: end"), "6:3", "like {node: 1}"},
+       Case{withFault("kind: none, at: 1s, before: start, until: end"), "6:32", "excludes at and"},
+       Case{withFault("kind: none, before: noon, until: end"), "6:24", "'noon' is not one of"},
        Case{withFault("kind: none, at: 1s, duration: 1s, times: 3"), "6:45", "like 'every: 500ms'"},
        Case{withFault("kind: none, at: 1s, duration: 1s, every: 3s"), "6:45", "only with 'times'"},
        Case{withFault("kind: none, at: 1s, until: end, every: 3s, times: 2"), "6:54",

@@ -25,6 +25,7 @@ RankConfig unusualConfig() {
   config.suspectAfter = 55ms;
   config.probeInterval = 44ms;
   config.connectTimeout = 333ms;
+  config.connect = 222ms;
   config.setupTimeout = 5678ms;
   config.telemetry = scenario::TelemetryMode::kNull;
   config.ioThreads = 2;
