@@ -133,6 +133,42 @@ Json tallies(const ScenarioResult& result) {
   return array;
 }
 
+/// Hundredths of the sorted values, or all where they are fewer: what a distribution looks like, of
+/// every sample, however much the curves are thinned.
+Json hundredths(std::vector<double> values) {
+  constexpr std::size_t kSteps = 100;
+  std::ranges::sort(values);
+  const std::size_t steps = std::min(values.size() - 1, kSteps);
+  Json list = Json::array();
+  for (std::size_t i = 0; i <= steps; ++i) {
+    list.push_back(rounded(values[steps == 0 ? 0 : i * (values.size() - 1) / steps]));
+  }
+  return list;
+}
+
+/// Per strategy: how long iterations took, and how long failovers paused a channel.
+Json distributions(const ScenarioResult& result) {
+  Json list = Json::array();
+  for (const StrategyTally& tally : tallyByStrategy(result)) {
+    std::vector<double> iterations;
+    std::vector<double> pauses;
+    for (const Run& run : result.runs) {
+      if (run.strategy != tally.strategy) continue;
+      for (const Iteration& iteration : run.iterations) iterations.push_back(iteration.ms);
+      for (const Failover& failover : run.failovers) pauses.push_back(failover.pause_ms);
+    }
+    for (auto* values : {&iterations, &pauses}) {
+      std::erase_if(*values, [](double value) { return !std::isfinite(value); });
+      if (values->size() < 2) continue;
+      list.push_back({{"strategy", tally.strategy},
+                      {"of", values == &iterations ? "iteration" : "pause"},
+                      {"n", values->size()},
+                      {"ms", hundredths(*values)}});
+    }
+  }
+  return list;
+}
+
 /// '<' would let "</script>" or "<!--" in user text end the script element; the others make it
 /// safe in any part of a page.
 std::string escapedForScript(const std::string& json) {
@@ -182,6 +218,7 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   view["reasons"] = verdict.reasons;
   if (result.noise) view["noise_text"] = noiseText(*result.noise);
   view["tallies"] = tallies(result);
+  view["distributions"] = distributions(result);
   return view;
 }
 

@@ -15,7 +15,7 @@ struct ViewLimits {
 };
 
 /// What report.js reads: the result with its curves as columns and thinned to the limits, plus
-/// the verdict in words and the tallies. `notes` says what was thinned.
+/// the verdict in words, the tallies and the distributions. `notes` says what was thinned.
 Json reportView(const ScenarioResult& result, const ViewLimits& limits);
 
 /// The view's text with the mildest limits that keep it below `budget` bytes. Safe inside a script

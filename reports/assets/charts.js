@@ -328,10 +328,106 @@ const charts = (() => {
     });
   }
 
+  /// Few and round ticks of a logarithmic axis: 1, 2, 5, 10, ...; of a narrow one equal steps.
+  function logTicks(axis) {
+    const round = [];
+    for (let power = 10 ** Math.floor(Math.log10(axis.min)); power <= axis.max; power *= 10) {
+      round.push(...[1, 2, 5].map((step) => step * power).filter((v) => v >= axis.min && v <= axis.max));
+    }
+    const kSteps = 4;
+    const even = Array.from({length: kSteps + 1}, (_v, i) => axis.min * (axis.max / axis.min) ** (i / kSteps));
+    axis.ticks = (round.length > kSteps - 2 ? round : even).map((value) => ({value}));
+  }
+
+  const logMs = {
+    type: 'logarithmic',
+    afterBuildTicks: logTicks,
+    ticks: {
+      callback: (v) => (v < 1000 ? `${+v.toPrecision(3)} ms` : `${+(v / 1000).toPrecision(3)} s`),
+      maxRotation: 0,
+      autoSkipPadding: 16,
+    },
+  };
+
+  /// curves: [{name, n, colour, ms: [hundredths]}]; logarithmic, because a tail is many times the median.
+  function cdf(parent, description, curves) {
+    return draw(parent, 210, description, {
+      type: 'line',
+      data: {
+        datasets: curves.map(({name, n, colour: variable, ms}) => ({
+          label: `${name}, n = ${n}`,
+          data: ms.map((x, k) => ({x: Math.max(x, 1e-3), y: (100 * k) / (ms.length - 1)})),
+          borderColor: colour(variable),
+          borderWidth: 1.8,
+          pointRadius: 0,
+          stepped: ms.length < 30 ? 'before' : false,
+        })),
+      },
+      options: {
+        parsing: false,
+        interaction: {mode: 'nearest', axis: 'y', intersect: false},
+        layout: {padding: {right: 14, top: 4}},
+        scales: {
+          x: logMs,
+          y: {min: 0, max: 100, afterFit: fixedWidth, ticks: {callback: (v) => `${v} %`, maxTicksLimit: 6}},
+        },
+        plugins: {tooltip: {callbacks: {
+          title: () => '',
+          label: (item) => `${item.dataset.label}: ${item.parsed.y.toFixed(0)} % within ${item.parsed.x.toFixed(1)} ms`,
+        }}},
+      },
+    });
+  }
+
+  /// rows: {name, steps: [ms since the fault or null, ...]}; steps: [{name, colour}]. Logarithmic:
+  /// detection takes a millisecond, and the cable comes back after seconds.
+  function milestones(parent, description, rows, steps) {
+    return draw(parent, 50 + 20 * rows.length, description, {
+      type: 'scatter',
+      data: {
+        datasets: steps.map((step, i) => ({
+          label: step.name,
+          data: rows.flatMap((row, y) => (row.steps[i] === null ? [] : [{x: Math.max(row.steps[i], 0.01), y}])),
+          backgroundColor: colour(step.colour),
+          borderColor: colour('--surface'),
+          pointRadius: 5,
+          pointHoverRadius: 6,
+        })),
+      },
+      options: {
+        layout: {padding: {right: 18}},
+        scales: {
+          x: logMs,
+          y: {reverse: true, min: -0.6, max: rows.length - 0.4,
+            afterBuildTicks: (axis) => { axis.ticks = rows.map((_row, value) => ({value})); },
+            ticks: {autoSkip: false, callback: (v) => label(rows[v] ? rows[v].name : ''), font: {size: 11.5}}},
+        },
+        plugins: {tooltip: {callbacks: {label: (item) => `${rows[item.parsed.y].name}: ${item.dataset.label} after ${item.parsed.x.toFixed(2)} ms`}}},
+      },
+    });
+  }
+
+  /// One line of pixels per rail, as bright as it was busy. series: of one node, by rail.
+  function heat(series, maxX, maxMbit) {
+    const canvas = document.createElement('canvas');
+    canvas.className = 'heat';
+    canvas.width = kBinsAcross;
+    canvas.height = series.length;
+    const ctx = canvas.getContext('2d');
+    series.forEach(({points}, row) => {
+      const width = (kBinsAcross * (points.length > 1 ? points[1].x - points[0].x : maxX)) / maxX;
+      for (const {x, y} of points) {
+        ctx.fillStyle = translucent('--accent', Math.min(1, 0.04 + (0.96 * y) / (maxMbit || 1)));
+        ctx.fillRect((kBinsAcross * x) / maxX - width / 2, row, width, 1);
+      }
+    });
+    return canvas;
+  }
+
   /// A chart must be destroyed before its canvas goes: the library would keep both for ever.
   function destroyIn(element) {
     for (const canvas of element.querySelectorAll('canvas')) Chart.getChart(canvas)?.destroy();
   }
 
-  return {applyTheme, destroyIn, overhead, phases, rails, railColour, railPoints, rate, roundUp, throughput};
+  return {applyTheme, cdf, destroyIn, heat, milestones, overhead, phases, rails, railColour, railPoints, rate, roundUp, throughput};
 })();

@@ -19,17 +19,65 @@ const elements = (() => {
 
   const panel = (...children) => el('div', {class: 'panel'}, ...children);
 
+  // What a cell is sorted by: a number in base units ("1.20 s" after "950 ms"), else its text.
+  const kUnits = {ms: 1, s: 1e3, min: 6e4, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12};
+  function sortKey(cell) {
+    const main = cell.cloneNode(true);
+    for (const small of main.querySelectorAll('.sub')) small.remove();
+    const text = main.textContent.replaceAll('\u202f', '').replaceAll(kSpace, ' ').trim();
+    const match = /^([+-]?[\d.]+)(?: ?(ms|s|min|kB|MB|GB|TB)(?![A-Za-z]))?/.exec(text);
+    return match ? Number(match[1]) * (kUnits[match[2]] || 1) : text;
+  }
+
+  function compareKeys(a, b) {
+    if (typeof a === 'number' && typeof b === 'number') return a - b;
+    if (typeof a !== typeof b) return typeof a === 'number' ? -1 : 1;  // what has no number is last
+    return a.localeCompare(b);
+  }
+
+  /// Sorts by a column; by the same again: the other way round.
+  function sortBy(heading, column) {
+    const up = heading.getAttribute('aria-sort') !== 'ascending';
+    for (const other of heading.parentNode.children) other.removeAttribute('aria-sort');
+    heading.setAttribute('aria-sort', up ? 'ascending' : 'descending');
+    const body = heading.closest('table').tBodies[0];
+    const rows = [...body.rows].map((row) => ({row, key: sortKey(row.cells[column])}));
+    rows.sort((a, b) => (up ? 1 : -1) * compareKeys(a.key, b.key));
+    body.append(...rows.map(({row}) => row));
+  }
+
+  /// The table as spreadsheets take it: cells apart by tabs, what stands below each other by blanks.
+  function asText(shown) {
+    const cell = (element) => element.innerText.replaceAll(kSpace, ' ').replaceAll('\u202f', '').replace(/\s+/g, ' ').trim();
+    return [...shown.rows].map((row) => [...row.cells].map(cell).join('\t')).join('\n');
+  }
+
+  async function copy(button, shown) {
+    try {
+      await navigator.clipboard.writeText(asText(shown));
+      button.textContent = 'copied';
+    } catch {
+      // No permission: select it, so that the user can.
+      getSelection().selectAllChildren(shown);
+      button.textContent = 'selected: press Ctrl+C';
+    }
+  }
+
   /// columns: [{title, number, nowrap, words, cell(row) -> node or text}]. `cards`: on narrow
-  /// screens each row becomes a card; otherwise the table scrolls inside its panel.
-  function table(columns, rows, cards) {
+  /// screens each row becomes a card; otherwise the table scrolls inside its panel. Headings sort.
+  function table(columns, rows, cards, id) {
     const kind = (column) =>
       [column.number && 'number', column.nowrap && 'nowrap', column.words && 'words', column.head && 'head']
         .filter(Boolean).join(' ') || null;
-    const head = el('tr', null, columns.map((c) => el('th', {scope: 'col', class: c.number ? 'number' : null}, c.title)));
-    const lines = rows.map((row) => el('tr', null, columns.map((column) =>
+    const head = el('tr', null, columns.map((c) =>
+      el('th', {scope: 'col', class: c.number ? 'number' : null}, el('button', {type: 'button', class: 'sort'}, c.title))));
+    head.childNodes.forEach((heading, column) => heading.firstChild.addEventListener('click', () => sortBy(heading, column)));
+    const lines = rows.map((row) => el('tr', {id: id ? id(row) : null}, columns.map((column) =>
       el('td', {class: kind(column), 'data-label': column.title}, el('span', null, column.cell(row))))));
-    return el('div', {class: 'scroll', tabindex: cards ? null : 0},
-      el('table', {class: cards ? 'cards' : null}, el('thead', null, head), el('tbody', null, lines)));
+    const shown = el('table', {class: cards ? 'cards' : null}, el('thead', null, head), el('tbody', null, lines));
+    const button = el('button', {type: 'button', class: 'copy', title: 'Copy the table, for a spreadsheet'}, 'copy');
+    button.addEventListener('click', () => copy(button, shown));
+    return el('div', {class: 'scroll', tabindex: cards ? null : 0}, shown, el('div', {class: 'tools'}, button));
   }
 
   function pairs(entries) {

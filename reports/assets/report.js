@@ -12,6 +12,8 @@
 
   const body = (id) => document.querySelector(`#${id} .body`);
   const hide = (id) => { document.getElementById(id).hidden = true; };
+  const slug = (text) => String(text).replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 60);
+  const runId = (run) => `run-${slug(run.strategy)}-b${run.block + 1}`;  // the same in every report of the scenario
   const blockName = (run) => `${run.strategy}, block ${run.block + 1}`;
 
   // --- head
@@ -228,6 +230,44 @@
       card.append(el('p', {class: 'axis-title'}, `node ${view.node}: Mbit/s sent, rails stacked`));
       charts.rails(card, {rails, faults, maxX, maxY: maxMbit});
     }
+    drawHeat(prepared, maxX);
+  }
+
+  const kHeatNodes = 16;  // more rows than this are not read
+
+  function drawHeat(prepared, maxX) {
+    const all = prepared.flatMap(({run}) => run.rail_series.filter((s) => s.bin_ms > 0));
+    const nodes = distinct(all.map((s) => s.node)).slice(0, kHeatNodes);
+    if (nodes.length === 0) return;
+    const strips = prepared.map(({run, faults}) => ({run, faults, nodes: nodes.map((node) => ({node,
+      series: run.rail_series.filter((s) => s.node === node && s.bin_ms > 0).sort((a, b) => a.rail - b.rail)
+        .map((s) => ({points: charts.railPoints(s, maxX)}))}))}));
+    const maxMbit = Math.max(0, ...strips.flatMap((s) => s.nodes.flatMap((n) => n.series.flatMap((r) => r.points.map((p) => p.y)))));
+    const hit = (run, node) => run.faults.some((fault) => fault.target.node === node);
+    body('time').append(el('h3', null, 'Each rail of each node'), el('div', {class: 'multiples'}, strips.map(({run, faults, nodes: list}) =>
+      el('div', {class: 'panel'}, el('h3', null, name(run.strategy)), list.map(({node, series: rows}) =>
+        el('div', {class: 'heat-row'}, el('span', {class: hit(run, node) ? 'hit' : null}, `node ${node}`),
+          el('div', {style: `height: ${Math.max(9, 6 * rows.length)}px`}, charts.heat(rows, maxX, maxMbit),
+            faults.map(({from, to}) => el('i', {style: `left: ${(100 * from) / maxX}%; width: ${(100 * Math.max(0, Math.min(to, maxX) - from)) / maxX}%`})))))))));
+    body('time').append(el('p', {class: 'hint'}, `A line per rail, in order; full colour is ${fixed(maxMbit, 0)} Mbit/s, pale is nothing. Framed: while a fault was active; a node that it struck is marked.`));
+  }
+
+  // --- how long each took
+
+  function drawLatency() {
+    const colourOf = (strategy) => charts.railColour(data.tallies.findIndex((tally) => tally.strategy === strategy));
+    const kinds = [['iteration', 'Iterations'], ['pause', 'Pauses at failovers']].map(([of, title]) => ({
+      title, curves: data.distributions.filter((d) => d.of === of).slice(0, 8).map((d) => ({name: d.strategy, n: d.n, ms: d.ms, colour: colourOf(d.strategy)}))}));
+    const shown = kinds.filter(({curves}) => curves.length > 0);
+    if (shown.length === 0) return hide('latency');
+    const grid = el('div', {class: 'multiples'});
+    body('latency').replaceChildren(grid);
+    for (const {title, curves} of shown) {
+      const card = el('div', {class: 'panel'}, el('h3', null, title),
+        legend(curves.map((c) => [`${c.name}, ${count(c.n)}`, c.colour, 'curve'])));
+      grid.append(card);
+      charts.cdf(card, `${title}: share that took at most so long`, curves);
+    }
   }
 
   // --- faults
@@ -270,6 +310,9 @@
     return steps.every(isNumber) ? [1, 2, 3].map((i) => Math.max(0, steps[i] - steps[i - 1])) : null;
   }
 
+  const channelName = (run, failover, several) =>
+    `${several ? `${run.strategy} ` : ''}b${run.block + 1} ${failover.rank}${failover.direction === 'recv' ? '←' : '→'}${failover.peer} r${failover.rail}`;
+
   function drawFailovers() {
     const rows = data.runs.flatMap((run) => run.failovers.map((failover) => ({run, failover, phases: failoverPhases(failover)})));
     if (rows.length === 0) return hide('failovers');
@@ -283,8 +326,14 @@
       const box = el('div', {class: 'panel padded'}, legend([...phases.map((phase) => [phase.name, phase.colour]), ['pause', '--ink', 'tick']]));
       target.append(box);
       charts.phases(box, 'Milliseconds from the fault to recovery', timed.map(({run, failover, phases: ms}) => ({
-        name: `${several ? `${run.strategy} ` : ''}b${run.block + 1} ${failover.rank}${failover.direction === 'recv' ? '←' : '→'}${failover.peer} r${failover.rail}`,
+        name: channelName(run, failover, several),
         phases: ms, mark: isNumber(failover.pause_ms) ? failover.pause_ms : null})), phases, 'ms');
+      const steps = [['detected', '--phase-1', 'detected_ms'], ['fenced', '--phase-2', 'fenced_ms'], ['resumed', '--phase-3', 'resumed_ms'], ['restored', '--good', 'restored_ms']];
+      const line = el('div', {class: 'panel padded'}, legend(steps.map(([title, colour]) => [title, colour, 'dot'])));
+      target.append(line);
+      charts.milestones(line, 'Time from the fault until each step of recovery, logarithmic', timed.map(({run, failover}) => ({
+        name: channelName(run, failover, several), steps: steps.map(([, , key]) => (isNumber(failover[key]) ? failover[key] - failover.fault_ms : null))})),
+      steps.map(([title, colour]) => ({name: title, colour})));
       target.append(el('p', {class: 'hint'}, `${timed.length < rows.length ? `The ${timed.length} slowest of ${rows.length}. ` : ''}` +
         'Each failover is seen from both ends. b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
     }
@@ -343,7 +392,7 @@
       {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},
       {title: 'Digest', nowrap: true, cell: (run) => (run.digest ? el('span', {class: 'mono', title: run.digest}, run.digest.slice(0, 12)) : kNothing)},
       ...(data.runs.some((run) => run.message) ? [{title: 'Message', words: true, cell: (run) => run.message}] : []),
-    ], data.runs);
+    ], data.runs, false, runId);
     body('runs').replaceChildren(el('details', {class: 'panel', open: data.runs.length <= 12 ? '' : null},
       el('summary', null, plural(data.runs.length, 'run')), list));
   }
@@ -363,15 +412,37 @@
       el('div', {class: 'scroll padded'}, el('pre', {class: 'mono'}, JSON.stringify(data.scenario, null, 2)))));
   }
 
+  /// A link to each part of the page, which stays the same from report to report.
+  function addAnchors() {
+    for (const heading of document.querySelectorAll('section[id] > h2')) {
+      if (heading.querySelector('.anchor')) continue;
+      const {id} = heading.parentNode;
+      heading.append(el('a', {class: 'anchor', href: `#${id}`, 'aria-label': `Link to ${heading.textContent}`}));
+    }
+  }
+
+  /// What the address points to may have been made, or be folded away, only now.
+  function goToAnchor() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    const folded = target.closest('details');
+    if (folded) folded.open = true;
+    target.scrollIntoView();
+  }
+
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawFaults, drawFailovers, drawRestarts, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawRuns, drawEnvironment]) draw();
+    addAnchors();
     document.documentElement.dataset.ready = 'true';
   }
 
   try {
     drawAll();
+    document.documentElement.dataset.drawnMs = String(Math.round(performance.now()));
+    if (location.hash) goToAnchor();
+    addEventListener('hashchange', goToAnchor);
   } catch (error) {
     document.getElementById('main').prepend(el('p', {class: 'problem'}, `This page could not be drawn: ${error.message}. The same numbers are in results.csv and result.json.`));
     throw error;
