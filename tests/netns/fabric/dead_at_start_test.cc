@@ -12,7 +12,6 @@ namespace {
 
 using channel::Cause;
 
-constexpr Duration kLong = 30s;
 constexpr std::int64_t kElements = 1 << 17;
 constexpr int kRails = 2;
 

@@ -30,7 +30,6 @@ using channel::Cause;
 
 constexpr int kTargetNode = 1;
 constexpr int kTargetRail = 0;
-constexpr Duration kLong = 30s;
 constexpr std::int64_t kManyElements = 1 << 21;  // longer bursts than a window on every rail
 constexpr std::int64_t kFewElements = 1 << 19;   // so that 1 % of the rate ends some day
 

@@ -14,6 +14,9 @@
 
 namespace faultline::test {
 
+/// Nothing that these tests wait for takes so long.
+inline constexpr Duration kLong = 30s;
+
 struct JobOptions {
   std::string policy = "pinned";
   /// Communicators of all ranks over one fabric; the reductions take turns on them.

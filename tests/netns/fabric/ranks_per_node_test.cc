@@ -15,8 +15,7 @@
 namespace faultline::test {
 namespace {
 
-constexpr Duration kLongest = 30s;
-constexpr std::int64_t kElements = 1 << 20;
+constexpr std::int64_t kMegaElements = 1 << 20;
 constexpr int kNodes = 2, kPerNode = 2, kStruckNode = 1, kStruckRail = 0;
 
 class RanksPerNodeTest : public NetnsTest {
@@ -32,7 +31,7 @@ class RanksPerNodeTest : public NetnsTest {
   static bool sameNode(int rank, int peer) { return rank / kPerNode == peer / kPerNode; }
 
   void reduceWithALostNic(const JobOptions& options) {
-    Job job(*cluster_, kElements, options);
+    Job job(*cluster_, kMegaElements, options);
     ASSERT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
     const auto* kind = injector::findFaultKind("port_down");
     ASSERT_OK_AND_ASSIGN(const auto parameters,
@@ -43,12 +42,12 @@ class RanksPerNodeTest : public NetnsTest {
     ASSERT_OK(fault->prepare());
     const auto downAt = job.iterations();
     ASSERT_OK(fault->apply());
-    EXPECT_TRUE(pollUntil(kLongest, [&] { return job.iterations() > downAt + 5; }));
+    EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > downAt + 5; }));
     ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
     EXPECT_TRUE(evidence.ok) << evidence.observed;
     ASSERT_OK(fault->revert());
     const auto upAt = job.iterations();
-    EXPECT_TRUE(pollUntil(kLongest, [&] { return job.iterations() > upAt + 5; }));
+    EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > upAt + 5; }));
     int failovers = 0;
     for (int rank = 0; rank < job.size(); ++rank) {
       for (const auto& event : job.events(rank).failovers) {
