@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "loopback.h"
+#include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/transport/shm/local_socket.h"
+#include "resilient_ccl/transport/tcp/socket.h"
 
 // Processes of the same node and of others in one job, over loopback.
 
@@ -180,6 +182,27 @@ TEST_F(SharedMemoryTest, AStrangerOfTheSameNodeGetsNothing) {
   ASSERT_EQ(write(stranger->get(), &hello, sizeof(hello)), static_cast<ssize_t>(sizeof(hello)));
   ASSERT_TRUE(
       pollUntil([&] { return processes_[0]->fabric->counters().connectionsRejected == 1; }));
+  exchange(300'000);
+}
+
+TEST_F(SharedMemoryTest, AProcessOfTheNodeIsNotTakenOverTheNetwork) {
+  start({"a", "a"});
+  connect();
+  auto socket = transport::tcp::beginConnect({kLoopback, "", 0}, addresses_[1].rails[0].data);
+  ASSERT_TRUE(socket.ok());
+  // A later attempt for the epoch that is up: a rail of the network would be given up for it.
+  auth::Authenticator authenticator(jobKey_);
+  Handshake handshake = Handshake::connecting(
+      std::move(*socket), {.source = 0, .destination = 1, .rail = 0, .epoch = 1, .attempt = 99},
+      now() + 20s);
+  Status refused;
+  ASSERT_TRUE(pollUntil([&] {
+    const auto done = handshake.advance(authenticator);
+    refused = done.status();
+    return !done.ok() || *done;
+  }));
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_TRUE(processes_[1]->fabric->allRailsUp());
   exchange(300'000);
 }
 
