@@ -308,12 +308,15 @@ std::string Fabric::Impl::missingRails() const {
 }
 
 bool Fabric::Impl::allPeersReached() const {
-  return std::ranges::all_of(peers_, [this](const auto& peer) {
-    for (int rail = 0; peer && rail < options_.link.rails; ++rail) {
-      if (peer->link().railUp(rail)) return true;
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    if (!peers_[peer]) continue;
+    bool reached = false;
+    for (int rail = 0; rail < railsTo(static_cast<int>(peer)); ++rail) {
+      reached = reached || peers_[peer]->link().railUp(rail);
     }
-    return !peer;
-  });
+    if (!reached) return false;
+  }
+  return true;
 }
 
 void Fabric::Impl::start() {
