@@ -147,7 +147,8 @@ Json jsonOf(const Comparison::Row& row) {
           {"nights", std::move(nights)}};
 }
 
-std::string cell(const std::string& kind, const std::string& text, const std::string& sub = "") {
+std::string htmlCell(const std::string& kind, const std::string& text,
+                     const std::string& sub = "") {
   const std::string below =
       sub.empty() ? "" : fmt::format("<span class=\"sub\">{}</span>", escapedForHtml(sub));
   return fmt::format("<td class=\"{}\">{}{}</td>", kind, escapedForHtml(text), below);
@@ -159,8 +160,8 @@ std::string htmlSide(const Comparison::Side& side, const std::string& unit) {
     sub = fmt::format("95 %: {} to {}, {}", shortNumber(side.ci95->lo), shortNumber(side.ci95->hi),
                       sub);
   }
-  return side.median ? cell("number", shortNumber(*side.median) + " " + unit, sub)
-                     : cell("number", kDash, sub);
+  return side.median ? htmlCell("number", shortNumber(*side.median) + " " + unit, sub)
+                     : htmlCell("number", kDash, sub);
 }
 
 const char* toneOf(const Comparison::Row& row) {
@@ -225,20 +226,21 @@ std::string htmlRow(const Comparison::Row& row, bool with_nights) {
       row.note.empty()
           ? ""
           : fmt::format("<span class=\"sub words\">{}</span>", escapedForHtml(row.note)));
-  return "<tr>" + cell("head", row.strategy) + cell("nowrap", row.metric) +
+  return "<tr>" + htmlCell("head", row.strategy) + htmlCell("nowrap", row.metric) +
          (!with_nights         ? ""
-          : row.nights.empty() ? cell("", kDash)
+          : row.nights.empty() ? htmlCell("", kDash)
                                : htmlNights(row)) +
          htmlSide(row.base, row.unit) + htmlSide(row.now, row.unit) +
-         cell("number", differenceText(row)) + cell("number", pText(row)) + state + "</tr>\n";
+         htmlCell("number", differenceText(row)) + htmlCell("number", pText(row)) + state +
+         "</tr>\n";
 }
 
 std::string htmlDifferences(const Comparison::Scenario& scenario) {
   if (scenario.differences.empty()) return "";
   std::string rows;
   for (const Comparison::Difference& one : scenario.differences) {
-    rows += "<tr>" + cell("name", one.what) + cell("words", valueOrNothing(one.base)) +
-            cell("words", valueOrNothing(one.now)) + "</tr>\n";
+    rows += "<tr>" + htmlCell("name", one.what) + htmlCell("words", valueOrNothing(one.base)) +
+            htmlCell("words", valueOrNothing(one.now)) + "</tr>\n";
   }
   return fmt::format(
       "<details class=\"panel\" open><summary>Not the same on both sides: {}</summary>"
