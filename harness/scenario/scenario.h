@@ -152,11 +152,12 @@ struct Limits {
   Duration giveUp = 10s;    ///< a collective in which nothing moves for so long returns an error
   /// A rail that fails again and again is kept out of use for this long at most.
   Duration longestHoldOff = 10s;
-  Duration holdOff = 50ms;          ///< a rail that failed once is kept out of use for so long
-  Duration window = 2ms;            ///< outstanding on a rail, and two chunks
-  Duration suspectAfter = 20ms;     ///< a rail without progress is tried after so long
-  Duration probeInterval = 5ms;     ///< between the probes of a trial
-  Duration connectTimeout = 500ms;  ///< of one attempt to connect a rail
+  Duration holdOff = 50ms;             ///< a rail that failed once is kept out of use for so long
+  Duration window = 2ms;               ///< outstanding on a rail, and two chunks
+  Duration suspectAfter = 20ms;        ///< a rail without progress is tried after so long
+  Duration probeInterval = 5ms;        ///< between the probes of a trial
+  Duration connectTimeout = 500ms;     ///< of one attempt to connect a rail
+  Duration collectiveTimeout = 10min;  ///< of a collective, from its call on
   bool operator==(const Limits&) const = default;
 };
 

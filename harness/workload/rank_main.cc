@@ -52,6 +52,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   options.rendezvous.port = config.rendezvousPort;
   options.segments = config.segments;
   options.setupTimeout = config.setupTimeout;
+  options.collectiveTimeout = config.collectiveTimeout;
   options.telemetry = telemetryMode(config.telemetry);
   fabric::FabricOptions& fabric = options.fabric;
   fabric.jobKey = config.jobKey;
