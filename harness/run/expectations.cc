@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/blamed_ranks.h"
 #include "harness/run/bound.h"
 #include "harness/run/summary.h"
 #include "harness/stats/quantile.h"
@@ -134,6 +135,19 @@ Values errorsAfterFault(const Scope& scope) {
   return values;
 }
 
+Values ranksNamed(const Scope& scope) {
+  constexpr int kNone = -1;
+  Values values;
+  for (const reports::Run* run : scope.runs) {
+    for (const reports::RankError& error : run->errors) {
+      std::vector<int> ranks = blamedRanks(error.message);
+      if (ranks.empty()) ranks.push_back(kNone);
+      for (const int rank : ranks) values.push_back(number(rank));
+    }
+  }
+  return values;
+}
+
 std::optional<reports::Percentiles> pausesOf(const Scope& scope) {
   return scope.row == nullptr ? std::nullopt : scope.row->failover_pause_ms;
 }
@@ -201,6 +215,7 @@ constexpr std::array kReaders{
              return everyRun(s, [](const Run& r) { return number(distinctErrors(r)); });
            }},
     Reader{"errors.after_ms", errorsAfterFault},
+    Reader{"errors.names", ranksNamed},
     Reader{"wrong_elements", [](const Scope& s) { return elements(s, &Run::wrong_elements); }},
     Reader{"checked_elements",
            [](const Scope& s) {

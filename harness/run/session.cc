@@ -26,8 +26,8 @@ using nlohmann::json;
 constexpr Duration kTick = 1ms;
 // For ranks that have finished to leave by themselves.
 constexpr Duration kLeaveBudget = 2s;
-// When a rank has failed, the words of the others are waited for so long: their library takes a
-// tenth of a second to agree on them.
+// When a rank has failed, the words of the others are waited for so long, and, where they know a
+// give-up budget, until it is over besides.
 constexpr Duration kLastWords = 1s;
 constexpr std::uint16_t kRendezvousPort = 29500;
 
@@ -47,6 +47,7 @@ class Session {
         interrupt_(interrupt),
         ranks_(scenario.cluster.ranks()),
         failStop_(planned.strategy->kind() == baseline::kFailStop),
+        resilient_(planned.strategy->kind() != baseline::kFaultFree && !failStop_),
         checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
         record_(scenario, planned) {}
   ~Session();
@@ -80,6 +81,7 @@ class Session {
   Interrupt& interrupt_;
   const int ranks_;
   const bool failStop_;
+  const bool resilient_;           // its library gives up by a budget
   const std::string checkpoints_;  // folder, of this run alone
   RunRecord record_;
 
@@ -159,10 +161,10 @@ json Session::configOf(int rank, bool restart) const {
   config.rendezvousAddress = cluster::managementAddress(0);
   config.rendezvousPort = kRendezvousPort;
   config.controlTos = cluster_->controlTos();
-  const std::string_view strategy = planned_.strategy->kind();
-  config.resilient = strategy != baseline::kFaultFree && !failStop_;
-  if (strategy == baseline::kBalance) config.policy = channel::Policy::kPull;
+  config.resilient = resilient_;
+  if (planned_.strategy->kind() == baseline::kBalance) config.policy = channel::Policy::kPull;
   config.giveUp = scenario_.limits.giveUp;
+  config.collectiveTimeout = scenario_.limits.collectiveTimeout;
   config.longestHoldOff = scenario_.limits.longestHoldOff;
   config.holdOff = scenario_.limits.holdOff;
   config.window = scenario_.limits.window;
@@ -358,7 +360,10 @@ void Session::rankFailed(int rank, const std::string& message, bool consequence)
   if (failure_ && (consequence || !failure_->consequence)) return;
   const std::string whole =
       message.starts_with("rank ") ? message : fmt::format("rank {}: {}", rank, message);
-  if (!failure_) lastWordsUntil_ = now() + kLastWords;
+  if (!failure_) {
+    const Duration budget = resilient_ ? scenario_.limits.giveUp : Duration::zero();
+    lastWordsUntil_ = now() + budget + kLastWords;
+  }
   failure_ = Failure{whole, consequence};
 }
 

@@ -46,6 +46,7 @@ class ScenarioReader {
     scenario.workload.gradient = gradientOf(values);
     scenario.limits.deadline = values.get<Duration>("limits.deadline");
     scenario.limits.giveUp = values.get<Duration>("limits.give_up");
+    scenario.limits.collectiveTimeout = values.get<Duration>("limits.collective_timeout");
     scenario.limits.longestHoldOff = values.get<Duration>("limits.longest_hold_off");
     scenario.limits.holdOff = values.get<Duration>("limits.hold_off");
     scenario.limits.window = values.get<Duration>("limits.window");

@@ -129,6 +129,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"limits",
              {{"deadline", formatDuration(scenario.limits.deadline)},
               {"give_up", formatDuration(scenario.limits.giveUp)},
+              {"collective_timeout", formatDuration(scenario.limits.collectiveTimeout)},
               {"longest_hold_off", formatDuration(scenario.limits.longestHoldOff)},
               {"hold_off", formatDuration(scenario.limits.holdOff)},
               {"suspect_after", formatDuration(scenario.limits.suspectAfter)},

@@ -26,6 +26,8 @@ constexpr std::array kMetrics{
            "different words among the errors of a run's ranks"},
     Metric{"errors.after_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "from the begin of the run's last fault to each rank's error"},
+    Metric{"errors.names", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
+           "each rank that an error is about; -1: it names none"},
     Metric{"wrong_elements", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kAlways,
            "elements of results that differ from what they must be, per run"},
     Metric{"checked_elements", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kAlways,

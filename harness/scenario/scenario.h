@@ -163,6 +163,7 @@ struct Limits {
   Duration probeInterval = 5ms;     ///< between the probes of a trial
   Duration connectTimeout = 500ms;  ///< of one attempt to connect a rail
   Duration connect = 2s;            ///< after it the job begins without the rails that are missing
+  Duration collectiveTimeout = 10min;  ///< of a collective, from its call on
   bool operator==(const Limits&) const = default;
 };
 

@@ -111,9 +111,12 @@ constexpr Record kWorkload{"What the ranks do.", kWorkloadFields};
 constexpr std::array kLimitFields{
     Field{duration("deadline", "60s", kMillisecond,
                    "longest time of one run; a run that is not over by then has failed")},
-    Field{
-        duration("give_up", "10s", kMillisecond,
-                 "a collective in which nothing moves for so long returns an error on all ranks")},
+    Field{duration("give_up", "10s", kMillisecond,
+                   "a rank that has not been heard, or to which no rail was up, for so long while "
+                   "there was something to do is lost: an error on all ranks")},
+    Field{duration("collective_timeout", "10min", kMillisecond,
+                   "a collective that is not done so long after its call, though all ranks answer, "
+                   "is an error on all ranks that names those that take no part in it")},
     Field{duration("longest_hold_off", "10s", kMillisecond,
                    "a rail that fails again and again is held off longer each time, and so long at "
                    "most; short for scenarios that measure many failures of one rail")},

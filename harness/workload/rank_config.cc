@@ -161,6 +161,7 @@ json toJson(const RankConfig& config) {
           {"policy", config.policy == channel::Policy::kPull ? kPullName : kPinnedName},
           {"segments", config.segments},
           {"give_up_ns", config.giveUp.count()},
+          {"collective_timeout_ns", config.collectiveTimeout.count()},
           {"longest_hold_off_ns", config.longestHoldOff.count()},
           {"hold_off_ns", config.holdOff.count()},
           {"window_ns", config.window.count()},
@@ -208,6 +209,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   }
   fields.read("segments", config.segments);
   fields.readDuration("give_up_ns", config.giveUp);
+  fields.readDuration("collective_timeout_ns", config.collectiveTimeout);
   fields.readDuration("longest_hold_off_ns", config.longestHoldOff);
   fields.readDuration("hold_off_ns", config.holdOff);
   fields.readDuration("window_ns", config.window);

@@ -36,6 +36,7 @@ struct RankConfig {
   channel::Policy policy = channel::Policy::kPinned;
   int segments = 2;  ///< parts of a collective that are under way at the same time
   Duration giveUp = 10s;
+  Duration collectiveTimeout = 10min;
   Duration longestHoldOff = 10s;  ///< of a rail that fails again and again
   Duration holdOff = 50ms;
   Duration window = 2ms;

@@ -53,6 +53,7 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   options.segments = config.segments;
   options.setupTimeout = config.setupTimeout;
   options.railGrace = config.connect;
+  options.collectiveTimeout = config.collectiveTimeout;
   options.telemetry = telemetryMode(config.telemetry);
   fabric::FabricOptions& fabric = options.fabric;
   fabric.jobKey = config.jobKey;

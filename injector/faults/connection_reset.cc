@@ -13,6 +13,7 @@
 #include <string>
 
 #include "injector/faults/node_processes.h"
+#include "injector/netlink/address.h"
 #include "injector/netlink/link.h"
 
 namespace faultline::injector {
@@ -79,11 +80,15 @@ Status ConnectionReset::prepare() {
   return okStatus();
 }
 
-/// Those bound to the NIC.
+/// Those bound to the NIC, or to no NIC and from one of its addresses.
 Result<std::vector<netlink::TcpConnection>> ConnectionReset::ownConnections() {
   ASSIGN_OR_RETURN(std::vector<netlink::TcpConnection> connections, connections_->list());
+  ASSIGN_OR_RETURN(const std::vector<netlink::Ipv4Address> addresses,
+                   netlink::listAddresses(*target_.nic.socket, target_.nic.ifindex));
   std::erase_if(connections, [&](const netlink::TcpConnection& connection) {
-    return connection.ifindex != target_.nic.ifindex;
+    if (connection.ifindex != 0) return connection.ifindex != target_.nic.ifindex;
+    return std::ranges::count(addresses, connection.ends.from_address,
+                              &netlink::Ipv4Address::binary) == 0;
   });
   return connections;
 }
@@ -152,7 +157,7 @@ bool ConnectionReset::conclusive() const {
 Evidence ConnectionReset::verdict() const {
   if (victims_.empty()) {
     return {"connection_reset", "segments at the switch's port",
-            "no TCP connection was bound to the NIC", false};
+            "no TCP connection was established over the NIC", false};
   }
   return {
       "connection_reset", "segments at the switch's port",

@@ -12,9 +12,10 @@
 
 namespace faultline::injector {
 
-/// TCP connections that are bound to the NIC end, in one of two ways; the port lives on. It strikes
-/// once: connections that are made while it lasts are left alone. Evidence: the segment that ends
-/// each connection has passed the switch's port, and the kernel no longer lists it as established.
+/// TCP connections that are bound to the NIC, or come from its address, end, in one of two ways;
+/// the port lives on. It strikes once: connections that are made while it lasts are left alone.
+/// Evidence: the segment that ends each connection has passed the switch's port, and the kernel no
+/// longer lists it as established.
 class ConnectionReset final : public Fault {
  public:
   ConnectionReset(const FaultParameters& parameters, const netlink::LinkTarget& target);

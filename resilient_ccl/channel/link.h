@@ -150,6 +150,9 @@ class LinkIo {
   /// Nothing has been heard of the peer for so long that it will be given up soon: whoever else
   /// may hear it is to be asked now, for `heardElsewhere`.
   virtual void peerMissing() = 0;
+  /// While `on`, whoever sends datagrams watches whether the peer's host refuses them:
+  /// Link::onRefused.
+  virtual void watchRefusals(bool on) = 0;
   /// The link is lost; nothing else will be called, but this again (kAborted) when the other end
   /// says that it gives the job up, and why.
   virtual void linkFailed(const Status& why) = 0;
@@ -259,6 +262,14 @@ class Link {
   std::uint32_t examine(TimePoint now);
   /// What the rounds after `after` tell of `path`; nothing when this end's port is down.
   Reach reach(int path, std::uint32_t after) const;
+  /// A hint that the peer's process is gone: some connection with it has ended. It is probed, and
+  /// the hint forgotten when it answers; `onRefused` may prove it true.
+  void doubt(TimePoint now);
+  /// The peer's host says that nobody has the socket any more that a datagram was sent to. A
+  /// process closes it only when it ends, and a host does not refuse for one that is stopped.
+  void onRefused(TimePoint now);
+  /// Whether the other end has everything that was told it in records.
+  bool told() const { return failed_ || control_.idle(); }
   /// Whether the peer answers others (kSilent: none of those who were asked), after peerMissing.
   void heardElsewhere(Reach reach) { elsewhere_ = reach; }
   /// Tells the peer, over every path, that the job is given up.
@@ -419,6 +430,7 @@ class Link {
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
+  void checkDoubt();
   std::string railHistory() const;  // "rail 0: local_nic, rail 1: up", for messages
   void fail(const Status& why);
   int controlPath() const;
@@ -464,6 +476,8 @@ class Link {
   TimePoint lastHeard_;
   TimePoint heardSince_;  // without a longer silence
   bool missing_ = false;  // since then
+  // Set: the peer's process may be gone; the latest round before that was thought.
+  std::optional<std::uint32_t> doubted_;
   Reach elsewhere_ = Reach::kUnknown;
   TimePoint busySince_;  // since when there has been something to do without a pause
   TimePoint lastTick_;

@@ -109,6 +109,7 @@ void Link::onTick(TimePoint now) {
   checkSuspicions(now);
   for (int rail = 0; rail < options_.rails; ++rail) considerReturn(rail, now);
   probe(now);
+  checkDoubt();
   checkBudget(now);
 }
 
@@ -179,7 +180,7 @@ Duration Link::probeInterval(TimePoint now) const {
     const bool asked = open && !mutant(Mutant::kAcknowledgementNotAskedFor);
     return asked ? options_.idleProbeInterval : Duration::max();
   }
-  Duration interval = busy() ? options_.idleProbeInterval : Duration::max();
+  Duration interval = busy() || doubted_ ? options_.idleProbeInterval : Duration::max();
   if (now < probeUntil_) interval = std::min(interval, options_.suspectProbeInterval);
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];

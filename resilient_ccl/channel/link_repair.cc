@@ -174,6 +174,7 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   state.mayReturn = failure.stalled && !flapping ? now : now + state.holdOff;
   if (!failure.stalled) prober_.acquit(rail);
   if (liveRails() == 0) noRailSince_ = now;
+  if (liveRails() == 0 && failure.cause == Cause::kRail && !failure.told) doubt(now);
 
   state.failover = state.latestFailover = nextFailover_++;
   Failover& record = failovers_[state.failover].record;
@@ -418,6 +419,35 @@ void Link::checkBudget(TimePoint now) {
       return;
     }
   }
+}
+
+void Link::doubt(TimePoint now) {
+  if (failed_ || !options_.resilient || doubted_) return;
+  doubted_ = examine(now);
+  io_.watchRefusals(true);
+  if (mutant(Mutant::kDoubtIsProof)) onRefused(now);
+}
+
+void Link::checkDoubt() {
+  if (!doubted_ || mutant(Mutant::kDoubtKept)) return;
+  for (int path = 0; path < paths(); ++path) {
+    if (prober_.reach(path, *doubted_) != Reach::kAnswers) continue;
+    doubted_.reset();
+    io_.watchRefusals(false);
+    return;
+  }
+}
+
+/// Three things must come together: whatever raised the doubt, that no rail is left, and the word
+/// of the peer's host. A firewall may make up each of them; not all three of a peer that answers.
+void Link::onRefused(TimePoint /*now*/) {
+  checkDoubt();
+  if (failed_ || !doubted_) return;
+  if (liveRails() > 0 && !mutant(Mutant::kDoubtIsProof)) return;
+  fail(errorf(Code::kUnavailable,
+              "the process of {} is gone: its rails have ended, and its host refuses what is sent "
+              "to it",
+              identity_.name));
 }
 
 std::string Link::railHistory() const {

@@ -52,6 +52,8 @@ enum class Mutant : std::uint8_t {
   kBurstProves,
   kKernelNotAsked,
   kNobodyJoinsATrial,
+  kDoubtIsProof,
+  kDoubtKept,
   // no waiting for ever
   kNoGiveUp,
   kHalfOpenKept,

@@ -8,6 +8,9 @@
 #include <span>
 #include <thread>
 
+#include "resilient_ccl/fabric/acceptor.h"
+#include "resilient_ccl/fabric/poller.h"
+
 namespace faultline::comm {
 
 using transport::tcp::receiveAll;
@@ -15,25 +18,7 @@ using transport::tcp::sendAll;
 
 namespace {
 
-/// How a rank introduces itself to rank 0, which has said its nonce first.
-struct Greeting {
-  static constexpr std::uint32_t kMagic = 0x42434c46;  // "FLCB"
-  std::uint32_t magic = kMagic;
-  std::uint32_t rank = 0;
-  auth::Nonce nonce{};
-};
-static_assert(sizeof(Greeting) == 24);
-
-struct SignedGreeting {
-  Greeting greeting;
-  auth::Tag tag{};  // of the greeting and rank 0's nonce
-};
-static_assert(sizeof(SignedGreeting) == sizeof(Greeting) + sizeof(auth::Tag));
-
-// Begins what rank 0 signs in its answer, which is otherwise what the greeting signs.
-constexpr std::uint32_t kWelcomeMagic = 0x57434c46;  // "FLCW"
-
-/// What is signed in front of a contribution and the connection's nonce.
+/// What is signed in front of a contribution and the connection's hello.
 struct BlobLabel {
   std::uint32_t magic = 0x44434c46;  // "FLCD"
   std::uint32_t sender = 0;
@@ -46,12 +31,15 @@ std::span<const std::byte> raw(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
+// In place of a rail in the hello of a connection to the rendezvous.
+constexpr std::uint32_t kNoRail = 0xffffffff;
 // Largest contribution to an allGather: addresses are far smaller.
 constexpr std::uint32_t kLargestBlob = 1 << 20;
 // A stranger on the rendezvous port gets this long to say who it is.
 constexpr Duration kGreetingTime = 2s;
 constexpr Duration kRetryPause = 10ms;
-constexpr char kGoodbye = 'B';
+// Strangers are looked at no later than this.
+constexpr Duration kPollTime = 50ms;
 
 }  // namespace
 
@@ -80,57 +68,55 @@ std::string Bootstrap::missingRanks() const {
 Status Bootstrap::acceptAll(TimePoint deadline) {
   ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener({options_.address, "", 0},
                                                                    options_.rendezvous.port));
-  for (int missing = options_.size - 1; missing > 0;) {
+  int missing = options_.size - 1;
+  fabric::Poller poller;
+  RETURN_IF_ERROR(poller.open());
+  fabric::Acceptor acceptor(
+      poller, authenticator_, kGreetingTime,
+      {.configure = [](int socket) { return transport::tcp::configureAccepted(socket, /*tos=*/0); },
+       .wanted =
+           [this](const fabric::Hello& hello) {
+             return hello.rail == kNoRail && hello.source > 0 && hello.source < peers_.size() &&
+                    !peers_[hello.source].socket;
+           },
+       .accepted =
+           [this, &missing](const fabric::Hello& hello, UniqueFd socket) {
+             peers_[hello.source] = Line{.socket = std::move(socket), .hello = hello};
+             --missing;
+           }});
+  RETURN_IF_ERROR(acceptor.listen(std::move(listener)));
+  while (missing > 0) {
     const Duration left = deadline - now();
-    pollfd waiting{listener.get(), POLLIN, 0};
-    const auto milliseconds = duration_cast<std::chrono::milliseconds>(left).count();
-    if (left <= Duration::zero() || ::poll(&waiting, 1, static_cast<int>(milliseconds)) == 0) {
+    if (left <= Duration::zero()) {
       return errorf(Code::kDeadlineExceeded, "rank(s) {} did not join within {}", missingRanks(),
                     formatDuration(options_.timeout));
     }
-    UniqueFd socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) continue;
-    RETURN_IF_ERROR(transport::tcp::configureAccepted(socket.get(), 0));
-    if (acceptOne(std::move(socket), std::min(deadline, now() + kGreetingTime))) --missing;
+    RETURN_IF_ERROR(poller.wait(std::min(left, kPollTime)));
+    acceptor.expire(now());
   }
   return okStatus();
 }
 
-bool Bootstrap::acceptOne(UniqueFd socket, TimePoint deadline) {
-  Line line{.socket = std::move(socket)};
-  auth::fillRandom(line.nonce);
-  SignedGreeting signedGreeting;
-  const Greeting& greeting = signedGreeting.greeting;
-  if (!sendAll(line.socket.get(), &line.nonce, sizeof(line.nonce), deadline).ok() ||
-      !receiveAll(line.socket.get(), &signedGreeting, sizeof(signedGreeting), deadline).ok()) {
-    return false;
-  }
-  const bool ours = greeting.magic == Greeting::kMagic && greeting.rank > 0 &&
-                    greeting.rank < peers_.size() && !peers_[greeting.rank].socket &&
-                    authenticator_.verify({raw(greeting), line.nonce}, signedGreeting.tag);
-  if (!ours) return false;  // a stranger; closed
-  const auth::Tag welcome = authenticator_.tagOf({raw(kWelcomeMagic), raw(greeting), line.nonce});
-  if (!sendAll(line.socket.get(), &welcome, sizeof(welcome), deadline).ok()) return false;
-  peers_[greeting.rank] = std::move(line);
-  return true;
-}
-
 Result<Bootstrap::Line> Bootstrap::greetRoot(TimePoint deadline) {
   Line line;
-  ASSIGN_OR_RETURN(line.socket,
+  line.hello.source = static_cast<std::uint32_t>(options_.rank);
+  line.hello.rail = kNoRail;
+  // No two connections of the job have the same hello: what is signed with it belongs to one.
+  auth::fillRandom(std::as_writable_bytes(std::span(&line.hello.epoch, 1)));
+  auth::fillRandom(std::as_writable_bytes(std::span(&line.hello.attempt, 1)));
+  ASSIGN_OR_RETURN(UniqueFd socket,
                    transport::tcp::beginConnect({options_.address, "", 0}, options_.rendezvous));
-  const int fd = line.socket.get();
-  RETURN_IF_ERROR(receiveAll(fd, &line.nonce, sizeof(line.nonce), deadline));
-  SignedGreeting signedGreeting{.greeting = {.rank = static_cast<std::uint32_t>(options_.rank)}};
-  Greeting& greeting = signedGreeting.greeting;
-  auth::fillRandom(greeting.nonce);
-  signedGreeting.tag = authenticator_.tagOf({raw(greeting), line.nonce});
-  RETURN_IF_ERROR(sendAll(fd, &signedGreeting, sizeof(signedGreeting), deadline));
-  auth::Tag welcome;
-  RETURN_IF_ERROR(receiveAll(fd, &welcome, sizeof(welcome), deadline));
-  if (!authenticator_.verify({raw(kWelcomeMagic), raw(greeting), line.nonce}, welcome)) {
-    return errorf(Code::kUnavailable, "who listens there does not have the key of this job");
+  auto handshake = fabric::Handshake::connecting(std::move(socket), line.hello, deadline);
+  for (bool done = false; !done;) {
+    const Duration left = deadline - now();
+    pollfd waiting{handshake.fd(), handshake.wantsWritable() ? short{POLLOUT} : short{POLLIN}, 0};
+    const auto milliseconds = duration_cast<std::chrono::milliseconds>(left).count();
+    if (left <= Duration::zero() || ::poll(&waiting, 1, static_cast<int>(milliseconds)) == 0) {
+      return errorf(Code::kDeadlineExceeded, "who listens there has not answered");
+    }
+    ASSIGN_OR_RETURN(done, handshake.advance(authenticator_));
   }
+  line.socket = handshake.release();
   return line;
 }
 
@@ -155,7 +141,7 @@ Status Bootstrap::send(int rank, const std::string& blob, TimePoint deadline) {
   const auto length = static_cast<std::uint32_t>(blob.size());
   const BlobLabel label{.sender = static_cast<std::uint32_t>(options_.rank), .number = line.sent++};
   const auth::Tag tag =
-      authenticator_.tagOf({raw(label), line.nonce, std::as_bytes(std::span(blob))});
+      authenticator_.tagOf({raw(label), raw(line.hello), std::as_bytes(std::span(blob))});
   const auto attempt = [&]() -> Status {
     RETURN_IF_ERROR(sendAll(line.socket.get(), &length, sizeof(length), deadline));
     RETURN_IF_ERROR(sendAll(line.socket.get(), blob.data(), blob.size(), deadline));
@@ -179,7 +165,7 @@ Result<std::string> Bootstrap::receive(int rank, TimePoint deadline) {
       receiveAll(line.socket.get(), blob.data(), blob.size(), deadline).withContext(context));
   RETURN_IF_ERROR(receiveAll(line.socket.get(), &tag, sizeof(tag), deadline).withContext(context));
   const BlobLabel label{.sender = static_cast<std::uint32_t>(rank), .number = line.received++};
-  if (!authenticator_.verify({raw(label), line.nonce, std::as_bytes(std::span(blob))}, tag)) {
+  if (!authenticator_.verify({raw(label), raw(line.hello), std::as_bytes(std::span(blob))}, tag)) {
     return errorf(Code::kInvalidArgument, "{}: a contribution that is not its own", context);
   }
   return blob;
@@ -212,35 +198,6 @@ Result<std::vector<std::string>> Bootstrap::collect(const std::string& mine) {
     for (const std::string& blob : all) RETURN_IF_ERROR(send(rank, blob, deadline));
   }
   return all;
-}
-
-Status Bootstrap::goodbye() {
-  const TimePoint deadline = now() + options_.timeout;
-  char word = kGoodbye;
-  if (options_.size == 1) return okStatus();
-  if (options_.rank != 0) {
-    RETURN_IF_ERROR(
-        sendAll(peers_[0].socket.get(), &word, 1, deadline).withContext("goodbye to rank 0"));
-    RETURN_IF_ERROR(
-        receiveAll(peers_[0].socket.get(), &word, 1, deadline).withContext("goodbye from rank 0"));
-    ::shutdown(peers_[0].socket.get(), SHUT_WR);
-    return okStatus();
-  }
-  for (int rank = 1; rank < options_.size; ++rank) {
-    RETURN_IF_ERROR(receiveAll(peers_[rank].socket.get(), &word, 1, deadline)
-                        .withContext(fmt::format("goodbye from rank {}", rank)));
-  }
-  for (int rank = 1; rank < options_.size; ++rank) {
-    RETURN_IF_ERROR(sendAll(peers_[rank].socket.get(), &word, 1, deadline)
-                        .withContext(fmt::format("goodbye to rank {}", rank)));
-  }
-  // Our close resets the connection and would destroy an answer that has not been read yet: the
-  // others say first that they have it, by the end of their stream. Nothing is closed here, as
-  // another thread may be watching the descriptors.
-  for (int rank = 1; rank < options_.size; ++rank) {
-    (void)receiveAll(peers_[rank].socket.get(), &word, 1, deadline);
-  }
-  return okStatus();
 }
 
 std::vector<Bootstrap::Connection> Bootstrap::connections() const {

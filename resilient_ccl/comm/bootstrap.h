@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "base/units.h"
 #include "resilient_ccl/auth/authenticator.h"
+#include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::comm {
@@ -24,9 +25,8 @@ struct BootstrapOptions {
 };
 
 /// How the ranks of a job find each other over the management network: a star around rank 0. Both
-/// ends of a connection prove that they have the job's key, and everything said on it until the
-/// goodbye is signed. The connections stay open until the end, so that a process that dies is
-/// noticed at once. Not thread-safe.
+/// ends of a connection prove that they have the job's key, and everything said on it is signed.
+/// The connections stay open until the end. Not thread-safe.
 class Bootstrap {
  public:
   /// Rank 0 waits for all others, the others connect (trying again until the timeout). An error
@@ -40,12 +40,8 @@ class Bootstrap {
   /// Waits for the others; they are through, or gone, when all `connections` are readable.
   Result<std::vector<std::string>> collect(const std::string& mine);
 
-  /// An orderly end: returns when every rank has called it, at the latest after the timeout; at
-  /// once when one is gone. After it nobody misses anybody. The connections stay open until
-  /// destruction.
-  Status goodbye();
-
-  /// Connections to watch for the end of other processes: rank 0 has all, the others rank 0's.
+  /// Connections whose end hints that the other process has ended: rank 0 has all, the others rank
+  /// 0's. Nothing is said on them any more when the job has begun.
   struct Connection {
     int rank;
     int fd;
@@ -56,14 +52,12 @@ class Bootstrap {
   /// A connection and what makes its words its own.
   struct Line {
     UniqueFd socket;
-    auth::Nonce nonce{};  // rank 0's
+    fabric::Hello hello{};  // of the other rank, to rank 0
     std::uint64_t sent = 0, received = 0;
   };
   explicit Bootstrap(const BootstrapOptions& options)
       : options_(options), authenticator_(options.jobKey) {}
   Status acceptAll(TimePoint deadline);
-  /// False for a stranger.
-  bool acceptOne(UniqueFd socket, TimePoint deadline);
   Status connectToRoot(TimePoint deadline);
   Result<Line> greetRoot(TimePoint deadline);
   std::string missingRanks() const;

@@ -261,6 +261,17 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     return errorf(Code::kInvalidArgument, "bandwidths of {} and {} ports for {} ranks",
                   ports.send.size(), ports.receive.size(), size);
   }
+  if (options.collectiveTimeout <= Duration::zero()) {
+    return errorf(Code::kInvalidArgument,
+                  "a collective timeout of {}: it must be more than 0, for nothing waits for ever",
+                  formatDuration(options.collectiveTimeout));
+  }
+  if (options.size > 1 && options.fabric.jobKey == auth::JobKey()) {
+    return errorf(Code::kInvalidArgument,
+                  "the key of the job is all zeros, which everybody knows: whoever starts its {} "
+                  "processes must give them one (auth::JobKey::random)",
+                  options.size);
+  }
   auto engine = Engine::start(options);
   if (!engine.ok()) {
     return engine.status().withContext(fmt::format("rank {} joins the communicator", options.rank));

@@ -22,7 +22,8 @@ class Work {
  public:
   /// Whether it is done, well or not.
   bool test() const;
-  /// Returns when it is done: within a bounded time, as the channel gives up by its own budget.
+  /// Returns when it is done: at the latest, with an error, a little after
+  /// CommunicatorOptions::collectiveTimeout, and sooner when a rank or all paths to it are lost.
   Status wait();
   /// When it was done; only after `test` or `wait`.
   TimePoint finished() const;
@@ -64,6 +65,10 @@ struct CommunicatorOptions {
   /// without them, if every pair of ranks has one; a pair that has none has the give-up budget
   /// besides. Without resilience all rails are needed.
   Duration railGrace = 2s;
+  /// A collective that is not done so long after its call ends the job with an error that says who
+  /// takes no part in it. A rank that lives and never calls it is noticed by nothing else. More
+  /// than 0; for waits that are longer on purpose, as long as they take.
+  Duration collectiveTimeout = 10min;
 };
 
 /// A group of processes that reduce together: the public face of the CCL. Collective calls must be
@@ -145,8 +150,8 @@ class Communicator {
   void abort(const std::string& reason);
 
   /// Orderly end: waits until all ranks have called it, at most the set-up timeout (the first
-  /// communicator) or the give-up budget; an error at once when one of them is gone. No work may be
-  /// open; for the first communicator, on no other either.
+  /// communicator) or the collective timeout; an error soon when one of them is gone. No work may
+  /// be open; for the first communicator, on no other either.
   Status finish();
 
   /// What happened in this process from `cursor` on, as far as it is remembered (EventLog). Any

@@ -10,7 +10,9 @@
 
 #include "base/log.h"
 #include "base/system_calls.h"
+#include "resilient_ccl/comm/engine_word.h"
 #include "resilient_ccl/comm/node_layout.h"
+#include "resilient_ccl/comm/point_to_point.h"
 
 namespace faultline::comm {
 namespace {
@@ -164,8 +166,32 @@ void Engine::explained(int peer, int rail, channel::Cause cause, channel::Where 
   events_.explained(peer, rail, cause, where);
 }
 
-void Engine::linkFailed(int, const Status& why) {
-  if (!leaving()) fail(why, /*toldByPeer=*/why.code() == Code::kAborted);
+void Engine::linkFailed(int peer, const Status& why) {
+  if (goodbyes_.contains(peer)) return;  // it has left
+  fail(why, /*toldByPeer=*/why.code() == Code::kAborted);
+}
+
+void Engine::wordArrived(int peer, std::span<const std::byte> bytes) {
+  const auto word = EngineWord::parse(bytes);
+  if (!word) return;
+  switch (word->kind) {
+    case EngineWord::Kind::kGoodbye:
+      goodbyes_.insert(peer);
+      break;
+    case EngineWord::Kind::kRollCall: {
+      const auto group = std::ranges::find(groups_, word->about, [](auto& it) { return it->id(); });
+      const EngineWord answer{.kind = EngineWord::Kind::kPresent,
+                              .number = group == groups_.end() ? 0 : (*group)->begun(),
+                              .about = word->about};
+      fabric_->tell(peer, answer.bytes());
+      break;
+    }
+    case EngineWord::Kind::kPresent:
+      if (rollCall_ && rollCall_->communicator() == word->about) {
+        rollCall_->present(peer, word->number);
+      }
+      break;
+  }
 }
 
 void Engine::progress() {
@@ -175,7 +201,11 @@ void Engine::progress() {
     if (const Status status = fabric_->poll(patience); !status.ok()) fail(status);
     reducer_.poll(*this);
     if (failure_ && !givenUp_ && now() >= failedAt_ + kAgreementTime) giveUp();
-    if (now() >= countersDue_) publishCounters();
+    if (now() >= countersDue_) {
+      checkDeadlines();
+      publishCounters();
+    }
+    if (leaving()) takeLeave();
   }
   takeCommands();  // an abort may have come with the end
   // The abort must reach everybody although datagrams get lost.
@@ -213,12 +243,17 @@ void Engine::takeCommands() {
         command->work->complete(*failure_);
         continue;
       }
+      const std::uint64_t number = command->job.number;
+      if (!isPointToPoint(number)) (*group)->beginning(number);
       const std::uint32_t tag = nextTag_++;
       Running& running = running_[tag];
       running.group = *group;
+      running.program = command->job.program;
       running.executor =
           std::make_unique<Executor>(std::move(command->job), **group, reducer_, staging_, tag);
       running.work = std::move(command->work);
+      running.number = number;
+      running.began = now();
       running.executor->start();
       if (running.executor->finished()) workDone(tag);
     }
@@ -252,9 +287,69 @@ void Engine::connectionReadable(int rank, int fd) {
   char byte;
   const ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  fabric_->unwatch(fd);  // a byte is a goodbye, which `finish` reads
-  if (got > 0 || leaving()) return;
-  fail(errorf(Code::kUnavailable, "the process of rank {} is gone", rank));
+  fabric_->unwatch(fd);
+  if (!goodbyes_.contains(rank)) fabric_->doubt(rank);
+}
+
+void Engine::checkDeadlines() {
+  if (failure_) return;
+  if (rollCall_ && rollCall_->over(now())) {
+    return fail(errorf(Code::kDeadlineExceeded,
+                       "collective {} of communicator {} is not done within {}: {}",
+                       rollCall_->number(), rollCall_->communicator(),
+                       formatDuration(options_.collectiveTimeout), rollCall_->result()));
+  }
+  const auto oldest = std::ranges::min_element(
+      running_, {}, [](const auto& running) { return running.second.began; });
+  if (rollCall_ || oldest == running_.end()) return;
+  if (now() - oldest->second.began > options_.collectiveTimeout) overdue(oldest->second);
+}
+
+void Engine::overdue(const Running& late) {
+  const Group& group = *late.group;
+  if (isPointToPoint(late.number)) {
+    const Program::Step& step = late.program->lanes()[0].steps[0];
+    return fail(errorf(Code::kDeadlineExceeded,
+                       "a message {} rank {} is not done within {}: it takes no part",
+                       step.kind == schedule::OpKind::kSend ? "to" : "from",
+                       group.members()[step.peer], formatDuration(options_.collectiveTimeout)));
+  }
+  rollCall_.emplace(group.id(), late.number, group.members(), now());
+  const EngineWord question{.kind = EngineWord::Kind::kRollCall, .about = group.id()};
+  for (const int member : group.members()) {
+    if (member != options_.rank) fabric_->tell(member, question.bytes());
+  }
+  rollCall_->present(options_.rank, group.begun());
+}
+
+/// Nobody goes before everybody has said goodbye and been told: who is missed then is not missed.
+void Engine::takeLeave() {
+  if (!leaveBy_) {
+    leaveBy_ = now() + options_.setupTimeout;
+    for (int rank = 0; rank < options_.size; ++rank) {
+      if (rank != options_.rank) {
+        fabric_->tell(rank, EngineWord{.kind = EngineWord::Kind::kGoodbye}.bytes());
+      }
+    }
+  }
+  if (givenUp_) return part(*failure_);
+  const bool allSaid = std::ssize(goodbyes_) == options_.size - 1;
+  if (allSaid && fabric_->told()) return part(okStatus());
+  if (now() < *leaveBy_) return;
+  if (allSaid) return part(okStatus());  // somebody has left before its last word came
+  std::string missing;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (rank == options_.rank || goodbyes_.contains(rank)) continue;
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+  }
+  part(errorf(Code::kDeadlineExceeded, "rank(s) {} did not say goodbye within {}", missing,
+              formatDuration(options_.setupTimeout)));
+}
+
+void Engine::part(const Status& how) {
+  const std::lock_guard lock(mutex_);
+  if (!parted_) parted_ = how;
+  partedNow_.notify_all();
 }
 
 void Engine::fail(const Status& why, bool toldByPeer) {
@@ -337,10 +432,13 @@ void Engine::stop() {
 
 Status Engine::finish() {
   leaving_.store(true, std::memory_order_release);
+  wake();
   // The fabric stays polled meanwhile: others may still need our acknowledgements.
-  const Status status = bootstrap_->goodbye();
+  std::unique_lock lock(mutex_);
+  partedNow_.wait(lock, [this] { return parted_.has_value(); });
+  lock.unlock();
   stop();
-  return status;
+  return *parted_;
 }
 
 CommunicatorEvents Engine::events(const EventCursor& cursor) const {

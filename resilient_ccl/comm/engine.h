@@ -1,11 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -16,6 +19,7 @@
 #include "resilient_ccl/comm/bootstrap.h"
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/comm/executor.h"
+#include "resilient_ccl/comm/roll_call.h"
 #include "resilient_ccl/telemetry/collector.h"
 
 namespace faultline::comm {
@@ -37,6 +41,9 @@ class Group : public MessagePort {
   const std::vector<int>& members() const { return members_; }
   /// What a barrier reduces.
   std::int32_t& barrierElement() { return barrierElement_; }
+  /// Collectives that the progress thread has begun; only there.
+  std::uint64_t begun() const { return begun_; }
+  void beginning(std::uint64_t number) { begun_ = number + 1; }
 
   // From the communicator's thread to the progress thread.
   bool push(Command&& command) { return submitted_.push(std::move(command)); }
@@ -63,6 +70,7 @@ class Group : public MessagePort {
   const std::uint32_t id_;
   const std::vector<int> members_;
   std::int32_t barrierElement_ = 0;
+  std::uint64_t begun_ = 0;
   SpscQueue<Command> submitted_;
   std::atomic<bool> closed_{false};
 };
@@ -103,6 +111,9 @@ class Engine : private fabric::FabricClient, private ReducerClient {
     std::shared_ptr<Group> group;
     std::unique_ptr<Executor> executor;
     std::shared_ptr<Work> work;
+    std::shared_ptr<const Program> program;
+    std::uint64_t number;
+    TimePoint began;
   };
 
   explicit Engine(const CommunicatorOptions& options);
@@ -117,6 +128,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   void failedBack(int peer, int rail, TimePoint when) override;
   void explained(int peer, int rail, channel::Cause cause, channel::Where where) override;
   void linkFailed(int peer, const Status& why) override;
+  void wordArrived(int peer, std::span<const std::byte> word) override;
 
   /// Goodbye is being said: what the others close is no error any more.
   bool leaving() const { return leaving_.load(std::memory_order_acquire); }
@@ -130,6 +142,10 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   void messageDone(std::uint64_t token);
   void workDone(std::uint32_t tag);
   void connectionReadable(int rank, int fd);
+  void checkDeadlines();
+  void overdue(const Running& late);
+  void takeLeave();
+  void part(const Status& how);
   void fail(const Status& why, bool toldByPeer = false);
   void giveUp();
   void publishCounters();
@@ -154,6 +170,9 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   std::uint32_t nextTag_ = 0;
   std::optional<Status> failure_;
   TimePoint failedAt_{};
+  std::optional<RollCall> rollCall_;
+  std::optional<TimePoint> leaveBy_;  // goodbye has been said; others must say it by then
+  std::set<int> goodbyes_;            // processes that have said it
   bool givenUp_ = false;  // all ranks have the same failure_ by now, and nothing is done any more
   TimePoint countersDue_{};
 
@@ -166,6 +185,8 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   EventLog events_;
   std::vector<std::shared_ptr<Group>> newGroups_;
   std::optional<std::string> abortReason_;
+  std::optional<Status> parted_;  // how the goodbye ended
+  std::condition_variable partedNow_;
 };
 
 }  // namespace faultline::comm

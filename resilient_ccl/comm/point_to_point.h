@@ -11,10 +11,10 @@ namespace faultline::comm {
 std::shared_ptr<const Program> pointToPoint(schedule::OpKind kind, int ranks, int peer,
                                             std::int64_t count);
 
+/// The highest bit of a collective's number (Executor: 48 bits).
+inline constexpr std::uint64_t kPointToPointBit = std::uint64_t{1} << 47;
 /// The number of the index-th message; not one of a collective.
-constexpr std::uint64_t pointToPointNumber(std::uint64_t index) {
-  constexpr int kBit = 47;  // the highest of a collective's number (Executor: 48 bits)
-  return std::uint64_t{1} << kBit | index;
-}
+constexpr std::uint64_t pointToPointNumber(std::uint64_t index) { return kPointToPointBit | index; }
+constexpr bool isPointToPoint(std::uint64_t number) { return (number & kPointToPointBit) != 0; }
 
 }  // namespace faultline::comm

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 
 #include "base/log.h"
 #include "resilient_ccl/auth/authenticator.h"
@@ -56,6 +58,8 @@ class Fabric::Impl : private TriangulationIo {
   FabricCounters counters() const;
 
   Link& link(int peer);
+  bool told() const;
+  void tellClient(int peer, std::span<const std::byte> word);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
   ProcessAddress address_;
@@ -154,6 +158,19 @@ void Fabric::Impl::postReceive(int peer, const channel::MessageKey& key, std::by
                                Bytes capacity, std::uint64_t token) {
   posted_ = true;
   peers_[peer]->postReceive(key, region, capacity, token);
+}
+
+void Fabric::Impl::tellClient(int peer, std::span<const std::byte> word) {
+  const Note::Kind kind = Note::Kind::kWord;
+  std::array<std::byte, channel::Record::kMaxPayload> note;
+  assert(word.size() <= kLongestWord);
+  std::ranges::copy(channel::bytesOf(kind), note.begin());
+  std::ranges::copy(word, note.begin() + sizeof(kind));
+  link(peer).sendNote(std::span(note).first(sizeof(kind) + word.size()));
+}
+
+bool Fabric::Impl::told() const {
+  return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->link().told(); });
 }
 
 // --- set-up ---
@@ -406,6 +423,8 @@ void Fabric::Impl::noteArrived(int peer, const Note& note) {
         triangulation_->answered(peer, about, rail, static_cast<Reach>(note.detail));
       }
       break;
+    case Note::Kind::kWord:
+      break;  // never parsed as a note
   }
 }
 
@@ -518,6 +537,7 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, NoteArrived>)
             if (it.note) noteArrived(it.peer, *it.note);
           if constexpr (std::is_same_v<T, LinkFailed>) client_.linkFailed(it.peer, it.why);
+          if constexpr (std::is_same_v<T, WordArrived>) client_.wordArrived(it.peer, it.word);
         },
         event);
   }
@@ -574,6 +594,9 @@ Status Fabric::watch(int fd, std::function<void()> ready) {
   return impl_->watch(fd, std::move(ready));
 }
 void Fabric::unwatch(int fd) { impl_->unwatch(fd); }
+void Fabric::tell(int peer, std::span<const std::byte> word) { impl_->tellClient(peer, word); }
+bool Fabric::told() const { return impl_->told(); }
+void Fabric::doubt(int peer) { impl_->link(peer).doubt(now()); }
 
 void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
                       std::uint64_t token) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,8 @@ class FabricClient {
   /// failedOver.
   virtual void explained(int peer, int rail, channel::Cause cause, channel::Where where) = 0;
   virtual void linkFailed(int peer, const Status& why) = 0;
+  /// A word of the client of another process (Fabric::tell).
+  virtual void wordArrived(int /*peer*/, std::span<const std::byte> /*word*/) {}
 };
 
 /// Everything that one process has of the network: its NICs and their port events, the rails and
@@ -119,6 +122,17 @@ class Fabric {
                 std::uint64_t token);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
+
+  /// Carries up to kLongestWord bytes to the client of another process, over every path, once and
+  /// in no order.
+  void tell(int peer, std::span<const std::byte> word);
+  static constexpr std::size_t kLongestWord =
+      channel::Record::kMaxPayload - sizeof(std::uint32_t);  // behind the kind of a note
+  /// Whether all peers that can be reached have what was told them.
+  bool told() const;
+
+  /// Another connection with this peer's process has ended: a hint that it is gone (Link::doubt).
+  void doubt(int peer);
 
   /// Calls `ready` from inside poll whenever `fd` is readable, until unwatch.
   Status watch(int fd, std::function<void()> ready);

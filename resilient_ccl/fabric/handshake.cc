@@ -26,7 +26,7 @@ std::span<std::byte> writable(T& value) {
 Status sendFirst(int fd, std::span<const std::byte> bytes, std::string_view what) {
   const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return okStatus();
-  return Status::fromErrno(errno, fmt::format("send {} of a rail", what));
+  return Status::fromErrno(errno, fmt::format("send {} of a connection", what));
 }
 
 }  // namespace
@@ -51,11 +51,12 @@ Handshake Handshake::accepted(UniqueFd socket, TimePoint deadline) {
 Result<bool> Handshake::read(std::span<std::byte> target) {
   while (read_ < target.size()) {
     const ssize_t got = recv(fd(), target.data() + read_, target.size() - read_, 0);
-    if (got == 0) return errorf(Code::kUnavailable, "the peer does not take the rail now");
+    if (got == 0)
+      return errorf(Code::kUnavailable, "the other end does not take the connection now");
     if (got < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return false;
-      return Status::fromErrno(errno, "read the hello of a rail");
+      return Status::fromErrno(errno, "read the hello of a connection");
     }
     read_ += static_cast<std::size_t>(got);
   }
@@ -93,7 +94,7 @@ Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
     if (!complete) return false;
     if (message_.hello.magic != Hello::kMagic ||
         !authenticator.verify({readable(message_.hello), challenge_}, message_.tag)) {
-      return errorf(Code::kInvalidArgument, "somebody who is not a rail of this job connected");
+      return errorf(Code::kInvalidArgument, "somebody who is not of this job connected");
     }
     step_ = Step::kDone;
   }

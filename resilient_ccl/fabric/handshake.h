@@ -31,10 +31,10 @@ struct SignedHello {
 };
 static_assert(sizeof(SignedHello) == sizeof(Hello) + sizeof(auth::Tag));
 
-/// A connection on its way to become a rail. Both ends prove that they have the job's key, and for
-/// this very connection: the accepting end begins with a challenge, the connecting end signs its
-/// hello together with it, and the accepting end, when it takes the connection, signs the same in
-/// its own words. A recorded hello fits no other challenge.
+/// A connection on its way to become a rail, or one to the rendezvous. Both ends prove that they
+/// have the job's key, and for this very connection: the accepting end begins with a challenge, the
+/// connecting end signs its hello together with it, and the accepting end, when it takes the
+/// connection, signs the same in its own words. A recorded hello fits no other challenge.
 class Handshake {
  public:
   /// The connecting end: `socket` is connecting.

@@ -15,6 +15,7 @@ struct Note {
                     ///< counts the changes, because notes may overtake each other
     kQuestion = 2,  ///< does process `value` answer you over `rail`?
     kAnswer = 3,    ///< `detail` (channel::Reach) is what process `value` does over `rail`
+    kWord = 4,      ///< not a Note: behind it, what the clients of the fabrics tell each other
   };
 
   /// In place of a rail, in questions and answers: over any path.
@@ -31,6 +32,15 @@ struct Note {
     if (bytes.size() != sizeof(note)) return std::nullopt;
     std::memcpy(&note, bytes.data(), sizeof(note));
     return note;
+  }
+
+  /// The clients' word, when it is one.
+  static std::optional<std::span<const std::byte>> wordOf(std::span<const std::byte> bytes) {
+    Kind kind{};
+    if (bytes.size() < sizeof(kind)) return std::nullopt;
+    std::memcpy(&kind, bytes.data(), sizeof(kind));
+    if (kind != Kind::kWord) return std::nullopt;
+    return bytes.subspan(sizeof(kind));
   }
 };
 

@@ -81,12 +81,18 @@ void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
   std::array<iovec, 2> pieces{
       {{const_cast<std::byte*>(bytes.data()), bytes.size()}, {&seal, sizeof(seal)}}};
   if (local_ && ((shared_ && shared_->sendDatagram(pieces)) || overRail)) return;
-  sockaddr_in to = (overRail ? address_.rails[path].control : address_.management).toSockaddr();
+  const Endpoint& there = overRail ? address_.rails[path].control : address_.management;
+  sockaddr_in to = there.toSockaddr();
   msghdr message{};
   message.msg_name = &to;
   message.msg_namelen = sizeof(to);
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
+  if (refusals_.watching()) {
+    const FabricOptions& options = context_.options;
+    const Nic here = overRail ? options.nics[path] : Nic{"", options.managementAddress};
+    return refusals_.send(path, placeOf(here, options.controlTos), there, message);
+  }
   // Loss is the link's business: whatever goes wrong here looks like a lost datagram.
   countSystemCall();
   const UniqueFd& socket = overRail ? context_.control[path] : context_.control.back();
@@ -146,7 +152,11 @@ void Peer::railDegraded(int rail, bool degraded) {
   if (recording()) recordRail(degraded ? EventKind::kRailSlow : EventKind::kRailFast, rail);
 }
 void Peer::noteArrived(std::span<const std::byte> note) {
-  context_.events.push_back(NoteArrived{index_, Note::parse(note)});
+  if (const auto word = Note::wordOf(note)) {
+    context_.events.push_back(WordArrived{index_, {word->begin(), word->end()}});
+  } else {
+    context_.events.push_back(NoteArrived{index_, Note::parse(note)});
+  }
 }
 void Peer::linkFailed(const Status& why) {
   closeDue_ = true;  // before the client hears of it: the buffers are its own again then
@@ -159,6 +169,7 @@ void Peer::readdress(int rail, std::uint32_t address, std::uint32_t change) {
   addressChanges_[rail] = change;
   address_.rails[rail].data.address = address;
   address_.rails[rail].control.address = address;
+  refusals_.forget(rail);
 }
 
 // --- what the rails tell ---
@@ -314,10 +325,12 @@ void Peer::fence(int rail) {
 }
 
 bool Peer::hasWork() const {
-  return closeDue_ || !failedOpens_.empty() || std::ranges::count(fenceDue_, true) > 0;
+  return closeDue_ || refusals_.refused() || !failedOpens_.empty() ||
+         std::ranges::count(fenceDue_, true) > 0;
 }
 
 bool Peer::fenceDue() {
+  if (refusals_.takeRefusal()) link_->onRefused(now());
   bool any = closeDue_;
   if (closeDue_) closeAll();
   for (int rail = 0; rail < railCount(); ++rail) {

@@ -16,6 +16,7 @@
 #include "resilient_ccl/fabric/note.h"
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/fabric/port_sight.h"
+#include "resilient_ccl/fabric/refusal_watch.h"
 #include "resilient_ccl/fabric/shared_rail.h"
 #include "resilient_ccl/transport/doorbell.h"
 #include "resilient_ccl/transport/driven_rail.h"
@@ -60,8 +61,12 @@ struct NoteArrived {
   int peer;
   std::optional<Note> note;
 };
+struct WordArrived {
+  int peer;
+  std::vector<std::byte> word;
+};
 using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, PeerMissing,
-                           LinkFailed, NoteArrived>;
+                           LinkFailed, NoteArrived, WordArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -139,6 +144,7 @@ class Peer : private channel::LinkIo,
   void failedBack(int rail, TimePoint when) override;
   void railDegraded(int rail, bool degraded) override;
   void noteArrived(std::span<const std::byte> note) override;
+  void watchRefusals(bool on) override { refusals_.watch(on); }
   void peerMissing() override { context_.events.push_back(PeerMissing{index_}); }
   void linkFailed(const Status& why) override;
 
@@ -181,7 +187,8 @@ class Peer : private channel::LinkIo,
   std::vector<std::optional<Handshake>> opening_;  // connecting end
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once
   std::vector<bool> fenceDue_;
-  std::vector<TimePoint> placedAt_;      // when the chunk that a rail reads began, for the recorder
+  std::vector<TimePoint> placedAt_;  // when the chunk that a rail reads began, for the recorder
+  RefusalWatch refusals_;
   bool closeDue_ = false;                // the link has failed
   std::unique_ptr<channel::Link> link_;  // last: its constructor opens rails
 };

@@ -101,6 +101,10 @@ class Player {
                                     [this, &action] { world_.slow(action.rail, Action::kFast); });
       case Kind::kKill:
         return world_.kill(action.end);
+      case Kind::kExit:
+        return world_.exit(action.end);
+      case Kind::kDoubt:
+        return world_.doubt(action.end);
     }
     keepBroken(action);
   }

@@ -218,11 +218,22 @@ void addMissing(Random& random, Script& script) {
   }
 }
 
+/// False hints that a process is gone, from numbers of their own.
+void addDoubts(std::uint64_t seed, Script& script) {
+  Random random(Random::mix(seed));
+  for (auto doubts = random.below(4); doubts > 0; --doubts) {
+    script.actions.push_back({.kind = Kind::kDoubt,
+                              .at = upTo(random, 2 * kBusy),
+                              .end = static_cast<int>(random.below(2))});
+  }
+}
+
 void addEnd(Random& random, Script& script) {
   const Duration at = upTo(random, kBusy);
   if (random.below(2)) {
     const int end = static_cast<int>(random.below(2));
-    script.actions.push_back({.kind = Kind::kKill, .at = at, .end = end});
+    const Kind kind = random.below(2) ? Kind::kKill : Kind::kExit;
+    script.actions.push_back({.kind = kind, .at = at, .end = end});
     return;
   }
   for (int rail = 0; rail < script.options.link.rails; ++rail) {
@@ -241,16 +252,17 @@ bool Action::breaksRail() const {
 }
 
 std::string Action::toString() const {
-  constexpr std::array<std::string_view, 9> kNames{"messages",   "note",  "port down",
-                                                   "black hole", "reset", "management down",
-                                                   "pause",      "slow",  "kill"};
+  constexpr std::array<std::string_view, 11> kNames{
+      "messages", "note", "port down", "black hole", "reset", "management down",
+      "pause",    "slow", "kill",      "exit",       "doubt"};
   std::string text =
       fmt::format("{:9.3f} ms  {}", toMilliseconds(at), kNames.at(static_cast<std::size_t>(kind)));
   if (phase) {
     text += fmt::format(", {} after the rail is {}", formatDuration(after), phaseName(*phase));
   }
   const bool ofEnd = kind == Kind::kMessages || kind == Kind::kNote || kind == Kind::kPortDown ||
-                     kind == Kind::kPause || kind == Kind::kKill;
+                     kind == Kind::kPause || kind == Kind::kKill || kind == Kind::kExit ||
+                     kind == Kind::kDoubt;
   if (ofEnd) text += fmt::format(", end {}", end);
   if (breaksRail() || kind == Kind::kSlow) text += fmt::format(", rail {}", rail);
   if (kind == Kind::kMessages) {
@@ -272,7 +284,7 @@ std::string Action::toString() const {
 bool Script::fatal() const {
   std::set<int> dead;
   for (const Action& action : actions) {
-    if (action.kind == Kind::kKill) return true;
+    if (action.kind == Kind::kKill || action.kind == Kind::kExit) return true;
     if (action.breaksRail() && action.length == Action::kForGood) dead.insert(action.rail);
   }
   return static_cast<int>(dead.size()) == options.link.rails;
@@ -431,6 +443,7 @@ Script randomScript(std::uint64_t seed) {
     options.link.rails = std::max(options.link.rails, 2);
     addMissing(random, script);
   }
+  if (scene != 15) addDoubts(seed, script);
   return script;
 }
 

@@ -20,7 +20,9 @@ struct Action {
     kManagementDown,  ///< for `length`
     kPause,           ///< of the process `end`, for `length`
     kSlow,            ///< to `rate` bytes per second; fast again after `length`, unless that is 0
-    kKill,            ///< the process `end`
+    kKill,            ///< the machine of `end`
+    kExit,            ///< the process `end`
+    kDoubt,           ///< `end` is told that the other may be gone
   };
   /// Of a fault: until all messages are there.
   static constexpr Duration kForGood = Duration::max();

@@ -101,6 +101,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     notes.emplace_back(note.begin(), note.end());
   }
   void peerMissing() override { ++missed; }
+  void watchRefusals(bool on) override { watchesRefusals = on; }
   void linkFailed(const Status& why) override { error = why; }
 
   // RailSink
@@ -171,6 +172,8 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<Connection>> arrivals;
   TimePoint pausedUntil{};
   bool dead = false;
+  bool refuses = false;  // what is sent to it
+  bool watchesRefusals = false;
   std::vector<Event> waiting;
   TimePoint tickAt = TimePoint::max();
   std::vector<channel::Failover> failovers;

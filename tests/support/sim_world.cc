@@ -288,6 +288,13 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
   } else if (!managementUp_) {
     return;
   }
+  if (ends_[1 - from]->refuses) {
+    clock_.after(50us, [this, from] {
+      if (!ends_[from]->watchesRefusals) return;
+      runEvent(from, Input::kDatagram, [this, from] { link(from).onRefused(clock_.now()); });
+    });
+    return;
+  }
   if (random_.unit() < options_.datagramLoss) return;
   const int copies = random_.unit() < options_.datagramDuplication ? 2 : 1;
   for (int copy = 0; copy < copies; ++copy) {
@@ -438,6 +445,20 @@ void SimWorld::pause(int end, Duration length) {
 }
 
 void SimWorld::kill(int end) { ends_[end]->dead = true; }
+
+void SimWorld::exit(int end) {
+  ends_[end]->dead = ends_[end]->refuses = true;
+  for (int rail = 0; rail < options_.link.rails; ++rail) {
+    if (!carries(rail)) continue;
+    runEvent(1 - end, Input::kReset, [this, end, rail] {
+      link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
+    });
+  }
+}
+
+void SimWorld::doubt(int end) {
+  runEvent(end, Input::kClient, [this, end] { link(end).doubt(clock_.now()); });
+}
 
 bool SimWorld::runUntilIdle(Duration limit) {
   const TimePoint until = clock_.now() + limit;

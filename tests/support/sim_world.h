@@ -95,7 +95,12 @@ class SimWorld {
   void lateDelivery(Duration delay);
   /// The process does nothing for so long; what comes in meanwhile waits.
   void pause(int end, Duration length);
+  /// With its machine: nothing comes from there any more.
   void kill(int end);
+  /// The process alone: its machine ends its connections and refuses what is sent to it.
+  void exit(int end);
+  /// Some other connection of `end` with the other end has ended.
+  void doubt(int end);
   void note(int from, std::span<const std::byte> note);
 
   /// Called after each change of a rail since the construction.

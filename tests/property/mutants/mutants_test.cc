@@ -69,6 +69,8 @@ constexpr Planted kMutants[] = {
     {Mutant::kBurstProves, "BurstProves"},
     {Mutant::kKernelNotAsked, "KernelNotAsked"},
     {Mutant::kNobodyJoinsATrial, "NobodyJoinsATrial"},
+    {Mutant::kDoubtIsProof, "DoubtIsProof"},
+    {Mutant::kDoubtKept, "DoubtKept"},
     {Mutant::kNoGiveUp, "NoGiveUp"},
     {Mutant::kHalfOpenKept, "HalfOpenKept"},
     {Mutant::kAcknowledgementNotAskedFor, "AcknowledgementNotAskedFor"},

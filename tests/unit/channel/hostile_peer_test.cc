@@ -57,6 +57,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   bool portLost(int) const override { return false; }
   void causeFound(int, Cause) override {}
   void peerMissing() override {}
+  void watchRefusals(bool) override {}
   void failedBack(int, TimePoint) override {}
   void noteArrived(std::span<const std::byte>) override {}
   void linkFailed(const Status& why) override { error_ = why; }

@@ -8,6 +8,8 @@
 namespace faultline::test {
 namespace {
 
+using channel::Cause;
+using channel::Link;
 using channel::Reach;
 
 class LinkEndingTest : public LinkFixture {};
@@ -116,6 +118,57 @@ TEST_P(LinkEndingTest, ADeadPeerIsAnErrorWithinTheBudget) {
   world.kill(1);
   EXPECT_FALSE(world.runUntilIdle(10s));
   EXPECT_NE(world.error(0).message().find("has not been heard"), std::string::npos);
+}
+
+TEST_P(LinkEndingTest, AProcessWhoseMachineSaysSoIsGoneLongBeforeTheBudget) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.managementPath(false);  // the rails and their datagrams are enough
+  world.exit(1);
+  world.run(50ms);
+  EXPECT_NE(world.error(0).message().find("the process of rank 1 is gone"), std::string::npos)
+      << world.error(0).message();
+}
+
+TEST_P(LinkEndingTest, AnIdlePeersProcessIsMissedToo) {
+  SimWorld world(options());
+  world.exit(1);
+  world.run(50ms);
+  EXPECT_FALSE(world.error(0).ok());
+}
+
+TEST_P(LinkEndingTest, AProcessThatIsDoubtedAndAnswersIsNotGone) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20, 4);
+  world.run(10ms);
+  world.doubt(0);
+  // All rails are reset while the other process stands still, and nobody else can say anything.
+  world.pause(1, 500ms);
+  for (int rail = 0; rail < 2; ++rail) world.reset(rail);
+  EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+  world.run(1s);
+  EXPECT_EQ(world.link(0).nextDeadline(), TimePoint::max()) << "the doubt is forgotten";
+  expectClean(world);
+}
+
+TEST_P(LinkEndingTest, ARefusalAloneIsNoProof) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20, 4);
+  world.run(10ms);
+  Link& link = world.link(0);
+  link.onRefused(world.clock().now());  // nobody doubts
+  EXPECT_FALSE(link.failed());
+  link.doubt(world.clock().now());
+  link.onRefused(world.clock().now());  // there are rails
+  EXPECT_FALSE(link.failed());
+  world.run(10ms);  // it has answered
+  for (int rail = 0; rail < 2; ++rail) {
+    link.onRailFailed(rail, Cause::kLocalNic, world.clock().now());
+  }
+  link.onRefused(world.clock().now());
+  EXPECT_FALSE(link.failed());
+  EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
 }
 
 TEST_P(LinkEndingTest, WithoutResilienceADeadRailHangs) {

@@ -1,7 +1,9 @@
 #include "resilient_ccl/comm/communicator.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <latch>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -180,6 +182,138 @@ TEST(CommunicatorErrorTest, AProcessThatVanishesIsNamedOnAllOthers) {
     EXPECT_FALSE(status.ok());
     EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
   });
+}
+
+/// Ends all TCP connections of this process with `port`, as a firewall may.
+int endConnectionsWith(std::uint16_t port) {
+  int ended = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof(peer);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.sin_family == AF_INET && ntohs(peer.sin_port) == port) {
+      ended += shutdown(fd, SHUT_RDWR) == 0;
+    }
+  }
+  return ended;
+}
+
+TEST(CommunicatorErrorTest, ManagementConnectionsThatEndHarmNobody) {
+  constexpr int kRanks = 3;
+  std::uint16_t port = 0;
+  std::mutex mutex;
+  std::latch joined(kRanks), ended(1);
+  runJob(
+      kRanks,
+      [&](Communicator& comm) {
+        joined.arrive_and_wait();
+        if (comm.rank() == 0) {
+          EXPECT_EQ(endConnectionsWith(port), kRanks - 1);
+          ended.count_down();
+        }
+        ended.wait();
+        std::vector<std::int32_t> data(100'000);
+        for (const TimePoint end = now() + 300ms; now() < end;) {
+          std::ranges::fill(data, 1);
+          const Status status = comm.allReduce(data.data(), data.data(), std::ssize(data),
+                                               DataType::kI32, ReduceOp::kSum)
+                                    ->wait();
+          ASSERT_TRUE(status.ok()) << status.message();
+          const bool last = now() >= end;  // all must agree on the last one
+          std::int32_t votes = last;
+          ASSERT_TRUE(
+              comm.allReduce(&votes, &votes, 1, DataType::kI32, ReduceOp::kMax)->wait().ok());
+          if (votes != 0) break;
+        }
+        const Status left = comm.finish();
+        EXPECT_TRUE(left.ok()) << left.message();
+      },
+      [&](CommunicatorOptions& options) {
+        const std::lock_guard lock(mutex);
+        port = options.rendezvous.port;
+      });
+}
+
+TEST(CommunicatorErrorTest, WhoTakesNoPartIsNamedOnAllRanks) {
+  std::mutex mutex;
+  std::set<std::string> said;
+  std::latch waited(2);
+  runJob(
+      3,
+      [&](Communicator& comm) {
+        ASSERT_TRUE(comm.barrier()->wait().ok());
+        if (comm.rank() == 1) waited.wait();  // a data loader that hangs
+        const Status status = comm.barrier()->wait();
+        if (comm.rank() != 1) waited.count_down();
+        const std::lock_guard lock(mutex);
+        said.emplace(status.message());
+      },
+      [](CommunicatorOptions& options) {
+        options.collectiveTimeout = 500ms;
+        options.fabric.link.giveUp = 400ms;  // has nothing to do with it
+      });
+  ASSERT_EQ(said.size(), 1u) << *said.begin() << " / " << *said.rbegin();
+  EXPECT_NE(said.begin()->find("collective 1 of communicator 1 is not done within 500ms: rank(s) "
+                               "1 have not called it, rank(s) 0, 2 wait"),
+            std::string::npos)
+      << *said.begin();
+}
+
+TEST(CommunicatorErrorTest, AMessageThatNobodySendsIsAnErrorToo) {
+  std::latch waited(1);
+  runJob(
+      2,
+      [&](Communicator& comm) {
+        if (comm.rank() == 1) return waited.wait();
+        float value = 0;
+        const Status status = comm.receive(&value, 1, DataType::kF32, 1)->wait();
+        EXPECT_NE(status.message().find("a message from rank 1 is not done"), std::string::npos)
+            << status.message();
+        waited.count_down();
+      },
+      [](CommunicatorOptions& options) { options.collectiveTimeout = 300ms; });
+}
+
+TEST(CommunicatorErrorTest, ASplitWhoseEndIsNotCalledByAllIsAnErrorToo) {
+  std::latch waited(2);
+  runJob(
+      3,
+      [&](Communicator& comm) {
+        auto part = comm.split(0, 0);
+        ASSERT_TRUE(part.ok());
+        if (comm.rank() == 2) return waited.wait();
+        const Status status = (*part)->finish();
+        EXPECT_NE(status.message().find("rank(s) 2 have not called it"), std::string::npos)
+            << status.message();
+        waited.count_down();
+      },
+      [](CommunicatorOptions& options) { options.collectiveTimeout = 300ms; });
+}
+
+TEST(CommunicatorErrorTest, WhoDoesNotSayGoodbyeIsNamed) {
+  std::latch waited(2);
+  runJob(
+      3,
+      [&](Communicator& comm) {
+        if (comm.rank() == 1) return waited.wait();
+        const Status status = comm.finish();
+        EXPECT_NE(status.message().find("rank(s) 1 did not say goodbye"), std::string::npos)
+            << status.message();
+        waited.count_down();
+      },
+      [](CommunicatorOptions& options) { options.setupTimeout = 2s; });
+}
+
+TEST(CommunicatorErrorTest, WaitingForEverAndAKeyThatEverybodyKnowsAreRefused) {
+  CommunicatorOptions options = optionsOf(0, 2, freePort());
+  options.setupTimeout = 100ms;
+  options.collectiveTimeout = {};
+  EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
+  options.collectiveTimeout = 1s;
+  options.fabric.jobKey = {};
+  EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
+  options.size = 1;  // there is nobody to hide it from
+  EXPECT_TRUE(Communicator::create(options).ok());
 }
 
 TEST(CommunicatorErrorTest, WhateverSeveralRanksSayAtOnceAllReturnTheSame) {

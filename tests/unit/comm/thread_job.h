@@ -27,6 +27,8 @@ inline CommunicatorOptions optionsOf(int rank, int size, std::uint16_t port) {
   options.rendezvous = {kLoopback, port};
   options.fabric.nics.assign(2, {.device = "", .address = kLoopback});
   options.fabric.managementAddress = kLoopback;
+  static const auth::JobKey key = auth::JobKey::random();
+  options.fabric.jobKey = key;
   return options;
 }
 

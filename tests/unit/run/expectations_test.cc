@@ -80,6 +80,23 @@ TEST(MetricsTest, ErrorsAreCountedComparedAndTimed) {
       ElementsAre(MetricValue(100.0), MetricValue(120.0), MetricValue(100.0), MetricValue(120.0)));
 }
 
+TEST(MetricsTest, TheRanksThatErrorsNameWithoutTheOnesThatSayThem) {
+  auto dead = faultedRun("hot_repair", 0, 8);
+  const auto named = [&](const std::string& message) {
+    dead.errors = {{0, 0, message}};
+    const reports::ScenarioResult result = resultOf({dead});
+    return metricsOf(result)("hot_repair", "errors.names");
+  };
+  EXPECT_THAT(named("rank 0: the process of rank 1 is gone: its rails have ended"),
+              ElementsAre(MetricValue(1.0)));
+  EXPECT_THAT(named("rank 1 has not been heard on any path for 3 s (rail 0: path, rail 1: path)"),
+              ElementsAre(MetricValue(1.0)));
+  EXPECT_THAT(named("rank 0: rail 1 to rank 12 has made no progress, unlike rank 3"),
+              ElementsAre(MetricValue(12.0), MetricValue(3.0)));
+  EXPECT_THAT(named("rank 2: out of memory"), ElementsAre(MetricValue(-1.0)));
+  EXPECT_THAT(named("rank"), ElementsAre(MetricValue(-1.0)));
+}
+
 TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   auto hot = faultedRun("hot_repair", 0, 8);
   hot.wrong_elements = 3;

@@ -20,6 +20,7 @@ RankConfig unusualConfig() {
   config.policy = channel::Policy::kPull;
   config.segments = 3;
   config.giveUp = 1234ms;
+  config.collectiveTimeout = 3min;
   config.longestHoldOff = 777ms;
   config.holdOff = 66ms;
   config.suspectAfter = 55ms;

@@ -22,6 +22,7 @@ std::uint16_t freePort() {
 
 void runJob(const std::function<void(comm::Communicator&)>& body) {
   const std::uint16_t port = freePort();
+  const auth::JobKey key = auth::JobKey::random();
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.emplace_back([&, rank] {
@@ -31,6 +32,7 @@ void runJob(const std::function<void(comm::Communicator&)>& body) {
       options.rendezvous = {kLoopback, port};
       options.fabric.nics.assign(2, {.device = "", .address = kLoopback});
       options.fabric.managementAddress = kLoopback;
+      options.fabric.jobKey = key;
       auto communicator = comm::Communicator::create(options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().message();
       body(**communicator);

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/channel/link_fixture.h"
+
+// Hours are cheap under the simulated clock.
+
+namespace faultline::test {
+namespace {
+
+using channel::Link;
+
+class LongOutageTest : public LinkFixture {};
+
+TEST_P(LongOutageTest, APathIsProbedOnceASecondForHoursAndTakenBackWhenItAnswers) {
+  SimWorld world(options());
+  bothWays(world, 1 << 20);
+  world.run(1ms);
+  world.blackHole(1);
+  ASSERT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+  world.run(5h);
+  ASSERT_FALSE(world.link(0).railUp(1));
+
+  const std::int64_t before = world.datagramsSent(0, 1);
+  world.run(1h);
+  const std::int64_t probes = world.datagramsSent(0, 1) - before;
+  const std::int64_t expected = 1h / Link::kLongestReturnInterval;
+  EXPECT_NEAR(static_cast<double>(probes), static_cast<double>(expected), 2);
+
+  world.heal(1);
+  world.run(2 * Link::kLongestReturnInterval);
+  for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.link(end).railUp(1));
+  bothWays(world, 1 << 20);
+  EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+  expectClean(world);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, LongOutageTest, LinkFixture::allRails(), LinkFixture::railsName);
+
+}  // namespace
+}  // namespace faultline::test

@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "loopback.h"
+#include "resilient_ccl/fabric/fabric.h"
+
+// Nobody waits for ever for somebody who says nothing, on either end of a connection.
+
+namespace faultline::fabric {
+namespace {
+
+struct Nobody : FabricClient {
+  void sendDone(int, std::uint64_t) override {}
+  void receiveDone(int, std::uint64_t, Bytes) override {}
+  void failedOver(int, const channel::Failover&) override {}
+  void failedBack(int, int, TimePoint) override {}
+  void explained(int, int, channel::Cause, channel::Where) override {}
+  void linkFailed(int, const Status&) override {}
+};
+
+class DeadlineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    FabricOptions options;
+    options.jobKey = auth::JobKey::random();
+    options.nics = {{.device = "", .address = kLoopback}};
+    options.managementAddress = kLoopback;
+    options.connectTimeout = 50ms;
+    auto created = Fabric::create(options, client_);
+    ASSERT_TRUE(created.ok()) << created.status().message();
+    fabric_ = std::move(*created);
+    auto listener = transport::tcp::openListener({kLoopback, "", 0});
+    ASSERT_TRUE(listener.ok());
+    silent_ = std::move(*listener);
+    ProcessAddress other = fabric_->address();
+    other.rails[0].data = *transport::tcp::localEndpoint(silent_.get());
+    ASSERT_TRUE(fabric_->connect({fabric_->address(), other}).ok());
+  }
+
+  bool pollUntil(const std::function<bool()>& done) {
+    const TimePoint deadline = now() + 20s;
+    while (!done()) {
+      if (now() > deadline) return false;
+      EXPECT_TRUE(fabric_->poll(5ms).ok());
+    }
+    return true;
+  }
+
+  Nobody client_;
+  std::unique_ptr<Fabric> fabric_;
+  UniqueFd silent_;  // where the other process listens, and never says anything
+};
+
+TEST_F(DeadlineTest, APeerThatAcceptsAndSaysNothingIsTriedAgain) {
+  std::vector<UniqueFd> attempts;
+  EXPECT_TRUE(pollUntil([&] {
+    UniqueFd attempt(accept4(silent_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (attempt) attempts.push_back(std::move(attempt));
+    return attempts.size() == 3;
+  })) << attempts.size();
+}
+
+TEST_F(DeadlineTest, AStrangerThatConnectsAndSaysNothingIsSentAway) {
+  auto stranger =
+      transport::tcp::beginConnect({kLoopback, "", 0}, fabric_->address().rails[0].data);
+  ASSERT_TRUE(stranger.ok());
+  std::size_t heard = 0;
+  EXPECT_TRUE(pollUntil([&] {
+    std::byte bytes[64];
+    const ssize_t got = recv(stranger->get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (got > 0) heard += static_cast<std::size_t>(got);
+    const bool ended = got == 0 || (got < 0 && errno == ECONNRESET);
+    return ended && heard > 0;
+  }));
+  EXPECT_EQ(heard, sizeof(auth::Nonce)) << "the challenge";
+}
+
+}  // namespace
+}  // namespace faultline::fabric
