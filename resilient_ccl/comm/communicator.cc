@@ -5,12 +5,23 @@
 #include <numeric>
 #include <tuple>
 
+#include "resilient_ccl/comm/collective_call.h"
 #include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/comm/engine.h"
+#include "resilient_ccl/comm/point_to_point.h"
 #include "resilient_ccl/comm/program.h"
+#include "resilient_ccl/comm/scratch.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {
+
+using schedule::Collective;
+
+namespace {
+
+Status endedError() { return errorf(Code::kInvalidArgument, "the communicator has been finished"); }
+
+}  // namespace
 
 // --- Work ---
 
@@ -53,8 +64,10 @@ class Communicator::Impl {
         options_(options) {}
   ~Impl() { group_->close(); }
 
-  std::shared_ptr<Work> submit(const void* source, void* target, std::int64_t count, DataType type,
-                               ReduceOp op);
+  std::shared_ptr<Work> submit(const CollectiveCall& call);
+  /// `memory` is written only by a kRecv.
+  std::shared_ptr<Work> submit(schedule::OpKind kind, void* memory, std::int64_t count,
+                               DataType type, int peer);
   std::shared_ptr<Work> barrier();
   Result<std::unique_ptr<Impl>> split(int color, int key);
   Status finish();
@@ -66,8 +79,10 @@ class Communicator::Impl {
 
  private:
   /// What was made lately is kept: most jobs use few sizes over and over.
-  static constexpr std::size_t kMostPrograms = 16;
-  Result<std::shared_ptr<const Program>> programFor(std::int64_t count, ReduceOp op);
+  static constexpr std::size_t kMostPrograms = 64;
+  Result<std::shared_ptr<const Program>> programFor(const CollectiveCall& call,
+                                                    std::int64_t elements);
+  static std::shared_ptr<Work> refused(const Status& why);
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Group> group_;
@@ -76,56 +91,100 @@ class Communicator::Impl {
   const CommunicatorOptions options_;
   bool finished_ = false;
   std::uint64_t nextCollective_ = 0;
-  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>> programs_;
+  /// By collective, elements, whether it averages, and root.
+  std::map<std::tuple<Collective, std::int64_t, bool, int>, std::shared_ptr<const Program>>
+      programs_;
+  ScratchPool scratch_;
+  /// Messages so far to, and from, each rank.
+  std::map<std::pair<schedule::OpKind, int>, std::uint64_t> messages_;
 };
 
-Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(std::int64_t count,
-                                                                      ReduceOp op) {
-  const std::pair key(count, op == ReduceOp::kAvg);
+Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const CollectiveCall& call,
+                                                                      std::int64_t elements) {
+  const std::tuple key(call.collective, elements, call.op == ReduceOp::kAvg, call.root);
   if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<schedule::Schedule> schedule,
-      schedule::makeSchedule(options_.algorithm, {.ranks = size(),
-                                                  .elements = count,
-                                                  .segments = options_.segments,
-                                                  .window = schedule::kExecutionWindow,
-                                                  .ranksPerNode = ranksPerNode_}));
+  const std::string_view algorithm = call.collective == Collective::kAllReduce
+                                         ? options_.algorithm
+                                         : schedule::algorithmOf(call.collective).name;
+  ASSIGN_OR_RETURN(const std::unique_ptr<schedule::Schedule> schedule,
+                   schedule::makeSchedule(algorithm, {.ranks = size(),
+                                                      .elements = elements,
+                                                      .segments = options_.segments,
+                                                      .window = schedule::kExecutionWindow,
+                                                      .root = call.root,
+                                                      .ranksPerNode = ranksPerNode_}));
   if (programs_.size() >= kMostPrograms) programs_.clear();
   std::vector<std::vector<bool>> completes;
-  if (op == ReduceOp::kAvg) {
+  if (call.op == ReduceOp::kAvg) {
     ASSIGN_OR_RETURN(completes, findCompletions(*schedule, rank_));
   }
   return programs_[key] = Program::compile(*schedule, rank_, completes);
 }
 
-std::shared_ptr<Work> Communicator::Impl::submit(const void* source, void* target,
-                                                 std::int64_t count, DataType type, ReduceOp op) {
-  const auto refused = [](const Status& why) {
-    auto work = std::make_shared<Work>();
-    work->complete(why);
-    return work;
-  };
-  if (finished_) {
-    return refused(errorf(Code::kInvalidArgument, "the communicator has been finished"));
-  }
-  auto chosen = programFor(count, op);
+std::shared_ptr<Work> Communicator::Impl::refused(const Status& why) {
+  auto work = std::make_shared<Work>();
+  work->complete(why);
+  return work;
+}
+
+std::shared_ptr<Work> Communicator::Impl::submit(const CollectiveCall& call) {
+  if (finished_) return refused(endedError());
+  if (const Status status = checkCall(call, rank_, size()); !status.ok()) return refused(status);
+  const Placement place = placementOf(call, rank_, size());
+  auto chosen = programFor(call, place.data);
   if (!chosen.ok()) return refused(chosen.status());
   Executor::Job job{.program = std::move(*chosen),
-                    .source = source,
-                    .target = target,
-                    .type = type,
-                    .op = op,
+                    .source = call.source,
+                    .target = call.target,
+                    .given = place.given,
+                    .written = place.written,
+                    .type = call.type,
+                    .op = call.op,
                     .communicator = group_->id(),
                     .number = nextCollective_++,
                     .window = options_.window};
+  if (place.needsScratch) {
+    job.scratch = scratch_.take(place.data * reduction::sizeOf(call.type));
+  }
+  if (!job.program->readsSource()) {
+    Executor::copySource(job);
+    return engine_->submit(*group_, std::move(job));
+  }
+  // What the network does not touch can be copied while it works.
+  std::shared_ptr<Work> work = engine_->submit(*group_, job);
   Executor::copySource(job);
-  return engine_->submit(*group_, std::move(job));
+  return work;
+}
+
+std::shared_ptr<Work> Communicator::Impl::submit(schedule::OpKind kind, void* memory,
+                                                 std::int64_t count, DataType type, int peer) {
+  if (finished_) return refused(endedError());
+  if (peer < 0 || peer >= size() || peer == rank_) {
+    return refused(errorf(Code::kInvalidArgument,
+                          "rank {} of {} cannot exchange a message with rank {}", rank_, size(),
+                          peer));
+  }
+  if (count < 0 || (memory == nullptr && count > 0)) {
+    return refused(errorf(Code::kInvalidArgument, "a message of {} elements{}", count,
+                          memory == nullptr ? " without memory" : ""));
+  }
+  return engine_->submit(*group_, {.program = pointToPoint(kind, size(), peer, count),
+                                   .source = memory,
+                                   .target = memory,
+                                   .type = type,
+                                   .communicator = group_->id(),
+                                   .number = pointToPointNumber(messages_[{kind, peer}]++),
+                                   .window = options_.window});
 }
 
 std::shared_ptr<Work> Communicator::Impl::barrier() {
   // A reduction in which every rank's element is needed for everybody's result.
   std::int32_t* const element = &group_->barrierElement();
-  return submit(element, element, 1, DataType::kI32, ReduceOp::kMax);
+  return submit({.source = element,
+                 .target = element,
+                 .count = 1,
+                 .type = DataType::kI32,
+                 .op = ReduceOp::kMax});
 }
 
 Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::split(int color, int key) {
@@ -136,8 +195,10 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::split(int color,
   constexpr int kWords = sizeof(Wish) / sizeof(std::int64_t);
   std::vector<Wish> wishes(size());
   wishes[rank_] = {color, key, engine_->nextGroup()};
-  RETURN_IF_ERROR(submit(wishes.data(), wishes.data(), std::ssize(wishes) * kWords, DataType::kI64,
-                         ReduceOp::kSum)
+  RETURN_IF_ERROR(submit({.source = wishes.data(),
+                          .target = wishes.data(),
+                          .count = std::ssize(wishes) * kWords,
+                          .type = DataType::kI64})
                       ->wait());
   // Free at everybody; two groups of different colors share it, and no process.
   std::int64_t number = 0;
@@ -203,7 +264,76 @@ int Communicator::ranksPerNode() const { return impl_->ranksPerNode(); }
 
 std::shared_ptr<Work> Communicator::allReduce(const void* source, void* target, std::int64_t count,
                                               DataType type, ReduceOp op) {
-  return impl_->submit(source, target, count, type, op);
+  return impl_->submit(
+      {.source = source, .target = target, .count = count, .type = type, .op = op});
+}
+
+std::shared_ptr<Work> Communicator::reduceScatter(const void* source, void* target,
+                                                  std::int64_t count, DataType type, ReduceOp op) {
+  return impl_->submit({.collective = Collective::kReduceScatter,
+                        .source = source,
+                        .target = target,
+                        .count = count,
+                        .type = type,
+                        .op = op});
+}
+
+std::shared_ptr<Work> Communicator::allGather(const void* source, void* target, std::int64_t count,
+                                              DataType type) {
+  return impl_->submit({.collective = Collective::kAllGather,
+                        .source = source,
+                        .target = target,
+                        .count = count,
+                        .type = type});
+}
+
+std::shared_ptr<Work> Communicator::broadcast(const void* source, void* target, std::int64_t count,
+                                              DataType type, int root) {
+  return impl_->submit({.collective = Collective::kBroadcast,
+                        .source = source,
+                        .target = target,
+                        .count = count,
+                        .type = type,
+                        .root = root});
+}
+
+std::shared_ptr<Work> Communicator::reduce(const void* source, void* target, std::int64_t count,
+                                           DataType type, ReduceOp op, int root) {
+  return impl_->submit({.collective = Collective::kReduce,
+                        .source = source,
+                        .target = target,
+                        .count = count,
+                        .type = type,
+                        .op = op,
+                        .root = root});
+}
+
+std::shared_ptr<Work> Communicator::allToAll(const void* source, void* target, std::int64_t count,
+                                             DataType type) {
+  return impl_->submit({.collective = Collective::kAllToAll,
+                        .source = source,
+                        .target = target,
+                        .count = count,
+                        .type = type});
+}
+
+std::shared_ptr<Work> Communicator::sendRecv(const void* source, void* target, std::int64_t count,
+                                             DataType type) {
+  return impl_->submit({.collective = Collective::kSendRecv,
+                        .source = source,
+                        .target = target,
+                        .count = count,
+                        .type = type});
+}
+
+std::shared_ptr<Work> Communicator::send(const void* source, std::int64_t count, DataType type,
+                                         int peer) {
+  return impl_->submit(schedule::OpKind::kSend, const_cast<void*>(source), count, type, peer);
+}
+
+std::shared_ptr<Work> Communicator::receive(void* target, std::int64_t count, DataType type,
+                                            int peer) {
+  return impl_->submit(schedule::OpKind::kRecv, target, count, type, peer);
 }
 
 std::shared_ptr<Work> Communicator::barrier() { return impl_->barrier(); }

@@ -45,7 +45,7 @@ struct CommunicatorOptions {
   transport::tcp::Endpoint rendezvous;
   /// NICs, addresses and the link's options; `self` is set from `rank`.
   fabric::FabricOptions fabric;
-  std::string algorithm = "ring";
+  std::string algorithm = "ring";  ///< of AllReduce; each other collective has one
   /// Parts that a collective is worked on in at the same time (lanes of the schedule).
   int segments = 2;
   /// A collective travels in slices of so many bytes, a multiple of 8, and each of its lanes has at
@@ -59,8 +59,14 @@ struct CommunicatorOptions {
 };
 
 /// A group of processes that reduce together: the public face of the CCL. Collective calls must be
-/// made in the same order on all ranks and from one thread; a progress thread does the work. An
-/// error on one rank ends all collectives of all ranks with an error within a bounded time.
+/// made in the same order on all ranks, all calls from one thread; a progress thread does the work.
+/// An error on one rank ends all collectives of all ranks with an error within a bounded time.
+///
+/// Counts, and what is in place, are NCCL's. p = size(). A source is only read, also where others'
+/// data pass through the rank; it may lie in the target only in the place that is named. Both
+/// belong to the communicator until the work is done. Counts, types, operations and roots must be
+/// equal on all ranks; of 0 elements nothing is moved. A call with impossible arguments returns
+/// work that ends with kInvalidArgument at once, and counts as not made.
 ///
 /// The first communicator of a process joins it to the job; others are made from it by `split`. All
 /// of them share the process's rails and progress thread: what is known of a NIC is known to all, a
@@ -88,12 +94,41 @@ class Communicator {
   /// spread otherwise, or `FabricOptions::host` is not given.
   int ranksPerNode() const;
 
-  /// target[i] = op over all ranks of source[i], for 0 <= i < count. In place when source ==
-  /// target, else the two must not overlap. Both belong to the communicator until the work is done.
+  /// target[i] = op over all ranks of source[i], for 0 <= i < count. In place: source == target.
   /// All ranks get the same bits. 16-bit floats are added in 32 bits and rounded when they are sent
   /// on. An average is divided once, where the last contribution is added, and then passed on.
   std::shared_ptr<Work> allReduce(const void* source, void* target, std::int64_t count,
                                   DataType type, ReduceOp op);
+  /// source: p blocks of `count`; target: on rank r, op over all ranks of their block r. In place:
+  /// target == source + r * count; the other blocks keep their values.
+  std::shared_ptr<Work> reduceScatter(const void* source, void* target, std::int64_t count,
+                                      DataType type, ReduceOp op);
+  /// source: `count` elements; target: p blocks, block r from rank r. In place: source == target +
+  /// rank() * count.
+  std::shared_ptr<Work> allGather(const void* source, void* target, std::int64_t count,
+                                  DataType type);
+  /// target = the source of `root`; that of others is ignored. In place: source == target.
+  std::shared_ptr<Work> broadcast(const void* source, void* target, std::int64_t count,
+                                  DataType type, int root);
+  /// On `root`, target = op over all ranks of source; the target of others is ignored. In place, on
+  /// the root: source == target.
+  std::shared_ptr<Work> reduce(const void* source, void* target, std::int64_t count, DataType type,
+                               ReduceOp op, int root);
+  /// Both p blocks of `count`: block r of the source goes to block rank() of rank r's target. Not
+  /// in place.
+  std::shared_ptr<Work> allToAll(const void* source, void* target, std::int64_t count,
+                                 DataType type);
+  /// target = the source of the rank before this one, along the ring of all ranks. Not in place.
+  std::shared_ptr<Work> sendRecv(const void* source, void* target, std::int64_t count,
+                                 DataType type);
+
+  /// Between two ranks: the n-th send of one to the other goes to the n-th receive there, and both
+  /// must have the same size. No other order is asked for, with collectives or other messages, and
+  /// no grouping: all that have been called move at the same time. A send is done when the receiver
+  /// has it all. Not to oneself.
+  std::shared_ptr<Work> send(const void* source, std::int64_t count, DataType type, int peer);
+  std::shared_ptr<Work> receive(void* target, std::int64_t count, DataType type, int peer);
+
   /// Done when all ranks have called it.
   std::shared_ptr<Work> barrier();
 

@@ -42,13 +42,16 @@ Executor::Executor(Job job, MessagePort& port, Reducer& reducer, StagingPool& st
 }
 
 void Executor::copySource(const Job& job) {
-  if (job.source == job.target) return;
   const Bytes size = reduction::sizeOf(job.type);
   const auto copy = [&](const Piece& piece) {
-    if (piece.count == 0) return;
-    std::memcpy(static_cast<std::byte*>(job.target) + piece.offset * size,
-                static_cast<const std::byte*>(job.source) + piece.offset * size,
-                piece.count * size);
+    const std::int64_t first = std::max(piece.offset, job.written.offset);
+    const std::int64_t count = std::min(piece.count - (first - piece.offset),
+                                        job.written.count - (first - job.written.offset));
+    if (count <= 0) return;
+    const auto* const from =
+        static_cast<const std::byte*>(job.source) + (first - job.given.offset) * size;
+    std::byte* const to = static_cast<std::byte*>(job.target) + (first - job.written.offset) * size;
+    if (from != to) std::memcpy(to, from, count * size);
   };
   if (!job.program->readsSource()) return copy({0, job.program->elements()});
   for (const Piece& piece : job.program->untouched()) copy(piece);

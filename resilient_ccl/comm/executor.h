@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -42,10 +43,17 @@ class Executor {
   /// Enough to hide the way of a grant and of its data, few enough that peers do not collide.
   static constexpr int kWindow = 4;
 
+  static constexpr schedule::Piece kEverything{0, std::numeric_limits<std::int64_t>::max()};
+
   struct Job {
     std::shared_ptr<const Program> program;
     const void* source = nullptr;  ///< equal to `target` when in place
     void* target = nullptr;
+    /// Which elements of the schedule's buffer `source` and `target` hold; no piece has some
+    /// inside `written` and some outside. What is written elsewhere goes to `scratch`.
+    schedule::Piece given = kEverything;
+    schedule::Piece written = kEverything;
+    std::shared_ptr<std::byte> scratch = nullptr;  ///< as large as the buffer, where needed
     DataType type = DataType::kF32;
     ReduceOp op = ReduceOp::kSum;
     std::uint32_t communicator = 0;
@@ -61,7 +69,8 @@ class Executor {
     return static_cast<std::uint32_t>(token >> 32);
   }
 
-  /// Copies what an out-of-place job needs to find in its target before it starts.
+  /// Copies what an out-of-place job does not write from its source to its target. Must be done
+  /// before the start unless the program reads its source, else before the caller goes on.
   static void copySource(const Job& job);
 
   /// Issues what can be issued. To be called once; later steps follow from completions.
@@ -122,10 +131,15 @@ class Executor {
   schedule::Piece sliceOf(const schedule::Piece& piece, std::int64_t slice) const;
   channel::MessageKey nextKey(int lane, int peer, bool send);
   std::byte* target(std::int64_t element) const {
-    return static_cast<std::byte*>(job_.target) + element * elementSize_;
+    const std::int64_t place = element - job_.written.offset;
+    if (place < 0 || place >= job_.written.count) {
+      return job_.scratch.get() + element * elementSize_;
+    }
+    return static_cast<std::byte*>(job_.target) + place * elementSize_;
   }
   const std::byte* source(std::int64_t element) const {
-    return static_cast<const std::byte*>(job_.source) + element * elementSize_;
+    return static_cast<const std::byte*>(job_.source) +
+           (element - job_.given.offset) * elementSize_;
   }
   const Program::Step& stepOf(int lane, std::int64_t index) const {
     return job_.program->lanes()[lane].steps[index];

@@ -26,7 +26,7 @@ std::unique_ptr<Schedule> layered(std::string_view name, const ScheduleRequest& 
 }
 
 std::vector<int> order(const ScheduleRequest& request, const std::vector<double>& bandwidths) {
-  return chainOrder(request.ranks, bandwidths);
+  return chainOrder(request.ranks, request.root, bandwidths);
 }
 
 std::unique_ptr<Schedule> optccR2(const ScheduleRequest& r) {
@@ -80,12 +80,12 @@ constexpr std::array kAlgorithms{
         "ring_all_gather", "second half of the ring AllReduce",
         [](const ScheduleRequest& r) { return ringAllGather(r.ranks, r.elements, r.segments); },
         Collective::kAllGather},
-    Algorithm{"chain_broadcast", "from rank 0 along a chain, slow senders last",
+    Algorithm{"chain_broadcast", "from the root along a chain, slow senders last",
               [](const ScheduleRequest& r) {
                 return chainBroadcast(order(r, r.bandwidths.send), r.elements, r.segments);
               },
               Collective::kBroadcast},
-    Algorithm{"chain_reduce", "to rank 0 along a chain, slow receivers first",
+    Algorithm{"chain_reduce", "to the root along a chain, slow receivers first",
               [](const ScheduleRequest& r) {
                 return chainReduce(order(r, r.bandwidths.receive), r.elements, r.segments);
               },
@@ -142,6 +142,10 @@ Status check(const ScheduleRequest& request) {
     return errorf(Code::kInvalidArgument, "{} ranks cannot be spread over nodes of {}",
                   request.ranks, request.ranksPerNode);
   }
+  if (request.root < 0 || request.root >= request.ranks) {
+    return errorf(Code::kInvalidArgument, "the root cannot be rank {} of {}", request.root,
+                  request.ranks);
+  }
   if (request.window < 0) {
     return errorf(Code::kInvalidArgument, "a window cannot have {} receives", request.window);
   }
@@ -157,6 +161,10 @@ std::span<const Algorithm> algorithms() {
   std::size_t count = 0;
   while (kAlgorithms[count].collective == Collective::kAllReduce) ++count;
   return allAlgorithms().first(count);
+}
+
+const Algorithm& algorithmOf(Collective collective) {
+  return *std::ranges::find(kAlgorithms, collective, &Algorithm::collective);
 }
 
 Result<std::unique_ptr<Schedule>> makeSchedule(std::string_view algorithm,

@@ -23,6 +23,7 @@ struct ScheduleRequest {
   /// Receives of a kind that are granted at a time (optcc); 0 = one from every peer.
   int window = 0;
   PortBandwidths bandwidths = {};  ///< empty = all healthy
+  int root = 0;                    ///< of a Broadcast or Reduce
   /// Ranks that share the NICs of a node: 0..n-1 on node 0, and so on; divides `ranks`. More than
   /// 1: the bandwidth of a node, as a fraction of a healthy node's, is that of its slowest rank.
   int ranksPerNode = 1;
@@ -42,6 +43,9 @@ struct Algorithm {
 std::span<const Algorithm> algorithms();
 /// Those and the ones for other collectives.
 std::span<const Algorithm> allAlgorithms();
+
+/// The first that is listed for a collective.
+const Algorithm& algorithmOf(Collective collective);
 
 /// The schedule of the named algorithm. kNotFound for an unknown name (the message lists the known
 /// ones), kInvalidArgument for impossible numbers.

@@ -27,6 +27,7 @@ class Chain final : public Schedule {
     return broadcasts() ? "chain_broadcast" : "chain_reduce";
   }
   Collective collective() const override { return collective_; }
+  int root() const override { return broadcasts() ? order_.front() : order_.back(); }
   int ranks() const override { return static_cast<int>(order_.size()); }
   int lanes() const override { return 1; }
   std::int64_t elements() const override { return elements_; }
@@ -91,9 +92,10 @@ std::unique_ptr<Schedule> chainReduce(std::vector<int> order, std::int64_t eleme
   return std::make_unique<Chain>(Collective::kReduce, std::move(order), elements, segments);
 }
 
-std::vector<int> chainOrder(int ranks, const std::vector<double>& bandwidths) {
+std::vector<int> chainOrder(int ranks, int root, const std::vector<double>& bandwidths) {
   std::vector<int> order(at(ranks));
   std::iota(order.begin(), order.end(), 0);
+  std::rotate(order.begin(), order.begin() + root, order.end());
   if (bandwidths.empty()) return order;
   std::stable_sort(order.begin() + 1, order.end(),
                    [&](int a, int b) { return bandwidths[at(a)] > bandwidths[at(b)]; });

@@ -15,9 +15,9 @@ std::unique_ptr<Schedule> chainBroadcast(std::vector<int> order, std::int64_t el
                                          int segments);
 std::unique_ptr<Schedule> chainReduce(std::vector<int> order, std::int64_t elements, int segments);
 
-/// Rank 0, then the others by falling bandwidth (by rank where equal): the last one of a broadcast
-/// does not send, the last one of a reduction does not receive, so that a loss in that direction
-/// costs nothing. `bandwidths` of that direction; empty: in order of rank.
-std::vector<int> chainOrder(int ranks, const std::vector<double>& bandwidths);
+/// `root`, then the others by falling bandwidth (by rank where equal, counted from the root): the
+/// last one of a broadcast does not send, the last one of a reduction does not receive, so that a
+/// loss in that direction costs nothing. `bandwidths` of that direction; empty: in order of rank.
+std::vector<int> chainOrder(int ranks, int root, const std::vector<double>& bandwidths);
 
 }  // namespace faultline::schedule

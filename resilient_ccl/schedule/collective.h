@@ -7,7 +7,7 @@
 
 namespace faultline::schedule {
 
-/// What a schedule computes. S elements of data per rank, p ranks, root = rank 0. A *block* is one
+/// What a schedule computes. S elements of data per rank, p ranks; `Schedule::root`. A *block* is one
 /// of p nearly equal parts of the data (`split`).
 enum class Collective : std::uint8_t {
   kAllReduce,      ///< all ranks end with the reduction of all data

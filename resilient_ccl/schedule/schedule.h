@@ -53,6 +53,8 @@ class Schedule {
 
   virtual std::string_view algorithm() const = 0;
   virtual Collective collective() const { return Collective::kAllReduce; }
+  /// Of a Broadcast or Reduce.
+  virtual int root() const { return 0; }
   virtual int ranks() const = 0;
   virtual int lanes() const = 0;
   /// Elements per rank in the buffer; of data: `dataElements`.

@@ -24,8 +24,11 @@ struct Expected {
 /// A collective as conditions on elements, before and after.
 class Target {
  public:
-  Target(Collective collective, int ranks, std::int64_t elements)
-      : collective_(collective), ranks_(ranks), data_(dataElements(collective, elements)) {
+  Target(Collective collective, int root, int ranks, std::int64_t elements)
+      : collective_(collective),
+        root_(root),
+        ranks_(ranks),
+        data_(dataElements(collective, elements)) {
     std::int64_t end = 0;
     for (int rank = 0; rank < ranks; ++rank)
       ends_.push_back(end += split({0, data_}, ranks, rank).count);
@@ -46,7 +49,7 @@ class Target {
       case Collective::kAllGather:
         return blockOf(offset) == rank;
       case Collective::kBroadcast:
-        return rank == 0;
+        return rank == root_;
       default:
         return offset < data_;
     }
@@ -59,11 +62,11 @@ class Target {
       case Collective::kReduceScatter:
         return {blockOf(offset) == rank ? Expected::kSum : Expected::kAnything};
       case Collective::kReduce:
-        return {rank == 0 ? Expected::kSum : Expected::kAnything};
+        return {rank == root_ ? Expected::kSum : Expected::kAnything};
       case Collective::kAllGather:
         return {Expected::kDataOf, blockOf(offset)};
       case Collective::kBroadcast:
-        return {Expected::kDataOf, 0};
+        return {Expected::kDataOf, root_};
       case Collective::kAllToAll: {
         if (offset < data_) return {};
         const int from = blockOf(offset - data_);
@@ -82,6 +85,7 @@ class Target {
   }
 
   Collective collective_;
+  int root_;
   int ranks_;
   std::int64_t data_;
   std::vector<std::int64_t> ends_;  ///< of the blocks
@@ -286,9 +290,9 @@ bool run(Replay& replay, Issued issued, Moved moved, Received received) {
   }
 }
 
-void verifyTable(const OpTable& table, Collective collective, const VerifyOptions& options,
+void verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOptions& options,
                  std::vector<Problem>& problems) {
-  const Target target(collective, table.ranks(), table.elements());
+  const Target target(schedule.collective(), schedule.root(), table.ranks(), table.elements());
   const Intervals intervals(table, target.cuts());
   Holdings holdings(table, intervals, target);
   EventOrder order(table);
@@ -325,7 +329,7 @@ Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOption
   report.ranks = schedule.ranks();
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, report.problems));
   report.operations = table.size();
-  if (report.problems.empty()) verifyTable(table, schedule.collective(), options, report.problems);
+  if (report.problems.empty()) verifyTable(table, schedule, options, report.problems);
   const auto limit = at(options.maxProblems);
   if (report.problems.size() > limit) {
     report.moreProblems = static_cast<std::int64_t>(report.problems.size() - limit);

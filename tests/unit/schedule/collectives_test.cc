@@ -59,6 +59,27 @@ TEST(CollectivesTest, EveryAlgorithmIsRightForItsCollectiveAndWrongForStrongerOn
   EXPECT_EQ(faultsOf(Relabelled(*makeOfFour("ring"), Collective::kReduce)), "");
 }
 
+TEST(CollectivesTest, AnyRankCanBeTheRoot) {
+  for (const char* const algorithm : {"chain_broadcast", "chain_reduce"}) {
+    for (const PortBandwidths& bandwidths : {PortBandwidths{}, {0.5, 1, 1, 0.25}}) {
+      for (int root = 0; root < kFour; ++root) {
+        const auto schedule = *makeSchedule(
+            algorithm, {.ranks = kFour, .elements = 100, .bandwidths = bandwidths, .root = root});
+        EXPECT_EQ(schedule->root(), root);
+        EXPECT_EQ(faultsOf(*schedule), "") << algorithm << " root " << root;
+        if (root == 0) continue;
+        // Relabelled says that rank 0 is the root.
+        EXPECT_NE(faultsOf(Relabelled(*schedule, schedule->collective())), "");
+      }
+    }
+    for (const int root : {-1, kFour}) {
+      EXPECT_EQ(
+          makeSchedule(algorithm, {.ranks = kFour, .elements = 1, .root = root}).status().code(),
+          Code::kInvalidArgument);
+    }
+  }
+}
+
 TEST(CollectivesTest, WhatARankNeverHadIsNoticed) {
   // A ring AllReduce adds up blocks of others; an AllGather has only its own.
   EXPECT_THAT(faultsOf(Relabelled(*makeOfFour("ring"), Collective::kAllGather)),
