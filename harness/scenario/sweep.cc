@@ -25,7 +25,7 @@ std::vector<SweepCell> cellsOf(const Sweep& sweep) {
         if (!reduces(operation) && op != sweep.ops.front()) continue;
         for (const Bytes size : sweep.sizes) {
           const SweepCell cell{operation, size, dtype, op, false};
-          if (sweep.place != Place::kIn) cells.push_back(cell);
+          if (sweep.place != Place::kIn || schedule::hasOutput(operation)) cells.push_back(cell);
           if (sweep.place == Place::kOut || schedule::hasOutput(operation)) continue;
           cells.push_back(cell);
           cells.back().inPlace = true;
