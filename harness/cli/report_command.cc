@@ -14,6 +14,7 @@
 #include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "reports/scenario_table.h"
+#include "reports/sweep_table.h"
 #include "reports/terminal_summary.h"
 
 namespace faultline::cli {
@@ -23,6 +24,7 @@ struct Options {
   std::vector<std::string> directories;
   bool matrix = false;
   bool table = false;
+  bool sweep = false;
   std::string out;
   bool json = false;
 };
@@ -70,6 +72,13 @@ int table(const Options& options) {
   return kExitOk;
 }
 
+int sweep(const Options& options) {
+  const auto results = readResults(options.directories);
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  print(reports::sweepTable(*results));
+  return kExitOk;
+}
+
 int matrix(const Options& options) {
   const auto results = readResults(options.directories);
   if (!results.ok()) return fail(results.status(), kExitUsage);
@@ -92,10 +101,11 @@ int matrix(const Options& options) {
 int report(const Options& options) {
   if (options.matrix) return matrix(options);
   if (options.table && options.out.empty() && !options.json) return table(options);
-  if (options.table || options.directories.size() > 1 || !options.out.empty()) {
+  if (options.sweep && options.out.empty() && !options.json) return sweep(options);
+  if (options.table || options.sweep || options.directories.size() > 1 || !options.out.empty()) {
     return fail(Status(Code::kInvalidArgument,
-                       "several folders are for --matrix and --table, and --out for --matrix; "
-                       "--table is text"),
+                       "several folders are for --matrix, --table and --sweep, and --out for "
+                       "--matrix; --table and --sweep are text"),
                 kExitUsage);
   }
   return reportAgain(options.directories.front(), options.json);
@@ -118,6 +128,12 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
                  "A Markdown table of all results in the directories: faults, what was found, "
                  "pauses, aims, verdicts")
       ->excludes("--matrix");
+  command
+      ->add_flag("--sweep", options->sweep,
+                 "A Markdown table of all collective calls in the directories: time against ideal, "
+                 "bound and model")
+      ->excludes("--matrix")
+      ->excludes("--table");
   command->add_option("--out", options->out,
                       "With --matrix: write matrix.html and matrix.json into this directory");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
@@ -125,7 +141,8 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       "Writes results.csv, junit.xml, trace.json and report.html again; result.json stays as it "
       "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
       "  faultline report --matrix nightly/acceptance --out nightly\n"
-      "  faultline report --table nightly/acceptance");
+      "  faultline report --table nightly/acceptance\n"
+      "  faultline report --sweep nightly/sweep");
   command->callback([options, &exitCode] { exitCode = report(*options); });
   return command;
 }
