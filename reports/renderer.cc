@@ -20,6 +20,7 @@ Status renderWith(const std::vector<std::unique_ptr<Renderer>>& renderers, std::
                   const ScenarioResult& result, const std::string& directory) {
   Status status;
   for (std::size_t i = first; i < renderers.size(); ++i) {
+    if (!renderers[i]->applies(result)) continue;
     const Status one = renderers[i]->render(result, directory);
     if (status.ok()) status = one;
   }
@@ -43,6 +44,7 @@ std::vector<std::unique_ptr<Renderer>> allRenderers() {
 #endif
   renderers.push_back(makeTraceRenderer());
   renderers.push_back(makePrometheusRenderer());
+  renderers.push_back(makeCollectivesRenderer());
   renderers.push_back(makeHtmlRenderer());
   return renderers;
 }

@@ -18,6 +18,8 @@ class Renderer {
   virtual const char* name() const = 0;
   /// The file it writes, e.g. "report.html".
   virtual const char* fileName() const = 0;
+  /// Whether a result has anything to write into it.
+  virtual bool applies(const ScenarioResult& /*result*/) const { return true; }
   /// The file's content.
   virtual std::string text(const ScenarioResult& result) const = 0;
 
@@ -32,6 +34,9 @@ std::unique_ptr<Renderer> makeJunitRenderer();
 std::unique_ptr<Renderer> makeTraceRenderer();
 std::unique_ptr<Renderer> makePrometheusRenderer();
 std::unique_ptr<Renderer> makeHtmlRenderer();
+
+/// What nccl-tests prints, for results with collective calls.
+std::unique_ptr<Renderer> makeCollectivesRenderer();
 
 /// All of them; result.json first, because it is what the others can be made from again.
 std::vector<std::unique_ptr<Renderer>> allRenderers();

@@ -197,6 +197,42 @@ struct Telemetry {
   std::vector<std::uint64_t> number;  ///< of the chunk on its rail and epoch, or of the message
 };
 
+/// One row of a sweep of collective calls: all calls of a run with the same operation, size, type,
+/// operator and place. The time of a call is that of its slowest rank. Bandwidths are of the median
+/// time, by the definitions of nccl-tests (doc/PERFORMANCE.md there), in GB/s, 10^9 bytes.
+///
+/// `ideal_ms` is what a fault-free call needs at the goodput that was measured in the same run;
+/// `bound` and `model` are, in units of it, what the best possible algorithm and the model of the
+/// strategy's own schedule need with the bandwidths that the faults left. All are null where there
+/// is none: faults came or went meanwhile, goodput is unknown, or there is no model.
+struct CollectiveRow {
+  std::string operation;  ///< "all_reduce", ...
+  std::int64_t size_bytes = 0;
+  std::int64_t count = 0;  ///< with which it is called
+  std::string dtype;
+  std::string op;  ///< empty: it reduces nothing
+  bool in_place = false;
+  int n = 0;  ///< calls
+  double p50_ms = 0;
+  double min_ms = 0;
+  double max_ms = 0;
+  double algbw = 0;
+  double busbw = 0;
+  std::int64_t wrong_elements = 0;
+  std::int64_t checked_elements = 0;
+  std::vector<double> send;  ///< bandwidth that each node had, 1 = whole; empty: not one value
+  std::vector<double> receive;
+  std::optional<double> ideal_ms;
+  std::optional<double> time_over_ideal;
+  std::optional<double> bound;
+  std::optional<double> time_over_bound;
+  std::optional<double> model;
+  std::optional<double> time_over_model;
+  /// So little that it mostly passes in the bursts of the ports, above their rate.
+  bool latency_only = false;
+  bool mis_measured = false;  ///< better than possible by more than measurements vary
+};
+
 /// One execution of the workload under one strategy.
 struct Run {
   std::string strategy;  ///< the name of its row
@@ -228,6 +264,9 @@ struct Run {
   std::vector<ResourceUse> resources;
   std::map<std::string, std::int64_t> counters;
   Telemetry telemetry;
+  std::vector<CollectiveRow> collectives;  ///< of the workload `collective`
+  /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
+  std::optional<double> goodput_mbit;
 };
 
 struct Interval {

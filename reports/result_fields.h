@@ -206,6 +206,34 @@ void visitFields(V& v, Of<Telemetry> auto& telemetry) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<CollectiveRow> auto& row) {
+  v.required("operation", row.operation);
+  v.field("size_bytes", row.size_bytes);
+  v.field("count", row.count);
+  v.field("dtype", row.dtype);
+  v.field("op", row.op);
+  v.field("in_place", row.in_place);
+  v.field("n", row.n);
+  v.field("p50_ms", row.p50_ms);
+  v.field("min_ms", row.min_ms);
+  v.field("max_ms", row.max_ms);
+  v.field("algbw", row.algbw);
+  v.field("busbw", row.busbw);
+  v.field("wrong_elements", row.wrong_elements);
+  v.field("checked_elements", row.checked_elements);
+  v.field("send", row.send);
+  v.field("receive", row.receive);
+  v.field("ideal_ms", row.ideal_ms);
+  v.field("time_over_ideal", row.time_over_ideal);
+  v.field("bound", row.bound);
+  v.field("time_over_bound", row.time_over_bound);
+  v.field("model", row.model);
+  v.field("time_over_model", row.time_over_model);
+  v.field("latency_only", row.latency_only);
+  v.field("mis_measured", row.mis_measured);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Run> auto& run) {
   v.required("strategy", run.strategy);
   v.field("kind", run.kind);
@@ -234,6 +262,8 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("resources", run.resources);
   v.field("counters", run.counters);
   v.field("telemetry", run.telemetry);
+  v.field("collectives", run.collectives);
+  v.field("goodput_mbit", run.goodput_mbit);
 }
 
 template <typename V>

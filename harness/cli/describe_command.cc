@@ -99,6 +99,16 @@ std::string strategyNames(const scenario::Scenario& scenario) {
   return join(names, ", ");
 }
 
+std::string workloadInWords(const scenario::Workload& workload) {
+  if (workload.sweeps()) {
+    return fmt::format("{}, {} calls of each of {} combinations", workload.kind,
+                       workload.iterations, cellsOf(workload.collective).size());
+  }
+  return fmt::format("{}, {} iterations, gradient {} in {} buckets", workload.kind,
+                     workload.iterations, formatSize(workload.gradient.size),
+                     workload.gradient.buckets);
+}
+
 Page scenarioPage(const Item& item) {
   const auto result = scenario::readScenarioFile(item.file);
   if (!result.ok()) {
@@ -122,10 +132,7 @@ Page scenarioPage(const Item& item) {
       describeRow("cluster", fmt::format("{}: {} nodes x {} ranks, {} rails of {}",
                                          name(cluster.kind), cluster.nodes, cluster.ranksPerNode,
                                          cluster.rails, formatRate(cluster.railRate))) +
-      describeRow("workload", fmt::format("{}, {} iterations, gradient {} in {} buckets",
-                                          scenario.workload.kind, scenario.workload.iterations,
-                                          formatSize(scenario.workload.gradient.size),
-                                          scenario.workload.gradient.buckets)) +
+      describeRow("workload", workloadInWords(scenario.workload)) +
       describeRow("strategies", strategyNames(scenario));
   for (const auto& fault : scenario.faults) {
     const std::string target =

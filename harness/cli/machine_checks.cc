@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "harness/cluster/privileges.h"
 #include "harness/cluster/probe.h"
+#include "harness/run/goodput_probe.h"
 
 namespace faultline::cli {
 namespace {
@@ -158,6 +159,11 @@ void addMachine(std::vector<MachineCheck>& checks) {
        "buffers of all ranks (nodes x ranks_per_node x gradient size, several times)",
        "the kernel may kill ranks, and the run fails",
        "close other programs, or use smaller gradients"});
+  const auto iperf = run::findProgram(run::kGoodputProgram);
+  checks.push_back({kMachineGroup, "iperf3", iperf.has_value(), false, iperf.value_or("not found"),
+                    "the goodput of rails, against which collective calls are compared",
+                    "sweeps have no columns for ideal, bound and model",
+                    "install iperf3 (apt-get install iperf3)"});
   const bool fast = !sanitized() && optimised();
   checks.push_back({kMachineGroup, "build for measuring", fast, false,
                     sanitized()   ? "built with sanitizers"

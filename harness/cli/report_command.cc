@@ -15,6 +15,7 @@
 #include "reports/result_json.h"
 #include "reports/result_schema.h"
 #include "reports/scenario_table.h"
+#include "reports/sweep_table.h"
 #include "reports/terminal_summary.h"
 
 namespace faultline::cli {
@@ -25,6 +26,7 @@ struct Options {
   bool matrix = false;
   bool table = false;
   bool schema = false;
+  bool sweep = false;
   std::string out;
   bool json = false;
 };
@@ -72,6 +74,13 @@ int table(const Options& options) {
   return kExitOk;
 }
 
+int sweep(const Options& options) {
+  const auto results = readResults(options.directories);
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  print(reports::sweepTable(*results));
+  return kExitOk;
+}
+
 int matrix(const Options& options) {
   const auto results = readResults(options.directories);
   if (!results.ok()) return fail(results.status(), kExitUsage);
@@ -98,10 +107,11 @@ int report(const Options& options) {
   }
   if (options.matrix) return matrix(options);
   if (options.table && options.out.empty() && !options.json) return table(options);
-  if (options.table || options.directories.size() > 1 || !options.out.empty()) {
+  if (options.sweep && options.out.empty() && !options.json) return sweep(options);
+  if (options.table || options.sweep || options.directories.size() > 1 || !options.out.empty()) {
     return fail(Status(Code::kInvalidArgument,
-                       "several folders are for --matrix and --table, and --out for --matrix; "
-                       "--table is text"),
+                       "several folders are for --matrix, --table and --sweep, and --out for "
+                       "--matrix; --table and --sweep are text"),
                 kExitUsage);
   }
   return reportAgain(options.directories.front(), options.json);
@@ -124,16 +134,24 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
                  "A Markdown table of all results in the directories: faults, what was found, "
                  "pauses, aims, verdicts")
       ->excludes("--matrix");
+  command
+      ->add_flag("--sweep", options->sweep,
+                 "A Markdown table of all collective calls in the directories: time against ideal, "
+                 "bound and model")
+      ->excludes("--matrix")
+      ->excludes("--table");
   command->add_option("--out", options->out,
                       "With --matrix: write matrix.html and matrix.json into this directory");
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
   command->footer(
-      "Writes results.csv, junit.xml, trace.json, metrics.prom and report.html again; result.json stays as it "
+      "Writes results.csv, junit.xml, trace.json, metrics.prom and report.html again; result.json "
+      "stays as it "
       "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
       "  faultline report --matrix nightly/acceptance --out nightly\n"
-      "  faultline report --table nightly/acceptance");
+      "  faultline report --table nightly/acceptance\n"
+      "  faultline report --sweep nightly/sweep");
   command->callback([options, directories, &exitCode] {
     if (directories->empty() && !options->schema) throw CLI::RequiredError("DIR");
     exitCode = report(*options);

@@ -24,6 +24,7 @@
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
+#include "reports/collectives_text.h"
 #include "reports/renderer.h"
 #include "reports/terminal_summary.h"
 
@@ -225,8 +226,9 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
                          {"interrupted", outcome.result.interrupted},
                          {"result", *directory + "/result.json"}});
   } else {
-    std::cout << reports::terminalSummary(
-        outcome.result, {.colour = isatty(STDOUT_FILENO) != 0, .report_dir = readable});
+    std::cout << reports::collectivesText(outcome.result)
+              << reports::terminalSummary(outcome.result, {.colour = isatty(STDOUT_FILENO) != 0,
+                                                           .report_dir = readable});
   }
   if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, privileges, interrupt);
   if (!outcome.benchError.ok()) {

@@ -167,21 +167,60 @@ const scenario::Fault* specOf(std::span<const scenario::Fault> faults,
   return nullptr;
 }
 
-std::optional<double> boundOf(const scenario::Scenario& scenario, const Reference& reference,
-                              const reports::Run& run) {
-  std::vector<RailDamage> damages;
+/// Calls f(applied fault, its spec, its damages) for all faults; false when there is no model of
+/// one.
+template <typename F>
+bool forDamages(const scenario::Scenario& scenario, const reports::Run& run, F f) {
   const std::vector<scenario::Fault> faults = scenario::allFaults(scenario);
   std::vector<int> taken(faults.size());
   for (const reports::AppliedFault& fault : run.faults) {
     const scenario::Fault* const spec = specOf(faults, fault, taken);
-    if (spec == nullptr || !addDamages(scenario, run, fault, *spec, damages)) return std::nullopt;
+    std::vector<RailDamage> damages;
+    if (spec == nullptr || !addDamages(scenario, run, fault, *spec, damages)) return false;
+    f(fault, *spec, damages);
   }
+  return true;
+}
+
+std::optional<double> boundOf(const scenario::Scenario& scenario, const Reference& reference,
+                              const reports::Run& run) {
+  std::vector<RailDamage> damages;
+  const bool known = forDamages(scenario, run, [&](const auto&, const auto&, const auto& its) {
+    damages.insert(damages.end(), its.begin(), its.end());
+  });
+  if (!known) return std::nullopt;
   const auto extra = baseline::leastExtraMs(reference.job, damages);
   if (!extra) return std::nullopt;
   return kPercent * *extra / reference.totalMs;
 }
 
 }  // namespace
+
+std::optional<std::vector<PortLoss>> lossesOf(const scenario::Scenario& scenario,
+                                              const reports::Run& run) {
+  std::vector<PortLoss> losses;
+  const bool known = forDamages(
+      scenario, run,
+      [&](const reports::AppliedFault& fault, const scenario::Fault& spec, const auto& damages) {
+        for (const RailDamage& damage : damages) {
+          const double start =
+              fault.start_ms + damage.offsetMs - placed(run, fault, *spec.target).offsetMs;
+          losses.push_back({.node = damage.node,
+                            .rail = damage.rail,
+                            .tx = damage.lostTx,
+                            .rx = damage.lostRx,
+                            .start_ms = start,
+                            .end_ms = start + damage.durationMs});
+        }
+      });
+  if (!known) return std::nullopt;
+  return losses;
+}
+
+bool mostlyBurst(const scenario::Scenario& scenario, double bytesPerPort) {
+  const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
+  return bytesPerPort < kLeastBursts * burst;
+}
 
 bool completed(const reports::Run& run) {
   return run.status == reports::RunStatus::kOk ||
@@ -217,10 +256,10 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
   const bool met = std::ranges::any_of(runs, [&](const reports::Run& run) {
     return run.strategy == strategy && !run.faults.empty();
   });
-  if (!met) return "";
+  if (!met || scenario.workload.sweeps()) return "";  // a sweep has bounds of its own
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
   const double bytes = bytesPerPort(scenario);
-  if (bytes >= kLeastBursts * burst) return "";
+  if (!mostlyBurst(scenario, bytes)) return "";
   return fmt::format(
       "no best possible: an iteration sends only {:.0f} kB through each port, which lets {:.0f} kB "
       "pass at any speed after a pause; from {:.0f} kB on its rate means something",

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -15,6 +16,22 @@ bool completed(const reports::Run& run);
 
 /// The same of runs that prove nothing: all results are there.
 bool didAllWork(const reports::Run& run);
+
+/// What is taken from a rail's port of a node, and when, on the clock of the run.
+struct PortLoss {
+  int node = 0;
+  int rail = 0;
+  double tx = 0;  ///< 1: all of it
+  double rx = 0;
+  double start_ms = 0;
+  double end_ms = 0;  ///< infinite: until the end
+};
+/// What the faults of a run took away; nullopt when there is no model of one of them.
+std::optional<std::vector<PortLoss>> lossesOf(const scenario::Scenario& scenario,
+                                              const reports::Run& run);
+
+/// Whether so many bytes through a port pass at its rate, or mostly in its burst, above it.
+bool mostlyBurst(const scenario::Scenario& scenario, double bytesPerPort);
 
 /// `bound_pct` of a strategy's row: what the faults of its runs, at the moments at which they were
 /// really applied, would cost the best possible algorithm (baseline/bound_model.h). Per completed

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/run/call_bound.h"
 #include "harness/run/goodput.h"
 #include "harness/run/message.h"
 #include "harness/scenario/verdict_words.h"
@@ -36,7 +37,7 @@ std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
 }  // namespace
 
 RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
-    : scenario_(scenario), table_(scenario.cluster.ranks()) {
+    : scenario_(scenario), table_(scenario.cluster.ranks()), calls_(scenario) {
   run_.strategy = planned.strategy->name;
   run_.kind = planned.strategy->kind();
   for (const auto& [name, value] : planned.strategy->options.all()) {
@@ -61,6 +62,8 @@ void RunRecord::iterationEnded(int rank, const json& message) {
   checked(message);
   const int iteration = field(message, "iteration", 0);
   keepResources(rank, message);
+  calls_.ended(iteration, field(message, "ms", 0.0), field(message, "checked", std::int64_t{0}),
+               field(message, "wrong", std::int64_t{0}));
   digests_[{iteration, rank}] = field(message, "digest", std::string());
   table_.ended(iteration, momentOf(message, "at"),
                duration_cast<Duration>(std::chrono::duration<double, std::milli>(
@@ -227,6 +230,7 @@ void RunRecord::crashed(const std::string& message) {
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
   keepCounters();
+  calls_.cutOff();
   if (restarting_) return;  // it died again before it had loaded
   restarting_ = true;
   repairedAt_.reset();
@@ -325,6 +329,12 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.rail_series = std::move(observed.railSeries);
   run_.faults = std::move(observed.faults);
   run_.evidence = std::move(observed.evidence);
+  run_.collectives = calls_.rows();
+  if (observed.goodput) {
+    constexpr double kMega = 1e6;
+    run_.goodput_mbit = static_cast<double>(*observed.goodput) / kMega;
+  }
+  compareWithModels(scenario_, run_);
   for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
   const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;
   if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "harness/run/call_table.h"
 #include "harness/run/plan.h"
 #include "harness/run/timeline.h"
 #include "reports/result.h"
@@ -22,6 +23,7 @@ struct Observed {
   std::vector<reports::Evidence> evidence;
   /// Why the faults prove nothing; empty: they do.
   std::string invalidBecause;
+  std::optional<BitsPerSecond> goodput;  ///< of one rail
 };
 
 /// When the damage began that explains a failure at `when` of this rail between these two nodes.
@@ -85,6 +87,7 @@ class RunRecord {
   bool ended_ = true;  // or will: nobody has said otherwise
   TimePoint t0_{};
   IterationTable table_;
+  CallTable calls_;
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
   std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt

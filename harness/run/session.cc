@@ -10,6 +10,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/fault_control.h"
+#include "harness/run/goodput_probe.h"
 #include "harness/run/message.h"
 #include "harness/run/rank_group.h"
 #include "harness/run/run_record.h"
@@ -93,6 +94,7 @@ class Session {
 
   Stage stage_ = Stage::kSettingUp;
   TimePoint began_{};
+  std::optional<BitsPerSecond> goodput_;
   int readyRanks_ = 0;
   int doneRanks_ = 0;
   bool stopping_ = false;                                  // the ranks were told to end early
@@ -125,6 +127,9 @@ Status Session::prepare() {
   spec.rails = scenario_.cluster.rails;
   spec.rail_rate = scenario_.cluster.railRate;
   ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
+  if (scenario_.workload.sweeps()) {
+    ASSIGN_OR_RETURN(goodput_, measureGoodput(*cluster_));
+  }
   sampler_.emplace(*cluster_);
   RETURN_IF_ERROR(sampler_->sample(now()));
   if (planned_.arm == reports::Arm::kFaulted) {
@@ -225,6 +230,7 @@ Result<SessionResult> Session::execute() {
   Observed observed;
   observed.rails = sampler_->totals();
   observed.railSeries = sampler_->series();
+  observed.goodput = goodput_;
   if (faults_) {
     observed.faults = faults_->applied(record_.start());
     observed.evidence = faults_->evidence();

@@ -18,6 +18,7 @@ class Checker {
 
   void check() {
     checkGradient();
+    checkWorkloadKeys();
     checkLimits();
     checkTime();
     checkChaos();
@@ -55,6 +56,20 @@ class Checker {
       fail("workload.gradient.buckets",
            fmt::format("buckets: {} are too many for {} ({} elements)", gradient.buckets,
                        formatSize(gradient.size), elements));
+    }
+  }
+
+  /// Keys that only another kind of workload has.
+  void checkWorkloadKeys() {
+    if (!findings_.usable({"workload.kind"})) return;
+    const Node* const workload = root_.find("workload");
+    if (workload == nullptr) return;
+    const bool sweeps = scenario_.workload.sweeps();
+    for (const std::string_view key : {"compute", "gradient", "collective"}) {
+      const Node* const node = workload->find(key);
+      if (node == nullptr || (key == "collective") == sweeps) continue;
+      findings_.add(node->where, fmt::format("{}: a workload of kind {} has none", key,
+                                             scenario_.workload.kind));
     }
   }
 
@@ -181,6 +196,12 @@ class Checker {
       fail(path + ".during",
            "during: progress is measured against the warm-up, and there is none: give "
            "'workload.warmup_iterations' at least 1");
+    }
+    if (workload.sweeps() && findings_.usable({"workload.collective"}) &&
+        cellsOf(workload.collective).size() > 1) {
+      fail(path + ".during",
+           "during: progress is measured against the warm-up, and the calls of this workload "
+           "differ: give it one operation, size, type, operator and place, or write 'at'");
     }
     if (workload.gradient.size == 0 && findings_.usable({"workload.gradient.size"})) {
       fail(path + ".during", "during: a gradient of size 0 makes no progress that could be met");

@@ -44,6 +44,7 @@ class ScenarioReader {
     }
     scenario.workload.compute = readCompute();
     scenario.workload.gradient = gradientOf(values);
+    if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
     scenario.limits.deadline = values.get<Duration>("limits.deadline");
     scenario.limits.giveUp = values.get<Duration>("limits.give_up");
     scenario.limits.collectiveTimeout = values.get<Duration>("limits.collective_timeout");
@@ -80,6 +81,85 @@ class ScenarioReader {
                         ? DataKind::kRandom
                         : DataKind::kIntegers;
     return gradient;
+  }
+
+  Sweep sweepOf(const Parameters& values) {
+    const std::string path = "workload.collective";
+    const Node* const workload = root_.find("workload");
+    const Node* const node = workload == nullptr ? nullptr : workload->find("collective");
+    const auto words = [&](std::string_view key, auto of) {
+      using Value = typename decltype(of(std::string()))::value_type;
+      std::vector<Value> found;
+      for (const ParameterValue& value : readList(node, key, path)) {
+        found.push_back(*of(std::get<std::string>(value)));
+      }
+      return found;
+    };
+    Sweep sweep;
+    sweep.operations = words("operations", schedule::collectiveFromName);
+    sweep.dtypes = words("dtypes", reduction::dataTypeFromName);
+    sweep.ops = words("ops", reduction::reduceOpFromName);
+    const std::string place = values.get<std::string>("workload.collective.place");
+    sweep.place = place == "both" ? Place::kBoth : place == "in" ? Place::kIn : Place::kOut;
+    sweep.sizes.clear();
+    for (const ParameterValue& value : readList(node, "sizes", path)) {
+      sweep.sizes.push_back(std::get<Size>(value).bytes);
+    }
+    readRange(node, values, path, sweep);
+    return sweep;
+  }
+
+  /// `from` and `to` in the place of `sizes`.
+  void readRange(const Node* node, const Parameters& values, const std::string& path,
+                 Sweep& sweep) {
+    if (node == nullptr) return;
+    const Node* const from = node->find("from");
+    const Node* const to = node->find("to");
+    const Node* const factor = node->find("factor");
+    const Node* const any = from != nullptr ? from : to != nullptr ? to : factor;
+    if (any == nullptr || !findings_.usable({path})) return;
+    if (node->find("sizes") != nullptr) {
+      findings_.addAt(path, any->where,
+                      "sizes: either a list of them, or a range: from, to, factor");
+    } else if (from == nullptr || to == nullptr) {
+      findings_.addAt(path, any->where, "a range of sizes needs both 'from' and 'to'");
+    } else {
+      const Bytes first = values.get<Size>("workload.collective.from").bytes;
+      const Bytes last = values.get<Size>("workload.collective.to").bytes;
+      if (last < first) {
+        findings_.addAt(
+            path, to->where,
+            fmt::format("to: {} is less than from: {}", formatSize(last), formatSize(first)));
+        return;
+      }
+      sweep.sizes =
+          sizesBetween(first, last, values.get<std::int64_t>("workload.collective.factor"));
+    }
+  }
+
+  /// A Shape::kList of `workload.collective`: its default where it is missing, and at least one
+  /// value whatever is wrong.
+  std::vector<ParameterValue> readList(const Node* node, std::string_view key,
+                                       const std::string& path) {
+    const Field& field = *std::ranges::find_if(
+        collectiveTable().fields, [&](const Field& one) { return one.spec.name == key; });
+    const Node* const list = node == nullptr ? nullptr : node->find(key);
+    const std::string at = joinPath(path, key);
+    if (list == nullptr) return {*parseParameter(field.spec, field.spec.defaultText)};
+    if (list->kind != Node::Kind::kList) return {records_.readScalar(*list, field.spec, at)};
+    std::vector<ParameterValue> values;
+    for (const Node& item : list->items) {
+      values.push_back(records_.readScalar(item, field.spec, at));
+      if (std::ranges::count(values, values.back()) > 1 && findings_.usable({at})) {
+        findings_.addAt(at, item.where, fmt::format("{}: {} is listed twice", key, describe(item)));
+      }
+    }
+    if (values.empty() || values.size() > kMostElements) {
+      findings_.addAt(at, list->where,
+                      fmt::format("{}: a list of 1 to {} is expected", key, kMostElements));
+      values = {*parseParameter(field.spec, field.spec.defaultText)};
+    }
+    return values;
   }
 
   /// The elements of a list under a key of the scenario; none, with a message, if it is no list.

@@ -20,6 +20,18 @@ Json toJson(const Workload& workload) {
             {"iterations", workload.iterations},
             {"warmup_iterations", workload.warmupIterations}};
   if (workload.time) json["time"] = formatDuration(*workload.time);
+  if (workload.sweeps()) {
+    const Sweep& sweep = workload.collective;
+    Json& keys = json["collective"] = Json::object();
+    for (const auto operation : sweep.operations) {
+      keys["operations"].push_back(schedule::collectiveName(operation));
+    }
+    for (const Bytes size : sweep.sizes) keys["sizes"].push_back(formatSize(size));
+    for (const DataType dtype : sweep.dtypes) keys["dtypes"].push_back(name(dtype));
+    for (const auto op : sweep.ops) keys["ops"].push_back(reduction::nameOf(op));
+    keys["place"] = name(sweep.place);
+    return json;
+  }
   json["compute"] = workload.compute.burn ? Json{{"burn", compute}} : Json(compute);
   json["gradient"] = {{"size", formatSize(workload.gradient.size)},
                       {"buckets", workload.gradient.buckets},
@@ -64,6 +76,18 @@ std::string_view name(TelemetryMode mode) {
       return "null";
     case TelemetryMode::kOn:
       return "on";
+  }
+  return "unknown";
+}
+
+std::string_view name(Place place) {
+  switch (place) {
+    case Place::kOut:
+      return "out";
+    case Place::kIn:
+      return "in";
+    case Place::kBoth:
+      return "both";
   }
   return "unknown";
 }

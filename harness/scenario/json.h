@@ -17,5 +17,6 @@ std::string_view name(ClusterKind kind);
 std::string_view name(DataType type);
 std::string_view name(TelemetryMode mode);
 std::string_view name(DataKind kind);
+std::string_view name(Place place);
 
 }  // namespace faultline::scenario

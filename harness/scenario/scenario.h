@@ -11,6 +11,7 @@
 #include "base/parameter.h"
 #include "base/units.h"
 #include "harness/scenario/expectation.h"
+#include "harness/scenario/sweep.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/reduction/data_type.h"
 
@@ -56,13 +57,17 @@ struct Gradient {
 
 struct Workload {
   std::string kind = "training";
+  /// Of `collective`: calls of each cell of the sweep; every call is an iteration.
   int iterations = 60;
-  /// Run before t = 0; the measure of a normal iteration for `During::progress`.
+  /// Run before t = 0 (of each cell); the measure of a normal iteration for `During::progress`.
   int warmupIterations = 5;
   /// The run ends with the iteration in which this time is over, also when some are left.
   std::optional<Duration> time;
-  Compute compute;
-  Gradient gradient;
+  Compute compute;    ///< of `training`
+  Gradient gradient;  ///< of `training`
+  Sweep collective;   ///< of `collective`
+  bool sweeps() const { return kind == kCollectiveKind; }
+  static constexpr std::string_view kCollectiveKind = "collective";
   bool operator==(const Workload&) const = default;
 };
 

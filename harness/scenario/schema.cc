@@ -183,6 +183,12 @@ Json fieldSchema(const Field& field) {
       return list(field, faultSchema());
     case Shape::kFaultKinds:
       return list(field, faultKindsSchema());
+    case Shape::kList: {
+      Json items = schemaOfType(field.spec);
+      return {{"description", field.spec.meaning},
+              {"default", defaultOf(field.spec)},
+              {"oneOf", {items, Json{{"type", "array"}, {"minItems", 1}, {"items", items}}}}};
+    }
     case Shape::kExpectations:
       return list(field, pattern(kExpectationPattern));
   }

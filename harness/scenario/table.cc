@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/expectation.h"
+#include "harness/scenario/scenario.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/reduction/data_type.h"
@@ -30,7 +31,8 @@ constexpr double kMillisecond = 0.001;
 constexpr double kMostStrikes = 10'000;
 
 constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
-constexpr std::array<std::string_view, 1> kWorkloadKindNames{"training"};
+constexpr std::array<std::string_view, 2> kWorkloadKindNames{"training", Workload::kCollectiveKind};
+constexpr std::array<std::string_view, 3> kPlaces{"out", "in", "both"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
 constexpr std::array<std::string_view, 1> kUntil{"end"};
@@ -88,16 +90,46 @@ constexpr std::array kGradientFields{
 };
 constexpr Record kGradient{"What the AllReduce of an iteration reduces.", kGradientFields};
 
+constexpr double kLargestFactor = 1024;
+constexpr ParameterSpec size(std::string_view name, std::string_view fallback,
+                             std::string_view meaning) {
+  return {name, Type::kSize, fallback, meaning, {}, 1, kLargestGradient};
+}
+
+const std::array kCollectiveFields{
+    Field{choice("operations", "all_reduce", operationNames(),
+                 "what is called: a name, or a list of names"),
+          Shape::kList},
+    Field{size("sizes", "1MiB",
+               "bytes of the larger of a rank's input and output: one, or a list; or 'from' and "
+               "'to'"),
+          Shape::kList},
+    Field{size("from", "", "the smallest of a range of sizes")},
+    Field{size("to", "", "the largest of them")},
+    Field{number("factor", "2", 2, kLargestFactor, "from one of them to the next")},
+    Field{choice("dtypes", "f32", reduction::kDataTypeNames, "types of the elements"),
+          Shape::kList},
+    Field{choice("ops", "sum", reduction::kReduceOpNames, "operators, of operations that reduce"),
+          Shape::kList},
+    Field{choice("place", "out", kPlaces,
+                 "out: source and target are different memory; in: the same; both: one after the "
+                 "other. all_to_all and send_recv are never in place")},
+};
+const Record kCollective{"What 'collective' calls: every combination.", kCollectiveFields};
+
 constexpr ParameterSpec kComputeSpec =
     duration("compute", "20ms", 0,
              "time of one iteration without communication: a timed wait, as a GPU would be busy; "
              "{burn: 20ms} uses the CPU");
 
-constexpr std::array kWorkloadFields{
+const std::array kWorkloadFields{
     Field{choice("kind", "", kWorkloadKindNames,
-                 "training: compute and a gradient AllReduce that overlaps it"),
+                 "training: compute and a gradient AllReduce that overlaps it; collective: "
+                 "collective calls, as nccl-tests makes them"),
           Shape::kScalar, true},
-    Field{number("iterations", "60", 1, kMostIterations, "iterations that are measured")},
+    Field{number("iterations", "60", 1, kMostIterations,
+                 "iterations that are measured; of 'collective': calls of each combination, each "
+                 "of which is an iteration")},
     Field{number("warmup_iterations", "5", 0, kMostIterations,
                  "iterations before the clock starts; the measure of a normal one for 'during'")},
     Field{duration("time", "", kMillisecond,
@@ -105,8 +137,9 @@ constexpr std::array kWorkloadFields{
                    "'iterations' are left")},
     Field{kComputeSpec, Shape::kCompute},
     Field{labelled("gradient", kGradient.meaning), Shape::kRecord, false, &kGradient},
+    Field{labelled("collective", kCollective.meaning), Shape::kRecord, false, &kCollective},
 };
-constexpr Record kWorkload{"What the ranks do.", kWorkloadFields};
+const Record kWorkload{"What the ranks do.", kWorkloadFields};
 
 constexpr std::array kLimitFields{
     Field{duration("deadline", "60s", kMillisecond,
@@ -207,7 +240,7 @@ constexpr std::array kChaosFields{
 constexpr Record kChaos{"Faults at random, from the seed: the same seed makes the same faults.",
                         kChaosFields};
 
-constexpr std::array kScenarioFields{
+const std::array kScenarioFields{
     Field{number("version", "", 1, 1, "version of this language: 1"), Shape::kScalar, true},
     Field{{"name", Type::kName, "", "names the result"}, Shape::kScalar, true},
     Field{labelled("description", "one sentence for the report")},
@@ -236,7 +269,7 @@ constexpr std::array kScenarioFields{
                    ">= 1'"),
           Shape::kExpectations},
 };
-constexpr Record kScenario{"One experiment.", kScenarioFields};
+const Record kScenario{"One experiment.", kScenarioFields};
 
 std::string factsOf(const Field& field) {
   const ParameterSpec& spec = field.spec;
@@ -250,6 +283,9 @@ std::string factsOf(const Field& field) {
       break;
     case Shape::kCompute:
       facts = "duration or {burn: duration}";
+      break;
+    case Shape::kList:
+      facts = fmt::format("{}, or a list", typeOf(spec));
       break;
     default:
       facts = "list";
@@ -267,6 +303,7 @@ std::string factsOf(const Field& field) {
 
 const Record& scenarioTable() { return kScenario; }
 const Record& workloadTable() { return kWorkload; }
+const Record& collectiveTable() { return kCollective; }
 const Record& faultTable() { return kFault; }
 
 ParameterSpec faultKindSpec() {
@@ -283,7 +320,8 @@ ParameterSpec computeSpec() { return kComputeSpec; }
 std::string describeField(const Field& field, const std::string& path) {
   const std::string name = path + std::string(field.spec.name);
   std::string page =
-      fmt::format("{} ({})\n    {}\n", name, factsOf(field), wrapText(field.spec.meaning, 4));
+      fmt::format("{}\n    {}\n", wrapText(fmt::format("{} ({})", name, factsOf(field)), 4),
+                  wrapText(field.spec.meaning, 4));
   const Record* inner = field.shape == Shape::kFaults ? &kFault : field.record;
   if (inner == nullptr) return page;
   const std::string inside = name + (field.shape == Shape::kFaults ? "[]." : ".");

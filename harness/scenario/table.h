@@ -21,6 +21,7 @@ enum class Shape {
   kFaults,        ///< a list of mappings: kind, its parameters, and the keys of `faultTable()`
   kFaultKinds,    ///< a list of names of faults, or of mappings {name: {parameters}}
   kExpectations,  ///< a list of texts: metric, comparison, value
+  kList,          ///< one value as `Field::spec` says, or a list of such
 };
 
 /// One key. A kScalar that has no default and is not required is simply absent.
@@ -43,6 +44,9 @@ const Record& scenarioTable();
 
 /// Its part `workload`.
 const Record& workloadTable();
+
+/// Its part `collective`.
+const Record& collectiveTable();
 
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();

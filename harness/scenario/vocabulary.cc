@@ -8,11 +8,14 @@ namespace {
 constexpr std::array kWorkloads{
     Word{"training",
          "Data-parallel training: iterations of compute, with a bucketed gradient AllReduce that "
-         "overlaps it; every element of every result is checked."}};
+         "overlaps it; every element of every result is checked."},
+    Word{"collective",
+         "Collective calls, one after the other, over sizes, types, operators and places, as "
+         "nccl-tests measures them; every element of every result is checked."}};
 constexpr std::array kClusters{
     Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."}};
 
-constexpr std::array<std::string_view, 3> kPlannedWorkloads{"collective", "inference", "command"};
+constexpr std::array<std::string_view, 2> kPlannedWorkloads{"inference", "command"};
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
 constexpr std::array<std::string_view, 6> kPlannedStrategies{
     "r2_allreduce", "optcc", "auto", "exclude_rank", "kv_replicate", "shrink"};

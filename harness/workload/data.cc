@@ -14,6 +14,7 @@ namespace {
 
 using reduction::Bf16;
 using reduction::F16;
+using reduction::ReduceOp;
 
 /// One 64-bit word per (seed, iteration, rank), far from those of neighbours.
 std::uint64_t streamOf(const DataKey& key, int rank) {
@@ -67,12 +68,41 @@ T element(std::int32_t value) {
   }
 }
 
+/// What contributions are reduced in: halves in 32 bits, all else in its own type.
 template <typename T>
-bool isElement(T found, std::int32_t value) {
+using Wide = std::conditional_t<kIsHalf<T>, float, T>;
+
+template <typename T>
+bool isElement(T found, Wide<T> expected) {
   if constexpr (kIsHalf<T>) {
-    return widen(found) == static_cast<float>(value);
+    return widen(found) == expected;
   } else {
-    return found == static_cast<T>(value);
+    return found == expected;
+  }
+}
+
+/// Integers wrap around.
+template <ReduceOp op, typename W>
+W combine(W a, W b) {
+  using Calculation = std::conditional_t<std::is_integral_v<W>, std::uint64_t, W>;
+  if constexpr (op == ReduceOp::kMin) return b < a ? b : a;
+  if constexpr (op == ReduceOp::kMax) return a < b ? b : a;
+  if constexpr (op == ReduceOp::kProd) {
+    return static_cast<W>(static_cast<Calculation>(a) * static_cast<Calculation>(b));
+  }
+  return static_cast<W>(static_cast<Calculation>(a) + static_cast<Calculation>(b));
+}
+
+/// A sum as the average that the type can hold.
+template <typename T>
+Wide<T> average(Wide<T> sum, int ranks) {
+  const auto quotient = static_cast<Wide<T>>(sum / static_cast<Wide<T>>(ranks));
+  if constexpr (kIsHalf<T>) {
+    T rounded;
+    narrow(quotient, rounded);
+    return widen(rounded);
+  } else {
+    return quotient;
   }
 }
 
@@ -89,20 +119,32 @@ void fillIntegersTyped(T* buffer, std::int64_t count, std::int64_t firstIndex,
   });
 }
 
-template <typename T>
+template <ReduceOp op, typename T>
 CheckResult checkTyped(const T* buffer, std::int64_t count, std::int64_t firstIndex,
-                       const DataKey& key, int ranks) {
+                       const DataKey& key, const Contributors& from) {
   CheckResult result;
   result.checked = count;
-  std::array<std::int32_t, kBlock> expected;
+  std::array<Wide<T>, kBlock> expected;
   forBlocks(count, firstIndex, [&](std::int64_t at, std::int64_t index, std::int64_t size) {
-    std::fill_n(expected.begin(), size, 0);
     const auto first = static_cast<std::uint32_t>(index);
-    for (int rank = 0; rank < ranks; ++rank) {
+    for (int rank = from.firstRank; rank < from.firstRank + from.ranks; ++rank) {
       const std::uint32_t low = stream32(streamOf(key, rank), index);
+      const auto value = [&](std::int64_t i) {
+        return static_cast<Wide<T>>(smallInteger(low, first + static_cast<std::uint32_t>(i)));
+      };
+      if (rank == from.firstRank) {
+        for (std::int64_t i = 0; i < size; ++i) expected[static_cast<std::size_t>(i)] = value(i);
+        continue;
+      }
       for (std::int64_t i = 0; i < size; ++i) {
-        expected[static_cast<std::size_t>(i)] +=
-            smallInteger(low, first + static_cast<std::uint32_t>(i));
+        auto& sum = expected[static_cast<std::size_t>(i)];
+        sum = combine<op>(sum, value(i));
+      }
+    }
+    if constexpr (op == ReduceOp::kAvg) {
+      for (std::int64_t i = 0; i < size; ++i) {
+        auto& sum = expected[static_cast<std::size_t>(i)];
+        sum = average<T>(sum, from.ranks);
       }
     }
     std::int32_t wrong = 0;
@@ -191,11 +233,24 @@ void fillIntegers(reduction::DataType type, void* buffer, std::int64_t count,
            [&](auto* out) { fillIntegersTyped(out, count, firstIndex, streamOf(key, rank)); });
 }
 
-CheckResult checkIntegerSum(reduction::DataType type, const void* buffer, std::int64_t count,
-                            std::int64_t firstIndex, const DataKey& key, int ranks) {
-  assert(ranks >= 1 && ranks <= maxExactRanks(type));
-  return withType(type, buffer,
-                  [&](const auto* in) { return checkTyped(in, count, firstIndex, key, ranks); });
+CheckResult checkIntegers(reduction::DataType type, const void* buffer, std::int64_t count,
+                          std::int64_t firstIndex, const DataKey& key, const Contributors& from) {
+  assert(from.ranks >= 1 && from.ranks <= maxExactRanks(type, from.op));
+  return withType(type, buffer, [&](const auto* in) {
+    switch (from.op) {
+      case ReduceOp::kProd:
+        return checkTyped<ReduceOp::kProd>(in, count, firstIndex, key, from);
+      case ReduceOp::kMin:
+        return checkTyped<ReduceOp::kMin>(in, count, firstIndex, key, from);
+      case ReduceOp::kMax:
+        return checkTyped<ReduceOp::kMax>(in, count, firstIndex, key, from);
+      case ReduceOp::kAvg:
+        return checkTyped<ReduceOp::kAvg>(in, count, firstIndex, key, from);
+      case ReduceOp::kSum:
+        break;
+    }
+    return checkTyped<ReduceOp::kSum>(in, count, firstIndex, key, from);
+  });
 }
 
 void fillRandom(reduction::DataType type, void* buffer, std::int64_t count, std::int64_t firstIndex,

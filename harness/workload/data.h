@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "resilient_ccl/reduction/reduce.h"
@@ -39,10 +40,39 @@ struct CheckResult {
   std::int64_t firstWrong = -1;  ///< index in the gradient; -1 when nothing is wrong
 };
 
-/// Compares every element of a summed gradient with the sum of the contributions of ranks
-/// 0 .. ranks-1. ranks <= maxExactRanks(type).
-CheckResult checkIntegerSum(reduction::DataType type, const void* buffer, std::int64_t count,
-                            std::int64_t firstIndex, const DataKey& key, int ranks);
+/// Whose contributions a result is made of, and how. What is only moved is the sum of one.
+struct Contributors {
+  int firstRank = 0;
+  int ranks = 1;
+  reduction::ReduceOp op = reduction::ReduceOp::kSum;
+};
+
+/// So many factors of integer data have an exact product: each has 3 bits besides its sign.
+/// Integers wrap around.
+constexpr int maxExactFactors(reduction::DataType type) {
+  constexpr int kBitsOfFactor = std::bit_width(static_cast<unsigned>(kIntegerLimit)) - 1;
+  if (type == reduction::DataType::kF16) return 11 / kBitsOfFactor;
+  if (type == reduction::DataType::kBf16) return 8 / kBitsOfFactor;
+  if (type == reduction::DataType::kF32) return 24 / kBitsOfFactor;
+  if (type == reduction::DataType::kF64) return 53 / kBitsOfFactor;
+  return kMaxExactRanks;
+}
+
+/// The most contributors whose result is exact.
+constexpr int maxExactRanks(reduction::DataType type, reduction::ReduceOp op) {
+  return op == reduction::ReduceOp::kProd ? maxExactFactors(type) : maxExactRanks(type);
+}
+
+/// Compares every element with what the integer data of `from` must give. from.ranks is at most
+/// maxExactRanks(type, from.op).
+CheckResult checkIntegers(reduction::DataType type, const void* buffer, std::int64_t count,
+                          std::int64_t firstIndex, const DataKey& key, const Contributors& from);
+
+/// The same for the sum of ranks 0 .. ranks-1.
+inline CheckResult checkIntegerSum(reduction::DataType type, const void* buffer, std::int64_t count,
+                                   std::int64_t firstIndex, const DataKey& key, int ranks) {
+  return checkIntegers(type, buffer, count, firstIndex, key, {.firstRank = 0, .ranks = ranks});
+}
 
 /// Writes one rank's contribution with random full mantissas, both signs, and magnitudes over
 /// [1/16, 16): every order of summation gives its own bits. Integers get all their bits at random.

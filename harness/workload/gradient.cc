@@ -34,7 +34,7 @@ void Gradient::corruptResult(std::uint64_t seed) {
   if (elements_ > 0) corruptOneElement(type_, result_.data(), elements_, seed);
 }
 
-GradientCheck Gradient::check(const DataKey& key) const {
+JobCheck Gradient::check(const DataKey& key) const {
   if (data_ == scenario::DataKind::kIntegers) {
     // What was not written is poison, which no sum is.
     const CheckResult found = checkIntegerSum(type_, result_.data(), elements_, 0, key, ranks_);

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "harness/scenario/scenario.h"
 #include "harness/workload/data.h"
+#include "harness/workload/job.h"
 #include "resilient_ccl/reduction/reduce.h"
 
 namespace faultline::workload {
@@ -21,15 +21,6 @@ struct Bucket {
 
 /// Bucket `index` of `buckets` that share `elements` as evenly as possible. Pure.
 Bucket bucketOf(std::int64_t elements, int buckets, int index);
-
-/// What the checks of one result found.
-struct GradientCheck {
-  std::int64_t wrong = 0;
-  /// Elements that were compared with the value they must have; random data have no such values,
-  /// only elements that were never written are seen in them.
-  std::int64_t checked = 0;
-  std::string digest;  ///< of the whole result, for random data; else empty
-};
 
 /// One rank's gradient, the result of its reduction, and the model state that the results change.
 /// No communication, no clock. Not thread-safe.
@@ -48,7 +39,7 @@ class Gradient {
   /// Changes one element of the result: the self-test of `check`. Nothing for an empty gradient.
   void corruptResult(std::uint64_t seed);
   /// Looks at every element of the result of the preparation with the same key.
-  GradientCheck check(const DataKey& key) const;
+  JobCheck check(const DataKey& key) const;
 
   /// The optimiser: adds the result to the model state, element by element. Sums of floats depend
   /// on the order of steps, so that a repeated or left-out step shows in the state.

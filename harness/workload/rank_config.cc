@@ -20,6 +20,7 @@ constexpr std::string_view kPullName = "pull";
 
 constexpr std::array kTelemetryModes{scenario::TelemetryMode::kOff, scenario::TelemetryMode::kNull,
                                      scenario::TelemetryMode::kOn};
+constexpr std::array kPlaces{scenario::Place::kOut, scenario::Place::kIn, scenario::Place::kBoth};
 constexpr std::array kDataKinds{DataKind::kIntegers, DataKind::kRandom};
 
 /// Reads fields of one object; remembers the first mistake, so that callers check once.
@@ -60,6 +61,24 @@ class FieldReader {
     if (!key.ok()) return fail(name, "is not a key");
     value = *key;
   }
+  /// At least one element; none, and a failure, otherwise.
+  json list(const char* name) {
+    const json* field = find(name);
+    if (field == nullptr) return json::array();
+    if (field->is_array() && !field->empty()) return *field;
+    fail(name, "is not a list of anything");
+    return json::array();
+  }
+  template <typename Enum>
+  void readWords(const char* name, std::optional<Enum> (*of)(std::string_view),
+                 std::vector<Enum>& values) {
+    values.clear();
+    for (const json& word : list(name)) {
+      const auto value = word.is_string() ? of(word.get<std::string>()) : std::nullopt;
+      if (!value) return fail(name, "has an unknown word");
+      values.push_back(*value);
+    }
+  }
   template <typename Enum>
   void readName(const char* name, std::span<const Enum> known, Enum& value) {
     std::string text;
@@ -90,7 +109,18 @@ class FieldReader {
 
 json workloadJson(const scenario::Workload& workload) {
   const scenario::Gradient& gradient = workload.gradient;
+  json sweep = json::object();
+  for (const auto operation : workload.collective.operations) {
+    sweep["operations"].push_back(schedule::collectiveName(operation));
+  }
+  for (const Bytes size : workload.collective.sizes) sweep["sizes"].push_back(size);
+  for (const DataType dtype : workload.collective.dtypes) {
+    sweep["dtypes"].push_back(scenario::name(dtype));
+  }
+  for (const auto op : workload.collective.ops) sweep["ops"].push_back(reduction::nameOf(op));
+  sweep["place"] = scenario::name(workload.collective.place);
   return {{"kind", workload.kind},
+          {"collective", std::move(sweep)},
           {"iterations", workload.iterations},
           {"warmup_iterations", workload.warmupIterations},
           {"compute_ns", workload.compute.duration.count()},
@@ -101,6 +131,22 @@ json workloadJson(const scenario::Workload& workload) {
           {"data", scenario::name(gradient.data)}};
 }
 
+void readSweep(const json& object, scenario::Sweep& sweep, Status& status) {
+  FieldReader fields(object, "workload.collective.", status);
+  fields.readWords("operations", schedule::collectiveFromName, sweep.operations);
+  fields.readWords("dtypes", reduction::dataTypeFromName, sweep.dtypes);
+  fields.readWords("ops", reduction::reduceOpFromName, sweep.ops);
+  fields.readName<scenario::Place>("place", kPlaces, sweep.place);
+  sweep.sizes.clear();
+  for (const json& size : fields.list("sizes")) {
+    if (size.is_number_integer() && size.get<Bytes>() > 0) {
+      sweep.sizes.push_back(size.get<Bytes>());
+    } else {
+      fields.fail("sizes", "has one that is not a number of bytes");
+    }
+  }
+}
+
 void readWorkload(const json& object, scenario::Workload& workload, Status& status) {
   FieldReader fields(object, "workload.", status);
   fields.read("kind", workload.kind);
@@ -108,6 +154,9 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   fields.read("warmup_iterations", workload.warmupIterations);
   fields.readDuration("compute_ns", workload.compute.duration);
   fields.read("burn", workload.compute.burn);
+  if (const json* sweep = fields.find("collective"); sweep != nullptr) {
+    readSweep(*sweep, workload.collective, status);
+  }
   scenario::Gradient& gradient = workload.gradient;
   fields.read("gradient_bytes", gradient.size);
   fields.read("buckets", gradient.buckets);
@@ -131,6 +180,12 @@ Status check(const RankConfig& config) {
   if (config.size < 1 || config.size > (exact ? maxExactRanks(gradient.dtype) : kMaxExactRanks)) {
     fields.fail("size", fmt::format("is out of range for exact sums of {}",
                                     reduction::nameOf(gradient.dtype)));
+  }
+  for (const scenario::SweepCell& cell : cellsOf(config.workload.collective)) {
+    if (!config.workload.sweeps() || !scenario::reduces(cell.operation)) continue;
+    if (config.size <= maxExactRanks(cell.dtype, cell.op)) continue;
+    fields.fail("size", fmt::format("is out of range for an exact {} of {}",
+                                    reduction::nameOf(cell.op), reduction::nameOf(cell.dtype)));
   }
   if (config.rank < 0 || config.rank >= config.size) fields.fail("rank", "is out of range");
   if (config.nics.empty()) fields.fail("nics", "are none");

@@ -12,11 +12,10 @@
 #include "harness/launch/process.h"
 #include "harness/workload/checkpoint_history.h"
 #include "harness/workload/digest.h"
-#include "harness/workload/gradient.h"
+#include "harness/workload/job.h"
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
 #include "harness/workload/resource_watch.h"
-#include "harness/workload/training.h"
 #include "resilient_ccl/fabric/host_identity.h"
 
 namespace faultline::workload {
@@ -84,7 +83,8 @@ class RankRun {
   RankRun(const RankConfig& config, launch::MessageChannel& controller)
       : config_(config),
         controller_(controller),
-        gradient_(config.workload.gradient, config.rank, config.size),
+        job_((config.workload.sweeps() ? makeCollectiveJob : makeTrainingJob)(
+            config.workload, config.rank, config.size)),
         checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)) {}
 
   /// Everything up to and with "done".
@@ -96,6 +96,8 @@ class RankRun {
   Status join();
   Status warmUp();
   Status train();
+  DataKey keyOf(std::uint64_t number, bool warmup) const;
+  void prepare(std::uint64_t number, bool warmup);
   Status runIteration(std::uint64_t number, bool warmup);
   Status saveIfDue(std::uint64_t nextIteration, json& end);
   Status finish();
@@ -109,7 +111,7 @@ class RankRun {
 
   const RankConfig& config_;
   launch::MessageChannel& controller_;
-  Gradient gradient_;
+  std::unique_ptr<Job> job_;
   CheckpointHistory checkpoints_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::uint64_t firstIteration_ = 0;
@@ -159,31 +161,38 @@ Status RankRun::resumeFrom(std::optional<Checkpoint> newest) {
   if (agreed != own) {
     ASSIGN_OR_RETURN(newest, checkpoints_.at(firstIteration_));
   }
-  if (gradient_.restoreState(newest->state)) return okStatus();
+  if (job_->restoreState(newest->state)) return okStatus();
   return errorf(Code::kInvalidArgument, "the checkpoint {} is of another model: {} bytes, not {}",
-                config_.checkpointPath, newest->state.size(), gradient_.state().size());
+                config_.checkpointPath, newest->state.size(), job_->state().size());
 }
 
 Status RankRun::warmUp() {
-  for (int number = 0; number < config_.workload.warmupIterations; ++number) {
-    gradient_.prepare({config_.seed, kWarmupData + static_cast<std::uint64_t>(number)});
+  for (std::uint64_t number = 0; number < job_->warmups(); ++number) {
+    prepare(number, /*warmup=*/true);
     ASSIGN_OR_RETURN(const bool stop, stopAgreed());
     if (stop) break;
-    RETURN_IF_ERROR(runIteration(static_cast<std::uint64_t>(number), /*warmup=*/true));
+    RETURN_IF_ERROR(runIteration(number, /*warmup=*/true));
   }
   RETURN_IF_ERROR(communicator_->barrier()->wait());
   return controller_.send({{"type", "ready"}, {"at", toJson(now())}});
 }
 
 Status RankRun::train() {
-  const auto iterations = static_cast<std::uint64_t>(config_.workload.iterations);
-  for (std::uint64_t iteration = firstIteration_; iteration < iterations; ++iteration) {
-    gradient_.prepare({config_.seed, iteration});
+  for (std::uint64_t iteration = firstIteration_; iteration < job_->iterations(); ++iteration) {
+    prepare(iteration, /*warmup=*/false);
     ASSIGN_OR_RETURN(const bool stop, stopAgreed());
     if (stop) break;
     RETURN_IF_ERROR(runIteration(iteration, /*warmup=*/false));
   }
   return okStatus();
+}
+
+DataKey RankRun::keyOf(std::uint64_t number, bool warmup) const {
+  return {config_.seed, warmup ? kWarmupData + number : number};
+}
+
+void RankRun::prepare(std::uint64_t number, bool warmup) {
+  job_->prepare({.index = number, .warmup = warmup}, keyOf(number, warmup));
 }
 
 Status RankRun::runIteration(std::uint64_t number, bool warmup) {
@@ -193,15 +202,13 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
         {{"type", "begin"}, {"iteration", number}, {"warmup", warmup}, {"at", toJson(start)}});
   };
   const Effort before = effortSoFar();
-  ASSIGN_OR_RETURN(const IterationTime time,
-                   trainIteration(config_.workload, gradient_, *communicator_, tellStart));
+  ASSIGN_OR_RETURN(const IterationTime time, job_->run(*communicator_, tellStart));
   RETURN_IF_ERROR(told);
   const Effort effort = effortSoFar() - before;
   if (config_.corruptOneElement && config_.rank == 0 && number == 0 && !warmup) {
-    gradient_.corruptResult(config_.seed);
+    job_->corruptResult(config_.seed);
   }
-  const DataKey key{config_.seed, warmup ? kWarmupData + number : number};
-  GradientCheck check = gradient_.check(key);
+  JobCheck check = job_->check(keyOf(number, warmup));
   json end{{"type", "end"},
            {"iteration", number},
            {"warmup", warmup},
@@ -214,7 +221,7 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
            {"checkpointed", false},
            {"checkpoint_ms", 0.0}};
   if (!warmup) {
-    gradient_.step();
+    job_->step();
     RETURN_IF_ERROR(saveIfDue(number + 1, end));
   }
   // From t = 0 on: what came before it is told with the first iteration.
@@ -233,7 +240,7 @@ Status RankRun::saveIfDue(std::uint64_t nextIteration, json& end) {
   const auto every = static_cast<std::uint64_t>(config_.checkpointEvery);
   if (every == 0 || nextIteration % every != 0) return okStatus();
   const TimePoint saving = now();
-  RETURN_IF_ERROR(checkpoints_.save(nextIteration, gradient_.state()));
+  RETURN_IF_ERROR(checkpoints_.save(nextIteration, job_->state()));
   end["checkpointed"] = true;
   end["checkpoint_ms"] = toMilliseconds(now() - saving);
   return okStatus();
@@ -241,7 +248,7 @@ Status RankRun::saveIfDue(std::uint64_t nextIteration, json& end) {
 
 Status RankRun::finish() {
   Digest digest;
-  digest.add(gradient_.state().data(), gradient_.state().size());
+  digest.add(job_->state().data(), job_->state().size());
   json done{{"type", "done"}, {"state_digest", digest.hex()}};
   events_.addNew(done, communicator_->events(events_.cursor()), /*last=*/true);
   addTrace(done, communicator_->trace());

@@ -65,4 +65,41 @@ Result<IterationTime> trainIteration(const scenario::Workload& workload, Gradien
   return time;
 }
 
+namespace {
+
+class TrainingJob final : public Job {
+ public:
+  TrainingJob(const scenario::Workload& workload, int rank, int ranks)
+      : workload_(workload), gradient_(workload.gradient, rank, ranks) {}
+
+  std::uint64_t warmups() const override {
+    return static_cast<std::uint64_t>(workload_.warmupIterations);
+  }
+  std::uint64_t iterations() const override {
+    return static_cast<std::uint64_t>(workload_.iterations);
+  }
+  void prepare(const Number& /*number*/, const DataKey& key) override { gradient_.prepare(key); }
+  Result<IterationTime> run(comm::Communicator& communicator,
+                            const std::function<void(TimePoint)>& started) override {
+    return trainIteration(workload_, gradient_, communicator, started);
+  }
+  void corruptResult(std::uint64_t seed) override { gradient_.corruptResult(seed); }
+  JobCheck check(const DataKey& key) const override { return gradient_.check(key); }
+  void step() override { gradient_.step(); }
+  std::span<const std::byte> state() const override { return gradient_.state(); }
+  bool restoreState(std::span<const std::byte> state) override {
+    return gradient_.restoreState(state);
+  }
+
+ private:
+  const scenario::Workload workload_;
+  Gradient gradient_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> makeTrainingJob(const scenario::Workload& workload, int rank, int ranks) {
+  return std::make_unique<TrainingJob>(workload, rank, ranks);
+}
+
 }  // namespace faultline::workload

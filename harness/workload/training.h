@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "harness/scenario/scenario.h"
 #include "harness/workload/gradient.h"
+#include "harness/workload/job.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::workload {
@@ -14,12 +15,6 @@ namespace faultline::workload {
 /// of the compute time is the forward pass; the backward pass makes one bucket after the other,
 /// the last at its end. Pure.
 Duration bucketReadyAfter(Duration compute, int buckets, int index);
-
-/// The timed part of one iteration.
-struct IterationTime {
-  TimePoint start;
-  TimePoint end;  ///< computing was over and the last bucket was reduced
-};
 
 /// Data-parallel training on one rank: computes, and sums each bucket of the gradient over all
 /// ranks as soon as it is ready, while the rest is computed. Returns when all buckets are reduced,

@@ -1,5 +1,7 @@
 #include "resilient_ccl/schedule/collective.h"
 
+#include <algorithm>
+
 namespace faultline::schedule {
 
 std::string_view collectiveName(Collective collective) {
@@ -20,6 +22,11 @@ std::string_view collectiveName(Collective collective) {
       return "send_recv";
   }
   return "unknown";
+}
+
+std::optional<Collective> collectiveFromName(std::string_view name) {
+  const auto* const found = std::ranges::find(kAllCollectives, name, collectiveName);
+  return found == kAllCollectives.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace faultline::schedule

@@ -1,14 +1,16 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "resilient_ccl/schedule/split.h"
 
 namespace faultline::schedule {
 
-/// What a schedule computes. S elements of data per rank, p ranks; `Schedule::root`. A *block* is one
-/// of p nearly equal parts of the data (`split`).
+/// What a schedule computes. S elements of data per rank, p ranks; `Schedule::root`. A *block* is
+/// one of p nearly equal parts of the data (`split`).
 enum class Collective : std::uint8_t {
   kAllReduce,      ///< all ranks end with the reduction of all data
   kReduceScatter,  ///< rank i ends with the reduction of block i; the rest is scratch
@@ -19,8 +21,15 @@ enum class Collective : std::uint8_t {
   kSendRecv,       ///< rank i's output is rank i-1's input, as in a shift along a ring
 };
 
+inline constexpr std::array kAllCollectives{Collective::kAllReduce, Collective::kReduceScatter,
+                                            Collective::kAllGather, Collective::kBroadcast,
+                                            Collective::kReduce,    Collective::kAllToAll,
+                                            Collective::kSendRecv};
+
 /// "all_reduce", "reduce_scatter", ...
 std::string_view collectiveName(Collective collective);
+/// The reverse; nullopt for an unknown name.
+std::optional<Collective> collectiveFromName(std::string_view name);
 
 /// kAllToAll and kSendRecv have an output apart from their input: the buffer of their schedules is
 /// twice the data, input first. All others work in place.

@@ -96,7 +96,7 @@ TEST(OneMistakeTest, Values) {
        Case{"version: 1\nname: ../../etc\nworkload: {kind: training}\nstrategies: [armed]\n", "2:7",
             "is not a name"},
        Case{"version: 1\nname: n\nworkload: {kind: inference}\nstrategies: [armed]\n", "3:18",
-            "'inference' is not available in this version; training is"},
+            "'inference' is not available in this version; training, collective is"},
        Case{minimal("cluster: {kind: host}\n"), "5:17", "is not available in this version"}});
 }
 
@@ -260,6 +260,36 @@ TEST(MistakesTest, MessagesStayOnOneLineAndBounded) {
       EXPECT_LT(mistake.size(), 500u);
     }
   }
+}
+
+std::string withSweep(const std::string& keys, const std::string& more = "") {
+  return "version: 1\nname: n\nworkload: {kind: collective, collective: {" + keys + "}}\n" +
+         "strategies: [armed]\n" + more;
+}
+
+TEST(OneMistakeTest, Sweeps) {
+  expectEach(
+      {Case{withSweep("operations: [all_reduce, all_gahter]"), "3:68",
+            "operations: 'all_gahter' is not one of all_reduce"},
+       Case{withSweep("sizes: [1MiB, 1MiB]"), "3:57", "sizes: '1MiB' is listed twice"},
+       Case{withSweep("sizes: []"), "3:50", "a list of 1 to 100 is expected"},
+       Case{withSweep("sizes: 0B"), "3:50", "out of range"},
+       Case{withSweep("from: 1MiB"), "3:49", "a range of sizes needs both 'from' and 'to'"},
+       Case{withSweep("sizes: 1MiB, factor: 4"), "3:64", "either a list of them, or a range"},
+       Case{withSweep("from: 2MiB, to: 1MiB"), "3:59", "to: 1MiB is less than from: 2MiB"},
+       Case{withWorkload("collective: {}"), "3:40", "a workload of kind training has none"},
+       Case{"version: 1\nname: n\nworkload: {kind: collective, compute: 1ms}\n"
+            "strategies: [armed]\n",
+            "3:39", "compute: a workload of kind collective has none"},
+       Case{
+           withSweep("sizes: [1MiB, 2MiB]",
+                     "faults:\n- {kind: port_down, target: {node: 1, rail: 0}, during: {iteration: "
+                     "1}, duration: 1s}\n")
+               .replace(sizeof("version: 1\nname: n\nworkload: {kind: collective, collective: "
+                               "{sizes: [1MiB, 2MiB]}}\n") -
+                            1,
+                        sizeof("strategies: [armed]") - 1, "strategies: [hot_repair]"),
+           "6:57", "the calls of this workload differ"}});
 }
 
 TEST(MistakesTest, AFileOfMistakesIsCutShort) {

@@ -37,6 +37,12 @@ RankConfig unusualConfig() {
                               .buckets = 2,
                               .dtype = scenario::DataType::kI64,
                               .data = scenario::DataKind::kRandom};
+  config.workload.collective = {
+      .operations = {schedule::Collective::kReduce, schedule::Collective::kSendRecv},
+      .sizes = {8, 1 << 30},
+      .dtypes = {scenario::DataType::kBf16, scenario::DataType::kU8},
+      .ops = {reduction::ReduceOp::kMax},
+      .place = scenario::Place::kBoth};
   config.seed = 0xffffffffffffffff;
   config.checkpointEvery = 5;
   config.checkpointPath = "/run/of/rank2";

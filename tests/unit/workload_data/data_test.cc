@@ -58,6 +58,37 @@ TEST(IntegerDataTest, SumsOfEveryTypeAndSizeAreRight) {
   }
 }
 
+TEST(IntegerDataTest, EveryOperatorIsRightForEveryTypeAndContributor) {
+  for (const DataType type : reduction::kAllDataTypes) {
+    for (const ReduceOp op : reduction::kAllReduceOps) {
+      for (const int ranks : {1, 2, 3}) {
+        if (ranks > maxExactRanks(type, op)) continue;
+        constexpr std::int64_t kCount = 5001;
+        constexpr int kFirstRank = 2;
+        Buffer result = integers(type, kCount, kFirstRank);
+        for (int rank = kFirstRank + 1; rank < kFirstRank + ranks; ++rank) {
+          Buffer other = integers(type, kCount, rank);
+          const bool last = rank + 1 == kFirstRank + ranks;
+          reduction::reduce({.type = type,
+                             .op = op,
+                             .target = result.data(),
+                             .left = result.data(),
+                             .right = other.data(),
+                             .count = kCount,
+                             .divisor = op == ReduceOp::kAvg && last ? ranks : 1});
+        }
+        const Contributors from{.firstRank = kFirstRank, .ranks = ranks, .op = op};
+        EXPECT_EQ(checkIntegers(type, result.data(), kCount, 0, kKey, from).wrong, 0)
+            << nameOf(type) << ' ' << nameOf(op) << ' ' << ranks;
+        const std::int64_t corrupt = corruptOneElement(type, result.data(), kCount, 3);
+        const CheckResult seen = checkIntegers(type, result.data(), kCount, 0, kKey, from);
+        EXPECT_EQ(seen.wrong, 1);
+        EXPECT_EQ(seen.firstWrong, corrupt);
+      }
+    }
+  }
+}
+
 TEST(IntegerDataTest, OneCorruptElementIsSeenWhereverItIs) {
   for (const DataType type : reduction::kAllDataTypes) {
     Buffer sum = integerSum(type, 5001, 4, 100);

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# AllReduce of all sizes with a part of the network gone, against the ideal, the bound and the model:
+# 4 and 8 ranks, one or two degraded ranks, and for each of them a rail that is slowed, or of four
+# rails some that are lost. Takes some hours; wants root or a user namespace, iperf3, and a machine
+# with nothing else to do.
+#
+#   ci/nightly/sweep.sh [KIND...]      slowed lost; without one: both
+#
+# Everything goes into one folder, $SWEEP_OUT (default: sweep-out); a cell that is there already is
+# not run again. At the end sweep.md has the table, and the commands that made it. Settings, with
+# their defaults:
+#
+#   SWEEP_RANKS="4 8"             at 400 and 200 Mbit per rank: what two cores can carry
+#   SWEEP_DEGRADED="1 2"          degraded ranks: 1, then 3
+#   SWEEP_LOST="0 25 50 75"       percent of their bandwidth that is gone
+#   SWEEP_STRATEGIES=             names with commas between them; empty: those of the scenario
+#   SWEEP_SET=                    more settings, as "path=value path=value" without blanks in them
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+faultline=${FAULTLINE:-build/faultline}
+out=${SWEEP_OUT:-sweep-out}
+kinds=("$@")
+((${#kinds[@]})) || kinds=(slowed lost)
+readonly rails_lost_of=4
+
+# faults_of KIND LOST DEGRADED: a list in YAML.
+faults_of() {
+  local kind=$1 lost=$2 degraded=$3 list='' node rail
+  for ((node = 1; node < 2 * degraded; node += 2)); do
+    if [[ $kind == slowed ]]; then
+      ((lost == 0)) ||
+        list+="{kind: throttle, rate: $((100 - lost))%, target: {node: $node, rail: 0}, at: 0s, until: end}, "
+    else
+      for ((rail = 0; rail < rails_lost_of * lost / 100; ++rail)); do
+        list+="{kind: port_down, how: carrier, target: {node: $node, rail: $rail}, at: 0s, until: end}, "
+      done
+    fi
+  done
+  printf '[%s]' "${list%, }"
+}
+
+mkdir -p "$out"
+bad=0
+for kind in "${kinds[@]}"; do
+  for ranks in ${SWEEP_RANKS:-4 8}; do
+    rate=$((ranks > 4 ? 200 : 400))
+    [[ $kind == lost ]] && rate=$((rate / rails_lost_of))
+    for lost in ${SWEEP_LOST:-0 25 50 75}; do
+      for degraded in ${SWEEP_DEGRADED:-1 2}; do
+        ((lost == 0 && degraded > 1)) && continue
+        name=$kind-p$ranks-x$lost-d$degraded
+        [[ -e $out/$name/result.json ]] && continue
+        command=("$faultline" run "scenarios/sweep/$kind.yaml" --out "$out/$name"
+          --set "name=$name" --set "cluster.nodes=$ranks" --set "cluster.rail_rate=${rate}Mbit"
+          --set "faults=$(faults_of "$kind" "$lost" "$degraded")")
+        [[ -n ${SWEEP_STRATEGIES:-} ]] && command+=(--set "strategies=[$SWEEP_STRATEGIES]")
+        ((lost == 0)) && command+=(--set "expect=[wrong_elements == 0]")
+        for setting in ${SWEEP_SET:-}; do command+=(--set "$setting"); done
+        printf '%q ' "${command[@]}" | tee -a "$out/commands.txt"
+        echo | tee -a "$out/commands.txt"
+        "${command[@]}" >"$out/$name.txt" || { bad=$((bad + 1)); echo "$name: exit $?" >&2; }
+      done
+    done
+  done
+done
+
+{
+  # shellcheck disable=SC2016
+  printf '```\nci/nightly/sweep.sh %s\n```\n\n' "$*"
+  "$faultline" report --sweep "$out"
+} | tee "$out/sweep.md"
+exit $((bad > 0))

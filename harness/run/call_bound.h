@@ -1,0 +1,21 @@
+#pragma once
+
+#include "harness/scenario/scenario.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// Fills in what the rows of a sweep are compared with, from the goodput that was measured in the
+/// run and the bandwidths that its faults left while the calls of a row were made:
+///
+/// - ideal: the bytes that each node has to send in a fault-free call (`schedule::faultFreeTime`),
+///   2(p-1)/p of the size for AllReduce, at the goodput of all its rails;
+/// - bound: `schedule::lowerBound` on fluid ports; model: `schedule::costOf` of the schedule that
+/// the
+///   strategy runs, likewise.
+///
+/// A row has bandwidths when all its calls but the first had the same (the first may be hit by what
+/// strikes at t = 0). Bound and model are for one rank per node. Pure.
+void compareWithModels(const scenario::Scenario& scenario, reports::Run& run);
+
+}  // namespace faultline::run

@@ -1,0 +1,111 @@
+#include "harness/run/goodput_probe.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/unique_fd.h"
+#include "harness/launch/process.h"
+
+namespace faultline::run {
+namespace {
+
+// Long enough for some thirty round trips of a full queue.
+constexpr const char* kSeconds = "1";
+constexpr const char* kInterval = "0.1";
+// TCP opens its window, and full buckets empty.
+constexpr std::size_t kFirstIntervals = 2;
+constexpr Duration kBudget = 5s;
+// The server listens after some milliseconds; until then clients fail at once.
+constexpr int kAttempts = 200;
+
+/// A file in memory, for what a program prints.
+Result<UniqueFd> paper() {
+  UniqueFd fd(memfd_create("iperf3", MFD_CLOEXEC));
+  if (!fd) return Status::fromErrno(errno, "make a file in memory");
+  return fd;
+}
+
+std::string textOf(const UniqueFd& fd) {
+  std::string text;
+  std::array<char, 4096> part;
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(fd.get(), part.data(), part.size(), at);
+    if (got <= 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(got));
+    at += got;
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> findProgram(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = folder + "/" + std::string(name);
+    if (access(file.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(file)) return file;
+  }
+  return std::nullopt;
+}
+
+Result<BitsPerSecond> goodputOf(std::string_view report) {
+  const auto json = nlohmann::json::parse(report, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("intervals") && json["intervals"].is_array()) {
+    double bytes = 0, seconds = 0;
+    std::size_t number = 0;
+    for (const auto& interval : json["intervals"]) {
+      if (number++ < kFirstIntervals) continue;
+      const auto sum = interval.value("sum", nlohmann::json::object());
+      // What is left over at the end is no whole interval.
+      if (sum.value("seconds", 0.0) < std::atof(kInterval) / 2) continue;
+      bytes += sum.value("bytes", 0.0);
+      seconds += sum.value("seconds", 0.0);
+    }
+    constexpr double kBitsPerByte = 8;
+    if (bytes > 0 && seconds > 0) return static_cast<BitsPerSecond>(bytes * kBitsPerByte / seconds);
+  }
+  return errorf(Code::kInvalidArgument, "iperf3 printed no result: {}", report.substr(0, 300));
+}
+
+Result<std::optional<BitsPerSecond>> measureGoodput(cluster::NetnsCluster& cluster) {
+  const auto program = findProgram(kGoodputProgram);
+  if (!program || cluster.spec().nodes < 2) return std::optional<BitsPerSecond>();
+  ASSIGN_OR_RETURN(const UniqueFd report, paper());
+  ASSIGN_OR_RETURN(const UniqueFd ignored, paper());
+  const std::string to = cluster::railAddress(0, 0), from = cluster::railAddress(1, 0);
+  const std::string name(kGoodputProgram);
+  launch::SpawnOptions server;
+  server.arguments = {name,         "--server", "--one-off", "--json",
+                      "--interval", kInterval,  "--bind",    to};
+  server.executable = *program;
+  server.namespace_fd = cluster.nodeNamespace(0);
+  server.stdout_fd = report.get();
+  ASSIGN_OR_RETURN(launch::Process listening, launch::Process::spawn(server));
+  launch::SpawnOptions client;
+  client.arguments = {name,     "--client",          to,    "--bind", from, "--time", kSeconds,
+                      "--json", "--connect-timeout", "1000"};
+  client.executable = *program;
+  client.namespace_fd = cluster.nodeNamespace(1);
+  client.stdout_fd = ignored.get();
+  const TimePoint deadline = now() + kBudget;
+  for (int attempt = 0; attempt < kAttempts && now() < deadline; ++attempt) {
+    ASSIGN_OR_RETURN(launch::Process sending, launch::Process::spawn(client));
+    ASSIGN_OR_RETURN(const launch::ExitStatus ended, sending.waitFor(kBudget));
+    if (!ended.ok()) continue;
+    ASSIGN_OR_RETURN(const launch::ExitStatus served, listening.waitFor(kBudget));
+    (void)served;
+    ASSIGN_OR_RETURN(const BitsPerSecond goodput, goodputOf(textOf(report)));
+    return std::optional(goodput);
+  }
+  return errorf(Code::kUnavailable, "measure a rail: iperf3 could not connect {} with {}: {}", from,
+                to, textOf(ignored).substr(0, 300));
+}
+
+}  // namespace faultline::run

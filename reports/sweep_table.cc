@@ -1,0 +1,117 @@
+#include "reports/sweep_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "reports/text.h"
+
+namespace faultline::reports {
+namespace {
+
+constexpr const char* kHead =
+    "| scenario | left of the ports | call | bytes | strategy | n | time ms | time / ideal | bound "
+    "| / bound | model | / model | wrong |\n"
+    "|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+
+std::optional<double> median(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::string number(std::optional<double> value) {
+  return value ? fmt::format("{:.3f}", *value) : "";
+}
+
+/// "1: 0.50, 2: 0.75 out 1.00 in": the nodes that do not have everything.
+std::string portsOf(const CollectiveRow& row) {
+  if (row.send.empty()) return "changing, or not known";
+  std::string text;
+  for (std::size_t node = 0; node < row.send.size(); ++node) {
+    const double send = row.send[node], receive = row.receive[node];
+    if (send == 1 && receive == 1) continue;
+    text += fmt::format("{}{}: {:.2f}", text.empty() ? "" : ", ", node, send);
+    if (send != receive) text += fmt::format(" out {:.2f} in", receive);
+  }
+  return text.empty() ? "all" : text;
+}
+
+std::string callOf(const CollectiveRow& row) {
+  std::string text = row.operation + " " + row.dtype;
+  if (!row.op.empty() && row.op != "sum") text += " " + row.op;
+  return row.in_place ? text + " in place" : text;
+}
+
+using Rows = std::vector<const CollectiveRow*>;
+
+std::string lineOf(const ScenarioResult& result, const std::string& strategy, const Rows& rows) {
+  const auto over = [&](auto member) {
+    std::vector<double> values;
+    for (const CollectiveRow* row : rows) {
+      if constexpr (std::is_same_v<decltype(row->*member), const double&>) {
+        values.push_back(row->*member);
+      } else if (row->*member) {
+        values.push_back(*(row->*member));
+      }
+    }
+    return median(values);
+  };
+  const CollectiveRow& first = *rows.front();
+  int calls = 0;
+  std::int64_t wrong = 0;
+  bool misMeasured = false;
+  for (const CollectiveRow* row : rows) {
+    calls += row->n;
+    wrong += row->wrong_elements;
+    misMeasured = misMeasured || row->mis_measured;
+  }
+  std::string overBound = number(over(&CollectiveRow::time_over_bound));
+  if (misMeasured) overBound += " mis-measured";
+  if (first.latency_only) overBound = "latency";
+  return fmt::format(
+      "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} |\n",
+      cleanText(scenarioName(result)), portsOf(first), callOf(first), first.size_bytes,
+      cleanText(strategy), calls, over(&CollectiveRow::p50_ms).value_or(0),
+      number(over(&CollectiveRow::time_over_ideal)), number(over(&CollectiveRow::bound)), overBound,
+      number(over(&CollectiveRow::model)), number(over(&CollectiveRow::time_over_model)), wrong);
+}
+
+}  // namespace
+
+std::string sweepTable(std::span<const ScenarioResult> results) {
+  std::string text = kHead;
+  for (const ScenarioResult& result : results) {
+    // By cell in the order of the first run, then by strategy likewise.
+    std::vector<std::pair<std::size_t, std::string>> order;
+    std::map<std::pair<std::size_t, std::string>, Rows> lines;
+    std::vector<const CollectiveRow*> cells;
+    const auto cellOf = [&](const CollectiveRow& row) {
+      const auto key = [](const CollectiveRow& one) {
+        return std::tie(one.operation, one.size_bytes, one.dtype, one.op, one.in_place, one.send,
+                        one.receive);
+      };
+      const auto found =
+          std::ranges::find_if(cells, [&](const auto* cell) { return key(*cell) == key(row); });
+      if (found != cells.end()) return static_cast<std::size_t>(found - cells.begin());
+      cells.push_back(&row);
+      return cells.size() - 1;
+    };
+    for (const Run& run : result.runs) {
+      for (const CollectiveRow& row : run.collectives) {
+        Rows& rows = lines[{cellOf(row), run.strategy}];
+        if (rows.empty()) order.emplace_back(cellOf(row), run.strategy);
+        rows.push_back(&row);
+      }
+    }
+    std::ranges::stable_sort(order, {}, [](const auto& line) { return line.first; });
+    for (const auto& line : order) text += lineOf(result, line.second, lines[line]);
+  }
+  return text;
+}
+
+}  // namespace faultline::reports

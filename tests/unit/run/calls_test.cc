@@ -1,0 +1,214 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/run/call_bound.h"
+#include "harness/run/call_table.h"
+#include "harness/run/goodput_probe.h"
+#include "harness/scenario/reader.h"
+
+// What becomes of the calls of a sweep.
+
+namespace faultline::run {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+constexpr int kRanks = 4;
+
+scenario::Scenario sweep(const std::string& collective, const std::string& more = "") {
+  scenario::ReadResult read = scenario::readScenario(
+      "version: 1\nname: s\ncluster: {nodes: 4, rails: 2, rail_rate: 400Mbit}\n"
+      "workload: {kind: collective, iterations: 3, collective: {" +
+          collective + "}}\nstrategies: [balance]\n" + more,
+      "s");
+  EXPECT_TRUE(read.ok());
+  return *std::move(read.scenario);
+}
+
+TEST(CallTableTest, ACallTakesAsLongAsItsSlowestRank) {
+  CallTable table(sweep("sizes: 1KiB, place: both"));
+  for (int call = 0; call < 5; ++call) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (call == 4 && rank == 3) continue;  // the run ended here
+      table.ended(call, 10 * (call + 1) + rank, 256, rank == 1 ? 2 : 0);
+    }
+  }
+  const auto rows = table.rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].operation, "all_reduce");
+  EXPECT_EQ(rows[0].size_bytes, 1024);
+  EXPECT_EQ(rows[0].count, 256);
+  EXPECT_EQ(rows[0].dtype, "f32");
+  EXPECT_EQ(rows[0].op, "sum");
+  EXPECT_FALSE(rows[0].in_place);
+  EXPECT_TRUE(rows[1].in_place);
+  EXPECT_EQ(rows[0].n, 3);
+  EXPECT_EQ(rows[0].p50_ms, 23);
+  EXPECT_EQ(rows[0].min_ms, 13);
+  EXPECT_EQ(rows[0].max_ms, 33);
+  EXPECT_EQ(rows[0].checked_elements, 3 * kRanks * 256);
+  EXPECT_EQ(rows[0].wrong_elements, 3 * 2);
+  EXPECT_EQ(rows[1].n, 1) << "a call that some rank has not ended is no measurement";
+  EXPECT_EQ(rows[1].wrong_elements, 2 * 2) << "but what was wrong in it counts";
+}
+
+TEST(CallTableTest, WhatIsDoneAgainAfterARestartCountsOnce) {
+  CallTable table(sweep("sizes: 1KiB"));
+  const auto all = [&](int call, double ms) {
+    for (int rank = 0; rank < kRanks; ++rank) table.ended(call, ms, 1, 0);
+  };
+  all(0, 10);
+  all(1, 500);
+  table.ended(2, 10, 1, 1);  // killed before the others had ended
+  table.cutOff();
+  all(1, 20);
+  all(2, 30);
+  const auto row = table.rows().front();
+  EXPECT_EQ(row.n, 3);
+  EXPECT_EQ(row.max_ms, 30);
+  EXPECT_EQ(row.wrong_elements, 0);
+  EXPECT_EQ(row.checked_elements, 3 * kRanks);
+}
+
+TEST(CallTableTest, BandwidthsAreThoseOfNcclTests) {
+  CallTable table(
+      sweep("sizes: 1MiB, operations: [all_reduce, reduce_scatter, all_gather, broadcast, reduce, "
+            "all_to_all, send_recv]"));
+  for (int call = 0; call < 7 * 3; ++call) {
+    for (int rank = 0; rank < kRanks; ++rank) table.ended(call, 1, 1, 0);
+  }
+  std::vector<double> factors;
+  for (const auto& row : table.rows()) {
+    EXPECT_DOUBLE_EQ(row.algbw, 1.048576);
+    factors.push_back(row.busbw / row.algbw);
+  }
+  EXPECT_THAT(factors, ElementsAre(1.5, 0.75, 0.75, 1, 1, 0.75, 1));
+}
+
+TEST(CallTableTest, OfOtherWorkloadsThereAreNoRows) {
+  scenario::Scenario training = sweep("");
+  training.workload.kind = "training";
+  CallTable table(training);
+  table.ended(0, 1, 1, 0);
+  EXPECT_TRUE(table.rows().empty());
+}
+
+/// Calls of 100 ms, one after the other, and a goodput of 100 Mbit for each of two rails.
+reports::Run runOf(const scenario::Scenario& scenario, double ms = 100) {
+  reports::Run run;
+  run.strategy = "balance";
+  run.goodput_mbit = 100;
+  CallTable table(scenario);
+  const auto cells = cellsOf(scenario.workload.collective).size();
+  for (int call = 0; call < 3 * static_cast<int>(cells); ++call) {
+    run.iterations.push_back({call, ms * call, ms});
+    for (int rank = 0; rank < kRanks; ++rank) table.ended(call, ms, 1, 0);
+  }
+  run.collectives = table.rows();
+  return run;
+}
+
+reports::AppliedFault fault(const std::string& kind, int rail, double start,
+                            std::optional<double> end = std::nullopt) {
+  reports::AppliedFault applied;
+  applied.kind = kind;
+  applied.target = {1, rail, std::nullopt, ""};
+  applied.start_ms = start;
+  applied.end_ms = end;
+  return applied;
+}
+
+const std::string kHalfANode =
+    "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 0s, until: end}]\n";
+
+TEST(CallBoundTest, TheIdealIsTheBytesOfAPortAtTheMeasuredGoodput) {
+  const auto scenario = sweep("sizes: 10MB");
+  reports::Run run = runOf(scenario);
+  compareWithModels(scenario, run);
+  // 1.5 x 10 MB over 2 x 12.5 MB/s.
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_DOUBLE_EQ(*row.ideal_ms, 600);
+  EXPECT_DOUBLE_EQ(*row.time_over_ideal, 100.0 / 600);
+  EXPECT_DOUBLE_EQ(*row.bound, 1);
+  EXPECT_THAT(*row.model, DoubleNear(1, 1e-6));
+  EXPECT_TRUE(row.mis_measured) << "six times faster than possible";
+  EXPECT_FALSE(row.latency_only);
+  EXPECT_THAT(row.send, ElementsAre(1, 1, 1, 1));
+}
+
+TEST(CallBoundTest, AFaultThatLastsIsInBoundAndModel) {
+  const auto scenario = sweep("sizes: 10MB", kHalfANode);
+  reports::Run run = runOf(scenario, 800);
+  run.faults = {fault("port_down", 0, 3)};
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_THAT(row.send, ElementsAre(1, 0.5, 1, 1));
+  EXPECT_DOUBLE_EQ(*row.bound, 4.0 / 3);
+  EXPECT_THAT(*row.model, DoubleNear(2, 1e-6)) << "a ring goes at its slowest port";
+  EXPECT_DOUBLE_EQ(*row.time_over_bound, 1);
+  EXPECT_THAT(*row.time_over_model, DoubleNear(2.0 / 3, 1e-6));
+  EXPECT_FALSE(row.mis_measured);
+}
+
+TEST(CallBoundTest, BandwidthsThatChangeHaveNoBound) {
+  const std::string later =
+      "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 1s}]\n";
+  const auto scenario = sweep("sizes: 10MB", later);
+  reports::Run run = runOf(scenario, 800);
+  run.faults = {fault("port_down", 0, 1000, 2000)};
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_TRUE(row.send.empty());
+  EXPECT_FALSE(row.bound || row.model || row.time_over_bound);
+  EXPECT_TRUE(row.time_over_ideal) << "that needs no model";
+}
+
+TEST(CallBoundTest, WithoutGoodputThereIsNothingToCompareWith) {
+  const auto scenario = sweep("sizes: 10MB");
+  reports::Run run = runOf(scenario);
+  run.goodput_mbit.reset();
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_FALSE(row.ideal_ms || row.time_over_ideal || row.time_over_bound);
+  EXPECT_FALSE(row.mis_measured);
+  EXPECT_TRUE(row.bound) << "a ratio, of itself";
+}
+
+TEST(CallBoundTest, SmallCallsHaveNoTarget) {
+  const auto scenario = sweep("sizes: 64KiB");
+  reports::Run run = runOf(scenario, 0.1);
+  compareWithModels(scenario, run);
+  EXPECT_TRUE(run.collectives.front().latency_only);
+  EXPECT_FALSE(run.collectives.front().mis_measured);
+}
+
+TEST(CallBoundTest, OnlyWhatTheStrategyRunsIsItsModel) {
+  const auto scenario = sweep("sizes: 10MB");
+  reports::Run run = runOf(scenario);
+  run.strategy = "hot_repair";  // pinned: not what the model of ports says
+  compareWithModels(scenario, run);
+  EXPECT_FALSE(run.collectives.front().model);
+  EXPECT_TRUE(run.collectives.front().bound);
+}
+
+TEST(GoodputTest, TheFirstIntervalsAndWhatIsLeftOverDoNotCount) {
+  const auto interval = [](double seconds, double bytes) {
+    return fmt::format(R"({{"sum": {{"seconds": {}, "bytes": {}}}}})", seconds, bytes);
+  };
+  const std::string report =
+      fmt::format(R"({{"intervals": [{}, {}, {}, {}, {}]}})", interval(0.1, 9e9),
+                  interval(0.1, 9e9), interval(0.1, 1e6), interval(0.1, 2e6), interval(0.001, 9e9));
+  EXPECT_EQ(*goodputOf(report), 120'000'000);
+  for (const char* const wrong : {"", "{}", "[1]", R"({"intervals": []})", R"({"error": "no"})"}) {
+    EXPECT_EQ(goodputOf(wrong).status().code(), Code::kInvalidArgument) << wrong;
+  }
+}
+
+TEST(GoodputTest, ProgramsAreFoundInThePath) {
+  EXPECT_TRUE(findProgram("sh"));
+  EXPECT_FALSE(findProgram("no-such-program-anywhere"));
+}
+
+}  // namespace
+}  // namespace faultline::run
