@@ -115,7 +115,9 @@ class CollectiveJob final : public Job {
   }
 
   bool isRoot() const { return rank_ == 0; }
-  std::int64_t whole() const { return count_ * (scenario::hasBlocks(cell_.operation) ? ranks_ : 1); }
+  std::int64_t whole() const {
+    return count_ * (scenario::hasBlocks(cell_.operation) ? ranks_ : 1);
+  }
   Part own() const { return {rank_ * count_, count_}; }
 
   /// What the rank brings.

@@ -39,7 +39,7 @@ constexpr std::uint32_t kLargestBlob = 1 << 20;
 constexpr Duration kGreetingTime = 2s;
 constexpr Duration kRetryPause = 10ms;
 // Strangers are looked at no later than this.
-constexpr Duration kPollTime = 50ms;
+constexpr Duration kLongestWait = 50ms;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ Status Bootstrap::acceptAll(TimePoint deadline) {
       return errorf(Code::kDeadlineExceeded, "rank(s) {} did not join within {}", missingRanks(),
                     formatDuration(options_.timeout));
     }
-    RETURN_IF_ERROR(poller.wait(std::min(left, kPollTime)));
+    RETURN_IF_ERROR(poller.wait(std::min(left, kLongestWait)));
     acceptor.expire(now());
   }
   return okStatus();
