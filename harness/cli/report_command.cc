@@ -41,7 +41,7 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 reports::Json summaryOf(const reports::ScenarioResult& result, const std::string& directory) {
   reports::Json files = reports::Json::array();
   for (const auto& renderer : reports::allRenderers()) {
-    files.push_back(directory + "/" + renderer->fileName());
+    if (renderer->applies(result)) files.push_back(directory + "/" + renderer->fileName());
   }
   return {{"directory", directory},
           {"verdict", reports::nameOf(result.verdict)},

@@ -78,7 +78,7 @@ TEST(SweepTableTest, ComparesTheMediansOfTheRuns) {
   ScenarioResult result;
   result.scenario = {{"name", "half"}};
   for (const double ms : {10.0, 30.0, 20.0}) {
-    Run& run = result.runs.emplace_back();
+    reports::Run& run = result.runs.emplace_back();
     run.strategy = "balance";
     CollectiveRow& row = run.collectives.emplace_back(allReduce(8 << 20, false, ms));
     row.send = {1, 0.5, 1, 1};
@@ -87,7 +87,7 @@ TEST(SweepTableTest, ComparesTheMediansOfTheRuns) {
     row.bound = 1.333;
     row.time_over_bound = ms / 13.33;
   }
-  Run& other = result.runs.emplace_back();
+  reports::Run& other = result.runs.emplace_back();
   other.strategy = "optcc";
   other.collectives.push_back(result.runs.front().collectives.front());
   other.collectives.front().mis_measured = true;
