@@ -12,7 +12,7 @@
 namespace faultline::reports {
 namespace {
 
-constexpr const char* kHead =
+constexpr const char* kSweepHead =
     "| scenario | left of the ports | call | bytes | strategy | n | time ms | time / ideal | bound "
     "| / bound | model | / model | wrong |\n"
     "|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
@@ -84,7 +84,7 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy, co
 }  // namespace
 
 std::string sweepTable(std::span<const ScenarioResult> results) {
-  std::string text = kHead;
+  std::string text = kSweepHead;
   for (const ScenarioResult& result : results) {
     // By cell in the order of the first run, then by strategy likewise.
     std::vector<std::pair<std::size_t, std::string>> order;

@@ -27,8 +27,6 @@ constexpr double kKilo = 1000;
 // Measured: with less than this a port seems to be faster than it is, as it begins with a full
 // bucket.
 constexpr double kLeastBursts = 20;
-// Two measurements of the same thing differ by so much without anything being wrong.
-constexpr double kTolerance = 0.01;
 
 /// What a node sends per iteration and rail: AllReduce moves every byte out of each node, but for
 /// what it has reduced itself, twice.
@@ -269,7 +267,7 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
 bool betterThanPossible(const reports::Summary& row, const std::optional<reports::Noise>& noise) {
   if (!row.overhead_pct || !row.bound_pct) return false;
   const auto time = [](double percent) { return 1 + percent / kPercent; };
-  const double tolerance = std::max(kTolerance, noise ? noise->median_band_pct / kPercent : 0);
+  const double tolerance = std::max(kBoundTolerance, noise ? noise->median_band_pct / kPercent : 0);
   return time(row.overhead_pct->median) < time(*row.bound_pct) * (1 - tolerance);
 }
 

@@ -16,9 +16,6 @@ namespace {
 using schedule::Collective;
 using schedule::PortBandwidths;
 
-// A measurement that is this much better than possible has a mistake in it.
-constexpr double kTolerance = 0.01;
-
 /// What of the nodes' ports is left at a moment, 1 = everything.
 PortBandwidths leftAt(double ms, std::span<const PortLoss> losses,
                       const scenario::Cluster& cluster) {
@@ -117,7 +114,7 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
   if (row.bound) row.time_over_bound = *row.time_over_ideal / *row.bound;
   if (row.model) row.time_over_model = *row.time_over_ideal / *row.model;
   row.mis_measured =
-      !row.latency_only && row.time_over_bound && *row.time_over_bound < 1 - kTolerance;
+      !row.latency_only && row.time_over_bound && *row.time_over_bound < 1 - kBoundTolerance;
 }
 
 }  // namespace

@@ -136,12 +136,12 @@ Values errorsAfterFault(const Scope& scope) {
 }
 
 Values ranksNamed(const Scope& scope) {
-  constexpr int kNone = -1;
+  constexpr int kNobody = -1;
   Values values;
   for (const reports::Run* run : scope.runs) {
     for (const reports::RankError& error : run->errors) {
       std::vector<int> ranks = blamedRanks(error.message);
-      if (ranks.empty()) ranks.push_back(kNone);
+      if (ranks.empty()) ranks.push_back(kNobody);
       for (const int rank : ranks) values.push_back(number(rank));
     }
   }
