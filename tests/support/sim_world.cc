@@ -450,6 +450,7 @@ void SimWorld::exit(int end) {
   ends_[end]->dead = ends_[end]->refuses = true;
   for (int rail = 0; rail < options_.link.rails; ++rail) {
     if (!carries(rail)) continue;
+    health_[rail].lastBroken = clock_.now();
     runEvent(1 - end, Input::kReset, [this, end, rail] {
       link(1 - end).onRailFailed(rail, channel::Cause::kRail, clock_.now());
     });
