@@ -37,10 +37,11 @@ TEST(RollCallTest, WhatIsSaidOfThousandsFitsInAWordToTheOthers) {
   for (const int member : members) {
     if (member % 3 != 0) roll.present(member, member % 3 == 1 ? 7 : 8);
   }
-  constexpr std::size_t kBegin = 70;  // "rank 0: collective 7 of communicator 1 is not done within"
+  constexpr std::size_t kOpening =
+      70;  // "rank 0: collective 7 of communicator 1 is not done within"
   EXPECT_TRUE(
       roll.result()
-          .substr(0, channel::Record::kMaxPayload - kBegin)
+          .substr(0, channel::Record::kMaxPayload - kOpening)
           .starts_with("rank(s) 1, 4, 7, 10 and 19996 more have not called it, rank(s) 0, 3, "
                        "6, 9 and 19996 more do not answer"))
       << roll.result();

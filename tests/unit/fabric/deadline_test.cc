@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "loopback.h"
+#include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/fabric/fabric.h"
 
 // Nobody waits for ever for somebody who says nothing, on either end of a connection.
