@@ -17,8 +17,8 @@ bool completed(const reports::Run& run);
 /// The same of runs that prove nothing: all results are there.
 bool didAllWork(const reports::Run& run);
 
-/// A measurement that is better than possible by more than this share has a mistake in it; two of the
-/// same thing differ by as much without anything being wrong.
+/// A measurement that is better than possible by more than this share has a mistake in it; two of
+/// the same thing differ by as much without anything being wrong.
 inline constexpr double kBoundTolerance = 0.01;
 
 /// What is taken from a rail's port of a node, and when, on the clock of the run.
