@@ -32,10 +32,12 @@ class TrainingJob {
                                                     const RankConfig& shape) {
     auto job = std::make_unique<TrainingJob>();
     const cluster::ClusterSpec& spec = cluster.spec();
+    const auth::JobKey key = auth::JobKey::random();
     for (int node = 0; node < spec.nodes; ++node) {
       RankConfig config = shape;
       config.rank = node;
       config.size = spec.nodes;
+      config.jobKey = key;
       for (int rail = 0; rail < spec.rails; ++rail) {
         config.nics.push_back({cluster::railName(rail), cluster::railAddress(node, rail)});
       }
