@@ -192,13 +192,16 @@ void RunRecord::addTrace(int rank, const json& trace) {
   append("rail", all.rail);
   append("bytes", all.bytes);
   append("number", all.number);
-  // To the microsecond: what is finer only makes files longer.
+  // To the microsecond: what is finer only makes files longer. Begin and end are rounded alike, so
+  // that what follows another one does not overlap it.
   const auto rounded = [](double ms) { return std::round(ms * 1000) / 1000; };
-  for (const std::int64_t at : field(trace, "at", std::vector<std::int64_t>())) {
-    all.at_ms.push_back(rounded(sinceStart(TimePoint(Duration(at)))));
-  }
-  for (const std::int64_t length : field(trace, "length", std::vector<std::int64_t>())) {
-    all.ms.push_back(rounded(toMilliseconds(Duration(length))));
+  const auto at = field(trace, "at", std::vector<std::int64_t>());
+  const auto length = field(trace, "length", std::vector<std::int64_t>());
+  for (std::size_t i = 0; i < std::min(at.size(), length.size()); ++i) {
+    const double begin = rounded(sinceStart(TimePoint(Duration(at[i]))));
+    const double end = rounded(sinceStart(TimePoint(Duration(at[i] + length[i]))));
+    all.at_ms.push_back(begin);
+    all.ms.push_back(rounded(end - begin));
   }
   all.rank.resize(all.kind.size(), rank);
 }

@@ -343,6 +343,21 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
   EXPECT_EQ(all.number[2], 3u);
 }
 
+TEST_F(RunRecordTest, WhatBeginsWhereAnotherEndsDoesNotOverlapItWhenRounded) {
+  // Both rounded up apart, the first would end a microsecond after the second begins.
+  const json trace{{"kind", {"chunk_sent", "chunk_sent"}},
+                   {"peer", {1, 1}},
+                   {"rail", {0, 0}},
+                   {"at", {moment(20) + 500, moment(20) + 1'100}},
+                   {"length", {600, 1'000}},
+                   {"bytes", {1, 1}},
+                   {"number", {1, 2}}};
+  record_.events(0, {{"trace", trace}}, {});
+  const reports::Telemetry all = record_.finish({}).telemetry;
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_NEAR(all.at_ms[0] + all.ms[0], all.at_ms[1], 1e-9);
+}
+
 TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneverItIsTold) {
   json early = failover();
   early["failbacks"] = {{{"peer", 1}, {"rail", 0}, {"at", moment(110)}},   // before it was detected
