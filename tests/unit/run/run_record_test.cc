@@ -344,11 +344,12 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
 }
 
 TEST_F(RunRecordTest, WhatBeginsWhereAnotherEndsDoesNotOverlapItWhenRounded) {
+  const auto begin = at(20).time_since_epoch().count();
   // Both rounded up apart, the first would end a microsecond after the second begins.
   const json trace{{"kind", {"chunk_sent", "chunk_sent"}},
                    {"peer", {1, 1}},
                    {"rail", {0, 0}},
-                   {"at", {moment(20) + 500, moment(20) + 1'100}},
+                   {"at", {begin + 500, begin + 1'100}},
                    {"length", {600, 1'000}},
                    {"bytes", {1, 1}},
                    {"number", {1, 2}}};
