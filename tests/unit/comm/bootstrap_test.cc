@@ -49,13 +49,26 @@ class Relay {
     return false;
   }
 
+  /// Nobody may listen there yet.
+  UniqueFd connectTo(std::uint16_t port) const {
+    while (!stopping_) {
+      auto connection = transport::tcp::beginConnect({kHere, "", 0}, {kHere, port});
+      if (!await(connection->get(), POLLOUT)) break;
+      int error = 0;
+      socklen_t size = sizeof(error);
+      getsockopt(connection->get(), SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error == 0) return std::move(*connection);
+    }
+    return {};
+  }
+
   void run(std::uint16_t port, const Change& sent, const Change& got) {
     if (!await(listener_.get(), POLLIN)) return;
     const UniqueFd near(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK));
-    auto far = transport::tcp::beginConnect({kHere, "", 0}, {kHere, port});
-    if (!await(far->get(), POLLOUT)) return;
+    const UniqueFd far = connectTo(port);
+    if (!far) return;
     std::array<std::size_t, 2> passed{};
-    const std::array<int, 2> from{near.get(), far->get()};
+    const std::array<int, 2> from{near.get(), far.get()};
     while (!stopping_) {
       std::array<pollfd, 2> waiting{{{from[0], POLLIN, 0}, {from[1], POLLIN, 0}}};
       ::poll(waiting.data(), waiting.size(), 10);

@@ -153,7 +153,8 @@ TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
 
 TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
   constexpr int kRounds = 20;
-  std::vector<std::byte> data(10), target(10);
+  // An I/O thread may be about to return from the sendmsg whose bytes have been acknowledged.
+  static std::vector<std::byte> data(10), target(10);
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     const channel::MessageKey key{.communicator = 1, .sequence = round, .stream = 0};
     sides_[1].fabric->postReceive(0, key, target.data(), 10, 1);

@@ -98,7 +98,8 @@ TEST(ComparisonTest, TheLongestPauseOfARunIsOneValue) {
   for (auto& run : longer.runs) {
     if (!run.failovers.empty()) run.failovers[0].pause_ms *= 2;
   }
-  const auto& row = rowOf(compared(result(20), longer), "hot_repair", "pause_ms");
+  const auto comparison = compared(result(20), longer);
+  const auto& row = rowOf(comparison, "hot_repair", "pause_ms");
   EXPECT_EQ(row.change, Change::kWorse);
   EXPECT_EQ(row.base.n, 6) << "failovers of one run are not independent";
   EXPECT_NEAR(*row.difference, 100, 1e-9);
