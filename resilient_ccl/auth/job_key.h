@@ -22,6 +22,8 @@ class JobKey {
 
   /// All bits zero, which every attacker knows: for jobs inside one process.
   JobKey() = default;
+  /// Bytes that nobody without the job's secret can make.
+  explicit JobKey(const std::array<std::byte, kBytes>& bytes) : bytes_(bytes) {}
   static JobKey random();
 
   /// 32 hexadecimal digits, for a configuration that travels by a private channel.

@@ -1,58 +1,32 @@
 #include "resilient_ccl/comm/bootstrap.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <span>
 #include <thread>
 
+#include "base/units.h"
 #include "resilient_ccl/fabric/acceptor.h"
 #include "resilient_ccl/fabric/poller.h"
 
 namespace faultline::comm {
-
-using transport::tcp::receiveAll;
-using transport::tcp::sendAll;
-
 namespace {
 
-/// What is signed in front of a contribution and the connection's hello.
-struct BlobLabel {
-  std::uint32_t magic = 0x44434c46;  // "FLCD"
-  std::uint32_t sender = 0;
-  std::uint64_t number = 0;  // of the contribution on its connection and direction
-};
-static_assert(sizeof(BlobLabel) == 16);
-
-template <typename T>
-std::span<const std::byte> raw(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-// In place of a rail in the hello of a connection to the rendezvous.
-constexpr std::uint32_t kNoRail = 0xffffffff;
-// Largest contribution to an allGather: addresses are far smaller.
-constexpr std::uint32_t kLargestBlob = 1 << 20;
-// A stranger on the rendezvous port gets this long to say who it is.
-constexpr Duration kGreetingTime = 2s;
 constexpr Duration kRetryPause = 10ms;
 // Strangers are looked at no later than this.
 constexpr Duration kLongestWait = 50ms;
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> Bootstrap::connect(const BootstrapOptions& options) {
+Result<std::unique_ptr<Bootstrap>> Bootstrap::connect(BootstrapOptions options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     return errorf(Code::kInvalidArgument, "rank {} of {} makes no sense", options.rank,
                   options.size);
   }
-  std::unique_ptr<Bootstrap> self(new Bootstrap(options));
-  self->peers_.resize(options.size);
   const TimePoint deadline = now() + options.timeout;
-  if (options.size > 1) {
-    RETURN_IF_ERROR(options.rank == 0 ? self->acceptAll(deadline) : self->connectToRoot(deadline));
+  std::unique_ptr<Bootstrap> self(new Bootstrap(std::move(options)));
+  const BootstrapOptions& own = self->options_;
+  self->peers_.resize(own.size);
+  if (own.size > 1) {
+    RETURN_IF_ERROR(own.rank == 0 ? self->acceptAll(deadline) : self->connectToRoot(deadline));
   }
   return self;
 }
@@ -60,14 +34,16 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::connect(const BootstrapOptions& op
 std::string Bootstrap::missingRanks() const {
   std::string list;
   for (int rank = 1; rank < options_.size; ++rank) {
-    if (!peers_[rank].socket) list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
+    if (!peers_[rank]) list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
   }
   return list;
 }
 
 Status Bootstrap::acceptAll(TimePoint deadline) {
-  ASSIGN_OR_RETURN(UniqueFd listener, transport::tcp::openListener({options_.address, "", 0},
-                                                                   options_.rendezvous.port));
+  if (!options_.listener) {
+    ASSIGN_OR_RETURN(options_.listener, transport::tcp::openListener({options_.address, "", 0},
+                                                                     options_.rendezvous.port));
+  }
   int missing = options_.size - 1;
   fabric::Poller poller;
   RETURN_IF_ERROR(poller.open());
@@ -77,14 +53,14 @@ Status Bootstrap::acceptAll(TimePoint deadline) {
        .wanted =
            [this](const fabric::Hello& hello) {
              return hello.rail == kNoRail && hello.source > 0 && hello.source < peers_.size() &&
-                    !peers_[hello.source].socket;
+                    !peers_[hello.source];
            },
        .accepted =
            [this, &missing](const fabric::Hello& hello, UniqueFd socket) {
-             peers_[hello.source] = Line{.socket = std::move(socket), .hello = hello};
+             peers_[hello.source] = SignedLine(std::move(socket), hello);
              --missing;
            }});
-  RETURN_IF_ERROR(acceptor.listen(std::move(listener)));
+  RETURN_IF_ERROR(acceptor.listen(std::move(options_.listener)));
   while (missing > 0) {
     const Duration left = deadline - now();
     if (left <= Duration::zero()) {
@@ -97,32 +73,14 @@ Status Bootstrap::acceptAll(TimePoint deadline) {
   return okStatus();
 }
 
-Result<Bootstrap::Line> Bootstrap::greetRoot(TimePoint deadline) {
-  Line line;
-  line.hello.source = static_cast<std::uint32_t>(options_.rank);
-  line.hello.rail = kNoRail;
-  // No two connections of the job have the same hello: what is signed with it belongs to one.
-  auth::fillRandom(std::as_writable_bytes(std::span(&line.hello.epoch, 1)));
-  auth::fillRandom(std::as_writable_bytes(std::span(&line.hello.attempt, 1)));
-  ASSIGN_OR_RETURN(UniqueFd socket,
-                   transport::tcp::beginConnect({options_.address, "", 0}, options_.rendezvous));
-  auto handshake = fabric::Handshake::connecting(std::move(socket), line.hello, deadline);
-  for (bool done = false; !done;) {
-    const Duration left = deadline - now();
-    pollfd waiting{handshake.fd(), handshake.wantsWritable() ? short{POLLOUT} : short{POLLIN}, 0};
-    const auto milliseconds = duration_cast<std::chrono::milliseconds>(left).count();
-    if (left <= Duration::zero() || ::poll(&waiting, 1, static_cast<int>(milliseconds)) == 0) {
-      return errorf(Code::kDeadlineExceeded, "who listens there has not answered");
-    }
-    ASSIGN_OR_RETURN(done, handshake.advance(authenticator_));
-  }
-  line.socket = handshake.release();
-  return line;
-}
-
 Status Bootstrap::connectToRoot(TimePoint deadline) {
+  fabric::Hello hello;
+  hello.source = static_cast<std::uint32_t>(options_.rank);
   for (;;) {
-    Result<Line> line = greetRoot(deadline);
+    // A stranger may listen there, and rank 0 on the same port later.
+    Result<SignedLine> line =
+        SignedLine::connect(authenticator_, options_.address, options_.rendezvous, hello,
+                            std::min(deadline, now() + kGreetingTime));
     if (line.ok()) {
       peers_[0] = std::move(*line);
       return okStatus();
@@ -137,38 +95,15 @@ Status Bootstrap::connectToRoot(TimePoint deadline) {
 }
 
 Status Bootstrap::send(int rank, const std::string& blob, TimePoint deadline) {
-  Line& line = peers_[rank];
-  const auto length = static_cast<std::uint32_t>(blob.size());
-  const BlobLabel label{.sender = static_cast<std::uint32_t>(options_.rank), .number = line.sent++};
-  const auth::Tag tag =
-      authenticator_.tagOf({raw(label), raw(line.hello), std::as_bytes(std::span(blob))});
-  const auto attempt = [&]() -> Status {
-    RETURN_IF_ERROR(sendAll(line.socket.get(), &length, sizeof(length), deadline));
-    RETURN_IF_ERROR(sendAll(line.socket.get(), blob.data(), blob.size(), deadline));
-    return sendAll(line.socket.get(), &tag, sizeof(tag), deadline);
-  };
-  return attempt().withContext(fmt::format("bootstrap with rank {}", rank));
+  return peers_[rank]
+      .send(authenticator_, options_.rank, blob, deadline)
+      .withContext(fmt::format("bootstrap with rank {}", rank));
 }
 
 Result<std::string> Bootstrap::receive(int rank, TimePoint deadline) {
-  Line& line = peers_[rank];
-  const std::string context = fmt::format("bootstrap with rank {}", rank);
-  std::uint32_t length = 0;
-  RETURN_IF_ERROR(
-      receiveAll(line.socket.get(), &length, sizeof(length), deadline).withContext(context));
-  if (length > kLargestBlob) {
-    return errorf(Code::kInvalidArgument, "{}: a contribution of {} bytes", context, length);
-  }
-  std::string blob(length, '\0');
-  auth::Tag tag;
-  RETURN_IF_ERROR(
-      receiveAll(line.socket.get(), blob.data(), blob.size(), deadline).withContext(context));
-  RETURN_IF_ERROR(receiveAll(line.socket.get(), &tag, sizeof(tag), deadline).withContext(context));
-  const BlobLabel label{.sender = static_cast<std::uint32_t>(rank), .number = line.received++};
-  if (!authenticator_.verify({raw(label), raw(line.hello), std::as_bytes(std::span(blob))}, tag)) {
-    return errorf(Code::kInvalidArgument, "{}: a contribution that is not its own", context);
-  }
-  return blob;
+  Result<std::string> blob = peers_[rank].receive(authenticator_, rank, deadline);
+  if (blob.ok()) return blob;
+  return blob.status().withContext(fmt::format("bootstrap with rank {}", rank));
 }
 
 Result<std::vector<std::string>> Bootstrap::allGather(const std::string& mine) {
@@ -203,7 +138,7 @@ Result<std::vector<std::string>> Bootstrap::collect(const std::string& mine) {
 std::vector<Bootstrap::Connection> Bootstrap::connections() const {
   std::vector<Connection> result;
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (peers_[rank].socket) result.push_back({rank, peers_[rank].socket.get()});
+    if (peers_[rank]) result.push_back({rank, peers_[rank].fd()});
   }
   return result;
 }

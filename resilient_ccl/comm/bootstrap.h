@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "base/units.h"
 #include "resilient_ccl/auth/authenticator.h"
-#include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/comm/signed_line.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::comm {
@@ -21,6 +21,8 @@ struct BootstrapOptions {
   auth::JobKey jobKey;
   std::uint32_t address = 0;            ///< own management address
   transport::tcp::Endpoint rendezvous;  ///< where rank 0 listens
+  /// Rank 0 may bring the socket that listens there; else it makes it.
+  UniqueFd listener = {};
   Duration timeout = 30s;
 };
 
@@ -31,7 +33,7 @@ class Bootstrap {
  public:
   /// Rank 0 waits for all others, the others connect (trying again until the timeout). An error
   /// names the ranks that are missing.
-  static Result<std::unique_ptr<Bootstrap>> connect(const BootstrapOptions& options);
+  static Result<std::unique_ptr<Bootstrap>> connect(BootstrapOptions options);
 
   /// Everybody's bytes, by rank. A collective call: `offer` and `collect`.
   Result<std::vector<std::string>> allGather(const std::string& mine);
@@ -49,24 +51,17 @@ class Bootstrap {
   std::vector<Connection> connections() const;
 
  private:
-  /// A connection and what makes its words its own.
-  struct Line {
-    UniqueFd socket;
-    fabric::Hello hello{};  // of the other rank, to rank 0
-    std::uint64_t sent = 0, received = 0;
-  };
-  explicit Bootstrap(const BootstrapOptions& options)
-      : options_(options), authenticator_(options.jobKey) {}
+  explicit Bootstrap(BootstrapOptions options)
+      : options_(std::move(options)), authenticator_(options_.jobKey) {}
   Status acceptAll(TimePoint deadline);
   Status connectToRoot(TimePoint deadline);
-  Result<Line> greetRoot(TimePoint deadline);
   std::string missingRanks() const;
   Status send(int rank, const std::string& blob, TimePoint deadline);
   Result<std::string> receive(int rank, TimePoint deadline);
 
   BootstrapOptions options_;
   auth::Authenticator authenticator_;
-  std::vector<Line> peers_;  // by rank; rank 0: all others; others: only [0]
+  std::vector<SignedLine> peers_;  // by rank; rank 0: all others; others: only [0]
 };
 
 }  // namespace faultline::comm

@@ -11,6 +11,7 @@
 #include "resilient_ccl/comm/point_to_point.h"
 #include "resilient_ccl/comm/program.h"
 #include "resilient_ccl/comm/scratch.h"
+#include "resilient_ccl/comm/survivors.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {
@@ -63,6 +64,9 @@ class Communicator::Impl {
         ranksPerNode_(engine_->ranksPerNode(group_->members())),
         options_(options) {}
   ~Impl() { group_->close(); }
+  /// Of all processes of the job.
+  static std::unique_ptr<Impl> firstOf(std::shared_ptr<Engine> engine,
+                                       const CommunicatorOptions& options);
 
   std::shared_ptr<Work> submit(const CollectiveCall& call);
   /// `memory` is written only by a kRecv.
@@ -70,6 +74,7 @@ class Communicator::Impl {
                                DataType type, int peer);
   std::shared_ptr<Work> barrier();
   Result<std::unique_ptr<Impl>> split(int color, int key);
+  Result<std::unique_ptr<Impl>> shrink(Duration patience, std::vector<int>& survivors);
   Status finish();
 
   Engine& engine() const { return *engine_; }
@@ -133,6 +138,14 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const Coll
     ASSIGN_OR_RETURN(completes, findCompletions(*schedule, rank_));
   }
   return programs_[key] = Program::compile(*schedule, rank_, completes);
+}
+
+std::unique_ptr<Communicator::Impl> Communicator::Impl::firstOf(
+    std::shared_ptr<Engine> engine, const CommunicatorOptions& options) {
+  std::vector<int> everybody(options.size);
+  std::iota(everybody.begin(), everybody.end(), 0);
+  auto group = engine->addGroup(Engine::kFirstGroup, std::move(everybody));
+  return std::make_unique<Impl>(std::move(engine), std::move(group), options.rank, options);
 }
 
 std::shared_ptr<Work> Communicator::Impl::refused(const Status& why) {
@@ -233,6 +246,38 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::split(int color,
       static_cast<int>(own), options_);
 }
 
+Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::shrink(
+    Duration patience, std::vector<int>& survivors) {
+  if (group_->id() != Engine::kFirstGroup) {
+    return errorf(Code::kInvalidArgument,
+                  "only the first communicator of a process can shrink: its splits are made again");
+  }
+  if (finished_) return endedError();
+  engine_->revoke(fmt::format("rank {} goes on with those that are left", rank_));
+  ASSIGN_OR_RETURN(Survivors found, gatherSurvivors({.rank = rank_,
+                                                     .jobKey = options_.fabric.jobKey,
+                                                     .address = options_.fabric.managementAddress,
+                                                     .doors = engine_->doors(),
+                                                     .door = engine_->door(),
+                                                     .patience = patience}));
+  CommunicatorOptions options = options_;
+  options.size = static_cast<int>(found.ranks.size());
+  options.rank =
+      static_cast<int>(std::ranges::lower_bound(found.ranks, rank_) - found.ranks.begin());
+  options.rendezvous = found.rendezvous;
+  options.fabric.jobKey = found.jobKey;
+  options.bandwidths = {};
+  for (const int rank : found.ranks) {
+    if (options_.bandwidths.size() == 0) break;
+    options.bandwidths.send.push_back(options_.bandwidths.send[rank]);
+    options.bandwidths.receive.push_back(options_.bandwidths.receive[rank]);
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+                   Engine::restart(options, *engine_, std::move(found.listener)));
+  survivors = std::move(found.ranks);
+  return firstOf(std::move(engine), options);
+}
+
 Status Communicator::Impl::finish() {
   if (group_->id() == Engine::kFirstGroup) {
     finished_ = true;
@@ -276,11 +321,18 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (!engine.ok()) {
     return engine.status().withContext(fmt::format("rank {} joins the communicator", options.rank));
   }
-  std::vector<int> everybody(options.size);
-  std::iota(everybody.begin(), everybody.end(), 0);
-  auto group = (*engine)->addGroup(Engine::kFirstGroup, std::move(everybody));
-  return std::unique_ptr<Communicator>(new Communicator(
-      std::make_unique<Impl>(std::move(*engine), std::move(group), options.rank, options)));
+  return std::unique_ptr<Communicator>(
+      new Communicator(Impl::firstOf(std::move(*engine), options)));
+}
+
+Result<Communicator::Shrunk> Communicator::shrink(Duration patience) {
+  Shrunk shrunk;
+  auto impl = impl_->shrink(patience, shrunk.survivors);
+  if (!impl.ok()) {
+    return impl.status().withContext(fmt::format("rank {} of {} shrinks", rank(), size()));
+  }
+  shrunk.communicator.reset(new Communicator(std::move(*impl)));
+  return shrunk;
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {

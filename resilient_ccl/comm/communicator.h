@@ -102,6 +102,24 @@ class Communicator {
   Result<std::unique_ptr<Communicator>> split(int color, int key);
   static constexpr int kNoColor = -1;
 
+  /// What is left of a job after a failure, as one communicator.
+  struct Shrunk {
+    std::unique_ptr<Communicator> communicator;
+    /// Its ranks in this one, in order: rank i was survivors[i].
+    std::vector<int> survivors;
+  };
+  /// Goes on without the processes that are gone: ends all work of all communicators (with an
+  /// error, unless they have failed already), finds out who is still there, and makes a first
+  /// communicator of those, with the options of this one. Every process that goes on calls it, on
+  /// its first communicator; after that, this one and those split from it only wait to be
+  /// destroyed.
+  ///
+  /// Who does not call it within `patience` and still exists, or cannot be asked, is left out, if
+  /// the others are more than half of all; else it is an error on all of them. At most three times
+  /// `patience`, and the set-up timeout. After an error it may be called again, by all.
+  /// Needs the management network.
+  Result<Shrunk> shrink(Duration patience = 10s);
+
   int rank() const;
   int size() const;
   /// Ranks that share a node: 0..n-1 are on one, the next n on another, and so on. 1 when they are

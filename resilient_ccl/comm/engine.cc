@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "base/log.h"
@@ -26,6 +27,25 @@ constexpr Duration kPollTime = 50ms;
 // Counters are copied for other threads this often while there is work.
 constexpr Duration kCountersPause = 10ms;
 
+/// What a process tells the others of itself: its door, and its addresses.
+std::string introduce(const transport::tcp::Endpoint& door, const fabric::ProcessAddress& address) {
+  std::string bytes(sizeof(door.address) + sizeof(door.port), '\0');
+  std::memcpy(bytes.data(), &door.address, sizeof(door.address));
+  std::memcpy(bytes.data() + sizeof(door.address), &door.port, sizeof(door.port));
+  return bytes + address.serialize();
+}
+
+Result<fabric::ProcessAddress> parseIntroduction(const std::string& bytes,
+                                                 transport::tcp::Endpoint& door) {
+  constexpr std::size_t kDoor = sizeof(door.address) + sizeof(door.port);
+  if (bytes.size() < kDoor) {
+    return errorf(Code::kInvalidArgument, "a process address of {} bytes", bytes.size());
+  }
+  std::memcpy(&door.address, bytes.data(), sizeof(door.address));
+  std::memcpy(&door.port, bytes.data() + sizeof(door.address), sizeof(door.port));
+  return fabric::ProcessAddress::parse(bytes.substr(kDoor));
+}
+
 }  // namespace
 
 Engine::Engine(const CommunicatorOptions& options)
@@ -41,11 +61,22 @@ Engine::~Engine() { stop(); }
 
 Result<std::shared_ptr<Engine>> Engine::start(const CommunicatorOptions& options) {
   std::shared_ptr<Engine> engine(new Engine(options));
-  RETURN_IF_ERROR(engine->open());
+  ASSIGN_OR_RETURN(UniqueFd door,
+                   transport::tcp::openListener({options.fabric.managementAddress, "", 0}));
+  engine->door_ = std::make_shared<const UniqueFd>(std::move(door));
+  RETURN_IF_ERROR(engine->open({}));
   return engine;
 }
 
-Status Engine::open() {
+Result<std::shared_ptr<Engine>> Engine::restart(const CommunicatorOptions& options,
+                                                const Engine& failed, UniqueFd listener) {
+  std::shared_ptr<Engine> engine(new Engine(options));
+  engine->door_ = failed.door_;
+  RETURN_IF_ERROR(engine->open(std::move(listener)));
+  return engine;
+}
+
+Status Engine::open(UniqueFd listener) {
   const TimePoint deadline = now() + options_.setupTimeout;
   fabric::FabricOptions fabricOptions = options_.fabric;
   fabricOptions.self = options_.rank;
@@ -57,12 +88,15 @@ Status Engine::open() {
                                                    .jobKey = fabricOptions.jobKey,
                                                    .address = fabricOptions.managementAddress,
                                                    .rendezvous = options_.rendezvous,
+                                                   .listener = std::move(listener),
                                                    .timeout = options_.setupTimeout}));
+  ASSIGN_OR_RETURN(const transport::tcp::Endpoint door,
+                   transport::tcp::localEndpoint(this->door()));
   ASSIGN_OR_RETURN(const std::vector<std::string> blobs,
-                   bootstrap_->allGather(fabric_->address().serialize()));
+                   bootstrap_->allGather(introduce(door, fabric_->address())));
   std::vector<fabric::ProcessAddress> addresses;
   for (const std::string& blob : blobs) {
-    ASSIGN_OR_RETURN(addresses.emplace_back(), fabric::ProcessAddress::parse(blob));
+    ASSIGN_OR_RETURN(addresses.emplace_back(), parseIntroduction(blob, doors_.emplace_back()));
     hosts_.push_back(addresses.back().host);
   }
   RETURN_IF_ERROR(fabric_->connect(addresses));
@@ -420,6 +454,11 @@ void Engine::abort(const std::string& reason) {
     abortReason_ = reason;
   }
   sendMail();
+}
+
+void Engine::revoke(const std::string& reason) {
+  abort(reason);
+  stop();
 }
 
 void Engine::stop() {

@@ -84,6 +84,9 @@ class Engine : private fabric::FabricClient, private ReducerClient {
 
   /// Joins the job; returns when all processes are there and connected.
   static Result<std::shared_ptr<Engine>> start(const CommunicatorOptions& options);
+  /// The same by a process of a job that goes on after a failure (`gatherSurvivors`).
+  static Result<std::shared_ptr<Engine>> restart(const CommunicatorOptions& options,
+                                                 const Engine& failed, UniqueFd listener);
   ~Engine() override;
 
   /// A group that the progress thread serves from now on. Any thread.
@@ -102,7 +105,13 @@ class Engine : private fabric::FabricClient, private ReducerClient {
 
   // As of Communicator.
   void abort(const std::string& reason);
+  /// Ends all work of all ranks, as `abort`, and is through with it when this returns: what failed
+  /// before stays the reason.
+  void revoke(const std::string& reason);
   Status finish();
+  /// Where this and the other processes are looked for after a failure.
+  int door() const { return door_->get(); }
+  const std::vector<transport::tcp::Endpoint>& doors() const { return doors_; }
   CommunicatorEvents events(const EventCursor& cursor) const;
   telemetry::Trace trace() const;
 
@@ -117,7 +126,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   };
 
   explicit Engine(const CommunicatorOptions& options);
-  Status open();
+  Status open(UniqueFd listener);
   Status awaitRails(TimePoint deadline);
   Result<bool> awaitOthers(TimePoint deadline);
 
@@ -158,7 +167,9 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   std::unique_ptr<telemetry::Collector> collector_;  // null: nothing is kept
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<fabric::Fabric> fabric_;
-  std::vector<std::string> hosts_;  // of all processes
+  std::vector<std::string> hosts_;        // of all processes
+  std::shared_ptr<const UniqueFd> door_;  // listens as long as the process is in the job
+  std::vector<transport::tcp::Endpoint> doors_;
   UniqueFd wakeup_;
   std::thread thread_;
 
