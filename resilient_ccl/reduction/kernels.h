@@ -176,6 +176,53 @@ FAULTLINE_ALWAYS_INLINE Longs quotient(Longs n, const LongDivision& division) {
 }
 #endif
 
+// --- bytes: two of them in a word of 16 bits, of which vectors have products ---
+
+#if defined(__AVX512BW__)
+#define FAULTLINE_BYTE_WIDTH 64
+using Bytes8 = std::uint8_t __attribute__((vector_size(64)));
+using Words = std::uint16_t __attribute__((vector_size(64)));
+FAULTLINE_ALWAYS_INLINE Words upperHalfOfProducts(Words a, Words b) {
+  return reinterpret_cast<Words>(
+      _mm512_mulhi_epu16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+#elif defined(__AVX2__)
+#define FAULTLINE_BYTE_WIDTH 32
+using Bytes8 = std::uint8_t __attribute__((vector_size(32)));
+using Words = std::uint16_t __attribute__((vector_size(32)));
+FAULTLINE_ALWAYS_INLINE Words upperHalfOfProducts(Words a, Words b) {
+  return reinterpret_cast<Words>(
+      _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+#endif
+
+#if defined(FAULTLINE_BYTE_WIDTH)
+/// Of each byte, signed or not: the lower 8 bits are the same.
+FAULTLINE_ALWAYS_INLINE Bytes8 productOfBytes(Bytes8 a, Bytes8 b) {
+  const Words x = reinterpret_cast<Words>(a), y = reinterpret_cast<Words>(b);
+  return reinterpret_cast<Bytes8>(((x * y) & 0x00ff) | ((x & 0xff00) * (y >> 8)));
+}
+
+/// n / d for n < 256 and d >= 2 is the upper half of n * magic, magic = floor(65535 / d) + 1 =
+/// (65536
+/// + e) / d with 0 <= e < d: the next quotient is reached when n * e >= 65536, which n * e < 256 *
+/// d excludes up to d = 256; above, magic <= 256, and n * magic < 65536 gives 0.
+template <typename V>
+FAULTLINE_ALWAYS_INLINE Bytes8 quotientOfBytes(Bytes8 n, Words magic) {
+  Bytes8 sign{};
+  if constexpr (std::is_signed_v<V>) {
+    sign = Bytes8{} - (n >> 7);
+    n = (n ^ sign) - sign;
+  }
+  const Words x = reinterpret_cast<Words>(n);
+  const Words lower = upperHalfOfProducts(x & 0x00ff, magic);
+  const Words upper = upperHalfOfProducts(x >> 8, magic) << 8;
+  const Bytes8 quotients = reinterpret_cast<Bytes8>(lower | upper);
+  if constexpr (std::is_signed_v<V>) return (quotients ^ sign) - sign;
+  return quotients;
+}
+#endif
+
 // --- loops ---
 
 /// `left` may be `target`: nothing depends on an iteration before.
@@ -240,6 +287,23 @@ void loop(void* target, const void* left, const void* right, std::int64_t count,
       __builtin_memcpy(&x, a + i, sizeof x);
       __builtin_memcpy(&y, b + i, sizeof y);
       x = quotient<T>(x + y, division);
+      __builtin_memcpy(out + i, &x, sizeof x);
+    }
+  }
+#endif
+#if defined(FAULTLINE_BYTE_WIDTH)
+  if constexpr (sizeof(T) == 1 && (kDivides || std::is_same_v<Operation, Prod>)) {
+    const Words magic = Words{} + static_cast<std::uint16_t>(0xffff / (kDivides ? divisor : 2) + 1);
+    const std::int64_t end = kDivides && divisor < 2 ? 0 : count;
+    for (; i + FAULTLINE_BYTE_WIDTH <= end; i += FAULTLINE_BYTE_WIDTH) {
+      Bytes8 x, y;
+      __builtin_memcpy(&x, a + i, sizeof x);
+      __builtin_memcpy(&y, b + i, sizeof y);
+      if constexpr (kDivides) {
+        x = quotientOfBytes<T>(x + y, magic);
+      } else {
+        x = productOfBytes(x, y);
+      }
       __builtin_memcpy(out + i, &x, sizeof x);
     }
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -168,6 +169,74 @@ TYPED_TEST(LongAverageTest, EveryQuotientIsExact) {
       }
     }
   }
+}
+
+/// Bytes are multiplied, and divided by multiplication, two in a word: every pair and every
+/// quotient.
+template <typename T>
+class ByteTest : public testing::Test {
+ protected:
+  /// All `kBytes` x `kBytes` pairs.
+  static constexpr int kBytes = 256;
+  static std::vector<T> all(bool first) {
+    std::vector<T> values;
+    for (int i = 0; i < kBytes * kBytes; ++i) {
+      values.push_back(static_cast<T>(first ? i / kBytes : i % kBytes));
+    }
+    return values;
+  }
+  static void forEachSet(const std::function<void(InstructionSet)>& check) {
+    for (const InstructionSet set :
+         {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+      if (isSupported(set)) check(set);
+    }
+  }
+};
+using ByteTypes = testing::Types<std::int8_t, std::uint8_t>;
+TYPED_TEST_SUITE(ByteTest, ByteTypes);
+
+TYPED_TEST(ByteTest, EveryProductIsExact) {
+  using T = TypeParam;
+  const std::vector<T> left = this->all(true), right = this->all(false);
+  this->forEachSet([&](InstructionSet set) {
+    std::vector<T> products(left.size());
+    reduce({.type = kTypeOf<T>,
+            .op = ReduceOp::kProd,
+            .target = products.data(),
+            .left = left.data(),
+            .right = right.data(),
+            .count = std::ssize(left)},
+           set);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      ASSERT_EQ(products[i], static_cast<T>(left[i] * right[i])) << +left[i] << " * " << +right[i];
+    }
+  });
+}
+
+TYPED_TEST(ByteTest, EveryQuotientIsExact) {
+  using T = TypeParam;
+  std::vector<int> divisors{1000, 65535, 65536, 65537, std::numeric_limits<int>::max()};
+  for (int d = 1; d <= 300; ++d) divisors.push_back(d);
+  std::vector<T> values;
+  for (int i = 0; i < this->kBytes; ++i) values.push_back(static_cast<T>(i));
+  const std::vector<T> zeros(values.size(), 0);
+  this->forEachSet([&](InstructionSet set) {
+    for (const int divisor : divisors) {
+      std::vector<T> quotients(values.size());
+      reduce({.type = kTypeOf<T>,
+              .op = ReduceOp::kAvg,
+              .target = quotients.data(),
+              .left = values.data(),
+              .right = zeros.data(),
+              .count = std::ssize(values),
+              .divisor = divisor},
+             set);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(quotients[i], static_cast<T>(values[i] / divisor))
+            << +values[i] << " / " << divisor;
+      }
+    }
+  });
 }
 
 TEST(ReduceNamesTest, NamesAreReadBack) {
