@@ -108,6 +108,16 @@ struct Restart {
   std::optional<double> unscaled_total_ms;
 };
 
+/// A process had died, and the others went on as fewer ranks.
+struct Shrink {
+  std::optional<double> fault_ms;  ///< the latest fault before it; null: there was none
+  double noticed_ms = 0;           ///< the first rank that was left had its error
+  double resumed_ms = 0;           ///< all that were left had a communicator and the same state
+  int ranks = 0;                   ///< that were left
+  std::vector<int> missing;        ///< of the ranks at the start
+  int iteration = 0;               ///< that they went on with
+};
+
 /// Totals of one rail of one node over the run, from the interface's counters.
 struct RailTotals {
   int node = 0;
@@ -257,6 +267,7 @@ struct Run {
   std::vector<Failback> failbacks;
   std::vector<RankError> errors;
   std::vector<Restart> restarts;
+  std::vector<Shrink> shrinks;
   std::vector<RailTotals> rails;
   std::vector<RailSeries> rail_series;
   std::vector<AppliedFault> faults;

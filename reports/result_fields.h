@@ -127,6 +127,16 @@ void visitFields(V& v, Of<Restart> auto& restart) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<Shrink> auto& shrink) {
+  v.field("fault_ms", shrink.fault_ms);
+  v.required("noticed_ms", shrink.noticed_ms);
+  v.required("resumed_ms", shrink.resumed_ms);
+  v.required("ranks", shrink.ranks);
+  v.field("missing", shrink.missing);
+  v.field("iteration", shrink.iteration);
+}
+
+template <typename V>
 void visitFields(V& v, Of<RailTotals> auto& totals) {
   v.field("node", totals.node);
   v.field("rail", totals.rail);
@@ -255,6 +265,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("failbacks", run.failbacks);
   v.field("errors", run.errors);
   v.field("restarts", run.restarts);
+  v.field("shrinks", run.shrinks);
   v.field("rails", run.rails);
   v.field("rail_series", run.rail_series);
   v.field("faults", run.faults);

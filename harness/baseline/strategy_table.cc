@@ -46,6 +46,19 @@ constexpr std::array kFailStopOptions{
                   kMostIterations},
     kRecord, kCorrupt};
 
+constexpr double kLongestPatience = 600;
+constexpr std::array kShrinkOptions{
+    ParameterSpec{
+        kPatience,
+        ParameterType::kDuration,
+        "2s",
+        "a rank that lives and does not come to the rebuilding within so long is left out, "
+        "if the others are more than half of all",
+        {},
+        kMillisecond,
+        kLongestPatience},
+    kRecord, kCorrupt};
+
 constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
                  "the throughput v0 that every overhead is measured against", false,
@@ -67,6 +80,12 @@ constexpr std::array kStrategies{
         "Each rail takes as much as it carries, and the last chunks of a slow one go again "
         "over a faster one; chunks of a failed rail go to all others.",
         "what a slow or failed rail costs when the others share its load", true, kCommonOptions},
+    StrategySpec{kShrink,
+                 "As hot_repair; and when a process dies, the others rebuild the communicator "
+                 "without it and go on as fewer ranks.",
+                 "what the death of a process costs without a restart: time, and its share of the "
+                 "work from then on",
+                 true, kShrinkOptions},
 };
 
 }  // namespace

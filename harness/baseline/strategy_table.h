@@ -25,6 +25,10 @@ inline constexpr std::string_view kArmed = "armed";
 inline constexpr std::string_view kFailStop = "fail_stop";
 inline constexpr std::string_view kHotRepair = "hot_repair";
 inline constexpr std::string_view kBalance = "balance";
+inline constexpr std::string_view kShrink = "shrink";
+
+/// Option of kShrink: comm::Communicator::shrink.
+inline constexpr std::string_view kPatience = "patience";
 
 /// Option that every strategy has (a flag): one element of one result is changed after the
 /// collective, so that the run must be seen to be wrong. For testing the bench itself.

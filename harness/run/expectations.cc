@@ -170,6 +170,7 @@ struct Reader {
 
 using Failover = reports::Failover;
 using Restart = reports::Restart;
+using Shrink = reports::Shrink;
 using Run = reports::Run;
 using ResourceUse = reports::ResourceUse;
 
@@ -371,6 +372,25 @@ constexpr std::array kReaders{
            [](const Scope& s) {
              return everyEvent(s, &Run::restarts,
                                [](const Restart& r) { return number(r.lost_iterations); });
+           }},
+    Reader{"shrinks.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.shrinks.size()); });
+           }},
+    Reader{"shrinks.ranks",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::shrinks, [](const Shrink& e) { return number(e.ranks); });
+           }},
+    Reader{"shrinks.notice_ms",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::shrinks, [](const Shrink& e) {
+               return number(e.noticed_ms - e.fault_ms.value_or(e.noticed_ms));
+             });
+           }},
+    Reader{"shrinks.rebuild_ms",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::shrinks,
+                               [](const Shrink& e) { return number(e.resumed_ms - e.noticed_ms); });
            }},
     Reader{"cpu_s_per_gib",
            [](const Scope& s) {

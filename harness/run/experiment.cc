@@ -26,6 +26,7 @@ std::string outcomeOf(const reports::Run& run) {
     text += fmt::format(", {:.2f} {}", run.throughput->value, run.throughput->unit);
   if (!run.failovers.empty()) text += fmt::format(", {} failovers", run.failovers.size());
   if (!run.restarts.empty()) text += fmt::format(", {} restart(s)", run.restarts.size());
+  if (!run.shrinks.empty()) text += fmt::format(", {} ranks left", run.shrinks.back().ranks);
   if (run.wrong_elements > 0) text += fmt::format(", {} WRONG elements", run.wrong_elements);
   if (run.status != reports::RunStatus::kOk && !run.message.empty()) text += ": " + run.message;
   return text;

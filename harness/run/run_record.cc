@@ -265,6 +265,29 @@ void RunRecord::reloaded(TimePoint when) {
   restarting_ = false;
 }
 
+void RunRecord::shrunk(const json& message, std::optional<TimePoint> fault) {
+  const auto ranks = field(message, "ranks", std::vector<int>());
+  const int left = static_cast<int>(ranks.size());
+  const double noticed = sinceStart(momentOf(message, "noticed"));
+  const double resumed = sinceStart(momentOf(message, "at"));
+  std::vector<reports::Shrink>& all = run_.shrinks;
+  if (!all.empty() && all.back().ranks == left) {  // another one of those that are left
+    all.back().noticed_ms = std::min(all.back().noticed_ms, noticed);
+    all.back().resumed_ms = std::max(all.back().resumed_ms, resumed);
+    return;
+  }
+  reports::Shrink& shrink = all.emplace_back();
+  if (fault) shrink.fault_ms = sinceStart(*fault);
+  shrink.noticed_ms = noticed;
+  shrink.resumed_ms = resumed;
+  shrink.ranks = left;
+  shrink.iteration = field(message, "iteration", 0);
+  for (int rank = 0; rank < scenario_.cluster.ranks(); ++rank) {
+    if (!std::ranges::count(ranks, rank)) shrink.missing.push_back(rank);
+  }
+  table_.shrunk(left, shrink.iteration, momentOf(message, "at"));
+}
+
 void RunRecord::failed(reports::RunStatus status, const std::string& message) {
   // "hung" with a restart means that the job went on after it: this one did not.
   const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
@@ -321,7 +344,7 @@ reports::Run RunRecord::finish(Observed observed) {
   matchFailbacks();
   keepCounters();
   if (ended_ && timed > Duration::zero() && table_.next() > 0) {
-    run_.throughput = reports::Quantity{table_.next() / toSeconds(timed), "iterations/s"};
+    run_.throughput = reports::Quantity{table_.work() / toSeconds(timed), "iterations/s"};
   }
   workload::Digest digest;
   for (const auto& [key, value] : digests_) {

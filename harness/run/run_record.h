@@ -36,7 +36,8 @@ using DamageLookup =
 /// Throughput is useful iterations / timed seconds. Timed are the iterations (from the first rank's
 /// begin to the last rank's end, without data checks), writing checkpoints, and what a restart
 /// costs: the iteration that was cut off, waiting for the repair, loading, and redone iterations.
-/// A run that did not come to its end has no throughput.
+/// An iteration that was done by fewer ranks (`shrunk`) is as much less useful. A run that did not
+/// come to its end has no throughput.
 class RunRecord {
  public:
   RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned);
@@ -64,6 +65,9 @@ class RunRecord {
   void cutOff(TimePoint when, TimePoint fault);
   void repaired(TimePoint when);
   void reloaded(TimePoint when);
+
+  /// A rank goes on with those that are left, of a job that a fault has struck at `fault`.
+  void shrunk(const nlohmann::json& message, std::optional<TimePoint> fault);
 
   /// The run ends here, before its last iteration.
   void failed(reports::RunStatus status, const std::string& message);

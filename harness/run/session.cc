@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/cluster/netns_cluster.h"
@@ -48,6 +49,7 @@ class Session {
         interrupt_(interrupt),
         ranks_(scenario.cluster.ranks()),
         failStop_(planned.strategy->kind() == baseline::kFailStop),
+        shrinks_(planned.strategy->kind() == baseline::kShrink),
         resilient_(planned.strategy->kind() != baseline::kFaultFree && !failStop_),
         checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
         record_(scenario, planned) {}
@@ -67,6 +69,7 @@ class Session {
   void warmupMark(const json& message, bool end);
   void allReady();
   DamageLookup damageLookup() const;
+  void shrunk(const json& message);
   void rankFailed(int rank, const std::string& message, bool consequence);
   void stopInTime(TimePoint now);
   Status followHangs(TimePoint now);
@@ -82,6 +85,7 @@ class Session {
   Interrupt& interrupt_;
   const int ranks_;
   const bool failStop_;
+  const bool shrinks_;
   const bool resilient_;           // its library gives up by a budget
   const std::string checkpoints_;  // folder, of this run alone
   RunRecord record_;
@@ -99,6 +103,7 @@ class Session {
   int doneRanks_ = 0;
   bool stopping_ = false;                                  // the ranks were told to end early
   std::vector<bool> ended_;                                // by rank: has said how it ended
+  std::set<int> leftOut_;                                  // ranks that the others go on without
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
   TimePoint lastMark_{};                                   // the newest sign of training
@@ -186,6 +191,7 @@ json Session::configOf(int rank, bool restart) const {
   const Parameters& chosen = planned_.strategy->options;
   config.corruptOneElement =
       chosen.has(baseline::kCorruptOneElement) && chosen.get<bool>(baseline::kCorruptOneElement);
+  if (shrinks_) config.shrinkPatience = chosen.get<Duration>(baseline::kPatience);
   if (failStop_) {
     config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>("checkpoint_every"));
     config.checkpointPath = checkpointPath(rank);
@@ -310,7 +316,10 @@ void Session::received(int rank, const json& message) {
   } else if (type == "done") {
     record_.events(rank, message, damageLookup());
     ended_[rank] = true;
-    if (++doneRanks_ == ranks_) stage_ = Stage::kFinished;
+    if (++doneRanks_ == ranks_ - std::ssize(leftOut_)) stage_ = Stage::kFinished;
+  } else if (type == "shrunk") {
+    record_.events(rank, message, damageLookup());
+    shrunk(message);
   } else if (type == "error") {
     record_.events(rank, message, damageLookup());
     ended_[rank] = true;
@@ -361,7 +370,25 @@ void Session::allReady() {
   group_->broadcast({{"type", "start"}});
 }
 
+void Session::shrunk(const json& message) {
+  const TimePoint noticed = momentOf(message, "noticed");
+  std::optional<TimePoint> fault;
+  if (faults_) {
+    for (const TimePoint damage : faults_->damages()) {
+      if (damage <= noticed) fault = std::max(fault.value_or(damage), damage);
+    }
+  }
+  record_.shrunk(message, fault);
+  const auto left = field(message, "ranks", std::vector<int>());
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (!std::ranges::count(left, rank)) leftOut_.insert(rank);
+  }
+  lastMark_ = now();
+  failure_.reset();  // it has been survived
+}
+
 void Session::rankFailed(int rank, const std::string& message, bool consequence) {
+  if (leftOut_.contains(rank)) return;
   // The first cause counts, not the first that is heard of.
   if (failure_ && (consequence || !failure_->consequence)) return;
   const std::string whole =
@@ -369,6 +396,7 @@ void Session::rankFailed(int rank, const std::string& message, bool consequence)
   if (!failure_) {
     const Duration budget = resilient_ ? scenario_.limits.giveUp : Duration::zero();
     lastWordsUntil_ = now() + budget + kLastWords;
+    if (shrinks_) lastWordsUntil_ = TimePoint::max();  // all that are left say whether they go on
   }
   failure_ = Failure{whole, consequence};
 }

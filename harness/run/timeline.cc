@@ -152,9 +152,35 @@ void IterationTable::ended(int iteration, TimePoint when, Duration checkpoint) {
   row->second.end = std::max(row->second.end, when);
   row->second.checkpoint = std::max(row->second.checkpoint, checkpoint);
   if (++row->second.endedRanks < ranks_) return;
-  complete_.push_back(row->second);
-  next_ = std::max(next_, iteration + 1);
+  complete(row->second);
   open_.erase(row);
+}
+
+void IterationTable::complete(const Row& row) {
+  complete_.push_back(row);
+  next_ = std::max(next_, row.index + 1);
+  doneBy_[row.index] = ranks_;
+}
+
+void IterationTable::shrunk(int ranks, int next, TimePoint when) {
+  ranks_ = ranks;
+  for (auto it = open_.begin(); it != open_.end();) {
+    Row& row = it->second;
+    row.endedRanks = 0;
+    if (row.index >= next) {
+      ++it;
+      continue;
+    }
+    row.end = when;
+    complete(row);
+    it = open_.erase(it);
+  }
+}
+
+double IterationTable::work() const {
+  double work = 0;
+  for (const auto& [iteration, ranks] : doneBy_) work += static_cast<double>(ranks) / all_;
+  return work;
 }
 
 std::optional<IterationTable::Row> IterationTable::open() const {

@@ -153,7 +153,7 @@ class HangProof {
 /// The iterations of a run, put together from the marks of its ranks.
 class IterationTable {
  public:
-  explicit IterationTable(int ranks) : ranks_(ranks) {}
+  explicit IterationTable(int ranks) : all_(ranks), ranks_(ranks) {}
 
   struct Row {
     int index = 0;
@@ -170,15 +170,25 @@ class IterationTable {
   /// The ranks were killed: what is open is lost. Returns the row that was open, if any.
   std::optional<Row> cutOff();
 
+  /// So many ranks are left, and go on at `when` from the begin of iteration `next`: an earlier one
+  /// that not all had ended was done then, and one that was open begins again.
+  void shrunk(int ranks, int next, TimePoint when);
+
   /// The iteration that has begun and has not ended on all ranks; nullopt between iterations.
   std::optional<Row> open() const;
   /// Iterations that ended on all ranks, in the order of time; redone ones appear again.
   const std::vector<Row>& complete() const { return complete_; }
   /// One behind the highest iteration that ended on all ranks.
   int next() const { return next_; }
+  /// Iterations, each as much as the ranks that it was done by are of all: redone ones count once.
+  double work() const;
 
  private:
-  int ranks_;
+  void complete(const Row& row);
+
+  const int all_;
+  int ranks_;                  // that are left
+  std::map<int, int> doneBy_;  // ranks, by iteration
   std::map<int, Row> open_;
   std::vector<Row> complete_;
   int next_ = 0;

@@ -275,6 +275,9 @@ class Checker {
   void checkStrategies() {
     const Node* const list = root_.find("strategies");
     for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+      if (list->items[i].text == baseline::kShrink || list->items[i].find(baseline::kShrink)) {
+        checkShrink(fmt::format("strategies.{}", i));
+      }
       const std::string path = fmt::format("strategies.{}.{}.watchdog", i, baseline::kFailStop);
       const Node& item = list->items[i];
       const Node* const options = item.find(baseline::kFailStop);
@@ -284,6 +287,19 @@ class Checker {
       const Strategy* const strategy =
           scenario_.find(as == nullptr ? std::string(baseline::kFailStop) : as->text);
       if (strategy != nullptr && findings_.usable({path})) checkFailStop(*strategy, path);
+    }
+  }
+
+  void checkShrink(const std::string& path) {
+    const Workload& workload = scenario_.workload;
+    if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
+    if (workload.sweeps()) {
+      fail(path, fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'",
+                             baseline::kShrink));
+    } else if (workload.gradient.data == DataKind::kRandom) {
+      fail(path, fmt::format("{}: results of fewer ranks differ from those of {}: write 'data: "
+                             "integers', of which every element is checked",
+                             baseline::kShrink, baseline::kFaultFree));
     }
   }
 

@@ -34,6 +34,9 @@ class CollectiveJob final : public Job {
   std::uint64_t warmups() const override { return warmupsPerCell_ * cells_.size(); }
   std::uint64_t iterations() const override { return callsPerCell_ * cells_.size(); }
 
+  Status goOnWith(std::span<const int> /*ranks*/) override {
+    return errorf(Code::kUnsupported, "a sweep of collectives is of all ranks");
+  }
   void prepare(const Number& number, const DataKey& key) override {
     cell_ = cells_[number.index / (number.warmup ? warmupsPerCell_ : callsPerCell_)];
     count_ = countOf(cell_, ranks_);

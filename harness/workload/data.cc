@@ -127,12 +127,12 @@ CheckResult checkTyped(const T* buffer, std::int64_t count, std::int64_t firstIn
   std::array<Wide<T>, kBlock> expected;
   forBlocks(count, firstIndex, [&](std::int64_t at, std::int64_t index, std::int64_t size) {
     const auto first = static_cast<std::uint32_t>(index);
-    for (int rank = from.firstRank; rank < from.firstRank + from.ranks; ++rank) {
-      const std::uint32_t low = stream32(streamOf(key, rank), index);
+    for (int contributor = 0; contributor < from.ranks; ++contributor) {
+      const std::uint32_t low = stream32(streamOf(key, from.rank(contributor)), index);
       const auto value = [&](std::int64_t i) {
         return static_cast<Wide<T>>(smallInteger(low, first + static_cast<std::uint32_t>(i)));
       };
-      if (rank == from.firstRank) {
+      if (contributor == 0) {
         for (std::int64_t i = 0; i < size; ++i) expected[static_cast<std::size_t>(i)] = value(i);
         continue;
       }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
 
 #include "resilient_ccl/reduction/reduce.h"
 
@@ -45,6 +46,10 @@ struct Contributors {
   int firstRank = 0;
   int ranks = 1;
   reduction::ReduceOp op = reduction::ReduceOp::kSum;
+  /// These ranks instead, `ranks` of them; empty: the `ranks` from `firstRank` on.
+  std::span<const int> list{};
+
+  int rank(int index) const { return list.empty() ? firstRank + index : list[index]; }
 };
 
 /// So many factors of integer data have an exact product: each has 3 bits besides its sign.

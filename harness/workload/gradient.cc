@@ -37,7 +37,9 @@ void Gradient::corruptResult(std::uint64_t seed) {
 JobCheck Gradient::check(const DataKey& key) const {
   if (data_ == scenario::DataKind::kIntegers) {
     // What was not written is poison, which no sum is.
-    const CheckResult found = checkIntegerSum(type_, result_.data(), elements_, 0, key, ranks_);
+    const int ranks = left_.empty() ? ranks_ : static_cast<int>(left_.size());
+    const CheckResult found =
+        checkIntegers(type_, result_.data(), elements_, 0, key, {.ranks = ranks, .list = left_});
     return {.wrong = found.wrong, .checked = found.checked, .digest = ""};
   }
   const std::int64_t size = reduction::sizeOf(type_);

@@ -28,6 +28,9 @@ class Gradient {
  public:
   Gradient(const scenario::Gradient& options, int rank, int ranks);
 
+  /// Only these of the ranks contribute from now on, this one among them.
+  void goOnWith(std::span<const int> ranks) { left_.assign(ranks.begin(), ranks.end()); }
+
   /// Fills the contribution of this rank and poisons the result.
   void prepare(const DataKey& key);
 
@@ -55,6 +58,7 @@ class Gradient {
 
   int rank_;
   int ranks_;
+  std::vector<int> left_;  // of them; empty: all
   scenario::DataKind data_;
   reduction::DataType type_;
   std::int64_t elements_;

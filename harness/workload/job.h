@@ -44,6 +44,10 @@ class Job {
   virtual std::uint64_t warmups() const = 0;
   virtual std::uint64_t iterations() const = 0;
 
+  /// Only these of the ranks take part from now on, this one among them. kUnsupported: it needs
+  /// all.
+  virtual Status goOnWith(std::span<const int> ranks) = 0;
+
   /// Makes the input of an iteration, and poisons what it is to write.
   virtual void prepare(const Number& number, const DataKey& key) = 0;
   /// Does what was prepared; returns when it is done, or with the first error. `started` is called

@@ -190,6 +190,7 @@ Status check(const RankConfig& config) {
   if (config.rank < 0 || config.rank >= config.size) fields.fail("rank", "is out of range");
   if (config.nics.empty()) fields.fail("nics", "are none");
   if (config.segments < 1) fields.fail("segments", "is below 1");
+  if (config.shrinkPatience < 0s) fields.fail("shrink_patience_ns", "is negative");
   if (config.checkpointEvery < 0) fields.fail("checkpoint_every", "is negative");
   if (config.checkpointEvery > 0 && config.checkpointPath.empty()) {
     fields.fail("checkpoint_path", "is needed for checkpoints");
@@ -229,6 +230,7 @@ json toJson(const RankConfig& config) {
           {"io_threads", config.ioThreads},
           {"workload", workloadJson(config.workload)},
           {"seed", std::to_string(config.seed)},
+          {"shrink_patience_ns", config.shrinkPatience.count()},
           {"checkpoint_every", config.checkpointEvery},
           {"checkpoint_path", config.checkpointPath},
           {"corrupt_one_element", config.corruptOneElement}};
@@ -279,6 +281,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
     readWorkload(*workload, config.workload, status);
   }
   fields.readWord("seed", config.seed);
+  fields.readDuration("shrink_patience_ns", config.shrinkPatience);
   fields.read("checkpoint_every", config.checkpointEvery);
   fields.read("checkpoint_path", config.checkpointPath);
   fields.read("corrupt_one_element", config.corruptOneElement);

@@ -51,6 +51,9 @@ struct RankConfig {
   scenario::Workload workload;
   std::uint64_t seed = 1;  ///< of the data
 
+  /// When the communicator fails, go on with those that are left
+  /// (comm::Communicator::shrink, with this patience); 0: the job ends.
+  Duration shrinkPatience = 0s;
   int checkpointEvery = 0;  ///< iterations; 0: never
   /// This rank's own file. Where there is one, the rank goes on from it, also when it writes none.
   std::string checkpointPath;

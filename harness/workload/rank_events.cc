@@ -1,5 +1,7 @@
 #include "harness/workload/rank_events.h"
 
+#include <utility>
+
 #include "resilient_ccl/channel/wire.h"
 
 namespace faultline::workload {
@@ -15,13 +17,27 @@ json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : to
 /// is down can take.
 constexpr Duration kExplanation = 1100ms;
 
+void add(fabric::FabricCounters& sum, const fabric::FabricCounters& counters) {
+  sum += counters;
+  sum.datagramsRejected += counters.datagramsRejected;
+  sum.connectionsRejected += counters.connectionsRejected;
+  sum.nicDistancesKnown = counters.nicDistancesKnown;
+}
+
 bool beingExplained(const channel::Failover& failover) {
   return failover.cause == channel::Cause::kPath && now() - failover.detected < kExplanation;
 }
 
 }  // namespace
 
+void EventReport::changeCommunicator(const CommunicatorEvents& old, std::vector<int> ranks) {
+  add(before_, old.counters);
+  ranks_ = std::move(ranks);
+  cursor_ = {};
+}
+
 void EventReport::addNew(json& message, const CommunicatorEvents& events, bool last) {
+  const auto rankOf = [this](int peer) { return ranks_.empty() ? peer : ranks_[peer]; };
   forgotten_ += events.first.failovers - cursor_.failovers;
   forgotten_ += events.first.failbacks - cursor_.failbacks;
   cursor_ = events.first;
@@ -29,7 +45,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   for (const auto& [peer, failover] : events.failovers) {
     if (!last && beingExplained(failover)) break;
     ++cursor_.failovers;
-    failovers.push_back({{"peer", peer},
+    failovers.push_back({{"peer", rankOf(peer)},
                          {"rail", failover.rail},
                          {"cause", channel::causeName(failover.cause)},
                          {"where", channel::whereName(failover.where)},
@@ -48,9 +64,11 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   json& failbacks = message["failbacks"] = json::array();
   for (const auto& event : events.failbacks) {
     ++cursor_.failbacks;
-    failbacks.push_back({{"peer", event.peer}, {"rail", event.rail}, {"at", toJson(event.when)}});
+    failbacks.push_back(
+        {{"peer", rankOf(event.peer)}, {"rail", event.rail}, {"at", toJson(event.when)}});
   }
-  const fabric::FabricCounters& counters = events.counters;
+  fabric::FabricCounters counters = before_;
+  add(counters, events.counters);
   message["counters"] = {{"chunks_sent", counters.chunksSent},
                          {"chunks_arrived", counters.chunksArrived},
                          {"chunks_resent", counters.chunksResent},

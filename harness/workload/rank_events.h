@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/clock.h"
 #include "resilient_ccl/comm/communicator.h"
@@ -21,9 +23,19 @@ class EventReport {
   /// communicator had forgotten before it was asked is counted.
   void addNew(nlohmann::json& message, const comm::CommunicatorEvents& events, bool last);
 
+  /// All further events are of another communicator, made after this one, whose rank i was
+  /// `ranks[i]` of the first; `old` has been told as the last of this one.
+  void changeCommunicator(const comm::CommunicatorEvents& old, std::vector<int> ranks);
+  /// Payload sent so far, in all communicators.
+  std::uint64_t bytesSent(const comm::CommunicatorEvents& events) const {
+    return before_.bytesSent + events.counters.bytesSent;
+  }
+
  private:
   comm::EventCursor cursor_;  // told already
   std::uint64_t forgotten_ = 0;
+  fabric::FabricCounters before_;  // of earlier communicators
+  std::vector<int> ranks_;         // of the first one, by rank of this one; empty: they are equal
 };
 
 /// Adds "trace", one list per field of the events, when there are any; and how many were made and

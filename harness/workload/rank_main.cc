@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "harness/launch/lifeline.h"
@@ -85,7 +87,10 @@ class RankRun {
         controller_(controller),
         job_((config.workload.sweeps() ? makeCollectiveJob : makeTrainingJob)(
             config.workload, config.rank, config.size)),
-        checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)) {}
+        checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)),
+        ranks_(config.size) {
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+  }
 
   /// Everything up to and with "done".
   Status run();
@@ -100,6 +105,8 @@ class RankRun {
   void prepare(std::uint64_t number, bool warmup);
   Status runIteration(std::uint64_t number, bool warmup);
   Status saveIfDue(std::uint64_t nextIteration, json& end);
+  Result<bool> trainOnce(std::uint64_t iteration);
+  Result<std::uint64_t> shrink(std::uint64_t iteration);
   Status finish();
 
   Result<std::optional<Checkpoint>> loadNewest() const;
@@ -114,6 +121,8 @@ class RankRun {
   std::unique_ptr<Job> job_;
   CheckpointHistory checkpoints_;
   std::unique_ptr<comm::Communicator> communicator_;
+  std::vector<int> ranks_;  // of the first communicator, by rank of this one
+  bool communicatorFailed_ = false;
   std::uint64_t firstIteration_ = 0;
   EventReport events_;
   ResourceWatch resources_;
@@ -178,13 +187,68 @@ Status RankRun::warmUp() {
 }
 
 Status RankRun::train() {
-  for (std::uint64_t iteration = firstIteration_; iteration < job_->iterations(); ++iteration) {
-    prepare(iteration, /*warmup=*/false);
-    ASSIGN_OR_RETURN(const bool stop, stopAgreed());
-    if (stop) break;
-    RETURN_IF_ERROR(runIteration(iteration, /*warmup=*/false));
+  for (std::uint64_t iteration = firstIteration_; iteration < job_->iterations();) {
+    const Result<bool> goesOn = trainOnce(iteration);
+    if (goesOn.ok()) {
+      if (!*goesOn) break;
+      ++iteration;
+      continue;
+    }
+    Status failure = goesOn.status();
+    while (!failure.ok()) {
+      if (!communicatorFailed_ || config_.shrinkPatience == 0s) return failure;
+      spdlog::warn("{}", failure.message());
+      const Result<std::uint64_t> next = shrink(iteration);
+      failure = next.status();
+      if (next.ok()) iteration = *next;
+    }
   }
   return okStatus();
+}
+
+/// False: all have agreed to end early, before it.
+Result<bool> RankRun::trainOnce(std::uint64_t iteration) {
+  prepare(iteration, /*warmup=*/false);
+  ASSIGN_OR_RETURN(const bool stop, stopAgreed());
+  if (stop) return false;
+  RETURN_IF_ERROR(runIteration(iteration, /*warmup=*/false));
+  return true;
+}
+
+/// Goes on with those that are left, from the furthest of them: an iteration may be done on some
+/// when it fails on others. Returns the iteration that is next.
+Result<std::uint64_t> RankRun::shrink(std::uint64_t iteration) {
+  communicatorFailed_ = false;
+  json message{{"type", "shrunk"}, {"noticed", toJson(now())}};
+  ASSIGN_OR_RETURN(comm::Communicator::Shrunk shrunk,
+                   communicator_->shrink(config_.shrinkPatience));
+  const comm::CommunicatorEvents old = communicator_->events(events_.cursor());
+  events_.addNew(message, old, /*last=*/true);
+  std::vector<int> ranks;
+  for (const int rank : shrunk.survivors) ranks.push_back(ranks_[rank]);
+  ranks_ = std::move(ranks);
+  events_.changeCommunicator(old, ranks_);
+  communicator_ = std::move(shrunk.communicator);
+  RETURN_IF_ERROR(job_->goOnWith(ranks_));
+
+  const auto own = static_cast<std::int64_t>(iteration);
+  ASSIGN_OR_RETURN(const std::int64_t furthest, agree(own, reduction::ReduceOp::kMax));
+  ASSIGN_OR_RETURN(const std::int64_t author,
+                   agree(own == furthest ? communicator_->rank() : communicator_->size(),
+                         reduction::ReduceOp::kMin));
+  std::vector<std::byte> state(job_->state().begin(), job_->state().end());
+  const auto shared = communicator_->broadcast(state.data(), state.data(), std::ssize(state),
+                                               reduction::DataType::kU8, static_cast<int>(author));
+  if (const Status status = shared->wait(); !status.ok()) {
+    communicatorFailed_ = true;
+    return status;
+  }
+  job_->restoreState(state);
+  message["at"] = toJson(now());
+  message["ranks"] = ranks_;
+  message["iteration"] = furthest;
+  RETURN_IF_ERROR(controller_.send(message));
+  return static_cast<std::uint64_t>(furthest);
 }
 
 DataKey RankRun::keyOf(std::uint64_t number, bool warmup) const {
@@ -202,7 +266,9 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
         {{"type", "begin"}, {"iteration", number}, {"warmup", warmup}, {"at", toJson(start)}});
   };
   const Effort before = effortSoFar();
-  ASSIGN_OR_RETURN(const IterationTime time, job_->run(*communicator_, tellStart));
+  const Result<IterationTime> ran = job_->run(*communicator_, tellStart);
+  communicatorFailed_ = !ran.ok();
+  ASSIGN_OR_RETURN(const IterationTime time, ran);
   RETURN_IF_ERROR(told);
   const Effort effort = effortSoFar() - before;
   if (config_.corruptOneElement && config_.rank == 0 && number == 0 && !warmup) {
@@ -230,7 +296,7 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     events_.addNew(end, events, /*last=*/false);
     resources_.look();
     resources_.spend(effort);
-    resources_.sent(events.counters.bytesSent);
+    resources_.sent(events_.bytesSent(events));
     resources_.addTo(end);
   }
   return controller_.send(end);
@@ -258,8 +324,10 @@ Status RankRun::finish() {
 
 Result<std::int64_t> RankRun::agree(std::int64_t value, reduction::ReduceOp op) {
   std::int64_t agreed = value;
-  RETURN_IF_ERROR(
-      communicator_->allReduce(&agreed, &agreed, 1, reduction::DataType::kI64, op)->wait());
+  const Status status =
+      communicator_->allReduce(&agreed, &agreed, 1, reduction::DataType::kI64, op)->wait();
+  communicatorFailed_ = !status.ok();
+  RETURN_IF_ERROR(status);
   return agreed;
 }
 

@@ -78,6 +78,10 @@ class TrainingJob final : public Job {
   std::uint64_t iterations() const override {
     return static_cast<std::uint64_t>(workload_.iterations);
   }
+  Status goOnWith(std::span<const int> ranks) override {
+    gradient_.goOnWith(ranks);
+    return okStatus();
+  }
   void prepare(const Number& /*number*/, const DataKey& key) override { gradient_.prepare(key); }
   Result<IterationTime> run(comm::Communicator& communicator,
                             const std::function<void(TimePoint)>& started) override {

@@ -375,6 +375,22 @@
     target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that. Writing checkpoints, all of the run, is no part of the sum, but of the overhead.`));
   }
 
+  function drawShrinks() {
+    const rows = data.runs.flatMap((run) => run.shrinks.map((shrink) => ({run, shrink})));
+    if (rows.length === 0) return hide('shrinks');
+    const target = body('shrinks');
+    target.replaceChildren();
+    target.append(panel(table([
+      {title: 'Run', head: true, cell: ({run}) => name(blockName(run))},
+      {title: 'Without', cell: ({shrink: s}) => `rank ${s.missing.join(', ')}`},
+      {title: 'Ranks left', number: true, cell: ({shrink: s}) => grouped(s.ranks)},
+      {title: 'Noticed after', number: true, cell: ({shrink: s}) => duration(s.fault_ms === null ? null : s.noticed_ms - s.fault_ms)},
+      {title: 'Rebuilt in', number: true, cell: ({shrink: s}) => el('strong', null, duration(s.resumed_ms - s.noticed_ms))},
+      {title: 'Went on with iteration', number: true, cell: ({shrink: s}) => grouped(s.iteration)},
+    ], rows, true)));
+    target.append(el('p', {class: 'hint'}, 'An iteration of fewer ranks is as much less work: throughput and overhead count it so.'));
+  }
+
   // --- runs and environment
 
   function drawRuns() {
@@ -433,7 +449,7 @@
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawRuns, drawEnvironment]) draw();
     addAnchors();
     document.documentElement.dataset.ready = 'true';
   }

@@ -291,6 +291,20 @@ TEST_F(RunTest, ASampleOfTheAcceptanceScenarios) {
   }
 }
 
+TEST_F(RunTest, WhenAProcessIsKilledTheOthersGoOnWithoutIt) {
+  const Ran ran =
+      runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/acceptance/process-kill-shrink.yaml",
+                    "--out", out(), "--strategy", "shrink", "--set", "workload.iterations=40"},
+                   folder_.path());
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run shrunk = runOf(result(), "shrink");
+  EXPECT_EQ(shrunk.iterations.size(), 40u);
+  EXPECT_EQ(shrunk.wrong_elements, 0);
+  ASSERT_EQ(shrunk.shrinks.size(), 1u);
+  EXPECT_EQ(shrunk.shrinks[0].missing, std::vector<int>{1});
+  EXPECT_EQ(shrunk.shrinks[0].iteration, 20);
+}
+
 TEST_F(RunTest, TwoLossesOfOneLinkComeOneAfterTheOther) {
   const Ran ran = run(scenarioText(
       "[hot_repair]",

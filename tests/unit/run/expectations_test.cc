@@ -35,6 +35,7 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   reports::ScenarioResult rich = testing::hugeResult(10, 30);
   for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
   for (reports::Run& run : rich.runs) run.resources.push_back({.rank = 0, .sent_bytes = 1 << 20});
+  for (reports::Run& run : rich.runs) run.shrinks.emplace_back().fault_ms = 1;
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   for (reports::Summary& row : rich.summary) {
     if (row.overhead_pct)

@@ -63,6 +63,33 @@ class RunRecordTest : public ::testing::Test {
   RunRecord record_;
 };
 
+TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
+  iteration(0, 0, 100);
+  begin(1, 100);
+  // Rank 2 of four is gone; the others are told one after the other.
+  for (const int rank : {0, 1, 3}) {
+    record_.shrunk({{"noticed", moment(150 + rank)},
+                    {"at", moment(400 + rank)},
+                    {"ranks", {0, 1, 3}},
+                    {"iteration", 1}},
+                   at(140));
+  }
+  for (const int rank : {0, 1, 3}) {
+    record_.iterationBegan({{"iteration", 1}, {"at", moment(410)}});
+    record_.iterationEnded(rank, {{"iteration", 1}, {"at", moment(500)}});
+  }
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.shrinks.size(), 1u);
+  EXPECT_EQ(run.shrinks[0].fault_ms, 140);
+  EXPECT_EQ(run.shrinks[0].noticed_ms, 150);
+  EXPECT_EQ(run.shrinks[0].resumed_ms, 403);
+  EXPECT_EQ(run.shrinks[0].ranks, 3);
+  EXPECT_EQ(run.shrinks[0].missing, std::vector<int>{2});
+  ASSERT_EQ(run.iterations.size(), 2u);
+  EXPECT_EQ(run.iterations[1].ms, 400) << "with all that it took to go on";
+  EXPECT_NEAR(run.throughput->value, 1.75 / 0.5, 1e-9);
+}
+
 TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetween) {
   begin(0, 0);
   end(0, 60, 15);

@@ -186,6 +186,28 @@ TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
   EXPECT_EQ(table.next(), 3);
 }
 
+TEST(IterationTableTest, FewerRanksBeginWhatIsOpenAgainAndDoLess) {
+  IterationTable table(4);
+  const auto endOn = [&](int iteration, int ranks, TimePoint when) {
+    for (int i = 0; i < ranks; ++i) table.ended(iteration, when, {});
+  };
+  table.began(0, kBegin);
+  endOn(0, 4, kBegin + 10ms);
+  table.began(1, kBegin + 20ms);
+  endOn(1, 1, kBegin + 30ms);  // one of them has ended it and begun the next one
+  table.began(2, kBegin + 31ms);
+  table.shrunk(3, 2, kBegin + 500ms);
+  ASSERT_EQ(table.complete().size(), 2u) << "what one has done, all get from it";
+  EXPECT_EQ(table.complete()[1].end, kBegin + 500ms);
+  EXPECT_FALSE(table.began(2, kBegin + 501ms)) << "it is open";
+  endOn(2, 2, kBegin + 530ms);
+  EXPECT_EQ(table.complete().size(), 2u);
+  endOn(2, 1, kBegin + 540ms);
+  ASSERT_EQ(table.complete().size(), 3u);
+  EXPECT_EQ(table.complete()[2].begin, kBegin + 31ms) << "it took all the time since";
+  EXPECT_DOUBLE_EQ(table.work(), 1 + 0.75 + 0.75);
+}
+
 TEST(FaultTriggerTest, AfterARestartItsIterationBeginsAgain) {
   FaultTrigger trigger(during(20, 0.5));
   trigger.warmupIteration(1000);

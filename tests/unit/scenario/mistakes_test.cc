@@ -104,6 +104,7 @@ TEST(OneMistakeTest, Strategies) {
   expectEach(
       {Case{withStrategies("[hotrepair]"), "4:14", "did you mean 'hot_repair'?"},
        Case{withStrategies("[optcc]"), "4:14", "not available in this version"},
+       Case{withStrategies("[{shrink: {patience: 0s}}]"), "4:34", "1ms to 10min is possible"},
        Case{withStrategies("[armed, armed]"), "4:21", "listed twice"},
        Case{withStrategies("[armed, {armed: {as: b}}, {fault_free: {as: b}}]"), "4:40",
             "'b' is listed twice"},

@@ -44,6 +44,7 @@ RankConfig unusualConfig() {
       .ops = {reduction::ReduceOp::kMax},
       .place = scenario::Place::kBoth};
   config.seed = 0xffffffffffffffff;
+  config.shrinkPatience = 123ms;
   config.checkpointEvery = 5;
   config.checkpointPath = "/run/of/rank2";
   config.corruptOneElement = true;

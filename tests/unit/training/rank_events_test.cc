@@ -45,6 +45,29 @@ TEST(EventReportTest, EverythingIsToldOnceAndWhatIsBeingExplainedWaits) {
   EXPECT_TRUE(nextMessage(report, log)["failovers"].empty());
 }
 
+TEST(EventReportTest, AnotherCommunicatorGoesOnInTheRanksAndCountersOfTheFirst) {
+  comm::EventLog first, second;
+  EventReport report;
+  fabric::FabricCounters counters;
+  counters.bytesSent = 100;
+  counters.datagramsRejected = 1;
+  first.counted(counters);
+  first.failedBack(1, 0, now());
+  nextMessage(report, first, /*last=*/true);
+  report.changeCommunicator(first.since(report.cursor()), {0, 3});
+  second.counted(counters);
+  second.failedOver(1, failoverOf(0, channel::Cause::kRail));
+  second.failedBack(1, 0, now());
+  const json message = nextMessage(report, second);
+  ASSERT_EQ(message["failovers"].size(), 1u);
+  EXPECT_EQ(message["failovers"][0]["peer"], 3);
+  ASSERT_EQ(message["failbacks"].size(), 1u) << "numbers begin anew";
+  EXPECT_EQ(message["failbacks"][0]["peer"], 3);
+  EXPECT_EQ(message["counters"]["bytes_sent"], 200);
+  EXPECT_EQ(message["counters"]["datagrams_rejected"], 2);
+  EXPECT_EQ(report.bytesSent(second.since(report.cursor())), 200u);
+}
+
 TEST(EventReportTest, WhatWasForgottenIsCounted) {
   comm::EventLog log;
   EventReport report;

@@ -89,6 +89,25 @@ TEST(IntegerDataTest, EveryOperatorIsRightForEveryTypeAndContributor) {
   }
 }
 
+TEST(IntegerDataTest, TheSumOfSomeRanksIsThatOfThoseOnly) {
+  constexpr std::int64_t kCount = 5000;
+  const DataKey key{.seed = 3, .iteration = 9};
+  const std::vector<int> some{0, 2, 5};
+  std::vector<std::int32_t> sum(kCount, 0), part(kCount);
+  for (const int rank : some) {
+    fillIntegers(reduction::DataType::kI32, part.data(), kCount, 0, key, rank);
+    for (std::int64_t i = 0; i < kCount; ++i) sum[i] += part[i];
+  }
+  const auto wrong = [&](const std::vector<int>& ranks) {
+    return checkIntegers(reduction::DataType::kI32, sum.data(), kCount, 0, key,
+                         {.ranks = static_cast<int>(ranks.size()), .list = ranks})
+        .wrong;
+  };
+  EXPECT_EQ(wrong(some), 0);
+  EXPECT_GT(wrong({0, 1, 2}), kCount / 2);
+  EXPECT_GT(wrong({0, 2}), kCount / 2);
+}
+
 TEST(IntegerDataTest, OneCorruptElementIsSeenWhereverItIs) {
   for (const DataType type : reduction::kAllDataTypes) {
     Buffer sum = integerSum(type, 5001, 4, 100);
