@@ -69,9 +69,9 @@ ci/setup.sh
 
 say "build: release"
 if configure_and_build release; then
-  run_tests release quick -L 'unit|property' -j "$cores"
+  run_tests release quick -L 'unit|property|cli|fuzz' -j "$cores"
   # One at a time: these measure, or take the whole machine.
-  run_tests release slow -LE 'unit|property'
+  run_tests release slow -LE 'unit|property|cli|fuzz'
   say "build: benchmarks"
   cmake --build --preset release --target benchmarks -j "$cores" || fail "the build of the benchmarks"
 else

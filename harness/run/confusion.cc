@@ -84,12 +84,12 @@ int ranksPerNode(const reports::ScenarioResult& result) {
 
 class Counter {
  public:
-  void add(const reports::ScenarioResult& result) {
+  void add(const reports::ScenarioResult& result, std::span<const reports::Run* const> runs) {
     ++matrix_.results;
-    for (const reports::Run& run : result.runs) {
-      if (!run.faulted || kindOf(run) == baseline::kFailStop) continue;
+    for (const reports::Run* run : runs) {
+      if (!run->faulted || kindOf(*run) == baseline::kFailStop) continue;
       ++matrix_.runs;
-      add(run, ranksPerNode(result));
+      add(*run, ranksPerNode(result));
     }
   }
 
@@ -239,7 +239,18 @@ class Counter {
 
 reports::ConfusionMatrix confusionOf(std::span<const reports::ScenarioResult> results) {
   Counter counter;
-  for (const reports::ScenarioResult& result : results) counter.add(result);
+  for (const reports::ScenarioResult& result : results) {
+    std::vector<const reports::Run*> runs;
+    for (const reports::Run& run : result.runs) runs.push_back(&run);
+    counter.add(result, runs);
+  }
+  return counter.finish();
+}
+
+reports::ConfusionMatrix confusionOf(const reports::ScenarioResult& result,
+                                     std::span<const reports::Run* const> runs) {
+  Counter counter;
+  counter.add(result, runs);
   return counter.finish();
 }
 

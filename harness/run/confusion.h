@@ -19,4 +19,8 @@ namespace faultline::run {
 /// (fail_stop) are left out.
 reports::ConfusionMatrix confusionOf(std::span<const reports::ScenarioResult> results);
 
+/// The same over these of the result's runs.
+reports::ConfusionMatrix confusionOf(const reports::ScenarioResult& result,
+                                     std::span<const reports::Run* const> runs);
+
 }  // namespace faultline::run

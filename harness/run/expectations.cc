@@ -16,6 +16,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/blamed_ranks.h"
 #include "harness/run/bound.h"
+#include "harness/run/confusion.h"
 #include "harness/run/summary.h"
 #include "harness/stats/quantile.h"
 
@@ -160,6 +161,24 @@ Values pause(const Scope& scope, std::optional<double> reports::Percentiles::*wh
 Values interval(const Scope& scope, double reports::Interval::*end) {
   if (scope.row == nullptr || !scope.row->overhead_pct || !scope.row->overhead_pct->ci95) return {};
   return {(*scope.row->overhead_pct->ci95).*end};
+}
+
+/// Of each row of the matrix that the runs make.
+Values rightVerdicts(const Scope& scope) {
+  Values values;
+  for (const auto& row : confusionOf(scope.result, scope.runs).rows) {
+    if (row.fault == reports::ConfusionMatrix::kNoFault) continue;
+    if (const auto right = row.rightPercent()) values.push_back(*right);
+  }
+  return values;
+}
+
+int unexplainedFailovers(const Scope& scope) {
+  int count = 0;
+  for (const auto& row : confusionOf(scope.result, scope.runs).rows) {
+    if (row.fault == reports::ConfusionMatrix::kNoFault) count += row.total();
+  }
+  return count;
 }
 
 /// One row per row of scenario::metricTable().
@@ -321,6 +340,9 @@ constexpr std::array kReaders{
              return everyEvent(s, &Run::failovers,
                                [](const Failover& f) { return number(f.duplicate_bytes); });
            }},
+    Reader{"verdicts.right_pct", rightVerdicts},
+    Reader{"verdicts.unexplained",
+           [](const Scope& s) { return Values{number(unexplainedFailovers(s))}; }},
     Reader{"failover_pause_ms.p50",
            [](const Scope& s) { return pause(s, &reports::Percentiles::p50); }},
     Reader{"failover_pause_ms.p95",

@@ -173,16 +173,7 @@ json Session::configOf(int rank, bool restart) const {
   config.controlTos = cluster_->controlTos();
   config.resilient = resilient_;
   if (planned_.strategy->kind() == baseline::kBalance) config.policy = channel::Policy::kPull;
-  config.giveUp = scenario_.limits.giveUp;
-  config.collectiveTimeout = scenario_.limits.collectiveTimeout;
-  config.longestHoldOff = scenario_.limits.longestHoldOff;
-  config.holdOff = scenario_.limits.holdOff;
-  config.window = scenario_.limits.window;
-  config.suspectAfter = scenario_.limits.suspectAfter;
-  config.probeInterval = scenario_.limits.probeInterval;
-  config.connectTimeout = scenario_.limits.connectTimeout;
-  config.connect = scenario_.limits.connect;
-  config.setupTimeout = scenario_.limits.deadline;
+  config.limits = scenario_.limits;
   config.telemetry = scenario_.telemetryOf(*planned_.strategy);
   config.ioThreads = scenario_.ioThreads;
   config.workload = scenario_.workload;

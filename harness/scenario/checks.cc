@@ -81,6 +81,22 @@ class Checker {
                        formatDuration(scenario_.limits.longestHoldOff),
                        formatDuration(scenario_.limits.holdOff)));
     }
+    if (findings_.usable(
+            {"limits.return_probe_interval", "limits.longest_return_probe_interval"}) &&
+        scenario_.limits.longestReturnProbeInterval < scenario_.limits.returnProbeInterval) {
+      fail("limits.longest_return_probe_interval",
+           fmt::format("longest_return_probe_interval: {} is shorter than the first one, "
+                       "return_probe_interval: {}",
+                       formatDuration(scenario_.limits.longestReturnProbeInterval),
+                       formatDuration(scenario_.limits.returnProbeInterval)));
+    }
+    if (findings_.usable({"limits.idle_probe_interval", "limits.give_up"}) &&
+        2 * scenario_.limits.idleProbeInterval > scenario_.limits.giveUp) {
+      fail("limits.idle_probe_interval",
+           fmt::format("idle_probe_interval: {} lets no rank be heard twice within give_up: {}",
+                       formatDuration(scenario_.limits.idleProbeInterval),
+                       formatDuration(scenario_.limits.giveUp)));
+    }
     if (findings_.usable({"limits.suspect_after", "limits.give_up"}) &&
         scenario_.limits.suspectAfter >= scenario_.limits.giveUp) {
       fail("limits.suspect_after",

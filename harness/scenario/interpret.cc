@@ -45,16 +45,7 @@ class ScenarioReader {
     scenario.workload.compute = readCompute();
     scenario.workload.gradient = gradientOf(values);
     if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
-    scenario.limits.deadline = values.get<Duration>("limits.deadline");
-    scenario.limits.giveUp = values.get<Duration>("limits.give_up");
-    scenario.limits.collectiveTimeout = values.get<Duration>("limits.collective_timeout");
-    scenario.limits.longestHoldOff = values.get<Duration>("limits.longest_hold_off");
-    scenario.limits.holdOff = values.get<Duration>("limits.hold_off");
-    scenario.limits.window = values.get<Duration>("limits.window");
-    scenario.limits.suspectAfter = values.get<Duration>("limits.suspect_after");
-    scenario.limits.probeInterval = values.get<Duration>("limits.probe_interval");
-    scenario.limits.connectTimeout = values.get<Duration>("limits.connect_timeout");
-    scenario.limits.connect = values.get<Duration>("limits.connect");
+    scenario.limits = limitsOf(values);
     scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
     scenario.ioThreads = integer(values, "io_threads");
     scenario.repeat = integer(values, "repeat");
@@ -69,6 +60,18 @@ class ScenarioReader {
  private:
   static int integer(const Parameters& values, std::string_view name) {
     return static_cast<int>(values.get<std::int64_t>(name));
+  }
+
+  static Limits limitsOf(const Parameters& values) {
+    Limits limits;
+    eachLimit(limits, [&](std::string_view name, auto& limit) {
+      const std::string path = fmt::format("limits.{}", name);
+      using Limit = std::remove_reference_t<decltype(limit)>;
+      if constexpr (std::is_same_v<Limit, Duration>) limit = values.get<Duration>(path);
+      if constexpr (std::is_same_v<Limit, Bytes>) limit = values.get<Size>(path).bytes;
+      if constexpr (std::is_same_v<Limit, int>) limit = integer(values, path);
+    });
+    return limits;
   }
 
   static Gradient gradientOf(const Parameters& values) {

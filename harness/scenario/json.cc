@@ -56,6 +56,18 @@ Json toJson(const Chaos& chaos) {
           {"for", formatDuration(chaos.length)}};
 }
 
+Json toJson(const Limits& limits) {
+  Json json = Json::object();
+  eachLimit(limits, [&](std::string_view name, const auto& limit) {
+    using Limit = std::remove_cvref_t<decltype(limit)>;
+    Json& value = json[std::string(name)];
+    if constexpr (std::is_same_v<Limit, Duration>) value = formatDuration(limit);
+    if constexpr (std::is_same_v<Limit, Bytes>) value = formatSize(limit);
+    if constexpr (std::is_same_v<Limit, int>) value = limit;
+  });
+  return json;
+}
+
 }  // namespace
 
 std::string_view name(ClusterKind kind) {
@@ -150,17 +162,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"workload", toJson(scenario.workload)},
             {"strategies", Json::array()},
             {"faults", Json::array()},
-            {"limits",
-             {{"deadline", formatDuration(scenario.limits.deadline)},
-              {"give_up", formatDuration(scenario.limits.giveUp)},
-              {"collective_timeout", formatDuration(scenario.limits.collectiveTimeout)},
-              {"longest_hold_off", formatDuration(scenario.limits.longestHoldOff)},
-              {"hold_off", formatDuration(scenario.limits.holdOff)},
-              {"suspect_after", formatDuration(scenario.limits.suspectAfter)},
-              {"window", formatDuration(scenario.limits.window)},
-              {"probe_interval", formatDuration(scenario.limits.probeInterval)},
-              {"connect_timeout", formatDuration(scenario.limits.connectTimeout)},
-              {"connect", formatDuration(scenario.limits.connect)}}},
+            {"limits", toJson(scenario.limits)},
             {"telemetry", name(scenario.telemetry)},
             {"io_threads", scenario.ioThreads},
             {"repeat", scenario.repeat},

@@ -92,9 +92,16 @@ constexpr std::array kMetrics{
     Metric{"failovers.rail", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
            "the rail that each failover left"},
     Metric{"failovers.resent_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kFault, "bytes sent again on another rail, per failover"},
+           Trust::kFault, "bytes sent again on another rail, per failover (report.md)"},
     Metric{"failovers.duplicate_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kFault, "bytes that arrived twice and were dropped, per failover"},
+           Trust::kFault, "bytes that arrived twice and were dropped, per failover (report.md)"},
+    Metric{
+        "verdicts.right_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+        Trust::kFault,
+        "share of the verdicts that are what was injected: of each fault, at the struck node and "
+        "at the others, as the matrix has it (acceptance.md)"},
+    Metric{"verdicts.unexplained", Measure::kCount, Scope::kSummary, Owner::kStrategy,
+           Trust::kFault, "failovers that no fault explains, likewise"},
     Metric{"failover_pause_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "median pause of a failover"},
     Metric{"failover_pause_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,

@@ -157,20 +157,52 @@ struct Chaos {
   bool operator==(const Chaos&) const = default;
 };
 
+/// Budgets, intervals and sizes of the communication under test. `eachLimit` knows all of them.
 struct Limits {
   Duration deadline = 60s;  ///< of one run; a run that is not over by then has failed
   Duration giveUp = 10s;    ///< a collective in which nothing moves for so long returns an error
+  Duration collectiveTimeout = 10min;  ///< of a collective, from its call on
   /// A rail that fails again and again is kept out of use for this long at most.
   Duration longestHoldOff = 10s;
-  Duration holdOff = 50ms;          ///< a rail that failed once is kept out of use for so long
-  Duration window = 2ms;            ///< outstanding on a rail, and two chunks
-  Duration suspectAfter = 20ms;     ///< a rail without progress is tried after so long
-  Duration probeInterval = 5ms;     ///< between the probes of a trial
-  Duration connectTimeout = 500ms;  ///< of one attempt to connect a rail
-  Duration connect = 2s;            ///< after it the job begins without the rails that are missing
-  Duration collectiveTimeout = 10min;  ///< of a collective, from its call on
+  Duration holdOff = 50ms;              ///< a rail that failed once is kept out of use for so long
+  int holdOffGrowth = 10;               ///< and so many times longer when it fails again
+  Duration holdOffMemory = 10s;         ///< within this time of its return
+  Duration suspectAfter = 20ms;         ///< a rail without progress is tried after so long
+  Duration probeInterval = 5ms;         ///< between the probes of a trial
+  Duration returnProbeInterval = 10ms;  ///< between the probes of a rail that is down, at first
+  Duration longestReturnProbeInterval = 1s;  ///< after a long outage
+  int answersToReturn = 3;                   ///< of these probes, in a row, before it is taken back
+  Duration idleProbeInterval = 200ms;        ///< between probes that ask whether the peer is there
+  Bytes chunk = 64 << 10;                    ///< a message is cut into these
+  Duration window = 2ms;                     ///< outstanding on a rail, and two chunks
+  Bytes tailBudget = 512 << 10;              ///< of each message, that may be sent twice
+  Duration connectTimeout = 500ms;           ///< of one attempt to connect a rail, at either end
+  Duration connect = 2s;  ///< after it the job begins without the rails that are missing
   bool operator==(const Limits&) const = default;
 };
+
+/// Calls `visit(name, value)` for each, by its name in a scenario; in the order of results.
+template <typename LimitsOrConst, typename Visit>
+void eachLimit(LimitsOrConst& limits, const Visit& visit) {
+  visit("deadline", limits.deadline);
+  visit("give_up", limits.giveUp);
+  visit("collective_timeout", limits.collectiveTimeout);
+  visit("longest_hold_off", limits.longestHoldOff);
+  visit("hold_off", limits.holdOff);
+  visit("hold_off_growth", limits.holdOffGrowth);
+  visit("hold_off_memory", limits.holdOffMemory);
+  visit("suspect_after", limits.suspectAfter);
+  visit("probe_interval", limits.probeInterval);
+  visit("return_probe_interval", limits.returnProbeInterval);
+  visit("longest_return_probe_interval", limits.longestReturnProbeInterval);
+  visit("answers_to_return", limits.answersToReturn);
+  visit("idle_probe_interval", limits.idleProbeInterval);
+  visit("chunk", limits.chunk);
+  visit("window", limits.window);
+  visit("tail_budget", limits.tailBudget);
+  visit("connect_timeout", limits.connectTimeout);
+  visit("connect", limits.connect);
+}
 
 /// What the ranks record of their transfers and rails (resilient_ccl/telemetry).
 enum class TelemetryMode {

@@ -29,6 +29,11 @@ constexpr double kLargestSeed = 0x1p53 - 1;  // every reader of JSON keeps it ex
 constexpr double kHour = 3600;
 constexpr double kMillisecond = 0.001;
 constexpr double kMostStrikes = 10'000;
+constexpr double kMostGrowth = 1000;
+constexpr double kMostAnswers = 60;  // the prober remembers 64 rounds
+constexpr double kSmallestChunk = 4
+                                  << 10;   // below it headers and system calls are what is measured
+constexpr double kLargestChunk = 4 << 20;  // a rail keeps one in a buffer of its own
 
 constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
 constexpr std::array<std::string_view, 2> kWorkloadKindNames{"training", Workload::kCollectiveKind};
@@ -155,23 +160,54 @@ constexpr std::array kLimitFields{
                    "most; short for scenarios that measure many failures of one rail")},
     Field{duration("hold_off", "50ms", kMillisecond,
                    "a rail that has failed once is not taken back before this")},
+    Field{number("hold_off_growth", "10", 1, kMostGrowth,
+                 "so many times longer each time, when a rail fails again and again")},
+    Field{duration("hold_off_memory", "10s", 0,
+                   "a failure within this time of the rail's return makes its hold-off grow")},
     Field{duration("suspect_after", "20ms", kMillisecond,
                    "a rail that makes no progress for so long is tried with probes; longer than a "
                    "window takes on the slowest rail that is to count as healthy")},
     Field{duration("probe_interval", "5ms", kMillisecond,
                    "pause between the probes of a trial; a verdict takes six of them")},
     Field{
+        duration("return_probe_interval", "10ms", kMillisecond,
+                 "pause between the probes of a rail that is down, at first, and when it answers")},
+    Field{duration("longest_return_probe_interval", "1s", kMillisecond,
+                   "while it does not answer, the pause grows with its outage, and to so long")},
+    Field{number("answers_to_return", "3", 1, kMostAnswers,
+                 "answers in a row after which a rail that is down counts as healed")},
+    Field{duration("idle_probe_interval", "200ms", kMillisecond,
+                   "pause between the probes that ask whether a rank of which something is awaited "
+                   "is still there")},
+    Field{{"chunk",
+           Type::kSize,
+           "64KiB",
+           "what one rail carries at a time: a message is cut into these",
+           {},
+           kSmallestChunk,
+           kLargestChunk}},
+    Field{
         duration("window", "2ms", kMillisecond,
                  "a rail has two chunks outstanding and what it carries in so long; what a failed "
                  "rail leaves has to wait for so much on another one")},
+    Field{{"tail_budget",
+           Type::kSize,
+           "512KiB",
+           "'balance': so much of each message may be sent twice, when a faster rail is likely to "
+           "deliver it sooner; 0B: nothing",
+           {},
+           0,
+           kLargestGradient}},
     Field{duration("connect_timeout", "500ms", kMillisecond,
-                   "an attempt to connect a rail has failed after this")},
+                   "an attempt to connect a rail, or the introduction of who connects, has failed "
+                   "after this")},
     Field{duration("connect", "2s", kMillisecond,
                    "when all ranks are there, rails that do not come up are waited for so long; "
                    "then the job begins without them, if every pair of ranks has one, and uses "
                    "them when they come")},
 };
-constexpr Record kLimits{"When to stop waiting.", kLimitFields};
+constexpr Record kLimits{"When to stop waiting, how often to ask, and how much at a time.",
+                         kLimitFields};
 
 constexpr std::array kTargetFields{
     Field{number("node", "", 0, kMostNodes - 1, "the node, counted from 0"), Shape::kScalar, true},

@@ -107,6 +107,32 @@ class FieldReader {
   Status& status_;
 };
 
+/// Durations in nanoseconds, sizes in bytes.
+json limitsJson(const scenario::Limits& limits) {
+  json object = json::object();
+  scenario::eachLimit(limits, [&](const char* name, const auto& limit) {
+    if constexpr (requires { limit.count(); }) {
+      object[name] = limit.count();
+    } else {
+      object[name] = limit;
+    }
+  });
+  return object;
+}
+
+void readLimits(const json& object, scenario::Limits& limits, Status& status) {
+  FieldReader fields(object, "limits.", status);
+  scenario::eachLimit(limits, [&](const char* name, auto& limit) {
+    if constexpr (requires { limit.count(); }) {
+      fields.readDuration(name, limit);
+    } else {
+      fields.read(name, limit);
+    }
+    if (limit < std::remove_reference_t<decltype(limit)>{}) fields.fail(name, "is negative");
+  });
+  if (limits.chunk == 0) fields.fail("chunk", "is nothing");
+}
+
 json workloadJson(const scenario::Workload& workload) {
   const scenario::Gradient& gradient = workload.gradient;
   json sweep = json::object();
@@ -216,16 +242,7 @@ json toJson(const RankConfig& config) {
           {"resilient", config.resilient},
           {"policy", config.policy == channel::Policy::kPull ? kPullName : kPinnedName},
           {"segments", config.segments},
-          {"give_up_ns", config.giveUp.count()},
-          {"collective_timeout_ns", config.collectiveTimeout.count()},
-          {"longest_hold_off_ns", config.longestHoldOff.count()},
-          {"hold_off_ns", config.holdOff.count()},
-          {"window_ns", config.window.count()},
-          {"suspect_after_ns", config.suspectAfter.count()},
-          {"probe_interval_ns", config.probeInterval.count()},
-          {"connect_timeout_ns", config.connectTimeout.count()},
-          {"connect_ns", config.connect.count()},
-          {"setup_timeout_ns", config.setupTimeout.count()},
+          {"limits", limitsJson(config.limits)},
           {"telemetry", scenario::name(config.telemetry)},
           {"io_threads", config.ioThreads},
           {"workload", workloadJson(config.workload)},
@@ -265,16 +282,9 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
     fields.fail("policy", "is an unknown word");
   }
   fields.read("segments", config.segments);
-  fields.readDuration("give_up_ns", config.giveUp);
-  fields.readDuration("collective_timeout_ns", config.collectiveTimeout);
-  fields.readDuration("longest_hold_off_ns", config.longestHoldOff);
-  fields.readDuration("hold_off_ns", config.holdOff);
-  fields.readDuration("window_ns", config.window);
-  fields.readDuration("suspect_after_ns", config.suspectAfter);
-  fields.readDuration("probe_interval_ns", config.probeInterval);
-  fields.readDuration("connect_timeout_ns", config.connectTimeout);
-  fields.readDuration("connect_ns", config.connect);
-  fields.readDuration("setup_timeout_ns", config.setupTimeout);
+  if (const json* limits = fields.find("limits"); limits != nullptr) {
+    readLimits(*limits, config.limits, status);
+  }
   fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
   fields.read("io_threads", config.ioThreads);
   if (const json* workload = fields.find("workload"); workload != nullptr) {

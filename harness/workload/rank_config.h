@@ -34,17 +34,8 @@ struct RankConfig {
 
   bool resilient = true;  ///< false: as a stock library, without failover
   channel::Policy policy = channel::Policy::kPinned;
-  int segments = 2;  ///< parts of a collective that are under way at the same time
-  Duration giveUp = 10s;
-  Duration collectiveTimeout = 10min;
-  Duration longestHoldOff = 10s;  ///< of a rail that fails again and again
-  Duration holdOff = 50ms;
-  Duration window = 2ms;
-  Duration suspectAfter = 20ms;
-  Duration probeInterval = 5ms;  ///< while a rail is suspected
-  Duration connectTimeout = 500ms;
-  Duration connect = 2s;  ///< comm::CommunicatorOptions::railGrace
-  Duration setupTimeout = 30s;
+  int segments = 2;         ///< parts of a collective that are under way at the same time
+  scenario::Limits limits;  ///< `deadline` is also the time for meeting the other ranks
   scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads
 

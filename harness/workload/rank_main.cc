@@ -13,12 +13,12 @@
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
 #include "harness/workload/checkpoint_history.h"
+#include "harness/workload/communicator_options.h"
 #include "harness/workload/digest.h"
 #include "harness/workload/job.h"
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
 #include "harness/workload/resource_watch.h"
-#include "resilient_ccl/fabric/host_identity.h"
 
 namespace faultline::workload {
 namespace {
@@ -31,53 +31,6 @@ constexpr Duration kConfigBudget = 10s;
 constexpr Duration kControllerWait = 60s;
 // Warm-up iterations have data of their own.
 constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
-
-telemetry::Mode telemetryMode(scenario::TelemetryMode mode) {
-  switch (mode) {
-    case scenario::TelemetryMode::kOff:
-      return telemetry::Mode::kOff;
-    case scenario::TelemetryMode::kNull:
-      return telemetry::Mode::kNull;
-    case scenario::TelemetryMode::kOn:
-      return telemetry::Mode::kOn;
-  }
-  return telemetry::Mode::kOff;
-}
-
-Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) {
-  comm::CommunicatorOptions options;
-  options.rank = config.rank;
-  options.size = config.size;
-  ASSIGN_OR_RETURN(options.rendezvous.address,
-                   transport::tcp::parseAddress(config.rendezvousAddress));
-  options.rendezvous.port = config.rendezvousPort;
-  options.segments = config.segments;
-  options.setupTimeout = config.setupTimeout;
-  options.railGrace = config.connect;
-  options.collectiveTimeout = config.collectiveTimeout;
-  options.telemetry = telemetryMode(config.telemetry);
-  fabric::FabricOptions& fabric = options.fabric;
-  fabric.jobKey = config.jobKey;
-  for (const RankConfig::Nic& nic : config.nics) {
-    ASSIGN_OR_RETURN(const std::uint32_t address, transport::tcp::parseAddress(nic.address));
-    fabric.nics.push_back({.device = nic.device, .address = address});
-  }
-  ASSIGN_OR_RETURN(fabric.managementAddress,
-                   transport::tcp::parseAddress(config.managementAddress));
-  fabric.host = fabric::hostIdentity();
-  fabric.controlTos = config.controlTos;
-  fabric.link.resilient = config.resilient;
-  fabric.link.policy = config.policy;
-  fabric.link.giveUp = config.giveUp;
-  fabric.link.longestHoldOff = config.longestHoldOff;
-  fabric.link.holdOff = config.holdOff;
-  fabric.link.windowTime = config.window;
-  fabric.link.suspectAfter = config.suspectAfter;
-  fabric.link.suspectProbeInterval = config.probeInterval;
-  fabric.connectTimeout = config.connectTimeout;
-  fabric.ioThreads = config.ioThreads;
-  return options;
-}
 
 /// One rank from joining to its last message.
 class RankRun {

@@ -57,15 +57,22 @@ struct LinkOptions {
   Duration suspectAfter = 20ms;
   /// Pause between probe rounds while a rail is suspected.
   Duration suspectProbeInterval = 5ms;
-  /// Pause between probe rounds while a rail is down and may have come back.
+  /// Pause between probe rounds while a rail is down and may have come back: the first one, and
+  /// that of a path that answers again.
   Duration returnProbeInterval = 10ms;
+  /// The longest one, of a path that has been dead for minutes.
+  Duration longestReturnInterval = 1s;
   /// Pause between probe rounds that only ask whether the peer is still there.
   Duration idleProbeInterval = 200ms;
   /// Answers in a row after which a path counts as healed.
   int answersToReturn = 3;
-  /// A failed rail is not taken back before this; grows kHoldOffGrowth times with each failure that
-  /// follows within kHoldOffMemory of the return before, up to longestHoldOff.
+  /// A failed rail is not taken back before this; grows holdOffGrowth times with each failure that
+  /// follows within holdOffMemory of the return before, up to longestHoldOff. A train of short
+  /// flaps costs at most a few migrations: 50 ms, 500 ms, 5 s, 10 s. No rail is held off while
+  /// there is no other.
   Duration holdOff = 50ms;
+  int holdOffGrowth = 10;
+  Duration holdOffMemory = 10s;
   Duration longestHoldOff = 10s;
   /// After this long without any live rail, or without any sign of the peer, the link is given up.
   Duration giveUp = 10s;
@@ -179,18 +186,12 @@ class Link {
   /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
   static constexpr int kChunksPerAcknowledgement = 2;
   static constexpr Duration kAcknowledgementDelay = 1ms;
-  static constexpr Duration kHoldOffMemory = 10s;
-  /// A train of short flaps costs at most a few migrations: 50 ms, 500 ms, 5 s, 10 s. No rail is
-  /// held off while there is no other.
-  static constexpr int kHoldOffGrowth = 10;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
   /// up if there are others: datagrams pass and payload does not (an MTU black hole).
   static constexpr int kStuckShare = 4;
   /// A port that was down when its path died may be told of so much later: Linux holds such events
   /// back for up to a second.
   static constexpr Duration kLatestPortEvent = 1s;
-  /// Pause between probes of a path that has been dead for minutes.
-  static constexpr Duration kLongestReturnInterval = 1s;
   /// How long an end that is asked for rounds goes on after the last probe that asked.
   static constexpr int kAssistRounds = 4;
   /// How long an examination probes: rounds enough to tell a silent path from a lossy one.

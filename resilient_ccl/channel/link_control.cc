@@ -200,7 +200,7 @@ Duration Link::returnProbeInterval(int rail, TimePoint now) const {
   if (prober_.answeredInARow(rail) > 0) return options_.returnProbeInterval;
   constexpr int kShareOfOutage = 100;
   return std::clamp((now - rails_[rail].failedAt) / kShareOfOutage, options_.returnProbeInterval,
-                    std::max(options_.returnProbeInterval, kLongestReturnInterval));
+                    std::max(options_.returnProbeInterval, options_.longestReturnInterval));
 }
 
 void Link::probe(TimePoint now) {

@@ -166,10 +166,11 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   state.suspected = false;
   state.failedAt = now;
   // A rail that failed again soon after its return flaps: it is held off longer each time.
-  const bool flapping =
-      state.epoch > 1 && now - state.upSince < kHoldOffMemory && !mutant(Mutant::kHoldOffFixed);
-  state.holdOff = flapping ? std::min(state.holdOff * kHoldOffGrowth, options_.longestHoldOff)
-                           : options_.holdOff;
+  const bool flapping = state.epoch > 1 && now - state.upSince < options_.holdOffMemory &&
+                        !mutant(Mutant::kHoldOffFixed);
+  state.holdOff = flapping
+                      ? std::min(state.holdOff * options_.holdOffGrowth, options_.longestHoldOff)
+                      : options_.holdOff;
   // The path of a stalled transport answers: nothing is to be waited for, the first time.
   state.mayReturn = failure.stalled && !flapping ? now : now + state.holdOff;
   if (!failure.stalled) prober_.acquit(rail);

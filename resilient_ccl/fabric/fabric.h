@@ -22,6 +22,7 @@ using transport::tcp::Endpoint;
 struct Nic {
   std::string device;         ///< "rail0"; empty: any (loopback tests)
   std::uint32_t address = 0;  ///< IPv4, host byte order
+  std::string card{};         ///< its name in the topology; empty: that of the device
 };
 
 struct FabricOptions {
@@ -38,6 +39,8 @@ struct FabricOptions {
   int controlTos = 0;
   /// `rails` is overwritten by the number of NICs; `partners`, when empty, by the NICs' distances.
   channel::LinkOptions link;
+  /// Where the NICs sit, as hwloc's XML. Empty: as hwloc finds them on this machine.
+  std::string topology;
   /// Where events are recorded, on the thread that polls; must outlive the fabric. Null: nowhere.
   telemetry::Recorder* recorder = nullptr;
   /// Threads that move the payload of the rails: rail r of every peer is served by thread r modulo
@@ -109,6 +112,8 @@ class Fabric {
 
   /// Starts the links to all other processes (`addresses[self]` is ignored). Rails come up in poll.
   Status connect(const std::vector<ProcessAddress>& addresses);
+  /// What the link to a peer was made with, after `connect`.
+  const channel::LinkOptions& linkOptions(int peer) const;
   /// Whether every rail to every peer is up.
   bool allRailsUp() const { return missingRails().empty(); }
   /// Those that are not, in words: "rail 1 (rail1) to rank 2, ...".

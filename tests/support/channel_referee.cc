@@ -57,10 +57,10 @@ void Referee::changed(const RailChange& change) {
   if (change.from == Phase::kOpening && change.to == Phase::kDown) rail.closed = change.when;
   if (change.from != Phase::kUp) return;
   rail.closed = change.when;
-  const bool flaps = change.epoch > 1 && change.when - rail.upAgain < Link::kHoldOffMemory;
   const auto& options = script_.options.link;
+  const bool flaps = change.epoch > 1 && change.when - rail.upAgain < options.holdOffMemory;
   // The second failure waits at least as long as the rule says of the first repetition.
-  rail.holdOff = flaps ? std::min(options.holdOff * Link::kHoldOffGrowth, options.longestHoldOff)
+  rail.holdOff = flaps ? std::min(options.holdOff * options.holdOffGrowth, options.longestHoldOff)
                        : Duration::zero();
 }
 

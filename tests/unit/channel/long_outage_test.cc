@@ -23,11 +23,11 @@ TEST_P(LongOutageTest, APathIsProbedOnceASecondForHoursAndTakenBackWhenItAnswers
   const std::int64_t before = world.datagramsSent(0, 1);
   world.run(1h);
   const std::int64_t probes = world.datagramsSent(0, 1) - before;
-  const std::int64_t expected = 1h / Link::kLongestReturnInterval;
+  const std::int64_t expected = 1h / options().link.longestReturnInterval;
   EXPECT_NEAR(static_cast<double>(probes), static_cast<double>(expected), 2);
 
   world.heal(1);
-  world.run(2 * Link::kLongestReturnInterval);
+  world.run(2 * options().link.longestReturnInterval);
   for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.link(end).railUp(1));
   bothWays(world, 1 << 20);
   EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();

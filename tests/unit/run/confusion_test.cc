@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "harness/run/expectations.h"
 #include "harness/scenario/metric_table.h"
 #include "injector/fault_table.h"
 
@@ -243,6 +244,29 @@ TEST(ConfusionTest, AFlapMayPassUnnoticedAndAnythingMayBeSaidOfALossyLink) {
   EXPECT_FALSE(loss.judged);
   EXPECT_EQ(loss.rightPercent(), std::nullopt);
   EXPECT_EQ(countOf(matrix, loss, "other"), 1) << "a cause that this program does not know";
+}
+
+TEST(ConfusionTest, ExpectationsSeeTheMatrixOfTheirStrategysRuns) {
+  const auto right = RunOf()
+                         .strike("port_down", {{"how", "carrier"}}, 1, 0, 100, 300)
+                         .failover(1, 0, 0, "local_nic", 100, 101)
+                         .failover(0, 1, 0, "remote_nic", 100, 101);
+  auto wrong = RunOf()
+                   .strike("port_down", {{"how", "carrier"}}, 1, 0, 100, 300)
+                   .failover(1, 0, 0, "path", 100, 101)
+                   .failover(0, 1, 0, "remote_nic", 100, 101)
+                   .failover(2, 0, 1, "path", std::nullopt, 900);
+  wrong.run_.strategy = "balance";
+  const reports::ScenarioResult result = resultOf({right, right, wrong});
+  const auto lookup = metricsOf(result);
+  using scenario::MetricValue;
+  using ::testing::ElementsAre;
+  EXPECT_THAT(lookup("hot_repair", "verdicts.right_pct"),
+              ElementsAre(MetricValue(100.0), MetricValue(100.0)));
+  EXPECT_THAT(lookup("hot_repair", "verdicts.unexplained"), ElementsAre(MetricValue(0.0)));
+  EXPECT_THAT(lookup("balance", "verdicts.right_pct"),
+              ElementsAre(MetricValue(0.0), MetricValue(100.0)));
+  EXPECT_THAT(lookup("balance", "verdicts.unexplained"), ElementsAre(MetricValue(1.0)));
 }
 
 TEST(ConfusionTest, EveryExpectedWordIsOneThatFailoversHave) {

@@ -186,6 +186,12 @@ TEST(OneMistakeTest, Combinations) {
             "give_up: 10s is never reached: a run ends at its deadline of 5s"},
        Case{minimal("limits: {hold_off: 20s}\n"), "5:9",
             "longest_hold_off: 10s is shorter than the first one, hold_off: 20s"},
+       Case{minimal("limits: {return_probe_interval: 2s}\n"), "5:9",
+            "longest_return_probe_interval: 1s is shorter than the first one, "
+            "return_probe_interval: 2s"},
+       Case{minimal("limits: {idle_probe_interval: 6s}\n"), "5:31",
+            "idle_probe_interval: 6s lets no rank be heard twice within give_up: 10s"},
+       Case{minimal("limits: {chunk: 1KiB}\n"), "5:17", "4KiB to 4MiB is possible"},
        Case{minimal("limits: {suspect_after: 20s}\n"), "5:25",
             "suspect_after: 20s is never reached: the job is given up after give_up: 10s"},
        Case{"version: 1\nname: n\nworkload: {kind: training}\n"

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness/scenario/json.h"
+#include "harness/scenario/table.h"
 #include "tests/unit/scenario/quickstart.h"
 
 namespace faultline::scenario {
@@ -95,6 +98,33 @@ TEST(ReaderTest, JsonOfAScenarioIsTheSameScenario) {
                 "seed: 9007199254740991\ndescription: \"quote \\\" and \\\\, colon: #5\\n\"\n")}) {
     const Scenario scenario = readWell(yaml);
     EXPECT_EQ(readWell(toJson(scenario).dump(2)), scenario) << toJson(scenario).dump(2);
+  }
+}
+
+TEST(ReaderTest, EveryLimitOfTheTableIsReadAndStandsInTheResult) {
+  const auto fields = scenarioTable().fields;
+  const auto limits =
+      std::ranges::find(fields, "limits", [](const Field& f) { return f.spec.name; });
+  ASSERT_NE(limits, fields.end());
+  const auto defaults = toJson(readWell(minimal()))["limits"];
+  EXPECT_EQ(defaults.size(), limits->record->fields.size());
+  for (const Field& field : limits->record->fields) {
+    const std::string name(field.spec.name);
+    EXPECT_TRUE(defaults.contains(name)) << name;
+    const bool size = field.spec.type == ParameterType::kSize;
+    const bool number = field.spec.type == ParameterType::kInteger;
+    const std::string value = number ? "7" : size ? "20KiB" : name == "deadline" ? "70s" : "9s";
+    // What others must not be longer than.
+    std::string given = name + ": " + value;
+    if (name == "return_probe_interval") given += ", longest_return_probe_interval: 9s";
+    if (name == "idle_probe_interval") given += ", give_up: 30s";
+    const auto read = toJson(readWell(minimal("limits: {" + given + "}\n")))["limits"];
+    if (number) {
+      EXPECT_EQ(read[name], 7) << name;
+    } else {
+      EXPECT_EQ(read[name], value) << name;
+    }
+    EXPECT_NE(read[name], defaults[name]) << name;
   }
 }
 

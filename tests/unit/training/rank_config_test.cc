@@ -19,15 +19,10 @@ RankConfig unusualConfig() {
   config.resilient = false;
   config.policy = channel::Policy::kPull;
   config.segments = 3;
-  config.giveUp = 1234ms;
-  config.collectiveTimeout = 3min;
-  config.longestHoldOff = 777ms;
-  config.holdOff = 66ms;
-  config.suspectAfter = 55ms;
-  config.probeInterval = 44ms;
-  config.connectTimeout = 333ms;
-  config.connect = 222ms;
-  config.setupTimeout = 5678ms;
+  int number = 0;  // each another one, and none its default
+  scenario::eachLimit(config.limits, [&](const char*, auto& limit) {
+    limit += std::remove_reference_t<decltype(limit)>(++number);
+  });
   config.telemetry = scenario::TelemetryMode::kNull;
   config.ioThreads = 2;
   config.workload.iterations = 17;
@@ -69,6 +64,15 @@ TEST(RankConfigTest, EveryFieldIsNeeded) {
   }
 }
 
+TEST(RankConfigTest, EveryLimitIsNeeded) {
+  const nlohmann::json complete = toJson(unusualConfig());
+  for (const auto& [name, value] : complete["limits"].items()) {
+    nlohmann::json json = complete;
+    json["limits"].erase(name);
+    EXPECT_THAT(rankConfigFromJson(json).status().message(), testing::HasSubstr("limits." + name));
+  }
+}
+
 TEST(RankConfigTest, NonsenseIsNamed) {
   const auto messageWith = [](std::string_view pointer, const nlohmann::json& value) {
     nlohmann::json json = toJson(unusualConfig());
@@ -77,6 +81,8 @@ TEST(RankConfigTest, NonsenseIsNamed) {
   };
   EXPECT_THAT(messageWith("/rank", 5), testing::HasSubstr("rank is out of range"));
   EXPECT_THAT(messageWith("/rank", "one"), testing::HasSubstr("rank has another type"));
+  EXPECT_THAT(messageWith("/limits/give_up", -1), testing::HasSubstr("limits.give_up is negative"));
+  EXPECT_THAT(messageWith("/limits/chunk", 0), testing::HasSubstr("limits.chunk is nothing"));
   EXPECT_THAT(messageWith("/nics", 7), testing::HasSubstr("nics is not a list"));
   EXPECT_THAT(messageWith("/nics/0", 7), testing::HasSubstr("nics. is not an object"));
   EXPECT_THAT(messageWith("/policy", "push"), testing::HasSubstr("policy is an unknown word"));

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "resilient_ccl/auth/authenticator.h"
+#include "resilient_ccl/channel/wire.h"
+#include "resilient_ccl/fabric/acceptor.h"
+#include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/fabric/nic_address.h"
+#include "resilient_ccl/fabric/peer.h"
+#include "resilient_ccl/fabric/poller.h"
+#include "resilient_ccl/fabric/port_watch.h"
+#include "resilient_ccl/fabric/triangulation.h"
+
+namespace faultline::fabric {
+
+using channel::Link;
+
+/// What is behind `Fabric`: set-up in fabric_setup.cc, all that happens later in fabric.cc.
+class Fabric::Impl : private TriangulationIo {
+ public:
+  Impl(const FabricOptions& options, FabricClient& client)
+      : options_(options),
+        client_(client),
+        authenticator_(options.jobKey),
+        acceptor_(poller_, authenticator_, options.connectTimeout, callsOf(/*local=*/false)),
+        localAcceptor_(poller_, authenticator_, options.connectTimeout, callsOf(/*local=*/true)) {
+    options_.link.rails = static_cast<int>(options_.nics.size());
+  }
+
+  Status open();
+  Status connect(const std::vector<ProcessAddress>& addresses);
+  const channel::LinkOptions& linkOptions(int peer) const { return peers_[peer]->link().options(); }
+  std::string missingRails() const;
+  bool allPeersReached() const;
+  void start();
+  Status poll(Duration timeout);
+  Status watch(int fd, std::function<void()> ready);
+  void unwatch(int fd);
+  void shutDown();
+  void abort(const std::string& reason);
+  FabricCounters counters() const;
+
+  Link& link(int peer);
+  bool told() const;
+  void tellClient(int peer, std::span<const std::byte> word);
+  void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                   std::uint64_t token);
+  ProcessAddress address_;
+
+ private:
+  /// In place of a control socket: what has come through shared memory.
+  static constexpr int kSharedMemory = -1;
+
+  int railsTo(int peer) const { return peers_[peer]->link().options().rails; }
+  Acceptor::Calls callsOf(bool local);
+  Status openLocal();
+  void choosePartners();
+  Status startIoThreads();
+  bool collect();
+  bool armAndCollect();
+  void disarm();
+  Status addControl(UniqueFd socket);
+  bool takeDatagram(int door, std::span<const std::byte> sealed);
+  bool comesBy(const Peer& peer, int door, int path) const;
+  bool wants(const Hello& hello, bool local);
+  void portChanged(int interface, bool usable);
+  void addressChanged(int interface, std::uint32_t address, bool present);
+  void failedOver(int peer, const channel::Failover& failover);
+  void noteArrived(int peer, const Note& note);
+  void settle();
+  void dispatch();
+  bool expireHandshakes();
+  void transmit();
+
+  // TriangulationIo
+  std::uint32_t examine(int peer) override { return peers_[peer]->link().examine(now()); }
+  Reach reach(int peer, int rail, std::uint32_t after) const override {
+    const Link& link = peers_[peer]->link();
+    if (rail != Triangulation::kAnyPath) return link.reach(rail, after);
+    for (int path = 0; path <= railsTo(peer); ++path) {
+      if (link.reach(path, after) == Reach::kAnswers) return Reach::kAnswers;
+    }
+    return Reach::kUnknown;
+  }
+  bool reachable(int process, int rail) const override {
+    const auto& peer = peers_[process];
+    // A process of this node has no rails of the network, and shares their ports.
+    return peer && !peer->link().failed() && (!peer->local() || rail == Triangulation::kAnyPath);
+  }
+  void ask(int witness, int about, int rail) override {
+    tell(witness, {.kind = Note::Kind::kQuestion,
+                   .rail = static_cast<std::uint32_t>(rail),
+                   .value = static_cast<std::uint32_t>(about)});
+  }
+  void answer(int asker, int about, int rail, Reach reach) override {
+    tell(asker, {.kind = Note::Kind::kAnswer,
+                 .rail = static_cast<std::uint32_t>(rail),
+                 .value = static_cast<std::uint32_t>(about),
+                 .detail = static_cast<std::uint32_t>(reach)});
+  }
+  void located(int peer, int rail, Where where) override {
+    client_.explained(peer, rail, channel::Cause::kPath, where);
+  }
+  void sought(int peer, Reach reach) override { peers_[peer]->link().heardElsewhere(reach); }
+  void tell(int peer, const Note& note) { peers_[peer]->link().sendNote(channel::bytesOf(note)); }
+
+  FabricOptions options_;
+  FabricClient& client_;
+  auth::Authenticator authenticator_;
+  bool nicDistancesKnown_ = false;
+  Poller poller_;
+  Acceptor acceptor_;
+  Acceptor localAcceptor_;
+  std::function<void(std::span<const std::byte>)> takeShared_ =
+      [this](std::span<const std::byte> sealed) {
+        if (!takeDatagram(kSharedMemory, sealed)) ++datagramsRejected_;
+      };
+  std::vector<UniqueFd> control_;  // one UDP socket per rail, then of the management network
+  std::vector<int> interfaces_;    // interface index of each NIC, 0: unknown
+  std::vector<NicAddress> nicAddresses_;
+  std::vector<PortSight> portSights_;
+  std::unique_ptr<PortWatch> ports_;
+  transport::Doorbell arrivals_;                // of the I/O threads
+  std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
+  std::optional<Triangulation> triangulation_;  // from `connect` on
+  bool posted_ = false;                         // something may wait to be sent
+  bool collects_ = false;                       // there are rails that others than the poller serve
+  std::vector<Event> events_;
+  std::vector<Event> dispatching_;
+  channel::Datagram datagram_;
+  std::uint64_t datagramsRejected_ = 0;
+  std::vector<std::unique_ptr<transport::tcp::IoThread>> ioThreads_;  // end before all else goes
+};
+
+}  // namespace faultline::fabric

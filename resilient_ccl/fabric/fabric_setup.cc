@@ -1,0 +1,183 @@
+#include <net/if.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "resilient_ccl/channel/partners.h"
+#include "resilient_ccl/fabric/datagram_inbox.h"
+#include "resilient_ccl/fabric/fabric_impl.h"
+#include "resilient_ccl/fabric/nic_distance.h"
+#include "resilient_ccl/transport/shm/local_socket.h"
+
+namespace faultline::fabric {
+
+void Fabric::Impl::choosePartners() {
+  constexpr std::size_t kChoice = 3;  // with two rails each has one partner
+  if (!options_.link.partners.empty() || options_.nics.size() < kChoice) return;
+  std::vector<std::string> cards;
+  for (const Nic& nic : options_.nics) cards.push_back(nic.card.empty() ? nic.device : nic.card);
+  const auto distances =
+      options_.topology.empty() ? nicDistances(cards) : nicDistancesIn(options_.topology, cards);
+  nicDistancesKnown_ = distances.ok();
+  if (distances.ok()) {
+    options_.link.partners = channel::partnersByDistance(*distances);
+  } else {
+    spdlog::info("rails take over from each other in the order of their numbers: {}",
+                 distances.status().message());
+  }
+}
+
+Status Fabric::Impl::startIoThreads() {
+  const int count = std::min(options_.ioThreads, options_.link.rails);
+  if (count == 0) return okStatus();
+  collects_ = true;
+  RETURN_IF_ERROR(arrivals_.open());
+  RETURN_IF_ERROR(poller_.add(arrivals_.fd(), EPOLLIN, [this](auto) { arrivals_.clear(); }));
+  for (int i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(ioThreads_.emplace_back(), transport::tcp::IoThread::start());
+  }
+  return okStatus();
+}
+
+Status Fabric::Impl::open() {
+  if (options_.nics.empty())
+    return errorf(Code::kInvalidArgument, "a fabric needs at least one NIC");
+  if (options_.nics.size() > channel::kMaxRails) {
+    return errorf(Code::kInvalidArgument, "{} NICs: a fabric takes {} at most",
+                  options_.nics.size(), channel::kMaxRails);
+  }
+  constexpr std::size_t kLongestHost = 255;
+  if (options_.host.size() > kLongestHost) {
+    return errorf(Code::kInvalidArgument, "the name of a node has {} bytes: {} at most",
+                  options_.host.size(), kLongestHost);
+  }
+  choosePartners();
+  address_.host = options_.host;
+  RETURN_IF_ERROR(poller_.open());
+  RETURN_IF_ERROR(startIoThreads());
+  for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
+    const Nic& nic = options_.nics[rail];
+    const std::string what =
+        fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device);
+    Result<UniqueFd> listener = transport::tcp::openListener(placeOf(nic, 0));
+    RETURN_IF_ERROR(listener.status().withContext(what));
+    ASSIGN_OR_RETURN(Endpoint data, transport::tcp::localEndpoint(listener->get()));
+    RETURN_IF_ERROR(acceptor_.listen(std::move(*listener)));
+    ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp(placeOf(nic, options_.controlTos)));
+    ASSIGN_OR_RETURN(Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
+    data.address = datagrams.address = nic.address;
+    address_.rails.push_back({data, datagrams});
+    interfaces_.push_back(
+        nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
+    nicAddresses_.emplace_back(nic.address);
+    portSights_.push_back(nic.device.empty() ? PortSight() : PortSight(nic.device));
+    RETURN_IF_ERROR(addControl(std::move(control)).withContext(what));
+  }
+  ASSIGN_OR_RETURN(UniqueFd management,
+                   transport::tcp::openUdp({options_.managementAddress, "", options_.controlTos}));
+  ASSIGN_OR_RETURN(address_.management, transport::tcp::localEndpoint(management.get()));
+  RETURN_IF_ERROR(addControl(std::move(management)));
+  RETURN_IF_ERROR(openLocal().withContext("shared memory"));
+
+  ASSIGN_OR_RETURN(
+      ports_,
+      PortWatch::open(
+          {.port = [this](int interface, bool usable) { portChanged(interface, usable); },
+           .address = [this](int interface, std::uint32_t address,
+                             bool present) { addressChanged(interface, address, present); }}));
+  return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
+}
+
+Acceptor::Calls Fabric::Impl::callsOf(bool local) {
+  return {.configure =
+              [local](int socket) {
+                return local ? okStatus() : transport::tcp::configureAccepted(socket, /*tos=*/0);
+              },
+          .wanted = [this, local](const Hello& hello) { return wants(hello, local); },
+          .accepted =
+              [this](const Hello& hello, UniqueFd socket) {
+                peers_[hello.source]->adopt(static_cast<int>(hello.rail), std::move(socket),
+                                            hello.epoch);
+              }};
+}
+
+Status Fabric::Impl::openLocal() {
+  if (options_.host.empty() || !options_.sharedMemory) return okStatus();
+  ASSIGN_OR_RETURN(UniqueFd listener, transport::shm::openLocalListener());
+  ASSIGN_OR_RETURN(address_.local, transport::shm::localName(listener.get()));
+  return localAcceptor_.listen(std::move(listener));
+}
+
+Status Fabric::Impl::addControl(UniqueFd socket) {
+  const int fd = socket.get();
+  const int path = static_cast<int>(control_.size());
+  control_.push_back(std::move(socket));
+  return poller_.add(fd, EPOLLIN, [this, path, fd](auto) {
+    readDatagrams(fd, [&](std::span<const std::byte> sealed) {
+      // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
+      if (!takeDatagram(path, sealed)) ++datagramsRejected_;
+    });
+  });
+}
+
+Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (index == options_.self) {
+      peers_.push_back(nullptr);
+      continue;
+    }
+    if (addresses[i].rails.size() != options_.nics.size()) {
+      return errorf(Code::kInvalidArgument,
+                    "rank {} has {} rails, this process {}: all need the same", i,
+                    addresses[i].rails.size(), options_.nics.size());
+    }
+    const bool local = !address_.local.empty() && !addresses[i].local.empty() &&
+                       addresses[i].host == address_.host;
+    collects_ = collects_ || local;
+    peers_.push_back(
+        std::make_unique<Peer>(PeerContext{options_, poller_, control_, authenticator_, events_,
+                                           ioThreads_, arrivals_, portSights_, takeShared_},
+                               index, addresses[i], local));
+  }
+  triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
+                         static_cast<TriangulationIo&>(*this));
+  // Ports that were down before we listened.
+  return ports_->reportAll();
+}
+
+std::string Fabric::Impl::missingRails() const {
+  std::string missing;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (!peers_[rank]) continue;
+    for (int rail = 0; rail < railsTo(static_cast<int>(rank)); ++rail) {
+      if (peers_[rank]->link().railUp(rail)) continue;
+      if (!missing.empty()) missing += ", ";
+      missing += peers_[rank]->local() ? fmt::format("shared memory with rank {}", rank)
+                                       : fmt::format("rail {} ({}) to rank {}", rail,
+                                                     options_.nics[rail].device, rank);
+    }
+  }
+  return missing;
+}
+
+bool Fabric::Impl::allPeersReached() const {
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    if (!peers_[peer]) continue;
+    bool reached = false;
+    for (int rail = 0; rail < railsTo(static_cast<int>(peer)); ++rail) {
+      reached = reached || peers_[peer]->link().railUp(rail);
+    }
+    if (!reached) return false;
+  }
+  return true;
+}
+
+void Fabric::Impl::start() {
+  for (const auto& peer : peers_) {
+    if (peer) peer->link().start(now());
+  }
+}
+
+}  // namespace faultline::fabric
