@@ -67,6 +67,22 @@ constexpr std::array kStrategies{
         "Each rail takes as much as it carries, and the last chunks of a slow one go again "
         "over a faster one; chunks of a failed rail go to all others.",
         "what a slow or failed rail costs when the others share its load", true, kCommonOptions},
+    StrategySpec{
+        kR2AllReduce,
+        "As balance, with R2CCL's AllReduce, planned for what is left of the ports: a ring of all "
+        "ranks on a part of the data, one of the fast ranks on the rest.",
+        "what R2CCL's AllReduce wins of what balance leaves", true, kCommonOptions, "r2_allreduce"},
+    StrategySpec{
+        kOptcc,
+        "As balance, with OptCC's AllReduce, planned for what is left of the ports: each rank "
+        "reduces as much as its port has room for.",
+        "how near to the best possible an AllReduce comes with what is left", true, kCommonOptions,
+        "optcc"},
+    StrategySpec{
+        kAuto,
+        "As balance, with the algorithm and the segments of AllReduce that the planner finds "
+        "cheapest for each size with what is left of the ports.",
+        "whether the planner picks the right one", true, kCommonOptions, kAnyAlgorithm},
 };
 
 }  // namespace

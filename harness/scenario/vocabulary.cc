@@ -17,8 +17,8 @@ constexpr std::array kClusters{
 
 constexpr std::array<std::string_view, 2> kPlannedWorkloads{"inference", "command"};
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
-constexpr std::array<std::string_view, 6> kPlannedStrategies{
-    "r2_allreduce", "optcc", "auto", "exclude_rank", "kv_replicate", "shrink"};
+constexpr std::array<std::string_view, 3> kPlannedStrategies{"exclude_rank", "kv_replicate",
+                                                             "shrink"};
 
 }  // namespace
 

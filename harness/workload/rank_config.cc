@@ -7,6 +7,8 @@
 
 #include "harness/scenario/json.h"
 #include "harness/workload/data.h"
+#include "resilient_ccl/comm/communicator.h"
+#include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::workload {
 namespace {
@@ -171,6 +173,13 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   }
 }
 
+bool isAlgorithm(const RankConfig& config) {
+  if (config.planned && config.algorithm == comm::CommunicatorOptions::kAnyAlgorithm) return true;
+  return std::ranges::any_of(schedule::algorithms(), [&](const schedule::Algorithm& one) {
+    return one.name == config.algorithm;
+  });
+}
+
 Status check(const RankConfig& config) {
   Status status;
   const json nothing = json::object();
@@ -190,6 +199,7 @@ Status check(const RankConfig& config) {
   if (config.rank < 0 || config.rank >= config.size) fields.fail("rank", "is out of range");
   if (config.nics.empty()) fields.fail("nics", "are none");
   if (config.segments < 1) fields.fail("segments", "is below 1");
+  if (!isAlgorithm(config)) fields.fail("algorithm", "is unknown");
   if (config.checkpointEvery < 0) fields.fail("checkpoint_every", "is negative");
   if (config.checkpointEvery > 0 && config.checkpointPath.empty()) {
     fields.fail("checkpoint_path", "is needed for checkpoints");
@@ -215,6 +225,8 @@ json toJson(const RankConfig& config) {
           {"resilient", config.resilient},
           {"policy", config.policy == channel::Policy::kPull ? kPullName : kPinnedName},
           {"segments", config.segments},
+          {"algorithm", config.algorithm},
+          {"planned", config.planned},
           {"give_up_ns", config.giveUp.count()},
           {"collective_timeout_ns", config.collectiveTimeout.count()},
           {"longest_hold_off_ns", config.longestHoldOff.count()},
@@ -263,6 +275,8 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
     fields.fail("policy", "is an unknown word");
   }
   fields.read("segments", config.segments);
+  fields.read("algorithm", config.algorithm);
+  fields.read("planned", config.planned);
   fields.readDuration("give_up_ns", config.giveUp);
   fields.readDuration("collective_timeout_ns", config.collectiveTimeout);
   fields.readDuration("longest_hold_off_ns", config.longestHoldOff);

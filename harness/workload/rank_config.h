@@ -34,7 +34,9 @@ struct RankConfig {
 
   bool resilient = true;  ///< false: as a stock library, without failover
   channel::Policy policy = channel::Policy::kPinned;
-  int segments = 2;  ///< parts of a collective that are under way at the same time
+  int segments = 2;                ///< parts of a collective that are under way at the same time
+  std::string algorithm = "ring";  ///< of AllReduce; comm::CommunicatorOptions::algorithm
+  bool planned = false;            ///< comm::CommunicatorOptions::planned
   Duration giveUp = 10s;
   Duration collectiveTimeout = 10min;
   Duration longestHoldOff = 10s;  ///< of a rail that fails again and again

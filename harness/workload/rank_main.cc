@@ -50,6 +50,8 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
                    transport::tcp::parseAddress(config.rendezvousAddress));
   options.rendezvous.port = config.rendezvousPort;
   options.segments = config.segments;
+  options.algorithm = config.algorithm;
+  options.planned = config.planned;
   options.setupTimeout = config.setupTimeout;
   options.railGrace = config.connect;
   options.collectiveTimeout = config.collectiveTimeout;

@@ -19,6 +19,8 @@ RankConfig unusualConfig() {
   config.resilient = false;
   config.policy = channel::Policy::kPull;
   config.segments = 3;
+  config.algorithm = "auto";
+  config.planned = true;
   config.giveUp = 1234ms;
   config.collectiveTimeout = 3min;
   config.longestHoldOff = 777ms;
@@ -79,6 +81,9 @@ TEST(RankConfigTest, NonsenseIsNamed) {
   EXPECT_THAT(messageWith("/nics", 7), testing::HasSubstr("nics is not a list"));
   EXPECT_THAT(messageWith("/nics/0", 7), testing::HasSubstr("nics. is not an object"));
   EXPECT_THAT(messageWith("/policy", "push"), testing::HasSubstr("policy is an unknown word"));
+  EXPECT_THAT(messageWith("/algorithm", "rings"), testing::HasSubstr("algorithm is unknown"));
+  EXPECT_THAT(messageWith("/planned", false), testing::HasSubstr("algorithm is unknown"))
+      << "'auto' is for the planner";
   EXPECT_THAT(messageWith("/seed", "12x"), testing::HasSubstr("seed is not a 64-bit number"));
   EXPECT_THAT(messageWith("/workload/gradient_bytes", 97), testing::HasSubstr("whole number"));
   EXPECT_THAT(messageWith("/workload/dtype", "f8"), testing::HasSubstr("workload.dtype"));
