@@ -1,7 +1,9 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 #include "reports/result_json.h"
 #include "tests/support/netns_fixture.h"
@@ -66,12 +68,12 @@ expect:
     SCOPED_TRACE(run.strategy);
     EXPECT_EQ(run.status, reports::RunStatus::kOk)
         << "all ranks told the same hashes: " << run.message;
-    const reports::AppliedPlan* const last = lastPlanOfLargest(run);
-    ASSERT_NE(last, nullptr);
-    EXPECT_EQ(last->bytes, 4 << 20);
-    EXPECT_TRUE(isForHalf(*last));
-    EXPECT_LT(last->predicted_ms, last->ring_ms);
-    EXPECT_GT(last->at_ms, run.faults.at(0).start_ms);
+    const double struck = run.faults.at(0).start_ms;
+    const bool known = std::ranges::any_of(run.plans, [&](const reports::AppliedPlan& plan) {
+      return plan.bytes == 4 << 20 && plan.at_ms > struck && isForHalf(plan) &&
+             plan.predicted_ms < plan.ring_ms;
+    });
+    EXPECT_TRUE(known) << "no plan for the port that has become slow";
   }
 }
 
