@@ -82,6 +82,7 @@ Run briefRun(const Run& run, const ViewLimits& limits, std::vector<bool>& thinne
   brief.idle_failovers.clear();
   if (truncate(brief.failovers, limits.events)) thinned_parts[2] = true;
   if (truncate(brief.failbacks, limits.events)) thinned_parts[2] = true;
+  if (truncate(brief.plans, limits.events)) thinned_parts[4] = true;
   if (truncate(brief.faults, limits.events)) {
     thinned_parts[3] = true;
     std::erase_if(brief.evidence, [&](const Evidence& one) { return one.fault >= limits.events; });
@@ -187,7 +188,7 @@ std::string escapedForScript(const std::string& json) {
 }  // namespace
 
 Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
-  std::vector<bool> thinned_parts(4, false);
+  std::vector<bool> thinned_parts(5, false);
   ScenarioResult brief = result;
   truncate(brief.runs, limits.runs);
   for (Run& run : brief.runs) run = briefRun(run, limits, thinned_parts);
@@ -207,6 +208,9 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   }
   if (thinned_parts[3]) {
     notes.push_back(fmt::format("At most {} strikes of faults of a run are shown.", limits.events));
+  }
+  if (thinned_parts[4]) {
+    notes.push_back(fmt::format("At most {} plans of a run are listed.", limits.events));
   }
   if (result.runs.size() > static_cast<std::size_t>(limits.runs)) {
     notes.push_back(fmt::format("{} of {} runs are listed.", limits.runs, result.runs.size()));

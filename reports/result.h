@@ -207,6 +207,39 @@ struct Telemetry {
   std::vector<std::uint64_t> number;  ///< of the chunk on its rail and epoch, or of the message
 };
 
+/// What a port has, as a share of the job's fastest.
+struct PortHealth {
+  double send = 1;
+  double receive = 1;
+};
+
+/// What a message of n bytes takes, as the ranks measured it when they began: latency + per_message
+/// + n / bandwidth.
+struct LinkCost {
+  double latency_us = 0;
+  double per_message_us = 0;
+  double bandwidth = 0;  ///< bytes per second and direction, of the fastest port
+};
+
+/// How AllReduce of one size was done from a moment on (strategies that plan): told when a plan is
+/// used for the first time. All ranks have the same.
+struct AppliedPlan {
+  double at_ms = 0;  ///< rank 0 issued the first call with it; below 0: in the warm-up
+  std::uint32_t communicator = 0;  ///< 1: of all ranks
+  std::uint64_t epoch = 0;         ///< changes of health before it
+  std::uint64_t operation = 0;     ///< number of that call among the communicator's
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  std::string algorithm;
+  int segments = 1;
+  std::vector<PortHealth> health;  ///< by rank: what it was made for
+  double predicted_ms = 0;         ///< by the planner's model
+  double ring_ms = 0;              ///< likewise, of the best ring
+  double bound_ms = 0;             ///< of the best possible algorithm, without latencies
+  std::string hash;
+  LinkCost link;
+};
+
 /// One row of a sweep of collective calls: all calls of a run with the same operation, size, type,
 /// operator and place. The time of a call is that of its slowest rank. Bandwidths are of the median
 /// time, by the definitions of nccl-tests (doc/PERFORMANCE.md there), in GB/s, 10^9 bytes.
@@ -222,7 +255,12 @@ struct CollectiveRow {
   std::string dtype;
   std::string op;  ///< empty: it reduces nothing
   bool in_place = false;
-  int n = 0;  ///< calls
+  int n = 0;  ///< calls whose times count
+  /// Calls whose times do not: of a strategy that plans, those before a plan that fits the ports
+  /// was in use. Their elements are counted.
+  int left_out = 0;
+  /// There was no such plan before the last call ended: all calls count.
+  bool unsettled = false;
   double p50_ms = 0;
   double min_ms = 0;
   double max_ms = 0;
@@ -275,6 +313,7 @@ struct Run {
   std::vector<ResourceUse> resources;
   std::map<std::string, std::int64_t> counters;
   Telemetry telemetry;
+  std::vector<AppliedPlan> plans;
   std::vector<CollectiveRow> collectives;  ///< of the workload `collective`
   /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
   std::optional<double> goodput_mbit;
@@ -373,6 +412,9 @@ const char* nameOf(Origin origin);
 inline const std::string& kindOf(const Run& run) {
   return run.kind.empty() ? run.strategy : run.kind;
 }
+
+/// The latest plan for the largest size, which says what the run came to; nullptr without plans.
+const AppliedPlan* lastPlanOfLargest(const Run& run);
 
 /// scenario.name, or "unnamed".
 std::string scenarioName(const ScenarioResult& result);

@@ -216,6 +216,37 @@ void visitFields(V& v, Of<Telemetry> auto& telemetry) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<PortHealth> auto& health) {
+  v.required("send", health.send);
+  v.required("receive", health.receive);
+}
+
+template <typename V>
+void visitFields(V& v, Of<LinkCost> auto& link) {
+  v.field("latency_us", link.latency_us);
+  v.field("per_message_us", link.per_message_us);
+  v.field("bandwidth", link.bandwidth);
+}
+
+template <typename V>
+void visitFields(V& v, Of<AppliedPlan> auto& plan) {
+  v.field("at_ms", plan.at_ms);
+  v.field("communicator", plan.communicator);
+  v.field("epoch", plan.epoch);
+  v.field("operation", plan.operation);
+  v.field("elements", plan.elements);
+  v.field("bytes", plan.bytes);
+  v.required("algorithm", plan.algorithm);
+  v.field("segments", plan.segments);
+  v.field("health", plan.health);
+  v.field("predicted_ms", plan.predicted_ms);
+  v.field("ring_ms", plan.ring_ms);
+  v.field("bound_ms", plan.bound_ms);
+  v.field("hash", plan.hash);
+  v.field("link", plan.link);
+}
+
+template <typename V>
 void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.required("operation", row.operation);
   v.field("size_bytes", row.size_bytes);
@@ -224,6 +255,8 @@ void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.field("op", row.op);
   v.field("in_place", row.in_place);
   v.field("n", row.n);
+  v.field("left_out", row.left_out);
+  v.field("unsettled", row.unsettled);
   v.field("p50_ms", row.p50_ms);
   v.field("min_ms", row.min_ms);
   v.field("max_ms", row.max_ms);
@@ -273,6 +306,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("resources", run.resources);
   v.field("counters", run.counters);
   v.field("telemetry", run.telemetry);
+  v.field("plans", run.plans);
   v.field("collectives", run.collectives);
   v.field("goodput_mbit", run.goodput_mbit);
 }

@@ -260,6 +260,15 @@ const char* nameOf(Arm arm) { return enumName(arm); }
 const char* nameOf(RunStatus status) { return enumName(status); }
 const char* nameOf(Origin origin) { return enumName(origin); }
 
+const AppliedPlan* lastPlanOfLargest(const Run& run) {
+  const AppliedPlan* found = nullptr;
+  for (const AppliedPlan& plan : run.plans) {
+    const bool later = found != nullptr && plan.bytes == found->bytes && plan.at_ms >= found->at_ms;
+    if (found == nullptr || plan.bytes > found->bytes || later) found = &plan;
+  }
+  return found;
+}
+
 std::string scenarioName(const ScenarioResult& result) {
   const Json& scenario = result.scenario;
   const auto name = scenario.is_object() ? scenario.find("name") : scenario.end();

@@ -62,21 +62,26 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy, co
     return median(values);
   };
   const CollectiveRow& first = *rows.front();
-  int calls = 0;
+  int calls = 0, leftOut = 0;
   std::int64_t wrong = 0;
-  bool misMeasured = false;
+  bool misMeasured = false, unsettled = false;
   for (const CollectiveRow* row : rows) {
     calls += row->n;
+    leftOut += row->left_out;
+    unsettled = unsettled || row->unsettled;
     wrong += row->wrong_elements;
     misMeasured = misMeasured || row->mis_measured;
   }
   std::string overBound = number(over(&CollectiveRow::time_over_bound));
   if (misMeasured) overBound += " mis-measured";
   if (first.latency_only) overBound = "latency";
+  if (unsettled) overBound += " unsettled";
+  const std::string counted =
+      leftOut == 0 ? fmt::format("{}", calls) : fmt::format("{} of {}", calls, calls + leftOut);
   return fmt::format(
       "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} |\n",
       cleanText(scenarioName(result)), portsOf(first), callOf(first), first.size_bytes,
-      cleanText(strategy), calls, over(&CollectiveRow::p50_ms).value_or(0),
+      cleanText(strategy), counted, over(&CollectiveRow::p50_ms).value_or(0),
       number(over(&CollectiveRow::time_over_ideal)), number(over(&CollectiveRow::bound)), overBound,
       number(over(&CollectiveRow::model)), number(over(&CollectiveRow::time_over_model)), wrong);
 }

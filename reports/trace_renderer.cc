@@ -18,7 +18,7 @@ constexpr int kJobPid = 1;
 constexpr int kFaultPid = 2;
 constexpr int kFirstNodePid = 10;
 
-enum JobTrack : int { kRunTrack = 1, kIterationTrack = 2, kRestartTrack = 3 };
+enum JobTrack : int { kRunTrack = 1, kIterationTrack = 2, kRestartTrack = 3, kPlanTrack = 4 };
 
 double endOf(const Run& run) {
   double end = run.duration_ms;
@@ -102,6 +102,7 @@ class TraceBuilder {
     trace_.track(kJobPid, kRunTrack, "runs");
     trace_.track(kJobPid, kIterationTrack, "iterations");
     trace_.track(kJobPid, kRestartTrack, "restarts");
+    trace_.track(kJobPid, kPlanTrack, "plans");
     trace_.process(kFaultPid, "faults");
   }
 
@@ -127,6 +128,7 @@ class TraceBuilder {
                    iteration.start_ms, iteration.start_ms + iteration.ms);
     }
     for (const Restart& restart : run.restarts) addRestart(restart);
+    for (const AppliedPlan& plan : run.plans) addPlan(plan);
     for (std::size_t i = 0; i < run.faults.size(); ++i) addFault(run, i);
     for (const Failover& failover : run.failovers) addFailover(failover);
     for (const RailSeries& series : run.rail_series) addSeries(series);
@@ -143,6 +145,17 @@ class TraceBuilder {
     phase("hang until the watchdog", restart.hang_ms);
     phase("isolate", restart.isolate_ms);
     phase("load checkpoint", restart.load_ms);
+  }
+
+  void addPlan(const AppliedPlan& plan) {
+    if (plan.at_ms < 0) return;  // warm-up, which would lie upon the run before
+    trace_.moment(kJobPid, kPlanTrack, "plan",
+                  fmt::format("{}, {} segments", plan.algorithm, plan.segments), plan.at_ms,
+                  {{"bytes", plan.bytes},
+                   {"epoch", plan.epoch},
+                   {"operation", plan.operation},
+                   {"predicted_ms", plan.predicted_ms},
+                   {"bound_ms", plan.bound_ms}});
   }
 
   void addFault(const Run& run, std::size_t index) {

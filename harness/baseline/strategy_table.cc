@@ -86,6 +86,22 @@ constexpr std::array kStrategies{
                  "what the death of a process costs without a restart: time, and its share of the "
                  "work from then on",
                  true, kShrinkOptions},
+    StrategySpec{
+        kR2AllReduce,
+        "As balance, with R2CCL's AllReduce, planned for what is left of the ports: a ring of all "
+        "ranks on a part of the data, one of the fast ranks on the rest.",
+        "what R2CCL's AllReduce wins of what balance leaves", true, kCommonOptions, "r2_allreduce"},
+    StrategySpec{
+        kOptcc,
+        "As balance, with OptCC's AllReduce, planned for what is left of the ports: each rank "
+        "reduces as much as its port has room for.",
+        "how near to the best possible an AllReduce comes with what is left", true, kCommonOptions,
+        "optcc"},
+    StrategySpec{
+        kAuto,
+        "As balance, with the algorithm and the segments of AllReduce that the planner finds "
+        "cheapest for each size with what is left of the ports.",
+        "whether the planner picks the right one", true, kCommonOptions, kAnyAlgorithm},
 };
 
 }  // namespace

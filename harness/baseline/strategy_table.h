@@ -17,6 +17,11 @@ struct StrategySpec {
   std::string_view measures;  ///< what its row is for
   bool meetsFaults = true;    ///< the scenario's faults are injected into its runs
   std::span<const ParameterSpec> options;
+  /// How AllReduce is planned: by this algorithm, or kAnyAlgorithm; empty: it is not, and is a
+  /// ring.
+  std::string_view plannedBy{};
+
+  bool planned() const { return !plannedBy.empty(); }
 };
 
 /// Names of strategies, where code must tell them apart.
@@ -29,6 +34,12 @@ inline constexpr std::string_view kShrink = "shrink";
 
 /// Option of kShrink: comm::Communicator::shrink.
 inline constexpr std::string_view kPatience = "patience";
+inline constexpr std::string_view kR2AllReduce = "r2_allreduce";
+inline constexpr std::string_view kOptcc = "optcc";
+inline constexpr std::string_view kAuto = "auto";
+
+/// As comm::CommunicatorOptions::kAnyAlgorithm.
+inline constexpr std::string_view kAnyAlgorithm = "auto";
 
 /// Option that every strategy has (a flag): one element of one result is changed after the
 /// collective, so that the run must be seen to be wrong. For testing the bench itself.

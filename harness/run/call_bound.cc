@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/ports_left.h"
+#include "harness/run/settled_calls.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 
@@ -16,70 +19,52 @@ namespace {
 using schedule::Collective;
 using schedule::PortBandwidths;
 
-/// What of the nodes' ports is left at a moment, 1 = everything.
-PortBandwidths leftAt(double ms, std::span<const PortLoss> losses,
-                      const scenario::Cluster& cluster) {
-  const std::vector<double> whole(cluster.nodes, 1.0);
-  PortBandwidths left(whole);
-  for (int node = 0; node < cluster.nodes; ++node) {
-    double send = 0, receive = 0;
-    for (int rail = 0; rail < cluster.rails; ++rail) {
-      double tx = 1, rx = 1;
-      for (const PortLoss& loss : losses) {
-        if (loss.node != node || loss.rail != rail || ms < loss.start_ms || ms >= loss.end_ms) {
-          continue;
-        }
-        tx = std::min(tx, 1 - loss.tx);
-        rx = std::min(rx, 1 - loss.rx);
-      }
-      send += tx;
-      receive += rx;
-    }
-    left.send[node] = send / cluster.rails;
-    left.receive[node] = receive / cluster.rails;
-  }
-  return left;
-}
-
-bool equal(const PortBandwidths& a, const PortBandwidths& b) {
-  return a.send == b.send && a.receive == b.receive;
-}
-
-/// The bandwidths of all but the first of the calls; nullopt when they changed, or nothing is left
-/// of a node.
+/// The bandwidths of the calls; nullopt when they changed, or nothing is left of a node. Without the
+/// first one, which may be hit by what strikes, unless calls were left out already.
 std::optional<PortBandwidths> bandwidthsOf(std::span<const reports::Iteration> calls,
-                                           std::span<const PortLoss> losses,
+                                           bool withoutFirst, std::span<const PortLoss> losses,
                                            const scenario::Cluster& cluster) {
-  if (calls.size() > 1) calls = calls.subspan(1);
+  if (withoutFirst && calls.size() > 1) calls = calls.subspan(1);
   if (calls.empty()) return std::nullopt;
-  const double from = calls.front().start_ms;
-  const double to = calls.back().start_ms + calls.back().ms;
-  PortBandwidths left = leftAt(from, losses, cluster);
-  for (const PortLoss& loss : losses) {
-    for (const double edge : {loss.start_ms, loss.end_ms}) {
-      if (edge > from && edge < to && !equal(leftAt(edge, losses, cluster), left)) {
-        return std::nullopt;
-      }
-    }
+  return portsLeft(calls.front().start_ms, calls.back().start_ms + calls.back().ms, losses,
+                   cluster);
+}
+
+/// What the ranks run, for the calls of a row of which the last one ended at `end_ms`; nullopt when
+/// nobody has told.
+struct Executed {
+  std::string_view algorithm;
+  schedule::ScheduleRequest request;
+};
+std::optional<Executed> executedBy(const reports::Run& run, const reports::CollectiveRow& row,
+                                   Collective operation, int ranks, double end_ms) {
+  constexpr int kSegments = 2;  // RankConfig::segments
+  Executed executed{
+      schedule::algorithmOf(operation).name,
+      {.ranks = ranks,
+       .elements = row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype)),
+       .segments = kSegments,
+       .window = schedule::kExecutionWindow}};
+  const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
+  const bool planned = strategy != nullptr && strategy->planned();
+  if (!planned && reports::kindOf(run) != baseline::kBalance) return std::nullopt;
+  if (!planned || operation != Collective::kAllReduce) return executed;
+  const auto* plan = planInUse(run, executed.request.elements, row.size_bytes, end_ms);
+  if (plan == nullptr) return std::nullopt;
+  executed.algorithm = plan->algorithm;
+  executed.request.segments = plan->segments;
+  for (const reports::PortHealth& port : plan->health) {
+    executed.request.bandwidths.send.push_back(port.send);
+    executed.request.bandwidths.receive.push_back(port.receive);
   }
-  const bool any = std::ranges::all_of(left.send, [](double share) { return share > 0; }) &&
-                   std::ranges::all_of(left.receive, [](double share) { return share > 0; });
-  if (!any) return std::nullopt;
-  return left;
+  return executed;
 }
 
 /// The schedule of a strategy, as the ranks run it, where the model knows it: one that lets each
 /// rail carry what it can.
-std::optional<double> modelOf(const reports::Run& run, Collective operation, std::int64_t elements,
-                              const PortBandwidths& left) {
-  if (reports::kindOf(run) != baseline::kBalance) return std::nullopt;
-  constexpr int kSegments = 2;  // RankConfig::segments
-  const auto schedule = schedule::makeSchedule(
-      operation == Collective::kAllReduce ? "ring" : schedule::algorithmOf(operation).name,
-      {.ranks = static_cast<int>(left.size()),
-       .elements = elements,
-       .segments = kSegments,
-       .window = schedule::kExecutionWindow});
+std::optional<double> modelOf(const std::optional<Executed>& executed, const PortBandwidths& left) {
+  if (!executed) return std::nullopt;
+  const auto schedule = schedule::makeSchedule(executed->algorithm, executed->request);
   if (!schedule.ok()) return std::nullopt;
   const auto cost = schedule::costOf(**schedule, left);
   if (!cost.ok()) return std::nullopt;
@@ -100,16 +85,15 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
     row.ideal_ms = bytes * kBitsPerByte / (*run.goodput_mbit * kBitsPerMsOfMbit);
     row.time_over_ideal = row.p50_ms / *row.ideal_ms;
   }
-  const auto left = bandwidthsOf(calls, losses, cluster);
+  const auto left = bandwidthsOf(calls, row.left_out == 0, losses, cluster);
   if (!left || cluster.ranksPerNode > 1) return;
   row.send = left->send;
   row.receive = left->receive;
   if (busy > 0) {
     row.bound = schedule::lowerBound(operation, *left, schedule::PortModel::kFluid) / busy;
   }
-  const std::int64_t elements =
-      row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype));
-  row.model = modelOf(run, operation, elements, *left);
+  const double end = calls.back().start_ms + calls.back().ms;
+  row.model = modelOf(executedBy(run, row, operation, cluster.ranks(), end), *left);
   if (!row.time_over_ideal) return;
   if (row.bound) row.time_over_bound = *row.time_over_ideal / *row.bound;
   if (row.model) row.time_over_model = *row.time_over_ideal / *row.model;
@@ -125,6 +109,7 @@ void compareWithModels(const scenario::Scenario& scenario, reports::Run& run) {
   if (!losses) return;
   // A row without one whole call is missing: find the rows' iterations by their cells.
   const std::vector<scenario::SweepCell> cells = cellsOf(scenario.workload.collective);
+  const std::set<int> unsettled = unsettledCalls(scenario, run);
   auto row = run.collectives.begin();
   for (int cell = 0; cell < std::ssize(cells) && row != run.collectives.end(); ++cell) {
     std::vector<reports::Iteration> calls;
@@ -132,6 +117,9 @@ void compareWithModels(const scenario::Scenario& scenario, reports::Run& run) {
       if (iteration.index / scenario.workload.iterations == cell) calls.push_back(iteration);
     }
     if (calls.empty()) continue;
+    if (!row->unsettled) {
+      std::erase_if(calls, [&](const auto& call) { return unsettled.contains(call.index); });
+    }
     compare(scenario, run, calls, *losses, *row++);
   }
 }

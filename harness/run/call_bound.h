@@ -11,11 +11,11 @@ namespace faultline::run {
 /// - ideal: the bytes that each node has to send in a fault-free call (`schedule::faultFreeTime`),
 ///   2(p-1)/p of the size for AllReduce, at the goodput of all its rails;
 /// - bound: `schedule::lowerBound` on fluid ports; model: `schedule::costOf` of the schedule that
-/// the
-///   strategy runs, likewise.
+///   the strategy runs, likewise: of a strategy that plans, the one that its ranks told of.
 ///
-/// A row has bandwidths when all its calls but the first had the same (the first may be hit by what
-/// strikes at t = 0). Bound and model are for one rank per node. Pure.
+/// A row has bandwidths when all calls whose times count had the same; of those of a row of which
+/// all do, all but the first (it may be hit by what strikes at t = 0). Bound and model are for one
+/// rank per node. Pure.
 void compareWithModels(const scenario::Scenario& scenario, reports::Run& run);
 
 }  // namespace faultline::run

@@ -1,6 +1,7 @@
 #include "harness/run/call_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "harness/stats/quantile.h"
 #include "resilient_ccl/schedule/bound.h"
@@ -26,18 +27,22 @@ void CallTable::cutOff() {
   std::erase_if(calls_, [this](const auto& call) { return call.second.endedRanks < ranks_; });
 }
 
-std::vector<reports::CollectiveRow> CallTable::rows() const {
+std::vector<reports::CollectiveRow> CallTable::rows(const std::set<int>& unsettled) const {
   std::vector<reports::CollectiveRow> rows;
   for (int index = 0; index < std::ssize(cells_); ++index) {
-    std::vector<double> times;
+    std::vector<double> times, early;
     reports::CollectiveRow row;
     const auto end = calls_.lower_bound((index + 1) * callsPerCell_);
     for (auto it = calls_.lower_bound(index * callsPerCell_); it != end; ++it) {
       const Call& call = it->second;
       row.checked_elements += call.checked;
       row.wrong_elements += call.wrong;
-      if (call.endedRanks == ranks_) times.push_back(call.ms);
+      if (call.endedRanks < ranks_) continue;
+      (unsettled.contains(it->first) ? early : times).push_back(call.ms);
     }
+    row.left_out = times.empty() ? 0 : static_cast<int>(early.size());
+    row.unsettled = times.empty() && !early.empty();
+    if (times.empty()) times = std::move(early);
     if (times.empty()) continue;
     const scenario::SweepCell& cell = cells_[index];
     row.operation = collectiveName(cell.operation);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "harness/scenario/scenario.h"
@@ -20,8 +21,9 @@ class CallTable {
   /// The ranks were killed: calls that some have not ended will be made again.
   void cutOff();
 
-  /// A row for each cell of which some call has ended on all ranks, in the order of the sweep.
-  std::vector<reports::CollectiveRow> rows() const;
+  /// A row for each cell of which some call has ended on all ranks, in the order of the sweep. The
+  /// times of `unsettled` iterations are left out of it, unless it has no other ones.
+  std::vector<reports::CollectiveRow> rows(const std::set<int>& unsettled = {}) const;
 
  private:
   struct Call {

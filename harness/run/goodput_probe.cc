@@ -24,6 +24,8 @@ constexpr std::size_t kFirstIntervals = 2;
 constexpr Duration kBudget = 5s;
 // The server listens after some milliseconds; until then clients fail at once.
 constexpr int kAttempts = 200;
+// A pair that has met and then does not come to its end, as happens on a busy machine, is replaced.
+constexpr int kPairs = 3;
 
 /// A file in memory, for what a program prints.
 Result<UniqueFd> paper() {
@@ -41,6 +43,38 @@ std::string textOf(const UniqueFd& fd) {
     text.append(part.data(), static_cast<std::size_t>(got));
     at += got;
   }
+}
+
+Result<BitsPerSecond> measureWithOnePair(cluster::NetnsCluster& cluster,
+                                         const std::string& program) {
+  ASSIGN_OR_RETURN(const UniqueFd report, paper());
+  ASSIGN_OR_RETURN(const UniqueFd ignored, paper());
+  const std::string to = cluster::railAddress(0, 0), from = cluster::railAddress(1, 0);
+  const std::string name(kGoodputProgram);
+  launch::SpawnOptions server;
+  server.arguments = {name,         "--server", "--one-off", "--json",
+                      "--interval", kInterval,  "--bind",    to};
+  server.executable = program;
+  server.namespace_fd = cluster.nodeNamespace(0);
+  server.stdout_fd = report.get();
+  ASSIGN_OR_RETURN(launch::Process listening, launch::Process::spawn(server));
+  launch::SpawnOptions client;
+  client.arguments = {name,     "--client",          to,    "--bind", from, "--time", kSeconds,
+                      "--json", "--connect-timeout", "1000"};
+  client.executable = program;
+  client.namespace_fd = cluster.nodeNamespace(1);
+  client.stdout_fd = ignored.get();
+  const TimePoint deadline = now() + kBudget;
+  for (int attempt = 0; attempt < kAttempts && now() < deadline; ++attempt) {
+    ASSIGN_OR_RETURN(launch::Process sending, launch::Process::spawn(client));
+    ASSIGN_OR_RETURN(const launch::ExitStatus ended, sending.waitFor(kBudget));
+    if (!ended.ok()) continue;
+    ASSIGN_OR_RETURN(const launch::ExitStatus served, listening.waitFor(kBudget));
+    (void)served;
+    return goodputOf(textOf(report));
+  }
+  return errorf(Code::kUnavailable, "iperf3 could not connect {} with {}: {}", from, to,
+                textOf(ignored).substr(0, 300));
 }
 
 }  // namespace
@@ -77,35 +111,14 @@ Result<BitsPerSecond> goodputOf(std::string_view report) {
 Result<std::optional<BitsPerSecond>> measureGoodput(cluster::NetnsCluster& cluster) {
   const auto program = findProgram(kGoodputProgram);
   if (!program || cluster.spec().nodes < 2) return std::optional<BitsPerSecond>();
-  ASSIGN_OR_RETURN(const UniqueFd report, paper());
-  ASSIGN_OR_RETURN(const UniqueFd ignored, paper());
-  const std::string to = cluster::railAddress(0, 0), from = cluster::railAddress(1, 0);
-  const std::string name(kGoodputProgram);
-  launch::SpawnOptions server;
-  server.arguments = {name,         "--server", "--one-off", "--json",
-                      "--interval", kInterval,  "--bind",    to};
-  server.executable = *program;
-  server.namespace_fd = cluster.nodeNamespace(0);
-  server.stdout_fd = report.get();
-  ASSIGN_OR_RETURN(launch::Process listening, launch::Process::spawn(server));
-  launch::SpawnOptions client;
-  client.arguments = {name,     "--client",          to,    "--bind", from, "--time", kSeconds,
-                      "--json", "--connect-timeout", "1000"};
-  client.executable = *program;
-  client.namespace_fd = cluster.nodeNamespace(1);
-  client.stdout_fd = ignored.get();
-  const TimePoint deadline = now() + kBudget;
-  for (int attempt = 0; attempt < kAttempts && now() < deadline; ++attempt) {
-    ASSIGN_OR_RETURN(launch::Process sending, launch::Process::spawn(client));
-    ASSIGN_OR_RETURN(const launch::ExitStatus ended, sending.waitFor(kBudget));
-    if (!ended.ok()) continue;
-    ASSIGN_OR_RETURN(const launch::ExitStatus served, listening.waitFor(kBudget));
-    (void)served;
-    ASSIGN_OR_RETURN(const BitsPerSecond goodput, goodputOf(textOf(report)));
-    return std::optional(goodput);
+  Status ended;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const Result<BitsPerSecond> goodput = measureWithOnePair(cluster, *program);
+    if (goodput.ok()) return std::optional(*goodput);
+    ended = goodput.status();
+    if (ended.code() != Code::kDeadlineExceeded) break;
   }
-  return errorf(Code::kUnavailable, "measure a rail: iperf3 could not connect {} with {}: {}", from,
-                to, textOf(ignored).substr(0, 300));
+  return ended.withContext("measure a rail with iperf3");
 }
 
 }  // namespace faultline::run

@@ -7,7 +7,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
-#include "harness/run/expectations.h"
+#include "harness/run/metric_scope.h"
 #include "harness/run/summary.h"
 
 namespace faultline::run {

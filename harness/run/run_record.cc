@@ -8,6 +8,7 @@
 #include "harness/run/call_bound.h"
 #include "harness/run/goodput.h"
 #include "harness/run/message.h"
+#include "harness/run/settled_calls.h"
 #include "harness/scenario/verdict_words.h"
 #include "harness/workload/digest.h"
 
@@ -153,6 +154,7 @@ void RunRecord::events(int rank, const json& message, const DamageLookup& damage
     entry.rail = field(failback, "rail", 0);
     entry.at_ms = sinceStart(momentOf(failback, "at"));
   }
+  plans_.told(rank, field(message, "plans", json::array()), t0_);
   if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace);
   const json counters = field(message, "counters", json::object());
   for (const auto& [name, value] : counters.items()) {
@@ -234,6 +236,7 @@ void RunRecord::crashed(const std::string& message) {
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
   keepCounters();
   calls_.cutOff();
+  plans_.cutOff();
   if (restarting_) return;  // it died again before it had loaded
   restarting_ = true;
   repairedAt_.reset();
@@ -327,6 +330,15 @@ void RunRecord::countLostWork() {
   }
 }
 
+/// All ranks must have had the same; some may have forgotten theirs, or not have come to tell.
+void RunRecord::checkPlans() {
+  run_.plans = plans_.plans();
+  const auto forgotten = run_.counters.find("events_forgotten");
+  const bool allTold = ended_ && (forgotten == run_.counters.end() || forgotten->second == 0);
+  const std::string wrong = plans_.disagreement(allTold ? scenario_.cluster.ranks() : 0);
+  if (invalid_.empty()) invalid_ = wrong;
+}
+
 reports::Run RunRecord::finish(Observed observed) {
   Duration timed = restartTime_;
   TimePoint last = t0_;
@@ -355,7 +367,8 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.rail_series = std::move(observed.railSeries);
   run_.faults = std::move(observed.faults);
   run_.evidence = std::move(observed.evidence);
-  run_.collectives = calls_.rows();
+  checkPlans();
+  run_.collectives = calls_.rows(unsettledCalls(scenario_, run_));
   if (observed.goodput) {
     constexpr double kMega = 1e6;
     run_.goodput_mbit = static_cast<double>(*observed.goodput) / kMega;

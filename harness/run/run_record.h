@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "harness/run/call_table.h"
 #include "harness/run/plan.h"
+#include "harness/run/plan_record.h"
 #include "harness/run/timeline.h"
 #include "reports/result.h"
 
@@ -48,8 +49,8 @@ class RunRecord {
   void iterationEnded(int rank, const nlohmann::json& message);
   /// Counts checked and wrong elements.
   void checked(const nlohmann::json& message);
-  /// What a rank tells of the network, in any message: failovers and failbacks since its last one,
-  /// counters since it began. `damage` may be empty.
+  /// What a rank tells of the network, in any message: failovers, failbacks and plans since its
+  /// last one, counters since it began. `damage` may be empty.
   void events(int rank, const nlohmann::json& message, const DamageLookup& damage);
 
   /// The rank has given the job up.
@@ -83,6 +84,7 @@ class RunRecord {
                                const DamageLookup& damage) const;
   void addTrace(int rank, const nlohmann::json& trace);
   void countLostWork();
+  void checkPlans();
   void matchFailbacks();
   void keepResources(int rank, const nlohmann::json& message);
   void keepCounters();
@@ -92,6 +94,7 @@ class RunRecord {
   TimePoint t0_{};
   IterationTable table_;
   CallTable calls_;
+  PlanRecord plans_;
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
   std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt

@@ -18,6 +18,7 @@
 #include "harness/run/sampler.h"
 #include "harness/run/timeline.h"
 #include "harness/workload/rank_config.h"
+#include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
 namespace {
@@ -32,6 +33,8 @@ constexpr Duration kLeaveBudget = 2s;
 // give-up budget, until it is over besides.
 constexpr Duration kLastWords = 1s;
 constexpr std::uint16_t kRendezvousPort = 29500;
+
+static_assert(baseline::kAnyAlgorithm == comm::CommunicatorOptions::kAnyAlgorithm);
 
 /// Whether the error of a rank may only be what the end of another rank led to.
 bool isConsequence(const json& error) {
@@ -172,7 +175,12 @@ json Session::configOf(int rank, bool restart) const {
   config.rendezvousPort = kRendezvousPort;
   config.controlTos = cluster_->controlTos();
   config.resilient = resilient_;
-  if (planned_.strategy->kind() == baseline::kBalance) config.policy = channel::Policy::kPull;
+  const baseline::StrategySpec& kind = *baseline::findStrategy(planned_.strategy->kind());
+  if (kind.name == baseline::kBalance || kind.planned()) config.policy = channel::Policy::kPull;
+  if (kind.planned()) {
+    config.planned = true;
+    config.algorithm = kind.plannedBy;
+  }
   config.limits = scenario_.limits;
   config.telemetry = scenario_.telemetryOf(*planned_.strategy);
   config.ioThreads = scenario_.ioThreads;

@@ -3,10 +3,29 @@
 #include <fmt/format.h>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/metric_table.h"
 #include "harness/stats/bootstrap.h"
 #include "harness/stats/overhead.h"
 
 namespace faultline::scenario {
+
+namespace {
+
+/// The same of metrics of cells and plans; empty for others.
+std::string whyNoCellsOrPlans(const Expectation& expectation, const Scenario& scenario) {
+  const std::string_view metric = expectation.metric;
+  if (metric.starts_with(kCellMetrics) && !scenario.workload.sweeps()) {
+    return fmt::format("{}: only a workload of kind collective has cells", metric);
+  }
+  if (!metric.starts_with(kPlanMetrics)) return "";
+  const Strategy* const strategy = scenario.find(expectation.strategy);
+  const baseline::StrategySpec* const kind =
+      strategy == nullptr ? nullptr : baseline::findStrategy(strategy->kind());
+  if (kind == nullptr || kind->planned()) return "";
+  return fmt::format("{}: {} makes no plans", metric, kind->name);
+}
+
+}  // namespace
 
 std::string whyMeaningless(const Expectation& expectation, const Scenario& scenario) {
   const std::string& metric = expectation.metric;
@@ -25,6 +44,7 @@ std::string whyMeaningless(const Expectation& expectation, const Scenario& scena
     return fmt::format("{} is what overhead is measured against: it has none of its own",
                        baseline::kFaultFree);
   }
+  if (std::string why = whyNoCellsOrPlans(expectation, scenario); !why.empty()) return why;
   const auto blocks = static_cast<std::size_t>(scenario.repeat);
   if (metric.starts_with("overhead_pct.ci95") && blocks < stats::kMinBlocksForInterval) {
     return fmt::format("{}: an interval needs 'repeat' to be at least {}, not {}", metric,

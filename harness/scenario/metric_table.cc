@@ -17,6 +17,11 @@ constexpr std::array<std::string_view, 4> kStatuses{"ok", "failed", "hung", "inv
 
 constexpr std::span kCauses = std::span(channel::kCauseNames).subspan<1>();  // without "none"
 
+// As schedule::algorithms(); a test compares.
+constexpr std::array<std::string_view, 8> kAlgorithms{
+    "ring",     "tree",         "halving_doubling", "optcc",
+    "optcc_r2", "optcc_server", "r2_allreduce",     "r2_recursive"};
+
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth, Trust::kAlways,
            "how each run ended: ok, failed, hung or invalid", false, kStatuses},
@@ -138,6 +143,27 @@ constexpr std::array kMetrics{
            Trust::kFault, "from the fault until a rank that was left had an error"},
     Metric{"shrinks.rebuild_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "from that error until all that were left went on"},
+    Metric{"plans.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+           "plans of AllReduce that each run used: one for each size, those of barriers too, and "
+           "again for each when health had changed"},
+    Metric{"plans.changes", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+           "times that a change of health led to new plans, per run"},
+    Metric{"plans.algorithm", Measure::kName, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+           "algorithm of the last plan for the largest size", false, kAlgorithms},
+    Metric{"cells.time_over_best", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "median time of each cell of a sweep, over that of the best other strategy whose "
+           "algorithm is fixed"},
+    Metric{"cells.large.time_over_best", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed, "likewise, of cells of at least 8 MiB"},
+    Metric{"cells.large.time_over_bound", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "median time of each of these cells, over that of the best possible algorithm; none "
+           "where a cell has no bound"},
+    Metric{"cells.large.time_over_ideal", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
+    Metric{"cells.large.time_over_model", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed, "likewise, over the model of the strategy's own schedule"},
     Metric{"cpu_s_per_gib", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
            "processor seconds of all ranks per GiB of payload that they sent, in the measured "
            "iterations; compute that burns is in it"},

@@ -38,6 +38,11 @@ struct Metric {
   std::span<const std::string_view> names{};  ///< values of a kName; empty: any word
 };
 
+/// Paths that begin so are about the cells of a sweep.
+inline constexpr std::string_view kCellMetrics = "cells.";
+/// Likewise about plans.
+inline constexpr std::string_view kPlanMetrics = "plans.";
+
 /// All metrics that expectations may use.
 std::span<const Metric> metricTable();
 

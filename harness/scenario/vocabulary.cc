@@ -17,8 +17,7 @@ constexpr std::array kClusters{
 
 constexpr std::array<std::string_view, 2> kPlannedWorkloads{"inference", "command"};
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
-constexpr std::array<std::string_view, 5> kPlannedStrategies{
-    "r2_allreduce", "optcc", "auto", "exclude_rank", "kv_replicate"};
+constexpr std::array<std::string_view, 2> kPlannedStrategies{"exclude_rank", "kv_replicate"};
 
 }  // namespace
 

@@ -49,6 +49,8 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
                    transport::tcp::parseAddress(config.rendezvousAddress));
   options.rendezvous.port = config.rendezvousPort;
   options.segments = config.segments;
+  options.algorithm = config.algorithm;
+  options.planned = config.planned;
   options.setupTimeout = config.limits.deadline;
   options.railGrace = config.limits.connect;
   options.collectiveTimeout = config.limits.collectiveTimeout;

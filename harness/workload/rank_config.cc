@@ -7,6 +7,8 @@
 
 #include "harness/scenario/json.h"
 #include "harness/workload/data.h"
+#include "resilient_ccl/comm/communicator.h"
+#include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::workload {
 namespace {
@@ -197,6 +199,13 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   }
 }
 
+bool isAlgorithm(const RankConfig& config) {
+  if (config.planned && config.algorithm == comm::CommunicatorOptions::kAnyAlgorithm) return true;
+  return std::ranges::any_of(schedule::algorithms(), [&](const schedule::Algorithm& one) {
+    return one.name == config.algorithm;
+  });
+}
+
 Status check(const RankConfig& config) {
   Status status;
   const json nothing = json::object();
@@ -217,6 +226,7 @@ Status check(const RankConfig& config) {
   if (config.nics.empty()) fields.fail("nics", "are none");
   if (config.segments < 1) fields.fail("segments", "is below 1");
   if (config.shrinkPatience < 0s) fields.fail("shrink_patience_ns", "is negative");
+  if (!isAlgorithm(config)) fields.fail("algorithm", "is unknown");
   if (config.checkpointEvery < 0) fields.fail("checkpoint_every", "is negative");
   if (config.checkpointEvery > 0 && config.checkpointPath.empty()) {
     fields.fail("checkpoint_path", "is needed for checkpoints");
@@ -243,6 +253,8 @@ json toJson(const RankConfig& config) {
           {"policy", config.policy == channel::Policy::kPull ? kPullName : kPinnedName},
           {"segments", config.segments},
           {"limits", limitsJson(config.limits)},
+          {"algorithm", config.algorithm},
+          {"planned", config.planned},
           {"telemetry", scenario::name(config.telemetry)},
           {"io_threads", config.ioThreads},
           {"workload", workloadJson(config.workload)},
@@ -285,6 +297,8 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   if (const json* limits = fields.find("limits"); limits != nullptr) {
     readLimits(*limits, config.limits, status);
   }
+  fields.read("algorithm", config.algorithm);
+  fields.read("planned", config.planned);
   fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
   fields.read("io_threads", config.ioThreads);
   if (const json* workload = fields.find("workload"); workload != nullptr) {

@@ -34,8 +34,10 @@ struct RankConfig {
 
   bool resilient = true;  ///< false: as a stock library, without failover
   channel::Policy policy = channel::Policy::kPinned;
-  int segments = 2;         ///< parts of a collective that are under way at the same time
-  scenario::Limits limits;  ///< `deadline` is also the time for meeting the other ranks
+  int segments = 2;                ///< parts of a collective that are under way at the same time
+  std::string algorithm = "ring";  ///< of AllReduce; comm::CommunicatorOptions::algorithm
+  bool planned = false;            ///< comm::CommunicatorOptions::planned
+  scenario::Limits limits;         ///< `deadline` is also the time for meeting the other ranks
   scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads
 

@@ -1,5 +1,7 @@
 #include "harness/workload/rank_events.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "resilient_ccl/channel/wire.h"
@@ -12,6 +14,33 @@ using nlohmann::json;
 
 /// Null for the epoch of the clock, by which the link says "not yet".
 json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : toJson(moment); }
+
+constexpr double kMicrosecondsPerSecond = 1e6;
+constexpr double kMillisecondsPerSecond = 1e3;
+
+json planJson(const comm::PlanEvent& event) {
+  json health = json::array();
+  for (const plan::Health& port : event.health) {
+    health.push_back({plan::fraction(port.send), plan::fraction(port.receive)});
+  }
+  const plan::Plan& plan = event.plan;
+  return {{"at", toJson(event.when)},
+          {"communicator", event.communicator},
+          {"epoch", event.epoch},
+          {"operation", event.operation},
+          {"elements", event.elements},
+          {"bytes", event.elements * event.elementSize},
+          {"algorithm", plan.algorithm},
+          {"segments", plan.segments},
+          {"health", std::move(health)},
+          {"predicted_ms", plan.predicted * kMillisecondsPerSecond},
+          {"ring_ms", plan.ring * kMillisecondsPerSecond},
+          {"bound_ms", plan.bound * kMillisecondsPerSecond},
+          {"hash", fmt::format("{:016x}", plan.hash)},
+          {"latency_us", event.link.latency * kMicrosecondsPerSecond},
+          {"per_message_us", event.link.perMessage * kMicrosecondsPerSecond},
+          {"bandwidth", event.link.bandwidth}};
+}
 
 /// Longer than third processes are asked where a path is dead, and than the event of a port that
 /// is down can take.
@@ -40,6 +69,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   const auto rankOf = [this](int peer) { return ranks_.empty() ? peer : ranks_[peer]; };
   forgotten_ += events.first.failovers - cursor_.failovers;
   forgotten_ += events.first.failbacks - cursor_.failbacks;
+  forgotten_ += events.first.plans - cursor_.plans;
   cursor_ = events.first;
   json& failovers = message["failovers"] = json::array();
   for (const auto& [peer, failover] : events.failovers) {
@@ -66,6 +96,11 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
     ++cursor_.failbacks;
     failbacks.push_back(
         {{"peer", rankOf(event.peer)}, {"rail", event.rail}, {"at", toJson(event.when)}});
+  }
+  json& plans = message["plans"] = json::array();
+  for (const comm::PlanEvent& event : events.plans) {
+    ++cursor_.plans;
+    plans.push_back(planJson(event));
   }
   fabric::FabricCounters counters = before_;
   add(counters, events.counters);

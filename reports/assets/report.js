@@ -391,6 +391,33 @@
     target.append(el('p', {class: 'hint'}, 'An iteration of fewer ranks is as much less work: throughput and overhead count it so.'));
   }
 
+  // --- plans
+
+  /// "rank 1: 50 %, rank 3: 100 % out 25 % in": the ports that do not have everything.
+  function portsText(health) {
+    const percent = (share) => `${fixed(100 * share, 0)}${kSpace}%`;
+    const slow = health.map(({send, receive}, rank) => ({send, receive, rank})).filter(({send, receive}) => send < 1 || receive < 1);
+    return slow.map(({send, receive, rank}) => `rank ${rank}: ${percent(send)}${send === receive ? '' : ` out ${percent(receive)} in`}`).join(', ') || 'all';
+  }
+
+  function drawPlans() {
+    const rows = data.runs.flatMap((run) => run.plans.map((plan) => ({run, plan})));
+    if (rows.length === 0) return hide('plans');
+    const listed = table([
+      {title: 'Run', nowrap: true, head: true, cell: ({run}) => name(blockName(run))},
+      {title: 'From', number: true, cell: ({plan}) => (plan.at_ms < 0 ? 'warm-up' : `${fixed(seconds(plan.at_ms), 3)} s`)},
+      {title: 'Size', number: true, cell: ({plan}) => size(plan.bytes)},
+      {title: 'Left of the ports', words: true, cell: ({plan}) => portsText(plan.health)},
+      {title: 'Algorithm', nowrap: true, cell: ({plan}) => el('span', null, name(plan.algorithm), el('span', {class: 'sub'}, plural(plan.segments, 'segment')))},
+      {title: 'Predicted', number: true, cell: ({plan}) => duration(plan.predicted_ms)},
+      {title: 'A ring', number: true, cell: ({plan}) => duration(plan.ring_ms)},
+      {title: 'Best possible', number: true, cell: ({plan}) => duration(plan.bound_ms)},
+      {title: 'Hash', nowrap: true, cell: ({plan}) => el('span', {class: 'mono', title: plan.hash}, plan.hash.slice(0, 8))},
+    ], rows);
+    body('plans').replaceChildren(el('details', {class: 'panel', open: rows.length <= 12 ? '' : null},
+      el('summary', null, plural(rows.length, 'plan')), listed));
+  }
+
   // --- runs and environment
 
   function drawRuns() {
@@ -449,7 +476,7 @@
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawRuns, drawEnvironment]) draw();
     addAnchors();
     document.documentElement.dataset.ready = 'true';
   }

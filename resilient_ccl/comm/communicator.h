@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -48,6 +49,13 @@ struct CommunicatorOptions {
   /// NICs, addresses and the link's options; `self` is set from `rank`.
   fabric::FabricOptions fabric;
   std::string algorithm = "ring";  ///< of AllReduce; each other collective has one
+  /// AllReduce is planned: alpha, cost per message and bandwidth are measured at the start, the
+  /// health of all ports all the time, all ranks agree on them, and each call uses the schedule
+  /// that is made for its size and that health. `algorithm` is then one algorithm, of which
+  /// segments and shares are planned, or kAnyAlgorithm; `bandwidths` and `segments` are not used
+  /// for AllReduce.
+  bool planned = false;
+  static constexpr std::string_view kAnyAlgorithm = "auto";
   /// What is left of the ranks' ports, for algorithms that treat unequal ones differently; equal on
   /// all ranks. Empty: all healthy.
   schedule::PortBandwidths bandwidths;

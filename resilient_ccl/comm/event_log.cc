@@ -1,6 +1,7 @@
 #include "resilient_ccl/comm/event_log.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace faultline::comm {
 namespace {
@@ -32,6 +33,8 @@ void EventLog::failedBack(int peer, int rail, TimePoint when) {
   append(failbacks_, first_.failbacks, {peer, rail, when});
 }
 
+void EventLog::planned(PlanEvent plan) { append(plans_, first_.plans, std::move(plan)); }
+
 void EventLog::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
   const auto latest = std::find_if(failovers_.rbegin(), failovers_.rend(), [&](const auto& it) {
     return it.peer == peer && it.failover.rail == rail;
@@ -49,6 +52,7 @@ CommunicatorEvents EventLog::since(const EventCursor& cursor) const {
   CommunicatorEvents events;
   events.failovers = tail(failovers_, first_.failovers, cursor.failovers, events.first.failovers);
   events.failbacks = tail(failbacks_, first_.failbacks, cursor.failbacks, events.first.failbacks);
+  events.plans = tail(plans_, first_.plans, cursor.plans, events.first.plans);
   events.counters = counters_;
   return events;
 }

@@ -7,14 +7,16 @@
 
 #include "base/clock.h"
 #include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/comm/plan_event.h"
 #include "resilient_ccl/fabric/fabric.h"
 
 namespace faultline::comm {
 
-/// Up to where somebody has read what happened: the failovers and failbacks before it.
+/// Up to where somebody has read what happened: the failovers, failbacks and plans before it.
 struct EventCursor {
   std::uint64_t failovers = 0;
   std::uint64_t failbacks = 0;
+  std::uint64_t plans = 0;
 };
 
 /// What the network did to this process. Peers are processes: ranks of the first communicator.
@@ -31,13 +33,14 @@ struct CommunicatorEvents {
   /// From the cursor that was asked for on, or, where that has been forgotten, from later on.
   std::vector<PeerFailover> failovers;
   std::vector<PeerFailback> failbacks;
+  std::vector<PlanEvent> plans;
   EventCursor first;  ///< of the lists here: what is between the one asked for and it is lost
   /// Since the process joined, whatever was asked for.
   fabric::FabricCounters counters;
 };
 
-/// The latest failovers and failbacks of a process: so many that who reads now and then misses
-/// none, and never more, however long a job runs. Not thread-safe.
+/// The latest failovers, failbacks and plans of a process: so many that who reads now and then
+/// misses none, and never more, however long a job runs. Not thread-safe.
 class EventLog {
  public:
   /// Of each kind: some 100 bytes each. A rail that flaps makes one in ten seconds, for each peer.
@@ -48,6 +51,7 @@ class EventLog {
   /// What the latest failover of `rail` to `peer` had for a cause, and where; only if its path had
   /// been blamed, and it has not been forgotten.
   void explained(int peer, int rail, channel::Cause cause, channel::Where where);
+  void planned(PlanEvent plan);
   void counted(const fabric::FabricCounters& counters) { counters_ = counters; }
 
   CommunicatorEvents since(const EventCursor& cursor) const;
@@ -56,6 +60,7 @@ class EventLog {
   EventCursor first_;  // that is kept
   std::deque<CommunicatorEvents::PeerFailover> failovers_;
   std::deque<CommunicatorEvents::PeerFailback> failbacks_;
+  std::deque<PlanEvent> plans_;
   fabric::FabricCounters counters_;
 };
 

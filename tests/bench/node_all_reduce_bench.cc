@@ -9,7 +9,6 @@
 // which is made for the loss, without it.
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,9 +34,14 @@
 #include "resilient_ccl/fabric/host_identity.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
+#include "tests/bench/processes.h"
 
 namespace faultline {
 namespace {
+
+using bench::die;
+using bench::require;
+using bench::share;
 
 constexpr double kGoodput = 0.957;  // of the rate, in segments of 1448 bytes
 constexpr int kWarmUp = 3;
@@ -55,19 +59,6 @@ struct Options {
   int rounds = 3;
   int ranks() const { return nodes * perNode; }
 };
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_node_all_reduce: %s\n", message.c_str());
-  _exit(3);
-}
-void require(const Status& status) {
-  if (!status.ok()) die(status.message());
-}
-template <typename T>
-T require(Result<T> result) {
-  if (!result.ok()) die(result.status().message());
-  return std::move(result).value();
-}
 
 /// What the ranks and the parent share.
 struct Board {
@@ -152,10 +143,8 @@ struct Times {
 
 Times measure(cluster::NetnsCluster& cluster, const Options& options, const std::string& algorithm,
               bool alsoWhole) {
-  void* memory =
-      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) die("no shared memory");
-  Board& board = *new (memory) Board;
+  const auto shared = share<Board>();
+  Board& board = *shared;
   const int series = alsoWhole ? 2 : 1;
   std::vector<pid_t> pids;
   for (int rank = 0; rank < options.ranks(); ++rank) {
@@ -196,7 +185,6 @@ Times measure(cluster::NetnsCluster& cluster, const Options& options, const std:
   times.lost = await();
   require(fault->revert());
   for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
-  munmap(memory, sizeof(Board));
   return times;
 }
 

@@ -12,7 +12,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,9 +35,14 @@
 #include "injector/faults/registry.h"
 #include "injector/netlink/namespace.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "tests/bench/processes.h"
 
 namespace faultline {
 namespace {
+
+using bench::die;
+using bench::require;
+using bench::share;
 
 constexpr Duration kWarmUp = 300ms;
 constexpr Duration kSetUp = 10s;
@@ -62,19 +66,6 @@ struct Options {
   double windowMs = toSeconds(channel::LinkOptions{}.windowTime) * 1e3;
 };
 
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_point_to_point: %s\n", message.c_str());
-  std::exit(3);
-}
-void require(const Status& status) {
-  if (!status.ok()) die(status.message());
-}
-template <typename T>
-T require(Result<T> result) {
-  if (!result.ok()) die(result.status().message());
-  return std::move(result).value();
-}
-
 /// What the two ends and the parent share.
 struct Board {
   std::atomic<std::uint64_t> received{0};
@@ -83,13 +74,6 @@ struct Board {
   std::atomic<int> connected{0};
   std::atomic<bool> stop{false};
 };
-
-Board* shareBoard() {
-  void* memory =
-      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) die("no shared memory");
-  return new (memory) Board;
-}
 
 std::uint64_t cpuTime() {
   timespec time{};
@@ -216,7 +200,7 @@ struct Sample {
 };
 
 Sample measureOurs(cluster::NetnsCluster& cluster, const Options& options) {
-  Board* const board = shareBoard();
+  const auto board = share<Board>();
   int forth[2], back[2];
   if (pipe2(forth, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0) die("no pipes");
   const int tos = cluster.controlTos();
@@ -260,7 +244,6 @@ Sample measureOurs(cluster::NetnsCluster& cluster, const Options& options) {
   }
   board->stop = true;
   for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
-  munmap(board, sizeof(Board));
   return sample;
 }
 

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -30,9 +29,14 @@
 #include "harness/stats/quantile.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/transport/shm/segment.h"
+#include "tests/bench/processes.h"
 
 namespace faultline {
 namespace {
+
+using bench::die;
+using bench::require;
+using bench::share;
 
 using transport::shm::RingReader;
 using transport::shm::RingWriter;
@@ -49,19 +53,6 @@ struct Options {
   int rounds = 5;
 };
 
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_shared_memory: %s\n", message.c_str());
-  std::exit(3);
-}
-void require(const Status& status) {
-  if (!status.ok()) die(status.message());
-}
-template <typename T>
-T require(Result<T> result) {
-  if (!result.ok()) die(result.status().message());
-  return std::move(result).value();
-}
-
 /// What the two ends and the parent share.
 struct Board {
   std::atomic<std::uint64_t> received{0};  // bytes, or round trips
@@ -69,14 +60,6 @@ struct Board {
   std::atomic<std::uint64_t> address{0};  // of the sender's buffer
   std::atomic<bool> stop{false};
 };
-
-template <typename T>
-std::unique_ptr<T, void (*)(T*)> share() {
-  void* memory =
-      mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) die("no shared memory");
-  return {new (memory) T, [](T* it) { munmap(it, sizeof(T)); }};
-}
 
 void publishCpu(Board& board, int end) {
   timespec time{};

@@ -103,6 +103,7 @@ class Builder {
           continue;
         }
         addFailovers(run);
+        addPlans(run, at + normal);
       }
       const double stretched = strategy == "hot_repair" ? stretch(run, at, normal) : normal;
       run.iterations.push_back({index, at, stretched});
@@ -198,6 +199,34 @@ class Builder {
       run.failovers.push_back(failover);
       run.failbacks.push_back({channel.rank, 0, channel.peer, *failover.restored_ms});
     }
+  }
+
+  /// Before the fault and with the first iteration after it.
+  static void addPlans(Run& run, double next_ms) {
+    AppliedPlan plan;
+    plan.at_ms = -300;
+    plan.communicator = 1;
+    plan.operation = 2;
+    plan.bytes = 1 << 20;
+    plan.elements = plan.bytes / 4;
+    plan.algorithm = "ring";
+    plan.health.resize(kNodes);
+    plan.predicted_ms = plan.ring_ms = 17.1;
+    plan.bound_ms = 16.4;
+    plan.hash = "00f1d2c3b4a59687";
+    plan.link = {.latency_us = 61, .per_message_us = 4.5, .bandwidth = 95e6};
+    run.plans.push_back(plan);
+    plan.at_ms = next_ms;
+    plan.epoch = 1;
+    plan.operation = 131;
+    plan.algorithm = "optcc";
+    plan.segments = 32;
+    plan.health[kFaultyNode] = {.send = 0.5, .receive = 0.5};
+    plan.predicted_ms = 23.3;
+    plan.ring_ms = 33.4;
+    plan.bound_ms = 21.8;
+    plan.hash = "8a9bacbdcedfe0f1";
+    run.plans.push_back(plan);
   }
 
   /// With one rail of two an iteration takes about twice the time.
@@ -302,6 +331,7 @@ ScenarioResult hostileResult() {
     run.digest = script;
     for (AppliedFault& fault : run.faults) fault.kind = fault.target.text = fault.trigger = script;
     for (Evidence& evidence : run.evidence) evidence.observed = bytes + script;
+    for (AppliedPlan& plan : run.plans) plan.algorithm = plan.hash = script;
     for (Failover& failover : run.failovers) failover.cause = failover.direction = script;
   }
   return result;

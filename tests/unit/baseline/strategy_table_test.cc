@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "resilient_ccl/schedule/algorithms.h"
+
 namespace faultline::baseline {
 namespace {
 
@@ -27,6 +31,19 @@ TEST(StrategyTableTest, OnlyBaselinesAreSparedTheFault) {
   EXPECT_TRUE(findStrategy(kFailStop)->meetsFaults);
   EXPECT_TRUE(findStrategy(kHotRepair)->meetsFaults);
   EXPECT_TRUE(findStrategy(kBalance)->meetsFaults);
+}
+
+TEST(StrategyTableTest, PlannedOnesNameAnAlgorithmOrAny) {
+  for (const StrategySpec& strategy : strategies()) {
+    if (!strategy.planned() || strategy.plannedBy == kAnyAlgorithm) continue;
+    const bool known = std::ranges::any_of(
+        schedule::algorithms(),
+        [&](const schedule::Algorithm& algorithm) { return algorithm.name == strategy.plannedBy; });
+    EXPECT_TRUE(known) << strategy.plannedBy;
+  }
+  EXPECT_FALSE(findStrategy(kBalance)->planned());
+  EXPECT_EQ(findStrategy(kOptcc)->plannedBy, "optcc");
+  EXPECT_EQ(findStrategy(kAuto)->plannedBy, kAnyAlgorithm);
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "harness/cli/cli.h"
 #include "reports/renderer.h"
 #include "support/sample_result.h"
+#include "tests/unit/harness_cli_report/command_fixture.h"
 
 namespace faultline::cli {
 namespace {
@@ -16,13 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class CompareCommandTest : public ::testing::Test {
+class CompareCommandTest : public CommandTest {
  protected:
-  CompareCommandTest() {
-    std::string path = (fs::temp_directory_path() / "faultline-compare-XXXXXX").string();
-    directory_ = ::mkdtemp(path.data());
-  }
-  ~CompareCommandTest() override { fs::remove_all(directory_); }
+  CompareCommandTest() : CommandTest("compare", addCompareCommand) {}
 
   /// The sample with twice its three blocks, everything `slower` times slower.
   void write(const std::string& name, double slower) {
@@ -39,22 +35,6 @@ class CompareCommandTest : public ::testing::Test {
     fs::create_directories(directory_ + "/" + name);
     return directory_ + "/" + name;
   }
-
-  int run(const std::string& arguments) {
-    CLI::App app;
-    int exit_code = -1;
-    addCompareCommand(app, exit_code);
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    app.parse("compare " + arguments);
-    out_ = ::testing::internal::GetCapturedStdout();
-    err_ = ::testing::internal::GetCapturedStderr();
-    return exit_code;
-  }
-
-  std::string directory_;
-  std::string out_;
-  std::string err_;
 };
 
 TEST_F(CompareCommandTest, ARegressionIsExitCodeOne) {

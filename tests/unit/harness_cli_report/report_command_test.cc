@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "harness/cli/cli.h"
 #include "reports/renderer.h"
 #include "support/sample_result.h"
+#include "tests/unit/harness_cli_report/command_fixture.h"
 
 namespace faultline::cli {
 namespace {
@@ -16,29 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class ReportCommandTest : public ::testing::Test {
+class ReportCommandTest : public CommandTest {
  protected:
-  ReportCommandTest() {
-    std::string path = (fs::temp_directory_path() / "faultline-report-XXXXXX").string();
-    directory_ = ::mkdtemp(path.data());
-  }
-  ~ReportCommandTest() override { fs::remove_all(directory_); }
-
-  int run(const std::string& arguments) {
-    CLI::App app;
-    int exit_code = -1;
-    addReportCommand(app, exit_code);
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    app.parse("report " + arguments);
-    out_ = ::testing::internal::GetCapturedStdout();
-    err_ = ::testing::internal::GetCapturedStderr();
-    return exit_code;
-  }
-
-  std::string directory_;
-  std::string out_;
-  std::string err_;
+  ReportCommandTest() : CommandTest("report", addReportCommand) {}
 };
 
 TEST_F(ReportCommandTest, MakesTheReportAgain) {

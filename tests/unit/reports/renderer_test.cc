@@ -134,6 +134,9 @@ TEST(CsvTest, HasARowPerRun) {
   EXPECT_EQ(rows[3][column("evidence_ok")], "2");
   EXPECT_EQ(rows[1][column("failover_pause_ms_max")], "") << "there was no failover";
   EXPECT_EQ(rows[2][column("restarts")], "1");
+  EXPECT_EQ(rows[3][column("plans")], "2");
+  EXPECT_EQ(rows[3][column("planned_algorithm")], "optcc");
+  EXPECT_EQ(rows[2][column("planned_algorithm")], "");
   EXPECT_EQ(rows[2][column("lost_iterations")], "4");
 }
 

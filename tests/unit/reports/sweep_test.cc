@@ -106,6 +106,17 @@ TEST(SweepTableTest, ComparesTheMediansOfTheRuns) {
   EXPECT_THAT(table, Not(HasSubstr("7.000")));
 }
 
+TEST(SweepTableTest, SaysWhichCallsDoNotCount) {
+  CollectiveRow settled = allReduce(8 << 20, false, 10), early = allReduce(16 << 20, false, 20);
+  settled.left_out = 2;
+  settled.time_over_bound = early.time_over_bound = 1.02;
+  early.unsettled = true;
+  const std::vector<ScenarioResult> results{resultOf({settled, early})};
+  const std::string table = sweepTable(results);
+  EXPECT_THAT(table, HasSubstr("| 8388608 | balance | 5 of 7 | 10.00 |  |  | 1.020 |"));
+  EXPECT_THAT(table, HasSubstr("| 16777216 | balance | 5 | 20.00 |  |  | 1.020 unsettled |"));
+}
+
 TEST(SweepResultTest, ComesBackAsItWas) {
   CollectiveRow row = allReduce(4096, true, 1.5);
   row.send = {1, 0.5};
@@ -116,7 +127,8 @@ TEST(SweepResultTest, ComesBackAsItWas) {
   row.time_over_bound = 1.09;
   row.model = 1.15;
   row.time_over_model = 1.04;
-  row.latency_only = row.mis_measured = true;
+  row.latency_only = row.mis_measured = row.unsettled = true;
+  row.left_out = 3;
   const std::string text = toJsonText(resultOf({row}));
   const auto again = parseResult(text);
   ASSERT_TRUE(again.ok()) << again.status().message();

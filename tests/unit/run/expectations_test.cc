@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/run/metric_scope.h"
+#include "harness/run/metrics.h"
 #include "harness/run/summary.h"
 #include "sample_scenario.h"
 #include "support/sample_result.h"
@@ -36,6 +38,13 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
   for (reports::Run& run : rich.runs) run.resources.push_back({.rank = 0, .sent_bytes = 1 << 20});
   for (reports::Run& run : rich.runs) run.shrinks.emplace_back().fault_ms = 1;
+  for (reports::Run& run : rich.runs) {
+    run.plans.emplace_back().algorithm = "ring";
+    reports::CollectiveRow& row = run.collectives.emplace_back();
+    row.size_bytes = 8 << 20;
+    row.p50_ms = 100;
+    row.time_over_bound = row.time_over_ideal = row.time_over_model = 1.5;
+  }
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   for (reports::Summary& row : rich.summary) {
     if (row.overhead_pct)

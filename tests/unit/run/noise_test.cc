@@ -24,7 +24,7 @@ scenario::Scenario pairsScenario(const std::string& again = "{fault_free: {as: a
 }
 
 /// Blocks of fault_free at 100, `again` between 99.5 and 100.5, and armed slower by `overhead` %.
-std::vector<reports::Run> blocks(int count, double overhead = 0) {
+std::vector<reports::Run> pairsOf(int count, double overhead = 0) {
   std::vector<reports::Run> runs;
   for (int block = 0; block < count; ++block) {
     runs.push_back(sampleRun("fault_free", block, 100));
@@ -39,7 +39,7 @@ const reports::Overhead& armed(const std::vector<reports::Summary>& rows) {
 }
 
 TEST(NoiseTest, IsWhatTheSecondRowOfFaultFreeDiffersBy) {
-  const auto noise = noiseOf(pairsScenario(), blocks(12), 7);
+  const auto noise = noiseOf(pairsScenario(), pairsOf(12), 7);
   ASSERT_TRUE(noise);
   EXPECT_EQ(noise->strategy, "again");
   EXPECT_EQ(noise->pairs, 12);
@@ -51,18 +51,18 @@ TEST(NoiseTest, IsWhatTheSecondRowOfFaultFreeDiffersBy) {
 }
 
 TEST(NoiseTest, NeedsASecondRowWithTheSameOptionsAndTenPairs) {
-  EXPECT_FALSE(noiseOf(pairsScenario(), blocks(9), 7));
-  EXPECT_FALSE(noiseOf(pairsScenario("hot_repair"), blocks(12), 7));
-  EXPECT_FALSE(noiseOf(pairsScenario("{fault_free: {as: again, telemetry: on}}"), blocks(12), 7));
+  EXPECT_FALSE(noiseOf(pairsScenario(), pairsOf(9), 7));
+  EXPECT_FALSE(noiseOf(pairsScenario("hot_repair"), pairsOf(12), 7));
+  EXPECT_FALSE(noiseOf(pairsScenario("{fault_free: {as: again, telemetry: on}}"), pairsOf(12), 7));
 }
 
 TEST(NoiseTest, ANoisyOrChangingMachineIsVoid) {
-  auto runs = blocks(12);
+  auto runs = pairsOf(12);
   for (reports::Run& run : runs) {
     if (run.strategy == "again" && run.block % 4 == 0) run.throughput->value = 97;
   }
   EXPECT_THAT(noiseOf(pairsScenario(), runs, 7)->void_because, HasSubstr("too noisy"));
-  runs = blocks(12);
+  runs = pairsOf(12);
   for (reports::Run& run : runs) run.throughput->value *= 1 - 0.01 * run.block;
   const auto noise = noiseOf(pairsScenario(), runs, 7);
   EXPECT_GT(*noise->drift_pct, 5);
@@ -71,20 +71,20 @@ TEST(NoiseTest, ANoisyOrChangingMachineIsVoid) {
 }
 
 TEST(NoiseTest, OverheadsAreHeldAgainstIt) {
-  const auto little = summarise(pairsScenario(), blocks(12, 0.1), 7);
+  const auto little = summarise(pairsScenario(), pairsOf(12, 0.1), 7);
   EXPECT_EQ(armed(little).distinguishable, false);
-  const auto noise = noiseOf(pairsScenario(), blocks(12), 7);
+  const auto noise = noiseOf(pairsScenario(), pairsOf(12), 7);
   EXPECT_EQ(*armed(little).at_most, noise->median_band_pct) << "nothing smaller can be seen";
-  const auto much = summarise(pairsScenario(), blocks(12, 0.9), 7);
+  const auto much = summarise(pairsScenario(), pairsOf(12, 0.9), 7);
   EXPECT_EQ(armed(much).distinguishable, true);
   EXPECT_NEAR(*armed(much).at_most, 0.9, 1e-9);
-  const auto without = summarise(pairsScenario("hot_repair"), blocks(12, 0.9), 7);
+  const auto without = summarise(pairsScenario("hot_repair"), pairsOf(12, 0.9), 7);
   EXPECT_FALSE(without[2].overhead_pct->at_most);
   EXPECT_FALSE(without[2].overhead_pct->distinguishable);
 }
 
 TEST(NoiseTest, FasterThanPossibleWithinTheNoiseIsNotMisMeasured) {
-  auto runs = blocks(12, -1.2);
+  auto runs = pairsOf(12, -1.2);
   EXPECT_TRUE(summarise(pairsScenario(), runs, 7)[2].mis_measured);
   for (reports::Run& run : runs) {
     if (run.strategy == "again") run.throughput->value = 100 - 1.5;

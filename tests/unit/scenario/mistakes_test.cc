@@ -103,7 +103,6 @@ TEST(OneMistakeTest, Values) {
 TEST(OneMistakeTest, Strategies) {
   expectEach(
       {Case{withStrategies("[hotrepair]"), "4:14", "did you mean 'hot_repair'?"},
-       Case{withStrategies("[optcc]"), "4:14", "not available in this version"},
        Case{withStrategies("[{shrink: {patience: 0s}}]"), "4:34", "1ms to 10min is possible"},
        Case{withStrategies("[armed, armed]"), "4:21", "listed twice"},
        Case{withStrategies("[armed, {armed: {as: b}}, {fault_free: {as: b}}]"), "4:40",
@@ -297,6 +296,17 @@ TEST(OneMistakeTest, Sweeps) {
                             1,
                         sizeof("strategies: [armed]") - 1, "strategies: [hot_repair]"),
            "6:57", "the calls of this workload differ"}});
+}
+
+TEST(OneMistakeTest, CellsAndPlansWhereThereAreNone) {
+  const std::string sweep =
+      "version: 1\nname: n\nworkload: {kind: collective}\nstrategies: [balance, optcc]\nexpect: ";
+  expectEach({Case{sweep + "[balance.plans.count > 0]\n", "5:10", "balance makes no plans"},
+              Case{withStrategies("[optcc]") + "expect: [optcc.cells.time_over_best <= 1]\n",
+                   "5:10", "only a workload of kind collective has cells"},
+              Case{sweep + "[optcc.plans.algorithm == optc]\n", "5:10", "write one of ring"}});
+  EXPECT_TRUE(
+      mistakesOf(sweep + "[optcc.plans.count > 0, balance.cells.time_over_best < 2]\n").empty());
 }
 
 TEST(MistakesTest, AFileOfMistakesIsCutShort) {

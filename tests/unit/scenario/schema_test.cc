@@ -6,8 +6,10 @@
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/metric_table.h"
 #include "harness/scenario/table.h"
 #include "injector/fault_table.h"
+#include "resilient_ccl/schedule/algorithms.h"
 #include "tests/unit/scenario/quickstart.h"
 
 namespace faultline::scenario {
@@ -79,6 +81,16 @@ TEST(TableTest, DefaultsAreValidAndEverythingIsDocumented) {
   };
   check(check, scenarioTable());
   check(check, faultTable());
+}
+
+TEST(TableTest, AlgorithmsOfPlansAreThoseThatThereAre) {
+  const Metric* const metric = findMetric("plans.algorithm", /*of_strategy=*/true);
+  ASSERT_NE(metric, nullptr);
+  std::vector<std::string_view> names;
+  for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
+    if (algorithm.collective == schedule::Collective::kAllReduce) names.push_back(algorithm.name);
+  }
+  EXPECT_EQ(std::vector(metric->names.begin(), metric->names.end()), names);
 }
 
 TEST(TableTest, PageFitsTheTerminal) {

@@ -23,6 +23,8 @@ RankConfig unusualConfig() {
   scenario::eachLimit(config.limits, [&](const char*, auto& limit) {
     limit += std::remove_reference_t<decltype(limit)>(++number);
   });
+  config.algorithm = "auto";
+  config.planned = true;
   config.telemetry = scenario::TelemetryMode::kNull;
   config.ioThreads = 2;
   config.workload.iterations = 17;
@@ -86,6 +88,9 @@ TEST(RankConfigTest, NonsenseIsNamed) {
   EXPECT_THAT(messageWith("/nics", 7), testing::HasSubstr("nics is not a list"));
   EXPECT_THAT(messageWith("/nics/0", 7), testing::HasSubstr("nics. is not an object"));
   EXPECT_THAT(messageWith("/policy", "push"), testing::HasSubstr("policy is an unknown word"));
+  EXPECT_THAT(messageWith("/algorithm", "rings"), testing::HasSubstr("algorithm is unknown"));
+  EXPECT_THAT(messageWith("/planned", false), testing::HasSubstr("algorithm is unknown"))
+      << "'auto' is for the planner";
   EXPECT_THAT(messageWith("/seed", "12x"), testing::HasSubstr("seed is not a 64-bit number"));
   EXPECT_THAT(messageWith("/workload/gradient_bytes", 97), testing::HasSubstr("whole number"));
   EXPECT_THAT(messageWith("/workload/dtype", "f8"), testing::HasSubstr("workload.dtype"));

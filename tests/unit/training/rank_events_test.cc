@@ -78,5 +78,45 @@ TEST(EventReportTest, WhatWasForgottenIsCounted) {
   EXPECT_EQ(nextMessage(report, log)["counters"]["events_forgotten"], 7);
 }
 
+TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
+  comm::EventLog log;
+  EventReport report;
+  comm::PlanEvent event;
+  event.when = TimePoint(5s);
+  event.communicator = 1;
+  event.epoch = 2;
+  event.operation = 17;
+  event.elements = 1000;
+  event.elementSize = 2;
+  event.health = {{}, {512, 256}};
+  event.link = {.latency = 40e-6, .perMessage = 3e-6, .bandwidth = 5e7};
+  event.plan = {.algorithm = "optcc",
+                .segments = 32,
+                .predicted = 0.3,
+                .ring = 0.5,
+                .bound = 0.25,
+                .hash = 0xffffffffffffffff};
+  log.planned(event);
+  const json message = nextMessage(report, log);
+  ASSERT_EQ(message["plans"].size(), 1u);
+  const json& plan = message["plans"][0];
+  EXPECT_EQ(plan["at"], 5'000'000'000);
+  EXPECT_EQ(plan["epoch"], 2);
+  EXPECT_EQ(plan["operation"], 17);
+  EXPECT_EQ(plan["elements"], 1000);
+  EXPECT_EQ(plan["bytes"], 2000);
+  EXPECT_EQ(plan["algorithm"], "optcc");
+  EXPECT_EQ(plan["segments"], 32);
+  EXPECT_EQ(plan["health"], json({{1.0, 1.0}, {0.5, 0.25}})) << "send, receive";
+  EXPECT_DOUBLE_EQ(plan["predicted_ms"], 300);
+  EXPECT_DOUBLE_EQ(plan["ring_ms"], 500);
+  EXPECT_DOUBLE_EQ(plan["bound_ms"], 250);
+  EXPECT_EQ(plan["hash"], "ffffffffffffffff") << "more than a number of JSON holds everywhere";
+  EXPECT_DOUBLE_EQ(plan["latency_us"], 40);
+  EXPECT_DOUBLE_EQ(plan["per_message_us"], 3);
+  EXPECT_DOUBLE_EQ(plan["bandwidth"], 5e7);
+  EXPECT_TRUE(nextMessage(report, log)["plans"].empty());
+}
+
 }  // namespace
 }  // namespace faultline::workload

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// The plans that the ranks of a run tell of, and whether all ranks had the same.
+class PlanRecord {
+ public:
+  /// The list "plans" of a message of `rank`; `t0`: start of the run.
+  void told(int rank, const nlohmann::json& plans, TimePoint t0);
+  /// The ranks were killed: the next ones count their operations from 0.
+  void cutOff();
+
+  /// What is wrong with a plan that not all ranks had at the same operation; empty: nothing.
+  /// `ranks`: so many must have told each, as they came to their end; 0: that is not known.
+  std::string disagreement(int ranks) const;
+  /// Those of rank 0, in the order in which they were told.
+  const std::vector<reports::AppliedPlan>& plans() const { return plans_; }
+
+ private:
+  struct Told {
+    std::string hash;
+    int rank = 0;  ///< that told it first
+    int ranks = 0;
+  };
+
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Told> told_;  // by communicator and operation
+  std::vector<reports::AppliedPlan> plans_;
+  std::string disagreement_;  // the first
+};
+
+}  // namespace faultline::run

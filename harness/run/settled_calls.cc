@@ -1,0 +1,70 @@
+#include "harness/run/settled_calls.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/run/ports_left.h"
+
+namespace faultline::run {
+namespace {
+
+/// Health is told as shares of the job's fastest port.
+bool fits(const reports::AppliedPlan& plan, const schedule::PortBandwidths& left,
+          int ranks_per_node) {
+  const double fastest =
+      std::max(*std::ranges::max_element(left.send), *std::ranges::max_element(left.receive));
+  if (plan.health.size() != left.send.size() * static_cast<std::size_t>(ranks_per_node)) {
+    return false;
+  }
+  for (std::size_t rank = 0; rank < plan.health.size(); ++rank) {
+    const std::size_t node = rank / static_cast<std::size_t>(ranks_per_node);
+    const reports::PortHealth& health = plan.health[rank];
+    if (std::abs(health.send - left.send[node] / fastest) > kHealthTolerance ||
+        std::abs(health.receive - left.receive[node] / fastest) > kHealthTolerance) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+const reports::AppliedPlan* planInUse(const reports::Run& run, std::int64_t elements,
+                                      std::int64_t bytes, double end_ms) {
+  const reports::AppliedPlan* latest = nullptr;
+  for (const reports::AppliedPlan& plan : run.plans) {
+    if (plan.elements != elements || plan.bytes != bytes || plan.at_ms > end_ms) continue;
+    if (latest == nullptr || plan.at_ms >= latest->at_ms) latest = &plan;
+  }
+  return latest;
+}
+
+std::set<int> unsettledCalls(const scenario::Scenario& scenario, const reports::Run& run) {
+  std::set<int> unsettled;
+  const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
+  if (strategy == nullptr || !strategy->planned() || !scenario.workload.sweeps()) return unsettled;
+  const std::vector<scenario::SweepCell> cells = cellsOf(scenario.workload.collective);
+  const auto losses = lossesOf(scenario, run);
+  const int ranks = scenario.cluster.ranks();
+  for (const reports::Iteration& call : run.iterations) {
+    const auto index = static_cast<std::size_t>(call.index / scenario.workload.iterations);
+    if (index >= cells.size()) continue;
+    const scenario::SweepCell& cell = cells[index];
+    if (cell.operation != schedule::Collective::kAllReduce) continue;
+    const double end = call.start_ms + call.ms;
+    const auto* plan = planInUse(run, countOf(cell, ranks), bytesOf(cell, ranks), end);
+    bool settled = plan != nullptr && plan->at_ms < call.start_ms;
+    if (settled && losses) {
+      const auto left = portsLeft(call.start_ms, end, *losses, scenario.cluster);
+      settled = left && fits(*plan, *left, scenario.cluster.ranksPerNode);
+    }
+    if (!settled) unsettled.insert(call.index);
+  }
+  return unsettled;
+}
+
+}  // namespace faultline::run

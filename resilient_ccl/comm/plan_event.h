@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "resilient_ccl/plan/health.h"
+#include "resilient_ccl/plan/planner.h"
+
+namespace faultline::comm {
+
+/// A plan that a communicator used for the first time: one for each size of AllReduce, and again
+/// for each when the health that it was made for has changed.
+struct PlanEvent {
+  TimePoint when{};                ///< of the first call with it
+  std::uint32_t communicator = 0;  ///< 1: of all processes
+  std::uint64_t epoch = 0;         ///< changes of health before it: 0 until the first
+  std::uint64_t operation = 0;     ///< number of that call among the communicator's collectives
+  std::int64_t elements = 0;
+  Bytes elementSize = 4;
+  plan::HealthVector health;  ///< of the communicator's ranks: what it was made for
+  plan::LinkModel link;       ///< likewise, as measured at the start
+  plan::Plan plan;            ///< algorithm, segments, predicted times, hash
+};
+
+}  // namespace faultline::comm

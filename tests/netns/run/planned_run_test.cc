@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "reports/result_json.h"
+#include "tests/support/netns_fixture.h"
+#include "tests/support/run_program.h"
+
+// Strategies that plan, from the scenario to the result.
+
+namespace faultline::run {
+namespace {
+
+using testing::runFaultline;
+using testing::TemporaryFolder;
+
+constexpr const char* kCluster =
+    "version: 1\nname: planned\n"
+    "cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 1, rail_rate: 400Mbit}\n"
+    "limits: {deadline: 60s, give_up: 10s}\nseed: 7\n";
+
+reports::ScenarioResult resultOf(const std::string& rest) {
+  const TemporaryFolder folder;
+  const std::string out = folder.path() / "out";
+  const auto ran =
+      runFaultline({"run", folder.write("scenario.yaml", kCluster + rest), "--out", out});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  auto read = reports::readResult(out);
+  if (!read.ok()) throw std::runtime_error(read.status().message());
+  return std::move(*read);
+}
+
+/// The port of rank 1 has about half, and the others everything.
+bool isForHalf(const reports::AppliedPlan& plan) {
+  constexpr double kTolerance = 0.15;
+  for (std::size_t rank = 0; rank < plan.health.size(); ++rank) {
+    const double left = rank == 1 ? 0.5 : 1;
+    if (std::abs(plan.health[rank].send - left) > kTolerance ||
+        std::abs(plan.health[rank].receive - left) > kTolerance) {
+      return false;
+    }
+  }
+  return plan.health.size() == 4;
+}
+
+TEST(PlannedRunTest, APortThatBecomesSlowChangesThePlansOfAllRanks) {
+  const reports::ScenarioResult result = resultOf(R"(
+workload:
+  kind: training
+  iterations: 14
+  warmup_iterations: 2
+  compute: 10ms
+  gradient: {size: 8MiB, buckets: 2}
+strategies: [optcc, auto]
+faults:
+  - {kind: throttle, rate: 50%, target: {node: 1, rail: 0}, during: {iteration: 3, progress: 50%}, until: end}
+expect:
+  - wrong_elements == 0
+  - optcc.plans.changes >= 1
+  - auto.plans.changes >= 1
+  - auto.plans.algorithm != ring
+)");
+  ASSERT_EQ(result.runs.size(), 2u);
+  for (const reports::Run& run : result.runs) {
+    SCOPED_TRACE(run.strategy);
+    EXPECT_EQ(run.status, reports::RunStatus::kOk)
+        << "all ranks told the same hashes: " << run.message;
+    const double struck = run.faults.at(0).start_ms;
+    const bool known = std::ranges::any_of(run.plans, [&](const reports::AppliedPlan& plan) {
+      return plan.bytes == 4 << 20 && plan.at_ms > struck && isForHalf(plan) &&
+             plan.predicted_ms < plan.ring_ms;
+    });
+    EXPECT_TRUE(known) << "no plan for the port that has become slow";
+  }
+}
+
+TEST(PlannedRunTest, TheTimesOfASweepAreThoseOfThePlanThatFits) {
+  const reports::ScenarioResult result = resultOf(R"(
+workload:
+  kind: collective
+  iterations: 10
+  warmup_iterations: 1
+  collective: {operations: all_reduce, sizes: 8MiB}
+strategies: [optcc]
+faults:
+  - {kind: throttle, rate: 50%, target: {node: 1, rail: 0}, at: 0s, until: end}
+)");
+  const reports::CollectiveRow& row = result.runs.at(0).collectives.at(0);
+  EXPECT_FALSE(row.unsettled);
+  EXPECT_GE(row.left_out, 1) << "the first call was planned for whole ports";
+  EXPECT_EQ(row.n + row.left_out, 10);
+  ASSERT_TRUE(row.bound && row.model);
+  EXPECT_GE(*row.model, *row.bound);
+  EXPECT_LT(*row.model, 2) << "of a ring";
+}
+
+}  // namespace
+}  // namespace faultline::run

@@ -1,0 +1,139 @@
+#include "harness/run/settled_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/run/call_bound.h"
+#include "harness/run/call_table.h"
+#include "harness/scenario/reader.h"
+
+// Calls of a strategy that plans: from which one on their times count, and what they are compared
+// with.
+
+namespace faultline::run {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int kSweepRanks = 4;
+constexpr std::int64_t kCallBytes = 8 << 20;
+constexpr double kStrikes = 250;  // in the third call
+
+/// One rail per node; that of node 1 is halved in the third of six calls of 8 MiB.
+scenario::Scenario halvedSweep(const std::string& strategy,
+                               const std::string& operation = "all_reduce") {
+  scenario::ReadResult read = scenario::readScenario(
+      "version: 1\nname: s\ncluster: {nodes: 4, rails: 1, rail_rate: 400Mbit}\n"
+      "workload: {kind: collective, iterations: 6, collective: {sizes: 8MiB, operations: " +
+          operation + "}}\nstrategies: [" + strategy +
+          "]\nfaults: [{kind: throttle, rate: 50%, target: {node: 1, rail: 0}, at: 250ms, "
+          "until: end}]\n",
+      "s");
+  EXPECT_TRUE(read.ok());
+  return *std::move(read.scenario);
+}
+
+reports::AppliedPlan planFor(double at_ms, double share, const std::string& algorithm = "optcc",
+                             std::int64_t bytes = kCallBytes) {
+  reports::AppliedPlan made;
+  made.at_ms = at_ms;
+  made.elements = bytes / 4;
+  made.bytes = bytes;
+  made.algorithm = algorithm;
+  made.segments = 8;
+  made.health.resize(kSweepRanks);
+  made.health[1] = {share, share};
+  return made;
+}
+
+/// Six calls of 100 ms, one after the other, each slower by 1 ms than the one before.
+reports::Run sixCalls(const scenario::Scenario& scenario, std::vector<reports::AppliedPlan> plans) {
+  reports::Run run;
+  run.strategy = scenario.strategies.front().name;
+  run.goodput_mbit = 400;
+  run.plans = std::move(plans);
+  reports::AppliedFault fault;
+  fault.kind = "throttle";
+  fault.target = {1, 0, std::nullopt, ""};
+  fault.start_ms = kStrikes;
+  run.faults = {fault};
+  CallTable table(scenario);
+  for (int call = 0; call < 6; ++call) {
+    run.iterations.push_back({call, 100.0 * call, 99});
+    for (int rank = 0; rank < kSweepRanks; ++rank)
+      table.ended(call, 200 + call, 10, rank == 0 ? 1 : 0);
+  }
+  run.collectives = table.rows(unsettledCalls(scenario, run));
+  compareWithModels(scenario, run);
+  return run;
+}
+
+TEST(SettledCallsTest, TheyFollowTheFirstOneWithAPlanThatFits) {
+  const auto scenario = halvedSweep("optcc");
+  // Whole until the third call; known in the middle of the fifth.
+  const reports::Run run = sixCalls(scenario, {planFor(-50, 1, "ring"), planFor(400, 0.48)});
+  EXPECT_THAT(unsettledCalls(scenario, run), ElementsAre(2, 3, 4));
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_EQ(row.n, 3);
+  EXPECT_EQ(row.left_out, 3);
+  EXPECT_FALSE(row.unsettled);
+  EXPECT_EQ(row.wrong_elements, 6) << "of all calls";
+  EXPECT_EQ(row.checked_elements, 6 * kSweepRanks * 10);
+}
+
+TEST(SettledCallsTest, OneThatFitsWhatWasThereBeforeDoesNotFit) {
+  const auto scenario = halvedSweep("auto");
+  EXPECT_THAT(unsettledCalls(scenario, sixCalls(scenario, {planFor(-50, 1)})),
+              ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(unsettledCalls(scenario, sixCalls(scenario, {planFor(-50, 0.5)})),
+              ElementsAre(0, 1, 2));
+  EXPECT_THAT(unsettledCalls(scenario, sixCalls(scenario, {planFor(-50, 0.7)})),
+              ElementsAre(0, 1, 2, 3, 4, 5))
+      << "further off than it may be";
+}
+
+TEST(SettledCallsTest, OnlyPlansOfTheirSizeCount) {
+  const auto scenario = halvedSweep("optcc");
+  const reports::Run run = sixCalls(scenario, {planFor(-50, 0.5, "optcc", 1024)});
+  EXPECT_EQ(unsettledCalls(scenario, run).size(), 6u);
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_TRUE(row.unsettled) << "which is said,";
+  EXPECT_EQ(row.n, 6) << "and then all calls count";
+  EXPECT_EQ(row.left_out, 0);
+  EXPECT_FALSE(row.model) << "nobody knows what was run";
+}
+
+TEST(SettledCallsTest, WhereNothingIsPlannedAllCallsCount) {
+  const auto balance = halvedSweep("balance");
+  EXPECT_THAT(unsettledCalls(balance, sixCalls(balance, {})), IsEmpty());
+  const auto other = halvedSweep("optcc", "reduce_scatter");
+  const reports::Run run = sixCalls(other, {});
+  EXPECT_THAT(unsettledCalls(other, run), IsEmpty());
+  EXPECT_EQ(run.collectives.front().n, 6);
+}
+
+TEST(SettledCallsTest, BoundAndModelAreThoseOfTheCallsThatCount) {
+  const auto scenario = halvedSweep("optcc");
+  const reports::Run run = sixCalls(
+      scenario, {planFor(-50, 1, "ring"), planFor(300, 0.5)});  // the third and fourth do not
+  const reports::CollectiveRow& row = run.collectives.front();
+  ASSERT_TRUE(row.unsettled || row.left_out == 2);
+  EXPECT_TRUE(row.send.empty()) << "the calls before and after the fault had different ports";
+
+  reports::Run after = sixCalls(scenario, {planFor(300, 0.5)});
+  const reports::CollectiveRow& settled = after.collectives.front();
+  EXPECT_EQ(settled.n, 2) << "without a plan before the fault";
+  EXPECT_THAT(settled.send, ElementsAre(1, 0.5, 1, 1));
+  EXPECT_THAT(*settled.bound, DoubleNear(4.0 / 3, 1e-9));
+  ASSERT_TRUE(settled.model);
+  EXPECT_GT(*settled.model, *settled.bound);
+  EXPECT_LT(*settled.model, 1.2 * *settled.bound) << "optcc, not the ring, which takes 2";
+
+  const reports::Run ring = sixCalls(scenario, {planFor(300, 0.5, "ring")});
+  EXPECT_THAT(*ring.collectives.front().model, DoubleNear(2, 1e-6));
+}
+
+}  // namespace
+}  // namespace faultline::run
