@@ -19,8 +19,8 @@ namespace {
 using schedule::Collective;
 using schedule::PortBandwidths;
 
-/// The bandwidths of the calls; nullopt when they changed, or nothing is left of a node. Without the
-/// first one, which may be hit by what strikes, unless calls were left out already.
+/// The bandwidths of the calls; nullopt when they changed, or nothing is left of a node. Without
+/// the first one, which may be hit by what strikes, unless calls were left out already.
 std::optional<PortBandwidths> bandwidthsOf(std::span<const reports::Iteration> calls,
                                            bool withoutFirst, std::span<const PortLoss> losses,
                                            const scenario::Cluster& cluster) {

