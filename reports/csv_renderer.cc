@@ -14,7 +14,7 @@ constexpr const char* kHeader =
     "scenario,seed,strategy,block,arm,faulted,status,message,iterations,iteration_ms_median,"
     "duration_ms,throughput,throughput_unit,wrong_elements,checked_elements,digest,faults,"
     "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
-    "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms\n";
+    "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms,degradations\n";
 
 /// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
 class Line {
@@ -132,6 +132,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run) {
   line.add(tx);
   line.add(rx);
   line.add(run.checkpoint_ms);
+  line.add(run.degradations.size());
   return std::move(line).finish();
 }
 

@@ -16,6 +16,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/blamed_ranks.h"
 #include "harness/run/bound.h"
+#include "harness/run/slow_rails.h"
 #include "harness/run/summary.h"
 #include "harness/stats/quantile.h"
 
@@ -346,6 +347,18 @@ constexpr std::array kReaders{
              return everyRun(s, [](const Run& r) {
                const auto found = r.counters.find("degradations");
                return number(found == r.counters.end() ? 0 : found->second);
+             });
+           }},
+    Reader{"degradations.missed",
+           [](const Scope& s) {
+             return everyRun(s, [&](const Run& r) {
+               return number(slowStrikes(r, ranksPerNode(s.result)).missed);
+             });
+           }},
+    Reader{"degradations.unexplained",
+           [](const Scope& s) {
+             return everyRun(s, [&](const Run& r) {
+               return number(unexplainedDegradations(r, ranksPerNode(s.result)));
              });
            }},
     Reader{"restarts.count",

@@ -24,6 +24,7 @@ bool beingExplained(const channel::Failover& failover) {
 void EventReport::addNew(json& message, const CommunicatorEvents& events, bool last) {
   forgotten_ += events.first.failovers - cursor_.failovers;
   forgotten_ += events.first.failbacks - cursor_.failbacks;
+  forgotten_ += events.first.degradations - cursor_.degradations;
   cursor_ = events.first;
   json& failovers = message["failovers"] = json::array();
   for (const auto& [peer, failover] : events.failovers) {
@@ -49,6 +50,15 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   for (const auto& event : events.failbacks) {
     ++cursor_.failbacks;
     failbacks.push_back({{"peer", event.peer}, {"rail", event.rail}, {"at", toJson(event.when)}});
+  }
+  json& degradations = message["degradations"] = json::array();
+  for (const auto& [peer, change] : events.degradations) {
+    ++cursor_.degradations;
+    degradations.push_back({{"peer", peer},
+                            {"rail", change.rail},
+                            {"degraded", change.degraded},
+                            {"share", change.share},
+                            {"at", toJson(change.when)}});
   }
   const fabric::FabricCounters& counters = events.counters;
   message["counters"] = {{"chunks_sent", counters.chunksSent},

@@ -32,6 +32,10 @@ void EventLog::failedBack(int peer, int rail, TimePoint when) {
   append(failbacks_, first_.failbacks, {peer, rail, when});
 }
 
+void EventLog::degraded(int peer, const channel::RailDegradation& change) {
+  append(degradations_, first_.degradations, {peer, change});
+}
+
 void EventLog::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
   const auto latest = std::find_if(failovers_.rbegin(), failovers_.rend(), [&](const auto& it) {
     return it.peer == peer && it.failover.rail == rail;
@@ -49,6 +53,8 @@ CommunicatorEvents EventLog::since(const EventCursor& cursor) const {
   CommunicatorEvents events;
   events.failovers = tail(failovers_, first_.failovers, cursor.failovers, events.first.failovers);
   events.failbacks = tail(failbacks_, first_.failbacks, cursor.failbacks, events.first.failbacks);
+  events.degradations =
+      tail(degradations_, first_.degradations, cursor.degradations, events.first.degradations);
   events.counters = counters_;
   return events;
 }

@@ -11,10 +11,11 @@
 
 namespace faultline::comm {
 
-/// Up to where somebody has read what happened: the failovers and failbacks before it.
+/// Up to where somebody has read what happened: the events before it.
 struct EventCursor {
   std::uint64_t failovers = 0;
   std::uint64_t failbacks = 0;
+  std::uint64_t degradations = 0;
 };
 
 /// What the network did to this process. Peers are processes: ranks of the first communicator.
@@ -28,16 +29,21 @@ struct CommunicatorEvents {
     int rail;
     TimePoint when;
   };
+  struct PeerDegradation {
+    int peer;
+    channel::RailDegradation change;
+  };
   /// From the cursor that was asked for on, or, where that has been forgotten, from later on.
   std::vector<PeerFailover> failovers;
   std::vector<PeerFailback> failbacks;
+  std::vector<PeerDegradation> degradations;  ///< beginnings and ends
   EventCursor first;  ///< of the lists here: what is between the one asked for and it is lost
   /// Since the process joined, whatever was asked for.
   fabric::FabricCounters counters;
 };
 
-/// The latest failovers and failbacks of a process: so many that who reads now and then misses
-/// none, and never more, however long a job runs. Not thread-safe.
+/// The latest failovers, failbacks and changes of slow rails of a process: so many that who reads
+/// now and then misses none, and never more, however long a job runs. Not thread-safe.
 class EventLog {
  public:
   /// Of each kind: some 100 bytes each. A rail that flaps makes one in ten seconds, for each peer.
@@ -45,6 +51,7 @@ class EventLog {
 
   void failedOver(int peer, const channel::Failover& failover);
   void failedBack(int peer, int rail, TimePoint when);
+  void degraded(int peer, const channel::RailDegradation& change);
   /// What the latest failover of `rail` to `peer` had for a cause, and where; only if its path had
   /// been blamed, and it has not been forgotten.
   void explained(int peer, int rail, channel::Cause cause, channel::Where where);
@@ -56,6 +63,7 @@ class EventLog {
   EventCursor first_;  // that is kept
   std::deque<CommunicatorEvents::PeerFailover> failovers_;
   std::deque<CommunicatorEvents::PeerFailback> failbacks_;
+  std::deque<CommunicatorEvents::PeerDegradation> degradations_;
   fabric::FabricCounters counters_;
 };
 
