@@ -106,9 +106,12 @@ Result<Bootstrap::Line> Bootstrap::greetRoot(TimePoint deadline) {
   auth::fillRandom(std::as_writable_bytes(std::span(&line.hello.attempt, 1)));
   ASSIGN_OR_RETURN(UniqueFd socket,
                    transport::tcp::beginConnect({options_.address, "", 0}, options_.rendezvous));
-  auto handshake = fabric::Handshake::connecting(std::move(socket), line.hello, deadline);
+  // Who has been silent for so long may be a stranger, or lost what was sent: another connection
+  // gets another chance, and the set-up time is not spent on one.
+  const TimePoint patience = std::min(deadline, now() + kGreetingTime);
+  auto handshake = fabric::Handshake::connecting(std::move(socket), line.hello, patience);
   for (bool done = false; !done;) {
-    const Duration left = deadline - now();
+    const Duration left = patience - now();
     pollfd waiting{handshake.fd(), handshake.wantsWritable() ? short{POLLOUT} : short{POLLIN}, 0};
     const auto milliseconds = duration_cast<std::chrono::milliseconds>(left).count();
     if (left <= Duration::zero() || ::poll(&waiting, 1, static_cast<int>(milliseconds)) == 0) {
