@@ -128,6 +128,8 @@ constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "
 constexpr std::array kOneWaySignatures{
     Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
     Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"}};
+// Whoever sends over the link says so; it lives.
+constexpr std::array kThrottleSignatures{Signature{{"degraded"}, {"degraded"}}};
 constexpr std::array kConnectionSignatures{Signature{{"rail"}, {"rail"}}};
 // Of a link that loses much, a job may think what it likes; of one that is killed nothing is left.
 constexpr std::array kAnySignatures{Signature{{kAnyCause}, {kAnyCause}}};
@@ -148,7 +150,8 @@ constexpr std::array kKinds{
               "nothing but time and counters",
               "bytes per second that leave the queue while there is a backlog; without load of the "
               "job, a probe stream of the injector's own",
-              "the former rate is set again", kThrottleParameters},
+              "the former rate is set again", kThrottleParameters, false, TargetKind::kLink, false,
+              kThrottleSignatures},
     FaultKind{
         "blackhole",
         "One link swallows everything in both directions while its carrier stays up.",

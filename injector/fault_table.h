@@ -34,7 +34,8 @@ enum class TargetKind {
 /// What a job that finds its failures well holds to be broken, seen from one end of the link; in
 /// the words of a result's `failovers[].cause` and `.dead_direction`.
 struct Finding {
-  std::string_view cause;            ///< "local_nic", "path", ...; empty: no rail is given up
+  std::string_view cause;            ///< "local_nic", "path", ...; "degraded": it lives, and
+                                     ///< is found to be slow; empty: no rail is given up
   std::string_view deadDirection{};  ///< which way nothing passes; empty: not asked
   bool orNone = false;               ///< giving no rail up is right as well
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -41,8 +42,9 @@ std::string inShort(const ConfusionMatrix& matrix) {
 
 constexpr const char* kHowToRead =
     "Rows: what was injected, seen from the node that was struck (own) and from the others (peer). "
-    "Columns: what failovers held to be broken, paths with the direction that is dead; none: "
-    "strikes after which this end gave no rail up.";
+    "Columns: what failovers held to be broken, paths with the direction that is dead; "
+    "degraded: a rail that lived and was found slow; none: strikes after which this end found "
+    "nothing, of a throttle neither end.";
 
 Json toJson(const Percentiles& times) {
   const auto orNull = [](const std::optional<double>& value) {
@@ -78,7 +80,7 @@ std::optional<double> ConfusionMatrix::Row::rightPercent() const {
 std::string ConfusionMatrix::complaint() const {
   for (const Row& row : rows) {
     if (row.fault == kNoFault && row.total() > 0) {
-      return fmt::format("{} failovers that no fault explains", row.total());
+      return fmt::format("{} failovers and slow rails that no fault explains", row.total());
     }
     if (const auto right = row.rightPercent(); right && *right < kLeastRightPercent) {
       return fmt::format("{} ({}): {:.1f} % found as {}, less than {:.0f}", row.fault, row.end,
@@ -89,8 +91,12 @@ std::string ConfusionMatrix::complaint() const {
 }
 
 std::string confusionText(const ConfusionMatrix& matrix) {
-  static constexpr int kFaultColumns = 28;
-  constexpr int kColumn = 7;
+  static constexpr int kFaultColumns = 22;
+  static constexpr int kColumn = 7;
+  const auto wide = [](const std::string& column) {
+    const bool twoLines = column.find('_') != std::string::npos;
+    return twoLines ? kColumn : std::max(kColumn, static_cast<int>(column.size()) + 1);
+  };
   const auto fault = [](const ConfusionMatrix::Row& row) {
     const std::string name = row.fault.size() <= kFaultColumns
                                  ? row.fault
@@ -101,13 +107,13 @@ std::string confusionText(const ConfusionMatrix& matrix) {
       fmt::format("{}; right ones in brackets\n\n{:{}}", inShort(matrix), "", kFaultColumns + 5);
   // "local_nic" in two lines.
   for (const std::string& column : matrix.columns) {
-    text += fmt::format("{:>{}}", column.substr(0, column.find('_')), kColumn);
+    text += fmt::format("{:>{}}", column.substr(0, column.find('_')), wide(column));
   }
   text += fmt::format("{:>{}}\n{:<{}} {:<4}", "right", kColumn + 1, "fault", kFaultColumns, "end");
   for (const std::string& column : matrix.columns) {
     const std::size_t bar = column.find('_');
     const std::string second = bar == std::string::npos ? "" : column.substr(bar + 1);
-    text += fmt::format("{:>{}}", second, kColumn);
+    text += fmt::format("{:>{}}", second, wide(column));
   }
   text += fmt::format("{:>{}}\n", "%", kColumn + 1);
   for (const ConfusionMatrix::Row& row : matrix.rows) {
@@ -115,7 +121,8 @@ std::string confusionText(const ConfusionMatrix& matrix) {
     for (std::size_t i = 0; i < row.counts.size(); ++i) {
       const bool marked = row.judged && row.right[i];
       const std::string count = row.counts[i] == 0 && !marked ? "." : std::to_string(row.counts[i]);
-      text += fmt::format("{:>{}}", marked ? "[" + count + "]" : count + " ", kColumn);
+      text +=
+          fmt::format("{:>{}}", marked ? "[" + count + "]" : count + " ", wide(matrix.columns[i]));
     }
     text += fmt::format("{:>{}}\n", percent(row.rightPercent()), kColumn + 1);
   }

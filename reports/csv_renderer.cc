@@ -15,7 +15,7 @@ constexpr const char* kHeader =
     "duration_ms,throughput,throughput_unit,wrong_elements,checked_elements,digest,faults,"
     "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
     "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms,plans,"
-    "planned_algorithm\n";
+    "planned_algorithm,degradations\n";
 
 /// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
 class Line {
@@ -136,6 +136,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run) {
   line.add(run.plans.size());
   const AppliedPlan* const plan = lastPlanOfLargest(run);
   line.add(plan == nullptr ? "" : plan->algorithm);
+  line.add(run.degradations.size());
   return std::move(line).finish();
 }
 

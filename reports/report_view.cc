@@ -81,6 +81,7 @@ Run briefRun(const Run& run, const ViewLimits& limits, std::vector<bool>& thinne
   brief.telemetry = {};
   brief.idle_failovers.clear();
   if (truncate(brief.failovers, limits.events)) thinned_parts[2] = true;
+  if (truncate(brief.degradations, limits.events)) thinned_parts[2] = true;
   if (truncate(brief.failbacks, limits.events)) thinned_parts[2] = true;
   if (truncate(brief.plans, limits.events)) thinned_parts[4] = true;
   if (truncate(brief.faults, limits.events)) {

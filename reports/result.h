@@ -87,6 +87,16 @@ struct Failback {
   double at_ms = 0;  ///< first payload on the rail again
 };
 
+/// A rail that lived and was far slower than the others.
+struct Degradation {
+  int rank = 0;  ///< who saw it: what it sent was slow
+  int rail = 0;
+  int peer = 0;
+  double at_ms = 0;                ///< it was found to be
+  std::optional<double> until_ms;  ///< it was found to be so no more; null: not before the end
+  double share = 0;                ///< what it carried until `at_ms`, of the fastest other rail
+};
+
 /// The error with which a rank gave its job up.
 struct RankError {
   int rank = 0;
@@ -303,6 +313,7 @@ struct Run {
   /// Likewise of connections that carried nothing at that time: verdicts, and nothing to pause.
   std::vector<Failover> idle_failovers;
   std::vector<Failback> failbacks;
+  std::vector<Degradation> degradations;
   std::vector<RankError> errors;
   std::vector<Restart> restarts;
   std::vector<Shrink> shrinks;

@@ -107,6 +107,16 @@ void visitFields(V& v, Of<Failback> auto& failback) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<Degradation> auto& degradation) {
+  v.field("rank", degradation.rank);
+  v.field("rail", degradation.rail);
+  v.field("peer", degradation.peer);
+  v.field("at_ms", degradation.at_ms);
+  v.field("until_ms", degradation.until_ms);
+  v.field("share", degradation.share);
+}
+
+template <typename V>
 void visitFields(V& v, Of<RankError> auto& error) {
   v.required("rank", error.rank);
   v.field("at_ms", error.at_ms);
@@ -296,6 +306,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("failovers", run.failovers);
   v.field("idle_failovers", run.idle_failovers);
   v.field("failbacks", run.failbacks);
+  v.field("degradations", run.degradations);
   v.field("errors", run.errors);
   v.field("restarts", run.restarts);
   v.field("shrinks", run.shrinks);

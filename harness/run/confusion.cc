@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/slow_rails.h"
 #include "harness/run/summary.h"
 #include "injector/fault_table.h"
 
@@ -20,9 +21,11 @@ namespace {
 using Row = reports::ConfusionMatrix::Row;
 
 constexpr const char* kNone = "none";
+constexpr const char* kDegraded = "degraded";
 constexpr const char* kOther = "other";
-constexpr std::array<const char*, 8> kColumns{"local_nic", "remote_nic", "rail",        "path_out",
-                                              "path_in",   "path_both",  "path_unsure", kNone};
+constexpr std::array<const char*, 9> kColumns{"local_nic",   "remote_nic", "rail",
+                                              "path_out",    "path_in",    "path_both",
+                                              "path_unsure", kDegraded,    kNone};
 // What comes from a strike on processes may be noticed this long after it has ended.
 constexpr double kAftermathMs = 1000;
 constexpr std::size_t kAfterAllKinds = std::numeric_limits<std::size_t>::max();
@@ -72,15 +75,9 @@ struct Strike {
   const reports::AppliedFault* fault;
   Counting* own;  ///< null: without evidence
   Counting* peer;
-  int ownFailovers = 0;
-  int peerFailovers = 0;
+  int ownFindings = 0;  ///< failovers and degradations
+  int peerFindings = 0;
 };
-
-int ranksPerNode(const reports::ScenarioResult& result) {
-  const auto cluster = result.scenario.find("cluster");
-  if (cluster == result.scenario.end() || !cluster->is_object()) return 1;
-  return std::max(1, cluster->value("ranks_per_node", 1));
-}
 
 class Counter {
  public:
@@ -113,10 +110,16 @@ class Counter {
     for (const reports::Failover& failover : run.idle_failovers) {
       (void)counted(strikes, failover, perNode);
     }
+    for (const reports::Degradation& degradation : run.degradations) {
+      count(strikes, degradation, perNode);
+    }
     for (const Strike& strike : strikes) {
       if (strike.own == nullptr) continue;
-      if (strike.ownFailovers == 0) ++strike.own->counts[kNone];
-      if (strike.peerFailovers == 0) ++strike.peer->counts[kNone];
+      // Who sends over a slow rail finds it: with one end of a link that may be all.
+      const bool either = mustBeFoundSlow(*strike.fault);
+      const bool found = strike.ownFindings + strike.peerFindings > 0;
+      if (either ? !found : strike.ownFindings == 0) ++strike.own->counts[kNone];
+      if (either ? !found : strike.peerFindings == 0) ++strike.peer->counts[kNone];
     }
   }
 
@@ -125,15 +128,35 @@ class Counter {
     Strike* const strike = behind(strikes, failover, perNode);
     Counting* row = nullptr;
     if (strike == nullptr) {
-      row = &rowFor(kAfterAllKinds, std::string(reports::ConfusionMatrix::kNoFault), End::kNobody,
-                    {});
+      row = &nothing();
     } else if (strike->own != nullptr) {
       const bool own = failover.rank / perNode == strike->fault->target.node.value_or(-1);
-      ++(own ? strike->ownFailovers : strike->peerFailovers);
+      ++(own ? strike->ownFindings : strike->peerFindings);
       row = own ? strike->own : strike->peer;
     }
     if (row != nullptr) ++row->counts[columnOf(failover.cause, failover.dead_direction)];
     return row;
+  }
+
+  /// Counts a slow rail in the row of the strike that explains it, or where nothing was struck.
+  void count(std::vector<Strike>& strikes, const reports::Degradation& degradation, int perNode) {
+    const auto strike = std::ranges::find_if(
+        strikes, [&](const Strike& one) { return explains(*one.fault, degradation, perNode); });
+    if (strike == strikes.end()) {
+      // In the wake of another fault: a wrong finding of that one.
+      reports::Failover seen;
+      seen.rank = degradation.rank;
+      seen.peer = degradation.peer;
+      seen.rail = degradation.rail;
+      seen.detected_ms = seen.fault_ms = degradation.at_ms;
+      const Strike* const other = behind(strikes, seen, perNode);
+      Counting* const row = other == nullptr ? &nothing() : other->peer;
+      if (row != nullptr) ++row->counts[kDegraded];
+    } else if (strike->own != nullptr) {
+      const bool own = degradation.rank / perNode == strike->fault->target.node.value_or(-1);
+      ++(own ? strike->ownFindings : strike->peerFindings);
+      ++(own ? strike->own : strike->peer)->counts[kDegraded];
+    }
   }
 
   Strike strikeOf(const reports::Run& run, std::size_t index) {
@@ -156,6 +179,9 @@ class Counter {
     if (kind != nullptr) name = injector::shortName(*kind, fault.parameters);
     if (management) name += " (mgmt)";
     if (kind != nullptr && !management) signature = signatureOf(*kind, fault.parameters);
+    if (fault.kind == "throttle" && !mustBeFoundSlow(fault)) {
+      signature.own.orNone = signature.peer.orNone = true;
+    }
     const std::size_t order = kind == nullptr ? kinds.size() : kind - kinds.data();
     Counting& own = rowFor(order, name, End::kOwn, signature.own);
     Counting& peer = rowFor(order, name, End::kPeer, signature.peer);
@@ -191,6 +217,12 @@ class Counter {
       if (found == nullptr || fault.start_ms > found->fault->start_ms) found = &strike;
     }
     return found;
+  }
+
+  /// What no fault explains.
+  Counting& nothing() {
+    return rowFor(kAfterAllKinds, std::string(reports::ConfusionMatrix::kNoFault), End::kNobody,
+                  {});
   }
 
   Counting& rowFor(std::size_t order, const std::string& name, End end,

@@ -13,6 +13,7 @@
 #include "harness/run/confusion.h"
 #include "harness/run/metric_scope.h"
 #include "harness/run/run_counts.h"
+#include "harness/run/slow_rails.h"
 #include "harness/run/summary.h"
 #include "harness/stats/quantile.h"
 
@@ -346,6 +347,18 @@ constexpr std::array kReaders{
              return everyRun(s, [](const Run& r) {
                const auto found = r.counters.find("degradations");
                return number(found == r.counters.end() ? 0 : found->second);
+             });
+           }},
+    Reader{"degradations.missed",
+           [](const Scope& s) {
+             return everyRun(s, [&](const Run& r) {
+               return number(slowStrikes(r, ranksPerNode(s.result)).missed);
+             });
+           }},
+    Reader{"degradations.unexplained",
+           [](const Scope& s) {
+             return everyRun(s, [&](const Run& r) {
+               return number(unexplainedDegradations(r, ranksPerNode(s.result)));
              });
            }},
     Reader{"restarts.count",

@@ -155,11 +155,34 @@ void RunRecord::events(int rank, const json& message, const DamageLookup& damage
     entry.at_ms = sinceStart(momentOf(failback, "at"));
   }
   plans_.told(rank, field(message, "plans", json::array()), t0_);
+  for (const json& change : field(message, "degradations", json::array()))
+    addDegradation(rank, change);
   if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace);
   const json counters = field(message, "counters", json::object());
   for (const auto& [name, value] : counters.items()) {
     counters_[rank][name] = value.get<std::int64_t>();
   }
+}
+
+/// Each is told twice: when it begins, and when it is over.
+void RunRecord::addDegradation(int rank, const json& change) {
+  const int peer = field(change, "peer", 0);
+  const int rail = field(change, "rail", 0);
+  const double at = sinceStart(momentOf(change, "at"));
+  if (field(change, "degraded", false)) {
+    run_.degradations.push_back({.rank = rank,
+                                 .rail = rail,
+                                 .peer = peer,
+                                 .at_ms = at,
+                                 .until_ms = {},
+                                 .share = field(change, "share", 0.0)});
+    return;
+  }
+  const auto latest =
+      std::find_if(run_.degradations.rbegin(), run_.degradations.rend(), [&](const auto& known) {
+        return known.rank == rank && known.peer == peer && known.rail == rail;
+      });
+  if (latest != run_.degradations.rend()) latest->until_ms = at;
 }
 
 /// The counters of processes that count no more.

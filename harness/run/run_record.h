@@ -49,8 +49,8 @@ class RunRecord {
   void iterationEnded(int rank, const nlohmann::json& message);
   /// Counts checked and wrong elements.
   void checked(const nlohmann::json& message);
-  /// What a rank tells of the network, in any message: failovers, failbacks and plans since its
-  /// last one, counters since it began. `damage` may be empty.
+  /// What a rank tells of the network, in any message: failovers, failbacks, slow rails and plans
+  /// since its last one, counters since it began. `damage` may be empty.
   void events(int rank, const nlohmann::json& message, const DamageLookup& damage);
 
   /// The rank has given the job up.
@@ -82,6 +82,7 @@ class RunRecord {
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   reports::Failover failoverOf(int rank, const nlohmann::json& json,
                                const DamageLookup& damage) const;
+  void addDegradation(int rank, const nlohmann::json& change);
   void addTrace(int rank, const nlohmann::json& trace);
   void countLostWork();
   void checkPlans();

@@ -125,6 +125,11 @@ constexpr std::array kMetrics{
            "times that a healed rail was taken back, per faulted run"},
     Metric{"degradations.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that a living rail became much slower than the others, over all ranks"},
+    Metric{
+        "degradations.missed", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+        "throttles of a link to less than 60 % that no rank at that link told of, per faulted run"},
+    Metric{"degradations.unexplained", Measure::kCount, Scope::kEveryRun, Owner::kStrategy,
+           Trust::kFault, "times that a rail became so slow without a throttle, per faulted run"},
     Metric{"restarts.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that the job was killed and started again, per faulted run"},
     Metric{"restarts.hang_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,

@@ -70,6 +70,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   forgotten_ += events.first.failovers - cursor_.failovers;
   forgotten_ += events.first.failbacks - cursor_.failbacks;
   forgotten_ += events.first.plans - cursor_.plans;
+  forgotten_ += events.first.degradations - cursor_.degradations;
   cursor_ = events.first;
   json& failovers = message["failovers"] = json::array();
   for (const auto& [peer, failover] : events.failovers) {
@@ -96,6 +97,15 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
     ++cursor_.failbacks;
     failbacks.push_back(
         {{"peer", rankOf(event.peer)}, {"rail", event.rail}, {"at", toJson(event.when)}});
+  }
+  json& degradations = message["degradations"] = json::array();
+  for (const auto& [peer, change] : events.degradations) {
+    ++cursor_.degradations;
+    degradations.push_back({{"peer", rankOf(peer)},
+                            {"rail", change.rail},
+                            {"degraded", change.degraded},
+                            {"share", change.share},
+                            {"at", toJson(change.when)}});
   }
   json& plans = message["plans"] = json::array();
   for (const comm::PlanEvent& event : events.plans) {

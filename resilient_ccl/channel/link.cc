@@ -180,6 +180,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
     state.lastProgress = now;
     state.rate.begin(now);
   }
+  if (state.inFlightBytes == 0) state.degradation.begin(heardFor_);
   state.inFlight.push_back({header.sequence, header.length, chunk, copied,
                             /*settled=*/mutant(Mutant::kDoneWhenSubmitted)});
   state.inFlightBytes += length;
@@ -204,6 +205,7 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   state.lastProgress = now;
   if (state.suspected) {
     state.suspected = false;
+    if (prober_.lostRounds(rail)) state.degradation.forgive(heardFor_);
     prober_.acquit(rail);
   }
   const Bytes before = state.inFlightBytes;
@@ -215,23 +217,7 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
     return true;
   });
   state.rate.acknowledged(before - state.inFlightBytes, now);
-  if (before >= 2 * options_.chunkBytes) compareRate(rail, now);
-}
-
-/// Only of a rail that had more to carry than one chunk: the rate of less is the network's delay.
-void Link::compareRate(int rail, TimePoint now) {
-  double fastest = 0;
-  for (int other = 0; other < options_.rails; ++other) {
-    const Rail& state = rails_[other];
-    const bool known = other != rail && state.phase == Phase::kUp &&
-                       state.rate.measured() != TimePoint{} &&
-                       now - state.rate.measured() < kRateIsRemembered;
-    if (known) fastest = std::max(fastest, state.rate.bytesPerSecond());
-  }
-  Rail& state = rails_[rail];
-  if (!state.degradation.observe(state.rate.bytesPerSecond(), fastest, now)) return;
-  if (state.degradation.degraded()) ++counters_.degradations;
-  io_.railDegraded(rail, state.degradation.degraded());
+  state.degradation.delivered(before - state.inFlightBytes);
 }
 
 std::pair<int, Link::InFlight*> Link::twinOf(int rail, const ChunkRef& chunk) {

@@ -101,6 +101,14 @@ struct Failover {
   Duration receiveStall{};
 };
 
+/// A rail has become far slower than the others, or is so no more.
+struct RailDegradation {
+  int rail = 0;
+  bool degraded = false;
+  double share = 1;  ///< what it carried meanwhile, of the fastest other rail
+  TimePoint when{};
+};
+
 /// What a link has done so far.
 struct LinkCounters {
   std::uint64_t chunksSent = 0, chunksArrived = 0, chunksResent = 0, chunksDuplicate = 0;
@@ -151,7 +159,7 @@ class LinkIo {
   virtual void causeFound(int rail, Cause cause) = 0;
   virtual void failedBack(int rail, TimePoint when) = 0;
   /// The rail lives and is far slower than the others from now on, or is so no more.
-  virtual void railDegraded(int rail, bool degraded) = 0;
+  virtual void railDegraded(const RailDegradation& change) = 0;
   /// A note of the other end (Link::sendNote).
   virtual void noteArrived(std::span<const std::byte> note) = 0;
   /// Nothing has been heard of the peer for so long that it will be given up soon: whoever else
@@ -198,6 +206,9 @@ class Link {
   static constexpr Duration kExamination = 40ms;
   /// A rail is compared with what others carried within this time: they may wait for it meanwhile.
   static constexpr Duration kRateIsRemembered = 10s;
+  /// A sign of the peer proves that it, and this process, worked for so long before it: longer gaps
+  /// may be its absence, and make no rail slow.
+  static constexpr Duration kHeardBefore = 10ms;
   /// Grants for sends that are not posted yet, at most; beyond it the peer is out of its mind.
   static constexpr std::size_t kMostEarlyGrants = 1 << 18;
 
@@ -403,7 +414,9 @@ class Link {
   std::pair<int, InFlight*> twinOf(int rail, const ChunkRef& chunk);  // on another rail; or null
   void settle(int rail, const InFlight& open, TimePoint now);         // delivered over this rail
   void chunkDelivered(const ChunkRef& chunk, TimePoint now);
-  void compareRate(int rail, TimePoint now);
+  void compareRates(TimePoint now);
+  void tellDegradation(int rail, TimePoint now);
+  void endDegradation(int rail, TimePoint now);
 
   struct Failure {
     Cause cause = Cause::kNone;
@@ -476,6 +489,7 @@ class Link {
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
   TimePoint heardSince_;  // without a longer silence
+  Duration heardFor_{};   // in all, but for longer gaps: Degradation's clock
   bool missing_ = false;  // since then
   // Set: the peer's process may be gone; the latest round before that was thought.
   std::optional<std::uint32_t> doubted_;

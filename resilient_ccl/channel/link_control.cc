@@ -76,6 +76,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
     }
     if (failed_) return;
   }
+  compareRates(now);
   pump(now);
 }
 

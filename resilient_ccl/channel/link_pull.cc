@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
 
-// How much a rail may have outstanding, which rail takes the next chunk, and which chunks go again
-// over a faster one.
+// How much a rail may have outstanding, which rail takes the next chunk, which chunks go again
+// over a faster one, and whether a rail is far slower than the others.
 
 namespace faultline::channel {
 
@@ -127,6 +128,48 @@ void Link::copyTail(TimePoint now) {
     sends_.at(last->chunk.message).copied += last->length;
     submit(fast, last->chunk, /*copied=*/true, now);
   }
+}
+
+/// After a datagram: what it has acknowledged on all rails is known, so that none is judged by what
+/// the others did before.
+void Link::compareRates(TimePoint now) {
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    Rail& state = rails_[rail];
+    if (state.phase != Phase::kUp || !state.degradation.watched()) continue;
+    double fastest = 0;
+    for (int other = 0; other < options_.rails; ++other) {
+      const Rail& beside = rails_[other];
+      const bool known = other != rail && beside.phase == Phase::kUp &&
+                         beside.rate.measured() != TimePoint{} &&
+                         now - beside.rate.measured() < kRateIsRemembered;
+      if (!known) continue;
+      const double rate = beside.degradation.rate(heardFor_);
+      fastest = std::max(fastest, rate > 0 ? rate : beside.rate.bytesPerSecond());
+    }
+    const bool whole = state.suspected && prober_.answeredInARow(rail) > 0 &&
+                       prober_.answeredNewest(rail) && !prober_.lostRounds(rail);
+    const Degradation::Moment moment{.heard = heardFor_,
+                                     .reference = fastest,
+                                     .granule = kChunksPerAcknowledgement * options_.chunkBytes,
+                                     .idle = state.inFlightBytes == 0,
+                                     .silenceProves = whole || mutant(Mutant::kSilentPathIsSlow)};
+    if (state.degradation.observe(moment)) tellDegradation(rail, now);
+  }
+}
+
+void Link::tellDegradation(int rail, TimePoint now) {
+  const Degradation& degradation = rails_[rail].degradation;
+  counters_.degradations += degradation.degraded() ? 1 : 0;
+  io_.railDegraded({.rail = rail,
+                    .degraded = degradation.degraded(),
+                    .share = degradation.share(),
+                    .when = now});
+}
+
+/// Fenced: what comes up again is another connection.
+void Link::endDegradation(int rail, TimePoint now) {
+  const bool told = std::exchange(rails_[rail].degradation, {}).degraded();
+  if (told) tellDegradation(rail, now);
 }
 
 }  // namespace faultline::channel

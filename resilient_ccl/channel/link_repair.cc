@@ -54,7 +54,6 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.acknowledged = {};
   state.received = {};
   state.rate = RateEstimate(guessRate());
-  state.degradation = {};
   state.lateWrites = io_.lateWrites(rail);
   state.suspected = false;
   state.upSince = now;
@@ -165,6 +164,7 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   state.localFenced = state.remoteFenced = false;
   state.suspected = false;
   state.failedAt = now;
+  endDegradation(rail, now);
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < options_.holdOffMemory &&
                         !mutant(Mutant::kHoldOffFixed);
@@ -370,6 +370,8 @@ void Link::considerReturn(int rail, TimePoint now) {
 
 void Link::heard(TimePoint now) {
   if (now - lastHeard_ > silence()) heardSince_ = now;
+  const bool absent = now - lastHeard_ > kHeardBefore && !mutant(Mutant::kAbsenceIsSlowness);
+  heardFor_ += absent ? kHeardBefore : now - lastHeard_;
   lastHeard_ = now;
 }
 

@@ -54,6 +54,9 @@ enum class Mutant : std::uint8_t {
   kNobodyJoinsATrial,
   kDoubtIsProof,
   kDoubtKept,
+  // slow rails
+  kSilentPathIsSlow,
+  kAbsenceIsSlowness,
   // no waiting for ever
   kNoGiveUp,
   kHalfOpenKept,

@@ -194,6 +194,12 @@ void Engine::failedBack(int peer, int rail, TimePoint when) {
   events_.failedBack(peer, rail, when);
 }
 
+void Engine::degraded(int peer, const channel::RailDegradation& change) {
+  if (leaving()) return;
+  const std::lock_guard lock(mutex_);
+  events_.degraded(peer, change);
+}
+
 void Engine::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
   if (leaving()) return;
   const std::lock_guard lock(mutex_);

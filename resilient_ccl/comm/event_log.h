@@ -12,10 +12,11 @@
 
 namespace faultline::comm {
 
-/// Up to where somebody has read what happened: the failovers, failbacks and plans before it.
+/// Up to where somebody has read what happened: the events before it.
 struct EventCursor {
   std::uint64_t failovers = 0;
   std::uint64_t failbacks = 0;
+  std::uint64_t degradations = 0;
   std::uint64_t plans = 0;
 };
 
@@ -30,17 +31,22 @@ struct CommunicatorEvents {
     int rail;
     TimePoint when;
   };
+  struct PeerDegradation {
+    int peer;
+    channel::RailDegradation change;
+  };
   /// From the cursor that was asked for on, or, where that has been forgotten, from later on.
   std::vector<PeerFailover> failovers;
   std::vector<PeerFailback> failbacks;
+  std::vector<PeerDegradation> degradations;  ///< beginnings and ends
   std::vector<PlanEvent> plans;
   EventCursor first;  ///< of the lists here: what is between the one asked for and it is lost
   /// Since the process joined, whatever was asked for.
   fabric::FabricCounters counters;
 };
 
-/// The latest failovers, failbacks and plans of a process: so many that who reads now and then
-/// misses none, and never more, however long a job runs. Not thread-safe.
+/// The latest failovers, failbacks, changes of slow rails and plans of a process: so many that who
+/// reads now and then misses none, and never more, however long a job runs. Not thread-safe.
 class EventLog {
  public:
   /// Of each kind: some 100 bytes each. A rail that flaps makes one in ten seconds, for each peer.
@@ -48,6 +54,7 @@ class EventLog {
 
   void failedOver(int peer, const channel::Failover& failover);
   void failedBack(int peer, int rail, TimePoint when);
+  void degraded(int peer, const channel::RailDegradation& change);
   /// What the latest failover of `rail` to `peer` had for a cause, and where; only if its path had
   /// been blamed, and it has not been forgotten.
   void explained(int peer, int rail, channel::Cause cause, channel::Where where);
@@ -60,6 +67,7 @@ class EventLog {
   EventCursor first_;  // that is kept
   std::deque<CommunicatorEvents::PeerFailover> failovers_;
   std::deque<CommunicatorEvents::PeerFailback> failbacks_;
+  std::deque<CommunicatorEvents::PeerDegradation> degradations_;
   std::deque<PlanEvent> plans_;
   fabric::FabricCounters counters_;
 };

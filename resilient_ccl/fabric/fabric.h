@@ -91,6 +91,8 @@ class FabricClient {
   virtual void receiveDone(int peer, std::uint64_t token, Bytes length) = 0;
   virtual void failedOver(int peer, const channel::Failover& failover) = 0;
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
+  /// A rail to `peer` is far slower than the others from now on, or is so no more.
+  virtual void degraded(int /*peer*/, const channel::RailDegradation& /*change*/) {}
   /// What the latest failover of `rail` to `peer` had for a cause, and where, found out after
   /// failedOver.
   virtual void explained(int peer, int rail, channel::Cause cause, channel::Where where) = 0;

@@ -148,8 +148,11 @@ void Peer::causeFound(int rail, Cause cause) {
 void Peer::failedBack(int rail, TimePoint when) {
   context_.events.push_back(FailedBack{index_, rail, when});
 }
-void Peer::railDegraded(int rail, bool degraded) {
-  if (recording()) recordRail(degraded ? EventKind::kRailSlow : EventKind::kRailFast, rail);
+void Peer::railDegraded(const channel::RailDegradation& change) {
+  context_.events.push_back(Degraded{index_, change});
+  if (recording()) {
+    recordRail(change.degraded ? EventKind::kRailSlow : EventKind::kRailFast, change.rail);
+  }
 }
 void Peer::noteArrived(std::span<const std::byte> note) {
   if (const auto word = Note::wordOf(note)) {

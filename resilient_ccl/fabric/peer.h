@@ -45,6 +45,10 @@ struct FailedBack {
   int rail;
   TimePoint when;
 };
+struct Degraded {
+  int peer;
+  channel::RailDegradation change;
+};
 struct CauseFound {
   int peer;
   int rail;
@@ -65,8 +69,8 @@ struct WordArrived {
   int peer;
   std::vector<std::byte> word;
 };
-using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, PeerMissing,
-                           LinkFailed, NoteArrived, WordArrived>;
+using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, Degraded,
+                           PeerMissing, LinkFailed, NoteArrived, WordArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -142,7 +146,7 @@ class Peer : private channel::LinkIo,
   void failedOver(const channel::Failover& failover) override;
   void causeFound(int rail, channel::Cause cause) override;
   void failedBack(int rail, TimePoint when) override;
-  void railDegraded(int rail, bool degraded) override;
+  void railDegraded(const channel::RailDegradation& change) override;
   void noteArrived(std::span<const std::byte> note) override;
   void watchRefusals(bool on) override { refusals_.watch(on); }
   void peerMissing() override { context_.events.push_back(PeerMissing{index_}); }

@@ -21,6 +21,9 @@ class Player {
       referee_.changed(change);
       fire(change);
     };
+    world_.onDegraded = [this](int end, const channel::RailDegradation& change) {
+      referee_.degraded(end, change);
+    };
   }
 
   Outcome run() {

@@ -87,6 +87,24 @@ void Referee::givenUp(const RailChange& change) {
   world_.clock().after(oneWay, [this, change] { expectPeerKnows(change); });
 }
 
+void Referee::degraded(int end, const channel::RailDegradation& change) {
+  const auto& options = script_.options;
+  if (!change.degraded || options.datagramLoss + options.datagramsHeld > kTolerableLoss) return;
+  // What was under way when the rail got fast again is judged a little later.
+  constexpr Duration kUnderWay = 1s;
+  const int rail = change.rail;
+  if (world_.lastSlow(rail) + kUnderWay >= change.when) return;
+  if (world_.lastWhole(rail) + kAnswerDelay < change.when) {
+    problems_.push_back(fmt::format("end {} calls the dead rail {} slow", end, rail));
+    return;
+  }
+  // After an outage a transport waits for its timer.
+  const std::uint32_t epoch = world_.link(end).epoch(rail);
+  if (world_.lastBroken(rail) >= rails_[rail].firstUp[epoch] - 2 * options.openTime) return;
+  problems_.push_back(
+      fmt::format("end {} calls rail {} slow ({:.2f}): it is not", end, rail, change.share));
+}
+
 void Referee::expectPeerKnows(const RailChange& change) {
   const int peer = 1 - change.end;
   const bool reached = world_.managementPathUp() && world_.stoppedUntil(peer) < change.when;

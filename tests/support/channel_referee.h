@@ -42,6 +42,8 @@ class Referee {
 
   /// To be told of every change of a rail.
   void changed(const RailChange& change);
+  /// To be told of every change of what `end` thinks of a rail's speed.
+  void degraded(int end, const channel::RailDegradation& change);
   /// Judges the failovers that the ends have reported; to be called at the end.
   void judgeFailovers();
 

@@ -76,12 +76,13 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
                                             failover.resentBytes, window));
     }
   }
-  void railDegraded(int rail, bool degraded) override {
-    if (degraded) {
-      degradedRails.insert(rail);
+  void railDegraded(const channel::RailDegradation& change) override {
+    if (change.degraded) {
+      degradedRails.insert(change.rail);
     } else {
-      degradedRails.erase(rail);
+      degradedRails.erase(change.rail);
     }
+    if (world.onDegraded) world.onDegraded(index, change);
   }
   void causeFound(int rail, channel::Cause cause) override {
     const auto latest =

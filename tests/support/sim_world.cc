@@ -413,8 +413,15 @@ TimePoint SimWorld::lastStuck(int rail) const {
   return stuck ? clock_.now() : health_[rail].lastStuck;
 }
 
+TimePoint SimWorld::lastSlow(int rail) const {
+  const std::vector<Wire>& wires = ends_[0]->wires;
+  const double fastest = std::ranges::max(wires, {}, &Wire::bytesPerSecond).bytesPerSecond;
+  return wires[rail].bytesPerSecond < kEqual * fastest ? clock_.now() : health_[rail].lastSlow;
+}
+
 void SimWorld::slow(int rail, double bytesPerSecond) {
   health_[rail].lastStuck = lastStuck(rail);
+  for (int any = 0; any < options_.link.rails; ++any) health_[any].lastSlow = lastSlow(any);
   for (auto& self : ends_) self->wires[rail].bytesPerSecond = bytesPerSecond;
 }
 

@@ -105,6 +105,8 @@ class SimWorld {
 
   /// Called after each change of a rail since the construction.
   std::function<void(const RailChange&)> onRailChange;
+  /// Called when `end` finds that a rail has become slow, or is so no more.
+  std::function<void(int end, const channel::RailDegradation&)> onDegraded;
 
   // --- what is really the case ---
 
@@ -119,6 +121,9 @@ class SimWorld {
   TimePoint lastStuck(int rail) const;
   static constexpr double kStuckRate = 1;  ///< bytes per second
   TimePoint lastWhole(int rail) const;
+  /// When its wires were last slower than kEqual of another rail's.
+  TimePoint lastSlow(int rail) const;
+  static constexpr double kEqual = 0.8;
   /// Until when the process of `end` has been stopped: possibly later than now; for ever if killed.
   TimePoint stoppedUntil(int end) const;
   bool managementPathUp() const { return managementUp_; }
@@ -191,6 +196,7 @@ class SimWorld {
     TimePoint lastBroken{};
     TimePoint lastStuck{};
     TimePoint lastWhole{};
+    TimePoint lastSlow{};
   };
 
   SimOptions options_;

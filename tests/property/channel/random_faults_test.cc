@@ -79,6 +79,7 @@ void print(Coverage& coverage, std::uint64_t seeds) {
   }
   line("gave up, as it had to", coverage.givenUp);
   line("rails missing at the beginning", coverage.missing);
+  line("slow rails found", coverage.counters.degradations);
   line("cause found out later", coverage.explained);
   line("bytes that came over a failed rail, too", coverage.arrivedTwice);
 }
@@ -148,6 +149,7 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   EXPECT_GT(coverage.arrivedTwice, 0);
   EXPECT_GT(coverage.explained, 0);
   EXPECT_GT(coverage.missing, 0u);
+  EXPECT_GT(coverage.counters.degradations, 0u);
   EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
   EXPECT_GT(coverage.counters.suspicions, seeds / 8);
   EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);

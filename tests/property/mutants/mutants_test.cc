@@ -71,6 +71,8 @@ constexpr Planted kMutants[] = {
     {Mutant::kNobodyJoinsATrial, "NobodyJoinsATrial"},
     {Mutant::kDoubtIsProof, "DoubtIsProof"},
     {Mutant::kDoubtKept, "DoubtKept"},
+    {Mutant::kSilentPathIsSlow, "SilentPathIsSlow"},
+    {Mutant::kAbsenceIsSlowness, "AbsenceIsSlowness"},
     {Mutant::kNoGiveUp, "NoGiveUp"},
     {Mutant::kHalfOpenKept, "HalfOpenKept"},
     {Mutant::kAcknowledgementNotAskedFor, "AcknowledgementNotAskedFor"},

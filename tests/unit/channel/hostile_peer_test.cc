@@ -53,7 +53,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void sendDone(std::uint64_t) override { ++sent_; }
   void receiveDone(std::uint64_t, Bytes) override { ++received_; }
   void failedOver(const Failover&) override {}
-  void railDegraded(int, bool) override {}
+  void railDegraded(const RailDegradation&) override {}
   bool portLost(int) const override { return false; }
   void causeFound(int, Cause) override {}
   void peerMissing() override {}

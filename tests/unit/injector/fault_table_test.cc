@@ -39,8 +39,8 @@ TEST(FaultTableTest, AFaultIsFoundDifferentlyAtItsEnds) {
   const Signature in = signatureOf(kind("one_way_loss"), {{"direction", "in"}});
   EXPECT_EQ(in.own.deadDirection, "incoming");
   EXPECT_EQ(in.peer.deadDirection, "outgoing");
-  EXPECT_EQ(signatureOf(kind("throttle"), {{"rate", "1%"}}).own.cause, "") << "slow is not dead";
-  EXPECT_THAT(describeFault(kind("throttle")), HasSubstr("no rail is given up"));
+  EXPECT_EQ(signatureOf(kind("throttle"), {{"rate", "1%"}}).own.cause, "degraded");
+  EXPECT_THAT(describeFault(kind("throttle")), HasSubstr("struck: degraded"));
   EXPECT_THAT(describeFault(kind("one_way_loss")), HasSubstr("path (incoming)"));
 }
 

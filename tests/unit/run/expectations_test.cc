@@ -127,6 +127,7 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   hot.failovers[1].detected_ms = 108;
   hot.failovers[1].pause_ms = 14.5;
   hot.failbacks.resize(3);
+  hot.degradations.resize(2);
   reports::Restart restart;
   restart.hang_ms = 601;
   restart.isolate_ms = 900;
@@ -167,6 +168,8 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   EXPECT_THAT(numbers("detection_ms.p50"), ElementsAre(6));
   EXPECT_THAT(numbers("detection_ms.max"), ElementsAre(8));
   EXPECT_THAT(numbers("failbacks.count"), ElementsAre(3, 0));
+  EXPECT_THAT(numbers("degradations.unexplained"), ElementsAre(2, 0));
+  EXPECT_THAT(numbers("degradations.missed"), ElementsAre(0, 0)) << "nothing was throttled";
   EXPECT_THAT(numbers("restarts.count"), ElementsAre(1, 0));
   EXPECT_THAT(numbers("restarts.hang_ms"), ElementsAre(601));
   EXPECT_THAT(numbers("restarts.isolate_ms"), ElementsAre(900));

@@ -276,6 +276,10 @@ json failover(int resentBytes = 0, double stall = 0, bool receiving = true) {
              {"resent_bytes", resentBytes},
              {"receive_stall_ms", stall}}}},
           {"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(400)}}}},
+          {"degradations",
+           {{{"peer", 1}, {"rail", 0}, {"degraded", true}, {"share", 0.5}, {"at", moment(410)}},
+            {{"peer", 1}, {"rail", 0}, {"degraded", false}, {"share", 1.0}, {"at", moment(450)}},
+            {{"peer", 1}, {"rail", 1}, {"degraded", true}, {"share", 0.1}, {"at", moment(420)}}}},
           {"counters", {{"chunks_sent", 7}}}};
 }
 
@@ -315,6 +319,11 @@ TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
   EXPECT_EQ(failover.pause_ms, 90);
   ASSERT_EQ(run.failbacks.size(), 1u);
   EXPECT_EQ(run.failbacks[0].at_ms, 400);
+  ASSERT_EQ(run.degradations.size(), 2u);
+  EXPECT_EQ(run.degradations[0].at_ms, 410);
+  EXPECT_EQ(run.degradations[0].until_ms, 450);
+  EXPECT_EQ(run.degradations[0].share, 0.5);
+  EXPECT_EQ(run.degradations[1].until_ms, std::nullopt);
   EXPECT_EQ(run.counters.at("chunks_sent"), 12) << "the sum of all ranks";
 }
 

@@ -68,6 +68,22 @@ TEST(EventReportTest, AnotherCommunicatorGoesOnInTheRanksAndCountersOfTheFirst) 
   EXPECT_EQ(report.bytesSent(second.since(report.cursor())), 200u);
 }
 
+TEST(EventReportTest, ASlowRailIsToldWhenItBeginsAndWhenItIsOver) {
+  comm::EventLog log;
+  EventReport report;
+  log.degraded(2, {.rail = 1, .degraded = true, .share = 0.25, .when = now()});
+  json message = nextMessage(report, log);
+  ASSERT_EQ(message["degradations"].size(), 1u);
+  EXPECT_EQ(message["degradations"][0]["peer"], 2);
+  EXPECT_EQ(message["degradations"][0]["rail"], 1);
+  EXPECT_EQ(message["degradations"][0]["degraded"], true);
+  EXPECT_EQ(message["degradations"][0]["share"], 0.25);
+  log.degraded(2, {.rail = 1, .degraded = false, .share = 1, .when = now()});
+  message = nextMessage(report, log);
+  ASSERT_EQ(message["degradations"].size(), 1u);
+  EXPECT_EQ(message["degradations"][0]["degraded"], false);
+}
+
 TEST(EventReportTest, WhatWasForgottenIsCounted) {
   comm::EventLog log;
   EventReport report;
