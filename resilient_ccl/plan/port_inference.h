@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "resilient_ccl/plan/health.h"
+#include "resilient_ccl/plan/port_sampler.h"
+
+namespace faultline::plan {
+
+/// Finds the ports behind what all ranks have seen. A path from i to j that has more to carry than
+/// it carries is held up by one of two ports: i's, which then sends all it can, or j's, which then
+/// receives all it can. So a port is at least as fast as the fastest it has been seen, and a path
+/// that is slow although neither of its ports was seen to be whole says that one of them is slow;
+/// as few ranks as possible are blamed. Ports that nothing is known of keep what was known. Lost
+/// rails need no guess. Pure.
+class PortInference {
+ public:
+  /// A port that carries this share of what it should is whole: less differs from moment to moment.
+  static constexpr double kFull = 0.85;
+  /// Shares are rounded to one of so many steps.
+  static constexpr int kSteps = 64;
+
+  explicit PortInference(int ranks);
+
+  /// `seen`: by rank; `paths` in each likewise by rank. An empty one: nothing has been heard.
+  HealthVector infer(const std::vector<Observation>& seen);
+
+ private:
+  /// What is left of a port's live rails.
+  struct Port {
+    double send = 1;
+    double receive = 1;
+  };
+  struct Path;
+  class Judgement;
+
+  std::vector<Port> ports_;
+};
+
+}  // namespace faultline::plan
