@@ -174,7 +174,7 @@ void GroupPlanner::propose(HealthVector health, TimePoint now) {
     part.count =
         static_cast<std::uint32_t>(std::min(PlanWord::kMostEntries, health.size() - first));
     for (std::uint32_t i = 0; i < part.count; ++i) {
-      part.entries[i] = {health[first + i].send, health[first + i].receive};
+      part.entries[i] = {.send = health[first + i].send, .receive = health[first + i].receive};
     }
     tellOthers(part);
   }
@@ -275,7 +275,8 @@ void GroupPlanner::observed(const Observation& seen) {
     part.count =
         static_cast<std::uint32_t>(std::min(PlanWord::kMostEntries, seen.paths.size() - first));
     for (std::uint32_t i = 0; i < part.count; ++i) {
-      part.entries[i] = {seen.paths[first + i].send, seen.paths[first + i].receive};
+      const plan::PathRate& path = seen.paths[first + i];
+      part.entries[i] = {path.send, path.receive, path.own};
     }
     io_.tell(kCoordinator, part);
   }
@@ -291,7 +292,8 @@ void GroupPlanner::observationArrived(int from, const PlanWord& word) {
   seen.live = static_cast<std::uint16_t>(word.detail);
   seen.paths.resize(static_cast<std::size_t>(ranks_));
   for (std::uint32_t i = 0; i < word.count; ++i) {
-    seen.paths[word.first + i] = {word.entries[i].send, word.entries[i].receive};
+    const PlanWord::Entry& entry = word.entries[i];
+    seen.paths[word.first + i] = {entry.send, entry.receive, entry.own};
   }
 }
 

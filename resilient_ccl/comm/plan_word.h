@@ -31,12 +31,13 @@ struct PlanWord {
     /// To all: everybody does so.
     kAgreed,
   };
-  /// Two numbers of 16 bits: plan::PathRate or plan::Health.
+  /// plan::PathRate, or plan::Health, which has no `own`.
   struct Entry {
     std::uint16_t send = 0;
     std::uint16_t receive = 0;
+    std::uint16_t own = 0;
   };
-  static constexpr std::size_t kMostEntries = 37;
+  static constexpr std::size_t kMostEntries = 24;
 
   std::uint32_t communicator = 0;  ///< of no communicator, as EngineWord
   Kind kind{};

@@ -30,7 +30,9 @@ class PortInference::Judgement {
 
   void blame() {
     // First where there is no choice.
+    for (std::size_t rank = 0; rank < ranks(); ++rank) blameIfMostAgree(rank);
     for (const Path& path : slow_) {
+      if (explained(path)) continue;
       const bool send = maySend(path.from), receive = mayReceive(path.to);
       if (send && !receive) blamed_[path.from].send = true;
       if (receive && !send) blamed_[path.to].receive = true;
@@ -84,6 +86,38 @@ class PortInference::Judgement {
     return sent != 0 && fraction(sent) < kFull * std::min(live(from), live(to)) &&
            share(received, to) < kFull;
   }
+  /// The fastest of the paths to, and from, a rank.
+  std::uint16_t fastestOut(std::size_t from) const {
+    std::uint16_t most = 0;
+    for (std::size_t to = 0; to < ranks(); ++to) most = std::max(most, rate(from, to).own);
+    return most;
+  }
+  std::uint16_t fastestIn(std::size_t to) const {
+    std::uint16_t most = 0;
+    for (std::size_t from = 0; from < ranks(); ++from) most = std::max(most, rate(from, to).own);
+    return most;
+  }
+  static bool farBelow(std::uint16_t one, std::uint16_t other) { return one < kFair * other; }
+
+  void blameIfMostAgree(std::size_t rank) {
+    int out = 0, outSlow = 0, in = 0, inSlow = 0;
+    for (std::size_t other = 0; other < ranks(); ++other) {
+      if (const std::uint16_t own = rate(rank, other).own; own != 0) {
+        ++out;
+        if (farBelow(own, fastestIn(other))) ++outSlow;
+      }
+      if (const std::uint16_t own = rate(other, rank).own; own != 0) {
+        ++in;
+        if (farBelow(own, fastestOut(other))) ++inSlow;
+      }
+    }
+    const auto most = [](int slow, int all) { return slow >= 2 && 2 * slow > all; };
+    if (maySend(rank) && fastest_[rank].send > 0 && most(outSlow, out)) blamed_[rank].send = true;
+    if (mayReceive(rank) && fastest_[rank].receive > 0 && most(inSlow, in)) {
+      blamed_[rank].receive = true;
+    }
+  }
+
   bool maySend(std::size_t rank) const { return fastest_[rank].send < kFull; }
   /// One of which nothing is known now may still be as slow as it was.
   bool mayReceive(std::size_t rank) const {

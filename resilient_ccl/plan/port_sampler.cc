@@ -25,6 +25,7 @@ void PortSampler::sample(const std::vector<std::optional<PathLoad>>& paths, Time
     for (Path& path : paths_) {
       path.send.fade(kept);
       path.receive.fade(kept);
+      path.own.fade(kept);
     }
     if (elapsed <= kLongestInterval) interval(paths, toSeconds(elapsed));
   }
@@ -56,10 +57,12 @@ void PortSampler::interval(const std::vector<std::optional<PathLoad>>& paths, do
     if (now.railsUp != then.railsUp) continue;
     if (now.heard <= sampled_ && now.acknowledged == then.acknowledged) continue;
     if (busyPaths == 1) {
-      paths_[i].send.add(static_cast<double>(now.loadedBytes - then.loadedBytes),
-                         toSeconds(now.loaded - then.loaded));
+      const auto bytes = static_cast<double>(now.loadedBytes - then.loadedBytes);
+      paths_[i].send.add(bytes, toSeconds(now.loaded - then.loaded));
+      paths_[i].own.add(bytes, toSeconds(now.loaded - then.loaded));
     } else if (sendLoaded && toSeconds(now.busy - then.busy) >= kBusyShare * seconds) {
       paths_[i].send.add(sent, seconds);
+      paths_[i].own.add(static_cast<double>(now.acknowledged - then.acknowledged), seconds);
     }
     const bool receiving = now.receiving && then.receiving;
     if (receiving || (arrivalsLoaded && now.arrived > then.arrived)) {
@@ -81,7 +84,8 @@ Observation PortSampler::observed() const {
     result.live = quantise(static_cast<double>(std::popcount(railsUp_)) / rails_);
   }
   for (const Path& path : paths_) {
-    result.paths.push_back({.send = parts(path.send), .receive = parts(path.receive)});
+    result.paths.push_back(
+        {.send = parts(path.send), .receive = parts(path.receive), .own = parts(path.own)});
   }
   return result;
 }

@@ -18,6 +18,8 @@ using PathLoad = channel::LinkLoad;
 struct PathRate {
   std::uint16_t send = 0;
   std::uint16_t receive = 0;
+  /// What the path to it carried of `send`.
+  std::uint16_t own = 0;
 
   bool operator==(const PathRate&) const = default;
 };
@@ -41,7 +43,7 @@ class PortSampler {
   /// What happened in a longer one is not known well enough.
   static constexpr Duration kLongestInterval = 60ms;
   /// Time after which an observation weighs 1/e.
-  static constexpr Duration kMemory = 150ms;
+  static constexpr Duration kMemory = 300ms;
   /// Less than so much time under load is not enough for a rate: what a shaper lets pass at once
   /// after a pause would look like its rate.
   static constexpr Duration kLeastTime = 60ms;
@@ -68,7 +70,7 @@ class PortSampler {
     void add(double more, double time) { bytes += more, seconds += time; }
   };
   struct Path {
-    Evidence send, receive;
+    Evidence send, receive, own;
   };
 
   void interval(const std::vector<std::optional<PathLoad>>& paths, double seconds);
