@@ -13,16 +13,18 @@ namespace {
 /// Round trips are measured so often; the median counts.
 constexpr int kRounds = 21;
 constexpr Bytes kSmall = 8;
-/// What one message costs its ports follows from many that wait for each other.
+/// What one message costs its ports is by how much many small ones take longer than one of as many
+/// bytes, of which a shaper lets as much pass at once. The median of so many pairs counts.
 constexpr int kBurst = 64;
 constexpr Bytes kBurstMessage = 4 << 10;
+constexpr int kBurstRounds = 3;
 /// For the bandwidth: doubled until the slowest rank needs so long, in which what shapers let pass
 /// at once does not count any more.
 constexpr Bytes kFirstBulk = 256 << 10;
 constexpr Bytes kLargestBulk = 8 << 20;
 constexpr Duration kLongEnough = 50ms;
-/// Below this a difference of two times is noise.
-constexpr double kLeastCost = 1e-7;
+/// Seconds; below this a difference of two times is noise.
+constexpr double kLeastCost = 1e-6;
 
 class Measurement {
  public:
@@ -55,10 +57,14 @@ class Measurement {
       if (slowest >= toSeconds(kLongEnough) || 2 * bytes > kLargestBulk) break;
     }
 
-    ASSIGN_OR_RETURN(const double burst, exchange(kBurst, kBurstMessage));
-    ASSIGN_OR_RETURN(all, ofAll(burst));
-    const double each = median(all) / kBurst;
-    link.perMessage = std::max(kLeastCost, each - kBurstMessage / link.bandwidth);
+    std::vector<double> costs;
+    for (int i = 0; i < kBurstRounds; ++i) {
+      ASSIGN_OR_RETURN(const double one, exchange(1, kBurst * kBurstMessage));
+      ASSIGN_OR_RETURN(const double many, exchange(kBurst, kBurstMessage));
+      costs.push_back((many - one) / (kBurst - 1));
+    }
+    ASSIGN_OR_RETURN(all, ofAll(median(costs)));
+    link.perMessage = std::max(kLeastCost, median(all));
     link.latency = std::max(kLeastCost, small - link.perMessage);
     link.bandwidth *= comm_.ranksPerNode() < comm_.size() ? comm_.ranksPerNode() : 1;
     return link;

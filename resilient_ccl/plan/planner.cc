@@ -17,9 +17,12 @@ constexpr std::string_view kRing = "ring";
 /// More segments only cost messages.
 constexpr int kMostSegments = 128;
 /// Messages of fewer bytes are all cost and no overlap.
-constexpr Bytes kLeastMessage = 4 << 10;
+constexpr Bytes kLeastMessage = 16 << 10;
 /// A saving below this is noise of the model: the plan that needs less is kept.
 constexpr double kWorthIt = 0.995;
+/// One that takes so much longer than the best so far is not looked at any further: another number
+/// of segments does not win that.
+constexpr double kHopeless = 1.5;
 
 std::uint64_t hashOf(const PlanRequest& request, const Plan& plan) {
   std::uint64_t hash = 0;
@@ -55,10 +58,12 @@ class Search {
     while (most_ < kMostSegments && 2 * most_ <= most) most_ *= 2;
   }
 
-  Result<Candidate> cheapest() {
+  /// `bestSoFar`: seconds, of other algorithms.
+  Result<Candidate> cheapest(double bestSoFar = std::numeric_limits<double>::infinity()) {
     const int first = schedule::bestSegments(
         algorithm_, request_, {.alpha = cost_.alpha, .perMessage = cost_.perMessage}, most_);
     ASSIGN_OR_RETURN(Candidate best, play(first));
+    if (best.seconds > bestSoFar * kHopeless) return best;
     bool more = false;
     for (int segments = 2 * first; segments <= most_; segments *= 2) {
       ASSIGN_OR_RETURN(const Candidate next, play(segments));
@@ -124,7 +129,7 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
     plan.ring = best.seconds;
     for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
       if (algorithm.name == kRing || !request.algorithm.empty()) continue;
-      const auto candidate = Search(algorithm.name, wanted, bytes, model).cheapest();
+      const auto candidate = Search(algorithm.name, wanted, bytes, model).cheapest(best.seconds);
       // One that cannot serve these ranks, or is no AllReduce, says so.
       if (!candidate.ok() || candidate->seconds >= best.seconds * kWorthIt) continue;
       best = *candidate;

@@ -21,6 +21,7 @@ class PortInference::Judgement {
         fastest.receive = std::max(fastest.receive, share(path.receive, rank));
       }
     }
+    full_ = fullShare();
     for (std::size_t from = 0; from < ranks(); ++from) {
       for (std::size_t to = 0; to < ranks(); ++to) {
         if (from != to && isSlow(from, to)) slow_.push_back({from, to});
@@ -80,11 +81,24 @@ class PortInference::Judgement {
     return other < seen_[at].paths.size() ? seen_[at].paths[other] : PathRate{};
   }
 
+  double fullShare() const {
+    std::vector<double> known;
+    for (const Port& port : fastest_) {
+      for (const double share : {port.send, port.receive}) {
+        if (share > 0) known.push_back(std::min(share, 1.0));
+      }
+    }
+    if (known.empty()) return kFull;
+    std::ranges::sort(known);
+    const auto most = static_cast<std::size_t>(kMost * static_cast<double>(known.size()));
+    return std::max(kLeastFull, kFull * known[std::min(most, known.size() - 1)]);
+  }
+
   bool isSlow(std::size_t from, std::size_t to) const {
     const std::uint16_t sent = rate(from, to).send, received = rate(to, from).receive;
     // Nothing known; or all that the rails which both have can carry; or the receiver was busy.
-    return sent != 0 && fraction(sent) < kFull * std::min(live(from), live(to)) &&
-           share(received, to) < kFull;
+    return sent != 0 && fraction(sent) < full_ * std::min(live(from), live(to)) &&
+           share(received, to) < full_;
   }
   /// The fastest of the paths to, and from, a rank.
   std::uint16_t fastestOut(std::size_t from) const {
@@ -118,11 +132,11 @@ class PortInference::Judgement {
     }
   }
 
-  bool maySend(std::size_t rank) const { return fastest_[rank].send < kFull; }
+  bool maySend(std::size_t rank) const { return fastest_[rank].send < full_; }
   /// One of which nothing is known now may still be as slow as it was.
   bool mayReceive(std::size_t rank) const {
     const double fastest = fastest_[rank].receive;
-    return fastest == 0 ? before_[rank].receive < 1 : fastest < kFull;
+    return fastest == 0 ? before_[rank].receive < 1 : fastest < full_;
   }
   bool explained(const Path& path) const {
     return blamed_[path.from].send || blamed_[path.to].receive;
@@ -131,9 +145,9 @@ class PortInference::Judgement {
     return before_[rank].send < 1 || before_[rank].receive < 1;
   }
 
-  static double side(bool blamed, double fastest, double before) {
+  double side(bool blamed, double fastest, double before) const {
     if (fastest == 0) return before;
-    if (fastest >= kFull) return 1;
+    if (fastest >= full_) return 1;
     const double rounded = std::max(1.0, std::round(fastest * kSteps)) / kSteps;
     // Not blamed: it may have had less to do than it can. It is no slower than it was seen.
     return blamed ? rounded : std::max(before, rounded);
@@ -142,6 +156,7 @@ class PortInference::Judgement {
   const std::vector<Observation>& seen_;
   const std::vector<Port>& before_;
   std::vector<Port> fastest_;  // 0: not known
+  double full_ = kFull;        // share from which on a port is whole
   std::vector<Path> slow_;
   std::vector<Blame> blamed_;
 };

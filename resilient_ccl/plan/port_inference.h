@@ -19,6 +19,10 @@ class PortInference {
  public:
   /// A port that carries this share of what it should is whole: less differs from moment to moment.
   static constexpr double kFull = 0.85;
+  /// Where the processors cannot keep up, all ports carry less: what is whole is judged by what so
+  /// many of the ports that are known do not exceed. But one that carries less than this is slow.
+  static constexpr double kMost = 0.75;
+  static constexpr double kLeastFull = 0.6;
   /// Shares are rounded to one of so many steps.
   static constexpr int kSteps = 64;
   /// A path is far slower than another below this share of it.
