@@ -194,6 +194,45 @@ TEST(GroupPlannerTest, PlansThatDifferEndTheJobWithBothHashes) {
   }
 }
 
+// The word that all agree on a plan, come when that plan has been replaced and all have agreed on
+// the next one for the same operation.
+TEST(GroupPlannerTest, AWordOfAnOldPlanDoesNotTakeTheNewOneBack) {
+  World world(2, 1);
+  world.given = plan::HealthVector(2);
+  const auto callBoth = [&] {
+    for (const int rank : {1, 0}) {
+      world.call(rank);
+      while (!world.orders.empty()) world.makePlan(0);
+    }
+  };
+  callBoth();
+  for (const int rank : {0, 1}) world.call(rank);  // both tell their plans
+  ASSERT_EQ(world.letters.size(), 1u);
+  world.deliver(0);
+  ASSERT_EQ(world.letters.size(), 1u);
+  const World::Letter late = world.letters[0];
+  world.letters.clear();
+  ASSERT_EQ(late.word.kind, PlanWord::Kind::kAgreed);
+
+  world.given[1] = {512, 512};
+  world.rank(0).planner().onTick(&world.given, world.now += 50ms);
+  for (int i = 0; i < 20; ++i) {
+    world.deliverAll();
+    while (!world.orders.empty()) world.makePlan(0);
+    world.rank(0).planner().onTick(&world.given, world.now += 1ms);
+  }
+  ASSERT_EQ(world.rank(1).planner().epoch(), 1u);
+  callBoth();
+  for (const int rank : {0, 1}) world.call(rank);
+  world.deliverAll();
+  world.letters.push_back(late);
+  world.deliverAll();
+  for (const int rank : {0, 1}) {
+    if (world.rank(rank).calls == 0) world.call(rank);
+    EXPECT_EQ(world.rank(rank).calls, 1u) << "rank " << rank;
+  }
+}
+
 TEST(GroupPlannerTest, ACallThatNotAllMakeWaits) {
   World world(3, 1);
   world.given = plan::HealthVector(3);
