@@ -35,6 +35,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
     : identity_(std::move(identity)),
       options_(options),
       io_(io),
+      loadMeter_(2 * options.chunkBytes),
       rails_(options.rails),
       queues_(options.rails),
       prober_(options.rails + 1),
@@ -184,6 +185,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
   state.inFlight.push_back({header.sequence, header.length, chunk, copied,
                             /*settled=*/mutant(Mutant::kDoneWhenSubmitted)});
   state.inFlightBytes += length;
+  loadMeter_.update(outstandingBytes(), 0, now);
   ++counters_.chunksSent;
   counters_.bytesSent += length;
   if (copied) {
@@ -218,6 +220,25 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   });
   state.rate.acknowledged(before - state.inFlightBytes, now);
   state.degradation.delivered(before - state.inFlightBytes);
+  loadMeter_.update(outstandingBytes(), before - state.inFlightBytes, now);
+}
+
+Bytes Link::outstandingBytes() const {
+  Bytes sum = 0;
+  for (const Rail& rail : rails_) sum += rail.inFlightBytes;
+  return sum;
+}
+
+LinkLoad Link::load(TimePoint now) const {
+  LinkLoad load = loadMeter_.at(now);
+  load.arrived = counters_.bytesArrived;
+  load.receiving = std::ranges::any_of(
+      slots_, [](const auto& slot) { return slot.second.length != transport::kUnknownLength; });
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    if (railUp(rail)) load.railsUp |= std::uint64_t{1} << rail;
+  }
+  load.heard = lastHeard_;
+  return load;
 }
 
 std::pair<int, Link::InFlight*> Link::twinOf(int rail, const ChunkRef& chunk) {

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/degradation.h"
+#include "resilient_ccl/channel/load_meter.h"
 #include "resilient_ccl/channel/prober.h"
 #include "resilient_ccl/channel/rate_estimate.h"
 #include "resilient_ccl/channel/receipt.h"
@@ -298,6 +299,7 @@ class Link {
   const LinkOptions& options() const { return options_; }
   /// Bytes that the rail may have unacknowledged now.
   Bytes windowBytes(int rail) const;
+  LinkLoad load(TimePoint now) const;
 
  private:
   using Place = std::pair<std::uint32_t, std::uint64_t>;  // slot and chunk
@@ -393,6 +395,7 @@ class Link {
   /// A peer that has not been heard for so long was stopped, or cut off.
   Duration silence() const { return 2 * options_.idleProbeInterval; }
   std::deque<ChunkRef>& queueOf(int rail);
+  Bytes outstandingBytes() const;
 
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
@@ -456,6 +459,7 @@ class Link {
   bool failed_ = false;
   bool started_ = false;
   LinkCounters counters_;
+  LoadMeter loadMeter_;
 
   std::vector<Rail> rails_;
   std::unordered_map<std::uint64_t, SendMessage> sends_;

@@ -278,6 +278,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   }
   std::erase_if(outstanding, [](const InFlight& open) { return open.settled; });
   state.inFlightBytes = 0;
+  loadMeter_.update(outstandingBytes(), 0, now);
   failover.record.sending = !outstanding.empty();
   failover.record.receiving = failover.watched.has_value();
   const int partner = liveRailFrom(rail);

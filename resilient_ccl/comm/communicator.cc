@@ -1,6 +1,7 @@
 #include "resilient_ccl/comm/communicator.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -8,6 +9,7 @@
 #include "resilient_ccl/comm/collective_call.h"
 #include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/comm/engine.h"
+#include "resilient_ccl/comm/link_measurement.h"
 #include "resilient_ccl/comm/point_to_point.h"
 #include "resilient_ccl/comm/program.h"
 #include "resilient_ccl/comm/scratch.h"
@@ -64,9 +66,6 @@ class Communicator::Impl {
         ranksPerNode_(engine_->ranksPerNode(group_->members())),
         options_(options) {}
   ~Impl() { group_->close(); }
-  /// Of all processes of the job.
-  static std::unique_ptr<Impl> firstOf(std::shared_ptr<Engine> engine,
-                                       const CommunicatorOptions& options);
 
   std::shared_ptr<Work> submit(const CollectiveCall& call);
   /// `memory` is written only by a kRecv.
@@ -74,7 +73,9 @@ class Communicator::Impl {
                                DataType type, int peer);
   std::shared_ptr<Work> barrier();
   Result<std::unique_ptr<Impl>> split(int color, int key);
-  Result<std::unique_ptr<Impl>> shrink(Duration patience, std::vector<int>& survivors);
+  /// The engine of those that are left, and the options of their first communicator.
+  Result<std::shared_ptr<Engine>> shrink(Duration patience, CommunicatorOptions& options,
+                                         std::vector<int>& survivors);
   Status finish();
 
   Engine& engine() const { return *engine_; }
@@ -88,6 +89,7 @@ class Communicator::Impl {
   schedule::PortBandwidths bandwidths() const;
   Result<std::shared_ptr<const Program>> programFor(const CollectiveCall& call,
                                                     std::int64_t elements);
+  std::shared_ptr<Work> submitPlanned(const CollectiveCall& call);
   static std::shared_ptr<Work> refused(const Status& why);
 
   std::shared_ptr<Engine> engine_;
@@ -140,14 +142,6 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const Coll
   return programs_[key] = Program::compile(*schedule, rank_, completes);
 }
 
-std::unique_ptr<Communicator::Impl> Communicator::Impl::firstOf(
-    std::shared_ptr<Engine> engine, const CommunicatorOptions& options) {
-  std::vector<int> everybody(options.size);
-  std::iota(everybody.begin(), everybody.end(), 0);
-  auto group = engine->addGroup(Engine::kFirstGroup, std::move(everybody));
-  return std::make_unique<Impl>(std::move(engine), std::move(group), options.rank, options);
-}
-
 std::shared_ptr<Work> Communicator::Impl::refused(const Status& why) {
   auto work = std::make_shared<Work>();
   work->complete(why);
@@ -158,6 +152,7 @@ std::shared_ptr<Work> Communicator::Impl::submit(const CollectiveCall& call) {
   if (finished_) return refused(endedError());
   if (const Status status = checkCall(call, rank_, size()); !status.ok()) return refused(status);
   const Placement place = placementOf(call, rank_, size());
+  if (group_->plan() && call.collective == Collective::kAllReduce) return submitPlanned(call);
   auto chosen = programFor(call, place.data);
   if (!chosen.ok()) return refused(chosen.status());
   Executor::Job job{.program = std::move(*chosen),
@@ -181,6 +176,25 @@ std::shared_ptr<Work> Communicator::Impl::submit(const CollectiveCall& call) {
   std::shared_ptr<Work> work = engine_->submit(*group_, job);
   Executor::copySource(job);
   return work;
+}
+
+/// Its plan is not known yet, and so not what could be left where it is: it works in place.
+std::shared_ptr<Work> Communicator::Impl::submitPlanned(const CollectiveCall& call) {
+  const Bytes size = reduction::sizeOf(call.type);
+  if (call.source != call.target && call.count > 0) {
+    std::memcpy(call.target, call.source, static_cast<std::size_t>(call.count * size));
+  }
+  return engine_->submit(
+      *group_,
+      {.program = nullptr,
+       .source = call.target,
+       .target = call.target,
+       .type = call.type,
+       .op = call.op,
+       .communicator = group_->id(),
+       .number = nextCollective_++,
+       .window = options_.window},
+      PlanKey{.elements = call.count, .elementSize = size, .average = call.op == ReduceOp::kAvg});
 }
 
 std::shared_ptr<Work> Communicator::Impl::submit(schedule::OpKind kind, void* memory,
@@ -241,13 +255,17 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::split(int color,
   const auto own = std::ranges::find(ranks, rank_) - ranks.begin();
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(group_->members()[rank]);
+  std::optional<PlanSettings> plan = group_->plan();
+  if (plan) plan->ranksPerNode = engine_->ranksPerNode(members);
   return std::make_unique<Impl>(
-      engine_, engine_->addGroup(static_cast<std::uint32_t>(number), std::move(members)),
+      engine_,
+      engine_->addGroup(static_cast<std::uint32_t>(number), std::move(members), std::move(plan)),
       static_cast<int>(own), options_);
 }
 
-Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::shrink(
-    Duration patience, std::vector<int>& survivors) {
+Result<std::shared_ptr<Engine>> Communicator::Impl::shrink(Duration patience,
+                                                           CommunicatorOptions& options,
+                                                           std::vector<int>& survivors) {
   if (group_->id() != Engine::kFirstGroup) {
     return errorf(Code::kInvalidArgument,
                   "only the first communicator of a process can shrink: its splits are made again");
@@ -260,7 +278,8 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::shrink(
                                                      .doors = engine_->doors(),
                                                      .door = engine_->door(),
                                                      .patience = patience}));
-  CommunicatorOptions options = options_;
+  options = options_;
+  options.health = nullptr;  // it is of all ranks
   options.size = static_cast<int>(found.ranks.size());
   options.rank =
       static_cast<int>(std::ranges::lower_bound(found.ranks, rank_) - found.ranks.begin());
@@ -275,7 +294,7 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::shrink(
   ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
                    Engine::restart(options, *engine_, std::move(found.listener)));
   survivors = std::move(found.ranks);
-  return firstOf(std::move(engine), options);
+  return engine;
 }
 
 Status Communicator::Impl::finish() {
@@ -321,18 +340,61 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (!engine.ok()) {
     return engine.status().withContext(fmt::format("rank {} joins the communicator", options.rank));
   }
-  return std::unique_ptr<Communicator>(
-      new Communicator(Impl::firstOf(std::move(*engine), options)));
+  return firstOf(std::move(*engine), options);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::firstOf(std::shared_ptr<Engine> engine,
+                                                            const CommunicatorOptions& options) {
+  std::vector<int> everybody(options.size);
+  std::iota(everybody.begin(), everybody.end(), 0);
+  std::optional<PlanSettings> plan;
+  if (options.planned) {
+    ASSIGN_OR_RETURN(plan, planSettings(engine, everybody, options));
+  }
+  auto group = engine->addGroup(Engine::kFirstGroup, std::move(everybody), std::move(plan));
+  return std::unique_ptr<Communicator>(new Communicator(
+      std::make_unique<Impl>(std::move(engine), std::move(group), options.rank, options)));
 }
 
 Result<Communicator::Shrunk> Communicator::shrink(Duration patience) {
-  Shrunk shrunk;
-  auto impl = impl_->shrink(patience, shrunk.survivors);
-  if (!impl.ok()) {
-    return impl.status().withContext(fmt::format("rank {} of {} shrinks", rank(), size()));
+  const auto shrink = [&]() -> Result<Shrunk> {
+    Shrunk shrunk;
+    CommunicatorOptions options;
+    ASSIGN_OR_RETURN(auto engine, impl_->shrink(patience, options, shrunk.survivors));
+    ASSIGN_OR_RETURN(shrunk.communicator, firstOf(std::move(engine), options));
+    return shrunk;
+  };
+  Result<Shrunk> shrunk = shrink();
+  if (shrunk.ok()) return shrunk;
+  return shrunk.status().withContext(fmt::format("rank {} of {} shrinks", rank(), size()));
+}
+
+/// What is measured goes through a communicator that exists only for it.
+Result<PlanSettings> Communicator::planSettings(const std::shared_ptr<Engine>& engine,
+                                                const std::vector<int>& everybody,
+                                                const CommunicatorOptions& options) {
+  PlanSettings settings{
+      .link = {}, .algorithm = {}, .ranksPerNode = engine->ranksPerNode(everybody)};
+  if (options.algorithm != CommunicatorOptions::kAnyAlgorithm) {
+    settings.algorithm = options.algorithm;
+    RETURN_IF_ERROR(
+        schedule::makeSchedule(settings.algorithm, {.ranks = options.size,
+                                                    .elements = options.size,
+                                                    .ranksPerNode = settings.ranksPerNode})
+            .status());
   }
-  shrunk.communicator.reset(new Communicator(std::move(*impl)));
-  return shrunk;
+  if (options.size == 1) return settings;
+  constexpr std::uint32_t kNumber = Engine::kFirstGroup + 1;
+  engine->used(kNumber);
+  CommunicatorOptions plain = options;
+  plain.algorithm = "ring";
+  plain.bandwidths = {};
+  Communicator probe(
+      std::make_unique<Impl>(engine, engine->addGroup(kNumber, everybody), options.rank, plain));
+  auto link = measureLink(probe);
+  if (!link.ok()) return link.status().withContext("measure the network");
+  settings.link = *link;
+  return settings;
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::split(int color, int key) {

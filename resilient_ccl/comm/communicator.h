@@ -13,10 +13,14 @@
 #include "resilient_ccl/comm/event_log.h"
 #include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/plan/health_feed.h"
 #include "resilient_ccl/schedule/port_bandwidths.h"
 #include "resilient_ccl/telemetry/collector.h"
 
 namespace faultline::comm {
+
+class Engine;
+struct PlanSettings;
 
 /// A collective that is under way. Thread-safe.
 class Work {
@@ -56,6 +60,9 @@ struct CommunicatorOptions {
   /// for AllReduce.
   bool planned = false;
   static constexpr std::string_view kAnyAlgorithm = "auto";
+  /// The health of the ports, by process, where it is known and not to be measured; only rank 0's
+  /// counts. Null: measured.
+  std::shared_ptr<plan::HealthFeed> health;
   /// What is left of the ranks' ports, for algorithms that treat unequal ones differently; equal on
   /// all ranks. Empty: all healthy.
   schedule::PortBandwidths bandwidths;
@@ -190,6 +197,12 @@ class Communicator {
  private:
   class Impl;
   explicit Communicator(std::unique_ptr<Impl> impl);
+  /// Of all processes of the job.
+  static Result<std::unique_ptr<Communicator>> firstOf(std::shared_ptr<Engine> engine,
+                                                       const CommunicatorOptions& options);
+  static Result<PlanSettings> planSettings(const std::shared_ptr<Engine>& engine,
+                                           const std::vector<int>& everybody,
+                                           const CommunicatorOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

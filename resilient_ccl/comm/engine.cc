@@ -24,6 +24,8 @@ constexpr Duration kAgreementTime = 100ms;
 // After a failure the progress thread goes on repeating the abort for this long.
 constexpr Duration kAbortTime = 300ms;
 constexpr Duration kPollTime = 50ms;
+// While there is work, ports are looked at this often.
+constexpr Duration kPlanningTime = 10ms;
 // Counters are copied for other threads this often while there is work.
 constexpr Duration kCountersPause = 10ms;
 
@@ -57,7 +59,10 @@ Engine::Engine(const CommunicatorOptions& options)
   }
 }
 
-Engine::~Engine() { stop(); }
+Engine::~Engine() {
+  stop();
+  planning_.reset();  // its thread calls back
+}
 
 Result<std::shared_ptr<Engine>> Engine::start(const CommunicatorOptions& options) {
   std::shared_ptr<Engine> engine(new Engine(options));
@@ -115,6 +120,18 @@ Status Engine::open(UniqueFd listener) {
                  formatDuration(options_.railGrace));
   }
   fabric_->start();
+  if (options_.planned) {
+    planning_ = std::make_unique<Planning>(
+        *fabric_, options_.rank, static_cast<int>(fabricOptions.nics.size()), options_.health,
+        PlanningCalls{
+            .fail = [this](const Status& why) { fail(why); },
+            .event =
+                [this](PlanEvent event) {
+                  const std::lock_guard lock(mutex_);
+                  events_.planned(std::move(event));
+                },
+            .onProgressThread = [this](auto call) { onProgressThread(std::move(call)); }});
+  }
 
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
@@ -212,6 +229,7 @@ void Engine::linkFailed(int peer, const Status& why) {
 }
 
 void Engine::wordArrived(int peer, std::span<const std::byte> bytes) {
+  if (planning_ && planning_->wordArrived(peer, bytes, now())) return;
   const auto word = EngineWord::parse(bytes);
   if (!word) return;
   switch (word->kind) {
@@ -237,9 +255,13 @@ void Engine::wordArrived(int peer, std::span<const std::byte> bytes) {
 void Engine::progress() {
   while (!stopping_.load(std::memory_order_acquire)) {
     takeCommands();
-    const Duration patience = reducer_.busy() ? Duration::zero() : kPollTime;
+    const bool looking = planning_ && !running_.empty();
+    const Duration patience = reducer_.busy() ? Duration::zero()
+                              : looking       ? kPlanningTime
+                                              : kPollTime;
     if (const Status status = fabric_->poll(patience); !status.ok()) fail(status);
     reducer_.poll(*this);
+    if (planning_ && !failure_) planning_->onTick(now());
     if (failure_ && !givenUp_ && now() >= failedAt_ + kAgreementTime) giveUp();
     if (now() >= countersDue_) {
       checkDeadlines();
@@ -264,12 +286,19 @@ void Engine::publishCounters() {
 void Engine::readMail() {
   if (!mail_.exchange(false, std::memory_order_acquire)) return;
   std::optional<std::string> reason;
+  std::vector<std::shared_ptr<Group>> groups;
+  std::vector<std::function<void()>> calls;
   {
     const std::lock_guard lock(mutex_);
     reason = std::exchange(abortReason_, std::nullopt);
-    groups_.insert(groups_.end(), newGroups_.begin(), newGroups_.end());
-    newGroups_.clear();
+    std::swap(groups, newGroups_);
+    std::swap(calls, calls_);
   }
+  for (const auto& group : groups) {
+    groups_.push_back(group);
+    if (group->plan()) planning_->add(group->id(), group->members(), *group->plan());
+  }
+  for (const auto& call : calls) call();
   if (reason) fail(errorf(Code::kAborted, "{}", *reason));
 }
 
@@ -285,20 +314,45 @@ void Engine::takeCommands() {
       }
       const std::uint64_t number = command->job.number;
       if (!isPointToPoint(number)) (*group)->beginning(number);
-      const std::uint32_t tag = nextTag_++;
-      Running& running = running_[tag];
-      running.group = *group;
-      running.program = command->job.program;
-      running.executor =
-          std::make_unique<Executor>(std::move(command->job), **group, reducer_, staging_, tag);
-      running.work = std::move(command->work);
-      running.number = number;
-      running.began = now();
-      running.executor->start();
-      if (running.executor->finished()) workDone(tag);
+      if ((*group)->plan() && !isPointToPoint(number)) {
+        (*group)->held().push_back(std::move(*command));
+      } else {
+        begin(*group, std::move(*command));
+      }
     }
-    if (closed) groups_.erase(group);
+    beginHeld(*group);
+    if (!closed || !(*group)->held().empty()) continue;
+    if ((*group)->plan()) planning_->remove((*group)->id());
+    groups_.erase(group);
   }
+}
+
+/// Those whose turn it is: as many as may begin, in their order.
+void Engine::beginHeld(const std::shared_ptr<Group>& group) {
+  std::deque<Group::Command>& held = group->held();
+  while (!held.empty() && !failure_) {
+    Group::Command& first = held.front();
+    auto go = planning_->next(group->id(), first.planFor, now());
+    if (!go) return;
+    if (first.planFor) first.job.program = std::move(go->program);
+    Group::Command command = std::move(first);
+    held.pop_front();
+    begin(group, std::move(command));
+  }
+}
+
+void Engine::begin(const std::shared_ptr<Group>& group, Group::Command command) {
+  const std::uint32_t tag = nextTag_++;
+  Running& running = running_[tag];
+  running.group = group;
+  running.program = command.job.program;
+  running.number = command.job.number;
+  running.executor =
+      std::make_unique<Executor>(std::move(command.job), *group, reducer_, staging_, tag);
+  running.work = std::move(command.work);
+  running.began = command.called;
+  running.executor->start();
+  if (running.executor->finished()) workDone(tag);
 }
 
 void Engine::messageDone(std::uint64_t token) {
@@ -339,22 +393,32 @@ void Engine::checkDeadlines() {
                        rollCall_->number(), rollCall_->communicator(),
                        formatDuration(options_.collectiveTimeout), rollCall_->result()));
   }
+  if (rollCall_) return;
+  const auto isOld = [this, time = now()](TimePoint called) {
+    return time - called > options_.collectiveTimeout;
+  };
   const auto oldest = std::ranges::min_element(
       running_, {}, [](const auto& running) { return running.second.began; });
-  if (rollCall_ || oldest == running_.end()) return;
-  if (now() - oldest->second.began > options_.collectiveTimeout) overdue(oldest->second);
+  if (oldest != running_.end() && isOld(oldest->second.began)) {
+    const Running& late = oldest->second;
+    return overdue(*late.group, late.number, late.program.get());
+  }
+  for (const auto& group : groups_) {
+    if (group->held().empty() || !isOld(group->held().front().called)) continue;
+    return overdue(*group, group->held().front().job.number, nullptr);
+  }
 }
 
-void Engine::overdue(const Running& late) {
-  const Group& group = *late.group;
-  if (isPointToPoint(late.number)) {
-    const Program::Step& step = late.program->lanes()[0].steps[0];
+/// `program`: of a message between two; else it is not needed.
+void Engine::overdue(const Group& group, std::uint64_t number, const Program* program) {
+  if (isPointToPoint(number)) {
+    const Program::Step& step = program->lanes()[0].steps[0];
     return fail(errorf(Code::kDeadlineExceeded,
                        "a message {} rank {} is not done within {}: it takes no part",
                        step.kind == schedule::OpKind::kSend ? "to" : "from",
                        group.members()[step.peer], formatDuration(options_.collectiveTimeout)));
   }
-  rollCall_.emplace(group.id(), late.number, group.members(), now());
+  rollCall_.emplace(group.id(), number, group.members(), now());
   const EngineWord question{.kind = EngineWord::Kind::kRollCall, .about = group.id()};
   for (const int member : group.members()) {
     if (member != options_.rank) fabric_->tell(member, question.bytes());
@@ -411,12 +475,17 @@ void Engine::giveUp() {
   reducer_.drop();
   for (auto& [tag, running] : running_) running.work->complete(*failure_);
   running_.clear();
+  for (const auto& group : groups_) {
+    for (const Group::Command& command : group->held()) command.work->complete(*failure_);
+    group->held().clear();
+  }
 }
 
 // --- other threads ---
 
-std::shared_ptr<Group> Engine::addGroup(std::uint32_t id, std::vector<int> members) {
-  auto group = std::make_shared<Group>(*fabric_, id, std::move(members));
+std::shared_ptr<Group> Engine::addGroup(std::uint32_t id, std::vector<int> members,
+                                        std::optional<PlanSettings> plan) {
+  auto group = std::make_shared<Group>(*fabric_, id, std::move(members), std::move(plan));
   {
     const std::lock_guard lock(mutex_);
     newGroups_.push_back(group);
@@ -431,13 +500,23 @@ int Engine::ranksPerNode(const std::vector<int>& members) const {
   return comm::ranksPerNode(hosts);
 }
 
-std::shared_ptr<Work> Engine::submit(Group& group, Executor::Job job) {
+void Engine::onProgressThread(std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+  sendMail();
+}
+
+std::shared_ptr<Work> Engine::submit(Group& group, Executor::Job job,
+                                     std::optional<PlanKey> planFor) {
   auto work = std::make_shared<Work>();
   if (ended_.load(std::memory_order_acquire)) {
     work->complete(errorf(Code::kInvalidArgument, "the communicator has been finished"));
     return work;
   }
-  Group::Command command{.job = std::move(job), .work = work};
+  Group::Command command{
+      .job = std::move(job), .work = work, .planFor = std::move(planFor), .called = now()};
   while (!group.push(std::move(command))) std::this_thread::yield();
   wake();
   return work;

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,7 @@
 #include "resilient_ccl/comm/bootstrap.h"
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/comm/executor.h"
+#include "resilient_ccl/comm/planning.h"
 #include "resilient_ccl/comm/roll_call.h"
 #include "resilient_ccl/telemetry/collector.h"
 
@@ -29,21 +32,31 @@ namespace faultline::comm {
 class Group : public MessagePort {
  public:
   struct Command {
-    Executor::Job job;
+    Executor::Job job;  ///< without a program when `planFor` says what it is
     std::shared_ptr<Work> work;
+    std::optional<PlanKey> planFor;
+    TimePoint called{};
   };
 
-  /// `members`: the process of each of its ranks.
-  Group(fabric::Fabric& fabric, std::uint32_t id, std::vector<int> members)
-      : fabric_(fabric), id_(id), members_(std::move(members)), submitted_(kQueueCapacity) {}
+  /// `members`: the process of each of its ranks. With `plan` its collectives are planned.
+  Group(fabric::Fabric& fabric, std::uint32_t id, std::vector<int> members,
+        std::optional<PlanSettings> plan = std::nullopt)
+      : fabric_(fabric),
+        id_(id),
+        members_(std::move(members)),
+        plan_(std::move(plan)),
+        submitted_(kQueueCapacity) {}
 
   std::uint32_t id() const { return id_; }
   const std::vector<int>& members() const { return members_; }
+  const std::optional<PlanSettings>& plan() const { return plan_; }
   /// What a barrier reduces.
   std::int32_t& barrierElement() { return barrierElement_; }
-  /// Collectives that the progress thread has begun; only there.
+  /// Collectives that the progress thread has been given; only there.
   std::uint64_t begun() const { return begun_; }
   void beginning(std::uint64_t number) { begun_ = number + 1; }
+  /// Those of them that wait for their plan, in order; only there.
+  std::deque<Command>& held() { return held_; }
 
   // From the communicator's thread to the progress thread.
   bool push(Command&& command) { return submitted_.push(std::move(command)); }
@@ -69,8 +82,10 @@ class Group : public MessagePort {
   fabric::Fabric& fabric_;
   const std::uint32_t id_;
   const std::vector<int> members_;
+  const std::optional<PlanSettings> plan_;
   std::int32_t barrierElement_ = 0;
   std::uint64_t begun_ = 0;
+  std::deque<Command> held_;
   SpscQueue<Command> submitted_;
   std::atomic<bool> closed_{false};
 };
@@ -90,7 +105,8 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   ~Engine() override;
 
   /// A group that the progress thread serves from now on. Any thread.
-  std::shared_ptr<Group> addGroup(std::uint32_t id, std::vector<int> members);
+  std::shared_ptr<Group> addGroup(std::uint32_t id, std::vector<int> members,
+                                  std::optional<PlanSettings> plan = std::nullopt);
 
   /// A number for a new group: this process has used neither it nor any above it. `used` tells that
   /// a group has got this number or one below.
@@ -100,8 +116,10 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   /// As of comm::ranksPerNode, of these processes.
   int ranksPerNode(const std::vector<int>& members) const;
 
-  /// Hands a collective of `group` over; one thread per group.
-  std::shared_ptr<Work> submit(Group& group, Executor::Job job);
+  /// Hands a collective of `group` over; one thread per group. With `planFor` its program follows
+  /// from the plan that holds when its turn has come.
+  std::shared_ptr<Work> submit(Group& group, Executor::Job job,
+                               std::optional<PlanKey> planFor = std::nullopt);
 
   // As of Communicator.
   void abort(const std::string& reason);
@@ -149,11 +167,14 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   void progress();
   void readMail();
   void takeCommands();
+  void begin(const std::shared_ptr<Group>& group, Group::Command command);
+  void beginHeld(const std::shared_ptr<Group>& group);
+  void onProgressThread(std::function<void()> call);
   void messageDone(std::uint64_t token);
   void workDone(std::uint32_t tag);
   void connectionReadable(int rank, int fd);
   void checkDeadlines();
-  void overdue(const Running& late);
+  void overdue(const Group& group, std::uint64_t number, const Program* program);
   void takeLeave();
   void part(const Status& how);
   void fail(const Status& why, bool toldByPeer = false);
@@ -179,6 +200,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   StagingPool staging_;
   PollingReducer reducer_;
   std::unordered_map<std::uint32_t, Running> running_;  // by the tag of its tokens
+  std::unique_ptr<Planning> planning_;                  // null: nothing is planned
   std::uint32_t nextTag_ = 0;
   std::optional<Status> failure_;
   TimePoint failedAt_{};
@@ -192,10 +214,11 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> ended_{false};  // no progress thread any more
-  std::atomic<bool> mail_{false};   // there is something new in newGroups_ or abortReason_
+  std::atomic<bool> mail_{false};   // there is something new in newGroups_, calls_, abortReason_
   mutable std::mutex mutex_;        // everything below
   EventLog events_;
   std::vector<std::shared_ptr<Group>> newGroups_;
+  std::vector<std::function<void()>> calls_;  // for the progress thread
   std::optional<std::string> abortReason_;
   std::optional<Status> parted_;  // how the goodbye ended
   std::condition_variable partedNow_;

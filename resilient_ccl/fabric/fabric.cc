@@ -269,6 +269,14 @@ FabricCounters Fabric::Impl::counters() const {
   return sum;
 }
 
+void Fabric::Impl::loads(std::vector<std::optional<channel::LinkLoad>>& out) const {
+  const TimePoint time = now();
+  out.assign(peers_.size(), std::nullopt);
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    if (peers_[peer] && !peers_[peer]->local()) out[peer] = peers_[peer]->link().load(time);
+  }
+}
+
 // --- the public face ---
 
 Fabric::Fabric(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -292,6 +300,7 @@ Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }
 FabricCounters Fabric::counters() const { return impl_->counters(); }
+void Fabric::loads(std::vector<std::optional<channel::LinkLoad>>& out) const { impl_->loads(out); }
 Status Fabric::watch(int fd, std::function<void()> ready) {
   return impl_->watch(fd, std::move(ready));
 }

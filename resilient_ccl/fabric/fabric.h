@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -159,6 +160,10 @@ class Fabric {
 
   /// Sum over all links.
   FabricCounters counters() const;
+
+  /// What the link to each process carries over the network; nothing for this process itself and
+  /// for those that are reached through shared memory.
+  void loads(std::vector<std::optional<channel::LinkLoad>>& out) const;
 
  private:
   class Impl;

@@ -45,6 +45,7 @@ class Fabric::Impl : private TriangulationIo {
   void shutDown();
   void abort(const std::string& reason);
   FabricCounters counters() const;
+  void loads(std::vector<std::optional<channel::LinkLoad>>& out) const;
 
   Link& link(int peer);
   bool told() const;

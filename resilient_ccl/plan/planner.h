@@ -15,7 +15,9 @@ namespace faultline::plan {
 struct LinkModel {
   double latency = 50e-6;    ///< seconds
   double perMessage = 5e-6;  ///< seconds
-  double bandwidth = 1e9;    ///< of the fastest port, bytes per second and direction
+  /// Of the fastest port, bytes per second and direction; where ranks share the NICs of a node, of
+  /// the fastest node.
+  double bandwidth = 1e9;
 };
 
 /// What is to be reduced, and over what. Equal on all ranks.
@@ -23,6 +25,10 @@ struct PlanRequest {
   HealthVector health;  ///< one per rank
   std::int64_t elements = 0;
   Bytes elementSize = 4;
+  /// Ranks that share the NICs of a node (schedule::ScheduleRequest).
+  int ranksPerNode = 1;
+  /// The one to plan for; empty: the cheapest of all.
+  std::string algorithm = {};
 };
 
 /// How it is done. All ranks must have the same: `hash` says whether they have.
@@ -38,10 +44,11 @@ struct Plan {
   std::uint64_t hash = 0;
 };
 
-/// The cheapest of all registered algorithms and numbers of segments, by the fluid model (the one
-/// that real ports follow; the one-port model ranks ring first where it is not). A pure function:
-/// equal arguments give equal plans on every rank. Never slower than the ring, by the model.
-/// kInvalidArgument for impossible numbers.
+/// The cheapest of all registered algorithms, or of the numbers of segments of the one that is
+/// asked for, by the fluid model (the one that real ports follow; the one-port model ranks ring
+/// first where it is not). A pure function: equal arguments give equal plans on every rank. Never
+/// slower than the ring, by the model, unless an algorithm is asked for. kInvalidArgument for
+/// impossible numbers, and kNotFound for an algorithm that is not known.
 Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model);
 
 }  // namespace faultline::plan

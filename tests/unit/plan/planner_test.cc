@@ -86,6 +86,77 @@ TEST(PlannerTest, EqualRequestsGiveEqualHashesAndOthersDoNot) {
   }
 }
 
+/// The model's time of an algorithm with so many segments.
+double secondsOf(std::string_view algorithm, int segments, const PlanRequest& request,
+                 const LinkModel& model) {
+  schedule::ScheduleRequest wanted{.ranks = static_cast<int>(request.health.size()),
+                                   .elements = request.elements,
+                                   .segments = segments};
+  for (const Health& port : request.health) {
+    wanted.bandwidths.send.push_back(fraction(port.send));
+    wanted.bandwidths.receive.push_back(fraction(port.receive));
+  }
+  const double unit = static_cast<double>(request.elements) * 4 / model.bandwidth;
+  const auto made = schedule::makeSchedule(algorithm, wanted);
+  if (!made.ok()) return 1e9;
+  const auto cost =
+      schedule::costOf(**made, wanted.bandwidths,
+                       {.alpha = model.latency / unit, .perMessage = model.perMessage / unit});
+  return cost.ok() ? cost->time * unit : 1e9;
+}
+
+// The search does not try everything, and finds what is as good as the best of everything.
+TEST(PlannerTest, NoAlgorithmAndNumberOfSegmentsIsMuchBetter) {
+  double worst = 1;
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    PlanRequest request{.health = HealthVector(2 + random.below(4)),
+                        .elements = static_cast<std::int64_t>(1) << (6 + random.below(17))};
+    request.health[0] = {quantise(0.25 * static_cast<double>(1 + random.below(4))),
+                         quantise(0.25 * static_cast<double>(1 + random.below(4)))};
+    const LinkModel model{.latency = 20e-6 + random.unit() * 300e-6,
+                          .perMessage = 2e-6 + random.unit() * 30e-6,
+                          .bandwidth = 20e6 + random.unit() * 1e9};
+    const auto plan = choosePlan(request, model);
+    ASSERT_TRUE(plan.ok());
+    for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
+      for (int segments = 1; segments <= 64; segments *= 2) {
+        if (segments > 1 && request.elements * 4 / segments < (16 << 10) * 8) break;
+        const double seconds = secondsOf(algorithm.name, segments, request, model);
+        worst = std::max(worst, plan->predicted / seconds);
+        ASSERT_LE(plan->predicted, seconds * 1.05) << algorithm.name << " in " << segments;
+      }
+    }
+  }
+  RecordProperty("worst", std::to_string(worst));
+}
+
+TEST(PlannerTest, OneAlgorithmIsPlannedWhenItIsAskedFor) {
+  PlanRequest request{.health = HealthVector(4), .elements = 1 << 20, .algorithm = "optcc"};
+  request.health[1] = {512, 512};
+  const auto plan = choosePlan(request, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->algorithm, "optcc");
+  EXPECT_GT(plan->segments, 1);
+  EXPECT_NEAR(plan->predicted, secondsOf("optcc", plan->segments, request, {}), 1e-9);
+  request.algorithm = "teleport";
+  EXPECT_EQ(choosePlan(request, {}).status().code(), Code::kNotFound);
+}
+
+TEST(PlannerTest, NodesOfSeveralRanksHaveAnAlgorithmOfTheirOwn) {
+  PlanRequest request{.health = HealthVector(8), .elements = 4 << 20, .ranksPerNode = 2};
+  for (const std::size_t rank : {2, 3}) request.health[rank] = {512, 512};
+  const LinkModel model{.latency = 100e-6, .perMessage = 5e-6, .bandwidth = 50e6};
+  const auto plan = choosePlan(request, model);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->algorithm, "optcc_server");
+  EXPECT_LE(plan->predicted, plan->bound * 1.1);
+  EXPECT_GE(plan->ring, plan->bound * 1.5);
+  request.ranksPerNode = 3;
+  EXPECT_FALSE(choosePlan(request, model).ok());
+}
+
 TEST(PlannerTest, NonsenseIsRefused) {
   EXPECT_FALSE(choosePlan({.health = HealthVector(2), .elements = -1}, {}).ok());
   EXPECT_FALSE(choosePlan({.health = {}, .elements = 1}, {}).ok());
@@ -113,6 +184,26 @@ TEST(HysteresisTest, AChangeMustLastForTenCollectivesOrLong) {
   EXPECT_FALSE(hysteresis.observe(half, now += 1s));
   EXPECT_FALSE(hysteresis.observe(whole, now += 1s));
   EXPECT_TRUE(hysteresis.observe(whole, now += 200ms));
+}
+
+TEST(HysteresisTest, WhatGoesOnChangingIsWaitedForAWhile) {
+  HealthVector whole(2), now1 = whole;
+  Hysteresis hysteresis(whole);
+  TimePoint now{};
+  int steps = 0;
+  for (now1[0].send = 800; !hysteresis.observe(now1, now += 50ms); now1[0].send -= 120) {
+    ASSERT_LT(++steps, 5);
+    if (now1[0].send <= 440) break;
+  }
+  EXPECT_LE(now1[0].send, 440) << "no plan on the way down";
+  for (steps = 0; !hysteresis.observe(now1, now += 50ms); ++steps) ASSERT_LT(steps, 5);
+  // And one that never settles does not wait for ever.
+  Hysteresis restless(whole);
+  for (steps = 0; !restless.observe(now1, now += 50ms); ++steps) {
+    ASSERT_LT(steps, 25);
+    now1[0].send = now1[0].send == 500 ? 700 : 500;
+  }
+  EXPECT_GT(steps, 15);
 }
 
 TEST(HysteresisTest, ASmallChangeIsNone) {

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "harness/run/expectations.h"
+#include "harness/run/metrics.h"
 #include "harness/scenario/metric_table.h"
 #include "injector/fault_table.h"
 

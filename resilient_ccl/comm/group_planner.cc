@@ -1,0 +1,327 @@
+#include "resilient_ccl/comm/group_planner.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace faultline::comm {
+
+using plan::ChangeMessage;
+using plan::HealthVector;
+using plan::Observation;
+using Kind = PlanWord::Kind;
+
+std::uint64_t GroupPlanner::hashOf(std::uint64_t number, const HealthVector& health) {
+  std::uint64_t hash = Random::mix(number + 1);
+  for (const plan::Health& port : health) {
+    hash = Random::mix(hash + (std::uint64_t{port.send} << 16 | port.receive) + 1);
+  }
+  return hash;
+}
+
+GroupPlanner::GroupPlanner(int rank, int ranks, std::uint32_t communicator, GroupPlannerIo& io)
+    : rank_(rank),
+      ranks_(ranks),
+      communicator_(communicator),
+      io_(io),
+      change_(rank, ranks, hashOf(0, HealthVector(ranks)), *this),
+      inference_(ranks),
+      hysteresis_(HealthVector(ranks)),
+      planFor_(change_.plan()),
+      seen_(ranks),
+      seenNumber_(ranks) {
+  known_[change_.plan()] = HealthVector(ranks);
+}
+
+void GroupPlanner::tellOthers(const PlanWord& word) {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (rank != rank_) io_.tell(rank, word);
+  }
+}
+
+void GroupPlanner::send(int rank, const ChangeMessage& message) {
+  PlanWord change = word(Kind::kChange);
+  change.first = static_cast<std::uint32_t>(message.kind);
+  change.detail = message.change;
+  change.number = message.operation;
+  change.hash = message.plan;
+  io_.tell(rank, change);
+}
+
+// --- operations ---
+
+std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>& key) {
+  if (!change_.mayIssue()) return std::nullopt;
+  Go go;
+  if (key) {
+    const Use use{change_.plan(), *key};
+    inUse(*key);
+    const auto found = programs_.find(use);
+    if (found == programs_.end()) {
+      request(use);
+      return std::nullopt;
+    }
+    go.planned = found->second;
+    const Use plan{use.first, key->ofPlan()};
+    // Here, because the plan changes in other places, too, and not in the same ones on all ranks.
+    std::erase_if(agreed_, [&](const Use& old) { return old.first != use.first; });
+    if (!agreed_.contains(plan)) {
+      if (!agreed({issued_, use.first}, plan, go.planned.plan.hash)) return std::nullopt;
+      go.first = {epoch(), health()};
+    }
+  }
+  go.operation = change_.issue().operation;
+  issued_ = go.operation + 1;
+  forgetOtherHealths();
+  return go;
+}
+
+/// All ranks come here for the same operations, because they make the same calls in the same order
+/// and change plans at the same one.
+bool GroupPlanner::agreed(const Turn& turn, const Use& use, std::uint64_t plan) {
+  if (told_ != turn) {
+    told_ = turn;
+    if (coordinates()) {
+      vote(rank_, turn, plan);
+    } else {
+      PlanWord vote = word(Kind::kPlan);
+      vote.number = turn.first;
+      vote.detail = turn.second;
+      vote.hash = plan;
+      io_.tell(kCoordinator, vote);
+    }
+  }
+  if (mayGo_ != turn) return false;
+  if (agreed_.size() >= kMostAgreed) agreed_.clear();
+  agreed_.insert(use);
+  return true;
+}
+
+void GroupPlanner::vote(int rank, const Turn& turn, std::uint64_t plan) {
+  Votes& votes = votes_[turn];
+  votes.resize(static_cast<std::size_t>(ranks_));
+  votes[rank] = plan;
+  for (int other = 0; other < ranks_; ++other) {
+    if (!votes[other] || votes[other] == plan) continue;
+    const int low = std::min(rank, other), high = std::max(rank, other);
+    return io_.failed(errorf(
+        Code::kInvalidArgument,
+        "operation {} of communicator {}: rank {} has the plan {:016x} for it and rank {} the plan "
+        "{:016x}; all ranks must reduce the same count of the same type, and be given the same "
+        "algorithm",
+        turn.first, communicator_, low, *votes[low], high, *votes[high]));
+  }
+  if (!std::ranges::all_of(votes, [](const auto& one) { return one.has_value(); })) return;
+  std::erase_if(votes_, [&](const auto& it) { return it.first.first <= turn.first; });
+  PlanWord go = word(Kind::kAgreed);
+  go.number = turn.first;
+  go.detail = turn.second;
+  tellOthers(go);
+  if (told_ == turn) mayGo_ = turn;
+}
+
+void GroupPlanner::inUse(const PlanKey& key) {
+  if (!recent_.empty() && recent_.front() == key) return;
+  std::erase(recent_, key);
+  recent_.push_front(key);
+  if (recent_.size() > kSizesInUse) recent_.pop_back();
+}
+
+void GroupPlanner::request(const Use& use) {
+  const auto health = known_.find(use.first);
+  if (health == known_.end()) {
+    return io_.failed(errorf(Code::kInternal, "communicator {}: no health with hash {:016x}",
+                             communicator_, use.first));
+  }
+  if (requested_.insert(use).second) io_.plan(use.first, health->second, use.second);
+}
+
+void GroupPlanner::planned(std::uint64_t healthHash, const PlanKey& key,
+                           Result<PlannedProgram> result) {
+  const Use use{healthHash, key};
+  if (requested_.erase(use) == 0) return;
+  if (!result.ok()) {
+    return io_.failed(result.status().withContext(fmt::format(
+        "plan an AllReduce of {} elements in communicator {}", key.elements, communicator_)));
+  }
+  if (programs_.size() >= kMostPrograms) programs_.clear();
+  programs_[use] = std::move(*result);
+  tellWhenReady();
+}
+
+void GroupPlanner::forgetOtherHealths() {
+  const auto unused = [this](std::uint64_t hash) {
+    return hash != change_.plan() && hash != proposal_.hash;
+  };
+  if (std::ranges::none_of(known_, [&](const auto& it) { return unused(it.first); })) return;
+  std::erase_if(known_, [&](const auto& it) { return unused(it.first); });
+  std::erase_if(programs_, [&](const auto& it) { return unused(it.first.first); });
+  std::erase_if(requested_, [&](const Use& use) { return unused(use.first); });
+}
+
+// --- changes of health ---
+
+void GroupPlanner::propose(HealthVector health, TimePoint now) {
+  proposing_ = true;
+  proposedAt_ = now;
+  readyRanks_.assign(static_cast<std::size_t>(ranks_), false);
+  const std::uint64_t number = proposal_.number + 1;
+  PlanWord part = word(Kind::kHealth);
+  part.number = number;
+  part.hash = hashOf(number, health);
+  for (std::size_t first = 0; first < health.size(); first += PlanWord::kMostEntries) {
+    part.first = static_cast<std::uint32_t>(first);
+    part.count =
+        static_cast<std::uint32_t>(std::min(PlanWord::kMostEntries, health.size() - first));
+    for (std::uint32_t i = 0; i < part.count; ++i) {
+      part.entries[i] = {.send = health[first + i].send, .receive = health[first + i].receive};
+    }
+    tellOthers(part);
+  }
+  prepare(number, part.hash, std::move(health));
+}
+
+void GroupPlanner::healthArrived(const PlanWord& word) {
+  if (word.number < proposal_.number || (word.number == proposal_.number && proposal_.complete) ||
+      word.first + word.count > static_cast<std::uint32_t>(ranks_)) {
+    return;
+  }
+  if (word.number > proposal_.number) {
+    proposal_ = {.number = word.number,
+                 .hash = word.hash,
+                 .health = HealthVector(ranks_),
+                 .has = std::vector<bool>(ranks_),
+                 .sizes = {}};
+  }
+  for (std::uint32_t i = 0; i < word.count; ++i) {
+    proposal_.health[word.first + i] = {word.entries[i].send, word.entries[i].receive};
+    proposal_.has[word.first + i] = true;
+  }
+  if (!std::ranges::all_of(proposal_.has, [](bool has) { return has; })) return;
+  const std::uint64_t own = hashOf(word.number, proposal_.health);
+  if (own != word.hash) {
+    return io_.failed(errorf(Code::kInternal,
+                             "communicator {}: rank {} proposes a health with hash {:016x}, of "
+                             "which rank {} has {:016x}",
+                             communicator_, kCoordinator, word.hash, rank_, own));
+  }
+  prepare(word.number, word.hash, std::move(proposal_.health));
+}
+
+void GroupPlanner::prepare(std::uint64_t number, std::uint64_t hash, HealthVector health) {
+  proposal_ = {.number = number,
+               .hash = hash,
+               .health = {},
+               .has = {},
+               .complete = true,
+               .sizes = {recent_.begin(), recent_.end()}};
+  known_[hash] = std::move(health);
+  for (const PlanKey& key : proposal_.sizes) {
+    if (!programs_.contains({hash, key})) request({hash, key});
+  }
+  tellWhenReady();
+}
+
+void GroupPlanner::tellWhenReady() {
+  if (!proposal_.complete || proposal_.ready) return;
+  for (const PlanKey& key : proposal_.sizes) {
+    if (requested_.contains({proposal_.hash, key})) return;
+  }
+  proposal_.ready = true;
+  if (coordinates()) return ready(rank_, proposal_.number);
+  PlanWord done = word(Kind::kReady);
+  done.number = proposal_.number;
+  io_.tell(kCoordinator, done);
+}
+
+void GroupPlanner::ready(int rank, std::uint64_t number) {
+  if (proposing_ && number == proposal_.number) readyRanks_[rank] = true;
+}
+
+void GroupPlanner::beginWhenAllReady(TimePoint now) {
+  if (!proposing_ || !std::ranges::all_of(readyRanks_, [](bool ready) { return ready; })) return;
+  proposing_ = !change_.begin(proposal_.hash, now);
+}
+
+void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {
+  if (!coordinates()) return;
+  beginWhenAllReady(now);
+  change_.onTick(now);
+  if (planFor_ != change_.plan()) {
+    planFor_ = change_.plan();
+    hysteresis_.planned(health());
+  }
+  if (proposing_ && now - proposedAt_ >= kPlanningPatience) proposing_ = false;
+  const HealthVector measured = given != nullptr ? *given : inference_.infer(seen_);
+  if (proposing_ || change_.underWay()) return;
+  const bool changed = given != nullptr ? measured != health() : hysteresis_.observe(measured, now);
+  if (changed) propose(measured, now);
+}
+
+// --- words ---
+
+void GroupPlanner::observed(const Observation& seen) {
+  if (coordinates()) {
+    seen_[rank_] = seen;
+    return;
+  }
+  if (toldSeen_ == seen) return;
+  toldSeen_ = seen;
+  PlanWord part = word(Kind::kObserved);
+  part.number = ++observations_;
+  part.detail = seen.live;
+  for (std::size_t first = 0; first < seen.paths.size(); first += PlanWord::kMostEntries) {
+    part.first = static_cast<std::uint32_t>(first);
+    part.count =
+        static_cast<std::uint32_t>(std::min(PlanWord::kMostEntries, seen.paths.size() - first));
+    for (std::uint32_t i = 0; i < part.count; ++i) {
+      const plan::PathRate& path = seen.paths[first + i];
+      part.entries[i] = {path.send, path.receive, path.own};
+    }
+    io_.tell(kCoordinator, part);
+  }
+}
+
+void GroupPlanner::observationArrived(int from, const PlanWord& word) {
+  if (word.number < seenNumber_[from] || word.detail == 0 || word.detail > plan::Health::kWhole ||
+      word.first + word.count > static_cast<std::uint32_t>(ranks_)) {
+    return;
+  }
+  seenNumber_[from] = word.number;
+  Observation& seen = seen_[from];
+  seen.live = static_cast<std::uint16_t>(word.detail);
+  seen.paths.resize(static_cast<std::size_t>(ranks_));
+  for (std::uint32_t i = 0; i < word.count; ++i) {
+    const PlanWord::Entry& entry = word.entries[i];
+    seen.paths[word.first + i] = {entry.send, entry.receive, entry.own};
+  }
+}
+
+void GroupPlanner::onWord(int from, const PlanWord& word, TimePoint now) {
+  const bool toCoordinator =
+      word.kind == Kind::kObserved || word.kind == Kind::kReady || word.kind == Kind::kPlan;
+  if (toCoordinator && !coordinates()) return;
+  switch (word.kind) {
+    case Kind::kObserved:
+      return observationArrived(from, word);
+    case Kind::kHealth:
+      if (from == kCoordinator && !coordinates()) healthArrived(word);
+      return;
+    case Kind::kReady:
+      ready(from, word.number);
+      return beginWhenAllReady(now);
+    case Kind::kChange:
+      return change_.onMessage(from, {.kind = static_cast<ChangeMessage::Kind>(word.first),
+                                      .change = static_cast<std::uint32_t>(word.detail),
+                                      .plan = word.hash,
+                                      .operation = word.number});
+    case Kind::kPlan:
+      return vote(from, {word.number, word.detail}, word.hash);
+    case Kind::kAgreed:
+      // Late, when the plans have been changed meanwhile.
+      if (told_ == Turn{word.number, word.detail}) mayGo_ = told_;
+      return;
+  }
+}
+
+}  // namespace faultline::comm

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "resilient_ccl/comm/plan_word.h"
+#include "resilient_ccl/comm/planned_program.h"
+#include "resilient_ccl/plan/hysteresis.h"
+#include "resilient_ccl/plan/plan_change.h"
+#include "resilient_ccl/plan/port_inference.h"
+
+namespace faultline::comm {
+
+/// What a GroupPlanner asks of the world. None of these may call it back.
+class GroupPlannerIo {
+ public:
+  virtual ~GroupPlannerIo() = default;
+  /// `rank`: of the communicator. Words arrive, once and in no order.
+  virtual void tell(int rank, const PlanWord& word) = 0;
+  /// Somebody must choose a plan, and say `planned` when he has.
+  virtual void plan(std::uint64_t healthHash, const plan::HealthVector& health,
+                    const PlanKey& key) = 0;
+  /// Ranks do not agree: the job must end, on all of them.
+  virtual void failed(const Status& why) = 0;
+};
+
+/// Keeps the ranks of one communicator at the same plan for every operation. Rank 0 coordinates:
+/// it gathers what all have seen, proposes the health that follows when that has changed for long
+/// enough, waits until everybody has planned the sizes in use for it, and has it take effect at one
+/// operation (plan::PlanChange). The first operation of a size under a health begins when all have
+/// said that their plans for it have the same hash; when they have not, the job ends.
+///
+/// One per rank and communicator, driven by calls; no thread, no clock, no network.
+class GroupPlanner : private plan::PlanChangeIo {
+ public:
+  /// A rank that has not planned the sizes in use after so long is not waited for: the change is
+  /// given up, and tried again.
+  static constexpr Duration kPlanningPatience = 10s;
+  /// Sizes that are planned before a change takes effect: those used last.
+  static constexpr std::size_t kSizesInUse = 16;
+
+  GroupPlanner(int rank, int ranks, std::uint32_t communicator, GroupPlannerIo& io);
+
+  struct Go {
+    std::uint64_t operation = 0;
+    PlannedProgram planned;  ///< empty for a collective that is not planned
+    /// The first use of this plan: what it was made for.
+    struct First {
+      std::uint64_t epoch = 0;
+      plan::HealthVector health;
+    };
+    std::optional<First> first;
+  };
+  /// The next collective wants to begin; `key`: it is an AllReduce that is planned for. Nothing: it
+  /// must wait, and ask again after the next call of any other function.
+  std::optional<Go> next(const std::optional<PlanKey>& key);
+
+  /// What was asked of GroupPlannerIo::plan.
+  void planned(std::uint64_t healthHash, const PlanKey& key, Result<PlannedProgram> result);
+  void onWord(int from, const PlanWord& word, TimePoint now);
+  /// What this rank has seen; `paths` by rank.
+  void observed(const plan::Observation& seen);
+  /// To be called some ten times a second. `given`: the health as somebody knows it; null: what
+  /// follows from what was observed.
+  void onTick(const plan::HealthVector* given, TimePoint now);
+
+  /// What the next operation is planned for, and how often it has changed.
+  const plan::HealthVector& health() const { return known_.at(change_.plan()); }
+  std::uint64_t epoch() const { return change_.committed(); }
+
+  /// Of proposal `number`.
+  static std::uint64_t hashOf(std::uint64_t number, const plan::HealthVector& health);
+
+ private:
+  static constexpr int kCoordinator = plan::PlanChange::kCoordinator;
+  /// Beyond these, what was kept is planned, or agreed upon, again.
+  static constexpr std::size_t kMostPrograms = 256;
+  static constexpr std::size_t kMostAgreed = 4096;
+
+  using Use = std::pair<std::uint64_t, PlanKey>;            // hash of the health, size
+  using Turn = std::pair<std::uint64_t, std::uint64_t>;     // operation, hash of the health
+  using Votes = std::vector<std::optional<std::uint64_t>>;  // plans' hashes by rank
+
+  void send(int rank, const plan::ChangeMessage& message) override;
+  void tellOthers(const PlanWord& word);
+  PlanWord word(PlanWord::Kind kind) const { return {.kind = kind, .about = communicator_}; }
+  bool coordinates() const { return rank_ == kCoordinator; }
+
+  void propose(plan::HealthVector health, TimePoint now);
+  void healthArrived(const PlanWord& word);
+  void prepare(std::uint64_t number, std::uint64_t hash, plan::HealthVector health);
+  void tellWhenReady();
+  void ready(int rank, std::uint64_t number);
+  void beginWhenAllReady(TimePoint now);
+  void observationArrived(int from, const PlanWord& word);
+  void vote(int rank, const Turn& turn, std::uint64_t plan);
+  bool agreed(const Turn& turn, const Use& use, std::uint64_t plan);
+  void request(const Use& use);
+  void inUse(const PlanKey& key);
+  void forgetOtherHealths();
+
+  const int rank_;
+  const int ranks_;
+  const std::uint32_t communicator_;
+  GroupPlannerIo& io_;
+
+  std::map<std::uint64_t, plan::HealthVector> known_;  // by hash: current, and proposed
+  plan::PlanChange change_;
+  std::uint64_t issued_ = 0;
+
+  std::map<Use, PlannedProgram> programs_;
+  std::set<Use> requested_;
+  std::deque<PlanKey> recent_;  // the latest first
+
+  std::set<Use> agreed_;         // equal on all ranks at the same operation
+  std::optional<Turn> told_;     // the turn that this rank has told its plan of
+  std::optional<Turn> mayGo_;    // that everybody has the same plan for
+  std::map<Turn, Votes> votes_;  // coordinator
+
+  /// Proposal that is being put together, or planned for.
+  struct Proposal {
+    std::uint64_t number = 0;
+    std::uint64_t hash = 0;
+    plan::HealthVector health;
+    std::vector<bool> has;  // ranks whose health has arrived
+    bool complete = false;
+    std::vector<PlanKey> sizes;  // to be planned
+    bool ready = false;          // and they are
+  };
+  Proposal proposal_;
+
+  // Coordinator.
+  plan::PortInference inference_;
+  plan::Hysteresis hysteresis_;
+  std::uint64_t planFor_;  // the hash that hysteresis_ knows
+  std::vector<plan::Observation> seen_;
+  std::vector<std::uint64_t> seenNumber_;
+  bool proposing_ = false;
+  TimePoint proposedAt_{};
+  std::vector<bool> readyRanks_;
+
+  // Observer.
+  std::optional<plan::Observation> toldSeen_;
+  std::uint64_t observations_ = 0;
+};
+
+}  // namespace faultline::comm

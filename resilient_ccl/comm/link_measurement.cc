@@ -1,0 +1,114 @@
+#include "resilient_ccl/comm/link_measurement.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "base/clock.h"
+#include "resilient_ccl/comm/communicator.h"
+
+namespace faultline::comm {
+namespace {
+
+/// Round trips are measured so often; the median counts.
+constexpr int kRounds = 21;
+constexpr Bytes kSmall = 8;
+/// What one message costs, whatever is in it, is by how much many take longer than one, all so
+/// small that the wire does not count: with more in them the processors' work hides behind the
+/// wire, until several calls share the processors. The median of so many pairs counts.
+constexpr int kBurst = 64;
+constexpr int kBurstRounds = 5;
+/// For the bandwidth: doubled until the slowest rank needs so long, in which what shapers let pass
+/// at once does not count any more.
+constexpr Bytes kFirstBulk = 256 << 10;
+constexpr Bytes kLargestBulk = 8 << 20;
+constexpr Duration kLongEnough = 50ms;
+/// Seconds; below this a difference of two times is noise.
+constexpr double kLeastCost = 1e-6;
+
+class Measurement {
+ public:
+  explicit Measurement(Communicator& comm) : comm_(comm) {
+    // Ranks of one node do not show the network.
+    const int shift = comm.ranksPerNode() < comm.size() ? comm.ranksPerNode() : 1;
+    to_ = (comm.rank() + shift) % comm.size();
+    from_ = (comm.rank() + comm.size() - shift) % comm.size();
+    out_.resize(kLargestBulk);
+    in_.resize(kLargestBulk);
+  }
+
+  Result<plan::LinkModel> measure() {
+    plan::LinkModel link;
+    RETURN_IF_ERROR(exchange(kBurst, kSmall).status());  // everything has been used once
+    std::vector<double> rounds;
+    for (int i = 0; i < kRounds; ++i) {
+      ASSIGN_OR_RETURN(const double seconds, exchange(1, kSmall));
+      rounds.push_back(seconds);
+    }
+    ASSIGN_OR_RETURN(std::vector<double> all, ofAll(median(rounds)));
+    const double small = median(all);
+
+    for (Bytes bytes = kFirstBulk;; bytes *= 2) {
+      ASSIGN_OR_RETURN(const double seconds, exchange(1, bytes));
+      ASSIGN_OR_RETURN(all, ofAll(seconds));
+      const double fastest = *std::ranges::min_element(all);
+      link.bandwidth = static_cast<double>(bytes) / std::max(fastest - small, fastest / 2);
+      const double slowest = *std::ranges::max_element(all);
+      if (slowest >= toSeconds(kLongEnough) || 2 * bytes > kLargestBulk) break;
+    }
+
+    std::vector<double> costs;
+    for (int i = 0; i < kBurstRounds; ++i) {
+      ASSIGN_OR_RETURN(const double one, exchange(1, kSmall));
+      ASSIGN_OR_RETURN(const double many, exchange(kBurst, kSmall));
+      costs.push_back((many - one) / (kBurst - 1));
+    }
+    ASSIGN_OR_RETURN(all, ofAll(median(costs)));
+    link.perMessage = std::max(kLeastCost, median(all));
+    link.latency = std::max(kLeastCost, small - link.perMessage);
+    link.bandwidth *= comm_.ranksPerNode() < comm_.size() ? comm_.ranksPerNode() : 1;
+    return link;
+  }
+
+ private:
+  /// Seconds until `count` messages of `bytes` have gone and as many have come.
+  Result<double> exchange(int count, Bytes bytes) {
+    RETURN_IF_ERROR(comm_.barrier()->wait());
+    std::vector<std::shared_ptr<Work>> works;
+    const TimePoint begin = now();
+    for (int i = 0; i < count; ++i) {
+      works.push_back(comm_.receive(in_.data() + i * bytes, bytes, DataType::kU8, from_));
+      works.push_back(comm_.send(out_.data() + i * bytes, bytes, DataType::kU8, to_));
+    }
+    TimePoint end = begin;
+    for (const auto& work : works) {
+      RETURN_IF_ERROR(work->wait());
+      end = std::max(end, work->finished());
+    }
+    return toSeconds(end - begin);
+  }
+
+  Result<std::vector<double>> ofAll(double own) {
+    std::vector<double> all(static_cast<std::size_t>(comm_.size()));
+    all[static_cast<std::size_t>(comm_.rank())] = own;
+    RETURN_IF_ERROR(
+        comm_.allReduce(all.data(), all.data(), std::ssize(all), DataType::kF64, ReduceOp::kSum)
+            ->wait());
+    return all;
+  }
+
+  static double median(std::vector<double> values) {
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  }
+
+  Communicator& comm_;
+  int to_ = 0, from_ = 0;
+  std::vector<std::byte> out_, in_;
+};
+
+}  // namespace
+
+Result<plan::LinkModel> measureLink(Communicator& comm) { return Measurement(comm).measure(); }
+
+}  // namespace faultline::comm

@@ -1,0 +1,163 @@
+#include "resilient_ccl/plan/port_sampler.h"
+
+#include <gtest/gtest.h>
+
+namespace faultline::plan {
+namespace {
+
+constexpr double kReference = 50e6;  // bytes per second
+constexpr Bytes kChunk = 64 << 10;
+
+/// Paths of one process, as their links would tell of them.
+class Net {
+ public:
+  explicit Net(std::size_t paths) : paths_(paths, PathLoad{.railsUp = 3}) {}
+
+  PathLoad& path(std::size_t number) { return *paths_[number]; }
+  void leaveOut(std::size_t number) { paths_[number] = std::nullopt; }
+
+  /// So long, paths that have more to send send so many bytes a second each.
+  void send(Duration time, std::vector<std::pair<std::size_t, double>> rates) {
+    for (const auto& [number, rate] : rates) path(number).outstanding = 4 * kChunk;
+    sampler_.sample(paths_, now_);
+    for (const Duration step = 10ms; time > 0ms; time -= step) {
+      now_ += step;
+      for (const auto& [number, rate] : rates) {
+        PathLoad& load = path(number);
+        const auto bytes = static_cast<Bytes>(rate * toSeconds(step));
+        load.acknowledged += bytes;
+        load.loadedBytes += bytes;
+        load.loaded += step;
+        load.busy += step;
+        load.heard = now_;
+      }
+      sampler_.sample(paths_, now_);
+    }
+    for (const auto& [number, rate] : rates) path(number).outstanding = 0;
+  }
+  void receive(Duration time, std::size_t from, double rate, bool receiving) {
+    for (const Duration step = 10ms; time > 0ms; time -= step) {
+      path(from).receiving = receiving;
+      sampler_.sample(paths_, now_);
+      now_ += step;
+      path(from).arrived += static_cast<Bytes>(rate * toSeconds(step));
+      path(from).heard = now_;
+      sampler_.sample(paths_, now_);
+    }
+    path(from).receiving = false;
+  }
+  void wait(Duration time) {
+    now_ += time;
+    sampler_.sample(paths_, now_);
+  }
+  Observation seen() const { return sampler_.observed(); }
+  double sendShare(std::size_t to) const { return fraction(seen().paths[to].send); }
+
+  PortSampler sampler_{kReference, /*rails=*/2, /*loadedFrom=*/2 * kChunk};
+  TimePoint now_ = TimePoint{} + 1s;
+
+ private:
+  std::vector<std::optional<PathLoad>> paths_;
+};
+
+TEST(PortSamplerTest, APathThatAlwaysHasMoreToCarryShowsThePort) {
+  Net net(3);
+  net.send(300ms, {{1, 25e6}});
+  EXPECT_NEAR(net.sendShare(1), 0.5, 0.01);
+  EXPECT_EQ(net.seen().paths[2], PathRate{}) << "nothing was sent there";
+  EXPECT_EQ(net.seen().live, Health::kWhole);
+}
+
+TEST(PortSamplerTest, APortIsWhatAllPathsCarryTogether) {
+  Net net(3);
+  net.send(300ms, {{1, 15e6}, {2, 35e6}});
+  EXPECT_NEAR(net.sendShare(1), 1, 0.01);
+  EXPECT_NEAR(net.sendShare(2), 1, 0.01);
+}
+
+TEST(PortSamplerTest, PausesDoNotMakeAPortSlow) {
+  Net net(2);
+  for (int i = 0; i < 20; ++i) {
+    net.send(30ms, {{1, 50e6}});
+    net.wait(40ms);
+  }
+  EXPECT_NEAR(net.sendShare(1), 1, 0.01);
+  net.wait(50ms);
+  net.wait(2s);
+  net.wait(50ms);
+  EXPECT_EQ(net.seen().paths[1], PathRate{}) << "forgotten";
+}
+
+// One chunk at a time, whenever the rank has got round to it.
+TEST(PortSamplerTest, ARankThatIsSlowToPostSaysNothingOfItsPort) {
+  Net net(2);
+  net.wait(10ms);
+  for (int i = 0; i < 100; ++i) {
+    net.path(1).acknowledged += kChunk;
+    net.path(1).busy += 2ms;
+    net.path(1).heard = net.now_;
+    net.wait(10ms);
+  }
+  EXPECT_EQ(net.seen().paths[1], PathRate{});
+}
+
+TEST(PortSamplerTest, SilenceIsNoSlowness) {
+  Net net(3);
+  net.send(200ms, {{1, 50e6}});
+  // Stopped: a lot is outstanding, and nobody answers.
+  net.path(1).outstanding = 4 * kChunk;
+  for (int i = 0; i < 30; ++i) {
+    net.path(1).busy += 10ms;
+    net.path(1).loaded += 10ms;
+    net.wait(10ms);
+  }
+  const double kept = net.sendShare(1);
+  EXPECT_TRUE(kept == 0 || kept > 0.95) << kept;
+  // One that answers, and takes nothing, is slow.
+  for (int i = 0; i < 30; ++i) {
+    net.path(1).busy += 10ms;
+    net.path(1).loaded += 10ms;
+    net.path(1).heard = net.now_ + 10ms;
+    net.wait(10ms);
+  }
+  EXPECT_LT(net.sendShare(1), 0.1);
+}
+
+TEST(PortSamplerTest, ReceivingIsJudgedWhileAMessageIsUnderWay) {
+  Net net(3);
+  net.receive(300ms, 1, 12.5e6, /*receiving=*/true);
+  EXPECT_NEAR(fraction(net.seen().paths[1].receive), 0.25, 0.01);
+  Net small(3);  // messages of a chunk each: never one that is half there
+  small.receive(300ms, 1, 25e6, /*receiving=*/false);
+  EXPECT_NEAR(fraction(small.seen().paths[1].receive), 0.5, 0.01);
+  Net few(3);
+  few.receive(300ms, 1, 1e6, /*receiving=*/false);
+  EXPECT_EQ(few.seen().paths[1], PathRate{});
+}
+
+TEST(PortSamplerTest, RailsThatReachNobodyAreLost) {
+  Net net(3);
+  net.leaveOut(0);
+  net.wait(10ms);
+  EXPECT_EQ(net.seen().live, Health::kWhole);
+  net.path(1).railsUp = 1;
+  net.wait(10ms);
+  EXPECT_EQ(net.seen().live, Health::kWhole) << "the other one reaches rank 2";
+  net.path(2).railsUp = 1;
+  net.wait(10ms);
+  EXPECT_EQ(net.seen().live, Health::kWhole / 2);
+}
+
+TEST(PortSamplerTest, ARailThatIsBeingRepairedDoesNotCount) {
+  Net net(2);
+  net.send(200ms, {{1, 50e6}});
+  net.path(1).railsUp = 1;
+  net.path(1).loaded += 10ms;
+  net.path(1).busy += 10ms;
+  net.path(1).heard = net.now_ + 10ms;
+  net.wait(10ms);
+  EXPECT_NEAR(net.sendShare(1), 1, 0.01);
+}
+
+}  // namespace
+}  // namespace faultline::plan
