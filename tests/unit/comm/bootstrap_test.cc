@@ -9,17 +9,14 @@
 #include <functional>
 #include <thread>
 
+#include "tests/support/free_port.h"
+
 namespace faultline::comm {
 namespace {
 
 using transport::tcp::Endpoint;
 
 constexpr std::uint32_t kHere = 0x7f000001;
-
-std::uint16_t unusedPort() {
-  auto listener = transport::tcp::openListener({kHere, "", 0});
-  return transport::tcp::localEndpoint(listener->get())->port;
-}
 
 /// Carries the bytes of one connection to `port`, and may change those that the connecting end
 /// sends, or gets: told how many have passed before, and the bytes.
@@ -135,27 +132,27 @@ Relay::Change damage(std::size_t index) {
 constexpr std::size_t kLength = sizeof(std::uint32_t);
 
 TEST(BootstrapTest, WhatIsCarriedFaithfullyArrives) {
-  const std::uint16_t port = unusedPort();
+  const std::uint16_t port = freePort();
   Relay relay(port, unchanged, unchanged);
   for (const Status& end : exchangeThrough(relay, port)) EXPECT_TRUE(end.ok()) << end.message();
 }
 
 TEST(BootstrapTest, AContributionThatWasChangedOnItsWayIsRefused) {
-  const std::uint16_t port = unusedPort();
+  const std::uint16_t port = freePort();
   Relay relay(port, damage(sizeof(fabric::SignedHello) + kLength), unchanged);
   const auto ends = exchangeThrough(relay, port);
   EXPECT_EQ(ends[0].code(), Code::kInvalidArgument) << ends[0].message();
 }
 
 TEST(BootstrapTest, WhatTheRootPassesOnIsNotChangedEither) {
-  const std::uint16_t port = unusedPort();
+  const std::uint16_t port = freePort();
   Relay relay(port, unchanged, damage(sizeof(auth::Nonce) + sizeof(auth::Tag) + kLength));
   const auto ends = exchangeThrough(relay, port);
   EXPECT_EQ(ends[1].code(), Code::kInvalidArgument) << ends[1].message();
 }
 
 TEST(BootstrapTest, WhoListensAndIsSilentIsNotWaitedForTillTheEnd) {
-  const std::uint16_t port = unusedPort();
+  const std::uint16_t port = freePort();
   Relay relay(
       port, [](auto, auto) {}, [](auto, auto) {}, /*unanswered=*/1);
   for (const Status& end : exchangeThrough(relay, port, 10s))
@@ -165,7 +162,7 @@ TEST(BootstrapTest, WhoListensAndIsSilentIsNotWaitedForTillTheEnd) {
 TEST(BootstrapTest, SilentStrangersDoNotKeepTheRanksOut) {
   constexpr int kStrangers = 12;
   constexpr Duration kTimeout = 10s;  // they would take more than twice as long one after the other
-  const std::uint16_t port = unusedPort();
+  const std::uint16_t port = freePort();
   const auth::JobKey key = auth::JobKey::random();
   const auto join = [&](int rank) {
     return Bootstrap::connect({.rank = rank,

@@ -7,18 +7,13 @@
 #include <vector>
 
 #include "resilient_ccl/comm/communicator.h"
+#include "tests/support/free_port.h"
 
 namespace faultline::comm {
 
 // A job of threads over loopback: every rank has its own fabric, sockets and progress thread.
 
 inline constexpr std::uint32_t kLoopback = 0x7f000001;
-
-/// A port that nobody uses right now.
-inline std::uint16_t freePort() {
-  auto listener = transport::tcp::openListener({kLoopback, "", 0});
-  return transport::tcp::localEndpoint(listener->get())->port;
-}
 
 inline CommunicatorOptions optionsOf(int rank, int size, std::uint16_t port) {
   CommunicatorOptions options;

@@ -8,17 +8,13 @@
 
 // Iterations of a job of threads over loopback.
 
+#include "tests/support/free_port.h"
+
 namespace faultline::workload {
 namespace {
 
 constexpr std::uint32_t kLoopback = 0x7f000001;
 constexpr int kRanks = 3;
-
-/// A port that nobody uses right now.
-std::uint16_t freePort() {
-  auto listener = transport::tcp::openListener({kLoopback, "", 0});
-  return transport::tcp::localEndpoint(listener->get())->port;
-}
 
 void runJob(const std::function<void(comm::Communicator&)>& body) {
   const std::uint16_t port = freePort();
