@@ -293,7 +293,8 @@ void loop(void* target, const void* left, const void* right, std::int64_t count,
 #endif
 #if defined(FAULTLINE_BYTE_WIDTH)
   if constexpr (sizeof(T) == 1 && (kDivides || std::is_same_v<Operation, Prod>)) {
-    const Words magic = Words{} + static_cast<std::uint16_t>(0xffff / (kDivides ? divisor : 2) + 1);
+    const auto reciprocal = static_cast<std::uint16_t>(0xffff / (kDivides ? divisor : 2) + 1);
+    const Words magic = Words{} + reciprocal;
     const std::int64_t end = kDivides && divisor < 2 ? 0 : count;
     for (; i + FAULTLINE_BYTE_WIDTH <= end; i += FAULTLINE_BYTE_WIDTH) {
       Bytes8 x, y;
