@@ -371,6 +371,8 @@ void Engine::reduced(std::uint64_t token) {
 void Engine::workDone(std::uint32_t tag) {
   const auto running = running_.find(tag);
   const std::shared_ptr<Work> work = std::move(running->second.work);
+  const Group& group = *running->second.group;
+  if (group.plan()) planning_->done(group.id(), running->second.number, now());
   running_.erase(running);
   // Who has waited for everything finds everything counted.
   if (running_.empty()) publishCounters();

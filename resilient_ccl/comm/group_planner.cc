@@ -50,7 +50,8 @@ void GroupPlanner::send(int rank, const ChangeMessage& message) {
 
 // --- operations ---
 
-std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>& key) {
+std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>& key,
+                                                   TimePoint now) {
   if (!change_.mayIssue()) return std::nullopt;
   Go go;
   if (key) {
@@ -72,6 +73,7 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
   }
   go.operation = change_.issue().operation;
   issued_ = go.operation + 1;
+  if (coordinates() && key) pace_.began(go.operation, go.planned.plan.predicted, now);
   forgetOtherHealths();
   return go;
 }
@@ -243,6 +245,20 @@ void GroupPlanner::beginWhenAllReady(TimePoint now) {
   proposing_ = !change_.begin(proposal_.hash, now);
 }
 
+/// What follows from what all have seen. While calls take as long as their plans said, no port
+/// counts as slower than it was planned for; but rails that are lost are.
+HealthVector GroupPlanner::measured(TimePoint now) {
+  HealthVector seen = inference_.infer(seen_);
+  if (!pace_.asPredicted(now)) return seen;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const plan::Health& planned = health()[rank];
+    const std::uint16_t live = seen_[rank].live;
+    seen[rank].send = std::max(seen[rank].send, std::min(planned.send, live));
+    seen[rank].receive = std::max(seen[rank].receive, std::min(planned.receive, live));
+  }
+  return seen;
+}
+
 void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {
   if (!coordinates()) return;
   beginWhenAllReady(now);
@@ -252,7 +268,7 @@ void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {
     hysteresis_.planned(health());
   }
   if (proposing_ && now - proposedAt_ >= kPlanningPatience) proposing_ = false;
-  const HealthVector measured = given != nullptr ? *given : inference_.infer(seen_);
+  const HealthVector measured = given != nullptr ? *given : this->measured(now);
   if (proposing_ || change_.underWay()) return;
   const bool changed = given != nullptr ? measured != health() : hysteresis_.observe(measured, now);
   if (changed) propose(measured, now);

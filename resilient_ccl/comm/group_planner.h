@@ -14,6 +14,7 @@
 #include "resilient_ccl/comm/plan_word.h"
 #include "resilient_ccl/comm/planned_program.h"
 #include "resilient_ccl/plan/hysteresis.h"
+#include "resilient_ccl/plan/pace.h"
 #include "resilient_ccl/plan/plan_change.h"
 #include "resilient_ccl/plan/port_inference.h"
 
@@ -61,7 +62,7 @@ class GroupPlanner : private plan::PlanChangeIo {
   };
   /// The next collective wants to begin; `key`: it is an AllReduce that is planned for. Nothing: it
   /// must wait, and ask again after the next call of any other function.
-  std::optional<Go> next(const std::optional<PlanKey>& key);
+  std::optional<Go> next(const std::optional<PlanKey>& key, TimePoint now = {});
 
   /// What was asked of GroupPlannerIo::plan.
   void planned(std::uint64_t healthHash, const PlanKey& key, Result<PlannedProgram> result);
@@ -71,6 +72,8 @@ class GroupPlanner : private plan::PlanChangeIo {
   /// To be called some ten times a second. `given`: the health as somebody knows it; null: what
   /// follows from what was observed.
   void onTick(const plan::HealthVector* given, TimePoint now);
+  /// A planned collective that `next` has let begin is done.
+  void done(std::uint64_t operation, TimePoint now) { pace_.ended(operation, now); }
 
   /// What the next operation is planned for, and how often it has changed.
   const plan::HealthVector& health() const { return known_.at(change_.plan()); }
@@ -94,6 +97,7 @@ class GroupPlanner : private plan::PlanChangeIo {
   PlanWord word(PlanWord::Kind kind) const { return {.kind = kind, .about = communicator_}; }
   bool coordinates() const { return rank_ == kCoordinator; }
 
+  plan::HealthVector measured(TimePoint now);
   void propose(plan::HealthVector health, TimePoint now);
   void healthArrived(const PlanWord& word);
   void prepare(std::uint64_t number, std::uint64_t hash, plan::HealthVector health);
@@ -139,6 +143,7 @@ class GroupPlanner : private plan::PlanChangeIo {
 
   // Coordinator.
   plan::PortInference inference_;
+  plan::Pace pace_;
   plan::Hysteresis hysteresis_;
   std::uint64_t planFor_;  // the hash that hysteresis_ knows
   std::vector<plan::Observation> seen_;

@@ -105,7 +105,7 @@ void Planning::remove(std::uint32_t communicator) { groups_.erase(communicator);
 std::optional<Planning::Go> Planning::next(std::uint32_t communicator,
                                            const std::optional<PlanKey>& key, TimePoint now) {
   Member& member = *groups_.at(communicator);
-  auto go = member.planner().next(key);
+  auto go = member.planner().next(key, now);
   if (!go) return std::nullopt;
   if (go->first) {
     calls_.event({.when = now,
@@ -132,6 +132,11 @@ bool Planning::wordArrived(int process, std::span<const std::byte> bytes, TimePo
     early_.emplace_back(process, *word);
   }
   return true;
+}
+
+void Planning::done(std::uint32_t communicator, std::uint64_t operation, TimePoint now) {
+  const auto group = groups_.find(communicator);
+  if (group != groups_.end()) group->second->planner().done(operation, now);
 }
 
 void Planning::onTick(TimePoint now) {

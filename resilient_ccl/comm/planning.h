@@ -48,6 +48,8 @@ class Planning {
   };
   std::optional<Go> next(std::uint32_t communicator, const std::optional<PlanKey>& key,
                          TimePoint now);
+  /// The collective with this number among those of its communicator is done.
+  void done(std::uint32_t communicator, std::uint64_t operation, TimePoint now);
 
   /// Whether it was a planner's word.
   bool wordArrived(int process, std::span<const std::byte> bytes, TimePoint now);

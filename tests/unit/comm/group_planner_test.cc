@@ -92,6 +92,7 @@ class World {
     orders[which] = orders.back();
     orders.pop_back();
     PlannedProgram planned;
+    planned.plan.predicted = predicted;
     planned.plan.hash = GroupPlanner::hashOf(
         static_cast<std::uint64_t>(order.key.elements) + (order.rank == liar ? 1 : 0),
         order.health);
@@ -101,7 +102,7 @@ class World {
   void call(int number) {
     Rank& who = rank(number);
     const auto key = callAt(who.calls);
-    const auto go = who.planner().next(key);
+    const auto go = who.planner().next(key, now);
     if (!go) return;
     ASSERT_EQ(go->operation, who.calls);
     if (go->first) who.epochs = std::max(who.epochs, go->first->epoch);
@@ -144,6 +145,7 @@ class World {
   std::vector<Order> orders;
   std::vector<std::optional<Used>> used;
   plan::HealthVector given;
+  double predicted = 0;  // seconds, by all plans
   Status failure = okStatus();
   int liar = -1;
   TimePoint now{};
@@ -269,6 +271,45 @@ TEST(GroupPlannerTest, OperationsGoOnWhileARankPlansAndOneThatNeverDoesIsNotWait
   for (int i = 0; i < 200; ++i) tick();
   world.settle(180);
   EXPECT_EQ(world.rank(1).calls, 180u);
+}
+
+/// What rank 0 takes the ports of four ranks for when those of rank 2 look half as fast in a ring,
+/// and rank 3 has so much left of its rails; each call should take 10 ms and takes `taken`.
+plan::HealthVector inferred(Duration taken, std::uint16_t live) {
+  World world(4, 1);
+  world.predicted = 0.01;
+  std::vector<plan::Observation> seen(4, {.paths = std::vector<plan::PathRate>(4)});
+  for (std::size_t from = 0; from < 4; ++from) {
+    const std::size_t to = (from + 1) % 4;
+    const auto share = static_cast<std::uint16_t>(from == 2 || to == 2 ? 512 : 1000);
+    seen[from].paths[to].send = seen[from].paths[to].own = seen[to].paths[from].receive = share;
+  }
+  seen[3].live = live;
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 4; ++i) {
+      const std::size_t before = world.rank(i).calls;
+      world.call(i);
+      if (world.rank(i).calls > before) world.rank(i).planner().done(before, world.now + taken);
+    }
+    world.now += 50ms;
+    for (int i = 0; i < 4 && round > 10; ++i) {
+      world.rank(i).planner().observed(seen[static_cast<std::size_t>(i)]);
+      world.rank(i).planner().onTick(nullptr, world.now);
+    }
+    world.deliverAll();
+    while (!world.orders.empty()) world.makePlan(0);
+  }
+  return world.rank(1).planner().health();
+}
+
+TEST(GroupPlannerTest, WhileCallsTakeAsLongAsPlannedNoPortIsSlowerButLostRailsAreLost) {
+  plan::HealthVector expected(4);
+  EXPECT_EQ(inferred(10ms, plan::Health::kWhole), expected);
+  expected[3] = {512, 512};
+  EXPECT_EQ(inferred(10ms, 512), expected);
+  plan::HealthVector slow(4);
+  slow[2] = {512, 512};
+  EXPECT_EQ(inferred(15ms, plan::Health::kWhole), slow);
 }
 
 TEST(GroupPlannerTest, HealthIsInferredFromWhatAllHaveSeen) {
