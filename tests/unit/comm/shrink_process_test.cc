@@ -77,8 +77,9 @@ TEST(ShrinkProcessTest, AKilledProcessIsMissedByNobody) {
     Sign working;
     ProcessJob job(3, [&](const CommunicatorOptions& options) {
       auto comm = Communicator::create(options);
-      if (!comm.ok() || !reduces(**comm)) return false;
-      if (options.rank == dead) working.give();
+      if (!comm.ok()) return false;
+      // That it has worked says that all have begun; others may not have what it gave them.
+      if (options.rank == dead && reduces(**comm)) working.give();
       while (reduces(**comm)) {
       }
       auto shrunk = (*comm)->shrink();
@@ -99,8 +100,8 @@ TEST(ShrinkProcessTest, AStoppedProcessIsLeftOutAndIsToldSoWhenItGoesOn) {
   ProcessJob job(3, [&](CommunicatorOptions options) {
     options.fabric.link.giveUp = 300ms;
     auto comm = Communicator::create(options);
-    if (!comm.ok() || !reduces(**comm)) return false;
-    if (options.rank == 1) working.give();
+    if (!comm.ok()) return false;
+    if (options.rank == 1 && reduces(**comm)) working.give();
     while (reduces(**comm)) {
     }
     auto shrunk = (*comm)->shrink(200ms);

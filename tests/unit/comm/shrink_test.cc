@@ -57,9 +57,11 @@ TEST_P(WhoeverDies, TheOthersGoOnInTheirOrder) {
   for (int rank = 0; rank < kSize; ++rank) {
     if (!std::ranges::count(dead, rank)) survivors.push_back(rank);
   }
+  std::barrier worked(kSize);  // nobody leaves before all have what the first call gives them
   live(kSize, [&](std::unique_ptr<Communicator> comm) {
     const int rank = comm->rank();
     ASSERT_TRUE(reduceOnes(*comm).ok());
+    worked.arrive_and_wait();
     if (std::ranges::count(dead, rank)) return;
     workToTheEnd(*comm);
     auto shrunk = comm->shrink();
@@ -81,10 +83,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, WhoeverDies,
                                            std::vector{0, 1, 2}));
 
 TEST_F(ShrinkTest, OneAfterTheOther) {
-  live(4, [](std::unique_ptr<Communicator> comm) {
+  std::barrier worked(4);
+  live(4, [&](std::unique_ptr<Communicator> comm) {
     // Always the first of those that are left.
     while (comm->size() > 1) {
-      if (comm->rank() == 0) return;
+      worked.arrive_and_wait();
+      if (comm->rank() == 0) return worked.arrive_and_drop();
       workToTheEnd(*comm);
       auto shrunk = comm->shrink();
       ASSERT_TRUE(shrunk.ok()) << shrunk.status().message();
