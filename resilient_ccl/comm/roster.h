@@ -19,7 +19,6 @@ class Roster {
 
   bool isHere(int rank) const { return states_[rank] == State::kHere; }
   bool isSilent(int rank) const { return states_[rank] == State::kSilent; }
-  bool isGone(int rank) const { return states_[rank] == State::kGone; }
 
   /// Nobody is left to be waited for.
   bool complete() const { return count(State::kSilent) == 0; }
