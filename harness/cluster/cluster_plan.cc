@@ -34,6 +34,10 @@ Status ClusterSpec::check() const {
   return okStatus();
 }
 
+bool ClusterSpec::tooManyNeighbours() const {
+  return nodes * (nodes - 1) * (rails + 1) > kMostLearnedNeighbours;  // and management
+}
+
 std::string railAddress(int node, int rail) { return address(rail + 1, node); }
 std::string managementAddress(int node) { return address(0, node); }
 

@@ -29,6 +29,12 @@ struct ClusterSpec {
 
   /// kInvalidArgument with what is possible.
   Status check() const;
+
+  /// The kernel learns neighbours in one table for all namespaces, in which it keeps no more than
+  /// so many for long, and has no place for twice as many (net.ipv4.neigh.default.gc_thresh2, 3).
+  static constexpr int kMostLearnedNeighbours = 512;
+  /// Whether the nodes' NICs have to be told of each other instead.
+  bool tooManyNeighbours() const;
 };
 
 /// Names, addresses and interface indexes of a cluster: pure functions of node and rail.

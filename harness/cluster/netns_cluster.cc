@@ -76,7 +76,8 @@ Status NetnsCluster::build() {
   }
   ASSIGN_OR_RETURN(netlink::CounterFile file, netlink::CounterFile::open(switch_namespace_.get()));
   counter_file_.emplace(std::move(file));
-  return awaitOperational();
+  RETURN_IF_ERROR(awaitOperational());
+  return spec_.tooManyNeighbours() ? introduceNodes() : okStatus();
 }
 
 NetnsCluster::~NetnsCluster() {
@@ -133,23 +134,28 @@ int NetnsCluster::nicIndex(int node, int rail) const {
 
 Status NetnsCluster::addNode(int index) {
   ASSIGN_OR_RETURN(Namespace made, makeNamespace());
-  Node node{std::move(made.fd), std::move(made.socket)};
+  Node node;
+  node.namespace_fd = std::move(made.fd);
+  node.socket = std::move(made.socket);
   constexpr BitsPerSecond kUnshaped = 0;
-  RETURN_IF_ERROR(
+  ASSIGN_OR_RETURN(
+      node.management_mac,
       connect(node, {kManagementName, kManagementIndex, ClusterSpec::kEthernetMtu},
               {managementPortName(index), managementPortIndex(index), ClusterSpec::kEthernetMtu},
               kManagementBridgeIndex, managementAddress(index), kUnshaped));
   for (int rail = 0; rail < spec_.rails; ++rail) {
-    RETURN_IF_ERROR(connect(node, {railName(rail), nicIndex(index, rail), spec_.mtu},
-                            {railPortName(index, rail), railPortIndex(index, rail), spec_.mtu},
-                            railBridgeIndex(rail), railAddress(index, rail), spec_.rail_rate));
+    ASSIGN_OR_RETURN(node.rail_macs.emplace_back(),
+                     connect(node, {railName(rail), nicIndex(index, rail), spec_.mtu},
+                             {railPortName(index, rail), railPortIndex(index, rail), spec_.mtu},
+                             railBridgeIndex(rail), railAddress(index, rail), spec_.rail_rate));
   }
   nodes_.push_back(std::move(node));
   return okStatus();
 }
 
-Status NetnsCluster::connect(Node& node, const netlink::VethEnd& nic, const netlink::VethEnd& port,
-                             int bridge, const std::string& address, BitsPerSecond rate) {
+Result<netlink::MacAddress> NetnsCluster::connect(Node& node, const netlink::VethEnd& nic,
+                                                  const netlink::VethEnd& port, int bridge,
+                                                  const std::string& address, BitsPerSecond rate) {
   netlink::Socket& switch_side = *switch_socket_;
   RETURN_IF_ERROR(netlink::createVeth(switch_side, port, node.namespace_fd.get(), nic));
   RETURN_IF_ERROR(netlink::enslave(switch_side, port.ifindex, bridge));
@@ -167,7 +173,27 @@ Status NetnsCluster::connect(Node& node, const netlink::VethEnd& nic, const netl
   RETURN_IF_ERROR(netlink::addAddress(*node.socket, nic.ifindex, address, kPrefixLength));
   RETURN_IF_ERROR(netlink::setAddressQuestions(*node.socket, nic.ifindex, kAddressQuestions));
   RETURN_IF_ERROR(netlink::setUp(switch_side, port.ifindex, true));
-  return netlink::setUp(*node.socket, nic.ifindex, true);
+  RETURN_IF_ERROR(netlink::setUp(*node.socket, nic.ifindex, true));
+  return made.mac;
+}
+
+/// Tells all NICs of all others.
+Status NetnsCluster::introduceNodes() {
+  for (int index = 0; index < spec_.nodes; ++index) {
+    for (int other = 0; other < spec_.nodes; ++other) {
+      if (other == index) continue;
+      netlink::Socket& socket = nodeSocket(index);
+      const Node& neighbour = nodes_[static_cast<std::size_t>(other)];
+      RETURN_IF_ERROR(netlink::addNeighbour(socket, kManagementIndex, managementAddress(other),
+                                            neighbour.management_mac));
+      for (int rail = 0; rail < spec_.rails; ++rail) {
+        RETURN_IF_ERROR(netlink::addNeighbour(socket, nicIndex(index, rail),
+                                              railAddress(other, rail),
+                                              neighbour.rail_macs[static_cast<std::size_t>(rail)]));
+      }
+    }
+  }
+  return okStatus();
 }
 
 int NetnsCluster::nodeNamespace(int node) const {

@@ -65,14 +65,19 @@ class NetnsCluster {
   struct Node {
     UniqueFd namespace_fd;
     std::unique_ptr<netlink::Socket> socket;
+    netlink::MacAddress management_mac{};
+    std::vector<netlink::MacAddress> rail_macs;
   };
   Status build();
   Status addSwitch();
   Status addNode(int index);
   int nicIndex(int node, int rail) const;
   Status awaitOperational();
-  Status connect(Node& node, const netlink::VethEnd& nic, const netlink::VethEnd& port, int bridge,
-                 const std::string& address, BitsPerSecond rate);
+  /// Returns the address of the NIC.
+  Result<netlink::MacAddress> connect(Node& node, const netlink::VethEnd& nic,
+                                      const netlink::VethEnd& port, int bridge,
+                                      const std::string& address, BitsPerSecond rate);
+  Status introduceNodes();
 
   ClusterSpec spec_;
   UniqueFd switch_namespace_;

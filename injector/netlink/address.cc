@@ -59,13 +59,16 @@ bool isOfInterface(const nlmsghdr* message, int ifindex) {
   return attributes.value<int>(RTA_OIF) == ifindex;
 }
 
+Result<in_addr> parseIpv4(std::string_view address) {
+  in_addr binary{};
+  if (::inet_pton(AF_INET, std::string(address).c_str(), &binary) == 1) return binary;
+  return errorf(Code::kInvalidArgument, "'{}' is not an IPv4 address", address);
+}
+
 }  // namespace
 
 Status addAddress(Socket& socket, int ifindex, std::string_view address, int prefix_length) {
-  in_addr binary{};
-  if (::inet_pton(AF_INET, std::string(address).c_str(), &binary) != 1) {
-    return errorf(Code::kInvalidArgument, "'{}' is not an IPv4 address", address);
-  }
+  ASSIGN_OR_RETURN(const in_addr binary, parseIpv4(address));
   ifaddrmsg header{};
   header.ifa_family = AF_INET;
   header.ifa_prefixlen = static_cast<std::uint8_t>(prefix_length);
@@ -128,6 +131,18 @@ Status setAddressQuestions(Socket& socket, int ifindex, const AddressQuestions& 
   });
   return socket.request(std::move(message),
                         fmt::format("set how interface {} asks for addresses", ifindex));
+}
+
+Status addNeighbour(Socket& socket, int ifindex, std::string_view address, const MacAddress& mac) {
+  ASSIGN_OR_RETURN(const in_addr binary, parseIpv4(address));
+  ndmsg header{};
+  header.ndm_family = AF_INET;
+  header.ndm_ifindex = ifindex;
+  header.ndm_state = NUD_PERMANENT;
+  Message message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, header);
+  message.put(NDA_DST, binary.s_addr).put(NDA_LLADDR, mac.data(), mac.size());
+  return socket.request(std::move(message),
+                        fmt::format("tell interface {} where {} is", ifindex, address));
 }
 
 Result<InterfaceConfiguration> InterfaceConfiguration::read(Socket& socket, int ifindex) {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "injector/netlink/link.h"
 #include "injector/netlink/socket.h"
 
 namespace faultline::netlink {
@@ -36,6 +37,10 @@ struct AddressQuestions {
   Duration patience;
 };
 Status setAddressQuestions(Socket& socket, int ifindex, const AddressQuestions& questions);
+
+/// Makes the interface know the link address of a neighbour, e.g. "10.1.0.3", as long as it is up:
+/// nobody is asked for it, and it does not count against the kernel's limit of learned neighbours.
+Status addNeighbour(Socket& socket, int ifindex, std::string_view address, const MacAddress& mac);
 
 /// The addresses and routes of one interface, to be put back after the kernel has dropped them:
 /// setting an interface down removes its static routes and global IPv6 addresses, and setting it up

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <string>
+#include <string_view>
+
 #include "harness/cluster/probe.h"
 #include "injector/netlink/link.h"
 #include "injector/netlink/namespace.h"
@@ -44,6 +48,33 @@ TEST_F(NetnsClusterTest, EveryNodeReachesEveryOtherOverEveryRailAndManagement) {
       EXPECT_TRUE(pollUntil(5s, [&] { return flow->receivedBytes() > 0; }));
     }
   }
+}
+
+/// How many neighbours the node has not had to learn; -1: it has learned some.
+int neighboursForGood(const NetnsCluster& cluster, int node) {
+  const auto inside = netlink::ScopedNamespace::enter(cluster.nodeNamespace(node));
+  EXPECT_OK(inside.status());
+  std::ifstream table("/proc/thread-self/net/arp");
+  int count = 0;
+  for (std::string line; std::getline(table, line);) {
+    constexpr std::string_view kComplete = " 0x2 ", kPermanent = " 0x6 ";
+    if (line.find(kComplete) != line.npos) return -1;
+    if (line.find(kPermanent) != line.npos) ++count;
+  }
+  return count;
+}
+
+TEST_F(NetnsClusterTest, NodesAreToldOfEachOtherWhenTheKernelCouldNotLearnThemAll) {
+  constexpr int kMany = 17;  // 544 neighbours with management
+  ASSERT_OK_AND_ASSIGN(const auto large, NetnsCluster::create({.nodes = kMany, .rails = 1}));
+  ASSERT_OK_AND_ASSIGN(const auto flow,
+                       BulkFlow::start(railEnd(*large, 0, 0), railEnd(*large, kMany - 1, 0)));
+  EXPECT_TRUE(pollUntil(5s, [&] { return flow->receivedBytes() > 0; }));
+  EXPECT_EQ(neighboursForGood(*large, 0), 2 * (kMany - 1));
+  EXPECT_EQ(neighboursForGood(*large, kMany - 1), 2 * (kMany - 1));
+
+  ASSERT_OK_AND_ASSIGN(const auto small, NetnsCluster::create({.nodes = 3, .rails = 1}));
+  EXPECT_EQ(neighboursForGood(*small, 0), 0) << "they ask, as in a real network";
 }
 
 TEST_F(NetnsClusterTest, ANodeIsReachedAgainAtOnceAfterItsPortWasDown) {
