@@ -14,6 +14,10 @@
 #   NIGHTLY_LANES=1       so many scenarios of acceptance at a time, each on 2 cores of its own
 #   NIGHTLY_FAULTS=300    strikes of each scenario of acceptance, by repeating it
 #   NIGHTLY_REPEATS=30    and at most so many repeats, for those with few strikes in a run
+#   NIGHTLY_PART=0        repeats of a scenario in one piece of work; 0: all of them. What is in pieces
+#                         keeps all lanes busy; the table has it in one row
+#   NIGHTLY_SECONDS=0     after so long no piece of acceptance is begun any more; 0: for ever. Those
+#                         left are done when it is called again
 #   NIGHTLY_ONLY=         only these scenarios: names with blanks between them
 #   NIGHTLY_SOAK=1800     seconds of random faults
 #   NIGHTLY_SEED=7        of them
@@ -29,6 +33,8 @@ cd "$root"
 out=${NIGHTLY_OUT:-nightly-out}
 faults=${NIGHTLY_FAULTS:-300}
 most_repeats=${NIGHTLY_REPEATS:-30}
+part_repeats=${NIGHTLY_PART:-0}
+most_seconds=${NIGHTLY_SECONDS:-0}
 only=${NIGHTLY_ONLY:-}
 soak_seconds=${NIGHTLY_SOAK:-1800}
 soak_seed=${NIGHTLY_SEED:-7}
@@ -92,35 +98,62 @@ repeats_of() {
   echo $((repeats < most_repeats ? repeats : most_repeats))
 }
 
-# lane N FILE...: one after the other, on the cores of that lane.
+# pieces: a line for each piece of the acceptance, "FILE NAME REPEATS", those with most repeats first:
+# what has few strikes in a run takes longest.
+pieces() {
+  local file name repeats number
+  for file in scenarios/acceptance/*.yaml; do
+    name=$(basename "$file" .yaml)
+    [[ -z $only || " $only " == *" $name "* ]] || continue
+    repeats=$(repeats_of "$file")
+    if ((part_repeats == 0 || repeats <= part_repeats)); then
+      echo "$repeats $file $name $repeats"
+      continue
+    fi
+    for ((number = 1; repeats > 0; number++, repeats -= part_repeats)); do
+      echo "$repeats $file $name.$number $((repeats < part_repeats ? repeats : part_repeats))"
+    done
+  done | sort -rn -s -k 1,1 | cut -d ' ' -f 2-
+}
+
+# take_piece: the next line of the queue, which is gone from it then.
+take_piece() {
+  (
+    flock 9
+    head -n 1 "$out/queue.txt"
+    sed -i 1d "$out/queue.txt"
+  ) 9>"$out/queue.lock"
+}
+
+# lane N: one piece after the other, on the cores of that lane.
 lane() {
-  local lane=$1 file good=0
-  shift
+  local lane=$1 file name repeats good=0
   if ((lanes > 1)); then
     local first=$((lane * cores_of_a_lane))
     pinned=(taskset -c "$first-$((first + cores_of_a_lane - 1))")
   fi
-  for file in "$@"; do
-    run_scenario acceptance "$file" "acceptance/$(basename "$file" .yaml)" \
-      --repeat "$(repeats_of "$file")" || good=1
+  while ((most_seconds == 0 || SECONDS < most_seconds)); do
+    read -r file name repeats < <(take_piece) || break
+    run_scenario acceptance "$file" "acceptance/$name" --repeat "$repeats" || good=1
   done
   return $good
 }
 
 acceptance() {
-  local good=0 file name number=0 split=() running=()
-  for file in scenarios/acceptance/*.yaml; do
-    name=$(basename "$file" .yaml)
-    [[ -z $only || " $only " == *" $name "* ]] || continue
-    split[number % lanes]+=" $file"
-    number=$((number + 1))
-  done
+  local good=0 number left running=()
+  pieces >"$out/queue.txt"
   for ((number = 0; number < lanes; number++)); do
-    # shellcheck disable=SC2086
-    lane "$number" ${split[number]:-} &
+    lane "$number" &
     running+=($!)
   done
   for number in "${running[@]}"; do wait "$number" || good=1; done
+  left=$(wc -l <"$out/queue.txt")
+  rm -f "$out/queue.txt" "$out/queue.lock"
+  if ((left > 0)); then
+    printf '%-12s %-28s not begun after %s s\n' acceptance "$left pieces" "$most_seconds" |
+      tee -a "$out/summary.txt"
+    good=1
+  fi
   return $good
 }
 

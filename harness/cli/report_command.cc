@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/cli/cli.h"
 #include "harness/cli/result_folders.h"
 #include "harness/run/confusion.h"
+#include "harness/run/joined.h"
 #include "reports/confusion.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
@@ -68,9 +70,9 @@ int reportAgain(const std::string& directory, bool json) {
 }
 
 int table(const Options& options) {
-  const auto results = readResults(options.directories);
+  auto results = readResults(options.directories);
   if (!results.ok()) return fail(results.status(), kExitUsage);
-  print(reports::scenarioTable(*results));
+  print(reports::scenarioTable(run::joined(std::move(*results))));
   return kExitOk;
 }
 
@@ -132,7 +134,7 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
   command
       ->add_flag("--table", options->table,
                  "A Markdown table of all results in the directories: faults, what was found, "
-                 "pauses, aims, verdicts")
+                 "pauses, aims, verdicts; results of the same scenario in one row")
       ->excludes("--matrix");
   command
       ->add_flag("--sweep", options->sweep,

@@ -33,17 +33,6 @@ std::optional<reports::Quantity> medianThroughput(const std::vector<const report
   return reports::Quantity{*median, runs.front()->throughput->unit};
 }
 
-std::optional<reports::Percentiles> pauses(std::span<const reports::Run> runs,
-                                           const std::string& strategy) {
-  std::vector<double> values;
-  for (const reports::Run& run : runs) {
-    if (run.strategy != strategy || !run.faulted) continue;
-    for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
-  }
-  if (values.empty()) return std::nullopt;
-  return percentilesOf(values);
-}
-
 /// The row's overhead, and what the noise of equal runs says of it.
 std::optional<reports::Overhead> overheadOf(std::span<const stats::Block> blocks,
                                             const std::optional<reports::Noise>& noise,
@@ -81,6 +70,17 @@ reports::Percentiles percentilesOf(std::span<const double> values) {
           static_cast<int>(distribution.n)};
 }
 
+std::optional<reports::Percentiles> pausesOf(std::span<const reports::Run> runs,
+                                             const std::string& strategy) {
+  std::vector<double> values;
+  for (const reports::Run& run : runs) {
+    if (run.strategy != strategy || !run.faulted) continue;
+    for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
+  }
+  if (values.empty()) return std::nullopt;
+  return percentilesOf(values);
+}
+
 const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
                             int block) {
   const auto found = std::find_if(runs.begin(), runs.end(), [&](const reports::Run& run) {
@@ -99,7 +99,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     const auto measured_runs = measured(runs, strategy.name);
     row.n = static_cast<int>(measured_runs.size());
     row.throughput = medianThroughput(measured_runs);
-    row.failover_pause_ms = pauses(runs, strategy.name);
+    row.failover_pause_ms = pausesOf(runs, strategy.name);
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
     row.note = whyNoBound(scenario, runs, strategy.name);
     if (strategy.name == baseline::kFaultFree) continue;

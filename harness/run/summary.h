@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs, const std
 
 /// A distribution as results have it; what so few values cannot say is absent.
 reports::Percentiles percentilesOf(std::span<const double> values);
+
+/// Pauses of all failovers of a strategy's faulted runs; nothing without any.
+std::optional<reports::Percentiles> pausesOf(std::span<const reports::Run> runs,
+                                             const std::string& strategy);
 
 /// The run of a strategy in a block, or null.
 const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
