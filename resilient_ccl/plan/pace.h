@@ -1,47 +1,60 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "base/clock.h"
 
 namespace faultline::plan {
 
-/// Whether planned calls take about as long as their plans said. As long as they do, no port that
-/// matters has become slower, whatever single paths look like: what an algorithm asks of a path
-/// comes in bursts. Pure.
+/// How long planned calls take, against what their plans said. As long as that is about the same,
+/// no port that matters has become slower. Pure.
 class Pace {
  public:
-  /// Calls within this factor take as long as was predicted.
-  static constexpr double kAsPredicted = 1.08;
   /// Time after which a call weighs 1/e.
   static constexpr Duration kMemory = 1s;
+  /// Calls that should take less than this together say nothing.
+  static constexpr Duration kLeast = 50ms;
 
   /// A call, named by its number, that should take `predicted` seconds.
   void began(std::uint64_t call, double predicted, TimePoint now) {
     open_[call] = {predicted, now};
   }
+  /// Calls that overlap share the network: what counts is the time since the one before.
   void ended(std::uint64_t call, TimePoint now) {
     const auto open = open_.find(call);
     if (open == open_.end()) return;
-    const double kept = std::exp(-toSeconds(now - faded_) / toSeconds(kMemory));
+    const double kept = std::exp(-toSeconds(now - ended_) / toSeconds(kMemory));
     predicted_ = predicted_ * kept + open->second.predicted;
-    taken_ = taken_ * kept + toSeconds(now - open->second.began);
-    faded_ = now;
+    taken_ = taken_ * kept + toSeconds(now - std::max(open->second.began, ended_));
+    ended_ = now;
     open_.erase(open);
   }
 
-  /// False also when nothing is known. A call under way counts from when it is late.
-  bool asPredicted(TimePoint now) const {
-    double predicted = predicted_, taken = taken_;
+  /// Time taken over time predicted, by calls of about the last second; those under way count from
+  /// when they are late. Nothing when too little is known.
+  std::optional<double> lateness(TimePoint now) const {
+    double predicted = 0;
+    TimePoint began = now;
     for (const auto& [call, open] : open_) {
-      const double age = toSeconds(now - open.began);
-      if (age <= open.predicted) continue;
       predicted += open.predicted;
-      taken += age;
+      began = std::min(began, open.began);
     }
-    return predicted > 0 && taken <= kAsPredicted * predicted;
+    double taken = toSeconds(now - std::max(began, ended_));
+    if (taken <= predicted) predicted = taken = 0;
+    predicted += predicted_;
+    taken += taken_;
+    if (predicted < toSeconds(kLeast)) return std::nullopt;
+    return taken / predicted;
+  }
+
+  /// What was predicted so far is worth nothing any more.
+  void forget() {
+    open_.clear();
+    predicted_ = taken_ = 0;
   }
 
  private:
@@ -52,7 +65,7 @@ class Pace {
 
   std::map<std::uint64_t, Open> open_;
   double predicted_ = 0, taken_ = 0;  // sums over calls, the older the less
-  TimePoint faded_{};
+  TimePoint ended_{};                 // of the latest
 };
 
 }  // namespace faultline::plan
