@@ -208,10 +208,11 @@ void Planning::begin(Member& member, const TestRound& round) {
                                 .stream = testStream(round.test, round.round)};
   const auto exchange = exchanges_.try_emplace(
       number, member, round,
-      TestExchange(TestExchange::shapeFor(member.whole(), member.settings().link.latency),
-                   overNetwork((member.rank() + round.shift) % size),
-                   overNetwork((member.rank() + size - round.shift) % size), key,
-                   kTestToken | std::uint64_t{number} << 32, member));
+      TestExchange(
+          TestExchange::shapeFor(member.whole(), member.settings().link.latency, round.round),
+          overNetwork((member.rank() + round.shift) % size),
+          overNetwork((member.rank() + size - round.shift) % size), key,
+          kTestToken | std::uint64_t{number} << 32, member));
   exchange.first->second.messages.start(now());
 }
 

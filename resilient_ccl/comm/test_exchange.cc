@@ -11,16 +11,18 @@ constexpr Bytes kEmpty = 1;
 
 }  // namespace
 
-TestExchange::Shape TestExchange::shapeFor(double bandwidth, double latency) {
-  const auto carried = [bandwidth](Duration time) {
-    return static_cast<Bytes>(bandwidth * toSeconds(time));
+TestExchange::Shape TestExchange::shapeFor(double bandwidth, double latency, std::uint32_t round) {
+  const Duration time = kWarm + (round == 1 ? kGlance : kMeasured);
+  const auto carried = [bandwidth](Duration of) {
+    return static_cast<Bytes>(bandwidth * toSeconds(of));
   };
   Shape shape;
   shape.message = std::clamp(carried(kMessage), kSmallest, kLargest);
-  shape.messages = static_cast<int>(carried(kWarm + kMeasured) / shape.message) + 1;
+  shape.messages = static_cast<int>(carried(time) / shape.message) + 1;
   shape.warm = carried(kWarm);
   const double hidden = 2 * latency * bandwidth / static_cast<double>(shape.message);
   shape.window = kWindow + static_cast<int>(std::ceil(hidden));
+  shape.longest = kPatience * time;
   return shape;
 }
 
@@ -42,7 +44,7 @@ void TestExchange::start(TimePoint now) {
 
 void TestExchange::postSends(TimePoint now) {
   while (to_ && sends_ < shape_.messages && sends_ - sendsDone_ < shape_.window) {
-    const Bytes length = now - begun_ < kLongest ? shape_.message : kEmpty;
+    const Bytes length = now - begun_ < shape_.longest ? shape_.message : kEmpty;
     channel::MessageKey key = key_;
     key.sequence = static_cast<std::uint32_t>(sends_);
     sentBytes_ += length;
@@ -72,7 +74,8 @@ void TestExchange::messageDone(std::uint64_t token, Bytes length, TimePoint now)
   freePlaces_.push_back(placeOf_[index]);
   bytes_ += length;
   if (length == shape_.message) latest_ = {bytes_, now};
-  if (!warm_ && (bytes_ >= shape_.warm || now - begun_ >= kLongest / 3)) warm_ = {bytes_, now};
+  if (!warm_ && (bytes_ >= shape_.warm || now - begun_ >= shape_.longest / kPatience))
+    warm_ = {bytes_, now};
   postReceives();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace faultline::plan {
 
@@ -10,9 +11,9 @@ class PortTest::Judgement {
  public:
   struct Port {
     double before = 1;
-    double fastest = 0;         // that it was seen; 0: never
+    double fastest = 0;           // that it was seen; 0: never
     std::vector<double> looks{};  // paths whose slowness is its fault
-    bool suspect = false;       // a slow path may be its fault
+    bool suspect = false;         // a slow path may be its fault
 
     bool isWhole() const { return fastest >= kFull; }
     bool isKnown() const {
@@ -43,11 +44,11 @@ class PortTest::Judgement {
       receive.push_back({.before = port.receive});
     }
     for (const Path& path : paths) see(path);
-    const double typical = this->typical();
+    typical_ = typical(paths);
     for (auto* side : {&send, &receive}) {
-      for (Port& port : *side) port.fastest /= typical;
+      for (Port& port : *side) port.fastest /= typical_;
     }
-    for (Path& path : paths) path.rate /= typical;
+    for (Path& path : paths) path.rate /= typical_;
     for (const Path& path : paths) blame(path);
     for (const Path& path : paths) suspect(path);
   }
@@ -63,6 +64,9 @@ class PortTest::Judgement {
     return from.isWhole() || to.isWhole() ? 2 : 1;
   }
 
+  /// What most paths carry, as a share of the reference.
+  double typicalRate() const { return typical_; }
+
   std::vector<Port> send, receive;
 
  private:
@@ -72,7 +76,9 @@ class PortTest::Judgement {
     to.fastest = std::max(to.fastest, path.rate);
   }
 
-  double typical() const {
+  /// The fastest look at a port is one that noise has flattered: so it only says which paths are
+  /// whole, and the middle of those is what they carry.
+  double typical(const std::vector<Path>& paths) const {
     std::vector<double> seen;
     for (const auto* side : {&send, &receive}) {
       for (const Port& port : *side) {
@@ -81,8 +87,13 @@ class PortTest::Judgement {
     }
     if (seen.empty()) return 1;
     std::ranges::sort(seen);
-    const auto most = static_cast<std::size_t>(kMost * static_cast<double>(seen.size()));
-    return std::max(kLeastTypical, seen[most]);
+    const double whole = seen[static_cast<std::size_t>(kMost * static_cast<double>(seen.size()))];
+    std::vector<double> rates;
+    for (const Path& path : paths) {
+      if (path.rate >= kFull * whole) rates.push_back(path.rate);
+    }
+    std::ranges::sort(rates);
+    return std::max(kLeastTypical, rates[rates.size() / 2]);
   }
 
   void blame(const Path& path) {
@@ -98,6 +109,8 @@ class PortTest::Judgement {
     if (from.fasterThan(path.rate) || to.fasterThan(path.rate)) return;
     if (from.looks.empty() && to.looks.empty()) from.suspect = to.suspect = true;
   }
+
+  double typical_ = 1;
 };
 
 bool PortTest::differ(double share, double other) {
@@ -107,19 +120,29 @@ bool PortTest::differ(double share, double other) {
 PortTest::PortTest(std::vector<PortShare> before, int ranksPerNode)
     : before_(std::move(before)), ranksPerNode_(ranksPerNode) {}
 
-std::optional<int> PortTest::nextShift() const {
+/// How much would be learnt. At first glance paths between two slow ports say least.
+int PortTest::gain(int shift, const Judgement& judgement) const {
   const std::size_t ranks = before_.size();
+  int sum = 0;
+  for (std::size_t from = 0; from < ranks; ++from) {
+    const std::size_t to = (from + static_cast<std::size_t>(shift)) % ranks;
+    if (rounds_ > 0) {
+      sum += Judgement::gain(judgement.send[from], judgement.receive[to]);
+    } else if (before_[from].send >= 1 || before_[to].receive >= 1) {
+      ++sum;
+    }
+  }
+  return sum;
+}
+
+std::optional<int> PortTest::nextShift() const {
   const Judgement judgement(before_, paths_);
-  if (rounds() > 0 && judgement.allKnown()) return std::nullopt;
+  if (nothingNew_ || (rounds_ > 1 && judgement.allKnown())) return std::nullopt;
   std::optional<int> best;
   int most = -1;
-  for (int shift = ranksPerNode_; shift < static_cast<int>(ranks); shift += ranksPerNode_) {
+  for (int shift = ranksPerNode_; shift < std::ssize(before_); shift += ranksPerNode_) {
     if (std::ranges::find(used_, shift) != used_.end()) continue;
-    int gain = 0;
-    for (std::size_t from = 0; from < ranks; ++from) {
-      const std::size_t to = (from + static_cast<std::size_t>(shift)) % ranks;
-      gain += Judgement::gain(judgement.send[from], judgement.receive[to]);
-    }
+    const int gain = this->gain(shift, judgement);
     if (gain <= most) continue;
     most = gain;
     best = shift;
@@ -127,13 +150,27 @@ std::optional<int> PortTest::nextShift() const {
   return best;
 }
 
+double PortTest::expected(const Path& path) const {
+  return std::min(before_[path.from].send, before_[path.to].receive);
+}
+
 void PortTest::measured(int shift, const std::vector<double>& rates) {
-  used_.push_back(shift);
   const std::size_t ranks = before_.size();
+  std::vector<Path> paths;
   for (std::size_t to = 0; to < ranks; ++to) {
     if (rates[to] <= 0) continue;
-    paths_.push_back({(to + ranks - static_cast<std::size_t>(shift)) % ranks, to, rates[to]});
+    paths.push_back({(to + ranks - static_cast<std::size_t>(shift)) % ranks, to, rates[to]});
   }
+  if (++rounds_ == 1) {
+    const double typical = Judgement(before_, paths).typicalRate();
+    nothingNew_ = std::ranges::all_of(paths, [&](const Path& path) {
+      const double carried = std::min(1.0, path.rate / typical);
+      return std::min(carried, expected(path)) >= kFull * std::max(carried, expected(path));
+    });
+    return;
+  }
+  used_.push_back(shift);
+  std::ranges::move(paths, std::back_inserter(paths_));
 }
 
 std::vector<PortShare> PortTest::shares() const {

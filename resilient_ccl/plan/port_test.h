@@ -16,18 +16,20 @@ struct PortShare {
 
 /// Finds slow ports from rounds in which every rank sends to one rank and receives from another,
 /// all at once: rank i to rank i + shift. Such paths share no port, so each carries exactly what
-/// the slower of its two ports can. A port is at least as fast as it was seen; a slow path one of
-/// whose ends was seen to be faster is the other's fault. There is another round, with the shift
-/// that tells most, while there is a port that has neither been seen whole nor been found guilty,
-/// on enough paths where that is new, because processors that are shared make single ones look
-/// slow. So there is one round where nothing is slow, one or two more for a slow rank, and never
-/// more than ranks - 1. Pure.
+/// the slower of its two ports can. The first round is a glance: when every path carries about what
+/// was known of its ports there is no other. Else it is forgotten, and what counts are the rounds
+/// after it, which may take longer and be exact. In them a port is at least as fast as it was seen;
+/// a slow path one of whose ends was seen to be faster is the other's fault. There is another
+/// round, with the shift that tells most, while there is a port that has neither been seen whole
+/// nor been found guilty, on enough paths where that is new, because processors that are shared
+/// make single ones look slow. So there is one round where nothing is new, two to four where
+/// something is, and never more than ranks. Pure.
 class PortTest {
  public:
   /// A port that carries this share of what most carry is whole.
   static constexpr double kFull = 0.85;
-  /// What most carry: what so many of the ports do not exceed, but not less than this share of the
-  /// reference. Where processors cannot keep up all ports carry less, and none is slow.
+  /// What most carry: about what so many of the ports do not exceed, but not less than this share
+  /// of the reference. Where processors cannot keep up all ports carry less, and none is slow.
   static constexpr double kMost = 0.75;
   static constexpr double kLeastTypical = 0.7;
   /// Shares of slow ports are rounded to one of so many steps.
@@ -49,7 +51,7 @@ class PortTest {
   /// share of the reference; 0: not known.
   void measured(int shift, const std::vector<double>& rates);
 
-  int rounds() const { return static_cast<int>(used_.size()); }
+  int rounds() const { return rounds_; }
   std::vector<PortShare> shares() const;
   static bool differ(double share, double other);
 
@@ -60,9 +62,14 @@ class PortTest {
   };
   class Judgement;
 
+  int gain(int shift, const Judgement& judgement) const;
+  double expected(const Path& path) const;
+
   std::vector<PortShare> before_;
   int ranksPerNode_;
-  std::vector<int> used_;  // shifts
+  int rounds_ = 0;
+  bool nothingNew_ = false;  // the glance says so
+  std::vector<int> used_;    // shifts of the rounds that count
   std::vector<Path> paths_;
 };
 

@@ -15,9 +15,9 @@ constexpr std::uint64_t kToken = std::uint64_t{5} << 32;
 /// `rate`.
 class PathWorld : public MessagePort {
  public:
-  PathWorld(double rate, Bytes burst) : rate_(rate), burst_(burst) {
+  PathWorld(double rate, Bytes burst, std::uint32_t round = 1) : rate_(rate), burst_(burst) {
     const channel::MessageKey key{.communicator = 1, .sequence = 0, .stream = testStream(1, 1)};
-    const auto shape = TestExchange::shapeFor(kWhole, 100e-6);
+    const auto shape = TestExchange::shapeFor(kWhole, 100e-6, round);
     sender_.emplace(shape, 1, std::nullopt, key, kToken, *this);
     receiver_.emplace(shape, std::nullopt, 0, key, kToken, *this);
   }
@@ -89,6 +89,7 @@ TEST(TestExchangeTest, ASlowPathTakesALittleLongerAndLooksSlow) {
   PathWorld whole(kWhole, 0);
   EXPECT_NEAR(toSeconds(whole.run()), 0.035, 0.002);
   EXPECT_NEAR(static_cast<double>(whole.bytes()), kWhole * 0.035, 50'000);
+  EXPECT_NEAR(toSeconds(PathWorld(kWhole, 0, 2).run()), 0.085, 0.002) << "after the glance";
   PathWorld slow(0.02 * kWhole, 0);
   EXPECT_LT(slow.run(), 600ms) << "the time, and the messages that were under way";
   EXPECT_NEAR(slow.share(), 0.02, 0.005);
@@ -100,7 +101,7 @@ TEST(TestExchangeTest, ASlowPathTakesALittleLongerAndLooksSlow) {
 
 TEST(TestExchangeTest, MessagesAreSmallAndFewWhateverTheBandwidth) {
   for (const double bandwidth : {1e5, 1e6, 1e8, 1e9, 50e9}) {
-    const auto shape = TestExchange::shapeFor(bandwidth, 1e-3);
+    const auto shape = TestExchange::shapeFor(bandwidth, 1e-3, 1);
     EXPECT_LE(shape.message, 1 << 20);
     EXPECT_GE(shape.message, 4 << 10);
     EXPECT_GE(shape.window * shape.message, static_cast<Bytes>(2e-3 * bandwidth));
