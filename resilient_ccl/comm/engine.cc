@@ -130,6 +130,11 @@ Status Engine::open(UniqueFd listener) {
                   const std::lock_guard lock(mutex_);
                   events_.planned(std::move(event));
                 },
+            .tested =
+                [this](const PortTestEvent& event) {
+                  const std::lock_guard lock(mutex_);
+                  events_.tested(event);
+                },
             .onProgressThread = [this](auto call) { onProgressThread(std::move(call)); }});
   }
 

@@ -309,7 +309,7 @@ plan::TestTrigger::Hints GroupPlanner::hints(TimePoint now) const {
 void GroupPlanner::beginTest(TimePoint now) {
   plan::PortTest ports(tested_, ranksPerNode_);
   if (!ports.nextShift()) return;  // there is no network between the ranks
-  lead_.emplace(change_.pauses() + 1, std::move(ports), ranks_, now);
+  lead_.emplace(change_.pauses() + 1, std::move(ports), ranks_, pace_.lateness(now), now);
   change_.begin(change_.plan(), now);
   tellWhenIdle(now);
 }
@@ -363,6 +363,7 @@ void GroupPlanner::endTest(bool found, TimePoint now) {
     }
     if (changed) tested_ = shares;
   }
+  io_.tested(lead_->report(issued_, found, changed, now));
   lead_.reset();
   trigger_.tested(changed, now);
   if (changed) propose(measured(), now);

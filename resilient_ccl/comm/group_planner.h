@@ -33,6 +33,8 @@ class GroupPlannerIo {
                     const PlanKey& key) = 0;
   /// This rank's part of a round must be done, and said `exchanged` of.
   virtual void exchange(const TestRound& round) = 0;
+  /// At the coordinator: a test is over.
+  virtual void tested(const TestReport& report) = 0;
   /// Ranks do not agree: the job must end, on all of them.
   virtual void failed(const Status& why) = 0;
 };

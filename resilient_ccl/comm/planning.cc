@@ -80,6 +80,9 @@ class Planning::Member : public MessagePort, private GroupPlannerIo {
   }
 
   void exchange(const TestRound& round) override { planning_.begin(*this, round); }
+  void tested(const TestReport& report) override {
+    planning_.calls_.tested({.communicator = communicator_, .report = report});
+  }
   void failed(const Status& why) override { planning_.calls_.fail(why); }
 
   Planning& planning_;

@@ -24,6 +24,7 @@ namespace faultline::comm {
 struct PlanningCalls {
   std::function<void(const Status&)> fail;
   std::function<void(PlanEvent)> event;
+  std::function<void(const PortTestEvent&)> tested;
   /// Has something done on the progress thread, soon; from any thread.
   std::function<void(std::function<void()>)> onProgressThread;
 };

@@ -17,6 +17,19 @@ struct TestRound {
   int shift = 0;            ///< rank r sends to r + shift, and receives from r - shift
 };
 
+/// A test that is over, as its coordinator tells of it.
+struct TestReport {
+  std::uint64_t test = 0;
+  std::uint64_t operation = 0;  ///< number of the first collective that waited for it
+  TimePoint begun{};            ///< all operations before it were done, and it began
+  Duration took{};              ///< until operations could go on
+  int rounds = 0;
+  /// Time that calls took over what was predicted, just before it.
+  std::optional<double> lateness{};
+  bool complete = false;  ///< else it was given up
+  bool changed = false;   ///< a port was found to be other than before
+};
+
 /// What rank 0 keeps of a test that it leads: which ranks have answered, and what follows. A round
 /// begins when all have said that the one before it is over for them; "round 0" is that what they
 /// did before the test is. Pure.
@@ -26,8 +39,14 @@ class TestLead {
   static constexpr Duration kBeforePatience = 30s;
   static constexpr Duration kRoundPatience = 3s;
 
-  TestLead(std::uint64_t test, plan::PortTest ports, int ranks, TimePoint now)
-      : round_{.test = test}, ports_(std::move(ports)), answers_(ranks), begun_(now) {}
+  TestLead(std::uint64_t test, plan::PortTest ports, int ranks, std::optional<double> lateness,
+           TimePoint now)
+      : round_{.test = test},
+        ports_(std::move(ports)),
+        lateness_(lateness),
+        answers_(ranks),
+        begun_(now),
+        roundBegun_(now) {}
 
   std::uint64_t test() const { return round_.test; }
   const plan::PortTest& ports() const { return ports_; }
@@ -52,20 +71,33 @@ class TestLead {
     const auto shift = ports_.nextShift();
     if (!shift) return std::nullopt;
     answers_.assign(answers_.size(), std::nullopt);
+    if (round_.round == 0) begun_ = now;
     ++round_.round;
     round_.shift = *shift;
-    begun_ = now;
+    roundBegun_ = now;
     return round_;
   }
   bool takesTooLong(TimePoint now) const {
-    return now - begun_ >= (round_.round == 0 ? kBeforePatience : kRoundPatience);
+    return now - roundBegun_ >= (round_.round == 0 ? kBeforePatience : kRoundPatience);
+  }
+  /// It is over. `operation`, `complete`, `changed`: as in the report.
+  TestReport report(std::uint64_t operation, bool complete, bool changed, TimePoint now) const {
+    return {.test = round_.test,
+            .operation = operation,
+            .begun = begun_,
+            .took = now - begun_,
+            .rounds = ports_.rounds(),
+            .lateness = lateness_,
+            .complete = complete,
+            .changed = changed};
   }
 
  private:
   TestRound round_;  // under way
   plan::PortTest ports_;
+  std::optional<double> lateness_;
   std::vector<std::optional<double>> answers_;
-  TimePoint begun_;  // the round
+  TimePoint begun_, roundBegun_;
 };
 
 }  // namespace faultline::comm

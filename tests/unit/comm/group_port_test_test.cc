@@ -20,6 +20,13 @@ TEST(GroupPortTestTest, CallsThatAreLateHaveThePortsTested) {
   }
   EXPECT_EQ(job.tests(), 1u);
   EXPECT_EQ(job.rounds.size(), 4u) << "a glance, and three for one slow rank";
+  ASSERT_EQ(job.reports.size(), 1u);
+  const TestReport& report = job.reports[0];
+  EXPECT_EQ(report.rounds, 4);
+  EXPECT_TRUE(report.complete);
+  EXPECT_TRUE(report.changed);
+  EXPECT_GT(report.lateness.value_or(0), 1.08);
+  EXPECT_GT(report.operation, 250u);
 }
 
 TEST(GroupPortTestTest, TestsThatFindNothingBecomeRare) {
@@ -100,6 +107,9 @@ TEST(GroupPortTestTest, ATestWhoseAnswersDoNotComeIsGivenUp) {
   EXPECT_GT(job.rank(1).calls, 100u) << "operations go on";
   EXPECT_EQ(job.rank(1).calls, job.rank(2).calls);
   EXPECT_EQ(job.health(0), plan::HealthVector(3));
+  ASSERT_EQ(job.reports.size(), 1u);
+  EXPECT_FALSE(job.reports[0].complete);
+  EXPECT_GE(job.reports[0].took, TestLead::kRoundPatience);
   EXPECT_FALSE(job.rank(1).planner().testing());
   job.deaf = -1;
   std::swap(job.letters, job.kept);

@@ -73,6 +73,7 @@ class World {
       }
       world_.exchanges.push_back({number_, round});
     }
+    void tested(const TestReport& report) override { world_.reports.push_back(report); }
     void failed(const Status& why) override {
       if (world_.failure.ok()) world_.failure = why;
     }
@@ -213,6 +214,7 @@ class World {
   std::vector<Order> orders;
   std::vector<std::optional<Used>> used;
   std::vector<Exchange> exchanges;
+  std::vector<TestReport> reports;
   std::map<std::uint64_t, int> furthest;                     // ranks that have begun it
   std::set<std::pair<std::uint64_t, std::uint32_t>> rounds;  // of tests
   bool fed = true;                                           // health is what is given
