@@ -187,7 +187,7 @@ class World {
     if (what == 4) {
       now += random_.below(100) * 1ms;
       if (fed && random_.below(20) == 0) given[random_.below(given.size())].send -= 10;
-      if (!fed && random_.below(200) == 0) {
+      if (!fed && random_.below(40) == 0) {
         ports[random_.below(ports.size())].send = random_.below(2) == 0 ? 0.5 : 1;
       }
       return tick();
