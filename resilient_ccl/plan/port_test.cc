@@ -53,6 +53,10 @@ class PortTest::Judgement {
     for (const Path& path : paths) suspect(path);
   }
 
+  /// All paths so far may be slow, each because of one of its ends: then whole is what only other
+  /// paths can show.
+  bool mayAllBeSlow() const { return typical_ < kFull; }
+
   bool allKnown() const {
     return std::ranges::all_of(send, &Port::isKnown) &&
            std::ranges::all_of(receive, &Port::isKnown);
@@ -137,7 +141,9 @@ int PortTest::gain(int shift, const Judgement& judgement) const {
 
 std::optional<int> PortTest::nextShift() const {
   const Judgement judgement(before_, paths_);
-  if (nothingNew_ || (rounds_ > 1 && judgement.allKnown())) return std::nullopt;
+  if (nothingNew_) return std::nullopt;
+  const std::size_t enough = judgement.mayAllBeSlow() ? kLooks : 1;
+  if (used_.size() >= enough && judgement.allKnown()) return std::nullopt;
   std::optional<int> best;
   int most = -1;
   for (int shift = ranksPerNode_; shift < std::ssize(before_); shift += ranksPerNode_) {
@@ -162,8 +168,9 @@ void PortTest::measured(int shift, const std::vector<double>& rates) {
     paths.push_back({(to + ranks - static_cast<std::size_t>(shift)) % ranks, to, rates[to]});
   }
   if (++rounds_ == 1) {
-    const double typical = Judgement(before_, paths).typicalRate();
-    nothingNew_ = std::ranges::all_of(paths, [&](const Path& path) {
+    const Judgement glance(before_, paths);
+    const double typical = glance.typicalRate();
+    nothingNew_ = !glance.mayAllBeSlow() && std::ranges::all_of(paths, [&](const Path& path) {
       const double carried = std::min(1.0, path.rate / typical);
       return std::min(carried, expected(path)) >= kFull * std::max(carried, expected(path));
     });

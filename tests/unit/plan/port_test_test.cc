@@ -191,10 +191,19 @@ TEST(PortTestTest, ASlowPortIsAsSlowAsMostPathsSay) {
   }
 }
 
+// With every other rank slow all paths of the first round are, too.
+TEST(PortTestTest, WhereAllPathsAreSlowOthersAreLookedAt) {
+  Ports ports(4);
+  ports[1] = ports[3] = {0.75, 0.75};
+  EXPECT_EQ(tested(ports, Ports(4)).shares(), ports);
+  ports[1] = ports[3] = {0.5, 0.5};
+  EXPECT_EQ(tested(ports, Ports(4)).shares(), ports);
+}
+
 TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
   PortTest test(Ports(4), 1);
-  test.measured(*test.nextShift(), {0.8, 0.75, 0.8, 0.72});
-  EXPECT_EQ(test.nextShift(), std::nullopt);
+  while (const auto shift = test.nextShift()) test.measured(*shift, {0.8, 0.75, 0.8, 0.72});
+  EXPECT_EQ(test.rounds(), 1 + 3) << "at all paths, to be sure";
   EXPECT_EQ(test.shares(), Ports(4));
   // The reference was measured in a bad moment: half is still half of what the others carry.
   Ports ports{{2, 2}, {1, 1}, {2, 2}, {2, 2}};
