@@ -30,8 +30,8 @@ class TestExchange {
   /// the rate of a whole port.
   static constexpr Duration kWarm = 10ms;
   static constexpr Duration kMeasured = 25ms;
-  /// A path that carries less than a third of that is measured by what it carries in this time.
-  static constexpr Duration kLongest = 3 * (kWarm + kMeasured);
+  /// A path that carries less than half of that is measured by what it carries in this time.
+  static constexpr Duration kLongest = 2 * (kWarm + kMeasured);
   /// Of a message, at the rate of a whole port; and its limits.
   static constexpr Duration kMessage = 500us;
   static constexpr Bytes kSmallest = 4 << 10;

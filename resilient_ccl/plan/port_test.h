@@ -20,8 +20,8 @@ struct PortShare {
 /// whose ends was seen to be faster is the other's fault. There is another round, with the shift
 /// that tells most, while there is a port that has neither been seen whole nor been found guilty,
 /// on enough paths where that is new, because processors that are shared make single ones look
-/// slow. So there is one round where nothing is slow, one or two more for a slow rank, and never
-/// more than ranks - 1. Pure.
+/// slow; and a second round when most ports carry less than the reference. So there is one where
+/// nothing is slow, one or two more for a slow rank, and never more than ranks - 1. Pure.
 class PortTest {
  public:
   /// A port that carries this share of what most carry is whole.

@@ -183,6 +183,7 @@ TEST(PortTestTest, ASlowPortIsAsSlowAsMostPathsSay) {
 TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
   PortTest test(Ports(4), 1);
   test.measured(*test.nextShift(), {0.8, 0.75, 0.8, 0.72});
+  test.measured(*test.nextShift(), {0.72, 0.8, 0.8, 0.8});
   EXPECT_EQ(test.nextShift(), std::nullopt);
   EXPECT_EQ(test.shares(), Ports(4));
   // The reference was measured in a bad moment: half is still half of what the others carry.
@@ -190,6 +191,17 @@ TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
   ports = tested(ports, Ports(4)).shares();
   EXPECT_EQ(ports[0], PortShare());
   EXPECT_EQ(ports[1], (PortShare{0.5, 0.5}));
+}
+
+// Of every path to the next rank one end is slow, and the reference is not what it should be.
+TEST(PortTestTest, EverySecondRankIsSlow) {
+  for (const double reference : {1.0, 1.25, 0.65}) {
+    Ports ports(4);
+    for (const std::size_t rank : {1, 3}) ports[rank] = {0.5, 0.5};
+    Ports measured = ports;
+    for (PortShare& port : measured) port = {port.send / reference, port.receive / reference};
+    EXPECT_EQ(tested(measured, Ports(4)).shares(), ports) << reference;
+  }
 }
 
 TEST(PortTestTest, AllPathsOfARoundLeadToOtherNodes) {
