@@ -85,7 +85,9 @@ class PortTest::Judgement {
     if (seen.empty()) return 1;
     std::ranges::sort(seen);
     const auto most = static_cast<std::size_t>(kMost * static_cast<double>(seen.size()));
-    return std::max(kLeastTypical, seen[most]);
+    const double carried = std::max(kLeastTypical, seen[most]);
+    // A little more than the reference is noise, of which the most was taken; much more is not.
+    return carried > 1 && carried <= 1 / kFull ? 1 : carried;
   }
 
   void blame(const Path& path) {
