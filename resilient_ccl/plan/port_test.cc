@@ -12,24 +12,40 @@ class PortTest::Judgement {
     double before = 1;
     double fastest = 0;           // that it was seen; 0: never
     std::vector<double> looks{};  // paths whose slowness is its fault
+    std::size_t told = 0;         // slow paths whose other end is faster: its fault, or nobody's
     bool suspect = false;         // a slow path may be its fault
 
     bool isWhole() const { return fastest >= kFull; }
     bool isKnown() const {
       if (fastest == 0 || isWhole()) return true;
-      return !looks.empty() && (!differ(before, share()) || looks.size() >= kLooks);
+      if (looks.empty()) return false;
+      return !differ(before, share()) || (told >= kLooks && agree());
     }
     /// More than by what measurements differ.
     bool fasterThan(double rate) const { return isWhole() || fastest * kFull > rate; }
+
+    double middle() const {
+      std::vector<double> sorted = looks;
+      std::ranges::sort(sorted);
+      return sorted[sorted.size() / 2];
+    }
+    /// As many paths as it takes say about the same.
+    bool agree() const {
+      if (looks.empty()) return false;
+      const double slow = middle();
+      const auto same = [slow](double look) {
+        return look >= kFull * slow && kFull * look <= slow;
+      };
+      return std::ranges::count_if(looks, same) >= static_cast<std::ptrdiff_t>(kLooks);
+    }
 
     double share() const {
       if (fastest == 0) return before;
       if (isWhole()) return 1;
       double slow = fastest;
-      if (looks.size() >= kLooks) {
-        std::vector<double> sorted = looks;
-        std::ranges::sort(sorted);
-        slow = sorted[sorted.size() / 2];
+      if (told >= kLooks) {
+        if (!agree()) return before;
+        slow = middle();
       }
       const double rounded = std::max(1.0, std::round(slow * kSteps)) / kSteps;
       // Neither: all that it was seen with were slow themselves. It is no slower than it was seen.
@@ -94,6 +110,8 @@ class PortTest::Judgement {
     Port &from = send[path.from], &to = receive[path.to];
     if (path.rate >= kFull) return;
     const bool fromFaster = from.fasterThan(path.rate), toFaster = to.fasterThan(path.rate);
+    if (toFaster) ++from.told;
+    if (fromFaster) ++to.told;
     if (toFaster && !fromFaster) from.looks.push_back(path.rate);
     if (fromFaster && !toFaster) to.looks.push_back(path.rate);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -178,6 +179,19 @@ TEST(PortTestTest, ASlowPortIsAsSlowAsMostPathsSay) {
     EXPECT_EQ(test.rounds(), 3);
     EXPECT_EQ(test.shares(), ports);
   }
+}
+
+// What slow processors make of a whole port is another thing each time.
+TEST(PortTestTest, PathsThatDoNotAgreeMakeNoPortSlow) {
+  PortTest test(Ports(4), 1);
+  while (const auto shift = test.nextShift()) {
+    std::vector<double> rates(4, 1);
+    rates[static_cast<std::size_t>(2 + *shift) % 4] =
+        std::array{0.5, 0.3, 0.4}.at(static_cast<std::size_t>(test.rounds()));
+    test.measured(*shift, rates);
+  }
+  EXPECT_EQ(test.rounds(), 3);
+  EXPECT_EQ(test.shares(), Ports(4));
 }
 
 TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
