@@ -77,7 +77,8 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
   issued_ = go.operation + 1;
   if (coordinates() && key) {
     const plan::Plan& plan = go.planned.plan;
-    const bool judged = plan.bound >= kMostlyBandwidth * plan.predicted;
+    // Memory is used for the first time in the first call of a plan.
+    const bool judged = !go.first && plan.bound >= kMostlyBandwidth * plan.predicted;
     if (judged) pace_.began(go.operation, plan.predicted, now);
   }
   forgetOtherHealths();
@@ -298,7 +299,7 @@ plan::TestTrigger::Hints GroupPlanner::hints(TimePoint now) const {
       if (share == 1) return;
       hints.slowed = true;
       const double planned = share * plan::fraction(seen.live);
-      if (plan::fraction(parts) > (1 + plan::PortTest::kOther) * planned) hints.faster = true;
+      if (plan::fraction(parts) > kFaster * planned) hints.faster = true;
     };
     side(tested_[rank].send, seen.send);
     side(tested_[rank].receive, seen.receive);

@@ -33,9 +33,9 @@ class TestExchange {
   /// processes get a processor some milliseconds late.
   static constexpr Duration kGlance = 25ms;
   static constexpr Duration kMeasured = 75ms;
-  /// A path that carries less than a third of that is measured by what it carries in so many times
+  /// A path that carries less than half of that is measured by what it carries in so many times
   /// the time.
-  static constexpr int kPatience = 3;
+  static constexpr int kPatience = 2;
   /// Of a message, at the rate of a whole port; and its limits.
   static constexpr Duration kMessage = 500us;
   static constexpr Bytes kSmallest = 4 << 10;

@@ -17,7 +17,7 @@ class Pace {
   /// Calls weigh 1/e after so much time under way.
   static constexpr Duration kMemory = 1s;
   /// Calls that took less than this together say nothing.
-  static constexpr Duration kLeast = 250ms;
+  static constexpr Duration kLeast = 400ms;
 
   /// A call, named by its number, that should take `predicted` seconds.
   void began(std::uint64_t call, double predicted, TimePoint now) {

@@ -43,24 +43,21 @@ void PortSampler::interval(const std::vector<std::optional<PathLoad>>& paths, do
     if (paths[i]->busy > before_[i]->busy) ++busyPaths;
   }
   const bool sendLoaded = std::min(outstandingBefore, outstanding) >= loadedFrom_;
-  const bool arrivalsLoaded = arrived >= static_cast<double>(loadedFrom_);
 
   bool sending = false, receiving = false;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (!paths[i] || !before_[i]) continue;
     const PathLoad &now = *paths[i], &then = *before_[i];
-    // A rail that has just been lost, or won, is being repaired; one that stands still may belong
-    // to a process that does: silence is evidence only of who is heard.
-    if (now.railsUp != then.railsUp) continue;
-    if (now.heard <= sampled_ && now.acknowledged == then.acknowledged) continue;
+    // A rail that has just been lost, or won, is being repaired; who has been silent for long may
+    // have been stopped. But short silences count: what is read in bursts came evenly.
+    if (now.railsUp != then.railsUp || now.heard + kMemory <= sampled_) continue;
     if (busyPaths == 1) {
       send_.add(static_cast<double>(now.loadedBytes - then.loadedBytes),
                 toSeconds(now.loaded - then.loaded));
     } else if (sendLoaded && toSeconds(now.busy - then.busy) >= kBusyShare * seconds) {
       sending = true;
     }
-    receiving |=
-        (now.receiving && then.receiving) || (arrivalsLoaded && now.arrived > then.arrived);
+    receiving |= now.receiving && then.receiving;
   }
   if (sending) send_.add(sent, seconds);
   if (receiving) receive_.add(arrived, seconds);

@@ -46,7 +46,7 @@ class PortSampler {
   static constexpr int kMostParts = 4 * Health::kWhole;
 
   /// `reference`: what a whole port carries, in bytes per second and direction. From `loadedFrom`
-  /// bytes outstanding, or arrived in an interval, a port counts as loaded.
+  /// bytes outstanding a port that sends counts as loaded.
   PortSampler(double reference, int rails, Bytes loadedFrom);
 
   /// The state of all paths; nothing for those that are not part of the network.

@@ -13,24 +13,40 @@ class PortTest::Judgement {
     double before = 1;
     double fastest = 0;           // that it was seen; 0: never
     std::vector<double> looks{};  // paths whose slowness is its fault
+    std::size_t told = 0;         // slow paths whose other end is faster: its fault, or nobody's
     bool suspect = false;         // a slow path may be its fault
 
     bool isWhole() const { return fastest >= kFull; }
     bool isKnown() const {
       if (fastest == 0 || isWhole()) return true;
-      return !looks.empty() && (!differ(before, share()) || looks.size() >= kLooks);
+      if (looks.empty()) return false;
+      return !differ(before, share()) || (told >= kLooks && agree());
     }
     /// More than by what measurements differ.
     bool fasterThan(double rate) const { return isWhole() || fastest * kFull > rate; }
+
+    double middle() const {
+      std::vector<double> sorted = looks;
+      std::ranges::sort(sorted);
+      return sorted[sorted.size() / 2];
+    }
+    /// As many paths as it takes say about the same.
+    bool agree() const {
+      if (looks.empty()) return false;
+      const double slow = middle();
+      const auto same = [slow](double look) {
+        return look >= kFull * slow && kFull * look <= slow;
+      };
+      return std::ranges::count_if(looks, same) >= static_cast<std::ptrdiff_t>(kLooks);
+    }
 
     double share() const {
       if (fastest == 0) return before;
       if (isWhole()) return 1;
       double slow = fastest;
-      if (looks.size() >= kLooks) {
-        std::vector<double> sorted = looks;
-        std::ranges::sort(sorted);
-        slow = sorted[sorted.size() / 2];
+      if (told >= kLooks) {
+        if (!agree()) return before;
+        slow = middle();
       }
       const double rounded = std::max(1.0, std::round(slow * kSteps)) / kSteps;
       // Neither: all that it was seen with were slow themselves. It is no slower than it was seen.
@@ -53,14 +69,13 @@ class PortTest::Judgement {
     for (const Path& path : paths) suspect(path);
   }
 
-  /// All paths so far may be slow, each because of one of its ends: then whole is what only other
-  /// paths can show.
-  bool mayAllBeSlow() const { return typical_ < kFull; }
-
   bool allKnown() const {
     return std::ranges::all_of(send, &Port::isKnown) &&
            std::ranges::all_of(receive, &Port::isKnown);
   }
+
+  /// Most ports carry less than the reference.
+  bool allLag() const { return typical_ < kFull; }
 
   /// How much would be learnt from these two.
   static int gain(const Port& from, const Port& to) {
@@ -104,6 +119,8 @@ class PortTest::Judgement {
     Port &from = send[path.from], &to = receive[path.to];
     if (path.rate >= kFull) return;
     const bool fromFaster = from.fasterThan(path.rate), toFaster = to.fasterThan(path.rate);
+    if (toFaster) ++from.told;
+    if (fromFaster) ++to.told;
     if (toFaster && !fromFaster) from.looks.push_back(path.rate);
     if (fromFaster && !toFaster) to.looks.push_back(path.rate);
   }
@@ -142,7 +159,8 @@ int PortTest::gain(int shift, const Judgement& judgement) const {
 std::optional<int> PortTest::nextShift() const {
   const Judgement judgement(before_, paths_);
   if (nothingNew_) return std::nullopt;
-  const std::size_t enough = judgement.mayAllBeSlow() ? kLooks : 1;
+  // With slow ranks in the right places every path of one shift is slow, and looks as most do.
+  const std::size_t enough = judgement.allLag() ? 2 : 1;
   if (used_.size() >= enough && judgement.allKnown()) return std::nullopt;
   std::optional<int> best;
   int most = -1;
@@ -170,7 +188,7 @@ void PortTest::measured(int shift, const std::vector<double>& rates) {
   if (++rounds_ == 1) {
     const Judgement glance(before_, paths);
     const double typical = glance.typicalRate();
-    nothingNew_ = !glance.mayAllBeSlow() && std::ranges::all_of(paths, [&](const Path& path) {
+    nothingNew_ = !glance.allLag() && std::ranges::all_of(paths, [&](const Path& path) {
       const double carried = std::min(1.0, path.rate / typical);
       return std::min(carried, expected(path)) >= kFull * std::max(carried, expected(path));
     });

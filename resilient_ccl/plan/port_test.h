@@ -35,8 +35,8 @@ class PortTest {
   /// Shares of slow ports are rounded to one of so many steps.
   static constexpr int kSteps = 64;
 
-  /// A port is slower than before, or less slow, when so many paths say so, if there are as many;
-  /// then it is what most of them say.
+  /// A port is slower than before, or less slow, when so many paths say so, and about the same (to
+  /// kFull), if there are as many; then it is what most of them say.
   static constexpr std::size_t kLooks = 3;
   /// A share that differs by so much is another.
   static constexpr double kOther = 0.1;

@@ -23,8 +23,9 @@ class TestTrigger {
   static constexpr double kLate = 1.08;
   /// So long a port must have been seen to be faster.
   static constexpr Duration kFaster = 200ms;
-  /// A slow port is looked at again after so long, without any hint.
+  /// A slow port is looked at again after so long, without any hint, and after so many pauses.
   static constexpr Duration kAgain = 10s;
+  static constexpr int kPausesAgain = 5;
   /// Pause after a test that changed something, and after one that did not: doubled each time.
   static constexpr Duration kPauseAfterChange = 1s;
   static constexpr Duration kFirstPause = 2s;
@@ -36,7 +37,9 @@ class TestTrigger {
     lateness_ = hints.lateness.value_or(1);
     if (!tested_) return isHinted(now);
     const Duration since = now - *tested_;
-    if (since >= pause_ && (isHinted(now) || (hints.slowed && since >= kAgain))) return true;
+    if (since >= pause_ && isHinted(now)) return true;
+    if (hints.slowed && since >= std::clamp(kPausesAgain * pause_, kAgain, kLongestPause))
+      return true;
     // Later than what a test has found no reason for: something new.
     return since >= kFirstPause && lateness_ > kLate * unexplained_;
   }

@@ -42,7 +42,7 @@ TEST(GroupPortTestTest, APortThatIsFasterThanPlannedForIsTestedAgain) {
   Job job(4);
   job.ports[1].receive = 0.25;
   job.taken = 20ms;
-  job.run(700ms);
+  job.run(1100ms);
   ASSERT_EQ(job.health(3)[1], (plan::Health{1024, 256}));
   job.taken = 10ms;
   job.ports[1].receive = 1;
@@ -59,7 +59,7 @@ TEST(GroupPortTestTest, ASlowPortIsTestedAgainWithoutAnyHint) {
   Job job(4);
   job.ports[1].send = 0.5;
   job.taken = 20ms;
-  job.run(700ms);
+  job.run(1100ms);
   ASSERT_EQ(job.health(3)[1], (plan::Health{512, 1024}));
   job.taken = 10ms;
   job.ports[1].send = 1;
@@ -74,10 +74,10 @@ TEST(GroupPortTestTest, LostRailsCountAtOnceWithoutATest) {
   Job job(4);
   job.ports[2].send = 0.5;
   job.taken = 20ms;
-  job.run(700ms);
+  job.run(1100ms);
   job.taken = 10ms;
   job.seen[2].live = job.seen[3].live = 512;
-  job.run(700ms);
+  job.run(1100ms);
   plan::HealthVector expected(4);
   expected[2] = {256, 512};
   expected[3] = {512, 512};

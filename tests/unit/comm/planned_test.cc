@@ -6,6 +6,7 @@
 
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/plan/health_feed.h"
+#include "resilient_ccl/plan/test_trigger.h"
 #include "tests/unit/comm/thread_job.h"
 
 namespace faultline::comm {
@@ -322,6 +323,69 @@ TEST(PlannedTest, ARankThatDiesWhileAChangeIsPreparedEndsTheJob) {
         }
       },
       planning(feed));
+}
+
+/// Calls that rank 1 makes late, so that the ports are tested; one after the other while `more`
+/// says so of their number. The first error.
+template <typename More>
+Status lateCalls(Communicator& comm, More more) {
+  constexpr std::int64_t kCount = 1'000'000;
+  std::vector<std::int32_t> data(kCount);
+  for (int round = 0; more(round); ++round) {
+    std::ranges::fill(data, round + comm.rank());
+    if (comm.rank() == 1) std::this_thread::sleep_for(60ms);
+    RETURN_IF_ERROR(
+        comm.allReduce(data.data(), data.data(), kCount, DataType::kI32, ReduceOp::kSum)->wait());
+    const int ranks = comm.size();
+    const int sum = ranks * round + ranks * (ranks - 1) / 2;
+    EXPECT_EQ(std::ranges::count(data, sum), kCount) << round;
+  }
+  return okStatus();
+}
+
+TEST(PlannedTest, LateCallsHaveThePortsTestedAndGoOn) {
+  for (const int size : {2, 5}) {
+    std::vector<PortTestEvent> tests;
+    runJob(
+        size,
+        [&](Communicator& comm) {
+          // Until rank 0 knows of a test; they agree on when that is.
+          const auto more = [&](int round) {
+            if (comm.rank() == 0) tests = comm.events().portTests;
+            std::int32_t known = comm.rank() == 0 && !tests.empty() ? 1 : 0;
+            EXPECT_TRUE(
+                comm.allReduce(&known, &known, 1, DataType::kI32, ReduceOp::kMax)->wait().ok());
+            return known == 0 && round < 500;
+          };
+          EXPECT_TRUE(lateCalls(comm, more).ok());
+          EXPECT_TRUE(lateCalls(comm, [](int round) { return round < 3; }).ok());
+          EXPECT_TRUE(comm.finish().ok());
+        },
+        planning(nullptr));
+    ASSERT_FALSE(tests.empty()) << "calls are late, and the ports have not been tested";
+    const TestReport& report = tests[0].report;
+    EXPECT_EQ(tests[0].communicator, 1u);
+    EXPECT_TRUE(report.complete);
+    EXPECT_GE(report.rounds, 1);
+    EXPECT_LT(report.rounds, size);
+    EXPECT_GT(report.lateness.value_or(0), plan::TestTrigger::kLate);
+    EXPECT_GT(report.took, 1ms);
+  }
+}
+
+// In each job it dies a little later: before, in, or after the first test.
+TEST(PlannedTest, ARankThatDiesAboutWhenPortsAreTestedEndsTheJob) {
+  for (const int last : {7, 9, 11}) {
+    runJob(
+        3,
+        [&](Communicator& comm) {
+          const auto more = [&](int round) { return comm.rank() != 2 || round < last; };
+          const Status status = lateCalls(comm, more);
+          if (comm.rank() == 2) return;  // gone, without a goodbye
+          EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
+        },
+        planning(nullptr));
+  }
 }
 
 }  // namespace

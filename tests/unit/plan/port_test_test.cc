@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -200,16 +201,40 @@ TEST(PortTestTest, WhereAllPathsAreSlowOthersAreLookedAt) {
   EXPECT_EQ(tested(ports, Ports(4)).shares(), ports);
 }
 
+// What slow processors make of a whole port is another thing each time.
+TEST(PortTestTest, PathsThatDoNotAgreeMakeNoPortSlow) {
+  PortTest test(Ports(4), 1);
+  while (const auto shift = test.nextShift()) {
+    std::vector<double> rates(4, 1);
+    rates[static_cast<std::size_t>(2 + *shift) % 4] =
+        std::array{0.6, 0.5, 0.3, 0.4}.at(static_cast<std::size_t>(test.rounds()));
+    test.measured(*shift, rates);
+  }
+  EXPECT_EQ(test.rounds(), 1 + 3);
+  EXPECT_EQ(test.shares(), Ports(4));
+}
+
 TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
   PortTest test(Ports(4), 1);
   while (const auto shift = test.nextShift()) test.measured(*shift, {0.8, 0.75, 0.8, 0.72});
-  EXPECT_EQ(test.rounds(), 1 + 3) << "at all paths, to be sure";
+  EXPECT_EQ(test.rounds(), 1 + 2) << "at others, to be sure";
   EXPECT_EQ(test.shares(), Ports(4));
   // The reference was measured in a bad moment: half is still half of what the others carry.
   Ports ports{{2, 2}, {1, 1}, {2, 2}, {2, 2}};
   ports = tested(ports, Ports(4)).shares();
   EXPECT_EQ(ports[0], PortShare());
   EXPECT_EQ(ports[1], (PortShare{0.5, 0.5}));
+}
+
+// Of every path to the next rank one end is slow, and the reference is not what it should be.
+TEST(PortTestTest, EverySecondRankIsSlow) {
+  for (const double reference : {1.0, 1.25, 0.65}) {
+    Ports ports(4);
+    for (const std::size_t rank : {1, 3}) ports[rank] = {0.5, 0.5};
+    Ports measured = ports;
+    for (PortShare& port : measured) port = {port.send / reference, port.receive / reference};
+    EXPECT_EQ(tested(measured, Ports(4)).shares(), ports) << reference;
+  }
 }
 
 TEST(PortTestTest, AllPathsOfARoundLeadToOtherNodes) {

@@ -67,7 +67,7 @@ TEST(TestTriggerTest, ASlowPortIsLookedAtAgainTheLaterTheOftenerItStayedSo) {
     time += pauses.back();
     trigger.tested(false, time);
   }
-  EXPECT_EQ(pauses, (std::vector<Duration>{10s, 10s, 10s, 10s, 16s, 32s}));
+  EXPECT_EQ(pauses, (std::vector<Duration>{10s, 10s, 20s, 40s, 64s, 64s}));
 }
 
 TEST(TestTriggerTest, APortThatIsFasterNowAndThenIsNotHealed) {
