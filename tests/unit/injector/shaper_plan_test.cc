@@ -11,10 +11,10 @@ TEST(ShaperPlanTest, BurstIsTwoMillisecondsButNeverBelow16KiB) {
   EXPECT_EQ(planShaper(100'000'000'000).bulk.burst, 25'000'000);
 }
 
-TEST(ShaperPlanTest, ControlIsAHundredthButNeverBelow4Mbit) {
-  EXPECT_EQ(planShaper(1'000'000).control.rate, 4'000'000);
-  EXPECT_EQ(planShaper(400'000'000).control.rate, 4'000'000);
-  EXPECT_EQ(planShaper(10'000'000'000).control.rate, 100'000'000);
+TEST(ShaperPlanTest, ControlIsATenthButNeverBelow40Mbit) {
+  EXPECT_EQ(planShaper(1'000'000).control.rate, 40'000'000);
+  EXPECT_EQ(planShaper(400'000'000).control.rate, 40'000'000);
+  EXPECT_EQ(planShaper(10'000'000'000).control.rate, 1'000'000'000);
   EXPECT_EQ(planShaper(1'000'000).control.burst, planShaper(10'000'000'000).control.burst);
 }
 
