@@ -30,8 +30,13 @@ struct PlanWord {
     kPlan,
     /// To all: everybody does so.
     kAgreed,
+    /// To all: proposal `number`, with hash `hash`: what is in use, but that AllReduces of `detail`
+    /// elements of `first` bytes use the algorithm `send` in `receive` segments, for a try if
+    /// `own`,
+    /// of the only entry (Chosen).
+    kChoice,
   };
-  /// plan::PathRate, or plan::Health, which has no `own`.
+  /// plan::PathRate; or plan::Health, which has no `own`; or Chosen.
   struct Entry {
     std::uint16_t send = 0;
     std::uint16_t receive = 0;
@@ -59,7 +64,7 @@ struct PlanWord {
     constexpr std::size_t kHead = offsetof(PlanWord, entries);
     if (bytes.size() < kHead || bytes.size() > sizeof(word)) return std::nullopt;
     std::memcpy(&word, bytes.data(), bytes.size());
-    const bool known = word.kind >= Kind::kObserved && word.kind <= Kind::kAgreed;
+    const bool known = word.kind >= Kind::kObserved && word.kind <= Kind::kChoice;
     if (word.communicator != 0 || !known || word.count > kMostEntries ||
         bytes.size() != kHead + word.count * sizeof(Entry)) {
       return std::nullopt;

@@ -29,8 +29,8 @@ class Trial {
   static constexpr double kSmallModelError = 10;
   /// Latency decides when the bandwidth term is less than this share of what the model says, or
   /// calls are this much faster than it: what shapers let pass at once.
-  static constexpr double kSmallShare = 0.5;
-  static constexpr double kBurst = 0.9;
+  static constexpr double kSmallShare = 0.8;
+  static constexpr double kBurst = 0.95;
   /// A turn ends early when its calls, two at least, take this much longer than the best.
   static constexpr double kHopeless = 1.5;
   /// And at once when the first call takes so many times as long.

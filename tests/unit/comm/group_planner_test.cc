@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/random.h"
+#include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {
 namespace {
@@ -29,11 +30,12 @@ class World {
     std::uint64_t hash;
     plan::HealthVector health;
     PlanKey key;
+    Choice choice;
   };
   struct Used {
     PlanKey key;
     std::uint64_t plan = 0;
-    std::uint64_t epoch = 0;
+    std::uint64_t tried = 0;
 
     bool operator==(const Used&) const = default;
   };
@@ -51,8 +53,9 @@ class World {
       ASSERT_TRUE(parsed.has_value());
       world_.letters.push_back({number_, rank, *parsed});
     }
-    void plan(std::uint64_t hash, const plan::HealthVector& health, const PlanKey& key) override {
-      world_.orders.push_back({number_, hash, health, key});
+    void plan(std::uint64_t hash, const plan::HealthVector& health, const PlanKey& key,
+              Choice choice) override {
+      world_.orders.push_back({number_, hash, health, key, choice});
     }
     void failed(const Status& why) override {
       if (world_.failure.ok()) world_.failure = why;
@@ -96,7 +99,23 @@ class World {
     planned.plan.hash = GroupPlanner::hashOf(
         static_cast<std::uint64_t>(order.key.elements) + (order.rank == liar ? 1 : 0),
         order.health);
-    rank(order.rank).planner().planned(order.hash, order.key, planned);
+    const Choice& choice = order.choice;
+    if (choice != Choice{}) {
+      planned.plan.hash += Random::mix(std::uint64_t{choice.algorithm} << 16 | choice.segments);
+    }
+    for (int i = 0; i < candidates && choice == Choice{}; ++i) {
+      const auto place = static_cast<std::size_t>(i);
+      planned.plan.candidates.push_back(
+          {std::string(schedule::algorithms()[place].name), 1, 0.001 * (1 + i)});
+    }
+    rank(order.rank).planner().planned(order.hash, order.key, order.choice, planned);
+  }
+
+  /// Of the last candidate, while the health is what it was first.
+  std::uint64_t bestHash(const PlanKey& key) const {
+    const auto last = static_cast<std::uint64_t>(candidates - 1);
+    return GroupPlanner::hashOf(static_cast<std::uint64_t>(key.elements), given) +
+           Random::mix(last << 16 | 1);
   }
 
   void call(int number) {
@@ -107,7 +126,16 @@ class World {
     ASSERT_EQ(go->operation, who.calls);
     if (go->first) who.epochs = std::max(who.epochs, go->first->epoch);
     if (key) {
-      const Used mine{*key, go->planned.plan.hash, 0};
+      // Of the candidates the last one is the fastest.
+      const bool best = !go->planned.plan.candidates.empty()
+                            ? candidates == 1
+                            : go->planned.plan.hash == bestHash(*key);
+      if (number == 0 && candidates > 0)
+        who.planner().done(go->operation, now + (best ? 1ms : 2ms));
+      if (number == 0 && go->first) (go->tried ? triedPlans : settledPlans) += 1;
+      if (best && !go->tried) ++callsOfTheBest;
+      ++plannedCalls;
+      const Used mine{*key, go->planned.plan.hash, go->tried ? 1u : 0u};
       if (used.size() <= who.calls) used.resize(who.calls + 1);
       auto& all = used[who.calls];
       if (!all) all = mine;
@@ -116,13 +144,13 @@ class World {
     ++who.calls;
   }
 
-  void step() {
+  void step(bool mayChange = true) {
     const std::uint64_t what = random_.below(8);
     if (what < 3 && !letters.empty()) return deliver(random_.below(letters.size()));
     if (what == 3 && !orders.empty()) return makePlan(random_.below(orders.size()));
     if (what == 4) {
       now += random_.below(100) * 1ms;
-      if (random_.below(20) == 0) given[random_.below(given.size())].send -= 10;
+      if (mayChange && random_.below(20) == 0) given[random_.below(given.size())].send -= 10;
       for (auto& one : ranks_) one->planner().onTick(&given, now);
       return;
     }
@@ -146,6 +174,8 @@ class World {
   std::vector<std::optional<Used>> used;
   plan::HealthVector given;
   double predicted = 0;  // seconds, by all plans
+  int candidates = 0;    // for each size
+  int triedPlans = 0, settledPlans = 0, callsOfTheBest = 0, plannedCalls = 0;
   Status failure = okStatus();
   int liar = -1;
   TimePoint now{};
@@ -176,6 +206,42 @@ TEST(GroupPlannerTest, NoOperationIsDoneByTwoPlansAndNobodyWaitsForEver) {
     changes += world.rank(0).planner().epoch();
   }
   EXPECT_GT(changes, 300u);
+}
+
+// The same while candidates are tried, which changes plans all the time.
+TEST(GroupPlannerTest, TriesMixNoPlansAndEndWithTheFastest) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const int ranks = 1 + static_cast<int>(seed % 5);
+    World world(ranks, seed);
+    world.given = plan::HealthVector(static_cast<std::size_t>(ranks));
+    world.candidates = 2 + static_cast<int>(seed % 3);
+    const auto callUntil = [&](std::size_t calls) {
+      for (int i = 0; i < 100'000 && world.rank(0).calls < calls; ++i) {
+        world.step(/*mayChange=*/false);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    };
+    callUntil(500);
+    ASSERT_FALSE(testing::Test::HasFatalFailure());
+    ASSERT_TRUE(world.failure.ok()) << world.failure.message();
+    ASSERT_GE(world.rank(0).calls, 500u);
+    EXPECT_GE(world.triedPlans, 3 * world.candidates) << "three sizes";
+    EXPECT_GE(world.settledPlans, 3);
+    EXPECT_EQ(world.rank(0).planner().epoch(), 0u) << "no change of health";
+    world.plannedCalls = world.callsOfTheBest = 0;
+    callUntil(700);
+    ASSERT_GE(world.rank(0).calls, 700u);
+    EXPECT_EQ(world.callsOfTheBest, world.plannedCalls);
+
+    // What was found is of the health that was.
+    world.given[0] = {512, 512};
+    const int tried = world.triedPlans;
+    world.settle(900);
+    for (int i = 0; i < ranks; ++i) EXPECT_EQ(world.rank(i).calls, 900u);
+    EXPECT_EQ(world.rank(0).planner().epoch(), 1u);
+    EXPECT_GT(world.triedPlans, tried);
+  }
 }
 
 TEST(GroupPlannerTest, PlansThatDifferEndTheJobWithBothHashes) {
