@@ -84,6 +84,7 @@ Run briefRun(const Run& run, const ViewLimits& limits, std::vector<bool>& thinne
   if (truncate(brief.degradations, limits.events)) thinned_parts[2] = true;
   if (truncate(brief.failbacks, limits.events)) thinned_parts[2] = true;
   if (truncate(brief.plans, limits.events)) thinned_parts[4] = true;
+  brief.port_tests.clear();
   if (truncate(brief.faults, limits.events)) {
     thinned_parts[3] = true;
     std::erase_if(brief.evidence, [&](const Evidence& one) { return one.fault >= limits.events; });

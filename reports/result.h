@@ -251,6 +251,18 @@ struct AppliedPlan {
   LinkCost link;
 };
 
+/// A test of the ports (strategies that plan): operations waited for it.
+struct PortTest {
+  double at_ms = 0;  ///< below 0: in the warm-up
+  std::uint32_t communicator = 0;
+  std::uint64_t operation = 0;  ///< number of the first call that waited
+  double ms = 0;
+  int rounds = 0;                  ///< exchanges between all ranks
+  std::optional<double> lateness;  ///< time of the calls before it over the time predicted
+  bool complete = false;           ///< else it was given up
+  bool changed = false;            ///< it found a port to be other than before
+};
+
 /// One row of a sweep of collective calls: all calls of a run with the same operation, size, type,
 /// operator and place. The time of a call is that of its slowest rank. Bandwidths are of the median
 /// time, by the definitions of nccl-tests (doc/PERFORMANCE.md there), in GB/s, 10^9 bytes.
@@ -326,6 +338,7 @@ struct Run {
   std::map<std::string, std::int64_t> counters;
   Telemetry telemetry;
   std::vector<AppliedPlan> plans;
+  std::vector<PortTest> port_tests;
   std::vector<CollectiveRow> collectives;  ///< of the workload `collective`
   /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
   std::optional<double> goodput_mbit;

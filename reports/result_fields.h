@@ -239,6 +239,18 @@ void visitFields(V& v, Of<LinkCost> auto& link) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<PortTest> auto& test) {
+  v.field("at_ms", test.at_ms);
+  v.field("communicator", test.communicator);
+  v.field("operation", test.operation);
+  v.field("ms", test.ms);
+  v.field("rounds", test.rounds);
+  v.field("lateness", test.lateness);
+  v.field("complete", test.complete);
+  v.field("changed", test.changed);
+}
+
+template <typename V>
 void visitFields(V& v, Of<AppliedPlan> auto& plan) {
   v.field("at_ms", plan.at_ms);
   v.field("communicator", plan.communicator);
@@ -319,6 +331,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("counters", run.counters);
   v.field("telemetry", run.telemetry);
   v.field("plans", run.plans);
+  v.field("port_tests", run.port_tests);
   v.field("collectives", run.collectives);
   v.field("goodput_mbit", run.goodput_mbit);
 }

@@ -36,6 +36,19 @@ reports::AppliedPlan planOf(const json& told, TimePoint t0) {
 
 }  // namespace
 
+reports::PortTest portTestOf(const json& told, TimePoint t0) {
+  reports::PortTest test;
+  test.at_ms = toMilliseconds(momentOf(told, "at") - t0);
+  test.communicator = field(told, "communicator", std::uint32_t{0});
+  test.operation = field(told, "operation", std::uint64_t{0});
+  test.ms = field(told, "ms", 0.0);
+  test.rounds = field(told, "rounds", 0);
+  if (const double lateness = field(told, "lateness", 0.0); lateness > 0) test.lateness = lateness;
+  test.complete = field(told, "complete", false);
+  test.changed = field(told, "changed", false);
+  return test;
+}
+
 void PlanRecord::told(int rank, const json& plans, TimePoint t0) {
   for (const json& one : plans) {
     reports::AppliedPlan plan = planOf(one, t0);

@@ -38,4 +38,7 @@ class PlanRecord {
   std::string disagreement_;  // the first
 };
 
+/// An entry of the list "port_tests" of a message.
+reports::PortTest portTestOf(const nlohmann::json& told, TimePoint t0);
+
 }  // namespace faultline::run

@@ -155,6 +155,9 @@ void RunRecord::events(int rank, const json& message, const DamageLookup& damage
     entry.at_ms = sinceStart(momentOf(failback, "at"));
   }
   plans_.told(rank, field(message, "plans", json::array()), t0_);
+  for (const json& test : field(message, "port_tests", json::array())) {
+    run_.port_tests.push_back(portTestOf(test, t0_));
+  }
   for (const json& change : field(message, "degradations", json::array()))
     addDegradation(rank, change);
   if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace);

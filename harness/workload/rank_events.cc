@@ -43,6 +43,18 @@ json planJson(const comm::PlanEvent& event) {
           {"bandwidth", event.link.bandwidth}};
 }
 
+json testJson(const comm::PortTestEvent& event) {
+  const comm::TestReport& report = event.report;
+  return {{"at", toJson(report.begun)},
+          {"communicator", event.communicator},
+          {"operation", report.operation},
+          {"ms", toMilliseconds(report.took)},
+          {"rounds", report.rounds},
+          {"lateness", report.lateness ? json(*report.lateness) : json()},
+          {"complete", report.complete},
+          {"changed", report.changed}};
+}
+
 /// Longer than third processes are asked where a path is dead, and than the event of a port that
 /// is down can take.
 constexpr Duration kExplanation = 1100ms;
@@ -71,6 +83,7 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   forgotten_ += events.first.failovers - cursor_.failovers;
   forgotten_ += events.first.failbacks - cursor_.failbacks;
   forgotten_ += events.first.plans - cursor_.plans;
+  forgotten_ += events.first.portTests - cursor_.portTests;
   forgotten_ += events.first.degradations - cursor_.degradations;
   cursor_ = events.first;
   json& failovers = message["failovers"] = json::array();
@@ -112,6 +125,11 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   for (const comm::PlanEvent& event : events.plans) {
     ++cursor_.plans;
     plans.push_back(planJson(event));
+  }
+  json& tests = message["port_tests"] = json::array();
+  for (const comm::PortTestEvent& event : events.portTests) {
+    ++cursor_.portTests;
+    tests.push_back(testJson(event));
   }
   fabric::FabricCounters counters = before_;
   add(counters, events.counters);

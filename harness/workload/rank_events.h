@@ -17,10 +17,10 @@ class EventReport {
  public:
   /// Where the next message goes on.
   const comm::EventCursor& cursor() const { return cursor_; }
-  /// Adds to a message the "failovers", "failbacks", "degradations" and "plans" that no message has
-  /// had yet, and the "counters" from the beginning on. `events` are those from `cursor` on. A
-  /// failover whose place is still being asked about waits for a later message, unless this is the
-  /// last. What the communicator had forgotten before it was asked is counted.
+  /// Adds to a message the "failovers", "failbacks", "degradations", "plans" and "port_tests" that
+  /// no message has had yet, and the "counters" from the beginning on. `events` are those from
+  /// `cursor` on. A failover whose place is still being asked about waits for a later message,
+  /// unless this is the last. What the communicator had forgotten before it was asked is counted.
   void addNew(nlohmann::json& message, const comm::CommunicatorEvents& events, bool last);
 
   /// All further events are of another communicator, made after this one, whose rank i was

@@ -4,9 +4,9 @@
 #include <exception>
 #include <memory>
 #include <numeric>
-#include <utility>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"

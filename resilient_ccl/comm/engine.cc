@@ -130,6 +130,11 @@ Status Engine::open(UniqueFd listener) {
                   const std::lock_guard lock(mutex_);
                   events_.planned(std::move(event));
                 },
+            .tested =
+                [this](const PortTestEvent& event) {
+                  const std::lock_guard lock(mutex_);
+                  events_.tested(event);
+                },
             .onProgressThread = [this](auto call) { onProgressThread(std::move(call)); }});
   }
 
@@ -196,8 +201,8 @@ Result<bool> Engine::awaitOthers(TimePoint deadline) {
 
 // --- progress thread ---
 
-void Engine::sendDone(int, std::uint64_t token) { messageDone(token); }
-void Engine::receiveDone(int, std::uint64_t token, Bytes) { messageDone(token); }
+void Engine::sendDone(int, std::uint64_t token) { messageDone(token, 0); }
+void Engine::receiveDone(int, std::uint64_t token, Bytes length) { messageDone(token, length); }
 
 void Engine::failedOver(int peer, const channel::Failover& failover) {
   if (leaving()) return;
@@ -255,7 +260,7 @@ void Engine::wordArrived(int peer, std::span<const std::byte> bytes) {
 void Engine::progress() {
   while (!stopping_.load(std::memory_order_acquire)) {
     takeCommands();
-    const bool looking = planning_ && !running_.empty();
+    const bool looking = planning_ && (!running_.empty() || planning_->testing());
     const Duration patience = reducer_.busy() ? Duration::zero()
                               : looking       ? kPlanningTime
                                               : kPollTime;
@@ -343,7 +348,8 @@ void Engine::beginHeld(const std::shared_ptr<Group>& group) {
 }
 
 void Engine::begin(const std::shared_ptr<Group>& group, Group::Command command) {
-  const std::uint32_t tag = nextTag_++;
+  constexpr std::uint32_t kTags = std::uint32_t{1} << 31;  // the highest bit is for tests
+  const std::uint32_t tag = nextTag_++ % kTags;
   Running& running = running_[tag];
   running.group = group;
   running.program = command.job.program;
@@ -356,7 +362,8 @@ void Engine::begin(const std::shared_ptr<Group>& group, Group::Command command) 
   if (running.executor->finished()) workDone(tag);
 }
 
-void Engine::messageDone(std::uint64_t token) {
+void Engine::messageDone(std::uint64_t token, Bytes length) {
+  if ((token & Planning::kTestToken) != 0) return planning_->messageDone(token, length, now());
   const auto running = running_.find(Executor::tagOf(token));
   if (running == running_.end()) return;  // given up meanwhile
   running->second.executor->messageDone(token);
@@ -373,7 +380,9 @@ void Engine::workDone(std::uint32_t tag) {
   const auto running = running_.find(tag);
   const std::shared_ptr<Work> work = std::move(running->second.work);
   const Group& group = *running->second.group;
-  if (group.plan()) planning_->done(group.id(), running->second.number, now());
+  if (group.plan() && !isPointToPoint(running->second.number)) {
+    planning_->done(group.id(), running->second.number, now());
+  }
   running_.erase(running);
   // Who has waited for everything finds everything counted.
   if (running_.empty()) publishCounters();

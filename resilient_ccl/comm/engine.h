@@ -170,7 +170,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   void begin(const std::shared_ptr<Group>& group, Group::Command command);
   void beginHeld(const std::shared_ptr<Group>& group);
   void onProgressThread(std::function<void()> call);
-  void messageDone(std::uint64_t token);
+  void messageDone(std::uint64_t token, Bytes length);
   void workDone(std::uint32_t tag);
   void connectionReadable(int rank, int fd);
   void checkDeadlines();

@@ -34,6 +34,9 @@ void EventLog::failedBack(int peer, int rail, TimePoint when) {
 }
 
 void EventLog::planned(PlanEvent plan) { append(plans_, first_.plans, std::move(plan)); }
+void EventLog::tested(const PortTestEvent& test) {
+  append(portTests_, first_.portTests, PortTestEvent(test));
+}
 void EventLog::degraded(int peer, const channel::RailDegradation& change) {
   append(degradations_, first_.degradations, {peer, change});
 }
@@ -56,6 +59,7 @@ CommunicatorEvents EventLog::since(const EventCursor& cursor) const {
   events.failovers = tail(failovers_, first_.failovers, cursor.failovers, events.first.failovers);
   events.failbacks = tail(failbacks_, first_.failbacks, cursor.failbacks, events.first.failbacks);
   events.plans = tail(plans_, first_.plans, cursor.plans, events.first.plans);
+  events.portTests = tail(portTests_, first_.portTests, cursor.portTests, events.first.portTests);
   events.degradations =
       tail(degradations_, first_.degradations, cursor.degradations, events.first.degradations);
   events.counters = counters_;

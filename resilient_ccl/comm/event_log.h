@@ -18,6 +18,7 @@ struct EventCursor {
   std::uint64_t failbacks = 0;
   std::uint64_t degradations = 0;
   std::uint64_t plans = 0;
+  std::uint64_t portTests = 0;
 };
 
 /// What the network did to this process. Peers are processes: ranks of the first communicator.
@@ -40,13 +41,15 @@ struct CommunicatorEvents {
   std::vector<PeerFailback> failbacks;
   std::vector<PeerDegradation> degradations;  ///< beginnings and ends
   std::vector<PlanEvent> plans;
+  std::vector<PortTestEvent> portTests;  ///< of communicators whose rank 0 this process is
   EventCursor first;  ///< of the lists here: what is between the one asked for and it is lost
   /// Since the process joined, whatever was asked for.
   fabric::FabricCounters counters;
 };
 
-/// The latest failovers, failbacks, changes of slow rails and plans of a process: so many that who
-/// reads now and then misses none, and never more, however long a job runs. Not thread-safe.
+/// The latest failovers, failbacks, changes of slow rails, plans and port tests of a process: so
+/// many that who reads now and then misses none, and never more, however long a job runs. Not
+/// thread-safe.
 class EventLog {
  public:
   /// Of each kind: some 100 bytes each. A rail that flaps makes one in ten seconds, for each peer.
@@ -59,6 +62,7 @@ class EventLog {
   /// been blamed, and it has not been forgotten.
   void explained(int peer, int rail, channel::Cause cause, channel::Where where);
   void planned(PlanEvent plan);
+  void tested(const PortTestEvent& test);
   void counted(const fabric::FabricCounters& counters) { counters_ = counters; }
 
   CommunicatorEvents since(const EventCursor& cursor) const;
@@ -69,6 +73,7 @@ class EventLog {
   std::deque<CommunicatorEvents::PeerFailback> failbacks_;
   std::deque<CommunicatorEvents::PeerDegradation> degradations_;
   std::deque<PlanEvent> plans_;
+  std::deque<PortTestEvent> portTests_;
   fabric::FabricCounters counters_;
 };
 

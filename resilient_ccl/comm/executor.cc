@@ -147,7 +147,6 @@ Piece Executor::sliceOf(const Piece& piece, std::int64_t slice) const {
 }
 
 channel::MessageKey Executor::nextKey(int lane, int peer, bool send) {
-  constexpr int kLaneBits = 16;
   // Both ends count the messages of a lane between them, per direction, in the schedule's order.
   const std::size_t counter =
       (static_cast<std::size_t>(lane) * job_.program->ranks() + peer) * 2 + (send ? 1 : 0);

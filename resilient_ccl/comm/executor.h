@@ -43,6 +43,9 @@ class Executor {
   /// Enough to hide the way of a grant and of its data, few enough that peers do not collide.
   static constexpr int kWindow = 4;
 
+  /// A message's stream is its collective's number, and in so many low bits its lane.
+  static constexpr int kLaneBits = 16;
+
   static constexpr schedule::Piece kEverything{0, std::numeric_limits<std::int64_t>::max()};
 
   struct Job {

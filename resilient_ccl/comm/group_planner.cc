@@ -1,7 +1,6 @@
 #include "resilient_ccl/comm/group_planner.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/random.h"
 
@@ -20,25 +19,15 @@ std::uint64_t GroupPlanner::hashOf(std::uint64_t number, const HealthVector& hea
   return hash;
 }
 
-std::uint64_t GroupPlanner::hashOf(std::uint64_t number, std::uint64_t before, const PlanKey& key,
-                                   const Chosen& chosen) {
-  std::uint64_t hash = Random::mix(number + 1);
-  const auto add = [&hash](std::uint64_t word) { hash = Random::mix(hash + word + 1); };
-  add(before);
-  add(static_cast<std::uint64_t>(key.elements));
-  add(static_cast<std::uint64_t>(key.elementSize));
-  add(std::uint64_t{chosen.choice.algorithm} << 16 | chosen.choice.segments);
-  add(chosen.tried ? 1 : 0);
-  return hash;
-}
-
-GroupPlanner::GroupPlanner(int rank, int ranks, std::uint32_t communicator, GroupPlannerIo& io)
+GroupPlanner::GroupPlanner(int rank, int ranks, std::uint32_t communicator, int ranksPerNode,
+                           GroupPlannerIo& io)
     : rank_(rank),
       ranks_(ranks),
       communicator_(communicator),
+      ranksPerNode_(ranksPerNode),
       io_(io),
       change_(rank, ranks, hashOf(0, HealthVector(ranks)), *this),
-      inference_(ranks),
+      tested_(ranks),
       hysteresis_(HealthVector(ranks)),
       planFor_(change_.plan()),
       seen_(ranks),
@@ -86,7 +75,11 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
     go.tried = chosen != nullptr ? chosen->tried : go.planned.plan.candidates.size() > 1;
     if (tells(plan, go.tried)) go.first = {epoch(), health()};
     if (coordinates()) {
-      pace_.began(issued_, go.planned.plan.predicted, now);
+      const plan::Plan& best = go.planned.plan;
+      // How long one takes that is only tried says nothing of the ports.
+      const bool judged =
+          best.bound >= kMostlyBandwidth * best.predicted && (!go.tried || use.choice == Choice{});
+      if (judged) pace_.began(issued_, best.predicted, now);
       trials_.began(issued_, *key, go.planned.plan, use.choice, now);
     }
   }
@@ -96,21 +89,11 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
   return go;
 }
 
-/// Whether it is another plan, or another reason for it, than that of the call of this size before.
-bool GroupPlanner::tells(const Use& use, bool tried) {
-  std::erase_if(lastTold_, [&](const auto& it) { return it.second.first.health != use.health; });
-  if (lastTold_.size() >= kMostAgreed) lastTold_.clear();
-  const std::pair now(use, tried);
-  const auto [told, isNew] = lastTold_.try_emplace(use.key, now);
-  const bool differs = told->second != now;
-  told->second = now;
-  return isNew || differs;
-}
-
 void GroupPlanner::done(std::uint64_t operation, TimePoint now) {
-  if (!coordinates()) return;
+  ++ended_;
   pace_.ended(operation, now);
   trials_.ended(operation, now);
+  tellWhenIdle(now);
   tryNext(now);
 }
 
@@ -289,85 +272,128 @@ void GroupPlanner::beginWhenAllReady(TimePoint now) {
   proposing_ = !change_.begin(proposal_.hash, now);
 }
 
-// --- tries ---
-
-/// Not while anything else is being changed, and not before the ports have been looked at.
-void GroupPlanner::tryNext(TimePoint now) {
-  if (proposing_ || change_.underWay() || healthWaits_) return;
-  if (const auto wish = trials_.next(agreement())) propose(wish->key, wish->chosen, now);
-}
-
-void GroupPlanner::propose(const PlanKey& key, const Chosen& wanted, TimePoint now) {
-  begin(now);
-  const std::uint64_t number = proposal_.number + 1;
-  PlanWord choice = word(Kind::kChoice);
-  choice.number = number;
-  choice.hash = hashOf(number, change_.plan(), key, wanted);
-  choice.detail = static_cast<std::uint64_t>(key.elements);
-  choice.first = static_cast<std::uint32_t>(key.elementSize);
-  choice.count = 1;
-  choice.entries[0] = {wanted.choice.algorithm, wanted.choice.segments,
-                       static_cast<std::uint16_t>(wanted.tried)};
-  tellOthers(choice);
-  chosen(number, key, wanted);
-}
-
-void GroupPlanner::choiceArrived(const PlanWord& word) {
-  if (word.number <= proposal_.number || word.count != 1) return;
-  const PlanKey key{static_cast<std::int64_t>(word.detail), static_cast<Bytes>(word.first), false};
-  const Chosen wanted{{word.entries[0].send, word.entries[0].receive}, word.entries[0].own != 0};
-  const std::uint64_t own = hashOf(word.number, change_.plan(), key, wanted);
-  if (own != word.hash) {
-    return io_.failed(errorf(Code::kInternal,
-                             "communicator {}: rank {} proposes a choice with hash {:016x}, of "
-                             "which rank {} has {:016x}",
-                             communicator_, kCoordinator, word.hash, rank_, own));
-  }
-  chosen(word.number, key, wanted);
-}
-
-/// What is in use, but for one size.
-void GroupPlanner::chosen(std::uint64_t number, const PlanKey& key, const Chosen& wanted) {
-  Agreement next = agreement();
-  next.choices[key] = wanted;
-  std::vector<PlanKey> sizes;
-  std::ranges::copy_if(recent_, std::back_inserter(sizes),
-                       [&](const PlanKey& one) { return one.ofPlan() == key; });
-  prepare(number, hashOf(number, change_.plan(), key, wanted), std::move(next), std::move(sizes));
-}
-
 // --- health ---
-
-/// What follows from what all have seen. While calls take as long as their plans said, no port
-/// counts as slower than it was planned for; but rails that are lost are.
-HealthVector GroupPlanner::measured(TimePoint now) {
-  HealthVector seen = inference_.infer(seen_);
-  if (!pace_.asPredicted(now)) return seen;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const plan::Health& planned = health()[rank];
-    const std::uint16_t live = seen_[rank].live;
-    seen[rank].send = std::max(seen[rank].send, std::min(planned.send, live));
-    seen[rank].receive = std::max(seen[rank].receive, std::min(planned.receive, live));
-  }
-  return seen;
-}
 
 void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {
   if (!coordinates()) return;
   beginWhenAllReady(now);
   change_.onTick(now);
+  watchTest(now);
   if (planFor_ != agreement().healthHash) {
     planFor_ = agreement().healthHash;
     hysteresis_.planned(health());
+    pace_.forget();
     trials_.forget();
   }
   if (proposing_ && now - proposedAt_ >= kPlanningPatience) proposing_ = false;
-  const HealthVector measured = given != nullptr ? *given : this->measured(now);
   healthWaits_ = proposing_ || change_.underWay();
-  if (healthWaits_) return;
+  if (healthWaits_ || lead_) return;
+  const HealthVector measured = given != nullptr ? *given : this->measured();
   const bool changed = given != nullptr ? measured != health() : hysteresis_.observe(measured, now);
   if (changed) return propose(measured, now);
+  // Rails that have just been lost need no test.
+  if (given == nullptr && !hysteresis_.differs() && trigger_.due(hints(now), now)) beginTest(now);
   tryNext(now);
+}
+
+// --- tests of the ports ---
+
+/// What the last test has found of rails that live, and the rails that do.
+HealthVector GroupPlanner::measured() const {
+  HealthVector health;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const double live = plan::fraction(seen_[rank].live);
+    health.push_back({.send = plan::quantise(live * tested_[rank].send),
+                      .receive = plan::quantise(live * tested_[rank].receive)});
+  }
+  return health;
+}
+
+plan::TestTrigger::Hints GroupPlanner::hints(TimePoint now) const {
+  plan::TestTrigger::Hints hints{.lateness = pace_.lateness(now)};
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Observation& seen = seen_[rank];
+    const auto side = [&](double share, std::uint16_t parts) {
+      if (share == 1) return;
+      hints.slowed = true;
+      const double planned = share * plan::fraction(seen.live);
+      if (plan::fraction(parts) > (1 + plan::PortTest::kOther) * planned) hints.faster = true;
+    };
+    side(tested_[rank].send, seen.send);
+    side(tested_[rank].receive, seen.receive);
+  }
+  return hints;
+}
+
+void GroupPlanner::beginTest(TimePoint now) {
+  plan::PortTest ports(tested_, ranksPerNode_);
+  if (!ports.nextShift()) return;  // there is no network between the ranks
+  lead_.emplace(change_.pauses() + 1, std::move(ports), ranks_, pace_.lateness(now), now);
+  change_.begin(change_.plan(), now);
+  tellWhenIdle(now);
+}
+
+void GroupPlanner::tellWhenIdle(TimePoint now) {
+  if (!change_.paused() || issued_ != ended_ || idleTold_ == change_.pauses()) return;
+  idleTold_ = change_.pauses();
+  answer(idleTold_, 0, 0, now);
+}
+
+void GroupPlanner::exchanged(const TestRound& round, std::uint16_t share, TimePoint now) {
+  answer(round.test, round.round, share, now);
+}
+
+void GroupPlanner::answer(std::uint64_t test, std::uint32_t round, std::uint16_t share,
+                          TimePoint now) {
+  if (coordinates()) return answered(rank_, test, round, share, now);
+  PlanWord answer = word(Kind::kTestAnswer);
+  answer.number = test;
+  answer.first = round;
+  answer.detail = share;
+  io_.tell(kCoordinator, answer);
+}
+
+void GroupPlanner::answered(int rank, std::uint64_t test, std::uint32_t round, std::uint16_t share,
+                            TimePoint now) {
+  if (!lead_) return;
+  lead_->answer(rank, test, round, plan::fraction(share));
+  if (!lead_->allAnswered()) return;
+  const auto next = lead_->next(now);
+  if (!next) return endTest(true, now);
+  PlanWord begin = word(Kind::kTestRound);
+  begin.number = next->test;
+  begin.first = next->round;
+  begin.detail = static_cast<std::uint64_t>(next->shift);
+  tellOthers(begin);
+  io_.exchange(*next);
+}
+
+void GroupPlanner::endTest(bool found, TimePoint now) {
+  PlanWord over = word(Kind::kTestOver);
+  over.number = lead_->test();
+  tellOthers(over);
+  change_.resume(over.number);
+  bool changed = false;
+  if (found) {
+    const std::vector<plan::PortShare> shares = lead_->ports().shares();
+    for (int rank = 0; rank < ranks_; ++rank) {
+      changed |= plan::PortTest::differ(tested_[rank].send, shares[rank].send) ||
+                 plan::PortTest::differ(tested_[rank].receive, shares[rank].receive);
+    }
+    if (changed) tested_ = shares;
+  }
+  io_.tested(lead_->report(issued_, found, changed, now));
+  lead_.reset();
+  trigger_.tested(changed, now);
+  if (changed) propose(measured(), now);
+}
+
+/// One that was not begun, because an answer to that was missing, or that somebody does not get on
+/// with, is given up. What is told of it later comes too late.
+void GroupPlanner::watchTest(TimePoint now) {
+  if (!lead_) return;
+  const bool abandoned = !change_.underWay() && change_.pauses() < lead_->test();
+  if (abandoned || lead_->takesTooLong(now)) endTest(false, now);
 }
 
 // --- words ---
@@ -379,39 +405,28 @@ void GroupPlanner::observed(const Observation& seen) {
   }
   if (toldSeen_ == seen) return;
   toldSeen_ = seen;
-  PlanWord part = word(Kind::kObserved);
-  part.number = ++observations_;
-  part.detail = seen.live;
-  for (std::size_t first = 0; first < seen.paths.size(); first += PlanWord::kMostEntries) {
-    part.first = static_cast<std::uint32_t>(first);
-    part.count =
-        static_cast<std::uint32_t>(std::min(PlanWord::kMostEntries, seen.paths.size() - first));
-    for (std::uint32_t i = 0; i < part.count; ++i) {
-      const plan::PathRate& path = seen.paths[first + i];
-      part.entries[i] = {path.send, path.receive, path.own};
-    }
-    io_.tell(kCoordinator, part);
-  }
+  PlanWord told = word(Kind::kObserved);
+  told.number = ++observations_;
+  told.detail = seen.live;
+  told.count = 1;
+  told.entries[0] = {.send = seen.send, .receive = seen.receive};
+  io_.tell(kCoordinator, told);
 }
 
 void GroupPlanner::observationArrived(int from, const PlanWord& word) {
   if (word.number < seenNumber_[from] || word.detail == 0 || word.detail > plan::Health::kWhole ||
-      word.first + word.count > static_cast<std::uint32_t>(ranks_)) {
+      word.count != 1) {
     return;
   }
   seenNumber_[from] = word.number;
-  Observation& seen = seen_[from];
-  seen.live = static_cast<std::uint16_t>(word.detail);
-  seen.paths.resize(static_cast<std::size_t>(ranks_));
-  for (std::uint32_t i = 0; i < word.count; ++i) {
-    const PlanWord::Entry& entry = word.entries[i];
-    seen.paths[word.first + i] = {entry.send, entry.receive, entry.own};
-  }
+  seen_[from] = {.live = static_cast<std::uint16_t>(word.detail),
+                 .send = word.entries[0].send,
+                 .receive = word.entries[0].receive};
 }
 
 void GroupPlanner::onWord(int from, const PlanWord& word, TimePoint now) {
-  const bool toCoordinator =
-      word.kind == Kind::kObserved || word.kind == Kind::kReady || word.kind == Kind::kPlan;
+  const bool toCoordinator = word.kind == Kind::kObserved || word.kind == Kind::kReady ||
+                             word.kind == Kind::kPlan || word.kind == Kind::kTestAnswer;
   if (toCoordinator && !coordinates()) return;
   switch (word.kind) {
     case Kind::kObserved:
@@ -426,15 +441,30 @@ void GroupPlanner::onWord(int from, const PlanWord& word, TimePoint now) {
       ready(from, word.number);
       return beginWhenAllReady(now);
     case Kind::kChange:
-      return change_.onMessage(from, {.kind = static_cast<ChangeMessage::Kind>(word.first),
-                                      .change = static_cast<std::uint32_t>(word.detail),
-                                      .plan = word.hash,
-                                      .operation = word.number});
+      change_.onMessage(from, {.kind = static_cast<ChangeMessage::Kind>(word.first),
+                               .change = static_cast<std::uint32_t>(word.detail),
+                               .plan = word.hash,
+                               .operation = word.number});
+      return tellWhenIdle(now);
     case Kind::kPlan:
       return vote(from, {word.number, word.detail}, word.hash);
     case Kind::kAgreed:
       // Late, when the plans have been changed meanwhile.
       if (told_ == Turn{word.number, word.detail}) mayGo_ = told_;
+      return;
+    case Kind::kTestRound:
+      // Also of a test that has been given up: others wait for the messages.
+      if (from == kCoordinator && word.detail > 0 &&
+          word.detail < static_cast<std::uint64_t>(ranks_)) {
+        io_.exchange({word.number, word.first, static_cast<int>(word.detail)});
+      }
+      return;
+    case Kind::kTestAnswer:
+      return answered(from, word.number, word.first,
+                      static_cast<std::uint16_t>(std::min<std::uint64_t>(word.detail, 0xffff)),
+                      now);
+    case Kind::kTestOver:
+      if (from == kCoordinator) change_.resume(word.number);
       return;
   }
 }

@@ -15,10 +15,12 @@
 #include "resilient_ccl/comm/plan_trials.h"
 #include "resilient_ccl/comm/plan_word.h"
 #include "resilient_ccl/comm/planned_program.h"
+#include "resilient_ccl/comm/test_lead.h"
 #include "resilient_ccl/plan/hysteresis.h"
 #include "resilient_ccl/plan/pace.h"
 #include "resilient_ccl/plan/plan_change.h"
-#include "resilient_ccl/plan/port_inference.h"
+#include "resilient_ccl/plan/port_sampler.h"
+#include "resilient_ccl/plan/test_trigger.h"
 
 namespace faultline::comm {
 
@@ -31,15 +33,21 @@ class GroupPlannerIo {
   /// Somebody must choose a plan, or make that of `choice`, and say `planned` when he has.
   virtual void plan(std::uint64_t healthHash, const plan::HealthVector& health, const PlanKey& key,
                     Choice choice) = 0;
+  /// This rank's part of a round must be done, and said `exchanged` of.
+  virtual void exchange(const TestRound& round) = 0;
+  /// At the coordinator: a test is over.
+  virtual void tested(const TestReport& report) = 0;
   /// Ranks do not agree: the job must end, on all of them.
   virtual void failed(const Status& why) = 0;
 };
 
 /// Keeps the ranks of one communicator at the same plan for every operation. Rank 0 coordinates:
-/// it gathers what all have seen, proposes the health that follows when that has changed for long
-/// enough, waits until everybody has planned the sizes in use for it, and has it take effect at one
-/// operation (plan::PlanChange). The first operation of a size under a health begins when all have
-/// said that their plans for it have the same hash; when they have not, the job ends.
+/// when calls are late, or ports are faster than planned for (plan::TestTrigger), it has all stop
+/// before one operation and tests the ports (plan::PortTest). A health that differs, by that or by
+/// rails that are lost, it proposes, waits until everybody has planned the sizes in use for it, and
+/// has it take effect at one operation (plan::PlanChange). The first operation of a size under a
+/// health begins when all have said that their plans for it have the same hash; when they have not,
+/// the job ends.
 ///
 /// Where there are several candidates for a size, rank 0 tries which is the fastest (PlanTrials);
 /// what the size uses is changed in the same way as the health.
@@ -53,7 +61,12 @@ class GroupPlanner : private plan::PlanChangeIo {
   /// Sizes that are planned before a change takes effect: those used last.
   static constexpr std::size_t kSizesInUse = 16;
 
-  GroupPlanner(int rank, int ranks, std::uint32_t communicator, GroupPlannerIo& io);
+  /// Of calls of which this share is bandwidth, by the model, it matters how long they take.
+  static constexpr double kMostlyBandwidth = 0.5;
+
+  /// `ranksPerNode`: as of PlanSettings.
+  GroupPlanner(int rank, int ranks, std::uint32_t communicator, int ranksPerNode,
+               GroupPlannerIo& io);
 
   struct Go {
     std::uint64_t operation = 0;
@@ -74,13 +87,18 @@ class GroupPlanner : private plan::PlanChangeIo {
   void planned(std::uint64_t healthHash, const PlanKey& key, Choice choice,
                Result<PlannedProgram> result);
   void onWord(int from, const PlanWord& word, TimePoint now);
-  /// What this rank has seen; `paths` by rank.
+  /// What was asked of GroupPlannerIo::exchange is over; the path to this rank carried this share
+  /// of a whole port, in parts; 0: not known.
+  void exchanged(const TestRound& round, std::uint16_t share, TimePoint now);
+  /// What this rank has seen.
   void observed(const plan::Observation& seen);
-  /// To be called some ten times a second. `given`: the health as somebody knows it; null: what
-  /// follows from what was observed.
+  /// To be called some ten times a second. `given`: the health as somebody knows it; null: as it is
+  /// measured.
   void onTick(const plan::HealthVector* given, TimePoint now);
-  /// A planned collective that `next` has let begin is done.
+  /// A collective that `next` has let begin is done.
   void done(std::uint64_t operation, TimePoint now);
+  /// A test is under way, as far as this rank knows.
+  bool testing() const { return change_.paused() || lead_; }
 
   /// What the next operation is planned for, and how often it has changed.
   const plan::HealthVector& health() const { return agreement().health; }
@@ -118,7 +136,15 @@ class GroupPlanner : private plan::PlanChangeIo {
   }
   bool tells(const Use& use, bool tried);
 
-  plan::HealthVector measured(TimePoint now);
+  plan::HealthVector measured() const;
+  plan::TestTrigger::Hints hints(TimePoint now) const;
+  void beginTest(TimePoint now);
+  void tellWhenIdle(TimePoint now);
+  void answer(std::uint64_t test, std::uint32_t round, std::uint16_t share, TimePoint now);
+  void answered(int rank, std::uint64_t test, std::uint32_t round, std::uint16_t share,
+                TimePoint now);
+  void endTest(bool found, TimePoint now);
+  void watchTest(TimePoint now);
   void propose(plan::HealthVector health, TimePoint now);
   void healthArrived(const PlanWord& word);
   void tryNext(TimePoint now);
@@ -142,11 +168,13 @@ class GroupPlanner : private plan::PlanChangeIo {
   const int rank_;
   const int ranks_;
   const std::uint32_t communicator_;
+  const int ranksPerNode_;
   GroupPlannerIo& io_;
 
   std::map<std::uint64_t, Agreement> known_;  // by hash: current, and proposed
   plan::PlanChange change_;
-  std::uint64_t issued_ = 0;
+  std::uint64_t issued_ = 0, ended_ = 0;  // operations
+  std::uint64_t idleTold_ = 0;            // the latest pause for which this rank has
 
   std::map<Use, PlannedProgram> programs_;
   std::set<Use> requested_;
@@ -171,8 +199,10 @@ class GroupPlanner : private plan::PlanChangeIo {
   Proposal proposal_;
 
   // Coordinator.
-  plan::PortInference inference_;
   plan::Pace pace_;
+  plan::TestTrigger trigger_;
+  std::optional<TestLead> lead_;         // of the test under way
+  std::vector<plan::PortShare> tested_;  // by rank, of its live rails
   plan::Hysteresis hysteresis_;
   std::uint64_t planFor_;  // the hash of the health that hysteresis_ knows
   PlanTrials trials_;

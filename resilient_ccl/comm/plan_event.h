@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "resilient_ccl/comm/test_lead.h"
 #include "resilient_ccl/plan/health.h"
 #include "resilient_ccl/plan/planner.h"
 
@@ -23,6 +24,12 @@ struct PlanEvent {
   plan::LinkModel link;       ///< likewise, as measured at the start
   bool tried = false;         ///< for a few calls, to see how long they take: another event follows
   plan::Plan plan;            ///< algorithm, segments, predicted times, hash
+};
+
+/// A test of the ports of a communicator, told by its rank 0.
+struct PortTestEvent {
+  std::uint32_t communicator = 0;
+  TestReport report;
 };
 
 }  // namespace faultline::comm

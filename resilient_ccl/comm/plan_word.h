@@ -16,7 +16,7 @@ namespace faultline::comm {
 struct PlanWord {
   enum class Kind : std::uint32_t {
     /// To the coordinator: what the sender has seen; `number` counts them, `detail` is its live
-    /// share, `entries` the rates of the paths to ranks `first` and on.
+    /// share, the only entry how fast its port was.
     kObserved = 16,
     /// To all: proposal `number` of a health vector with hash `hash`; `entries` are those of ranks
     /// `first` and on.
@@ -31,18 +31,23 @@ struct PlanWord {
     /// To all: everybody does so.
     kAgreed,
     /// To all: proposal `number`, with hash `hash`: what is in use, but that AllReduces of `detail`
-    /// elements of `first` bytes use the algorithm `send` in `receive` segments, for a try if
-    /// `own`,
-    /// of the only entry (Chosen).
+    /// elements of `first` bytes use what the two entries say (Chosen): algorithm and segments, and
+    /// whether for a try.
     kChoice,
+    /// To all: round `first` of the test of ports with this number, with shift `detail`.
+    kTestRound,
+    /// To the coordinator: it is over for the sender; the path to it carried the share `detail` of
+    /// a whole port, 0: not known. Round 0: all operations before the test are done.
+    kTestAnswer,
+    /// To all: the test is over.
+    kTestOver,
   };
-  /// plan::PathRate; or plan::Health, which has no `own`; or Chosen.
+  /// In parts of plan::Health::kWhole; or Chosen.
   struct Entry {
     std::uint16_t send = 0;
     std::uint16_t receive = 0;
-    std::uint16_t own = 0;
   };
-  static constexpr std::size_t kMostEntries = 24;
+  static constexpr std::size_t kMostEntries = 36;
 
   std::uint32_t communicator = 0;  ///< of no communicator, as EngineWord
   Kind kind{};
@@ -64,7 +69,7 @@ struct PlanWord {
     constexpr std::size_t kHead = offsetof(PlanWord, entries);
     if (bytes.size() < kHead || bytes.size() > sizeof(word)) return std::nullopt;
     std::memcpy(&word, bytes.data(), bytes.size());
-    const bool known = word.kind >= Kind::kObserved && word.kind <= Kind::kChoice;
+    const bool known = word.kind >= Kind::kObserved && word.kind <= Kind::kTestOver;
     if (word.communicator != 0 || !known || word.count > kMostEntries ||
         bytes.size() != kHead + word.count * sizeof(Entry)) {
       return std::nullopt;

@@ -1,11 +1,12 @@
 #include "resilient_ccl/comm/planning.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace faultline::comm {
 
 /// One communicator of this process.
-class Planning::Member : private GroupPlannerIo {
+class Planning::Member : public MessagePort, private GroupPlannerIo {
  public:
   Member(Planning& planning, std::uint32_t communicator, std::vector<int> members,
          PlanSettings settings)
@@ -14,24 +15,26 @@ class Planning::Member : private GroupPlannerIo {
         members_(std::move(members)),
         settings_(std::move(settings)),
         rank_(static_cast<int>(rankOf(planning.self_).value_or(0))),
-        planner_(rank_, static_cast<int>(members_.size()), communicator, *this) {}
+        planner_(rank_, static_cast<int>(members_.size()), communicator, settings_.ranksPerNode,
+                 *this) {}
 
   GroupPlanner& planner() { return planner_; }
   const PlanSettings& settings() const { return settings_; }
+  std::uint32_t communicator() const { return communicator_; }
+  int rank() const { return rank_; }
+  int process(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(members_.size()); }
+  /// What a whole port carries for one rank, in bytes per second.
+  double whole() const { return settings_.link.bandwidth / settings_.ranksPerNode; }
+
+  /// Nothing is called in it any more.
+  void close() { closed_ = true; }
+  bool closed() const { return closed_; }
 
   std::optional<std::size_t> rankOf(int process) const {
     const auto found = std::ranges::find(members_, process);
     if (found == members_.end()) return std::nullopt;
     return static_cast<std::size_t>(found - members_.begin());
-  }
-
-  void observed(const plan::Observation& seen) {
-    plan::Observation own{.live = seen.live, .paths = {}};
-    for (const int member : members_) {
-      const auto process = static_cast<std::size_t>(member);
-      own.paths.push_back(process < seen.paths.size() ? seen.paths[process] : plan::PathRate{});
-    }
-    planner_.observed(own);
   }
 
   void onTick(const std::optional<plan::HealthVector>& given, bool isFed, TimePoint now) {
@@ -46,9 +49,19 @@ class Planning::Member : private GroupPlannerIo {
     planner_.onTick(&own, now);
   }
 
+  // MessagePort; peers are ranks of this communicator.
+  void postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
+                std::uint64_t token) override {
+    planning_.fabric_.postSend(process(peer), key, data, length, token);
+  }
+  void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                   std::uint64_t token) override {
+    planning_.fabric_.postReceive(process(peer), key, region, capacity, token);
+  }
+
  private:
   void tell(int rank, const PlanWord& word) override {
-    planning_.fabric_.tell(members_[static_cast<std::size_t>(rank)], word.bytes());
+    planning_.fabric_.tell(process(rank), word.bytes());
   }
 
   void plan(std::uint64_t healthHash, const plan::HealthVector& health, const PlanKey& key,
@@ -66,6 +79,10 @@ class Planning::Member : private GroupPlannerIo {
     });
   }
 
+  void exchange(const TestRound& round) override { planning_.begin(*this, round); }
+  void tested(const TestReport& report) override {
+    planning_.calls_.tested({.communicator = communicator_, .report = report});
+  }
   void failed(const Status& why) override { planning_.calls_.fail(why); }
 
   Planning& planning_;
@@ -74,6 +91,16 @@ class Planning::Member : private GroupPlannerIo {
   const PlanSettings settings_;
   const int rank_;
   GroupPlanner planner_;
+  bool closed_ = false;
+};
+
+struct Planning::Exchange {
+  Exchange(Member& of, const TestRound& which, TestExchange what)
+      : member(of), round(which), messages(std::move(what)) {}
+
+  Member& member;
+  TestRound round;
+  TestExchange messages;
 };
 
 Planning::Planning(fabric::Fabric& fabric, int self, int rails,
@@ -100,7 +127,7 @@ void Planning::add(std::uint32_t communicator, std::vector<int> members, PlanSet
   for (const auto& [process, word] : early) wordArrived(process, word.bytes(), now());
 }
 
-void Planning::remove(std::uint32_t communicator) { groups_.erase(communicator); }
+void Planning::remove(std::uint32_t communicator) { groups_.at(communicator)->close(); }
 
 std::optional<Planning::Go> Planning::next(std::uint32_t communicator,
                                            const std::optional<PlanKey>& key, TimePoint now) {
@@ -145,14 +172,83 @@ void Planning::onTick(TimePoint now) {
   lookDue_ = now + plan::PortSampler::kInterval;
   fabric_.loads(loads_);
   sampler_->sample(loads_, now);
+  endFinished(now);  // those that had nothing to do
   if (now < reportDue_) return;
   reportDue_ = now + kReportPause;
+  std::erase_if(groups_, [this](const auto& it) {
+    const auto ofIt = [&](const auto& exchange) {
+      return &exchange.second.member == it.second.get();
+    };
+    return it.second->closed() && !it.second->planner().testing() &&
+           std::ranges::none_of(exchanges_, ofIt);
+  });
   const plan::Observation seen = sampler_->observed();
   const auto given = feed_ ? feed_->get() : std::nullopt;
   for (const auto& [number, member] : groups_) {
-    member->observed(seen);
+    member->planner().observed(seen);
     member->onTick(given, feed_ != nullptr, now);
   }
+}
+
+// --- tests of the ports ---
+
+bool Planning::testing() const {
+  return !exchanges_.empty() || std::ranges::any_of(groups_, [](const auto& it) {
+    return it.second->planner().testing();
+  });
+}
+
+void Planning::begin(Member& member, const TestRound& round) {
+  const int size = member.size();
+  fabric_.loads(loads_);
+  // Memory between processes of a node says nothing of the network.
+  const auto overNetwork = [&](int rank) {
+    const auto process = static_cast<std::size_t>(member.process(rank));
+    return loads_[process] ? std::optional(rank) : std::nullopt;
+  };
+  const std::uint32_t number = nextExchange_++ & kExchangeNumbers;
+  const channel::MessageKey key{.communicator = member.communicator(),
+                                .sequence = 0,
+                                .stream = testStream(round.test, round.round)};
+  const auto exchange = exchanges_.try_emplace(
+      number, member, round,
+      TestExchange(TestExchange::shapeFor(member.whole(), member.settings().link.latency),
+                   overNetwork((member.rank() + round.shift) % size),
+                   overNetwork((member.rank() + size - round.shift) % size), key,
+                   kTestToken | std::uint64_t{number} << 32, member));
+  exchange.first->second.messages.start(now());
+}
+
+void Planning::messageDone(std::uint64_t token, Bytes length, TimePoint now) {
+  const auto number = static_cast<std::uint32_t>(token >> 32) & kExchangeNumbers;
+  const auto found = exchanges_.find(number);
+  if (found == exchanges_.end()) return;
+  found->second.messages.messageDone(token, length, now);
+  endFinished(now);
+}
+
+void Planning::endFinished(TimePoint now) {
+  for (;;) {
+    const auto found = std::ranges::find_if(
+        exchanges_, [](const auto& it) { return it.second.messages.finished(); });
+    if (found == exchanges_.end()) return;
+    const Exchange exchange = std::move(exchanges_.extract(found).mapped());
+    exchange.member.planner().exchanged(exchange.round, shareOf(exchange), now);
+  }
+}
+
+/// Of what the rails that the path has would carry of a whole port.
+std::uint16_t Planning::shareOf(const Exchange& exchange) {
+  const Member& member = exchange.member;
+  const double rate = exchange.messages.rate();
+  const int from = (member.rank() + member.size() - exchange.round.shift) % member.size();
+  fabric_.loads(loads_);
+  const auto& path = loads_[static_cast<std::size_t>(member.process(from))];
+  if (!path || path->railsUp == 0 || rate <= 0) return 0;
+  const double live = static_cast<double>(std::popcount(path->railsUp)) / rails_;
+  constexpr double kMostParts = 4.0 * plan::Health::kWhole;
+  return static_cast<std::uint16_t>(
+      std::clamp(rate / (live * member.whole()) * plan::Health::kWhole, 1.0, kMostParts));
 }
 
 }  // namespace faultline::comm

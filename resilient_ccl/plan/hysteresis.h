@@ -41,6 +41,9 @@ class Hysteresis {
     return collectives_ >= kCollectives || now - since_ >= kTime;
   }
 
+  /// What was measured last is not what is planned for.
+  bool differs() const { return collectives_ > 0; }
+
   /// A plan has been made for this health.
   void planned(HealthVector health) {
     planned_ = std::move(health);
@@ -48,13 +51,13 @@ class Hysteresis {
   }
 
  private:
-  static bool differs(int before, int after) {
+  static bool isOther(int before, int after) {
     return std::abs(after - before) > kChange * std::max(before, after);
   }
 
   static bool alike(const HealthVector& one, const HealthVector& other) {
     return std::ranges::equal(one, other, [](const Health& a, const Health& b) {
-      return !differs(a.send, b.send) && !differs(a.receive, b.receive);
+      return !isOther(a.send, b.send) && !isOther(a.receive, b.receive);
     });
   }
 

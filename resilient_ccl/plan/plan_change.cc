@@ -50,10 +50,10 @@ void PlanChange::decide(const ChangeMessage& decision) {
 /// The new plan is the plan once this rank has issued all operations before it.
 void PlanChange::takeOver() {
   if (!commitAt_ || issued_ < *commitAt_) return;
+  ++(newPlan_ == plan_ ? pauses_ : committed_);
   plan_ = newPlan_;
   prepared_ = false;
   commitAt_.reset();
-  ++committed_;
   if (rank_ != kCoordinator) io_.send(kCoordinator, {.kind = Kind::kDone, .change = decided_});
 }
 

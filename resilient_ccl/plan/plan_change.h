@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -39,6 +40,9 @@ class PlanChangeIo {
 /// out the last decision, so that no order of messages can mix two. A rank that is gone ends the
 /// job elsewhere.
 ///
+/// A change to the plan that is in use is a pause: all ranks stop before the same operation, until
+/// they are told to resume.
+///
 /// A pure state machine, one per rank and communicator; no clock.
 class PlanChange {
  public:
@@ -48,11 +52,11 @@ class PlanChange {
 
   PlanChange(int rank, int ranks, std::uint64_t firstPlan, PlanChangeIo& io);
 
-  /// Coordinator: begins a change; false when one is under way.
+  /// Coordinator: begins a change, or, with `plan()`, a pause; false when one is under way.
   bool begin(std::uint64_t plan, TimePoint now);
 
   /// Whether the next operation may be issued now.
-  bool mayIssue() const { return !prepared_ || (commitAt_ && issued_ < *commitAt_); }
+  bool mayIssue() const { return !paused() && (!prepared_ || (commitAt_ && issued_ < *commitAt_)); }
   /// Takes the number of the next operation and says which plan it uses. Only when `mayIssue()`.
   struct Issue {
     std::uint64_t operation;
@@ -64,9 +68,16 @@ class PlanChange {
   /// Coordinator: gives a change up whose answers do not come.
   void onTick(TimePoint now);
 
+  /// Pauses that this rank has come to: the same ones on all ranks.
+  std::uint64_t pauses() const { return pauses_; }
+  bool paused() const { return pauses_ > resumed_; }
+  /// The pause with this number is over, or will be when it comes.
+  void resume(std::uint64_t pause) { resumed_ = std::max(resumed_, pause); }
+
   /// A change is under way: at this rank, or, at the coordinator, at any.
   bool underWay() const { return prepared_ || phase_ != Phase::kIdle; }
   std::uint64_t plan() const { return plan_; }
+  /// Changes that this rank has carried out; pauses are none.
   std::uint64_t committed() const { return committed_; }
   std::uint64_t abandoned() const { return abandoned_; }
 
@@ -86,6 +97,7 @@ class PlanChange {
   std::uint64_t issued_ = 0;
   std::uint32_t decided_ = 0;  // the latest change that this rank knows the decision of
   std::uint64_t committed_ = 0, abandoned_ = 0;
+  std::uint64_t pauses_ = 0, resumed_ = 0;
 
   bool prepared_ = false;  // for change decided_ + 1
   std::uint64_t newPlan_ = 0;

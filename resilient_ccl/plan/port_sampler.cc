@@ -19,14 +19,10 @@ void PortSampler::sample(const std::vector<std::optional<PathLoad>>& paths, Time
     anyPath_ = true;
     railsUp_ |= path->railsUp;
   }
-  paths_.resize(paths.size());
   if (before_.size() == paths.size()) {
     const double kept = std::exp(-toSeconds(elapsed) / toSeconds(kMemory));
-    for (Path& path : paths_) {
-      path.send.fade(kept);
-      path.receive.fade(kept);
-      path.own.fade(kept);
-    }
+    send_.fade(kept);
+    receive_.fade(kept);
     if (elapsed <= kLongestInterval) interval(paths, toSeconds(elapsed));
   }
   before_ = paths;
@@ -49,6 +45,7 @@ void PortSampler::interval(const std::vector<std::optional<PathLoad>>& paths, do
   const bool sendLoaded = std::min(outstandingBefore, outstanding) >= loadedFrom_;
   const bool arrivalsLoaded = arrived >= static_cast<double>(loadedFrom_);
 
+  bool sending = false, receiving = false;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (!paths[i] || !before_[i]) continue;
     const PathLoad &now = *paths[i], &then = *before_[i];
@@ -57,18 +54,16 @@ void PortSampler::interval(const std::vector<std::optional<PathLoad>>& paths, do
     if (now.railsUp != then.railsUp) continue;
     if (now.heard <= sampled_ && now.acknowledged == then.acknowledged) continue;
     if (busyPaths == 1) {
-      const auto bytes = static_cast<double>(now.loadedBytes - then.loadedBytes);
-      paths_[i].send.add(bytes, toSeconds(now.loaded - then.loaded));
-      paths_[i].own.add(bytes, toSeconds(now.loaded - then.loaded));
+      send_.add(static_cast<double>(now.loadedBytes - then.loadedBytes),
+                toSeconds(now.loaded - then.loaded));
     } else if (sendLoaded && toSeconds(now.busy - then.busy) >= kBusyShare * seconds) {
-      paths_[i].send.add(sent, seconds);
-      paths_[i].own.add(static_cast<double>(now.acknowledged - then.acknowledged), seconds);
+      sending = true;
     }
-    const bool receiving = now.receiving && then.receiving;
-    if (receiving || (arrivalsLoaded && now.arrived > then.arrived)) {
-      paths_[i].receive.add(arrived, seconds);
-    }
+    receiving |=
+        (now.receiving && then.receiving) || (arrivalsLoaded && now.arrived > then.arrived);
   }
+  if (sending) send_.add(sent, seconds);
+  if (receiving) receive_.add(arrived, seconds);
 }
 
 std::uint16_t PortSampler::parts(const Evidence& evidence) const {
@@ -83,10 +78,8 @@ Observation PortSampler::observed() const {
   if (anyPath_) {
     result.live = quantise(static_cast<double>(std::popcount(railsUp_)) / rails_);
   }
-  for (const Path& path : paths_) {
-    result.paths.push_back(
-        {.send = parts(path.send), .receive = parts(path.receive), .own = parts(path.own)});
-  }
+  result.send = parts(send_);
+  result.receive = parts(receive_);
   return result;
 }
 

@@ -13,27 +13,20 @@ namespace faultline::plan {
 
 using PathLoad = channel::LinkLoad;
 
-/// How fast this process's ports were while the path to, or from, one other process had more to
-/// carry than it carried; in parts of the reference (Health::kWhole). 0: not seen lately.
-struct PathRate {
-  std::uint16_t send = 0;
-  std::uint16_t receive = 0;
-  /// What the path to it carried of `send`.
-  std::uint16_t own = 0;
-
-  bool operator==(const PathRate&) const = default;
-};
-
-/// What one process has seen of the network.
+/// What one process has seen of its ports.
 struct Observation {
   /// What the rails that reach anybody are of all rails.
   std::uint16_t live = Health::kWhole;
-  std::vector<PathRate> paths;  ///< by process; to itself and inside its node: nothing
+  /// What the port carried while it had more to carry than it carried, in parts of the reference
+  /// (Health::kWhole): it can do as much, and perhaps more, for what held it up may be the port at
+  /// the other end. 0: not seen lately.
+  std::uint16_t send = 0;
+  std::uint16_t receive = 0;
 
   bool operator==(const Observation&) const = default;
 };
 
-/// Turns what paths have carried into rates of this process's ports. Only times count in which
+/// Turns what paths have carried into rates of this process's port. Only times count in which
 /// there was more to carry: an idle network, and a rank that is slow to post, say nothing. Pure;
 /// times are handed in.
 class PortSampler {
@@ -69,17 +62,13 @@ class PortSampler {
     void fade(double kept) { bytes *= kept, seconds *= kept; }
     void add(double more, double time) { bytes += more, seconds += time; }
   };
-  struct Path {
-    Evidence send, receive, own;
-  };
-
   void interval(const std::vector<std::optional<PathLoad>>& paths, double seconds);
   std::uint16_t parts(const Evidence& evidence) const;
 
   double reference_;
   int rails_;
   Bytes loadedFrom_;
-  std::vector<Path> paths_;
+  Evidence send_, receive_;
   std::vector<std::optional<PathLoad>> before_;
   TimePoint sampled_{};
   std::uint64_t railsUp_ = 0;

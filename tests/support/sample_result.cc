@@ -216,6 +216,14 @@ class Builder {
     plan.hash = "00f1d2c3b4a59687";
     plan.link = {.latency_us = 61, .per_message_us = 4.5, .bandwidth = 95e6};
     run.plans.push_back(plan);
+    run.port_tests.push_back({.at_ms = next_ms - 130,
+                              .communicator = 1,
+                              .operation = 129,
+                              .ms = 114,
+                              .rounds = 3,
+                              .lateness = 1.31,
+                              .complete = true,
+                              .changed = true});
     plan.at_ms = next_ms;
     plan.epoch = 1;
     plan.operation = 131;

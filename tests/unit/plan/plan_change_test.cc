@@ -67,12 +67,29 @@ class World {
       return;
     }
     if (random_.below(15) == 0) ranks_[0]->begin(++plans_ + kFirstPlan, now_);
+    if (random_.below(15) == 0) ranks_[0]->begin(ranks_[0]->plan(), now_);
+    // Once everybody has stopped; or before, when that is given up.
+    if (random_.below(10) == 0) endPause(random_.below(20) == 0);
     issue(which);
+  }
+
+  void endPause(bool early) {
+    std::uint64_t stopped = ~std::uint64_t{0};
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      stopped = std::min(stopped, ranks_[i]->pauses());
+      if (!ranks_[i]->paused() || early) continue;
+      const auto [place, isNew] = pausedAt_.try_emplace(ranks_[i]->pauses(), issued_[i]);
+      ASSERT_EQ(place->second, issued_[i]) << "not all stop before the same operation";
+    }
+    if (early) stopped = ranks_[0]->pauses();
+    for (auto& one : ranks_) one->resume(stopped);
+    pauses_ = std::max(pauses_, stopped);
   }
 
   /// Everything that is on its way arrives, and everybody goes on issuing.
   void settle() {
     for (int round = 0; round < 200; ++round) {
+      endPause(false);
       while (!letters_.empty()) deliver(random_.below(letters_.size()));
       const auto furthest = *std::max_element(issued_.begin(), issued_.end());
       for (std::size_t i = 0; i < ranks_.size(); ++i) {
@@ -83,6 +100,7 @@ class World {
 
   TimePoint now_{};
   std::uint64_t plans_ = 0;
+  std::uint64_t pauses_ = 0;  // over
 
  private:
   Random random_;
@@ -90,11 +108,12 @@ class World {
   std::vector<std::unique_ptr<Outbox>> outboxes_;
   std::vector<std::unique_ptr<PlanChange>> ranks_;
   std::vector<std::uint64_t> issued_;
-  std::map<std::uint64_t, std::uint64_t> planOf_;  // of each operation, at whoever came first
+  std::map<std::uint64_t, std::uint64_t> pausedAt_;  // operations issued, by pause
+  std::map<std::uint64_t, std::uint64_t> planOf_;    // of each operation, at whoever came first
 };
 
 TEST(PlanChangeTest, NoOperationIsDoneByTwoPlansAndNobodyIsHeldForEver) {
-  std::uint64_t committed = 0, abandoned = 0;
+  std::uint64_t committed = 0, abandoned = 0, pauses = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const int ranks = 1 + static_cast<int>(seed % 6);
@@ -110,7 +129,9 @@ TEST(PlanChangeTest, NoOperationIsDoneByTwoPlansAndNobodyIsHeldForEver) {
     }
     committed += world.rank(0).committed();
     abandoned += world.rank(0).abandoned();
+    pauses += world.pauses_;
   }
+  EXPECT_GT(pauses, 1000u);
   EXPECT_GT(committed, 1000u);
   EXPECT_GT(abandoned, 100u);
 }
@@ -133,6 +154,30 @@ TEST(PlanChangeTest, ItTakesEffectWhereTheFurthestRankStands) {
     EXPECT_EQ(world.rank(rank).issue().plan, 7u);
   }
   EXPECT_EQ(world.rank(1).issue().plan, 7u);
+}
+
+TEST(PlanChangeTest, ToThePlanInUseIsAPauseBeforeOneOperation) {
+  World world(3, 1);
+  for (int i = 0; i < 5; ++i) world.issue(1);
+  ASSERT_TRUE(world.rank(0).begin(World::kFirstPlan, world.now_));
+  deliverAll(world);
+  EXPECT_TRUE(world.rank(1).paused());
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::uint64_t before = rank == 1 ? 5 : 0;
+    for (std::uint64_t i = before; i < 5; ++i) world.issue(rank);
+    deliverAll(world);
+    EXPECT_FALSE(world.rank(rank).mayIssue()) << "rank " << rank;
+    EXPECT_EQ(world.rank(rank).pauses(), 1u);
+    EXPECT_EQ(world.rank(rank).committed(), 0u) << "no change";
+  }
+  world.rank(2).resume(1);
+  EXPECT_TRUE(world.rank(2).mayIssue());
+  EXPECT_EQ(world.rank(2).issue().operation, 5u);
+  // One that is over before it has come to somebody does not hold him.
+  ASSERT_TRUE(world.rank(0).begin(World::kFirstPlan, world.now_));
+  world.rank(1).resume(2);
+  deliverAll(world);
+  EXPECT_FALSE(world.rank(1).paused());
 }
 
 TEST(PlanChangeTest, AMissingAnswerAbandonsTheChangeAndNotTheJob) {

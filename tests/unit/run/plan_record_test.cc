@@ -126,5 +126,31 @@ TEST(RunCountsTest, ChangesAreThoseOfHealthAndTheLastPlanOfTheLargestSizeCounts)
   EXPECT_EQ(lastPlanOfLargest(unplanned), nullptr);
 }
 
+TEST(PlanRecordTest, TestsOfThePortsAreInTheRun) {
+  const scenario::Scenario scenario = sampleScenario();
+  RunRecord record(scenario, {0, scenario.find("hot_repair"), reports::Arm::kFaulted});
+  record.started(kRunStart);
+  const json told = {{"at", (kRunStart + 30ms).time_since_epoch().count()},
+                     {"communicator", 1},
+                     {"operation", 40},
+                     {"ms", 120.0},
+                     {"rounds", 2},
+                     {"lateness", 1.25},
+                     {"complete", true},
+                     {"changed", true}};
+  record.events(2, {{"port_tests", json::array({told})}}, {});
+  const reports::Run run = record.finish({});
+  ASSERT_EQ(run.port_tests.size(), 1u);
+  const reports::PortTest& test = run.port_tests.front();
+  EXPECT_EQ(test.at_ms, 30);
+  EXPECT_EQ(test.communicator, 1u);
+  EXPECT_EQ(test.operation, 40u);
+  EXPECT_EQ(test.ms, 120);
+  EXPECT_EQ(test.rounds, 2);
+  EXPECT_EQ(test.lateness, 1.25);
+  EXPECT_TRUE(test.complete);
+  EXPECT_TRUE(test.changed);
+}
+
 }  // namespace
 }  // namespace faultline::run

@@ -137,5 +137,34 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
   EXPECT_TRUE(nextMessage(report, log)["plans"].empty());
 }
 
+TEST(EventReportTest, ATestOfThePortsIsToldOnce) {
+  comm::EventLog log;
+  EventReport report;
+  comm::PortTestEvent event{.communicator = 1,
+                            .report = {.test = 3,
+                                       .operation = 40,
+                                       .begun = TimePoint(5s),
+                                       .took = 120ms,
+                                       .rounds = 2,
+                                       .lateness = 1.25,
+                                       .complete = true,
+                                       .changed = true}};
+  log.tested(event);
+  event.report.lateness = std::nullopt;
+  log.tested(event);
+  const json message = nextMessage(report, log);
+  ASSERT_EQ(message["port_tests"].size(), 2u);
+  EXPECT_EQ(message["port_tests"][0], json({{"at", 5'000'000'000},
+                                            {"communicator", 1},
+                                            {"operation", 40},
+                                            {"ms", 120.0},
+                                            {"rounds", 2},
+                                            {"lateness", 1.25},
+                                            {"complete", true},
+                                            {"changed", true}}));
+  EXPECT_TRUE(message["port_tests"][1]["lateness"].is_null());
+  EXPECT_TRUE(nextMessage(report, log)["port_tests"].empty());
+}
+
 }  // namespace
 }  // namespace faultline::workload

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace faultline::plan {
+
+/// What is left of a port's live rails, as a share of what most ports carry.
+struct PortShare {
+  double send = 1;
+  double receive = 1;
+
+  bool operator==(const PortShare&) const = default;
+};
+
+/// Finds slow ports from rounds in which every rank sends to one rank and receives from another,
+/// all at once: rank i to rank i + shift. Such paths share no port, so each carries exactly what
+/// the slower of its two ports can. A port is at least as fast as it was seen; a slow path one of
+/// whose ends was seen to be faster is the other's fault. There is another round, with the shift
+/// that tells most, while there is a port that has neither been seen whole nor been found guilty,
+/// on enough paths where that is new, because processors that are shared make single ones look
+/// slow. So there is one round where nothing is slow, one or two more for a slow rank, and never
+/// more than ranks - 1. Pure.
+class PortTest {
+ public:
+  /// A port that carries this share of what most carry is whole.
+  static constexpr double kFull = 0.85;
+  /// What most carry: what so many of the ports do not exceed, but not less than this share of the
+  /// reference. Where processors cannot keep up all ports carry less, and none is slow.
+  static constexpr double kMost = 0.75;
+  static constexpr double kLeastTypical = 0.7;
+  /// Shares of slow ports are rounded to one of so many steps.
+  static constexpr int kSteps = 64;
+
+  /// A port is slower than before, or less slow, when so many paths say so, if there are as many;
+  /// then it is what most of them say.
+  static constexpr std::size_t kLooks = 3;
+  /// A share that differs by so much is another.
+  static constexpr double kOther = 0.1;
+
+  /// `before`: by rank, what was known; it stays for ports of which nothing is learnt.
+  /// `ranksPerNode` ranks in a row share their NICs: they all send to the same node.
+  PortTest(std::vector<PortShare> before, int ranksPerNode);
+
+  /// The shift of the next round; nothing: all is known, or there are no more paths.
+  std::optional<int> nextShift() const;
+  /// What came of the round of `nextShift`: by receiving rank, what the path to it carried as a
+  /// share of the reference; 0: not known.
+  void measured(int shift, const std::vector<double>& rates);
+
+  int rounds() const { return static_cast<int>(used_.size()); }
+  std::vector<PortShare> shares() const;
+  static bool differ(double share, double other);
+
+ private:
+  struct Path {
+    std::size_t from, to;
+    double rate;
+  };
+  class Judgement;
+
+  std::vector<PortShare> before_;
+  int ranksPerNode_;
+  std::vector<int> used_;  // shifts
+  std::vector<Path> paths_;
+};
+
+}  // namespace faultline::plan

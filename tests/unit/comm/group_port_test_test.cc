@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/comm/group_world.h"
+
+namespace faultline::comm {
+namespace {
+
+TEST(GroupPortTestTest, CallsThatAreLateHaveThePortsTested) {
+  Job job(4);
+  job.ports[2] = {0.5, 0.5};
+  job.run(3s);
+  EXPECT_EQ(job.tests(), 0u) << "calls take as long as planned";
+  job.taken = 15ms;
+  job.run(1s);
+  plan::HealthVector expected(4);
+  expected[2] = {512, 512};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(job.health(i), expected);
+    EXPECT_EQ(job.rank(i).planner().epoch(), 1u);
+  }
+  EXPECT_EQ(job.tests(), 1u);
+  EXPECT_EQ(job.rounds.size(), 3u) << "one slow rank";
+  ASSERT_EQ(job.reports.size(), 1u);
+  const TestReport& report = job.reports[0];
+  EXPECT_EQ(report.rounds, 3);
+  EXPECT_TRUE(report.complete);
+  EXPECT_TRUE(report.changed);
+  EXPECT_GT(report.lateness.value_or(0), 1.08);
+  EXPECT_GT(report.operation, 250u);
+}
+
+TEST(GroupPortTestTest, TestsThatFindNothingBecomeRare) {
+  Job job(4);
+  job.taken = 15ms;
+  job.run(130s);
+  EXPECT_EQ(job.tests(), 7u) << "at once, after 2, 6, 14, 30, 62 and 126 s";
+  EXPECT_EQ(job.rounds.size(), 7u);
+  EXPECT_EQ(job.rank(3).planner().epoch(), 0u);
+}
+
+TEST(GroupPortTestTest, APortThatIsFasterThanPlannedForIsTestedAgain) {
+  Job job(4);
+  job.ports[1].receive = 0.25;
+  job.taken = 20ms;
+  job.run(700ms);
+  ASSERT_EQ(job.health(3)[1], (plan::Health{1024, 256}));
+  job.taken = 10ms;
+  job.ports[1].receive = 1;
+  job.seen[1].receive = 270;
+  job.run(2s);
+  EXPECT_EQ(job.tests(), 1u) << "hardly faster";
+  job.seen[1].receive = 400;
+  job.run(2s);
+  EXPECT_EQ(job.health(3), plan::HealthVector(4));
+  EXPECT_EQ(job.tests(), 2u);
+}
+
+TEST(GroupPortTestTest, ASlowPortIsTestedAgainWithoutAnyHint) {
+  Job job(4);
+  job.ports[1].send = 0.5;
+  job.taken = 20ms;
+  job.run(700ms);
+  ASSERT_EQ(job.health(3)[1], (plan::Health{512, 1024}));
+  job.taken = 10ms;
+  job.ports[1].send = 1;
+  job.run(5s);
+  EXPECT_EQ(job.tests(), 1u);
+  job.run(7s);
+  EXPECT_EQ(job.tests(), 2u);
+  EXPECT_EQ(job.health(3), plan::HealthVector(4));
+}
+
+TEST(GroupPortTestTest, LostRailsCountAtOnceWithoutATest) {
+  Job job(4);
+  job.ports[2].send = 0.5;
+  job.taken = 20ms;
+  job.run(700ms);
+  job.taken = 10ms;
+  job.seen[2].live = job.seen[3].live = 512;
+  job.run(700ms);
+  plan::HealthVector expected(4);
+  expected[2] = {256, 512};
+  expected[3] = {512, 512};
+  EXPECT_EQ(job.health(1), expected);
+  EXPECT_EQ(job.tests(), 1u);
+}
+
+TEST(GroupPortTestTest, HowLongSmallCallsTakeSaysNothing) {
+  Job job(4);
+  job.taken = 15ms;
+  job.run(100ms);
+  ASSERT_EQ(job.tests(), 0u);
+  Job small(4);
+  small.bandwidthShare = 0.2;
+  small.taken = 15ms;
+  small.run(10s);
+  EXPECT_EQ(small.tests(), 0u);
+}
+
+TEST(GroupPortTestTest, ATestWhoseAnswersDoNotComeIsGivenUp) {
+  Job job(3);
+  job.givesUp = true;
+  job.ports[1] = {0.5, 0.5};
+  job.taken = 15ms;
+  job.deaf = 2;
+  job.run(5s);
+  EXPECT_GT(job.rank(1).calls, 100u) << "operations go on";
+  EXPECT_EQ(job.rank(1).calls, job.rank(2).calls);
+  EXPECT_EQ(job.health(0), plan::HealthVector(3));
+  ASSERT_EQ(job.reports.size(), 1u);
+  EXPECT_FALSE(job.reports[0].complete);
+  EXPECT_GE(job.reports[0].took, TestLead::kRoundPatience);
+  EXPECT_FALSE(job.rank(1).planner().testing());
+  job.deaf = -1;
+  std::swap(job.letters, job.kept);
+  job.run(20s);
+  EXPECT_EQ(job.health(2)[1], (plan::Health{512, 512}));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(job.rank(i).planner().testing());
+}
+
+TEST(GroupPortTestTest, WhateverTheOrderAllTestAtTheSameOperationAndNobodyWaitsForEver) {
+  std::uint64_t rounds = 0, epochs = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Job world(2 + static_cast<int>(seed % 4), seed);
+    world.predicted = seed % 3 == 0 ? 0.01 : 0.1;
+    world.givesUp = true;  // rounds take seconds now and then
+    for (int i = 0; i < 4000 && !testing::Test::HasFatalFailure(); ++i) world.step();
+    std::size_t furthest = 0;
+    for (int i = 0; i < world.size(); ++i) furthest = std::max(furthest, world.rank(i).calls);
+    world.settle(furthest + 20);
+    ASSERT_FALSE(testing::Test::HasFatalFailure());
+    ASSERT_TRUE(world.failure.ok()) << world.failure.message();
+    for (int i = 0; i < world.size(); ++i) {
+      ASSERT_EQ(world.rank(i).calls, furthest + 20) << "rank " << i << " is held";
+      ASSERT_EQ(world.health(i), world.health(0));
+    }
+    rounds += world.rounds.size();
+    epochs += world.rank(0).planner().epoch();
+  }
+  EXPECT_GT(rounds, 300u);
+  EXPECT_GT(epochs, 100u);
+}
+
+}  // namespace
+}  // namespace faultline::comm

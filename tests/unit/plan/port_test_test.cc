@@ -1,0 +1,219 @@
+#include "resilient_ccl/plan/port_test.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "base/random.h"
+
+namespace faultline::plan {
+namespace {
+
+using Ports = std::vector<PortShare>;
+
+double carried(const Ports& ports, std::size_t from, std::size_t to) {
+  return std::min(ports[from].send, ports[to].receive);
+}
+
+/// A test over ports that carry exactly what they can, or, with `noise`, that much more or less.
+PortTest tested(const Ports& ports, Ports before, int ranksPerNode = 1, double noise = 0,
+                std::uint64_t seed = 0) {
+  Random random(seed);
+  PortTest test(std::move(before), ranksPerNode);
+  while (const auto shift = test.nextShift()) {
+    std::vector<double> rates;
+    for (std::size_t to = 0; to < ports.size(); ++to) {
+      const std::size_t from =
+          (to + ports.size() - static_cast<std::size_t>(*shift)) % ports.size();
+      rates.push_back(carried(ports, from, to) * (1 + noise * (2 * random.unit() - 1)));
+    }
+    test.measured(*shift, rates);
+    if (test.rounds() > static_cast<int>(ports.size())) break;  // it never ends
+  }
+  return test;
+}
+
+/// Sets of up to `most` of `ranks`, as bits.
+std::vector<unsigned> setsOf(std::size_t ranks, int most) {
+  std::vector<unsigned> sets;
+  for (unsigned set = 0; set < 1u << ranks; ++set) {
+    if (std::popcount(set) <= most) sets.push_back(set);
+  }
+  return sets;
+}
+
+Ports slowed(std::size_t ranks, unsigned send, unsigned receive, double share) {
+  Ports ports(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if ((send >> rank & 1) != 0) ports[rank].send = share;
+    if ((receive >> rank & 1) != 0) ports[rank].receive = share;
+  }
+  return ports;
+}
+
+/// Whether enough ports can be seen whole at all for the others to be called slow.
+bool mostShow(const Ports& ports) {
+  std::size_t whole = 0;
+  for (std::size_t rank = 0; rank < ports.size(); ++rank) {
+    for (std::size_t other = 0; other < ports.size(); ++other) {
+      if (other == rank || carried(ports, rank, other) < 1) continue;
+      ++whole;
+      break;
+    }
+    for (std::size_t other = 0; other < ports.size(); ++other) {
+      if (other == rank || carried(ports, other, rank) < 1) continue;
+      ++whole;
+      break;
+    }
+  }
+  const auto most =
+      static_cast<std::size_t>(PortTest::kMost * 2 * static_cast<double>(ports.size()));
+  return whole >= 2 * ports.size() - most;
+}
+
+// All sets of up to three slow ports per direction: what is found explains every path, also those
+// that were not measured, and is exact for each port that some other end is faster than.
+TEST(PortTestTest, ExactRatesGiveTheExactPorts) {
+  int cases = 0;
+  for (const std::size_t ranks : {2, 3, 4, 5, 6, 8}) {
+    for (const unsigned send : setsOf(ranks, 3)) {
+      for (const unsigned receive : setsOf(ranks, 3)) {
+        const Ports ports = slowed(ranks, send, receive, 0.5);
+        if (!mostShow(ports)) continue;
+        ++cases;
+        const PortTest test = tested(ports, Ports(ranks));
+        const Ports found = test.shares();
+        ASSERT_LE(test.rounds(), static_cast<int>(ranks) - 1);
+        for (std::size_t from = 0; from < ranks; ++from) {
+          for (std::size_t to = 0; to < ranks; ++to) {
+            if (from == to) continue;
+            ASSERT_EQ(carried(found, from, to), carried(ports, from, to))
+                << ranks << " ranks, send " << send << ", receive " << receive << ": path " << from
+                << " to " << to;
+            if (ports[from].send < ports[to].receive) {
+              ASSERT_EQ(found[from].send, ports[from].send);
+            }
+            if (ports[to].receive < ports[from].send) {
+              ASSERT_EQ(found[to].receive, ports[to].receive);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(cases, 8000);
+}
+
+TEST(PortTestTest, SlowPortsOfDifferentSharesAreToldApart) {
+  const std::vector<double> shares{0.25, 0.5, 0.75, 0.125};
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    Random random(seed);
+    const std::size_t ranks = 4 + random.below(9);
+    Ports ports(ranks);
+    for (std::uint64_t i = random.below(ranks / 3 + 1); i > 0; --i) {
+      ports[random.below(ranks)] = {shares[random.below(4)], shares[random.below(4)]};
+    }
+    const Ports found = tested(ports, Ports(ranks)).shares();
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      ASSERT_EQ(found[rank], ports[rank]) << "seed " << seed << " rank " << rank;
+    }
+  }
+}
+
+TEST(PortTestTest, OneRoundWhereNothingIsSlowAndThreeToFindASlowRank) {
+  for (const std::size_t ranks : {4, 8, 16}) {
+    EXPECT_EQ(tested(Ports(ranks), Ports(ranks)).rounds(), 1);
+    for (std::size_t slow = 0; slow < ranks; ++slow) {
+      Ports ports(ranks);
+      ports[slow] = {0.5, 0.5};
+      EXPECT_EQ(tested(ports, Ports(ranks)).rounds(), 3) << ranks << " ranks, slow " << slow;
+      EXPECT_EQ(tested(ports, ports).rounds(), 2) << "known before";
+      EXPECT_EQ(tested(Ports(ranks), ports).rounds(), 1) << "healed";
+      ports[slow] = {1, 0.5};
+      EXPECT_EQ(tested(ports, Ports(ranks)).rounds(), 3);
+    }
+  }
+}
+
+TEST(PortTestTest, NoiseMakesNoPortSlow) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const std::size_t ranks = 4 + seed % 13;
+    Ports ports(ranks);
+    ASSERT_EQ(tested(ports, ports, 1, 0.07, seed).shares(), ports) << "seed " << seed;
+    const std::size_t slow = seed % ranks;
+    ports[slow] = {0.5, 0.25};
+    const Ports found = tested(ports, Ports(ranks), 1, 0.07, seed).shares();
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      ASSERT_NEAR(found[rank].send, ports[rank].send, 0.08) << "seed " << seed;
+      ASSERT_NEAR(found[rank].receive, ports[rank].receive, 0.05) << "seed " << seed;
+      if (rank == slow) continue;
+      ASSERT_EQ(found[rank], PortShare()) << "seed " << seed;
+    }
+  }
+}
+
+// Once, by chance: the next round clears both of its ends.
+TEST(PortTestTest, OneSlowMeasurementMakesNoPortSlow) {
+  PortTest test(Ports(4), 1);
+  test.measured(*test.nextShift(), {1, 1, 0.4, 1});
+  while (const auto shift = test.nextShift()) test.measured(*shift, {1, 1, 1, 1});
+  EXPECT_EQ(test.shares(), Ports(4));
+  EXPECT_EQ(test.rounds(), 2);
+}
+
+// What it is is what most paths say, not what one of them does.
+TEST(PortTestTest, ASlowPortIsAsSlowAsMostPathsSay) {
+  Ports ports(4);
+  ports[2].send = 0.5;
+  for (int odd = 0; odd < 3; ++odd) {
+    PortTest test(Ports(4), 1);
+    while (const auto shift = test.nextShift()) {
+      std::vector<double> rates(4, 1);
+      rates[static_cast<std::size_t>(2 + *shift) % 4] = test.rounds() == odd ? 0.57 : 0.5;
+      test.measured(*shift, rates);
+    }
+    EXPECT_EQ(test.rounds(), 3);
+    EXPECT_EQ(test.shares(), ports);
+  }
+}
+
+TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
+  PortTest test(Ports(4), 1);
+  test.measured(*test.nextShift(), {0.8, 0.75, 0.8, 0.72});
+  EXPECT_EQ(test.nextShift(), std::nullopt);
+  EXPECT_EQ(test.shares(), Ports(4));
+  // The reference was measured in a bad moment: half is still half of what the others carry.
+  Ports ports{{2, 2}, {1, 1}, {2, 2}, {2, 2}};
+  ports = tested(ports, Ports(4)).shares();
+  EXPECT_EQ(ports[0], PortShare());
+  EXPECT_EQ(ports[1], (PortShare{0.5, 0.5}));
+}
+
+TEST(PortTestTest, AllPathsOfARoundLeadToOtherNodes) {
+  PortTest test(Ports(12), 3);
+  std::vector<int> shifts;
+  while (const auto shift = test.nextShift()) {
+    shifts.push_back(*shift);
+    test.measured(*shift, std::vector<double>(12, *shift == 3 ? 0.5 : 0.4));
+  }
+  std::ranges::sort(shifts);
+  EXPECT_EQ(shifts, (std::vector{3, 6, 9}));
+  EXPECT_EQ(PortTest(Ports(4), 4).nextShift(), std::nullopt) << "all on one node";
+  EXPECT_EQ(PortTest(Ports(1), 1).nextShift(), std::nullopt);
+}
+
+TEST(PortTestTest, WhatIsNotLearntStaysAsItWas) {
+  Ports before(4);
+  before[2] = {0.25, 0.5};
+  PortTest test(before, 1);
+  while (const auto shift = test.nextShift()) test.measured(*shift, {0, 0, 0, 0});
+  EXPECT_EQ(test.shares(), before);
+  // Healed.
+  EXPECT_EQ(tested(Ports(4), before).shares(), Ports(4));
+}
+
+}  // namespace
+}  // namespace faultline::plan
