@@ -242,6 +242,7 @@ struct AppliedPlan {
   std::int64_t bytes = 0;
   std::string algorithm;
   int segments = 1;
+  bool tried = false;              ///< for some calls, to see how long they take
   std::vector<PortHealth> health;  ///< by rank: what it was made for
   double predicted_ms = 0;         ///< by the planner's model
   double ring_ms = 0;              ///< likewise, of the best ring

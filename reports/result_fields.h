@@ -260,6 +260,7 @@ void visitFields(V& v, Of<AppliedPlan> auto& plan) {
   v.field("bytes", plan.bytes);
   v.required("algorithm", plan.algorithm);
   v.field("segments", plan.segments);
+  v.field("tried", plan.tried);
   v.field("health", plan.health);
   v.field("predicted_ms", plan.predicted_ms);
   v.field("ring_ms", plan.ring_ms);

@@ -19,6 +19,7 @@ reports::AppliedPlan planOf(const json& told, TimePoint t0) {
   plan.bytes = field(told, "bytes", std::int64_t{0});
   plan.algorithm = field(told, "algorithm", std::string());
   plan.segments = field(told, "segments", 1);
+  plan.tried = field(told, "tried", false);
   for (const auto& [send, receive] :
        field(told, "health", std::vector<std::pair<double, double>>())) {
     plan.health.push_back({send, receive});

@@ -57,7 +57,7 @@ std::set<int> unsettledCalls(const scenario::Scenario& scenario, const reports::
     if (cell.operation != schedule::Collective::kAllReduce) continue;
     const double end = call.start_ms + call.ms;
     const auto* plan = planInUse(run, countOf(cell, ranks), bytesOf(cell, ranks), end);
-    bool settled = plan != nullptr && plan->at_ms < call.start_ms;
+    bool settled = plan != nullptr && !plan->tried && plan->at_ms < call.start_ms;
     if (settled && losses) {
       const auto left = portsLeft(call.start_ms, end, *losses, scenario.cluster);
       settled = left && fits(*plan, *left, scenario.cluster.ranksPerNode);

@@ -18,10 +18,10 @@ const reports::AppliedPlan* planInUse(const reports::Run& run, std::int64_t elem
                                       std::int64_t bytes, double end_ms);
 
 /// The iterations of a sweep whose calls a strategy that plans made before it knew what the network
-/// had: without a plan that fits the ports, or with one that was made in this very call. Decided by
-/// plans and faults alone, never by how long a call took. Of other strategies, and of collectives
-/// that are not planned, there are none. Where there is no model of the faults, only calls for
-/// which a plan was made. Pure.
+/// had: without a plan that fits the ports, or with one that was being tried, or was made in this
+/// very call. Decided by plans and faults alone, never by how long a call took. Of other
+/// strategies, and of collectives that are not planned, there are none. Where there is no model of
+/// the faults, only calls for which a plan was made. Pure.
 std::set<int> unsettledCalls(const scenario::Scenario& scenario, const reports::Run& run);
 
 }  // namespace faultline::run

@@ -104,6 +104,7 @@ class ScenarioReader {
     sweep.ops = words("ops", reduction::reduceOpFromName);
     const std::string place = values.get<std::string>("workload.collective.place");
     sweep.place = place == "both" ? Place::kBoth : place == "in" ? Place::kIn : Place::kOut;
+    sweep.settleCalls = integer(values, path + ".settle_calls");
     sweep.sizes.clear();
     for (const ParameterValue& value : readList(node, "sizes", path)) {
       sweep.sizes.push_back(std::get<Size>(value).bytes);

@@ -30,6 +30,7 @@ Json toJson(const Workload& workload) {
     for (const DataType dtype : sweep.dtypes) keys["dtypes"].push_back(name(dtype));
     for (const auto op : sweep.ops) keys["ops"].push_back(reduction::nameOf(op));
     keys["place"] = name(sweep.place);
+    keys["settle_calls"] = sweep.settleCalls;
     return json;
   }
   json["compute"] = workload.compute.burn ? Json{{"burn", compute}} : Json(compute);

@@ -22,6 +22,8 @@ struct Sweep {
   std::vector<reduction::DataType> dtypes{reduction::DataType::kF32};
   std::vector<reduction::ReduceOp> ops{reduction::ReduceOp::kSum};
   Place place = Place::kOut;
+  /// A cell is called up to so many times more, untold, while its planner tries candidates.
+  int settleCalls = 400;
   bool operator==(const Sweep&) const = default;
 };
 

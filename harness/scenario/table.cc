@@ -116,6 +116,10 @@ const std::array kCollectiveFields{
           Shape::kList},
     Field{choice("ops", "sum", reduction::kReduceOpNames, "operators, of operations that reduce"),
           Shape::kList},
+    Field{number("settle_calls", "400", 0, kMostIterations,
+                 "while 'auto' is still trying which algorithm is the fastest for a combination, "
+                 "it is called up to so many times more, in the warm-up and after that; these "
+                 "calls are checked, and are no iterations")},
     Field{choice("place", "out", kPlaces,
                  "out: source and target are different memory; in: the same; both: one after the "
                  "other. all_to_all and send_recv are never in place")},

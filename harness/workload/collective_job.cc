@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "harness/workload/job.h"
@@ -19,6 +20,7 @@ class CollectiveJob final : public Job {
       : cells_(cellsOf(workload.collective)),
         warmupsPerCell_(static_cast<std::uint64_t>(workload.warmupIterations)),
         callsPerCell_(static_cast<std::uint64_t>(workload.iterations)),
+        settleCalls_(workload.collective.settleCalls),
         rank_(rank),
         ranks_(ranks) {
     Bytes largest = 0, apart = 0;
@@ -38,7 +40,13 @@ class CollectiveJob final : public Job {
     return errorf(Code::kUnsupported, "a sweep of collectives is of all ranks");
   }
   void prepare(const Number& number, const DataKey& key) override {
-    cell_ = cells_[number.index / (number.warmup ? warmupsPerCell_ : callsPerCell_)];
+    const auto place = number.index / (number.warmup ? warmupsPerCell_ : callsPerCell_);
+    if (const std::pair now(number.warmup, place); now != prepared_) {
+      prepared_ = now;
+      settlingCalls_ = 0;
+    }
+    isLast_ = !number.warmup && (number.index + 1) % callsPerCell_ == 0;
+    cell_ = cells_[place];
     count_ = countOf(cell_, ranks_);
     poison(result_.data(), std::ssize(result_));
     const Part given = input();
@@ -54,8 +62,12 @@ class CollectiveJob final : public Job {
     const std::shared_ptr<comm::Work> work = call(communicator);
     RETURN_IF_ERROR(work->wait());
     time.end = work->finished();
+    tried_ = work->tried();
     return time;
   }
+
+  /// Not after the last call of a cell that is measured: nothing would come of it.
+  bool runsAgain() override { return tried_ && !isLast_ && settlingCalls_++ < settleCalls_; }
 
   void corruptResult(std::uint64_t seed) override {
     const Part part = output();
@@ -167,11 +179,15 @@ class CollectiveJob final : public Job {
   const std::vector<SweepCell> cells_;
   const std::uint64_t warmupsPerCell_;
   const std::uint64_t callsPerCell_;
+  const int settleCalls_;
   const int rank_;
   const int ranks_;
   std::vector<std::byte> input_;
   std::vector<std::byte> result_;
   // Of the call that is prepared.
+  std::pair<bool, std::uint64_t> prepared_;  // warm-up or not, place of its cell
+  int settlingCalls_ = 0;                    // of that cell
+  bool tried_ = false, isLast_ = false;
   SweepCell cell_;
   std::int64_t count_ = 0;
   std::byte* source_ = nullptr;

@@ -54,6 +54,9 @@ class Job {
   /// with the start time, before anything is sent.
   virtual Result<IterationTime> run(comm::Communicator& communicator,
                                     const std::function<void(TimePoint)>& started) = 0;
+  /// Whether what was run should be prepared and run once more, untold, because it was no measure
+  /// of anything yet: a planner was trying something. The same on all ranks.
+  virtual bool runsAgain() = 0;
   /// Changes one element of the result: the self-test of `check`. Nothing where there is none.
   virtual void corruptResult(std::uint64_t seed) = 0;
   /// Looks at every element of the result of the preparation with the same key.

@@ -147,6 +147,7 @@ json workloadJson(const scenario::Workload& workload) {
   }
   for (const auto op : workload.collective.ops) sweep["ops"].push_back(reduction::nameOf(op));
   sweep["place"] = scenario::name(workload.collective.place);
+  sweep["settle_calls"] = workload.collective.settleCalls;
   return {{"kind", workload.kind},
           {"collective", std::move(sweep)},
           {"iterations", workload.iterations},
@@ -165,6 +166,7 @@ void readSweep(const json& object, scenario::Sweep& sweep, Status& status) {
   fields.readWords("dtypes", reduction::dataTypeFromName, sweep.dtypes);
   fields.readWords("ops", reduction::reduceOpFromName, sweep.ops);
   fields.readName<scenario::Place>("place", kPlaces, sweep.place);
+  fields.read("settle_calls", sweep.settleCalls);
   sweep.sizes.clear();
   for (const json& size : fields.list("sizes")) {
     if (size.is_number_integer() && size.get<Bytes>() > 0) {

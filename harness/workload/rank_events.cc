@@ -32,6 +32,7 @@ json planJson(const comm::PlanEvent& event) {
           {"bytes", event.elements * event.elementSize},
           {"algorithm", plan.algorithm},
           {"segments", plan.segments},
+          {"tried", event.tried},
           {"health", std::move(health)},
           {"predicted_ms", plan.predicted * kMillisecondsPerSecond},
           {"ring_ms", plan.ring * kMillisecondsPerSecond},

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -57,6 +58,7 @@ class RankRun {
   DataKey keyOf(std::uint64_t number, bool warmup) const;
   void prepare(std::uint64_t number, bool warmup);
   Status runIteration(std::uint64_t number, bool warmup);
+  Status settle(std::uint64_t number, bool warmup);
   Status saveIfDue(std::uint64_t nextIteration, json& end);
   Result<bool> trainOnce(std::uint64_t iteration);
   Result<std::uint64_t> shrink(std::uint64_t iteration);
@@ -77,6 +79,7 @@ class RankRun {
   std::vector<int> ranks_;  // of the first communicator, by rank of this one
   bool communicatorFailed_ = false;
   std::uint64_t firstIteration_ = 0;
+  JobCheck untold_;  // of what was run again
   EventReport events_;
   ResourceWatch resources_;
   bool startReceived_ = false;
@@ -134,6 +137,7 @@ Status RankRun::warmUp() {
     ASSIGN_OR_RETURN(const bool stop, stopAgreed());
     if (stop) break;
     RETURN_IF_ERROR(runIteration(number, /*warmup=*/true));
+    RETURN_IF_ERROR(settle(number, /*warmup=*/true));
   }
   RETURN_IF_ERROR(communicator_->barrier()->wait());
   return controller_.send({{"type", "ready"}, {"at", toJson(now())}});
@@ -165,6 +169,7 @@ Result<bool> RankRun::trainOnce(std::uint64_t iteration) {
   ASSIGN_OR_RETURN(const bool stop, stopAgreed());
   if (stop) return false;
   RETURN_IF_ERROR(runIteration(iteration, /*warmup=*/false));
+  RETURN_IF_ERROR(settle(iteration, /*warmup=*/false));
   return true;
 }
 
@@ -234,8 +239,8 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
            {"start", toJson(time.start)},
            {"at", toJson(time.end)},
            {"ms", toMilliseconds(time.end - time.start)},
-           {"wrong", check.wrong},
-           {"checked", check.checked},
+           {"wrong", check.wrong + std::exchange(untold_.wrong, 0)},
+           {"checked", check.checked + std::exchange(untold_.checked, 0)},
            {"digest", std::move(check.digest)},
            {"checkpointed", false},
            {"checkpoint_ms", 0.0}};
@@ -253,6 +258,22 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     resources_.addTo(end);
   }
   return controller_.send(end);
+}
+
+/// What is found wrong on the way is told with the next iteration.
+Status RankRun::settle(std::uint64_t number, bool warmup) {
+  while (job_->runsAgain()) {
+    prepare(number, warmup);
+    ASSIGN_OR_RETURN(const bool stop, stopAgreed());
+    if (stop) break;
+    const Result<IterationTime> ran = job_->run(*communicator_, [](TimePoint) {});
+    communicatorFailed_ = !ran.ok();
+    RETURN_IF_ERROR(ran.status());
+    const JobCheck check = job_->check(keyOf(number, warmup));
+    untold_.wrong += check.wrong;
+    untold_.checked += check.checked;
+  }
+  return okStatus();
 }
 
 Status RankRun::saveIfDue(std::uint64_t nextIteration, json& end) {

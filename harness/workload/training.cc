@@ -87,6 +87,8 @@ class TrainingJob final : public Job {
                             const std::function<void(TimePoint)>& started) override {
     return trainIteration(workload_, gradient_, communicator, started);
   }
+  // A model trains whatever the planner tries.
+  bool runsAgain() override { return false; }
   void corruptResult(std::uint64_t seed) override { gradient_.corruptResult(seed); }
   JobCheck check(const DataKey& key) const override { return gradient_.check(key); }
   void step() override { gradient_.step(); }

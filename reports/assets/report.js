@@ -408,7 +408,7 @@
       {title: 'From', number: true, cell: ({plan}) => (plan.at_ms < 0 ? 'warm-up' : `${fixed(seconds(plan.at_ms), 3)} s`)},
       {title: 'Size', number: true, cell: ({plan}) => size(plan.bytes)},
       {title: 'Left of the ports', words: true, cell: ({plan}) => portsText(plan.health)},
-      {title: 'Algorithm', nowrap: true, cell: ({plan}) => el('span', null, name(plan.algorithm), el('span', {class: 'sub'}, plural(plan.segments, 'segment')))},
+      {title: 'Algorithm', nowrap: true, cell: ({plan}) => el('span', null, name(plan.algorithm), el('span', {class: 'sub'}, plural(plan.segments, 'segment') + (plan.tried ? ', tried' : '')))},
       {title: 'Predicted', number: true, cell: ({plan}) => duration(plan.predicted_ms)},
       {title: 'A ring', number: true, cell: ({plan}) => duration(plan.ring_ms)},
       {title: 'Best possible', number: true, cell: ({plan}) => duration(plan.bound_ms)},

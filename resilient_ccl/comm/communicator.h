@@ -32,6 +32,9 @@ class Work {
   Status wait();
   /// When it was done; only after `test` or `wait`.
   TimePoint finished() const;
+  /// Whether a planner was trying how long the plan takes that it used: others may be faster. The
+  /// same on all ranks; only after `test` or `wait`.
+  bool tried() const { return tried_; }
 
  private:
   friend class Communicator;
@@ -43,6 +46,7 @@ class Work {
   bool isDone_ = false;
   Status status_;
   TimePoint finished_{};
+  bool tried_ = false;  // written before it is done
 };
 
 struct CommunicatorOptions {

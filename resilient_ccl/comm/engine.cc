@@ -340,6 +340,7 @@ void Engine::beginHeld(const std::shared_ptr<Group>& group) {
     auto go = planning_->next(group->id(), first.planFor, now());
     if (!go) return;
     if (first.planFor) first.job.program = std::move(go->program);
+    first.work->tried_ = go->tried;
     Group::Command command = std::move(first);
     held.pop_front();
     begin(group, std::move(command));

@@ -32,7 +32,7 @@ GroupPlanner::GroupPlanner(int rank, int ranks, std::uint32_t communicator, int 
       planFor_(change_.plan()),
       seen_(ranks),
       seenNumber_(ranks) {
-  known_[change_.plan()] = HealthVector(ranks);
+  known_[change_.plan()] = {.health = HealthVector(ranks), .healthHash = change_.plan()};
 }
 
 void GroupPlanner::tellOthers(const PlanWord& word) {
@@ -57,38 +57,45 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
   if (!change_.mayIssue()) return std::nullopt;
   Go go;
   if (key) {
-    const Use use{change_.plan(), *key};
+    const Use use = useOf(agreement(), *key);
     inUse(*key);
     const auto found = programs_.find(use);
     if (found == programs_.end()) {
-      request(use);
+      request(health(), use);
       return std::nullopt;
     }
     go.planned = found->second;
-    const Use plan{use.first, key->ofPlan()};
+    const Use plan{use.health, key->ofPlan(), use.choice};
     // Here, because the plan changes in other places, too, and not in the same ones on all ranks.
-    std::erase_if(agreed_, [&](const Use& old) { return old.first != use.first; });
-    if (!agreed_.contains(plan)) {
-      if (!agreed({issued_, use.first}, plan, go.planned.plan.hash)) return std::nullopt;
-      go.first = {epoch(), health()};
+    std::erase_if(agreed_, [&](const Use& old) { return old.health != use.health; });
+    if (!agreed_.contains(plan) && !agreed({issued_, change_.plan()}, plan, go.planned.plan.hash)) {
+      return std::nullopt;
+    }
+    const Chosen* const chosen = agreement().chosen(*key);
+    go.tried = chosen != nullptr ? chosen->tried : go.planned.plan.candidates.size() > 1;
+    if (tells(plan, go.tried)) go.first = {epoch(), health()};
+    if (coordinates()) {
+      const plan::Plan& best = go.planned.plan;
+      // How long one takes that is only tried says nothing of the ports; and memory is used for the
+      // first time in the first call of a plan.
+      const bool judged = !go.first && best.bound >= kMostlyBandwidth * best.predicted &&
+                          (!go.tried || use.choice == Choice{});
+      if (judged) pace_.began(issued_, best.predicted, now);
+      trials_.began(issued_, *key, go.planned.plan, use.choice, now);
     }
   }
   go.operation = change_.issue().operation;
   issued_ = go.operation + 1;
-  if (coordinates() && key) {
-    const plan::Plan& plan = go.planned.plan;
-    // Memory is used for the first time in the first call of a plan.
-    const bool judged = !go.first && plan.bound >= kMostlyBandwidth * plan.predicted;
-    if (judged) pace_.began(go.operation, plan.predicted, now);
-  }
-  forgetOtherHealths();
+  forgetOthers();
   return go;
 }
 
 void GroupPlanner::done(std::uint64_t operation, TimePoint now) {
   ++ended_;
   pace_.ended(operation, now);
+  trials_.ended(operation, now);
   tellWhenIdle(now);
+  tryNext(now);
 }
 
 /// All ranks come here for the same operations, because they make the same calls in the same order
@@ -127,7 +134,9 @@ void GroupPlanner::vote(int rank, const Turn& turn, std::uint64_t plan) {
         turn.first, communicator_, low, *votes[low], high, *votes[high]));
   }
   if (!std::ranges::all_of(votes, [](const auto& one) { return one.has_value(); })) return;
-  std::erase_if(votes_, [&](const auto& it) { return it.first.first <= turn.first; });
+  // Not all of this operation: some may have told their plans after a change already.
+  std::erase_if(votes_,
+                [&](const auto& it) { return it.first.first < turn.first || it.first == turn; });
   PlanWord go = word(Kind::kAgreed);
   go.number = turn.first;
   go.detail = turn.second;
@@ -142,18 +151,13 @@ void GroupPlanner::inUse(const PlanKey& key) {
   if (recent_.size() > kSizesInUse) recent_.pop_back();
 }
 
-void GroupPlanner::request(const Use& use) {
-  const auto health = known_.find(use.first);
-  if (health == known_.end()) {
-    return io_.failed(errorf(Code::kInternal, "communicator {}: no health with hash {:016x}",
-                             communicator_, use.first));
-  }
-  if (requested_.insert(use).second) io_.plan(use.first, health->second, use.second);
+void GroupPlanner::request(const HealthVector& health, const Use& use) {
+  if (requested_.insert(use).second) io_.plan(use.health, health, use.key, use.choice);
 }
 
-void GroupPlanner::planned(std::uint64_t healthHash, const PlanKey& key,
+void GroupPlanner::planned(std::uint64_t healthHash, const PlanKey& key, Choice choice,
                            Result<PlannedProgram> result) {
-  const Use use{healthHash, key};
+  const Use use{healthHash, key, choice};
   if (requested_.erase(use) == 0) return;
   if (!result.ok()) {
     return io_.failed(result.status().withContext(fmt::format(
@@ -164,22 +168,29 @@ void GroupPlanner::planned(std::uint64_t healthHash, const PlanKey& key,
   tellWhenReady();
 }
 
-void GroupPlanner::forgetOtherHealths() {
-  const auto unused = [this](std::uint64_t hash) {
-    return hash != change_.plan() && hash != proposal_.hash;
+void GroupPlanner::forgetOthers() {
+  const auto old = [this](const auto& it) {
+    return it.first != change_.plan() && it.first != proposal_.hash;
   };
-  if (std::ranges::none_of(known_, [&](const auto& it) { return unused(it.first); })) return;
-  std::erase_if(known_, [&](const auto& it) { return unused(it.first); });
-  std::erase_if(programs_, [&](const auto& it) { return unused(it.first.first); });
-  std::erase_if(requested_, [&](const Use& use) { return unused(use.first); });
+  if (std::erase_if(known_, old) == 0) return;
+  const auto unused = [this](const Use& use) {
+    return std::ranges::none_of(known_,
+                                [&](const auto& it) { return it.second.healthHash == use.health; });
+  };
+  std::erase_if(programs_, [&](const auto& it) { return unused(it.first); });
+  std::erase_if(requested_, unused);
 }
 
 // --- changes of health ---
 
-void GroupPlanner::propose(HealthVector health, TimePoint now) {
+void GroupPlanner::begin(TimePoint now) {
   proposing_ = true;
   proposedAt_ = now;
   readyRanks_.assign(static_cast<std::size_t>(ranks_), false);
+}
+
+void GroupPlanner::propose(HealthVector health, TimePoint now) {
+  begin(now);
   const std::uint64_t number = proposal_.number + 1;
   PlanWord part = word(Kind::kHealth);
   part.number = number;
@@ -193,7 +204,7 @@ void GroupPlanner::propose(HealthVector health, TimePoint now) {
     }
     tellOthers(part);
   }
-  prepare(number, part.hash, std::move(health));
+  proposed(number, part.hash, std::move(health));
 }
 
 void GroupPlanner::healthArrived(const PlanWord& word) {
@@ -220,27 +231,31 @@ void GroupPlanner::healthArrived(const PlanWord& word) {
                              "which rank {} has {:016x}",
                              communicator_, kCoordinator, word.hash, rank_, own));
   }
-  prepare(word.number, word.hash, std::move(proposal_.health));
+  proposed(word.number, word.hash, std::move(proposal_.health));
 }
 
-void GroupPlanner::prepare(std::uint64_t number, std::uint64_t hash, HealthVector health) {
-  proposal_ = {.number = number,
-               .hash = hash,
-               .health = {},
-               .has = {},
-               .complete = true,
-               .sizes = {recent_.begin(), recent_.end()}};
-  known_[hash] = std::move(health);
-  for (const PlanKey& key : proposal_.sizes) {
-    if (!programs_.contains({hash, key})) request({hash, key});
+/// What was found out about sizes was under another health.
+void GroupPlanner::proposed(std::uint64_t number, std::uint64_t hash, HealthVector health) {
+  prepare(number, hash, {.health = std::move(health), .healthHash = hash, .epoch = epoch() + 1},
+          {recent_.begin(), recent_.end()});
+}
+
+void GroupPlanner::prepare(std::uint64_t number, std::uint64_t hash, Agreement proposed,
+                           std::vector<PlanKey> sizes) {
+  proposal_ = {
+      .number = number, .hash = hash, .health = {}, .has = {}, .complete = true, .sizes = {}};
+  const Agreement& next = known_[hash] = std::move(proposed);
+  for (const PlanKey& key : sizes) proposal_.sizes.push_back(useOf(next, key));
+  for (const Use& use : proposal_.sizes) {
+    if (!programs_.contains(use)) request(next.health, use);
   }
   tellWhenReady();
 }
 
 void GroupPlanner::tellWhenReady() {
   if (!proposal_.complete || proposal_.ready) return;
-  for (const PlanKey& key : proposal_.sizes) {
-    if (requested_.contains({proposal_.hash, key})) return;
+  for (const Use& use : proposal_.sizes) {
+    if (requested_.contains(use)) return;
   }
   proposal_.ready = true;
   if (coordinates()) return ready(rank_, proposal_.number);
@@ -258,24 +273,28 @@ void GroupPlanner::beginWhenAllReady(TimePoint now) {
   proposing_ = !change_.begin(proposal_.hash, now);
 }
 
+// --- health ---
+
 void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {
   if (!coordinates()) return;
   beginWhenAllReady(now);
   change_.onTick(now);
   watchTest(now);
-  if (planFor_ != change_.plan()) {
-    planFor_ = change_.plan();
+  if (planFor_ != agreement().healthHash) {
+    planFor_ = agreement().healthHash;
     hysteresis_.planned(health());
     pace_.forget();
+    trials_.forget();
   }
   if (proposing_ && now - proposedAt_ >= kPlanningPatience) proposing_ = false;
-  if (proposing_ || change_.underWay() || lead_) return;
+  healthWaits_ = proposing_ || change_.underWay();
+  if (healthWaits_ || lead_) return;
   const HealthVector measured = given != nullptr ? *given : this->measured();
   const bool changed = given != nullptr ? measured != health() : hysteresis_.observe(measured, now);
   if (changed) return propose(measured, now);
   // Rails that have just been lost need no test.
-  if (given != nullptr || hysteresis_.differs()) return;
-  if (trigger_.due(hints(now), now)) beginTest(now);
+  if (given == nullptr && !hysteresis_.differs() && trigger_.due(hints(now), now)) beginTest(now);
+  tryNext(now);
 }
 
 // --- tests of the ports ---
@@ -415,6 +434,9 @@ void GroupPlanner::onWord(int from, const PlanWord& word, TimePoint now) {
       return observationArrived(from, word);
     case Kind::kHealth:
       if (from == kCoordinator && !coordinates()) healthArrived(word);
+      return;
+    case Kind::kChoice:
+      if (from == kCoordinator && !coordinates()) choiceArrived(word);
       return;
     case Kind::kReady:
       ready(from, word.number);

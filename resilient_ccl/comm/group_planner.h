@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "resilient_ccl/comm/agreement.h"
+#include "resilient_ccl/comm/plan_trials.h"
 #include "resilient_ccl/comm/plan_word.h"
 #include "resilient_ccl/comm/planned_program.h"
 #include "resilient_ccl/comm/test_lead.h"
@@ -28,9 +30,9 @@ class GroupPlannerIo {
   virtual ~GroupPlannerIo() = default;
   /// `rank`: of the communicator. Words arrive, once and in no order.
   virtual void tell(int rank, const PlanWord& word) = 0;
-  /// Somebody must choose a plan, and say `planned` when he has.
-  virtual void plan(std::uint64_t healthHash, const plan::HealthVector& health,
-                    const PlanKey& key) = 0;
+  /// Somebody must choose a plan, or make that of `choice`, and say `planned` when he has.
+  virtual void plan(std::uint64_t healthHash, const plan::HealthVector& health, const PlanKey& key,
+                    Choice choice) = 0;
   /// This rank's part of a round must be done, and said `exchanged` of.
   virtual void exchange(const TestRound& round) = 0;
   /// At the coordinator: a test is over.
@@ -46,6 +48,9 @@ class GroupPlannerIo {
 /// has it take effect at one operation (plan::PlanChange). The first operation of a size under a
 /// health begins when all have said that their plans for it have the same hash; when they have not,
 /// the job ends.
+///
+/// Where there are several candidates for a size, rank 0 tries which is the fastest (PlanTrials);
+/// what the size uses is changed in the same way as the health.
 ///
 /// One per rank and communicator, driven by calls; no thread, no clock, no network.
 class GroupPlanner : private plan::PlanChangeIo {
@@ -69,7 +74,8 @@ class GroupPlanner : private plan::PlanChangeIo {
   struct Go {
     std::uint64_t operation = 0;
     PlannedProgram planned;  ///< empty for a collective that is not planned
-    /// The first use of this plan: what it was made for.
+    bool tried = false;      ///< another one may follow: candidates are being tried
+    /// The first use of this plan since another one: what it was made for.
     struct First {
       std::uint64_t epoch = 0;
       plan::HealthVector health;
@@ -81,7 +87,8 @@ class GroupPlanner : private plan::PlanChangeIo {
   std::optional<Go> next(const std::optional<PlanKey>& key, TimePoint now = {});
 
   /// What was asked of GroupPlannerIo::plan.
-  void planned(std::uint64_t healthHash, const PlanKey& key, Result<PlannedProgram> result);
+  void planned(std::uint64_t healthHash, const PlanKey& key, Choice choice,
+               Result<PlannedProgram> result);
   void onWord(int from, const PlanWord& word, TimePoint now);
   /// What was asked of GroupPlannerIo::exchange is over; the path to this rank carried this share
   /// of a whole port, in parts; 0: not known.
@@ -97,11 +104,13 @@ class GroupPlanner : private plan::PlanChangeIo {
   bool testing() const { return change_.paused() || lead_; }
 
   /// What the next operation is planned for, and how often it has changed.
-  const plan::HealthVector& health() const { return known_.at(change_.plan()); }
-  std::uint64_t epoch() const { return change_.committed(); }
+  const plan::HealthVector& health() const { return agreement().health; }
+  std::uint64_t epoch() const { return agreement().epoch; }
 
   /// Of proposal `number`.
   static std::uint64_t hashOf(std::uint64_t number, const plan::HealthVector& health);
+  static std::uint64_t hashOf(std::uint64_t number, std::uint64_t before, const PlanKey& key,
+                              const Chosen& chosen);
 
  private:
   static constexpr int kCoordinator = plan::PlanChange::kCoordinator;
@@ -109,14 +118,26 @@ class GroupPlanner : private plan::PlanChangeIo {
   static constexpr std::size_t kMostPrograms = 256;
   static constexpr std::size_t kMostAgreed = 4096;
 
-  using Use = std::pair<std::uint64_t, PlanKey>;            // hash of the health, size
-  using Turn = std::pair<std::uint64_t, std::uint64_t>;     // operation, hash of the health
+  /// What a program is made for.
+  struct Use {
+    std::uint64_t health = 0;  // its hash
+    PlanKey key;
+    Choice choice;
+
+    auto operator<=>(const Use&) const = default;
+  };
+  using Turn = std::pair<std::uint64_t, std::uint64_t>;     // operation, hash of what is in use
   using Votes = std::vector<std::optional<std::uint64_t>>;  // plans' hashes by rank
 
   void send(int rank, const plan::ChangeMessage& message) override;
   void tellOthers(const PlanWord& word);
   PlanWord word(PlanWord::Kind kind) const { return {.kind = kind, .about = communicator_}; }
   bool coordinates() const { return rank_ == kCoordinator; }
+  const Agreement& agreement() const { return known_.at(change_.plan()); }
+  Use useOf(const Agreement& agreement, const PlanKey& key) const {
+    return {agreement.healthHash, key, agreement.choice(key)};
+  }
+  bool tells(const Use& use, bool tried);
 
   plan::HealthVector measured() const;
   plan::TestTrigger::Hints hints(TimePoint now) const;
@@ -129,16 +150,23 @@ class GroupPlanner : private plan::PlanChangeIo {
   void watchTest(TimePoint now);
   void propose(plan::HealthVector health, TimePoint now);
   void healthArrived(const PlanWord& word);
-  void prepare(std::uint64_t number, std::uint64_t hash, plan::HealthVector health);
+  void tryNext(TimePoint now);
+  void propose(const PlanKey& key, const Chosen& chosen, TimePoint now);
+  void choiceArrived(const PlanWord& word);
+  void chosen(std::uint64_t number, const PlanKey& key, const Chosen& chosen);
+  void begin(TimePoint now);
+  void proposed(std::uint64_t number, std::uint64_t hash, plan::HealthVector health);
+  void prepare(std::uint64_t number, std::uint64_t hash, Agreement proposed,
+               std::vector<PlanKey> sizes);
   void tellWhenReady();
   void ready(int rank, std::uint64_t number);
   void beginWhenAllReady(TimePoint now);
   void observationArrived(int from, const PlanWord& word);
   void vote(int rank, const Turn& turn, std::uint64_t plan);
   bool agreed(const Turn& turn, const Use& use, std::uint64_t plan);
-  void request(const Use& use);
+  void request(const plan::HealthVector& health, const Use& use);
   void inUse(const PlanKey& key);
-  void forgetOtherHealths();
+  void forgetOthers();
 
   const int rank_;
   const int ranks_;
@@ -146,7 +174,7 @@ class GroupPlanner : private plan::PlanChangeIo {
   const int ranksPerNode_;
   GroupPlannerIo& io_;
 
-  std::map<std::uint64_t, plan::HealthVector> known_;  // by hash: current, and proposed
+  std::map<std::uint64_t, Agreement> known_;  // by hash: current, and proposed
   plan::PlanChange change_;
   std::uint64_t issued_ = 0, ended_ = 0;  // operations
   std::uint64_t idleTold_ = 0;            // the latest pause for which this rank has
@@ -155,7 +183,8 @@ class GroupPlanner : private plan::PlanChangeIo {
   std::set<Use> requested_;
   std::deque<PlanKey> recent_;  // the latest first
 
-  std::set<Use> agreed_;         // equal on all ranks at the same operation
+  std::set<Use> agreed_;                              // equal on all ranks at the same operation
+  std::map<PlanKey, std::pair<Use, bool>> lastTold_;  // by size: plan in use, and whether tried
   std::optional<Turn> told_;     // the turn that this rank has told its plan of
   std::optional<Turn> mayGo_;    // that everybody has the same plan for
   std::map<Turn, Votes> votes_;  // coordinator
@@ -167,8 +196,8 @@ class GroupPlanner : private plan::PlanChangeIo {
     plan::HealthVector health;
     std::vector<bool> has;  // ranks whose health has arrived
     bool complete = false;
-    std::vector<PlanKey> sizes;  // to be planned
-    bool ready = false;          // and they are
+    std::vector<Use> sizes;  // to be planned
+    bool ready = false;      // and they are
   };
   Proposal proposal_;
 
@@ -178,7 +207,9 @@ class GroupPlanner : private plan::PlanChangeIo {
   std::optional<TestLead> lead_;         // of the test under way
   std::vector<plan::PortShare> tested_;  // by rank, of its live rails
   plan::Hysteresis hysteresis_;
-  std::uint64_t planFor_;  // the hash that hysteresis_ knows
+  std::uint64_t planFor_;  // the hash of the health that hysteresis_ knows
+  PlanTrials trials_;
+  bool healthWaits_ = false;  // for its look at the ports, until no try is under way
   std::vector<plan::Observation> seen_;
   std::vector<std::uint64_t> seenNumber_;
   bool proposing_ = false;

@@ -11,8 +11,8 @@
 
 namespace faultline::comm {
 
-/// A plan that a communicator used for the first time: one for each size of AllReduce, and again
-/// for each when the health that it was made for has changed.
+/// A plan that a communicator uses from now on: one for each size of AllReduce, and again for each
+/// when the health that it was made for has changed, and when another algorithm is tried or kept.
 struct PlanEvent {
   TimePoint when{};                ///< of the first call with it
   std::uint32_t communicator = 0;  ///< 1: of all processes
@@ -22,6 +22,7 @@ struct PlanEvent {
   Bytes elementSize = 4;
   plan::HealthVector health;  ///< of the communicator's ranks: what it was made for
   plan::LinkModel link;       ///< likewise, as measured at the start
+  bool tried = false;         ///< for a few calls, to see how long they take: another event follows
   plan::Plan plan;            ///< algorithm, segments, predicted times, hash
 };
 

@@ -30,6 +30,10 @@ struct PlanWord {
     kPlan,
     /// To all: everybody does so.
     kAgreed,
+    /// To all: proposal `number`, with hash `hash`: what is in use, but that AllReduces of `detail`
+    /// elements of `first` bytes use what the two entries say (Chosen): algorithm and segments, and
+    /// whether for a try.
+    kChoice,
     /// To all: round `first` of the test of ports with this number, with shift `detail`.
     kTestRound,
     /// To the coordinator: it is over for the sender; the path to it carried the share `detail` of
@@ -38,7 +42,7 @@ struct PlanWord {
     /// To all: the test is over.
     kTestOver,
   };
-  /// In parts of plan::Health::kWhole.
+  /// In parts of plan::Health::kWhole; or Chosen.
   struct Entry {
     std::uint16_t send = 0;
     std::uint16_t receive = 0;

@@ -1,5 +1,6 @@
 #include "resilient_ccl/comm/planned_program.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "resilient_ccl/comm/completions.h"
@@ -7,15 +8,31 @@
 
 namespace faultline::comm {
 
+Choice choiceOf(const plan::Candidate& candidate) {
+  const auto all = schedule::algorithms();
+  const auto found = std::ranges::find(all, candidate.algorithm, &schedule::Algorithm::name);
+  return {static_cast<std::uint16_t>(found - all.begin()),
+          static_cast<std::uint16_t>(candidate.segments)};
+}
+
 Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::HealthVector& health,
-                                   const PlanKey& key, int rank) {
+                                   const PlanKey& key, Choice choice, int rank) {
+  plan::PlanRequest wanted{.health = health,
+                           .elements = key.elements,
+                           .elementSize = key.elementSize,
+                           .ranksPerNode = settings.ranksPerNode,
+                           .algorithm = settings.algorithm};
+  if (choice.segments > 0) {
+    const auto all = schedule::algorithms();
+    if (choice.algorithm >= all.size()) {
+      return errorf(Code::kInvalidArgument, "there is no algorithm {}, only {}", choice.algorithm,
+                    all.size());
+    }
+    wanted.algorithm = all[choice.algorithm].name;
+    wanted.segments = choice.segments;
+  }
   PlannedProgram result;
-  ASSIGN_OR_RETURN(result.plan, plan::choosePlan({.health = health,
-                                                  .elements = key.elements,
-                                                  .elementSize = key.elementSize,
-                                                  .ranksPerNode = settings.ranksPerNode,
-                                                  .algorithm = settings.algorithm},
-                                                 settings.link));
+  ASSIGN_OR_RETURN(result.plan, plan::choosePlan(wanted, settings.link));
   schedule::ScheduleRequest request{.ranks = static_cast<int>(health.size()),
                                     .elements = key.elements,
                                     .segments = result.plan.segments,

@@ -30,13 +30,23 @@ struct PlanKey {
   PlanKey ofPlan() const { return {elements, elementSize, false}; }
 };
 
+/// One of the candidates of a plan, as ranks tell it to each other.
+struct Choice {
+  std::uint16_t algorithm = 0;  ///< its place in schedule::algorithms()
+  std::uint16_t segments = 0;   ///< 0: algorithm and segments are what the model says is cheapest
+
+  auto operator<=>(const Choice&) const = default;
+};
+Choice choiceOf(const plan::Candidate& candidate);
+
 struct PlannedProgram {
   plan::Plan plan;
   std::shared_ptr<const Program> program;
 };
 
-/// Chooses the plan and compiles what `rank` does of it. Pure, and slow: up to seconds.
+/// Chooses the plan, or makes that of `choice`, and compiles what `rank` does of it. Pure, and
+/// slow: up to seconds. kInvalidArgument when there is no such choice.
 Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::HealthVector& health,
-                                   const PlanKey& key, int rank);
+                                   const PlanKey& key, Choice choice, int rank);
 
 }  // namespace faultline::comm

@@ -64,17 +64,17 @@ class Planning::Member : public MessagePort, private GroupPlannerIo {
     planning_.fabric_.tell(process(rank), word.bytes());
   }
 
-  void plan(std::uint64_t healthHash, const plan::HealthVector& health,
-            const PlanKey& key) override {
+  void plan(std::uint64_t healthHash, const plan::HealthVector& health, const PlanKey& key,
+            Choice choice) override {
     // By number: it may be gone when the plan has been made.
     planning_.worker_.post([&planning = planning_, number = communicator_, settings = settings_,
-                            rank = rank_, healthHash, health, key] {
-      auto result = planProgram(settings, health, key, rank);
+                            rank = rank_, healthHash, health, key, choice] {
+      auto result = planProgram(settings, health, key, choice, rank);
       planning.calls_.onProgressThread(
-          [&planning, number, healthHash, key, result = std::move(result)]() mutable {
+          [&planning, number, healthHash, key, choice, result = std::move(result)]() mutable {
             const auto group = planning.groups_.find(number);
             if (group == planning.groups_.end()) return;
-            group->second->planner_.planned(healthHash, key, std::move(result));
+            group->second->planner_.planned(healthHash, key, choice, std::move(result));
           });
     });
   }
@@ -143,9 +143,10 @@ std::optional<Planning::Go> Planning::next(std::uint32_t communicator,
                   .elementSize = key->elementSize,
                   .health = std::move(go->first->health),
                   .link = member.settings().link,
+                  .tried = go->tried,
                   .plan = go->planned.plan});
   }
-  return Go{.program = std::move(go->planned.program)};
+  return Go{.program = std::move(go->planned.program), .tried = go->tried};
 }
 
 bool Planning::wordArrived(int process, std::span<const std::byte> bytes, TimePoint now) {

@@ -48,6 +48,7 @@ class Planning {
   /// that is not planned. Tells of a plan that is used for the first time.
   struct Go {
     std::shared_ptr<const Program> program;
+    bool tried = false;  ///< GroupPlanner::Go
   };
   std::optional<Go> next(std::uint32_t communicator, const std::optional<PlanKey>& key,
                          TimePoint now);

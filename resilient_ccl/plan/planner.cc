@@ -1,5 +1,7 @@
 #include "resilient_ccl/plan/planner.h"
 
+#include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -18,6 +20,10 @@ constexpr std::string_view kRing = "ring";
 constexpr int kMostSegments = 128;
 /// Messages of fewer bytes, half a chunk of the channel, are all cost and no overlap.
 constexpr Bytes kLeastMessage = 32 << 10;
+/// In messages of fewer bytes than a page twice as many segments can only cost.
+constexpr Bytes kLeastOfTwice = 4 << 10;
+/// Seconds of the model that differ by less are those of the same messages.
+constexpr double kSameTime = 1e-9;
 /// A saving below this is noise of the model: the plan that needs less is kept.
 constexpr double kWorthIt = 0.995;
 /// One that takes so much longer than the best so far is not looked at any further: another number
@@ -37,20 +43,16 @@ std::uint64_t hashOf(const PlanRequest& request, const Plan& plan) {
   return hash;
 }
 
-/// Seconds of the cheapest number of segments of one algorithm. Begins with the one that its closed
-/// form says, and doubles or halves it as long as that helps: fewer than the best cost time to fill
-/// the pipeline, more cost messages.
-struct Candidate {
-  int segments = 1;
-  double seconds = std::numeric_limits<double>::infinity();
-};
-
+/// Finds the cheapest number of segments of one algorithm. Begins with the one that its closed form
+/// says, and doubles or halves it as long as that helps: fewer than the best cost time to fill the
+/// pipeline, more cost messages.
 class Search {
  public:
   Search(std::string_view algorithm, schedule::ScheduleRequest request, Bytes bytes,
          const LinkModel& model)
       : algorithm_(algorithm), request_(std::move(request)) {
     unit_ = static_cast<double>(bytes) / model.bandwidth;  // S/B in seconds
+    mayDouble_ = bytes / (kLeastOfTwice * request_.ranks);
     cost_ = {.alpha = model.latency / unit_,
              .ranksPerNode = request_.ranksPerNode,
              .perMessage = model.perMessage / unit_};
@@ -63,40 +65,86 @@ class Search {
     const int first = schedule::bestSegments(
         algorithm_, request_, {.alpha = cost_.alpha, .perMessage = cost_.perMessage}, most_);
     ASSIGN_OR_RETURN(Candidate best, play(first));
-    if (best.seconds > bestSoFar * kHopeless) return best;
+    if (best.predicted > bestSoFar * kHopeless) return best;
     bool more = false;
     for (int segments = 2 * first; segments <= most_; segments *= 2) {
       ASSIGN_OR_RETURN(const Candidate next, play(segments));
-      if (next.seconds >= best.seconds * kWorthIt) break;
+      if (next.predicted >= best.predicted * kWorthIt) break;
       best = next;
       more = true;
     }
     for (int segments = first / 2; segments >= 1 && !more; segments /= 2) {
       ASSIGN_OR_RETURN(const Candidate next, play(segments));
       // What needs less, and is as good, is better.
-      if (next.seconds * kWorthIt > best.seconds) break;
+      if (next.predicted * kWorthIt > best.predicted) break;
       best = next;
     }
     return best;
   }
 
- private:
+  /// Another number than the cheapest one, in case that the model is wrong about it.
+  std::optional<Candidate> other(int cheapest) {
+    if (2 * cheapest > std::min<Bytes>(mayDouble_, kMostSegments)) return std::nullopt;
+    auto twice = play(2 * cheapest);
+    if (!twice.ok()) return std::nullopt;
+    return *twice;
+  }
+
   /// Where it has too many operations to be played it takes for ever.
   Result<Candidate> play(int segments) {
     request_.segments = segments;
+    Candidate played{std::string(algorithm_), segments, std::numeric_limits<double>::infinity()};
     ASSIGN_OR_RETURN(const auto schedule, schedule::makeSchedule(algorithm_, request_));
     const auto cost = schedule::costOf(*schedule, request_.bandwidths, cost_);
-    if (!cost.ok() && cost.status().code() == Code::kUnsupported) return Candidate{segments};
+    if (!cost.ok() && cost.status().code() == Code::kUnsupported) return played;
     RETURN_IF_ERROR(cost.status());
-    return Candidate{segments, cost->time * unit_};
+    played.predicted = cost->time * unit_;
+    return played;
   }
 
+ private:
   std::string_view algorithm_;
   schedule::ScheduleRequest request_;
   double unit_ = 1;
   schedule::CostOptions cost_;
   int most_ = 1;
+  Bytes mayDouble_ = 0;
 };
+
+/// Of all algorithms, `ring` among them; the cheapest first, which is the ring where no other one
+/// is worth it.
+std::vector<Candidate> candidatesOf(const schedule::ScheduleRequest& wanted, Bytes bytes,
+                                    const LinkModel& model, const Candidate& ring) {
+  std::vector<Candidate> all;
+  Candidate best = ring;
+  const auto add = [&](const Candidate& one) {
+    const bool known = std::ranges::any_of(all, [&](const Candidate& other) {
+      return other.segments == one.segments &&
+             std::abs(other.predicted - one.predicted) <= kSameTime * one.predicted;
+    });
+    if (!known && std::isfinite(one.predicted)) all.push_back(one);
+  };
+  for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
+    Search search(algorithm.name, wanted, bytes, model);
+    const auto found = algorithm.name == kRing ? ring : search.cheapest(best.predicted);
+    // One that cannot serve these ranks says so.
+    if (!found.ok()) continue;
+    add(*found);
+    if (found->predicted < best.predicted * kWorthIt) best = *found;
+    if (found->predicted > best.predicted * kHopeless) continue;
+    if (const auto other = search.other(found->segments)) add(*other);
+  }
+  std::ranges::stable_sort(all, {}, &Candidate::predicted);
+  const auto chosen = std::ranges::find_if(all, [&](const Candidate& one) {
+    return one.algorithm == best.algorithm && one.segments == best.segments;
+  });
+  if (chosen == all.end()) {
+    all.insert(all.begin(), best);
+  } else {
+    std::rotate(all.begin(), chosen, chosen + 1);
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -108,7 +156,8 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
                   model.bandwidth, model.latency, model.perMessage);
   }
   if (request.health.empty() || request.elements < 0 || request.elementSize < 1 ||
-      request.ranksPerNode < 1 || std::ssize(request.health) % request.ranksPerNode != 0) {
+      request.segments < 0 || request.ranksPerNode < 1 ||
+      std::ssize(request.health) % request.ranksPerNode != 0) {
     return errorf(Code::kInvalidArgument,
                   "{} elements of {} bytes over {} ranks, {} to a node, cannot be planned",
                   request.elements, request.elementSize, request.health.size(),
@@ -124,24 +173,20 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
   const Bytes bytes = request.elements * request.elementSize;
   Plan plan;
   if (wanted.ranks > 1 && bytes > 0) {
-    ASSIGN_OR_RETURN(Candidate best, Search(kRing, wanted, bytes, model).cheapest());
+    ASSIGN_OR_RETURN(const Candidate ring, Search(kRing, wanted, bytes, model).cheapest());
+    plan.ring = ring.predicted;
+    Candidate best = ring;
+    if (request.algorithm.empty()) {
+      plan.candidates = candidatesOf(wanted, bytes, model, ring);
+      best = plan.candidates.front();
+    } else {
+      Search search(request.algorithm, wanted, bytes, model);
+      ASSIGN_OR_RETURN(best,
+                       request.segments > 0 ? search.play(request.segments) : search.cheapest());
+    }
+    plan.algorithm = best.algorithm;
     plan.segments = best.segments;
-    plan.ring = best.seconds;
-    for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
-      if (algorithm.name == kRing || !request.algorithm.empty()) continue;
-      const auto candidate = Search(algorithm.name, wanted, bytes, model).cheapest(best.seconds);
-      // One that cannot serve these ranks, or is no AllReduce, says so.
-      if (!candidate.ok() || candidate->seconds >= best.seconds * kWorthIt) continue;
-      best = *candidate;
-      plan.algorithm = algorithm.name;
-      plan.segments = best.segments;
-    }
-    if (!request.algorithm.empty()) {
-      ASSIGN_OR_RETURN(best, Search(request.algorithm, wanted, bytes, model).cheapest());
-      plan.algorithm = request.algorithm;
-      plan.segments = best.segments;
-    }
-    plan.predicted = best.seconds;
+    plan.predicted = best.predicted;
     const schedule::PortBandwidths ports =
         schedule::nodeBandwidths(wanted.bandwidths, request.ranksPerNode);
     if (ports.size() > 1) {

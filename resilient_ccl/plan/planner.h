@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
@@ -29,6 +30,15 @@ struct PlanRequest {
   int ranksPerNode = 1;
   /// The one to plan for; empty: the cheapest of all.
   std::string algorithm = {};
+  /// Segments of that algorithm; 0: as many as are cheapest.
+  int segments = 0;
+};
+
+/// One way to do it, and what the model says of that.
+struct Candidate {
+  std::string algorithm = "ring";
+  int segments = 1;
+  double predicted = 0;  ///< seconds
 };
 
 /// How it is done. All ranks must have the same: `hash` says whether they have.
@@ -39,16 +49,21 @@ struct Plan {
   double predicted = 0;
   double ring = 0;   ///< the best ring, over the same ports
   double bound = 0;  ///< bandwidth term of the best possible algorithm
+  /// All ways that are worth a thought, cheapest first by the model, but for the one that is
+  /// chosen, which is the first: each algorithm that fits, in its best number of segments and,
+  /// where these would not be too small, in twice as many. Of several that the model cannot tell
+  /// apart there is one. Empty when an algorithm was asked for.
+  std::vector<Candidate> candidates;
   /// Of everything that the schedule is made from: number of ranks, health (from which the shares
   /// follow), elements, their size, algorithm, segments.
   std::uint64_t hash = 0;
 };
 
 /// The cheapest of all registered algorithms, or of the numbers of segments of the one that is
-/// asked for, by the fluid model (the one that real ports follow; the one-port model ranks ring
-/// first where it is not). A pure function: equal arguments give equal plans on every rank. Never
-/// slower than the ring, by the model, unless an algorithm is asked for. kInvalidArgument for
-/// impossible numbers, and kNotFound for an algorithm that is not known.
+/// asked for unless its number is, too, by the fluid model (the one that real ports follow; the
+/// one-port model ranks ring first where it is not). A pure function: equal arguments give equal
+/// plans on every rank. Never slower than the ring, by the model, unless an algorithm is asked for.
+/// kInvalidArgument for impossible numbers, and kNotFound for an algorithm that is not known.
 Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model);
 
 }  // namespace faultline::plan

@@ -30,6 +30,42 @@ TEST(GroupPlannerTest, NoOperationIsDoneByTwoPlansAndNobodyWaitsForEver) {
   EXPECT_GT(changes, 300u);
 }
 
+// The same while candidates are tried, which changes plans all the time.
+TEST(GroupPlannerTest, TriesMixNoPlansAndEndWithTheFastest) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const int ranks = 1 + static_cast<int>(seed % 5);
+    World world(ranks, seed);
+    world.candidates = 2 + static_cast<int>(seed % 3);
+    const auto callUntil = [&](std::size_t calls) {
+      for (int i = 0; i < 100'000 && world.rank(0).calls < calls; ++i) {
+        world.step(/*mayChange=*/false);
+        world.finishAll();
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    };
+    callUntil(500);
+    ASSERT_FALSE(testing::Test::HasFatalFailure());
+    ASSERT_TRUE(world.failure.ok()) << world.failure.message();
+    ASSERT_GE(world.rank(0).calls, 500u);
+    EXPECT_GE(world.triedPlans, 3 * world.candidates) << "three sizes";
+    EXPECT_GE(world.settledPlans, 3);
+    EXPECT_EQ(world.rank(0).planner().epoch(), 0u) << "no change of health";
+    world.plannedCalls = world.callsOfTheBest = 0;
+    callUntil(700);
+    ASSERT_GE(world.rank(0).calls, 700u);
+    EXPECT_EQ(world.callsOfTheBest, world.plannedCalls);
+
+    // What was found is of the health that was.
+    world.given[0] = {512, 512};
+    const int tried = world.triedPlans;
+    world.settle(900);
+    for (int i = 0; i < ranks; ++i) EXPECT_EQ(world.rank(i).calls, 900u);
+    EXPECT_EQ(world.rank(0).planner().epoch(), 1u);
+    EXPECT_GT(world.triedPlans, tried);
+  }
+}
+
 TEST(GroupPlannerTest, PlansThatDifferEndTheJobWithBothHashes) {
   for (const int liar : {0, 1, 2}) {
     World world(3, 1);

@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "resilient_ccl/comm/group_planner.h"
+#include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {
 
@@ -35,6 +37,7 @@ class World {
     std::uint64_t hash;
     plan::HealthVector health;
     PlanKey key;
+    Choice choice;
   };
   struct Exchange {
     int rank;
@@ -43,7 +46,7 @@ class World {
   struct Used {
     PlanKey key;
     std::uint64_t plan = 0;
-    std::uint64_t epoch = 0;
+    bool tried = false;
 
     bool operator==(const Used&) const = default;
   };
@@ -61,8 +64,9 @@ class World {
       ASSERT_TRUE(parsed.has_value());
       world_.letters.push_back({number_, rank, *parsed});
     }
-    void plan(std::uint64_t hash, const plan::HealthVector& health, const PlanKey& key) override {
-      world_.orders.push_back({number_, hash, health, key});
+    void plan(std::uint64_t hash, const plan::HealthVector& health, const PlanKey& key,
+              Choice choice) override {
+      world_.orders.push_back({number_, hash, health, key, choice});
     }
     void exchange(const TestRound& round) override {
       // No operation may be under way; but the rounds of a test that was given up come late.
@@ -120,7 +124,26 @@ class World {
     planned.plan.hash = GroupPlanner::hashOf(
         static_cast<std::uint64_t>(order.key.elements) + (order.rank == liar ? 1 : 0),
         order.health);
-    rank(order.rank).planner().planned(order.hash, order.key, planned);
+    if (order.choice != Choice{}) {
+      planned.plan.hash += hashOf(order.choice);
+    } else {
+      for (int i = 0; i < candidates; ++i) {
+        const auto place = static_cast<std::size_t>(i);
+        planned.plan.candidates.push_back(
+            {std::string(schedule::algorithms()[place].name), 1, 0.001 * (1 + i)});
+      }
+    }
+    rank(order.rank).planner().planned(order.hash, order.key, order.choice, planned);
+  }
+
+  static std::uint64_t hashOf(const Choice& choice) {
+    return Random::mix(std::uint64_t{choice.algorithm} << 16 | choice.segments);
+  }
+  /// Of the candidates the last one is the fastest.
+  bool isBest(const PlanKey& key, const plan::Plan& plan) const {
+    const Choice last{static_cast<std::uint16_t>(candidates - 1), 1};
+    return plan.hash ==
+           GroupPlanner::hashOf(static_cast<std::uint64_t>(key.elements), given) + hashOf(last);
   }
 
   void call(int number) {
@@ -133,7 +156,12 @@ class World {
     who.open.push_back(go->operation);
     ++furthest[go->operation];
     if (key) {
-      const Used mine{*key, go->planned.plan.hash, 0};
+      const bool best = isBest(*key, go->planned.plan);
+      if (number == 0 && candidates > 0) took[go->operation] = now + (best ? 1ms : 2ms);
+      if (number == 0 && go->first) (go->tried ? triedPlans : settledPlans) += 1;
+      if (best && !go->tried) ++callsOfTheBest;
+      ++plannedCalls;
+      const Used mine{*key, go->planned.plan.hash, go->tried};
       if (used.size() <= who.calls) used.resize(who.calls + 1);
       auto& all = used[who.calls];
       if (!all) all = mine;
@@ -148,7 +176,8 @@ class World {
     if (who.open.empty() || furthest[who.open.front()] < size()) return;
     const std::uint64_t operation = who.open.front();
     who.open.pop_front();
-    who.planner().done(operation, now);
+    const auto end = took.find(operation);
+    who.planner().done(operation, number == 0 && end != took.end() ? end->second : now);
   }
   void finishAll() {
     for (int i = 0; i < size(); ++i) {
@@ -178,7 +207,7 @@ class World {
     }
   }
 
-  void step() {
+  void step(bool mayChange = true) {
     const std::uint64_t what = random_.below(10);
     if (what == 8) return finish(static_cast<int>(random_.below(ranks_.size())));
     if (what == 9 && !exchanges.empty()) return endExchange(random_.below(exchanges.size()));
@@ -186,7 +215,7 @@ class World {
     if (what == 3 && !orders.empty()) return makePlan(random_.below(orders.size()));
     if (what == 4) {
       now += random_.below(100) * 1ms;
-      if (fed && random_.below(20) == 0) given[random_.below(given.size())].send -= 10;
+      if (mayChange && fed && random_.below(20) == 0) given[random_.below(given.size())].send -= 10;
       if (!fed && random_.below(40) == 0) {
         ports[random_.below(ports.size())].send = random_.below(2) == 0 ? 0.5 : 1;
       }
@@ -222,9 +251,12 @@ class World {
   plan::HealthVector given;
   std::vector<plan::PortShare> ports;  // what they can really do
   std::vector<plan::Observation> seen;
-  double predicted = 0;       // seconds, by all plans
-  double bandwidthShare = 1;  // of that
-  int deaf = -1;              // a rank that no beginnings of rounds reach
+  double predicted = 0;                     // seconds, by all plans
+  double bandwidthShare = 1;                // of that
+  int candidates = 0;                       // for each size
+  std::map<std::uint64_t, TimePoint> took;  // the end of calls at rank 0, where there are some
+  int triedPlans = 0, settledPlans = 0, callsOfTheBest = 0, plannedCalls = 0;
+  int deaf = -1;  // a rank that no beginnings of rounds reach
   Status failure = okStatus();
   int liar = -1;
   TimePoint now{};

@@ -151,7 +151,10 @@ TEST(PlannedTest, AChangeOfHealthTakesEffectAtOneOperationWithSeveralInFlight) {
       },
       planning(feed));
   plans.expectTellers(kRanks);
-  const auto used = plans.of(1, kCount);
+  auto used = plans.of(1, kCount);
+  // What is tried under one health follows the first plan for it.
+  const auto sameHealth = [](const PlanEvent& a, const PlanEvent& b) { return a.epoch == b.epoch; };
+  used.erase(std::unique(used.begin(), used.end(), sameHealth), used.end());
   ASSERT_GE(used.size(), 4u) << "health never changed";
   for (std::size_t i = 0; i < used.size(); ++i) EXPECT_EQ(used[i].epoch, i);
   EXPECT_EQ(used[0].health, plan::HealthVector(kRanks));

@@ -144,6 +144,44 @@ TEST(PlannerTest, OneAlgorithmIsPlannedWhenItIsAskedFor) {
   EXPECT_EQ(choosePlan(request, {}).status().code(), Code::kNotFound);
 }
 
+// What may be used instead of the cheapest: other ranks plan for one of them by its name.
+TEST(PlannerTest, CandidatesAreOrderedAndOneOfThemCanBeAskedFor) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    PlanRequest request = randomRequest(random);
+    request.elements = std::min<std::int64_t>(request.elements, 1 << 20);
+    const LinkModel model{.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 50e6};
+    const auto plan = choosePlan(request, model);
+    ASSERT_TRUE(plan.ok());
+    if (request.health.size() == 1) continue;
+    ASSERT_GE(plan->candidates.size(), 2u);
+    EXPECT_EQ(plan->candidates.front().algorithm, plan->algorithm);
+    EXPECT_EQ(plan->candidates.front().segments, plan->segments);
+    std::set<std::pair<std::string, int>> seen;
+    double before = 0;
+    for (const Candidate& one : plan->candidates) {
+      ASSERT_TRUE(seen.insert({one.algorithm, one.segments}).second);
+      // The first may be the ring, which is kept where another one is hardly cheaper.
+      ASSERT_GE(one.predicted, before * 0.99);
+      before = &one == plan->candidates.data() ? 0 : one.predicted;
+      PlanRequest exactly = request;
+      exactly.algorithm = one.algorithm;
+      exactly.segments = one.segments;
+      const auto same = choosePlan(exactly, model);
+      ASSERT_TRUE(same.ok());
+      EXPECT_EQ(same->algorithm, one.algorithm);
+      EXPECT_EQ(same->segments, one.segments);
+      EXPECT_NEAR(same->predicted, one.predicted, 1e-9 * one.predicted);
+      EXPECT_EQ(same->ring, plan->ring);
+      EXPECT_EQ(same->hash == plan->hash, &one == plan->candidates.data());
+      EXPECT_TRUE(same->candidates.empty());
+    }
+    EXPECT_TRUE(std::ranges::any_of(plan->candidates,
+                                    [](const auto& one) { return one.algorithm == "ring"; }));
+  }
+}
+
 TEST(PlannerTest, NodesOfSeveralRanksHaveAnAlgorithmOfTheirOwn) {
   PlanRequest request{.health = HealthVector(8), .elements = 4 << 20, .ranksPerNode = 2};
   for (const std::size_t rank : {2, 3}) request.health[rank] = {512, 512};

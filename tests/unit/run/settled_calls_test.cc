@@ -83,6 +83,14 @@ TEST(SettledCallsTest, TheyFollowTheFirstOneWithAPlanThatFits) {
   EXPECT_EQ(row.checked_elements, 6 * kSweepRanks * 10);
 }
 
+TEST(SettledCallsTest, WhatIsBeingTriedIsNotSettled) {
+  const auto scenario = halvedSweep("auto");
+  std::vector<reports::AppliedPlan> plans{planFor(-50, 1, "ring"), planFor(210, 0.5, "ring"),
+                                          planFor(350, 0.5)};
+  plans[0].tried = plans[1].tried = true;
+  EXPECT_THAT(unsettledCalls(scenario, sixCalls(scenario, plans)), ElementsAre(0, 1, 2, 3));
+}
+
 TEST(SettledCallsTest, OneThatFitsWhatWasThereBeforeDoesNotFit) {
   const auto scenario = halvedSweep("auto");
   EXPECT_THAT(unsettledCalls(scenario, sixCalls(scenario, {planFor(-50, 1)})),

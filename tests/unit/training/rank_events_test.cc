@@ -105,12 +105,14 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
   event.elements = 1000;
   event.elementSize = 2;
   event.health = {{}, {512, 256}};
+  event.tried = true;
   event.link = {.latency = 40e-6, .perMessage = 3e-6, .bandwidth = 5e7};
   event.plan = {.algorithm = "optcc",
                 .segments = 32,
                 .predicted = 0.3,
                 .ring = 0.5,
                 .bound = 0.25,
+                .candidates = {},
                 .hash = 0xffffffffffffffff};
   log.planned(event);
   const json message = nextMessage(report, log);
@@ -123,6 +125,7 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
   EXPECT_EQ(plan["bytes"], 2000);
   EXPECT_EQ(plan["algorithm"], "optcc");
   EXPECT_EQ(plan["segments"], 32);
+  EXPECT_EQ(plan["tried"], true);
   EXPECT_EQ(plan["health"], json({{1.0, 1.0}, {0.5, 0.25}})) << "send, receive";
   EXPECT_DOUBLE_EQ(plan["predicted_ms"], 300);
   EXPECT_DOUBLE_EQ(plan["ring_ms"], 500);

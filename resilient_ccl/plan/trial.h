@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace faultline::plan {
+
+/// Finds which of the candidates for one size is really the fastest, by using them: a model of
+/// latency, bandwidth and messages does not know processors, shapers and collisions. For one size
+/// under one health, at the rank that decides. Pure: told of every call, it says what the next ones
+/// should use.
+///
+/// Candidates take turns of some calls each, the cheapest by the model first; those that cannot be
+/// the best any more have no further ones. The one that is fastest in the end is kept. What trying
+/// costs, against always using the fastest known, is bounded: when it is spent, the fastest so far
+/// is kept until calls have earned more of it.
+class Trial {
+ public:
+  /// Calls of a turn that count. The first one of each turn does not: its ranks begin with the
+  /// agreement on its plan.
+  static constexpr int kTurn = 4;
+  /// What so many calls of a candidate took is remembered, the latest, and is enough to judge it.
+  static constexpr std::size_t kMostCalls = 48;
+  /// A candidate can win if the model gives it at most so much more than the best one was measured
+  /// to take. Where bandwidth decides, the model is about right; where latency does, it is not.
+  static constexpr double kModelError = 1.15;
+  static constexpr double kSmallModelError = 10;
+  /// Latency decides when the bandwidth term is less than this share of what the model says, or
+  /// calls are this much faster than it: what shapers let pass at once.
+  static constexpr double kSmallShare = 0.8;
+  static constexpr double kBurst = 0.95;
+  /// A turn ends early when its calls, two at least, take this much longer than the best.
+  static constexpr double kHopeless = 1.5;
+  /// And at once when the first call takes so many times as long.
+  static constexpr double kAbsurd = 10;
+  /// Medians are known to so many times their standard error, and never better than to
+  /// `kLeastError` of themselves.
+  static constexpr double kConfidence = 2.5;
+  static constexpr double kLeastError = 0.01;
+  /// Candidates that differ by less, at most, are equally good; the one that is in use is kept.
+  static constexpr double kAlike = 0.04;
+  /// What trying may cost: so many calls of the best, and a share of the time of all calls.
+  static constexpr double kAllowedCalls = 100;
+  static constexpr double kAllowedShare = 0.01;
+  /// All is tried again after so long, and when that has cost less than the share.
+  static constexpr Duration kPause = 60s;
+
+  /// `predicted`: seconds of each candidate by the model, the first of which is in use; `bound`:
+  /// the bandwidth term of the best possible. With one candidate there is nothing to try.
+  Trial(std::vector<double> predicted, double bound);
+
+  /// A call that used this candidate has taken so long. In the order of the calls.
+  void ended(std::size_t candidate, double seconds, TimePoint now);
+
+  /// The candidate to use from now on.
+  std::size_t wanted() const { return wanted_; }
+  /// Nothing is being tried; `wanted` is the best that is known.
+  bool settled() const { return settled_; }
+
+ private:
+  struct Option {
+    double predicted = 0;
+    std::vector<double> calls;  // seconds, the latest at `next`
+    std::size_t next = 0;
+    double median = 0;
+    double error = 0;  // of the median
+    bool out = false;
+
+    bool measured() const { return !calls.empty(); }
+    bool enough() const { return calls.size() >= kMostCalls; }
+    void add(double seconds);
+    void judge();
+  };
+
+  void decide(TimePoint now);
+  std::size_t best() const;
+  bool mayWin(const Option& option, double best) const;
+  void dropLosers(const Option& best);
+  bool alike(const Option& best) const;
+  std::size_t nextTurn(const Option& best) const;
+  void settle(std::size_t best, bool done, TimePoint now);
+  void begin(std::size_t candidate);
+  void tryAgain();
+
+  std::vector<Option> options_;
+  const double bound_;
+  std::size_t wanted_ = 0;
+  std::size_t kept_ = 0;  // what was in use when the tries began
+  bool settled_ = false;
+  bool done_ = false;  // settled for good, not for want of allowance
+  TimePoint settledAt_{};
+  std::size_t last_;     // candidate of the latest call
+  int callsOfTurn_ = 0;  // that count
+  double fastestOfTurn_ = 0;
+  double all_ = 0;    // seconds of all calls
+  double spent_ = 0;  // of those, beyond what the best takes
+};
+
+}  // namespace faultline::plan
