@@ -37,14 +37,15 @@ struct Executed {
   schedule::ScheduleRequest request;
 };
 std::optional<Executed> executedBy(const reports::Run& run, const reports::CollectiveRow& row,
-                                   Collective operation, int ranks, double end_ms) {
+                                   Collective operation, const scenario::Cluster& cluster,
+                                   double end_ms) {
   constexpr int kSegments = 2;  // RankConfig::segments
   Executed executed{
       schedule::algorithmOf(operation).name,
-      {.ranks = ranks,
+      {.ranks = cluster.ranks(),
        .elements = row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype)),
        .segments = kSegments,
-       .window = schedule::kExecutionWindow}};
+       .window = schedule::executionWindow(cluster.rails)}};
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();
   if (!planned && reports::kindOf(run) != baseline::kBalance) return std::nullopt;
@@ -93,7 +94,7 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
     row.bound = schedule::lowerBound(operation, *left, schedule::PortModel::kFluid) / busy;
   }
   const double end = calls.back().start_ms + calls.back().ms;
-  row.model = modelOf(executedBy(run, row, operation, cluster.ranks(), end), *left);
+  row.model = modelOf(executedBy(run, row, operation, cluster, end), *left);
   if (!row.time_over_ideal) return;
   if (row.bound) row.time_over_bound = *row.time_over_ideal / *row.bound;
   if (row.model) row.time_over_model = *row.time_over_ideal / *row.model;

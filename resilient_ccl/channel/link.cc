@@ -34,10 +34,12 @@ LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
 Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint now)
     : identity_(std::move(identity)),
       options_(options),
+      cut_{.longest = options.chunkBytes, .rails = options.rails},
       io_(io),
       loadMeter_(2 * options.chunkBytes),
       rails_(options.rails),
       queues_(options.rails),
+      tailCredit_(options.tailBudget),
       prober_(options.rails + 1),
       lastHeard_(now),
       heardSince_(now),
@@ -52,16 +54,13 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
   }
 }
 
-std::uint64_t Link::chunkCount(Bytes length) const {
-  return transport::chunkCount(length, options_.chunkBytes);
-}
-
 Bytes Link::chunkLength(const SendMessage& message, std::uint64_t offset) const {
-  return std::min<Bytes>(options_.chunkBytes, message.length - static_cast<Bytes>(offset));
+  return std::min(static_cast<Bytes>(cut_.chunkBytes(message.length)),
+                  message.length - static_cast<Bytes>(offset));
 }
 
-int Link::homeRail(std::uint64_t message, std::uint64_t offset) const {
-  return static_cast<int>((message + offset / options_.chunkBytes) % rails_.size());
+int Link::homeRail(std::uint64_t message, std::uint64_t chunk) const {
+  return static_cast<int>((message + chunk) % rails_.size());
 }
 
 int Link::liveRailFrom(int rail) const {
@@ -90,7 +89,7 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
              .data = data,
              .length = length,
              .token = token,
-             .chunksLeft = chunkCount(length),
+             .chunksLeft = cut_.chunkCount(length),
              .slot = 0,
              .region = {}};
   if (const auto grant = grants_.find(key); grant != grants_.end()) {
@@ -145,11 +144,11 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
   }
   message.slot = grant.slot;
   message.region = {grant.address, grant.regionKey};
-  for (std::uint64_t chunk = 0; chunk < chunkCount(message.length); ++chunk) {
-    const std::uint64_t offset = chunk * options_.chunkBytes;
-    const int home = homeRail(id, offset);
+  const std::uint64_t chunks = message.chunksLeft, length = cut_.chunkBytes(message.length);
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    const int home = homeRail(id, chunk);
     const int live = liveRailFrom(home);
-    queueOf(live < 0 ? home : live).push_back({id, offset, -1});
+    queueOf(live < 0 ? home : live).push_back({id, chunk * length, -1});
   }
 }
 
@@ -160,7 +159,8 @@ void Link::pump(TimePoint now) {
   }
   for (int rail = 0; rail < options_.rails; ++rail) {
     std::deque<ChunkRef>& queue = queues_[rail];
-    while (rails_[rail].phase == Phase::kUp && !queue.empty() && hasRoom(rail)) {
+    while (rails_[rail].phase == Phase::kUp && !queue.empty() &&
+           hasRoom(rail, chunkBytes(queue.front().message))) {
       const ChunkRef chunk = queue.front();
       queue.pop_front();
       submit(rail, chunk, /*copied=*/false, now);
@@ -220,6 +220,8 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   });
   state.rate.acknowledged(before - state.inFlightBytes, now);
   state.degradation.delivered(before - state.inFlightBytes);
+  tailCredit_ =
+      std::min(tailCredit_ + (before - state.inFlightBytes) / kTailShare, options_.tailBudget);
   loadMeter_.update(outstandingBytes(), before - state.inFlightBytes, now);
 }
 
@@ -280,13 +282,13 @@ void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
 }
 
 bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
-  return transport::fits(header, slot.capacity, slot.length, options_.chunkBytes);
+  return transport::fits(header, slot.capacity, slot.length, cut_);
 }
 
 void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) const {
   if (slot.length >= 0) return;
   slot.length = static_cast<Bytes>(header.messageLength);
-  slot.chunksLeft = chunkCount(slot.length);
+  slot.chunksLeft = cut_.chunkCount(header.messageLength);
   slot.arrived.assign(slot.chunksLeft, false);
   slot.lastProgress = now;
 }
@@ -315,7 +317,7 @@ Result<std::byte*> Link::place(int rail, const ChunkHeader& header, TimePoint no
                   identity_.name);
   }
   begin(slot, header, now);
-  const std::uint64_t chunk = header.offset / options_.chunkBytes;
+  const std::uint64_t chunk = cut_.number(header.messageLength, header.offset);
   if (slot.arrived[chunk]) return nullptr;
   // One writer for each place: the message could complete while another one still writes.
   const Place target(header.slot, chunk);
@@ -347,7 +349,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool isNew = state.received.add(header.sequence);
   if (header.slot == transport::kNoSlot) return;  // withdrawn
   if (found != slots_.end()) begin(found->second, header, now);
-  const std::uint64_t chunk = header.offset / options_.chunkBytes;
+  const std::uint64_t chunk = cut_.number(header.messageLength, header.offset);
   if (!isNew || found == slots_.end() ||
       (found->second.arrived[chunk] && !mutant(Mutant::kRepeatedChunkCounts))) {
     ++counters_.chunksDuplicate;

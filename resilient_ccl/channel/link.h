@@ -49,7 +49,8 @@ struct LinkOptions {
   /// reaches.
   Duration windowTime = 2ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
-  /// them sooner than the one that has them. 0, or not resilient: none.
+  /// them sooner than the one that has them; and of all messages, beyond a kTailShare-th of what
+  /// has been delivered since. 0, or not resilient: none.
   Bytes tailBudget = 512 << 10;
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.
@@ -191,6 +192,10 @@ class Link {
   /// acknowledgement that is still on its way is not what makes the difference.
   static constexpr double kTailAdvantage = 2;
   static constexpr Duration kTailSlack = 2ms;
+  /// Copies may be so small a share of what is delivered, beyond the first `tailBudget` of them: a
+  /// rail that gets slow is rare, but among many short messages one of several rails is always the
+  /// last, and copies that help none would take a third of the ports.
+  static constexpr Bytes kTailShare = 64;
   /// A rail's chunks are acknowledged in pairs, as many as its least window has, a message at its
   /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
   static constexpr int kChunksPerAcknowledgement = 2;
@@ -297,8 +302,8 @@ class Link {
   bool busy() const { return !sends_.empty() || !slots_.empty(); }
   const LinkCounters& counters() const { return counters_; }
   const LinkOptions& options() const { return options_; }
-  /// Bytes that the rail may have unacknowledged now.
-  Bytes windowBytes(int rail) const;
+  /// Bytes that the rail may have unacknowledged now, before it takes another chunk.
+  Bytes windowBytes(int rail) const { return windowFor(rail, options_.chunkBytes); }
   LinkLoad load(TimePoint now) const;
 
  private:
@@ -383,8 +388,11 @@ class Link {
 
   int paths() const { return options_.rails + 1; }
   Bytes chunkLength(const SendMessage& message, std::uint64_t offset) const;
-  std::uint64_t chunkCount(Bytes length) const;
-  int homeRail(std::uint64_t message, std::uint64_t offset) const;
+  /// Of all chunks of the message but the last.
+  Bytes chunkBytes(std::uint64_t message) const {
+    return static_cast<Bytes>(cut_.chunkBytes(sends_.at(message).length));
+  }
+  int homeRail(std::uint64_t message, std::uint64_t chunk) const;
   int liveRailFrom(int rail) const;  // `rail`, or else the next live one, its partner; -1: none
   int liveRails() const;
   /// A rail that may still come up before the work begins: its path need not be proved.
@@ -407,8 +415,10 @@ class Link {
   void pull(TimePoint now);
   int nextPuller(TimePoint now) const;  // the rail that takes the next chunk; -1: none now
   void copyTail(TimePoint now);
+  bool mayCopy(const InFlight& open) const;     // within the budgets
   InFlight* tailOf(int rail, double& seconds);  // last chunk worth copying, and when it arrives
-  bool hasRoom(int rail) const;
+  bool hasRoom(int rail, Bytes chunk) const;    // for one that is so long
+  Bytes windowFor(int rail, Bytes chunk) const;
   double guessRate() const;                         // of a rail that is new
   double rateOf(int rail) const;                    // bytes per second
   double secondsUntil(int rail, Bytes more) const;  // until it has delivered so much more
@@ -455,6 +465,7 @@ class Link {
 
   Identity identity_;
   LinkOptions options_;
+  transport::Cut cut_;
   LinkIo& io_;
   bool failed_ = false;
   bool started_ = false;
@@ -473,6 +484,7 @@ class Link {
   std::vector<std::deque<ChunkRef>> queues_;
   std::map<int, OpenFailover> failovers_;  // those not reported yet
   int nextFailover_ = 0;
+  Bytes tailCredit_;  // bytes that may be copied now
 
   ControlStream control_;
   Prober prober_;

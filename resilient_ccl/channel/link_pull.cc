@@ -10,16 +10,16 @@
 
 namespace faultline::channel {
 
-Bytes Link::windowBytes(int rail) const {
+Bytes Link::windowFor(int rail, Bytes chunk) const {
   const double carried = rails_[rail].rate.bytesPerSecond() * toSeconds(options_.windowTime);
-  const Bytes most = static_cast<Bytes>(Receipt::kReach + 1) * options_.chunkBytes;
-  return std::min(kLeastWindow * options_.chunkBytes + static_cast<Bytes>(carried), most);
+  const Bytes most = static_cast<Bytes>(Receipt::kReach + 1) * chunk;
+  return std::min(kLeastWindow * chunk + static_cast<Bytes>(carried), most);
 }
 
-bool Link::hasRoom(int rail) const {
+bool Link::hasRoom(int rail, Bytes chunk) const {
   const Rail& state = rails_[rail];
   return (state.acknowledged.reaches(state.nextSequence) || mutant(Mutant::kReachIgnored)) &&
-         (state.inFlightBytes < windowBytes(rail) || mutant(Mutant::kWindowIgnored));
+         (state.inFlightBytes < windowFor(rail, chunk) || mutant(Mutant::kWindowIgnored));
 }
 
 double Link::guessRate() const {
@@ -58,17 +58,18 @@ int Link::nextPuller(TimePoint now) const {
   int best = -1;
   double soonest = std::numeric_limits<double>::infinity();
   double fullRate = 0;
-  Bytes fullBytes = static_cast<Bytes>(queues_[0].size()) * options_.chunkBytes;
+  const Bytes chunk = chunkBytes(queues_[0].front().message);
+  Bytes fullBytes = static_cast<Bytes>(queues_[0].size()) * chunk;
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
     if (state.phase != Phase::kUp) continue;
-    if (!hasRoom(rail)) {
+    if (!hasRoom(rail, chunk)) {
       fullRate += rateOf(rail);
       fullBytes += state.inFlightBytes;
       continue;
     }
     if (state.inFlight.empty() && now - state.rate.measured() > kRateIsOld) return rail;
-    const double done = secondsUntil(rail, options_.chunkBytes);
+    const double done = secondsUntil(rail, chunk);
     if (best >= 0 && done >= soonest) continue;
     best = rail;
     soonest = done;
@@ -79,16 +80,21 @@ int Link::nextPuller(TimePoint now) const {
   return best;
 }
 
+bool Link::mayCopy(const InFlight& open) const {
+  const Bytes length = open.length;
+  const Bytes copied = sends_.at(open.chunk.message).copied;
+  if (mutant(Mutant::kTailBudgetIgnored)) return true;
+  return copied + length <= options_.tailBudget &&
+         (length <= tailCredit_ || mutant(Mutant::kTailShareIgnored));
+}
+
 Link::InFlight* Link::tailOf(int rail, double& seconds) {
   Rail& state = rails_[rail];
   const bool fixed = state.lateWrites && !mutant(Mutant::kTailFromLateWrites);
   if (state.phase != Phase::kUp || fixed) return nullptr;
   Bytes upToHere = state.inFlightBytes;
   for (auto open = state.inFlight.rbegin(); open != state.inFlight.rend(); ++open) {
-    const bool copyable =
-        !open->settled && !open->copied &&
-        (sends_.at(open->chunk.message).copied + open->length <= options_.tailBudget ||
-         mutant(Mutant::kTailBudgetIgnored));
+    const bool copyable = !open->settled && !open->copied && mayCopy(*open);
     if (copyable) {
       seconds = static_cast<double>(upToHere) / rateOf(rail);
       return &*open;
@@ -117,7 +123,8 @@ void Link::copyTail(TimePoint now) {
     for (int rail = 0; rail < options_.rails; ++rail) {
       const Rail& state = rails_[rail];
       const bool fixed = state.lateWrites && !mutant(Mutant::kTailOverLateWrites);
-      if (rail == slow || state.phase != Phase::kUp || fixed || !hasRoom(rail)) continue;
+      if (rail == slow || state.phase != Phase::kUp || fixed) continue;
+      if (!hasRoom(rail, chunkBytes(last->chunk.message))) continue;
       const double done = secondsUntil(rail, last->length);
       if (done >= soonest) continue;
       fast = rail;
@@ -126,6 +133,7 @@ void Link::copyTail(TimePoint now) {
     if (fast < 0 || kTailAdvantage * soonest + toSeconds(kTailSlack) > late) return;
     last->copied = true;
     sends_.at(last->chunk.message).copied += last->length;
+    tailCredit_ -= last->length;
     submit(fast, last->chunk, /*copied=*/true, now);
   }
 }

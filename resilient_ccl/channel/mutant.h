@@ -17,6 +17,7 @@ enum class Mutant : std::uint8_t {
   kStagedNotPlaced,
   kCopiesCountTwice,
   kTailBudgetIgnored,
+  kTailShareIgnored,
   kWindowIgnored,
   kReachIgnored,
   kRepetitionObeyed,

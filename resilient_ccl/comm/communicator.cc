@@ -86,6 +86,7 @@ class Communicator::Impl {
  private:
   /// What was made lately is kept: most jobs use few sizes over and over.
   static constexpr std::size_t kMostPrograms = 64;
+  int rails() const;
   schedule::PortBandwidths bandwidths() const;
   Result<std::shared_ptr<const Program>> programFor(const CollectiveCall& call,
                                                     std::int64_t elements);
@@ -106,6 +107,8 @@ class Communicator::Impl {
   /// Messages so far to, and from, each rank.
   std::map<std::pair<schedule::OpKind, int>, std::uint64_t> messages_;
 };
+
+int Communicator::Impl::rails() const { return static_cast<int>(options_.fabric.nics.size()); }
 
 /// Of the members of this group: the options speak of all processes.
 schedule::PortBandwidths Communicator::Impl::bandwidths() const {
@@ -130,7 +133,7 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const Coll
                    schedule::makeSchedule(algorithm, {.ranks = size(),
                                                       .elements = elements,
                                                       .segments = options_.segments,
-                                                      .window = schedule::kExecutionWindow,
+                                                      .window = schedule::executionWindow(rails()),
                                                       .bandwidths = bandwidths(),
                                                       .root = call.root,
                                                       .ranksPerNode = ranksPerNode_}));
@@ -373,8 +376,10 @@ Result<Communicator::Shrunk> Communicator::shrink(Duration patience) {
 Result<PlanSettings> Communicator::planSettings(const std::shared_ptr<Engine>& engine,
                                                 const std::vector<int>& everybody,
                                                 const CommunicatorOptions& options) {
-  PlanSettings settings{
-      .link = {}, .algorithm = {}, .ranksPerNode = engine->ranksPerNode(everybody)};
+  PlanSettings settings{.link = {},
+                        .algorithm = {},
+                        .ranksPerNode = engine->ranksPerNode(everybody),
+                        .rails = static_cast<int>(options.fabric.nics.size())};
   if (options.algorithm != CommunicatorOptions::kAnyAlgorithm) {
     settings.algorithm = options.algorithm;
     RETURN_IF_ERROR(

@@ -36,7 +36,7 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
   schedule::ScheduleRequest request{.ranks = static_cast<int>(health.size()),
                                     .elements = key.elements,
                                     .segments = result.plan.segments,
-                                    .window = schedule::kExecutionWindow,
+                                    .window = schedule::executionWindow(settings.rails),
                                     .ranksPerNode = settings.ranksPerNode};
   for (const plan::Health& port : health) {
     request.bandwidths.send.push_back(plan::fraction(port.send));

@@ -17,6 +17,7 @@ struct PlanSettings {
   plan::LinkModel link;
   std::string algorithm;  ///< to plan for; empty: the cheapest
   int ranksPerNode = 1;
+  int rails = 1;
 };
 
 /// What a plan of an AllReduce, and its program, are made for.

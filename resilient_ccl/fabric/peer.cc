@@ -42,7 +42,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool l
       local_(local),
       controlPaths_((local ? 1 : address_.rails.size()) + 1),
       addressChanges_(address_.rails.size()),
-      places_(context_.options.link.chunkBytes),
+      places_(transport::Cut{context_.options.link.chunkBytes, context_.options.link.rails}),
       rails_(controlPaths_.size() - 1),
       opening_(rails_.size()),
       fenceDue_(rails_.size()),

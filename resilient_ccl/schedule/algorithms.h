@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,8 +12,12 @@
 namespace faultline::schedule {
 
 /// The window that runs best over real sockets (docs/schedules.md): with more, senders collide at a
-/// slow inlet; the cost model, whose ports queue nothing, wants 0.
-inline constexpr int kExecutionWindow = 3;
+/// slow inlet; with less, rails idle while the others finish their parts of a message. The cost
+/// model, whose ports queue nothing, wants 0.
+constexpr int executionWindow(int rails) {
+  constexpr int kOfOneRail = 3, kPerRail = 2;
+  return std::max(kOfOneRail, kPerRail * rails);
+}
 
 /// What a schedule is made for. All ranks must use equal values.
 struct ScheduleRequest {

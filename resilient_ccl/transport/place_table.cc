@@ -17,16 +17,16 @@ Result<PlaceTable::Claim> PlaceTable::claim(int rail, const ChunkHeader& header)
   const auto found = slots_.find(header.slot);
   if (found == slots_.end()) return Claim{};
   Slot& slot = found->second;
-  if (!fits(header, slot.capacity, slot.length, chunkBytes_)) {
+  if (!fits(header, slot.capacity, slot.length, cut_)) {
     return errorf(Code::kInvalidArgument,
                   "a chunk of {} bytes at {} of {} does not fit slot {} ({} bytes)", header.length,
                   header.offset, header.messageLength, header.slot, slot.capacity);
   }
   if (slot.length == kUnknownLength) {
     slot.length = static_cast<Bytes>(header.messageLength);
-    slot.holders.assign(chunkCount(slot.length, chunkBytes_), kFree);
+    slot.holders.assign(cut_.chunkCount(header.messageLength), kFree);
   }
-  std::int16_t& holder = slot.holders[header.offset / chunkBytes_];
+  std::int16_t& holder = slot.holders[cut_.number(header.messageLength, header.offset)];
   if (holder != kFree) return Claim{.holder = holder};
   holder = static_cast<std::int16_t>(rail);
   return Claim{.place = slot.region + header.offset, .holder = rail};

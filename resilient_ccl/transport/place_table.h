@@ -22,8 +22,7 @@ class PlaceTable {
     int holder = -1;  ///< the rail that has claimed the place; -1: nobody wants the chunk
   };
 
-  /// `chunkBytes`: length of every chunk of a message but the last.
-  explicit PlaceTable(Bytes chunkBytes) : chunkBytes_(chunkBytes) {}
+  explicit PlaceTable(const Cut& cut) : cut_(cut) {}
 
   /// A receive is posted; before the peer is told of the slot.
   void open(std::uint32_t slot, std::byte* region, Bytes capacity);
@@ -43,7 +42,7 @@ class PlaceTable {
   };
   static constexpr std::int16_t kFree = -1;
 
-  const Bytes chunkBytes_;
+  const Cut cut_;
   std::mutex mutex_;
   std::unordered_map<std::uint32_t, Slot> slots_;
 };

@@ -31,15 +31,41 @@ inline ChunkHeader withdrawn(const ChunkHeader& chunk) {
 /// Length of a message of which no chunk has been seen.
 inline constexpr Bytes kUnknownLength = -1;
 
-/// Chunks of a message; an empty one has one, without payload.
-inline std::uint64_t chunkCount(Bytes messageLength, Bytes chunkBytes) {
-  return messageLength == 0 ? 1 : (messageLength + chunkBytes - 1) / chunkBytes;
-}
+/// How messages are cut into chunks: alike at both ends, whatever rails live.
+struct Cut {
+  /// Of a chunk, bytes.
+  Bytes longest;
+  /// A message that has fewer of the longest chunks than this is cut into as many equal parts, so
+  /// that it travels on all rails at once; into parts of a kMostParts-th of the longest chunk, when
+  /// it is shorter still.
+  int rails = 1;
+
+  static constexpr int kMostParts = 4;
+  /// Parts begin at multiples of a cache line.
+  static constexpr std::uint64_t kUnit = 64;
+
+  /// Of every chunk but the last, which may be shorter.
+  std::uint64_t chunkBytes(std::uint64_t messageLength) const {
+    const auto most = static_cast<std::uint64_t>(longest);
+    const std::uint64_t part = messageLength / static_cast<std::uint64_t>(rails) + kUnit - 1;
+    const std::uint64_t least = (most + kMostParts - 1) / kMostParts;
+    return rails == 1 ? most : std::clamp(part / kUnit * kUnit, least, most);
+  }
+  /// An empty message has one, without payload.
+  std::uint64_t chunkCount(std::uint64_t messageLength) const {
+    const std::uint64_t whole = chunkBytes(messageLength);
+    return messageLength == 0 ? 1 : (messageLength + whole - 1) / whole;
+  }
+  /// The number of the chunk that begins at `offset`, counted from 0.
+  std::uint64_t number(std::uint64_t messageLength, std::uint64_t offset) const {
+    return offset / chunkBytes(messageLength);
+  }
+};
 
 /// Whether the chunk is one of a message that its slot can take: a slot of `capacity` bytes, for a
 /// message of `length` bytes where that is known.
-inline bool fits(const ChunkHeader& header, Bytes capacity, Bytes length, Bytes chunkBytes) {
-  const auto whole = static_cast<std::uint64_t>(chunkBytes);
+inline bool fits(const ChunkHeader& header, Bytes capacity, Bytes length, const Cut& cut) {
+  const std::uint64_t whole = cut.chunkBytes(header.messageLength);
   const bool behindTheEnd =
       header.messageLength == 0 ? header.offset != 0 : header.offset >= header.messageLength;
   return header.messageLength <= static_cast<std::uint64_t>(capacity) &&

@@ -1,12 +1,13 @@
-// AllReduce by several ranks on each node of a cluster inside this machine, with all NICs and
-// without one of node 1: ring and optcc_server, next to bound and model. Ranks of a node talk
-// through shared memory.
+// AllReduce by one or several ranks on each node of a cluster inside this machine, with all NICs
+// and without some of node 1 (and 3): a ring, and an algorithm that is made for the loss, next to
+// bound and model. Ranks of a node talk through shared memory.
 //
 //   bench_node_all_reduce --nodes 4 --per-node 2 --rails 2 --rate 200Mbit --size 8388608
+//   bench_node_all_reduce --nodes 4 --per-node 1 --rails 4 --lost 2 --algorithm optcc
 //
 // Times are medians in units of S/B: S = bytes per rank, B = what the NICs of a node carry (0.957
-// of their rate: headers). In every round the ring runs with and without the NIC and optcc_server,
-// which is made for the loss, without it.
+// of their rate: headers). In every round the ring runs with and without the NICs, the other
+// algorithm without them.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -54,10 +55,14 @@ struct Options {
   int perNode = 2;
   int rails = 2;
   std::string rate = "200Mbit";
+  std::string algorithm = "optcc_server";
   Bytes size = 8 << 20;
   int segments = 32;
   int rounds = 3;
+  int lost = 1;      // NICs, the first ones, of each degraded node
+  int degraded = 1;  // nodes: 1, then 3
   int ranks() const { return nodes * perNode; }
+  bool isDegraded(int node) const { return node % 2 == 1 && node < 2 * degraded; }
 };
 
 /// What the ranks and the parent share.
@@ -86,14 +91,15 @@ struct Board {
 
 schedule::PortBandwidths portsOf(const Options& options) {
   std::vector<double> ports(options.ranks(), 1.0);
-  for (int rank = options.perNode; rank < 2 * options.perNode; ++rank) {
-    ports[rank] = static_cast<double>(options.rails - 1) / options.rails;
+  for (int rank = 0; rank < options.ranks(); ++rank) {
+    if (!options.isDegraded(rank / options.perNode)) continue;
+    ports[rank] = static_cast<double>(options.rails - options.lost) / options.rails;
   }
   return {.send = ports, .receive = ports};
 }
 
-void reduce(const Options& options, const std::string& algorithm, int rank, int controlTos,
-            Board& board, int series) {
+void reduce(const Options& options, const std::string& algorithm, const auth::JobKey& key, int rank,
+            int controlTos, Board& board, int series) {
   const auto address = [](const std::string& text) {
     return require(transport::tcp::parseAddress(text));
   };
@@ -107,6 +113,7 @@ void reduce(const Options& options, const std::string& algorithm, int rank, int 
     job.segments = options.segments;
     job.bandwidths = portsOf(options);
   }
+  job.fabric.jobKey = key;
   job.fabric.host = fabric::hostIdentity();
   job.fabric.managementAddress = address(cluster::managementAddress(node));
   job.fabric.controlTos = controlTos;
@@ -136,6 +143,22 @@ void reduce(const Options& options, const std::string& algorithm, int rank, int 
   require(comm->finish());
 }
 
+std::vector<std::unique_ptr<injector::Fault>> loseNics(cluster::NetnsCluster& cluster,
+                                                       const Options& options) {
+  const auto* kind = injector::findFaultKind("port_down");
+  std::vector<std::unique_ptr<injector::Fault>> faults;
+  for (int node = 0; node < options.nodes; ++node) {
+    for (int rail = 0; options.isDegraded(node) && rail < options.lost; ++rail) {
+      faults.push_back(require(injector::makeFault(
+          "port_down", require(injector::FaultParameters::parse(*kind, {{"how", "carrier"}})),
+          cluster.railTarget(node, rail))));
+      require(faults.back()->prepare());
+      require(faults.back()->apply());
+    }
+  }
+  return faults;
+}
+
 /// Median seconds of a reduction with all NICs (`whole`, 0 unless asked for) and without one.
 struct Times {
   double whole = 0, lost = 0;
@@ -146,6 +169,7 @@ Times measure(cluster::NetnsCluster& cluster, const Options& options, const std:
   const auto shared = share<Board>();
   Board& board = *shared;
   const int series = alsoWhole ? 2 : 1;
+  const auth::JobKey key = auth::JobKey::random();
   std::vector<pid_t> pids;
   for (int rank = 0; rank < options.ranks(); ++rank) {
     const pid_t pid = fork();
@@ -154,36 +178,33 @@ Times measure(cluster::NetnsCluster& cluster, const Options& options, const std:
       const auto inside =
           netlink::ScopedNamespace::enter(cluster.nodeNamespace(rank / options.perNode));
       if (!inside.ok()) die(inside.status().message());
-      reduce(options, algorithm, rank, cluster.controlTos(), board, series);
+      reduce(options, algorithm, key, rank, cluster.controlTos(), board, series);
       _exit(0);
     }
     pids.push_back(pid);
   }
-  const auto await = [&] {
-    const int done = options.ranks() * ++board.asked;
-    while (board.waiting < done) {
+  const auto reaches = [&](const std::atomic<int>& count, int wanted) {
+    while (count < wanted) {
       int status = 0;
       if (waitpid(-1, &status, WNOHANG) > 0 && status != 0) die("a rank has failed");
       usleep(1000);
     }
+  };
+  const auto await = [&] {
+    reaches(board.waiting, options.ranks() * ++board.asked);
     std::vector<double> seconds;
     for (const Board::Span& span : board.spans[board.asked - 1]) {
       seconds.push_back(toSeconds(Duration(span.end - span.begin)));
     }
     return *stats::median(seconds);
   };
-  while (board.joined < options.ranks()) usleep(1000);  // with all rails
+  reaches(board.joined, options.ranks());  // with all rails
   Times times;
   if (alsoWhole) times.whole = await();
-  const auto* kind = injector::findFaultKind("port_down");
-  const auto fault = require(injector::makeFault(
-      "port_down", require(injector::FaultParameters::parse(*kind, {{"how", "carrier"}})),
-      cluster.railTarget(1, 0)));
-  require(fault->prepare());
-  require(fault->apply());
+  const std::vector<std::unique_ptr<injector::Fault>> faults = loseNics(cluster, options);
   usleep(kSettle / 1us);
   times.lost = await();
-  require(fault->revert());
+  for (const auto& fault : faults) require(fault->revert());
   for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
   return times;
 }
@@ -219,11 +240,11 @@ int run(const Options& options) {
     std::vector<double> times{}, overRing{};
   };
   std::vector<Row> rows{{"ring, all NICs", "ring", true},
-                        {"ring, a NIC lost", "ring", false},
-                        {"optcc_server, a NIC lost", "optcc_server", false}};
+                        {"ring, NICs lost", "ring", false},
+                        {options.algorithm.c_str(), options.algorithm, false}};
   for (int round = 0; round < options.rounds; ++round) {
     const Times ring = measure(*cluster, options, "ring", /*alsoWhole=*/true);
-    const Times server = measure(*cluster, options, "optcc_server", /*alsoWhole=*/false);
+    const Times server = measure(*cluster, options, options.algorithm, /*alsoWhole=*/false);
     const std::array seconds{ring.whole, ring.lost, server.lost};
     for (std::size_t row = 0; row < rows.size(); ++row) {
       rows[row].times.push_back(seconds[row] / unit);
@@ -260,7 +281,11 @@ int main(int argc, char** argv) {
   app.add_option("--rails", options.rails)->check(CLI::Range(2, 8));
   app.add_option("--rate", options.rate, "Of a rail");
   app.add_option("--size", options.size, "Bytes per rank");
-  app.add_option("--segments", options.segments, "Of optcc_server");
+  app.add_option("--segments", options.segments, "Of that algorithm");
+  app.add_option("--algorithm", options.algorithm, "Made for the loss");
+  app.add_option("--lost", options.lost, "NICs that each degraded node loses")
+      ->check(CLI::Range(0, 7));
+  app.add_option("--degraded", options.degraded, "Nodes that lose some: 1, then 3");
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100));
   CLI11_PARSE(app, argc, argv);
   return faultline::run(options);

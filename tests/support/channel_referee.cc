@@ -143,6 +143,15 @@ const Action* Referee::only(Action::Kind kind) const {
   return fault;
 }
 
+/// In the long run they are a small share of what is sent, whatever the rails do.
+void Referee::judgeCopies(const channel::LinkCounters& counters) {
+  constexpr Bytes kLeastSentForOneCopied = 64;
+  const Bytes most = script_.options.link.tailBudget + counters.bytesSent / kLeastSentForOneCopied;
+  if (counters.bytesCopied <= most) return;
+  problems_.push_back(fmt::format("{} of {} bytes were copied, {} may be", counters.bytesCopied,
+                                  counters.bytesSent, most));
+}
+
 void Referee::judgeFailovers() {
   const Action* const blackHole = only(Action::Kind::kBlackHole);
   const Action* const portDown = only(Action::Kind::kPortDown);
@@ -157,6 +166,7 @@ void Referee::judgeFailovers() {
       problems_.push_back(fmt::format("end {} has got {} bytes twice, and {} were copied", end,
                                       counters.bytesDuplicate, copied));
     }
+    judgeCopies(counters);
     coverage_.counters += counters;
     coverage_.explained += world_.explained(end);
     if (portDown != nullptr && !portDown->beforehand && script_.options.portsSeen &&

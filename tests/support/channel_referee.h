@@ -46,6 +46,7 @@ class Referee {
   void degraded(int end, const channel::RailDegradation& change);
   /// Judges the failovers that the ends have reported; to be called at the end.
   void judgeFailovers();
+  void judgeCopies(const channel::LinkCounters& counters);
 
   std::vector<std::string>& problems() { return problems_; }
   Coverage& coverage() { return coverage_; }

@@ -37,6 +37,7 @@ constexpr Planted kMutants[] = {
     {Mutant::kStagedNotPlaced, "StagedNotPlaced"},
     {Mutant::kCopiesCountTwice, "CopiesCountTwice"},
     {Mutant::kTailBudgetIgnored, "TailBudgetIgnored"},
+    {Mutant::kTailShareIgnored, "TailShareIgnored"},
     {Mutant::kWindowIgnored, "WindowIgnored"},
     {Mutant::kReachIgnored, "ReachIgnored"},
     {Mutant::kRepetitionObeyed, "RepetitionObeyed"},

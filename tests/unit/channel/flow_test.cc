@@ -167,6 +167,43 @@ TEST(FlowTest, TheTailBudgetIsNeverExceeded) {
   }
 }
 
+TEST(FlowTest, CopiesAreASmallShareOfWhatIsSent) {
+  // Rail 0 gets slow at the end of each of many messages, so that a copy always seems to help.
+  SimOptions options = pulling(2);
+  options.link.tailBudget = 2 * kChunk;
+  SimWorld world(options);
+  for (int i = 0; i < 400; ++i) {
+    for (int rail = 0; rail < 2; ++rail) world.slow(rail, 1e6);
+    world.message(0, 20 * kChunk);
+    world.run(70ms);
+    world.slow(0, 50e3);
+    EXPECT_TRUE(world.runUntilIdle(5s));
+  }
+  const auto& counters = world.link(0).counters();
+  const Bytes share = counters.bytesSent / 64;
+  EXPECT_LE(counters.bytesCopied, options.link.tailBudget + share);
+  EXPECT_GT(counters.bytesCopied, share / 2) << "what was used up comes back";
+  expectWhole(world);
+}
+
+TEST(FlowTest, AShortMessageTravelsOnAllRails) {
+  SimWorld world(pulling(4));
+  for (int rail = 0; rail < 4; ++rail) world.slow(rail, 1e6);
+  load(world, 200ms);
+  EXPECT_TRUE(world.runUntilIdle(5s));
+  std::array<Bytes, 4> before;
+  for (int rail = 0; rail < 4; ++rail) before[rail] = world.arrivedBytes(1, rail);
+  const TimePoint begin = world.clock().now();
+  world.message(0, 2 * kChunk);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  const double taken = toSeconds(world.clock().now() - begin);
+  for (int rail = 0; rail < 4; ++rail) {
+    EXPECT_EQ(world.arrivedBytes(1, rail) - before[rail], kChunk / 2) << "rail " << rail;
+  }
+  EXPECT_LT(taken, 0.75 * kChunk / 1e6) << "a whole chunk on one rail takes longer";
+  expectWhole(world);
+}
+
 TEST(FlowTest, ChunksAreAcknowledgedInPairs) {
   SimWorld world(pulling(1));
   constexpr int kChunks = 128;

@@ -14,6 +14,8 @@ namespace {
 class HostilePeerTest : public ::testing::Test, protected LinkIo {
  protected:
   static constexpr Bytes kChunk = 64 << 10;
+  /// A message that is one chunk however many rails there are.
+  static constexpr Bytes kAlone = kChunk / transport::Cut::kMostParts;
 
   void SetUp() override {
     LinkOptions options;
@@ -96,25 +98,25 @@ TEST_F(HostilePeerTest, TwoLengthsForOneMessageAreRefused) {
 }
 
 TEST_F(HostilePeerTest, OfOneChunkOverTwoRailsAtOnceOnlyOneIsWrittenInPlace) {
-  const auto slot = receive(kChunk);
-  const ChunkHeader chunk{.messageLength = kChunk, .slot = slot, .length = kChunk};
+  const auto slot = receive(kAlone);
+  const ChunkHeader chunk{.messageLength = kAlone, .slot = slot, .length = kAlone};
   ASSERT_EQ(*link_->place(0, chunk, now_), region_.data());
   const auto staging = link_->place(1, chunk, now_);
   ASSERT_TRUE(staging.ok());
   ASSERT_NE(*staging, nullptr);
-  EXPECT_TRUE(*staging + kChunk <= region_.data() || *staging >= region_.data() + kChunk);
-  std::fill_n(*staging, kChunk, std::byte{7});
+  EXPECT_TRUE(*staging + kAlone <= region_.data() || *staging >= region_.data() + kAlone);
+  std::fill_n(*staging, kAlone, std::byte{7});
   EXPECT_TRUE(diverted_.empty());
 
   link_->onChunkArrived(1, chunk, now_);
   EXPECT_EQ(diverted_, std::set{0}) << "rail 0 would write into a message handed over";
   EXPECT_EQ(received_, 1);
-  EXPECT_EQ(std::ranges::count(region_, std::byte{7}), kChunk);
+  EXPECT_EQ(std::ranges::count(region_, std::byte{7}), kAlone);
 
   link_->onChunkArrived(0, chunk, now_);  // what was diverted is complete, too
   EXPECT_EQ(received_, 1);
   EXPECT_EQ(link_->counters().chunksArrived, 1u);
-  EXPECT_EQ(link_->counters().bytesDuplicate, kChunk);
+  EXPECT_EQ(link_->counters().bytesDuplicate, kAlone);
 }
 
 TEST_F(HostilePeerTest, AStagedCopyThatComesLateIsDropped) {
@@ -131,8 +133,8 @@ TEST_F(HostilePeerTest, AStagedCopyThatComesLateIsDropped) {
 }
 
 TEST_F(HostilePeerTest, AWithdrawnChunkIsOnlyANumber) {
-  const auto slot = receive(kChunk);
-  const ChunkHeader chunk{.messageLength = kChunk, .slot = slot, .length = kChunk};
+  const auto slot = receive(kAlone);
+  const ChunkHeader chunk{.messageLength = kAlone, .slot = slot, .length = kAlone};
   EXPECT_TRUE(arrive(0, transport::withdrawn(chunk)));
   EXPECT_EQ(received_, 0);
   EXPECT_EQ(link_->counters().chunksDuplicate, 0u);
@@ -176,9 +178,9 @@ TEST_F(HostilePeerTest, GrantsThatNobodyWantsAreBounded) {
 }
 
 TEST_F(HostilePeerTest, ReceiptsForWhatWasNeverSentAreIgnored) {
-  std::vector<std::byte> data(kChunk);
-  link_->postSend({1, 0, 0}, data.data(), kChunk, 1, now_);
-  const GrantRecord grant{.key = {1, 0, 0}, .capacity = kChunk};
+  std::vector<std::byte> data(kAlone);
+  link_->postSend({1, 0, 0}, data.data(), kAlone, 1, now_);
+  const GrantRecord grant{.key = {1, 0, 0}, .capacity = kAlone};
   record(RecordType::kGrant, bytesOf(grant));
   Datagram lie;
   lie.header.control = {.base = 1'000'000};

@@ -23,7 +23,7 @@ class PlaceTableTest : public ::testing::Test {
   void SetUp() override { table_.open(kSlot, region_.data(), region_.size()); }
 
   std::array<std::byte, 300> region_;
-  PlaceTable table_{kChunk};
+  PlaceTable table_{Cut{kChunk}};
 };
 
 TEST_F(PlaceTableTest, TheFirstToAskGetsThePlaceAndTheOthersHearWhoHasIt) {

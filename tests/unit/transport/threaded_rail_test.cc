@@ -145,7 +145,7 @@ class ThreadedRailTest : public ::testing::Test {
   }
 
   Owner owner_;
-  PlaceTable places_{kPiece};
+  PlaceTable places_{Cut{kPiece}};
   std::unique_ptr<IoThread> thread_;
   std::shared_ptr<ThreadedRail> rail_;
   UniqueFd far_;

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "resilient_ccl/transport/rail.h"
+
+namespace faultline::transport {
+namespace {
+
+constexpr Bytes kLongest = 64 << 10;
+
+TEST(CutTest, OneRailTakesTheLongestChunks) {
+  const Cut cut{kLongest};
+  for (const std::uint64_t length : {0, 1, 1000, 65536, 65537, 1 << 20}) {
+    EXPECT_EQ(cut.chunkBytes(length), kLongest) << length;
+  }
+  EXPECT_EQ(cut.chunkCount(0), 1u);
+  EXPECT_EQ(cut.chunkCount(65536), 1u);
+  EXPECT_EQ(cut.chunkCount(65537), 2u);
+}
+
+TEST(CutTest, AMessageOfFewChunksIsCutIntoOnePartForEachRail) {
+  const Cut cut{kLongest, 4};
+  for (std::uint64_t length = 64 << 10; length <= 256 << 10; length += 4) {
+    const std::uint64_t part = cut.chunkBytes(length);
+    ASSERT_EQ(cut.chunkCount(length), 4u) << length;
+    ASSERT_LT(part - length / 4, 64u) << length << ": as equal as whole lines are";
+    ASSERT_EQ(part % 64, 0u) << length;
+    ASSERT_EQ(cut.number(length, 3 * part), 3u) << length;
+  }
+}
+
+TEST(CutTest, PartsAreNeitherTooShortNorTooLong) {
+  const Cut cut{kLongest, 4};
+  EXPECT_EQ(cut.chunkBytes(1), kLongest / 4);
+  EXPECT_EQ(cut.chunkCount(kLongest / 4 + 1), 2u);
+  EXPECT_EQ(cut.chunkBytes(4 * kLongest), kLongest);
+  EXPECT_EQ(cut.chunkCount(4 * kLongest), 4u);
+  EXPECT_EQ(cut.chunkBytes(100 * kLongest), kLongest);
+  EXPECT_EQ(cut.chunkBytes(std::numeric_limits<std::uint64_t>::max()), kLongest);
+  EXPECT_EQ((Cut{100, 4}.chunkBytes(100)), 64u);
+}
+
+TEST(CutTest, AChunkOfAnotherLengthDoesNotFit) {
+  const Cut cut{kLongest, 4};
+  const ChunkHeader first{.messageLength = 100'000, .length = 25'024};
+  const ChunkHeader last{.offset = 75'072, .messageLength = 100'000, .length = 24'928};
+  EXPECT_TRUE(fits(first, 100'000, kUnknownLength, cut));
+  EXPECT_TRUE(fits(last, 100'000, 100'000, cut));
+  EXPECT_FALSE(fits(first, 100'000, kUnknownLength, Cut{kLongest}));
+  ChunkHeader lie = last;
+  lie.offset -= 64;
+  EXPECT_FALSE(fits(lie, 100'000, 100'000, cut));
+}
+
+}  // namespace
+}  // namespace faultline::transport
