@@ -22,30 +22,28 @@ constexpr std::array kPortDownParameters{
     ParameterSpec{"how", ParameterType::kEnum, "carrier", kHowMeaning, kHow},
 };
 
+constexpr ParameterSpec kFlapCount{
+    "count",   ParameterType::kInteger,
+    "0",       "how many times it goes down; 0: again and again while the fault lasts",
+    {},        0,
+    kMostFlaps};
+constexpr ParameterSpec kFlapPeriod{"period",
+                                    ParameterType::kDuration,
+                                    "500ms",
+                                    "from one loss to the next",
+                                    {},
+                                    kShortestPeriodSeconds,
+                                    kLongestPeriodSeconds};
+constexpr ParameterSpec kFlapDuty{
+    "duty", ParameterType::kPercent, "50%", "share of the period in which it is down", {}, 1, 99};
+
 constexpr std::array kPortFlapParameters{
     ParameterSpec{"how", ParameterType::kEnum, "carrier", kHowMeaning, kHow},
-    ParameterSpec{"count",
-                  ParameterType::kInteger,
-                  "0",
-                  "how many times the port goes down; 0: again and again while the fault lasts",
-                  {},
-                  0,
-                  kMostFlaps},
-    ParameterSpec{"period",
-                  ParameterType::kDuration,
-                  "500ms",
-                  "from one loss of the port to the next",
-                  {},
-                  kShortestPeriodSeconds,
-                  kLongestPeriodSeconds},
-    ParameterSpec{"duty",
-                  ParameterType::kPercent,
-                  "50%",
-                  "share of the period in which the port is down",
-                  {},
-                  1,
-                  99},
+    kFlapCount,
+    kFlapPeriod,
+    kFlapDuty,
 };
+constexpr std::array kPathFlapParameters{kFlapCount, kFlapPeriod, kFlapDuty};
 
 constexpr std::array kThrottleParameters{
     ParameterSpec{"rate",
@@ -124,6 +122,8 @@ constexpr std::array kPortSignatures{Signature{{"local_nic"}, {"remote_nic"}}};
 // Shorter than a detection, it may pass unnoticed.
 constexpr std::array kFlapSignatures{
     Signature{{.cause = "local_nic", .orNone = true}, {.cause = "remote_nic", .orNone = true}}};
+constexpr Finding kPathOrRail{.cause = "path", .orNone = true, .orRail = true};
+constexpr std::array kPathFlapSignatures{Signature{kPathOrRail, kPathOrRail}};
 constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "both"}}};
 constexpr std::array kOneWaySignatures{
     Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
@@ -164,6 +164,14 @@ constexpr std::array kKinds{
         TargetKind::kLink,
         false,
         kBlackholeSignatures},
+    FaultKind{
+        "path_flap",
+        "One link swallows everything and carries again, again and again; its carrier stays up.",
+        "silence that ends; what was lost waits for the transport to send it again",
+        "in each outage probe frames of the injector's own reach the switch from either side, and "
+        "none crosses the link",
+        "the switch port forwards again", kPathFlapParameters, false, TargetKind::kLink, false,
+        kPathFlapSignatures},
     FaultKind{"one_way_loss",
               "One link loses everything in one direction while its carrier stays up.",
               "silence, though the other direction still works",
@@ -228,6 +236,7 @@ std::string describe(const Finding& finding) {
   if (finding.cause == kAnyCause) return "anything";
   std::string text(finding.cause);
   if (!finding.deadDirection.empty()) text += fmt::format(" ({})", finding.deadDirection);
+  if (finding.orRail) text += ", or rail";
   return finding.orNone ? text + ", or nothing" : text;
 }
 

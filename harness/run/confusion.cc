@@ -45,6 +45,9 @@ std::string columnOf(const std::string& cause, const std::string& deadDirection)
 bool isRight(const injector::Finding& finding, const std::string& column) {
   if (finding.cause == injector::kAnyCause) return true;
   if (column == kNone) return finding.cause.empty() || finding.orNone;
+  if (finding.orRail && column == "rail") return true;
+  const bool anyDirection = finding.cause == "path" && finding.deadDirection.empty();
+  if (anyDirection) return column.starts_with("path_");
   return column == columnOf(std::string(finding.cause), std::string(finding.deadDirection));
 }
 
@@ -52,6 +55,7 @@ std::string inWords(const injector::Finding& finding) {
   if (finding.cause.empty()) return kNone;
   std::string text(finding.cause);
   if (!finding.deadDirection.empty()) text += fmt::format(" ({})", finding.deadDirection);
+  if (finding.orRail) text += " or rail";
   return finding.orNone ? text + " or none" : text;
 }
 

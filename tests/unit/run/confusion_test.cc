@@ -276,6 +276,18 @@ TEST(ConfusionTest, AFlapMayPassUnnoticedAndAnythingMayBeSaidOfALossyLink) {
   EXPECT_EQ(countOf(matrix, loss, "other"), 1) << "a cause that this program does not know";
 }
 
+TEST(ConfusionTest, AShortOutageOfAPathIsAPathInAnyDirectionOrARailOrNothing) {
+  const ConfusionMatrix matrix = matrixOf({RunOf()
+                                               .strike("path_flap", {}, 1, 0, 100, 300)
+                                               .failover(1, 0, 0, "rail", 100, 130)
+                                               .failover(0, 1, 0, "path", 100, 130)
+                                               .failover(1, 2, 0, "path", 100, 130, "both")
+                                               .failover(2, 1, 0, "remote_nic", 100, 130)});
+  EXPECT_EQ(rowOf(matrix, "path_flap", "own").rightPercent(), 100);
+  EXPECT_EQ(rowOf(matrix, "path_flap", "peer").rightPercent(), 50);
+  EXPECT_EQ(rowOf(matrix, "path_flap", "own").expected, "path or rail or none");
+}
+
 TEST(ConfusionTest, ExpectationsSeeTheMatrixOfTheirStrategysRuns) {
   const auto right = RunOf()
                          .strike("port_down", {{"how", "carrier"}}, 1, 0, 100, 300)
