@@ -131,6 +131,9 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
                          {"degradations", counters.degradations},
                          {"probes_sent", counters.probesSent},
                          {"datagrams_sent", counters.datagramsSent},
+                         {"longest_receive_stall_us",
+                          duration_cast<std::chrono::microseconds>(counters.longestReceiveStall)
+                              .count()},
                          {"datagrams_rejected", counters.datagramsRejected},
                          {"connections_rejected", counters.connectionsRejected},
                          {"events_forgotten", forgotten_},
