@@ -78,6 +78,19 @@ constexpr std::array kLossParameters{
                   "out: what the node sends; in: what it should receive", kWays},
 };
 
+constexpr std::array kLateDeliveryParameters{
+    ParameterSpec{"hold",
+                  ParameterType::kDuration,
+                  "80ms",
+                  "how long everything is held back, from the beginning of the fault; the fault "
+                  "itself lasts longer, so that it is seen to come out",
+                  {},
+                  0.001,
+                  kLongestPeriodSeconds},
+    ParameterSpec{"direction", ParameterType::kEnum, "both",
+                  "out: what the node sends; in: what it should receive", kWays},
+};
+
 constexpr std::array<std::string_view, 2> kResetHow{"reset", "half_close"};
 constexpr std::array<std::string_view, 2> kConnections{"one", "all"};
 constexpr std::array kConnectionResetParameters{
@@ -128,6 +141,10 @@ constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "
 constexpr std::array kOneWaySignatures{
     Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
     Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"}};
+constexpr std::array kLateDeliverySignatures{
+    Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
+    Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"},
+    Signature{{"path", "both"}, {"path", "both"}}};
 // Whoever sends over the link says so; it lives.
 constexpr std::array kThrottleSignatures{Signature{{"degraded"}, {"degraded"}}};
 constexpr std::array kConnectionSignatures{Signature{{"rail"}, {"rail"}}};
@@ -172,6 +189,15 @@ constexpr std::array kKinds{
         "none crosses the link",
         "the switch port forwards again", kPathFlapParameters, false, TargetKind::kLink, false,
         kPathFlapSignatures},
+    FaultKind{
+        "late_delivery",
+        "One link holds back what is sent over it, its carrier up, and delivers it late.",
+        "silence; then old bytes that everybody had given up",
+        "while it holds, probe frames of the injector's own do not cross it; then all that was "
+        "held comes out, and the counters at the other end rise by as much",
+        "the filter on the switch's port is removed, and what is held is sent; both die with "
+        "the switch's namespace and the program",
+        kLateDeliveryParameters, false, TargetKind::kLink, false, kLateDeliverySignatures, true},
     FaultKind{"one_way_loss",
               "One link loses everything in one direction while its carrier stays up.",
               "silence, though the other direction still works",
