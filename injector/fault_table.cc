@@ -194,7 +194,7 @@ constexpr std::array kKinds{
         "One link holds back what is sent over it, its carrier up, and delivers it late.",
         "silence; then old bytes that everybody had given up",
         "while it holds, probe frames of the injector's own do not cross it; then all that was "
-        "held comes out, and the counters at the other end rise by as much",
+        "held comes out, the probe frames too",
         "the filter on the switch's port is removed, and what is held is sent; both die with "
         "the switch's namespace and the program",
         kLateDeliveryParameters, false, TargetKind::kLink, false, kLateDeliverySignatures, true},

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "injector/netlink/counters.h"
 #include "injector/netlink/link.h"
 
 namespace faultline::injector {
@@ -58,7 +57,7 @@ Status LateDelivery::openSide(bool out) {
   ASSIGN_OR_RETURN(
       netlink::FrameHold hold,
       netlink::FrameHold::open(*port.socket, std::move(sources), out ? target_.nic : port));
-  sides_.push_back({.out = out, .hold = std::move(hold), .arrival = out ? port : target_.nic});
+  sides_.push_back({.out = out, .hold = std::move(hold)});
   return okStatus();
 }
 
@@ -100,7 +99,7 @@ Status LateDelivery::look() {
 }
 
 bool LateDelivery::crossed() const {
-  return (direction_ != "in" && probe_->out() > 0) || (direction_ != "out" && probe_->in() > 0);
+  return std::ranges::any_of(sides_, [&](const Side& side) { return crossed(side) > 0; });
 }
 
 Status LateDelivery::beginRelease() {
@@ -112,9 +111,6 @@ Status LateDelivery::beginRelease() {
   held_ = false;
   for (Side& side : sides_) {
     ASSIGN_OR_RETURN(side.lost, side.hold.lost());
-    ASSIGN_OR_RETURN(const netlink::LinkCounters counters,
-                     netlink::readCounters(*side.arrival.socket, side.arrival.ifindex));
-    side.arrived_before = counters.rx_packets;
   }
   released_ = true;
   return release();
@@ -122,23 +118,19 @@ Status LateDelivery::beginRelease() {
 
 Status LateDelivery::release() {
   for (Side& side : sides_) {
-    if (!side.done) {
-      ASSIGN_OR_RETURN(side.done, side.hold.release());
-    }
-    ASSIGN_OR_RETURN(const netlink::LinkCounters counters,
-                     netlink::readCounters(*side.arrival.socket, side.arrival.ifindex));
-    side.arrived = counters.rx_packets - side.arrived_before;
+    if (side.done) continue;
+    ASSIGN_OR_RETURN(side.done, side.hold.release());
   }
-  return okStatus();
+  return probing_ ? probe_->step() : okStatus();
 }
 
-bool LateDelivery::Side::proven() const {
-  const netlink::HeldFrames& came = hold.released();
-  return done && lost == 0 && came.frames > 0 && arrived >= static_cast<std::uint64_t>(came.frames);
+bool LateDelivery::proven(const Side& side) const {
+  return side.done && side.lost == 0 && crossed(side) > 0;
 }
 
 bool LateDelivery::conclusive() const {
-  return released_ && silent_ && !leaked_ && std::ranges::all_of(sides_, &Side::proven);
+  return released_ && silent_ && !leaked_ &&
+         std::ranges::all_of(sides_, [&](const Side& side) { return proven(side); });
 }
 
 Duration LateDelivery::evidenceBudget() const { return hold_ + kReleaseBudget; }
@@ -150,9 +142,10 @@ Evidence LateDelivery::verdict() const {
                                                        : "probes reached the switch, none crossed");
   for (const Side& side : sides_) {
     const netlink::HeldFrames& came = side.hold.released();
-    observed += fmt::format("; {}: {} bytes in {} frames came out {}, {} were lost, {} arrived",
-                            side.out ? "out" : "in", came.bytes, came.frames,
-                            side.done ? "afterwards" : "so far", side.lost, side.arrived);
+    observed += fmt::format(
+        "; {}: {} bytes in {} frames came out {}, {} were lost; {} of {} probes crossed late",
+        side.out ? "out" : "in", came.bytes, came.frames, side.done ? "afterwards" : "so far",
+        side.lost, probing_ ? crossed(side) : 0, probing_ ? probe_->sent() : 0);
   }
   return {"late_delivery", "frames held and delivered late", observed, conclusive()};
 }

@@ -15,8 +15,8 @@ namespace faultline::injector {
 
 /// The link holds back what is sent over it, its carrier up, and delivers it late: after `hold` the
 /// link is whole again, and what it held comes out. Evidence: while it holds, probe frames reach
-/// the switch and do not cross; afterwards what was held is sent, all of it, and the counters of
-/// the other end rise by as much at least.
+/// the switch and do not cross; afterwards all that was held is sent, and the same probe frames
+/// cross, late.
 class LateDelivery final : public Fault {
  public:
   LateDelivery(const FaultParameters& parameters, const netlink::LinkTarget& target);
@@ -41,13 +41,8 @@ class LateDelivery final : public Fault {
   struct Side {
     bool out;  ///< what the node sends
     netlink::FrameHold hold;
-    netlink::LinkEnd arrival;  ///< where what is released comes in
-    std::uint64_t arrived_before = 0;
-    std::uint64_t arrived = 0;  ///< frames, since the release began
     std::int64_t lost = 0;
-    bool done = false;
-
-    bool proven() const;
+    bool done = false;  ///< all is sent
   };
 
   Status openSide(bool out);
@@ -55,6 +50,8 @@ class LateDelivery final : public Fault {
   Status release();
   Status look();
   bool crossed() const;
+  int crossed(const Side& side) const { return side.out ? probe_->out() : probe_->in(); }
+  bool proven(const Side& side) const;
 
   netlink::LinkTarget target_;
   std::string direction_;
