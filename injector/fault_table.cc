@@ -22,30 +22,28 @@ constexpr std::array kPortDownParameters{
     ParameterSpec{"how", ParameterType::kEnum, "carrier", kHowMeaning, kHow},
 };
 
+constexpr ParameterSpec kFlapCount{
+    "count",   ParameterType::kInteger,
+    "0",       "how many times it goes down; 0: again and again while the fault lasts",
+    {},        0,
+    kMostFlaps};
+constexpr ParameterSpec kFlapPeriod{"period",
+                                    ParameterType::kDuration,
+                                    "500ms",
+                                    "from one loss to the next",
+                                    {},
+                                    kShortestPeriodSeconds,
+                                    kLongestPeriodSeconds};
+constexpr ParameterSpec kFlapDuty{
+    "duty", ParameterType::kPercent, "50%", "share of the period in which it is down", {}, 1, 99};
+
 constexpr std::array kPortFlapParameters{
     ParameterSpec{"how", ParameterType::kEnum, "carrier", kHowMeaning, kHow},
-    ParameterSpec{"count",
-                  ParameterType::kInteger,
-                  "0",
-                  "how many times the port goes down; 0: again and again while the fault lasts",
-                  {},
-                  0,
-                  kMostFlaps},
-    ParameterSpec{"period",
-                  ParameterType::kDuration,
-                  "500ms",
-                  "from one loss of the port to the next",
-                  {},
-                  kShortestPeriodSeconds,
-                  kLongestPeriodSeconds},
-    ParameterSpec{"duty",
-                  ParameterType::kPercent,
-                  "50%",
-                  "share of the period in which the port is down",
-                  {},
-                  1,
-                  99},
+    kFlapCount,
+    kFlapPeriod,
+    kFlapDuty,
 };
+constexpr std::array kPathFlapParameters{kFlapCount, kFlapPeriod, kFlapDuty};
 
 constexpr std::array kThrottleParameters{
     ParameterSpec{"rate",
@@ -76,6 +74,19 @@ constexpr std::array kLossParameters{
                   {},
                   1,
                   99},
+    ParameterSpec{"direction", ParameterType::kEnum, "both",
+                  "out: what the node sends; in: what it should receive", kWays},
+};
+
+constexpr std::array kLateDeliveryParameters{
+    ParameterSpec{"hold",
+                  ParameterType::kDuration,
+                  "80ms",
+                  "how long everything is held back, from the beginning of the fault; the fault "
+                  "itself lasts longer, so that it is seen to come out",
+                  {},
+                  0.001,
+                  kLongestPeriodSeconds},
     ParameterSpec{"direction", ParameterType::kEnum, "both",
                   "out: what the node sends; in: what it should receive", kWays},
 };
@@ -124,10 +135,16 @@ constexpr std::array kPortSignatures{Signature{{"local_nic"}, {"remote_nic"}}};
 // Shorter than a detection, it may pass unnoticed.
 constexpr std::array kFlapSignatures{
     Signature{{.cause = "local_nic", .orNone = true}, {.cause = "remote_nic", .orNone = true}}};
+constexpr Finding kPathOrRail{.cause = "path", .orNone = true, .orRail = true};
+constexpr std::array kPathFlapSignatures{Signature{kPathOrRail, kPathOrRail}};
 constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "both"}}};
 constexpr std::array kOneWaySignatures{
     Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
     Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"}};
+constexpr std::array kLateDeliverySignatures{
+    Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
+    Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"},
+    Signature{{"path", "both"}, {"path", "both"}}};
 // Whoever sends over the link says so; it lives.
 constexpr std::array kThrottleSignatures{Signature{{"degraded"}, {"degraded"}}};
 constexpr std::array kConnectionSignatures{Signature{{"rail"}, {"rail"}}};
@@ -164,6 +181,23 @@ constexpr std::array kKinds{
         TargetKind::kLink,
         false,
         kBlackholeSignatures},
+    FaultKind{
+        "path_flap",
+        "One link swallows everything and carries again, again and again; its carrier stays up.",
+        "silence that ends; what was lost waits for the transport to send it again",
+        "in each outage probe frames of the injector's own reach the switch from either side, and "
+        "none crosses the link",
+        "the switch port forwards again", kPathFlapParameters, false, TargetKind::kLink, false,
+        kPathFlapSignatures},
+    FaultKind{
+        "late_delivery",
+        "One link holds back what is sent over it, its carrier up, and delivers it late.",
+        "silence; then old bytes that everybody had given up",
+        "while it holds, probe frames of the injector's own do not cross it; then all that was "
+        "held comes out, the probe frames too",
+        "the filter on the switch's port is removed, and what is held is sent; both die with "
+        "the switch's namespace and the program",
+        kLateDeliveryParameters, false, TargetKind::kLink, false, kLateDeliverySignatures, true},
     FaultKind{"one_way_loss",
               "One link loses everything in one direction while its carrier stays up.",
               "silence, though the other direction still works",
@@ -228,6 +262,7 @@ std::string describe(const Finding& finding) {
   if (finding.cause == kAnyCause) return "anything";
   std::string text(finding.cause);
   if (!finding.deadDirection.empty()) text += fmt::format(" ({})", finding.deadDirection);
+  if (finding.orRail) text += ", or rail";
   return finding.orNone ? text + ", or nothing" : text;
 }
 

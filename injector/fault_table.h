@@ -38,6 +38,7 @@ struct Finding {
                                      ///< is found to be slow; empty: no rail is given up
   std::string_view deadDirection{};  ///< which way nothing passes; empty: not asked
   bool orNone = false;               ///< giving no rail up is right as well
+  bool orRail = false;               ///< and so is the cause "rail": stuck after an outage
 };
 
 /// The word for a finding that nobody can hold against a job.

@@ -61,6 +61,26 @@ std::string cell(const std::string& text, const char* kind) {
   return fmt::format("<td class=\"{}\">{}</td>", kind, escapedForHtml(text));
 }
 
+/// `name` writes what a row is about.
+template <typename Name>
+std::string placesText(const ConfusionMatrix& matrix, Name name) {
+  constexpr int kColumn = 9;
+  std::string rows;
+  for (const ConfusionMatrix::Row& row : matrix.rows) {
+    if (row.places.total() == 0) continue;
+    rows += name(row);
+    for (const int count : {row.places.right, row.places.wrong, row.places.unknown}) {
+      rows += fmt::format("{:>{}}", count, kColumn);
+    }
+    rows += fmt::format("{:>{}}\n", percent(row.placedPercent()), kColumn);
+  }
+  if (rows.empty()) return "";
+  const std::string heading = "\ncause and place of each failover";
+  return fmt::format("{}\n{:<27}{:>{}}{:>{}}{:>{}}{:>{}}\n", heading, "fault                  end",
+                     "right", kColumn, "wrong", kColumn, "no place", kColumn, "right %", kColumn) +
+         rows;
+}
+
 std::string head(const std::string& text, bool number) {
   return fmt::format("<th{}>{}</th>", number ? " class=\"number\"" : "", escapedForHtml(text));
 }
@@ -75,6 +95,12 @@ std::optional<double> ConfusionMatrix::Row::rightPercent() const {
   for (std::size_t i = 0; i < counts.size(); ++i) found += right[i] ? counts[i] : 0;
   constexpr double kWhole = 100;
   return kWhole * found / total();
+}
+
+std::optional<double> ConfusionMatrix::Row::placedPercent() const {
+  if (places.total() == 0) return std::nullopt;
+  constexpr double kWhole = 100;
+  return kWhole * places.right / places.total();
 }
 
 std::string ConfusionMatrix::complaint() const {
@@ -138,7 +164,7 @@ std::string confusionText(const ConfusionMatrix& matrix) {
       text += fmt::format("{:>{}}", spreadText(row.*times.of), kTime);
     text += "\n";
   }
-  return text;
+  return text + placesText(matrix, fault);
 }
 
 Json confusionJson(const ConfusionMatrix& matrix) {
@@ -153,6 +179,11 @@ Json confusionJson(const ConfusionMatrix& matrix) {
                                         {"strikes", row.strikes},
                                         {"counts", std::move(counts)},
                                         {"right_pct", right ? Json(*right) : Json(nullptr)}});
+    const auto placed = row.placedPercent();
+    json["places"] = {{"right", row.places.right},
+                      {"wrong", row.places.wrong},
+                      {"unknown", row.places.unknown},
+                      {"right_pct", placed ? Json(*placed) : Json(nullptr)}};
     for (const Times& times : kTimes) {
       json[fmt::format("{}_ms", times.name)] = toJson(row.*times.of);
     }
@@ -170,7 +201,7 @@ std::string confusionHtml(const ConfusionMatrix& matrix) {
   std::string verdicts =
       "<tr>" + head("Injected", false) + head("Seen from", false) + head("Should be", false);
   for (const std::string& column : matrix.columns) verdicts += head(column, true);
-  verdicts += head("Right %", true) + "</tr>\n";
+  verdicts += head("Right %", true) + head("Place too, %", true) + "</tr>\n";
   std::string times = "<tr>" + head("Injected", false) + head("Seen from", false) + head("n", true);
   for (const Times& one : kTimes) times += head(one.name, true);
   times += "</tr>\n";
@@ -184,7 +215,8 @@ std::string confusionHtml(const ConfusionMatrix& matrix) {
                                                                        : "number wrong";
       verdicts += cell(empty && !row.right[i] ? "" : std::to_string(row.counts[i]), kind);
     }
-    verdicts += cell(percent(row.rightPercent()), "number") + "</tr>\n";
+    verdicts += cell(percent(row.rightPercent()), "number");
+    verdicts += cell(percent(row.placedPercent()), "number") + "</tr>\n";
     if (row.pause_ms.n == 0) continue;
     times += name + cell(std::to_string(row.pause_ms.n), "number");
     for (const Times& one : kTimes) times += cell(spreadText(row.*one.of), "number");

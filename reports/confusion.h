@@ -24,6 +24,14 @@ struct ConfusionMatrix {
     std::vector<int> counts;  ///< one per column: failovers, or strikes without any
     std::vector<bool> right;  ///< which columns are what it should be
     bool judged = true;       ///< false: whatever is found is right
+    /// Failovers that had a place to name (failovers[].where), of a fault at one node's link: those
+    /// whose cause and place are right, whose cause or place is wrong, and whose cause is right
+    /// though nobody could tell the place.
+    struct Places {
+      int right = 0, wrong = 0, unknown = 0;
+      int total() const { return right + wrong + unknown; }
+    } places;
+
     /// Per failover of this row: until it was noticed, from then until no late byte could land,
     /// from then until all was delivered elsewhere; and the pause.
     Percentiles detection_ms, fence_ms, redelivery_ms, pause_ms;
@@ -31,6 +39,8 @@ struct ConfusionMatrix {
     int total() const;
     /// null when nothing was counted or nothing is expected.
     std::optional<double> rightPercent() const;
+    /// Of `places`, those whose cause and place are right.
+    std::optional<double> placedPercent() const;
   };
 
   std::vector<std::string> columns;  ///< causes, those of paths by their dead direction, and "none"

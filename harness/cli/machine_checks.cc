@@ -69,7 +69,7 @@ constexpr std::array kMechanisms{
               "a kernel with CONFIG_INET_DIAG_DESTROY"},
     Mechanism{"bridge", true, "the switches of a cluster",
               "modprobe bridge as root; or a kernel with CONFIG_BRIDGE"},
-    Mechanism{"bridge port state", false, "the fault blackhole", kContainer},
+    Mechanism{"bridge port state", false, "the faults blackhole and path_flap", kContainer},
 };
 
 void addCluster(std::vector<MachineCheck>& checks) {

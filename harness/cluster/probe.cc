@@ -104,7 +104,7 @@ std::vector<Capability> tryEverything() {
     RETURN_IF_ERROR(netlink::setUp(*near, kBridgeIndex, true));
     return netlink::enslave(*near, kNearIndex, kBridgeIndex);
   });
-  trials.attempt("bridge port state", "the fault blackhole", [&]() -> Status {
+  trials.attempt("bridge port state", "the faults blackhole and path_flap", [&]() -> Status {
     ASSIGN_OR_RETURN(netlink::Socket far, netlink::Socket::open(far_fd.get()));
     RETURN_IF_ERROR(netlink::setUp(far, kFarIndex, true));
     return netlink::setBridgePortState(*near, kNearIndex, netlink::BridgePortState::kDisabled);

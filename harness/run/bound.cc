@@ -131,7 +131,7 @@ bool addDamages(const scenario::Scenario& scenario, const reports::Run& run,
     damage.lostTx = out ? 1 : 0;
     damage.lostRx = out ? 0 : 1;
     damages.push_back(damage);
-  } else if (spec.kind == "port_flap") {
+  } else if (spec.kind == "port_flap" || spec.kind == "path_flap") {
     addFlaps(spec, damage, std::max(0.0, run.duration_ms - fault.start_ms), damages);
   } else if (spec.kind == "throttle") {
     const double lost = lostByThrottle(spec, scenario.cluster.railRate);

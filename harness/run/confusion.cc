@@ -45,6 +45,9 @@ std::string columnOf(const std::string& cause, const std::string& deadDirection)
 bool isRight(const injector::Finding& finding, const std::string& column) {
   if (finding.cause == injector::kAnyCause) return true;
   if (column == kNone) return finding.cause.empty() || finding.orNone;
+  if (finding.orRail && column == "rail") return true;
+  const bool anyDirection = finding.cause == "path" && finding.deadDirection.empty();
+  if (anyDirection) return column.starts_with("path_");
   return column == columnOf(std::string(finding.cause), std::string(finding.deadDirection));
 }
 
@@ -52,6 +55,7 @@ std::string inWords(const injector::Finding& finding) {
   if (finding.cause.empty()) return kNone;
   std::string text(finding.cause);
   if (!finding.deadDirection.empty()) text += fmt::format(" ({})", finding.deadDirection);
+  if (finding.orRail) text += " or rail";
   return finding.orNone ? text + " or none" : text;
 }
 
@@ -63,6 +67,7 @@ struct Counting {
   injector::Finding expected;
   int strikes = 0;
   std::map<std::string, int> counts;
+  Row::Places places;
   std::vector<double> detection, fence, redelivery, pause;
 };
 
@@ -134,8 +139,24 @@ class Counter {
       ++(own ? strike->ownFindings : strike->peerFindings);
       row = own ? strike->own : strike->peer;
     }
-    if (row != nullptr) ++row->counts[columnOf(failover.cause, failover.dead_direction)];
+    if (row == nullptr) return row;
+    ++row->counts[columnOf(failover.cause, failover.dead_direction)];
+    if (strike != nullptr) countPlace(*row, failover, row == strike->own);
     return row;
+  }
+
+  /// A fault of one node's link is there for this node and remote for the others.
+  static void countPlace(Counting& row, const reports::Failover& failover, bool own) {
+    const std::string_view cause = row.expected.cause;
+    if (cause != "path" && cause != "local_nic" && cause != "remote_nic") return;
+    const bool placeless = failover.cause == "rail" && row.expected.orRail;
+    if (placeless) return;
+    const bool right = isRight(row.expected, columnOf(failover.cause, failover.dead_direction));
+    const bool there = failover.where == (own ? "local" : "remote");
+    const bool unknown = failover.where == "unknown";
+    ++(right && there     ? row.places.right
+       : right && unknown ? row.places.unknown
+                          : row.places.wrong);
   }
 
   /// Counts a slow rail in the row of the strike that explains it, or where nothing was struck.
@@ -256,6 +277,7 @@ class Counter {
       row.counts.push_back(count == counting.counts.end() ? 0 : count->second);
       row.right.push_back(isRight(counting.expected, column));
     }
+    row.places = counting.places;
     row.detection_ms = percentilesOf(counting.detection);
     row.fence_ms = percentilesOf(counting.fence);
     row.redelivery_ms = percentilesOf(counting.redelivery);

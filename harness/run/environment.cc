@@ -100,6 +100,9 @@ reports::Environment describeEnvironment(const std::map<std::string, std::string
   for (const char* const name : kTcpSettings) {
     if (const std::string value = setting(name); !value.empty()) environment.tcp[name] = value;
   }
+  const auto timeout = transport::tcp::streamLeastTimeout();
+  environment.tcp["TCP_RTO_MIN_US"] =
+      timeout ? std::to_string(timeout->count()) : "not to be chosen on this kernel";
   for (const auto& [name, value] : cluster) {
     if (name.starts_with("tcp_")) {
       environment.tcp[name] = value;

@@ -338,6 +338,17 @@ constexpr std::array kReaders{
            [](const Scope& s) { return maybe(stats::median(detectionTimes(s))); }},
     Reader{"detection_ms.max",
            [](const Scope& s) { return maybe(stats::quantile(detectionTimes(s), 1)); }},
+    Reader{"receive_stall_ms.max",
+           [](const Scope& s) {
+             constexpr double kMicrosecondsPerMillisecond = 1000;
+             Values values;
+             for (const Run* run : s.runs) {
+               const auto found = run->counters.find("longest_receive_stall_us");
+               if (found == run->counters.end()) continue;
+               values.push_back(static_cast<double>(found->second) / kMicrosecondsPerMillisecond);
+             }
+             return values;
+           }},
     Reader{"failbacks.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.failbacks.size()); });

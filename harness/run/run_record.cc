@@ -191,7 +191,10 @@ void RunRecord::addDegradation(int rank, const json& change) {
 /// The counters of processes that count no more.
 void RunRecord::keepCounters() {
   for (const auto& [rank, counters] : counters_) {
-    for (const auto& [name, value] : counters) run_.counters[name] += value;
+    for (const auto& [name, value] : counters) {
+      std::int64_t& all = run_.counters[name];
+      all = name.starts_with("longest_") ? std::max(all, value) : all + value;
+    }
   }
   counters_.clear();
 }

@@ -121,6 +121,10 @@ constexpr std::array kMetrics{
            Trust::kFault, "median time from the fault to its detection"},
     Metric{"detection_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "longest time from the fault to its detection"},
+    Metric{"receive_stall_ms.max", Measure::kMilliseconds, Scope::kEveryRun, Owner::kStrategy,
+           Trust::kFault,
+           "the longest that the oldest receive of a channel that had begun got nothing, at any "
+           "rank, whether a rail was given up or not, per run"},
     Metric{"failbacks.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that a healed rail was taken back, per faulted run"},
     Metric{"degradations.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,

@@ -167,8 +167,8 @@ struct Limits {
   Duration holdOff = 50ms;              ///< a rail that failed once is kept out of use for so long
   int holdOffGrowth = 10;               ///< and so many times longer when it fails again
   Duration holdOffMemory = 10s;         ///< within this time of its return
-  Duration suspectAfter = 20ms;         ///< a rail without progress is tried after so long
-  Duration probeInterval = 5ms;         ///< between the probes of a trial
+  Duration suspectAfter = 10ms;         ///< a rail without progress is tried after so long
+  Duration probeInterval = 2500us;      ///< between the probes of a trial
   Duration returnProbeInterval = 10ms;  ///< between the probes of a rail that is down, at first
   Duration longestReturnProbeInterval = 1s;  ///< after a long outage
   int answersToReturn = 3;                   ///< of these probes, in a row, before it is taken back

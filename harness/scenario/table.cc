@@ -168,11 +168,11 @@ constexpr std::array kLimitFields{
                  "so many times longer each time, when a rail fails again and again")},
     Field{duration("hold_off_memory", "10s", 0,
                    "a failure within this time of the rail's return makes its hold-off grow")},
-    Field{duration("suspect_after", "20ms", kMillisecond,
+    Field{duration("suspect_after", "10ms", kMillisecond,
                    "a rail that makes no progress for so long is tried with probes; longer than a "
                    "window takes on the slowest rail that is to count as healthy")},
-    Field{duration("probe_interval", "5ms", kMillisecond,
-                   "pause between the probes of a trial; a verdict takes six of them")},
+    Field{
+        duration("probe_interval", "2500us", kMillisecond, "pause between the probes of a trial")},
     Field{
         duration("return_probe_interval", "10ms", kMillisecond,
                  "pause between the probes of a rail that is down, at first, and when it answers")},

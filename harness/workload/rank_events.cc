@@ -133,27 +133,30 @@ void EventReport::addNew(json& message, const CommunicatorEvents& events, bool l
   }
   fabric::FabricCounters counters = before_;
   add(counters, events.counters);
-  message["counters"] = {{"chunks_sent", counters.chunksSent},
-                         {"chunks_arrived", counters.chunksArrived},
-                         {"chunks_resent", counters.chunksResent},
-                         {"chunks_duplicate", counters.chunksDuplicate},
-                         {"bytes_sent", counters.bytesSent},
-                         {"bytes_arrived", counters.bytesArrived},
-                         {"bytes_resent", counters.bytesResent},
-                         {"bytes_duplicate", counters.bytesDuplicate},
-                         {"chunks_copied", counters.chunksCopied},
-                         {"bytes_copied", counters.bytesCopied},
-                         {"failovers", counters.failovers},
-                         {"failbacks", counters.failbacks},
-                         {"suspicions", counters.suspicions},
-                         {"stalls", counters.stalls},
-                         {"degradations", counters.degradations},
-                         {"probes_sent", counters.probesSent},
-                         {"datagrams_sent", counters.datagramsSent},
-                         {"datagrams_rejected", counters.datagramsRejected},
-                         {"connections_rejected", counters.connectionsRejected},
-                         {"events_forgotten", forgotten_},
-                         {"ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0}};
+  message["counters"] = {
+      {"chunks_sent", counters.chunksSent},
+      {"chunks_arrived", counters.chunksArrived},
+      {"chunks_resent", counters.chunksResent},
+      {"chunks_duplicate", counters.chunksDuplicate},
+      {"bytes_sent", counters.bytesSent},
+      {"bytes_arrived", counters.bytesArrived},
+      {"bytes_resent", counters.bytesResent},
+      {"bytes_duplicate", counters.bytesDuplicate},
+      {"chunks_copied", counters.chunksCopied},
+      {"bytes_copied", counters.bytesCopied},
+      {"failovers", counters.failovers},
+      {"failbacks", counters.failbacks},
+      {"suspicions", counters.suspicions},
+      {"stalls", counters.stalls},
+      {"degradations", counters.degradations},
+      {"probes_sent", counters.probesSent},
+      {"datagrams_sent", counters.datagramsSent},
+      {"longest_receive_stall_us",
+       duration_cast<std::chrono::microseconds>(counters.longestReceiveStall).count()},
+      {"datagrams_rejected", counters.datagramsRejected},
+      {"connections_rejected", counters.connectionsRejected},
+      {"events_forgotten", forgotten_},
+      {"ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0}};
 }
 
 void addTrace(json& message, const telemetry::Trace& trace) {

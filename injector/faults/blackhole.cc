@@ -6,14 +6,9 @@
 #include "injector/netlink/link.h"
 
 namespace faultline::injector {
-namespace {
-
-constexpr int kForwarding = static_cast<int>(netlink::BridgePortState::kForwarding);
-
-}  // namespace
 
 Blackhole::Blackhole(const FaultParameters& /*parameters*/, const netlink::LinkTarget& target)
-    : target_(target) {}
+    : target_(target), forwarding_(target) {}
 
 Blackhole::~Blackhole() {
   const Status status = revert();
@@ -21,21 +16,14 @@ Blackhole::~Blackhole() {
 }
 
 Status Blackhole::prepare() {
-  ASSIGN_OR_RETURN(const netlink::Link port,
-                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
-  if (port.bridge_port_state >= 0 && port.bridge_port_state != kForwarding) {
-    return errorf(Code::kUnavailable, "blackhole: {} does not forward even now", port.name);
-  }
+  RETURN_IF_ERROR(forwarding_.prepare().withContext("blackhole"));
   return CrossingProbe::requireWhole(target_).withContext("blackhole");
 }
 
 Status Blackhole::apply() {
   applied_ = true;
   probing_ = false;
-  return transit(true, [&] {
-    return netlink::setBridgePortState(*target_.attachment.socket, target_.attachment.ifindex,
-                                       netlink::BridgePortState::kDisabled);
-  });
+  return transit(true, [&] { return forwarding_.stop(); });
 }
 
 Status Blackhole::beginProbing() {
@@ -95,18 +83,8 @@ Evidence Blackhole::verdict() const {
 
 Status Blackhole::revert() {
   if (!applied_) return okStatus();
-  const Status status = transit(false, [&] {
-    return netlink::setBridgePortState(*target_.attachment.socket, target_.attachment.ifindex,
-                                       netlink::BridgePortState::kForwarding);
-  });
-  // A port that is down takes no state; it forwards by itself when it comes up.
-  if (status.code() != Code::kUnavailable) RETURN_IF_ERROR(status);
-  ASSIGN_OR_RETURN(const netlink::Link port,
-                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
-  if (port.admin_up && port.carrier && port.bridge_port_state != kForwarding) {
-    return errorf(Code::kInternal, "blackhole: {} is in state {} after reverting", port.name,
-                  port.bridge_port_state);
-  }
+  RETURN_IF_ERROR(transit(false, [&] { return forwarding_.resume(); }));
+  RETURN_IF_ERROR(forwarding_.checkResumed().withContext("blackhole"));
   applied_ = false;
   return okStatus();
 }

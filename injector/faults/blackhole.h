@@ -5,6 +5,7 @@
 #include "injector/fault.h"
 #include "injector/fault_table.h"
 #include "injector/faults/crossing_probe.h"
+#include "injector/faults/forwarding.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/link_target.h"
 
@@ -22,9 +23,7 @@ class Blackhole final : public Fault {
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;
-  std::string mechanism() const override {
-    return "netlink: the switch's bridge port is set to the state disabled";
-  }
+  std::string mechanism() const override { return Forwarding::kMechanism; }
 
  protected:
   bool conclusive() const override;
@@ -34,6 +33,7 @@ class Blackhole final : public Fault {
   Status beginProbing();
 
   netlink::LinkTarget target_;
+  Forwarding forwarding_;
   bool applied_ = false;
 
   std::optional<CrossingProbe> probe_;  // from the first strike on

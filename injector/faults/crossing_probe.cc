@@ -11,7 +11,7 @@ namespace {
 
 // A broadcast leaves by all other ports alike: a few tell as much as all.
 constexpr std::size_t kMostListeners = 3;
-// Queues on the way may hold some 10 ms of bulk data.
+// Where foreign shapers are on the way, their queues may hold bulk data.
 constexpr Duration kCrossingBudget = 500ms;
 
 }  // namespace
@@ -29,6 +29,7 @@ Result<CrossingProbe> CrossingProbe::open(const netlink::LinkTarget& target, int
   }
   std::vector<int> others = target.siblings;
   if (others.size() > kMostListeners) others.resize(kMostListeners);
+  others.insert(others.begin() + kThisPort, target.attachment.ifindex);
   ASSIGN_OR_RETURN(ProbeRound out, ProbeRound::open(target.nic, switch_socket, others, frames));
   ASSIGN_OR_RETURN(ProbeRound in,
                    ProbeRound::open({&switch_socket, port.bridge_ifindex}, switch_socket,

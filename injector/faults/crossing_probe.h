@@ -27,7 +27,9 @@ class CrossingProbe {
   /// In each direction.
   int sent() const { return out_.sent(); }
   /// Frames of the NIC that have left the switch by another port.
-  int out() const { return out_.passedMost(); }
+  int out() const { return out_.passedMost(kOthers); }
+  /// Frames of the NIC that have arrived at the switch's port.
+  int arrived() const { return out_.passed(kThisPort); }
   /// Frames of the switch that have left by the NIC's port.
   int in() const { return in_.passed(kThisPort); }
   /// Frames of the switch that have left by another port: proof that they were under way.
@@ -36,6 +38,7 @@ class CrossingProbe {
  private:
   static constexpr std::size_t kThisPort = 0;
   static constexpr std::size_t kControlPort = 1;
+  static constexpr std::size_t kOthers = 1;
   CrossingProbe(ProbeRound out, ProbeRound in) : out_(std::move(out)), in_(std::move(in)) {}
 
   ProbeRound out_;

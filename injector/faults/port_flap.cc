@@ -5,11 +5,7 @@
 namespace faultline::injector {
 
 PortFlap::PortFlap(const FaultParameters& parameters, const netlink::LinkTarget& target)
-    : port_(target, parameters.get<std::string>("how")),
-      count_(parameters.get<std::int64_t>("count")),
-      down_time_(duration_cast<Duration>(parameters.get<Duration>("period") *
-                                         (parameters.get<Percent>("duty").value / 100))),
-      up_time_(parameters.get<Duration>("period") - down_time_) {}
+    : port_(target, parameters.get<std::string>("how")), clock_(parameters) {}
 
 PortFlap::~PortFlap() {
   const Status status = revert();
@@ -25,24 +21,20 @@ Status PortFlap::prepare() {
 Status PortFlap::apply() {
   ASSIGN_OR_RETURN(losses_before_, countLosses());
   losses_ = 0;
-  downs_ = 0;
+  clock_.restart();
   applied_ = true;
   return toggle();
 }
 
 Status PortFlap::toggle() {
-  const bool to_down = !down_;
+  const bool to_down = !clock_.broken();
   RETURN_IF_ERROR(transit(to_down, [&] { return to_down ? port_.down() : port_.up(); }));
-  down_ = to_down;
-  // From the true moment on, not from when it was due: a late step must not shorten a phase.
-  due_ = now() + (down_ ? down_time_ : up_time_);
-  if (down_) ++downs_;
-  if (!down_ && count_ != 0 && downs_ >= count_) due_.reset();
+  clock_.changed(to_down, now());
   return okStatus();
 }
 
 Status PortFlap::step(TimePoint now) {
-  if (due_ && now >= *due_) RETURN_IF_ERROR(toggle());
+  if (clock_.due(now)) RETURN_IF_ERROR(toggle());
   ASSIGN_OR_RETURN(const std::uint32_t losses, countLosses());
   losses_ = losses - losses_before_;
   return okStatus();
@@ -55,20 +47,19 @@ Result<std::uint32_t> PortFlap::countLosses() {
 }
 
 // The counters are exact at once; one look is enough.
-bool PortFlap::conclusive() const { return losses_ > 0 && losses_ >= downs_; }
+bool PortFlap::conclusive() const { return losses_ > 0 && losses_ >= clock_.breaks(); }
 
 Evidence PortFlap::verdict() const {
   return {"port_flap", "losses of carrier counted by the other end",
           fmt::format("{} counted {} losses of its carrier; the port was taken down {} times",
-                      port_.otherEndName(), losses_, downs_),
-          downs_ > 0 && losses_ >= downs_};
+                      port_.otherEndName(), losses_, clock_.breaks()),
+          clock_.breaks() > 0 && losses_ >= clock_.breaks()};
 }
 
 Status PortFlap::revert() {
   if (!applied_) return okStatus();
-  due_.reset();
-  if (down_) RETURN_IF_ERROR(toggle());
-  due_.reset();
+  if (clock_.broken()) RETURN_IF_ERROR(toggle());
+  clock_.stop();
   applied_ = false;
   return port_.awaitWhole();
 }

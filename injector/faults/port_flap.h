@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
+#include "injector/faults/flap_clock.h"
 #include "injector/faults/port.h"
 
 namespace faultline::injector {
@@ -30,14 +30,8 @@ class PortFlap final : public Fault {
   Result<std::uint32_t> countLosses();
 
   Port port_;
-  std::int64_t count_;  ///< 0: without end
-  Duration down_time_;
-  Duration up_time_;
-
+  FlapClock clock_;
   bool applied_ = false;
-  bool down_ = false;
-  std::optional<TimePoint> due_;  ///< of the next change
-  std::int64_t downs_ = 0;
   std::uint32_t losses_before_ = 0;
   std::uint32_t losses_ = 0;
 };

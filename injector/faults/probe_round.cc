@@ -28,7 +28,8 @@ Result<ProbeRound> ProbeRound::open(const netlink::LinkEnd& sender,
                                     const std::vector<int>& listeners, int frames) {
   const std::uint32_t mark = newMark();
   ASSIGN_OR_RETURN(netlink::FrameSocket sending,
-                   netlink::FrameSocket::open(*sender.socket, sender.ifindex, mark));
+                   netlink::FrameSocket::open(*sender.socket, sender.ifindex, mark,
+                                              netlink::FrameClass::kControl));
   std::vector<netlink::FrameSocket> listening;
   for (const int ifindex : listeners) {
     ASSIGN_OR_RETURN(netlink::FrameSocket socket,
@@ -68,7 +69,9 @@ int ProbeRound::passedAnywhere() const {
   return std::accumulate(passed_.begin(), passed_.end(), 0);
 }
 
-int ProbeRound::passedMost() const { return *std::max_element(passed_.begin(), passed_.end()); }
+int ProbeRound::passedMost(std::size_t first) const {
+  return *std::max_element(passed_.begin() + static_cast<std::ptrdiff_t>(first), passed_.end());
+}
 
 bool ProbeRound::passesEverywhere() const {
   return allSent() &&

@@ -29,8 +29,9 @@ class ProbeRound {
   /// Frames that have passed listener `index`.
   int passed(std::size_t index) const { return passed_[index]; }
   int passedAnywhere() const;
-  /// Of the listener that has seen most: others may have lost some to full queues of their own.
-  int passedMost() const;
+  /// Of the listener from `first` on that has seen most: others may have lost some to full queues
+  /// of their own.
+  int passedMost(std::size_t first) const;
   /// Whether every listener has seen some. Not all of them: a full queue on the way may drop one.
   bool passesEverywhere() const;
 

@@ -6,8 +6,10 @@
 #include "injector/faults/blackhole.h"
 #include "injector/faults/connection_reset.h"
 #include "injector/faults/host_overload.h"
+#include "injector/faults/late_delivery.h"
 #include "injector/faults/loss.h"
 #include "injector/faults/none.h"
+#include "injector/faults/path_flap.h"
 #include "injector/faults/port_down.h"
 #include "injector/faults/port_flap.h"
 #include "injector/faults/process_kill.h"
@@ -24,11 +26,13 @@ std::unique_ptr<Fault> make(const FaultParameters& parameters, const netlink::Li
   return std::make_unique<Kind>(parameters, target);
 }
 
-constexpr std::array<std::pair<std::string_view, Maker>, 12> kMakers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 14> kMakers{{
     {"port_down", make<PortDown>},
     {"port_flap", make<PortFlap>},
     {"throttle", make<Throttle>},
     {"blackhole", make<Blackhole>},
+    {"path_flap", make<PathFlap>},
+    {"late_delivery", make<LateDelivery>},
     {"one_way_loss", make<OneWayLoss>},
     {"loss", make<RandomLoss>},
     {"connection_reset", make<ConnectionReset>},

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "injector/netlink/shaper.h"
+
 namespace faultline::netlink {
 namespace {
 
@@ -33,11 +35,22 @@ Status acceptOnlyProbes(int fd) {
   return okStatus();
 }
 
+Status overtakeBulk(int fd) {
+  if (::setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &kControlClass, sizeof kControlClass) == 0) {
+    return okStatus();
+  }
+  return Status::fromErrno(errno, "give probe frames their class");
+}
+
 }  // namespace
 
-Result<FrameSocket> FrameSocket::open(const Socket& socket, int ifindex, std::uint32_t mark) {
-  ASSIGN_OR_RETURN(PacketSocket packets,
-                   PacketSocket::open(socket, ifindex, ETH_P_ALL, acceptOnlyProbes));
+Result<FrameSocket> FrameSocket::open(const Socket& socket, int ifindex, std::uint32_t mark,
+                                      FrameClass frames) {
+  const auto prepare = [&](int fd) -> Status {
+    RETURN_IF_ERROR(acceptOnlyProbes(fd));
+    return frames == FrameClass::kControl ? overtakeBulk(fd) : okStatus();
+  };
+  ASSIGN_OR_RETURN(PacketSocket packets, PacketSocket::open(socket, ifindex, ETH_P_ALL, prepare));
   return FrameSocket(std::move(packets), mark);
 }
 

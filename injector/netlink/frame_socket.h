@@ -8,14 +8,19 @@
 
 namespace faultline::netlink {
 
+/// Through which class of a shaper of ours frames go: that of bulk data, as everybody's, or that of
+/// control, which overtakes it.
+enum class FrameClass { kBulk, kControl };
+
 /// Sends and counts probe frames of our own on one interface, below IP: no address, route or
 /// neighbour is needed, and nobody else takes notice of them (local experimental ethertype 0x88B5,
-/// IEEE 802). Frames go through the interface's queueing discipline, as everybody's.
+/// IEEE 802). Frames go through the interface's queueing discipline.
 class FrameSocket {
  public:
   /// Opens a socket in the namespace of `socket`, bound to the interface; it counts only frames
   /// that carry `mark`. Needs CAP_NET_RAW.
-  static Result<FrameSocket> open(const Socket& socket, int ifindex, std::uint32_t mark);
+  static Result<FrameSocket> open(const Socket& socket, int ifindex, std::uint32_t mark,
+                                  FrameClass frames = FrameClass::kBulk);
 
   /// Counts, and sends, another mark from now on.
   void setMark(std::uint32_t mark) { mark_ = mark; }

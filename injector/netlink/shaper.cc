@@ -19,7 +19,7 @@ namespace {
 // Handles of ours, so that they are told from other people's.
 constexpr std::uint32_t kRoot = 0xfa170000;
 constexpr std::uint32_t kBulkClass = kRoot | 0x10;
-constexpr std::uint32_t kControlClass = kRoot | 0x20;
+static_assert(kControlClass == (kRoot | 0x20));
 constexpr std::uint32_t kBulkQueue = 0xfa180000;
 constexpr std::uint32_t kControlQueue = 0xfa190000;
 

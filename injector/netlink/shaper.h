@@ -9,6 +9,10 @@
 
 namespace faultline::netlink {
 
+/// Handle of the control class of our shapers. Frames of sockets that have it as SO_PRIORITY go
+/// through that class, whatever they are; where nothing is shaped it means nothing.
+inline constexpr std::uint32_t kControlClass = 0xfa170020;
+
 /// What the bulk class of a shaped port is set to and has done.
 struct ShaperState {
   BitsPerSecond rate = 0;

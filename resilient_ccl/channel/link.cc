@@ -28,6 +28,7 @@ LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
   degradations += other.degradations;
   probesSent += other.probesSent;
   datagramsSent += other.datagramsSent;
+  longestReceiveStall = std::max(longestReceiveStall, other.longestReceiveStall);
   return *this;
 }
 
@@ -293,6 +294,20 @@ void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) const {
   slot.lastProgress = now;
 }
 
+std::optional<std::uint32_t> Link::oldestBegun() const {
+  std::optional<std::uint32_t> oldest;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.length >= 0 && (!oldest || id < *oldest)) oldest = id;
+  }
+  return oldest;
+}
+
+void Link::received(std::uint32_t slot, TimePoint now) {
+  const Duration nothing = now - std::exchange(slots_.at(slot).lastProgress, now);
+  const bool longest = nothing > counters_.longestReceiveStall && oldestBegun() == slot;
+  if (longest) counters_.longestReceiveStall = nothing;
+}
+
 int Link::writerOf(const Place& place) const {
   for (int rail = 0; rail < options_.rails; ++rail) {
     const std::optional<Placing>& placing = rails_[rail].placing;
@@ -377,7 +392,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
     }
     next = failovers_.upper_bound(seen);
   }
-  slot.lastProgress = now;
+  received(header.slot, now);
   if (--slot.chunksLeft > mutant(Mutant::kReceiveDoneOneChunkEarly)) return;
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;

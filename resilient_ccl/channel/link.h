@@ -56,9 +56,9 @@ struct LinkOptions {
   /// the order of their numbers, from the next one on.
   std::vector<std::vector<int>> partners;
   /// A rail with chunks outstanding that makes no progress this long is probed.
-  Duration suspectAfter = 20ms;
+  Duration suspectAfter = 10ms;
   /// Pause between probe rounds while a rail is suspected.
-  Duration suspectProbeInterval = 5ms;
+  Duration suspectProbeInterval = 2500us;
   /// Pause between probe rounds while a rail is down and may have come back: the first one, and
   /// that of a path that answers again.
   Duration returnProbeInterval = 10ms;
@@ -122,6 +122,9 @@ struct LinkCounters {
   /// Times that a rail became far slower than the others, and lived.
   std::uint64_t degradations = 0;
   std::uint64_t datagramsSent = 0;
+  /// The longest time in which the oldest receive that had begun got nothing, whether a rail was
+  /// given up or not.
+  Duration longestReceiveStall{};
 
   LinkCounters& operator+=(const LinkCounters& other);
 };
@@ -408,6 +411,8 @@ class Link {
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
   void begin(Slot& slot, const ChunkHeader& header, TimePoint now) const;
+  std::optional<std::uint32_t> oldestBegun() const;  // receive
+  void received(std::uint32_t slot, TimePoint now);  // something of it
   void connect(int rail);
   void grantArrived(const GrantRecord& grant);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant);

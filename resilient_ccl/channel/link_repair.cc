@@ -265,9 +265,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   OpenFailover& failover = failovers_.at(index);
   failover.repairing = false;
   failover.record.fenced = now;
-  for (const auto& [id, slot] : slots_) {  // the oldest receive that had begun
-    if (slot.length >= 0 && (!failover.watched || id < *failover.watched)) failover.watched = id;
-  }
+  failover.watched = oldestBegun();
 
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
   for (const InFlight& open : outstanding) {

@@ -35,7 +35,7 @@ class Prober {
   static constexpr Duration kPromptAnswer = 10ms;
   /// Answers that come together are one proof: what waited in one socket of a process that wakes up
   /// comes at once, and the next socket is read after it.
-  static constexpr Duration kProofsApart = 2ms;
+  static constexpr Duration kProofsApart = 4ms;
   /// A round is lost when one that was sent so much later on the same path is answered first.
   static constexpr Duration kOrderKept = 4ms;
   static constexpr int kAnswersAfterLoss = 2;

@@ -114,7 +114,8 @@ class Builder {
     run.checked_elements = kElementsPerIteration * kIterations;
     if (strategy == "fail_stop") run.checkpoint_ms = jitter(64, 0.2);
     addSeries(run);
-    run.counters = {{"chunks_sent", 14400}, {"probes_sent", 312}};
+    run.counters = {
+        {"chunks_sent", 14400}, {"probes_sent", 312}, {"longest_receive_stall_us", 21400}};
     run.resources = {{.rank = 0,
                       .memory_start_bytes = 40 << 20,
                       .memory_end_bytes = 41 << 20,

@@ -2,7 +2,9 @@
 
 #include <netinet/in.h>
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -46,6 +48,9 @@ Status configureAccepted(int fd, int tos);
 /// The TCP congestion control algorithm that streams of this process get: "cubic"; "reno" where
 /// the system lets this user choose no other.
 std::string streamCongestionControl();
+/// The least time after which TCP sends again what was not acknowledged, on streams of this
+/// process; nothing where the kernel does not let it be chosen (before Linux 6.15) and it is 200 ms.
+std::optional<std::chrono::microseconds> streamLeastTimeout();
 /// The outcome of a connection attempt, once the socket is writable.
 Status connectOutcome(int fd);
 Result<Endpoint> localEndpoint(int fd);

@@ -141,7 +141,7 @@ TEST_P(LinkVerdictTest, TheDirectionIsKnownWhereOnlyOneEndSends) {
 
 TEST_P(LinkVerdictTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
   // The path is back before anybody can convict it, but the transport waits 200 ms for its timer.
-  for (const Duration outage : {22ms, 25ms, 28ms}) {
+  for (const Duration outage : {18ms, 21ms, 24ms}) {
     SCOPED_TRACE(formatDuration(outage));
     SimOptions chosen = options();
     chosen.backsOff = true;
@@ -161,6 +161,33 @@ TEST_P(LinkVerdictTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
     EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRail);
     EXPECT_TRUE(world.failovers(0)[0].stalled);
     EXPECT_TRUE(world.failovers(1)[0].stalled);
+  }
+}
+
+TEST_P(LinkVerdictTest, AStallIsMeasuredAlsoWhereNoRailIsGivenUp) {
+  // Over before it is suspected: only the transport's timer ends it.
+  for (const Duration outage : {0ms, 6ms}) {
+    SCOPED_TRACE(formatDuration(outage));
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    for (int i = 0; i < 4; ++i) world.message(0, 4 << 20);
+    world.run(10ms);
+    if (outage > 0ms) {
+      for (int rail = 0; rail < chosen.link.rails; ++rail) world.blackHole(rail);
+      world.run(outage);
+      for (int rail = 0; rail < chosen.link.rails; ++rail) world.heal(rail);
+    }
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    expectClean(world);
+    EXPECT_TRUE(world.failovers(0).empty());
+    const Duration stall = world.link(1).counters().longestReceiveStall;
+    if (outage > 0ms) {
+      EXPECT_GE(stall, outage);
+    } else {
+      EXPECT_LT(stall, 6ms);
+    }
+    EXPECT_EQ(world.link(0).counters().longestReceiveStall, 0ms) << "it receives nothing";
   }
 }
 

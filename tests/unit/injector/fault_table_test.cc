@@ -22,11 +22,16 @@ TEST(FaultTableTest, NamesAreUniqueAndEveryFaultIsDocumented) {
     }
     for (const ParameterSpec& spec : fault.parameters) EXPECT_FALSE(spec.meaning.empty());
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"port_down", "port_flap", "throttle", "blackhole",
-                                               "one_way_loss", "loss", "connection_reset",
-                                               "address_change", "process_stop", "process_kill",
-                                               "host_overload", "none"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{
+                       "port_down", "port_flap", "throttle", "blackhole", "one_way_loss", "loss",
+                       "connection_reset", "address_change", "process_stop", "process_kill",
+                       "path_flap", "late_delivery", "host_overload", "none"}));
   EXPECT_EQ(findFaultKind("meteor"), nullptr);
+}
+
+TEST(FaultTableTest, AFlapShorterThanADetectionMayBeFoundInThreeWays) {
+  EXPECT_THAT(describeFault(kind("path_flap")), HasSubstr("struck: path, or rail, or nothing;"));
+  EXPECT_THAT(describeFault(kind("port_flap")), HasSubstr("struck: local_nic, or nothing;"));
 }
 
 TEST(FaultTableTest, AFaultIsFoundDifferentlyAtItsEnds) {

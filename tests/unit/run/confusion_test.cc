@@ -276,6 +276,46 @@ TEST(ConfusionTest, AFlapMayPassUnnoticedAndAnythingMayBeSaidOfALossyLink) {
   EXPECT_EQ(countOf(matrix, loss, "other"), 1) << "a cause that this program does not know";
 }
 
+TEST(ConfusionTest, AShortOutageOfAPathIsAPathInAnyDirectionOrARailOrNothing) {
+  const ConfusionMatrix matrix = matrixOf({RunOf()
+                                               .strike("path_flap", {}, 1, 0, 100, 300)
+                                               .failover(1, 0, 0, "rail", 100, 130)
+                                               .failover(0, 1, 0, "path", 100, 130)
+                                               .failover(1, 2, 0, "path", 100, 130, "both")
+                                               .failover(2, 1, 0, "remote_nic", 100, 130)});
+  EXPECT_EQ(rowOf(matrix, "path_flap", "own").rightPercent(), 100);
+  EXPECT_EQ(rowOf(matrix, "path_flap", "peer").rightPercent(), 50);
+  EXPECT_EQ(rowOf(matrix, "path_flap", "own").expected, "path or rail or none");
+}
+
+TEST(ConfusionTest, APlaceIsRightWhereTheCauseIsRightToo) {
+  auto run = RunOf()
+                 .strike("blackhole", {}, 1, 0, 100, 300)
+                 .failover(1, 0, 0, "path", 100, 150, "both")
+                 .failover(1, 2, 0, "path", 100, 150, "both")
+                 .failover(1, 2, 0, "path", 100, 150, "both")
+                 .failover(0, 1, 0, "path", 100, 150, "both")
+                 .failover(2, 1, 0, "path", 100, 150, "incoming")
+                 .strike("connection_reset", {}, 1, 1, 100, 300)
+                 .failover(1, 0, 1, "rail", 100, 150);
+  const std::vector<std::string> where{"local",  "between", "unknown",
+                                       "remote", "remote",  "unknown"};
+  for (std::size_t i = 0; i < where.size(); ++i) run.run_.failovers[i].where = where[i];
+  const ConfusionMatrix matrix = matrixOf({run});
+  const Row& own = rowOf(matrix, "blackhole", "own");
+  EXPECT_EQ(own.places.right, 1);
+  EXPECT_EQ(own.places.wrong, 1);
+  EXPECT_EQ(own.places.unknown, 1);
+  EXPECT_NEAR(own.placedPercent().value(), 33.3, 0.1);
+  const Row& peer = rowOf(matrix, "blackhole", "peer");
+  EXPECT_EQ(peer.places.right, 1);
+  EXPECT_EQ(peer.places.wrong, 1) << "the direction is not";
+  EXPECT_EQ(rowOf(matrix, "connection_reset", "own").placedPercent(), std::nullopt);
+  EXPECT_THAT(confusionText(matrix), HasSubstr("cause and place of each failover"));
+  EXPECT_EQ(confusionJson(matrix)["rows"][0]["places"]["unknown"], 1);
+  EXPECT_THAT(confusionHtml(matrix), HasSubstr("Place too, %"));
+}
+
 TEST(ConfusionTest, ExpectationsSeeTheMatrixOfTheirStrategysRuns) {
   const auto right = RunOf()
                          .strike("port_down", {{"how", "carrier"}}, 1, 0, 100, 300)

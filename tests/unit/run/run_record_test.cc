@@ -280,7 +280,7 @@ json failover(int resentBytes = 0, double stall = 0, bool receiving = true) {
            {{{"peer", 1}, {"rail", 0}, {"degraded", true}, {"share", 0.5}, {"at", moment(410)}},
             {{"peer", 1}, {"rail", 0}, {"degraded", false}, {"share", 1.0}, {"at", moment(450)}},
             {{"peer", 1}, {"rail", 1}, {"degraded", true}, {"share", 0.1}, {"at", moment(420)}}}},
-          {"counters", {{"chunks_sent", 7}}}};
+          {"counters", {{"chunks_sent", 7}, {"longest_receive_stall_us", 30}}}};
 }
 
 class FailoverRecordTest : public RunRecordTest {
@@ -296,7 +296,8 @@ class FailoverRecordTest : public RunRecordTest {
       return at(100);
     };
     record.events(2, message, damage);
-    record.events(3, {{"counters", {{"chunks_sent", 5}}}}, damage);
+    record.events(3, {{"counters", {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}}},
+                  damage);
     return record.finish({});
   }
 
@@ -325,6 +326,7 @@ TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
   EXPECT_EQ(run.degradations[0].share, 0.5);
   EXPECT_EQ(run.degradations[1].until_ms, std::nullopt);
   EXPECT_EQ(run.counters.at("chunks_sent"), 12) << "the sum of all ranks";
+  EXPECT_EQ(run.counters.at("longest_receive_stall_us"), 30) << "the longest of all ranks";
 }
 
 TEST_F(FailoverRecordTest, MovingTheBytesOverWhatIsLeftIsNoPause) {

@@ -32,5 +32,21 @@ TEST(SocketTest, AStreamDoesNotUseACongestionControlThatStopsToProbe) {
   EXPECT_EQ(streamCongestionControl(), name.data());
 }
 
+TEST(SocketTest, AStreamWaitsNoLongerThanTwoTicksToSendAgainWhereTheKernelLetsIt) {
+  const auto listener = openListener(kLoopback);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  const auto stream = beginConnect(kLoopback, *localEndpoint(listener->get()));
+  ASSERT_TRUE(stream.ok()) << stream.status().message();
+  constexpr int kTcpRtoMinUs = 45;
+  int timeout = 0;
+  socklen_t size = sizeof(timeout);
+  if (getsockopt(stream->get(), IPPROTO_TCP, kTcpRtoMinUs, &timeout, &size) != 0) {
+    GTEST_SKIP() << "this kernel has no TCP_RTO_MIN_US (Linux 6.15)";
+  }
+  EXPECT_LE(timeout, 20'000);
+  ASSERT_TRUE(streamLeastTimeout().has_value());
+  EXPECT_EQ(streamLeastTimeout()->count(), timeout);
+}
+
 }  // namespace
 }  // namespace faultline::transport::tcp
