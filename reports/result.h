@@ -304,6 +304,13 @@ struct CollectiveRow {
   bool mis_measured = false;  ///< better than possible by more than measurements vary
 };
 
+/// Time in which computing stood still for one phase of a model's communication.
+struct ExposedPhase {
+  std::string phase;     ///< as in TrainingFacts
+  double ms = 0;         ///< of an iteration; mean of all iterations and ranks
+  double share_pct = 0;  ///< of the iterations' time
+};
+
 /// One execution of the workload under one strategy.
 struct Run {
   std::string strategy;  ///< the name of its row
@@ -340,6 +347,7 @@ struct Run {
   std::vector<AppliedPlan> plans;
   std::vector<PortTest> port_tests;
   std::vector<CollectiveRow> collectives;  ///< of the workload `collective`
+  std::vector<ExposedPhase> exposed;       ///< of training that follows from a model
   /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
   std::optional<double> goodput_mbit;
 };
@@ -399,6 +407,35 @@ struct Summary {
   std::optional<Latency> latency;
 };
 
+/// One kind of message of a model's iteration, of the rank that has most of it.
+struct TrainingPhase {
+  std::string phase;            ///< "gradients", "tensor_forward", ...
+  std::string operation;        ///< "all_reduce", ...; "send_receive"
+  int ranks = 0;                ///< that take part in a call
+  int calls = 0;                ///< of an iteration
+  std::int64_t bytes = 0;       ///< of them all, of the larger of input and output
+  std::int64_t real_bytes = 0;  ///< before `scale`
+};
+
+/// What follows from a model, a device and how they are divided (docs/training.md has the
+/// formulas). Times and bytes with "real" in their names, and memory, are those before `scale`.
+struct TrainingFacts {
+  std::string model;
+  std::string device;
+  /// All times and bytes of the job are so many times smaller than the real ones.
+  int scale = 1;
+  std::int64_t parameters = 0;
+  std::int64_t parameters_per_rank = 0;   ///< of the largest stage
+  double flops_per_token = 0;             ///< forward and backward, of the whole model
+  std::int64_t tokens_per_iteration = 0;  ///< of all ranks
+  double compute_ms = 0;                  ///< of an iteration, of the slowest stage
+  double real_compute_ms = 0;
+  double states_bytes = 0;  ///< of a rank: parameters, gradients and optimizer states
+  double activations_bytes = 0;
+  double device_bytes = 0;
+  std::vector<TrainingPhase> phases;
+};
+
 /// One line of the scenario's `expect`, judged.
 struct Expectation {
   std::string text;
@@ -420,7 +457,8 @@ struct ScenarioResult {
   Verdict verdict = Verdict::kError;
   /// Why the verdict is not pass, e.g. "port_down left no evidence in block 2 of hot_repair".
   std::string reason;
-  bool interrupted = false;  ///< ended by the user: what is here is a part
+  bool interrupted = false;               ///< ended by the user: what is here is a part
+  std::optional<TrainingFacts> training;  ///< null: the workload does not follow from a model
   std::vector<Run> runs;
   std::vector<Summary> summary;
   std::optional<Noise> noise;  ///< null without a second row of fault_free, or with too few pairs

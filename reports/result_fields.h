@@ -300,6 +300,40 @@ void visitFields(V& v, Of<CollectiveRow> auto& row) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<ExposedPhase> auto& exposed) {
+  v.required("phase", exposed.phase);
+  v.field("ms", exposed.ms);
+  v.field("share_pct", exposed.share_pct);
+}
+
+template <typename V>
+void visitFields(V& v, Of<TrainingPhase> auto& phase) {
+  v.required("phase", phase.phase);
+  v.field("operation", phase.operation);
+  v.field("ranks", phase.ranks);
+  v.field("calls", phase.calls);
+  v.field("bytes", phase.bytes);
+  v.field("real_bytes", phase.real_bytes);
+}
+
+template <typename V>
+void visitFields(V& v, Of<TrainingFacts> auto& facts) {
+  v.required("model", facts.model);
+  v.field("device", facts.device);
+  v.required("scale", facts.scale);
+  v.field("parameters", facts.parameters);
+  v.field("parameters_per_rank", facts.parameters_per_rank);
+  v.field("flops_per_token", facts.flops_per_token);
+  v.field("tokens_per_iteration", facts.tokens_per_iteration);
+  v.field("compute_ms", facts.compute_ms);
+  v.field("real_compute_ms", facts.real_compute_ms);
+  v.field("states_bytes", facts.states_bytes);
+  v.field("activations_bytes", facts.activations_bytes);
+  v.field("device_bytes", facts.device_bytes);
+  v.field("phases", facts.phases);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Run> auto& run) {
   v.required("strategy", run.strategy);
   v.field("kind", run.kind);
@@ -333,6 +367,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("plans", run.plans);
   v.field("port_tests", run.port_tests);
   v.field("collectives", run.collectives);
+  v.field("exposed", run.exposed);
   v.field("goodput_mbit", run.goodput_mbit);
 }
 
@@ -403,6 +438,7 @@ void visitFields(V& v, Of<ScenarioResult> auto& result) {
   v.field("reason", result.reason);
   v.field("interrupted", result.interrupted);
   v.field("environment", result.environment);
+  v.field("training", result.training);
   v.required("runs", result.runs);
   v.field("summary", result.summary);
   v.field("noise", result.noise);

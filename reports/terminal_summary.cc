@@ -121,6 +121,38 @@ Row rowOf(const Summary& row, const StrategyTally& tally) {
       tally.restarts > 0 ? fmt::format("{}/{}", tally.restarts, tally.lost_iterations) : kNothing};
 }
 
+std::string real(std::int64_t bytes) {
+  constexpr double kGiga = 1e9;
+  return fmt::format("{:.3g} GB", static_cast<double>(bytes) / kGiga);
+}
+
+/// What the job was made of, with what stood still for it in the first fault-free run.
+std::string trainingText(const ScenarioResult& result) {
+  const TrainingFacts& facts = *result.training;
+  std::string text = wrapped(fmt::format(
+      "{} on {}: {:.4g} billion parameters ({:.4g} a rank), {} tokens and {:.4g} ms of compute an "
+      "iteration; scale {}: all times and bytes are so many times smaller than the model's ({:.4g} "
+      "s of compute)",
+      facts.model, facts.device, static_cast<double>(facts.parameters) / 1e9,
+      static_cast<double>(facts.parameters_per_rank) / 1e9, facts.tokens_per_iteration,
+      facts.compute_ms, facts.scale, facts.real_compute_ms / 1e3));
+  const auto free = std::ranges::find_if(
+      result.runs, [](const Run& run) { return run.arm == Arm::kPlain && !run.exposed.empty(); });
+  for (const TrainingPhase& phase : facts.phases) {
+    std::string exposed;
+    if (free != result.runs.end()) {
+      const auto row = std::ranges::find(free->exposed, phase.phase, &ExposedPhase::phase);
+      exposed = fmt::format("; {:.1f} % of a fault-free iteration waits for it",
+                            row == free->exposed.end() ? 0.0 : row->share_pct);
+    }
+    text += wrapped(fmt::format("{}: {} {} of {} ranks, {:.3g} MB (really {}) an iteration{}",
+                                phase.phase, phase.calls, phase.operation, phase.ranks,
+                                static_cast<double>(phase.bytes) / 1e6, real(phase.real_bytes),
+                                exposed));
+  }
+  return text;
+}
+
 std::string table(const ScenarioResult& result) {
   Row titles;
   for (std::size_t i = 0; i < titles.size(); ++i) titles[i] = kColumns[i].title;
@@ -181,6 +213,8 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
   };
   std::string text = paint(fitted(scenarioName(result), kWidth), kBold) + "\n";
   if (!result.runs.empty() || !result.summary.empty()) text += "\n" + table(result);
+
+  if (result.training) text += "\n" + trainingText(result);
 
   const VerdictText verdict = explainVerdict(result);
   const std::string word = upper(nameOf(result.verdict));

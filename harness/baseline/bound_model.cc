@@ -10,14 +10,12 @@
 namespace faultline::baseline {
 namespace {
 
-/// Of a training step: one forward pass, and a backward pass that costs about twice as much.
-constexpr double kForwardShare = 1.0 / 3;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// When bucket `index` is ready, from the beginning of the iteration.
 double readyAt(const IterationModel& model, int index) {
-  const double forward = model.computeMs * kForwardShare;
-  return forward + (model.computeMs - forward) * (index + 1) / model.buckets;
+  const double before = model.computeMs * model.readyFrom;
+  return before + (model.computeMs - before) * (index + 1) / model.buckets;
 }
 
 double leastSlowdown(std::span<const double> bandwidths) {
@@ -144,8 +142,9 @@ double replay(const JobModel& job, std::span<const RailDamage> damages) {
 
 }  // namespace
 
-IterationModel fitIteration(double computeMs, int buckets, double iterationMs) {
-  IterationModel model{.computeMs = computeMs, .buckets = buckets, .bucketMs = 0};
+IterationModel fitIteration(double computeMs, int buckets, double iterationMs, double readyFrom) {
+  IterationModel model{
+      .computeMs = computeMs, .readyFrom = readyFrom, .buckets = buckets, .bucketMs = 0};
   // The time of an iteration is the maximum over k of readyAt(k) + (buckets - k) * bucketMs: from
   // bucket k on, the network is busy without a break. The smallest solution is the one that fits.
   double bucket = kNever;

@@ -9,11 +9,16 @@
 /// bandwidth. Pure; times are milliseconds.
 namespace faultline::baseline {
 
-/// One iteration of data-parallel training. The first third of the compute is the forward pass; in
-/// the backward pass the gradient's buckets become ready at equal distances, the last one at its
-/// end. Buckets are reduced in order, one after the other; the iteration ends when all of them are.
+/// Of a training step of one micro-batch: one forward pass, and a backward pass that costs about
+/// twice as much.
+inline constexpr double kForwardShare = 1.0 / 3;
+
+/// One iteration of data-parallel training. In the rest of the compute after the share `readyFrom`
+/// the gradient's buckets become ready at equal distances, the last one at its end. Buckets are
+/// reduced in order, one after the other; the iteration ends when all of them are.
 struct IterationModel {
   double computeMs = 0;
+  double readyFrom = kForwardShare;
   int buckets = 1;
   double bucketMs = 0;  ///< time to reduce one bucket on healthy rails
   /// Share of `bucketMs` in which bytes are on the wire, 0 to 1. Slower rails stretch only this;
@@ -23,7 +28,8 @@ struct IterationModel {
 
 /// The model whose fault-free iteration takes `iterationMs`, as measured. When that is not longer
 /// than the compute, communication costs nothing that could be seen: bucketMs = 0.
-IterationModel fitIteration(double computeMs, int buckets, double iterationMs);
+IterationModel fitIteration(double computeMs, int buckets, double iterationMs,
+                            double readyFrom = kForwardShare);
 
 /// Time of a fault-free iteration.
 double iterationTime(const IterationModel& model);

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/cli/model_page.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
@@ -78,7 +79,7 @@ std::vector<Item> itemsOf(const Table& table) {
 }  // namespace
 
 std::vector<std::string> categoryNames() {
-  return {"scenarios", "faults", "strategies", "workloads", "algorithms"};
+  return {"scenarios", "faults", "strategies", "workloads", "algorithms", "models", "devices"};
 }
 
 std::vector<Category> catalogue() {
@@ -86,11 +87,20 @@ std::vector<Category> catalogue() {
   for (const auto& algorithm : schedule::allAlgorithms()) {
     algorithms.push_back({std::string(algorithm.name), std::string(algorithm.description), ""});
   }
+  std::vector<Item> models, devices;
+  for (const model::ModelCard& card : model::models()) {
+    models.push_back({card.name, modelInWords(card), ""});
+  }
+  for (const model::DeviceCard& card : model::devices()) {
+    devices.push_back({card.name, deviceInWords(card), ""});
+  }
   return {{"scenarios", "scenario", scenarios()},
           {"faults", "fault", itemsOf(injector::faultKinds())},
           {"strategies", "strategy", itemsOf(baseline::strategies())},
           {"workloads", "workload", itemsOf(scenario::workloadKinds())},
-          {"algorithms", "algorithm", std::move(algorithms)}};
+          {"algorithms", "algorithm", std::move(algorithms)},
+          {"models", "model", std::move(models)},
+          {"devices", "device", std::move(devices)}};
 }
 
 }  // namespace faultline::cli

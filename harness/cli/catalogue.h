@@ -19,8 +19,8 @@ struct Category {
   std::vector<Item> items;
 };
 
-/// scenarios, faults, strategies, workloads, algorithms. Scenarios are searched in ./scenarios, in
-/// the source tree around the program, and where an installed program keeps them.
+/// scenarios, faults, strategies, workloads, algorithms, models, devices. Scenarios are searched in
+/// ./scenarios, in the source tree around the program, and where an installed program keeps them.
 std::vector<Category> catalogue();
 
 /// The names of the categories, in order.

@@ -9,6 +9,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/catalogue.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/model_page.h"
 #include "harness/cli/output.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
@@ -104,6 +105,11 @@ std::string workloadInWords(const scenario::Workload& workload) {
     return fmt::format("{}, {} calls of each of {} combinations", workload.kind,
                        workload.iterations, cellsOf(workload.collective).size());
   }
+  if (workload.model) {
+    return fmt::format("{}, {} iterations of {} on {}, scale {}", workload.kind,
+                       workload.iterations, workload.model->model.name, workload.model->device.name,
+                       workload.model->scale);
+  }
   return fmt::format("{}, {} iterations, gradient {} in {} buckets", workload.kind,
                      workload.iterations, formatSize(workload.gradient.size),
                      workload.gradient.buckets);
@@ -158,6 +164,8 @@ std::optional<Page> find(const std::string& name) {
   if (name == kLanguage) return Page{scenario::describeScenario(), scenario::scenarioSchema()};
   if (const auto* fault = injector::findFaultKind(name)) return faultPage(*fault);
   if (const auto* strategy = baseline::findStrategy(name)) return strategyPage(*strategy);
+  if (const auto* card = model::findModel(name)) return Page{modelText(*card), modelJson(*card)};
+  if (const auto* card = model::findDevice(name)) return Page{deviceText(*card), deviceJson(*card)};
   for (const Category& category : catalogue()) {
     for (const Item& item : category.items) {
       if (item.name != name && (item.file.empty() || item.file != name)) continue;
@@ -192,10 +200,11 @@ int run(const Options& options) {
 }  // namespace
 
 CLI::App* addDescribeCommand(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "describe",
-      "Describe a fault, strategy, workload, algorithm or scenario; 'scenario' is the "
-      "language of scenarios (with --json: its JSON Schema)");
+  CLI::App* const command =
+      app.add_subcommand("describe",
+                         "Describe a fault, strategy, workload, algorithm, model, device or "
+                         "scenario; 'scenario' is the "
+                         "language of scenarios (with --json: its JSON Schema)");
   const auto options = std::make_shared<Options>();
   command->add_option("NAME", options->name, "What 'faultline list' lists, or scenario")
       ->type_name("")

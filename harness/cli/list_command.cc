@@ -60,7 +60,9 @@ void run(const Options& options) {
 
 CLI::App* addListCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command =
-      app.add_subcommand("list", "List scenarios, faults, strategies, workloads and algorithms");
+      app.add_subcommand("list",
+                         "List scenarios, faults, strategies, workloads, algorithms, models and "
+                         "devices");
   const auto options = std::make_shared<Options>();
   command->add_option("WHAT", options->category, "One of them; all if not given")
       ->type_name("")

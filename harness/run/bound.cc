@@ -36,6 +36,20 @@ double bytesPerPort(const scenario::Scenario& scenario) {
          scenario.cluster.rails;
 }
 
+/// Why there is no model of this training job's iterations; empty: there is one.
+std::string whyNoModel(const std::optional<model::Training>& training) {
+  if (!training) return "";
+  if (!training->onlyCopies()) {
+    return "no best possible: there is a model only of plain data parallelism, without ZeRO";
+  }
+  if (training->layersPerStage() % training->buckets == 0) return "";
+  return fmt::format(
+      "no best possible: there is a model only of buckets that are ready at equal distances, and "
+      "{} "
+      "buckets do not divide {} layers",
+      training->buckets, training->layersPerStage());
+}
+
 /// A fault-free run as a model, and how long it took.
 struct Reference {
   baseline::JobModel job;
@@ -58,8 +72,10 @@ std::optional<Reference> referenceOf(const scenario::Scenario& scenario, const r
   const auto time = stats::median(times);
   if (!time || !(total > 0)) return std::nullopt;
   const int buckets = std::max(1, scenario.workload.gradient.buckets);
+  const std::optional<model::Training>& training = scenario.workload.model;
   baseline::IterationModel iteration =
-      baseline::fitIteration(toMilliseconds(scenario.workload.compute.duration), buckets, *time);
+      baseline::fitIteration(toMilliseconds(scenario.workload.compute.duration), buckets, *time,
+                             training ? model::readyFrom(*training) : baseline::kForwardShare);
   const double wire = bytesPerPort(scenario) / payloadPerMs(scenario.cluster.railRate, 1) / buckets;
   iteration.wireShare = iteration.bucketMs > 0 ? std::min(1.0, wire / iteration.bucketMs) : 0;
   return Reference{{.nodes = scenario.cluster.nodes,
@@ -255,6 +271,7 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
     return run.strategy == strategy && !run.faults.empty();
   });
   if (!met || scenario.workload.sweeps()) return "";  // a sweep has bounds of its own
+  if (std::string why = whyNoModel(scenario.workload.model); !why.empty()) return why;
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
   const double bytes = bytesPerPort(scenario);
   if (!mostlyBurst(scenario, bytes)) return "";

@@ -48,8 +48,9 @@ bool mostlyBurst(const scenario::Scenario& scenario, double bytesPerPort);
 std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs, const std::string& strategy);
 
-/// Why this strategy's row cannot have a bound although its faults have one: the messages are so
-/// short that they mostly pass in the burst of the ports, above their rate. Empty: no such reason.
+/// Why this strategy's row cannot have a bound although its faults have one: there is no model of
+/// the job, or the messages are so short that they mostly pass in the burst of the ports, above
+/// their rate. Empty: no such reason.
 std::string whyNoBound(const scenario::Scenario& scenario, std::span<const reports::Run> runs,
                        const std::string& strategy);
 

@@ -15,6 +15,7 @@
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
 #include "harness/run/summary.h"
+#include "harness/run/training_facts.h"
 #include "harness/scenario/json.h"
 
 namespace faultline::run {
@@ -87,6 +88,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   }
 
   result.environment = describeEnvironment(clusterFacts);
+  result.training = trainingFacts(scenario);
   result.duration_ms = toMilliseconds(now() - began);
   result.noise = noiseOf(scenario, result.runs, scenario.seed);
   result.summary = summarise(scenario, result.runs, scenario.seed);

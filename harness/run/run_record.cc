@@ -63,6 +63,7 @@ void RunRecord::iterationEnded(int rank, const json& message) {
   checked(message);
   const int iteration = field(message, "iteration", 0);
   keepResources(rank, message);
+  exposed_.ended(message);
   calls_.ended(iteration, field(message, "ms", 0.0), field(message, "checked", std::int64_t{0}),
                field(message, "wrong", std::int64_t{0}));
   digests_[{iteration, rank}] = field(message, "digest", std::string());
@@ -398,6 +399,7 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.evidence = std::move(observed.evidence);
   checkPlans();
   run_.collectives = calls_.rows(unsettledCalls(scenario_, run_));
+  run_.exposed = exposed_.rows();
   if (observed.goodput) {
     constexpr double kMega = 1e6;
     run_.goodput_mbit = static_cast<double>(*observed.goodput) / kMega;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "harness/run/call_table.h"
+#include "harness/run/exposed_times.h"
 #include "harness/run/plan.h"
 #include "harness/run/plan_record.h"
 #include "harness/run/timeline.h"
@@ -95,6 +96,7 @@ class RunRecord {
   TimePoint t0_{};
   IterationTable table_;
   CallTable calls_;
+  ExposedTimes exposed_;
   PlanRecord plans_;
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank

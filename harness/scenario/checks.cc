@@ -65,7 +65,9 @@ class Checker {
     const Node* const workload = root_.find("workload");
     if (workload == nullptr) return;
     const bool sweeps = scenario_.workload.sweeps();
-    for (const std::string_view key : {"compute", "gradient", "collective"}) {
+    for (const std::string_view key :
+         {"compute", "gradient", "model", "device", "parallel", "micro_batches", "micro_batch",
+          "sequence", "scale", "collective"}) {
       const Node* const node = workload->find(key);
       if (node == nullptr || (key == "collective") == sweeps) continue;
       findings_.add(node->where, fmt::format("{}: a workload of kind {} has none", key,
@@ -312,6 +314,11 @@ class Checker {
     if (workload.sweeps()) {
       fail(path, fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'",
                              baseline::kShrink));
+    } else if (workload.model && !workload.model->onlyCopies()) {
+      fail(path,
+           fmt::format("{}: each rank has a part of the model that no other one has; it needs "
+                       "'parallel' with nothing but 'data', and without 'zero'",
+                       baseline::kShrink));
     } else if (workload.gradient.data == DataKind::kRandom) {
       fail(path, fmt::format("{}: results of fewer ranks differ from those of {}: write 'data: "
                              "integers', of which every element is checked",

@@ -12,6 +12,7 @@
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
 #include "harness/scenario/text_check.h"
+#include "harness/scenario/training_reader.h"
 #include "harness/scenario/vocabulary.h"
 
 namespace faultline::scenario {
@@ -42,8 +43,7 @@ class ScenarioReader {
     if (values.has("workload.time")) {
       scenario.workload.time = values.get<Duration>("workload.time");
     }
-    scenario.workload.compute = readCompute();
-    scenario.workload.gradient = gradientOf(values);
+    readTraining(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
     if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
     scenario.limits = limitsOf(values);
     scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
@@ -72,18 +72,6 @@ class ScenarioReader {
       if constexpr (std::is_same_v<Limit, int>) limit = integer(values, path);
     });
     return limits;
-  }
-
-  static Gradient gradientOf(const Parameters& values) {
-    Gradient gradient;
-    gradient.size = values.get<Size>("workload.gradient.size").bytes;
-    gradient.buckets = integer(values, "workload.gradient.buckets");
-    gradient.dtype =
-        *reduction::dataTypeFromName(values.get<std::string>("workload.gradient.dtype"));
-    gradient.data = values.get<std::string>("workload.gradient.data") == "random"
-                        ? DataKind::kRandom
-                        : DataKind::kIntegers;
-    return gradient;
   }
 
   Sweep sweepOf(const Parameters& values) {
@@ -183,31 +171,6 @@ class ScenarioReader {
       return {};
     }
     return list->items;
-  }
-
-  Compute readCompute() {
-    Compute compute;
-    const Node* const workload = root_.find("workload");
-    const Node* const node = workload == nullptr ? nullptr : workload->find("compute");
-    if (node == nullptr) return compute;
-    const std::string path = "workload.compute";
-    ParameterSpec spec = computeSpec();
-    if (node->kind != Node::Kind::kMap) {
-      compute.duration = std::get<Duration>(records_.readScalar(*node, spec, path));
-      return compute;
-    }
-    spec.name = kBurn;
-    const std::string_view known[] = {kBurn};
-    records_.refuseUnknownKeys(*node, known, path);
-    compute.burn = true;
-    const Node* const burn = node->find(kBurn);
-    if (burn == nullptr) {
-      findings_.distrust(path);
-      if (node->entries.empty()) findings_.add(node->where, "compute: write 20ms, or {burn: 20ms}");
-      return compute;
-    }
-    compute.duration = std::get<Duration>(records_.readScalar(*burn, spec, path));
-    return compute;
   }
 
   std::vector<Strategy> readStrategies() {

@@ -14,6 +14,39 @@ Json toJson(const ParameterValue& value) {
   return formatParameter(value);
 }
 
+/// Cards in full, also of presets: a result says what was run when presets have changed.
+void addTraining(const model::Training& training, Json& workload) {
+  const model::ModelCard& card = training.model;
+  workload["model"] = {{"name", card.name},
+                       {"family", model::name(card.family)},
+                       {"layers", card.layers},
+                       {"hidden", card.hidden},
+                       {"heads", card.heads},
+                       {"kv_heads", card.kvHeads},
+                       {"ffn", card.ffn},
+                       {"vocabulary", card.vocabulary},
+                       {"sequence", card.sequence},
+                       {"experts", card.experts},
+                       {"active_experts", card.activeExperts},
+                       {"dtype", name(card.dtype)}};
+  const model::DeviceCard& device = training.device;
+  workload["device"] = {
+      {"name", device.name},
+      {"gflops", device.gflops},
+      {"efficiency", formatParameter(Percent{device.efficiency * kWholeInPercent})},
+      {"memory", formatSize(device.memory)}};
+  const model::Parallel& parallel = training.parallel;
+  workload["parallel"] = {{"data", parallel.data},
+                          {"tensor", parallel.tensor},
+                          {"pipeline", parallel.pipeline},
+                          {"expert", parallel.expert},
+                          {"zero", parallel.zero}};
+  workload["micro_batches"] = training.microBatches;
+  workload["micro_batch"] = training.microBatch;
+  workload["sequence"] = training.sequence;
+  workload["scale"] = training.scale;
+}
+
 Json toJson(const Workload& workload) {
   const std::string compute = formatDuration(workload.compute.duration);
   Json json{{"kind", workload.kind},
@@ -31,6 +64,12 @@ Json toJson(const Workload& workload) {
     for (const auto op : sweep.ops) keys["ops"].push_back(reduction::nameOf(op));
     keys["place"] = name(sweep.place);
     keys["settle_calls"] = sweep.settleCalls;
+    return json;
+  }
+  if (workload.model) {
+    addTraining(*workload.model, json);
+    json["gradient"] = {{"buckets", workload.gradient.buckets},
+                        {"data", name(workload.gradient.data)}};
     return json;
   }
   json["compute"] = workload.compute.burn ? Json{{"burn", compute}} : Json(compute);

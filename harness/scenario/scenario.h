@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/parameter.h"
 #include "base/units.h"
+#include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/sweep.h"
 #include "injector/fault_table.h"
@@ -63,9 +64,13 @@ struct Workload {
   int warmupIterations = 5;
   /// The run ends with the iteration in which this time is over, also when some are left.
   std::optional<Duration> time;
-  Compute compute;    ///< of `training`
-  Gradient gradient;  ///< of `training`
-  Sweep collective;   ///< of `collective`
+  /// Of `training` that follows from a model; otherwise it has only `compute` and `gradient`.
+  std::optional<model::Training> model;
+  /// Of `training`; with a model what the slowest stage computes, and the gradient of one of its
+  /// ranks, both after `model->scale`.
+  Compute compute;
+  Gradient gradient;
+  Sweep collective;  ///< of `collective`
   bool sweeps() const { return kind == kCollectiveKind; }
   static constexpr std::string_view kCollectiveKind = "collective";
   bool operator==(const Workload&) const = default;

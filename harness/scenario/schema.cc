@@ -183,6 +183,13 @@ Json fieldSchema(const Field& field) {
       return list(field, faultSchema());
     case Shape::kFaultKinds:
       return list(field, faultKindsSchema());
+    case Shape::kCard: {
+      Json schema = schemaOf(field.spec);
+      Json description = std::move(schema["description"]);
+      schema.erase("description");
+      return {{"description", std::move(description)},
+              {"oneOf", {std::move(schema), recordSchema(*field.record)}}};
+    }
     case Shape::kList: {
       Json items = schemaOfType(field.spec);
       return {{"description", field.spec.meaning},

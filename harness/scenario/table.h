@@ -21,6 +21,7 @@ enum class Shape {
   kFaults,        ///< a list of mappings: kind, its parameters, and the keys of `faultTable()`
   kFaultKinds,    ///< a list of names of faults, or of mappings {name: {parameters}}
   kExpectations,  ///< a list of texts: metric, comparison, value
+  kCard,          ///< a name that `Field::spec` has as a choice, or a mapping as of kRecord
   kList,          ///< one value as `Field::spec` says, or a list of such
 };
 
@@ -30,7 +31,7 @@ struct Field {
       spec;  ///< name, type, default, bounds and meaning; of other shapes name and meaning
   Shape shape = Shape::kScalar;
   bool required = false;
-  const Record* record = nullptr;  ///< of kRecord
+  const Record* record = nullptr;  ///< of kRecord and kCard
 };
 
 /// A mapping and its keys.
@@ -47,6 +48,10 @@ const Record& workloadTable();
 
 /// Its part `collective`.
 const Record& collectiveTable();
+
+/// The mapping of a model, and of a device.
+const Record& modelTable();
+const Record& deviceTable();
 
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();

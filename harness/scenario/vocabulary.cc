@@ -7,8 +7,9 @@ namespace {
 
 constexpr std::array kWorkloads{
     Word{"training",
-         "Data-parallel training: iterations of compute, with a bucketed gradient AllReduce that "
-         "overlaps it; every element of every result is checked."},
+         "Training: iterations of compute, with a bucketed gradient AllReduce that overlaps it, or "
+         "what follows from a model that is divided over the ranks; every element of every result "
+         "is checked."},
     Word{"collective",
          "Collective calls, one after the other, over sizes, types, operators and places, as "
          "nccl-tests measures them; every element of every result is checked."}};

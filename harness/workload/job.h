@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -19,6 +20,8 @@ namespace faultline::workload {
 struct IterationTime {
   TimePoint start;
   TimePoint end;  ///< computing was over and the last result was there
+  /// How long computing stood still for communication, by model::Phase; empty: it is not known.
+  std::vector<Duration> exposed{};
 };
 
 /// What the checks of one iteration's results found.
@@ -43,6 +46,10 @@ class Job {
 
   virtual std::uint64_t warmups() const = 0;
   virtual std::uint64_t iterations() const = 0;
+
+  /// Makes what it needs of a communicator of all ranks; a collective call, once before the first
+  /// iteration.
+  virtual Status join(comm::Communicator& /*communicator*/) { return okStatus(); }
 
   /// Only these of the ranks take part from now on, this one among them. kUnsupported: it needs
   /// all.
@@ -71,6 +78,8 @@ class Job {
 };
 
 std::unique_ptr<Job> makeTrainingJob(const scenario::Workload& workload, int rank, int ranks);
+/// Training of `workload.model`.
+std::unique_ptr<Job> makeModelJob(const scenario::Workload& workload, int rank, int ranks);
 /// Every iteration is one call; where there is a root, it is rank 0.
 std::unique_ptr<Job> makeCollectiveJob(const scenario::Workload& workload, int rank, int ranks);
 

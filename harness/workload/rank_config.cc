@@ -38,6 +38,7 @@ class FieldReader {
     const json* field = find(name);
     if (field == nullptr) return;
     const bool fits = std::is_same_v<T, bool>          ? field->is_boolean()
+                      : std::is_same_v<T, double>      ? field->is_number()
                       : std::is_same_v<T, std::string> ? field->is_string()
                                                        : field->is_number_integer();
     if (!fits) return fail(name, "has another type");
@@ -135,6 +136,66 @@ void readLimits(const json& object, scenario::Limits& limits, Status& status) {
   if (limits.chunk == 0) fields.fail("chunk", "is nothing");
 }
 
+/// Calls visit(name, value) for all numbers of a training job but shares.
+template <typename TrainingOrConst, typename Visit>
+void eachNumber(TrainingOrConst& training, const Visit& visit) {
+  visit("layers", training.model.layers);
+  visit("hidden", training.model.hidden);
+  visit("heads", training.model.heads);
+  visit("kv_heads", training.model.kvHeads);
+  visit("ffn", training.model.ffn);
+  visit("vocabulary", training.model.vocabulary);
+  visit("trained_sequence", training.model.sequence);
+  visit("experts", training.model.experts);
+  visit("active_experts", training.model.activeExperts);
+  visit("gflops", training.device.gflops);
+  visit("memory", training.device.memory);
+  visit("data_parallel", training.parallel.data);
+  visit("tensor_parallel", training.parallel.tensor);
+  visit("pipeline_parallel", training.parallel.pipeline);
+  visit("expert_parallel", training.parallel.expert);
+  visit("micro_batches", training.microBatches);
+  visit("micro_batch", training.microBatch);
+  visit("sequence", training.sequence);
+  visit("buckets", training.buckets);
+  visit("scale", training.scale);
+}
+
+json trainingJson(const model::Training& training) {
+  json object{{"model", training.model.name},
+              {"family", model::name(training.model.family)},
+              {"dtype", scenario::name(training.model.dtype)},
+              {"device", training.device.name},
+              {"efficiency", training.device.efficiency},
+              {"zero", training.parallel.zero}};
+  eachNumber(training, [&](const char* name, const auto& value) { object[name] = value; });
+  return object;
+}
+
+void readTraining(const json& object, model::Training& training, Status& status) {
+  FieldReader fields(object, "workload.training.", status);
+  fields.read("model", training.model.name);
+  fields.read("device", training.device.name);
+  fields.read("efficiency", training.device.efficiency);
+  fields.read("zero", training.parallel.zero);
+  std::string family;
+  fields.read("family", family);
+  training.model.family =
+      family == model::name(model::Family::kGpt) ? model::Family::kGpt : model::Family::kLlama;
+  if (family != model::name(training.model.family)) fields.fail("family", "is an unknown word");
+  std::string dtype;
+  fields.read("dtype", dtype);
+  if (const auto type = reduction::dataTypeFromName(dtype)) {
+    training.model.dtype = *type;
+  } else {
+    fields.fail("dtype", "is unknown");
+  }
+  eachNumber(training, [&](const char* name, auto& value) {
+    fields.read(name, value);
+    if (value < 1) fields.fail(name, "is below 1");
+  });
+}
+
 json workloadJson(const scenario::Workload& workload) {
   const scenario::Gradient& gradient = workload.gradient;
   json sweep = json::object();
@@ -150,6 +211,7 @@ json workloadJson(const scenario::Workload& workload) {
   sweep["settle_calls"] = workload.collective.settleCalls;
   return {{"kind", workload.kind},
           {"collective", std::move(sweep)},
+          {"training", workload.model ? trainingJson(*workload.model) : json()},
           {"iterations", workload.iterations},
           {"warmup_iterations", workload.warmupIterations},
           {"compute_ns", workload.compute.duration.count()},
@@ -187,6 +249,9 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   if (const json* sweep = fields.find("collective"); sweep != nullptr) {
     readSweep(*sweep, workload.collective, status);
   }
+  if (const json* training = fields.find("training"); training != nullptr && !training->is_null()) {
+    readTraining(*training, workload.model.emplace(), status);
+  }
   scenario::Gradient& gradient = workload.gradient;
   fields.read("gradient_bytes", gradient.size);
   fields.read("buckets", gradient.buckets);
@@ -214,7 +279,14 @@ Status check(const RankConfig& config) {
   FieldReader fields(nothing, "", status);
   const scenario::Gradient& gradient = config.workload.gradient;
   const bool exact = gradient.data == DataKind::kIntegers;
-  if (config.size < 1 || config.size > (exact ? maxExactRanks(gradient.dtype) : kMaxExactRanks)) {
+  const std::optional<model::Training>& training = config.workload.model;
+  const int summed = training ? std::max(training->parallel.data * training->parallel.expert,
+                                         training->parallel.tensor)
+                              : config.size;
+  if (training && training->parallel.ranks() != config.size) {
+    fields.fail("size", "is not the product of the degrees of parallelism");
+  }
+  if (config.size < 1 || summed > (exact ? maxExactRanks(gradient.dtype) : kMaxExactRanks)) {
     fields.fail("size", fmt::format("is out of range for exact sums of {}",
                                     reduction::nameOf(gradient.dtype)));
   }

@@ -13,6 +13,7 @@
 #include "harness/launch/lifeline.h"
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
+#include "harness/model/training_program.h"
 #include "harness/workload/checkpoint_history.h"
 #include "harness/workload/communicator_options.h"
 #include "harness/workload/digest.h"
@@ -33,14 +34,31 @@ constexpr Duration kControllerWait = 60s;
 // Warm-up iterations have data of their own.
 constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
 
+std::unique_ptr<Job> makeJob(const RankConfig& config) {
+  const scenario::Workload& workload = config.workload;
+  const auto make = workload.sweeps() ? makeCollectiveJob
+                    : workload.model  ? makeModelJob
+                                      : makeTrainingJob;
+  return make(workload, config.rank, config.size);
+}
+
+/// By the name of the phase; those for which nothing stood still are left out.
+json exposedMs(const IterationTime& time) {
+  json phases = json::object();
+  for (std::size_t phase = 0; phase < time.exposed.size(); ++phase) {
+    if (time.exposed[phase] == Duration::zero()) continue;
+    phases[std::string(model::kPhaseNames[phase])] = toMilliseconds(time.exposed[phase]);
+  }
+  return phases;
+}
+
 /// One rank from joining to its last message.
 class RankRun {
  public:
   RankRun(const RankConfig& config, launch::MessageChannel& controller)
       : config_(config),
         controller_(controller),
-        job_((config.workload.sweeps() ? makeCollectiveJob : makeTrainingJob)(
-            config.workload, config.rank, config.size)),
+        job_(makeJob(config)),
         checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)),
         ranks_(config.size) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
@@ -103,6 +121,7 @@ Status RankRun::join() {
   ASSIGN_OR_RETURN(const comm::CommunicatorOptions options, communicatorOptions(config_));
   ASSIGN_OR_RETURN(communicator_, comm::Communicator::create(options));
   RETURN_IF_ERROR(resumeFrom(std::move(newest)));
+  RETURN_IF_ERROR(job_->join(*communicator_));
   return controller_.send({{"type", "joined"},
                            {"at", toJson(now())},
                            {"load_ms", toMilliseconds(loaded)},
@@ -242,6 +261,7 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
            {"wrong", check.wrong + std::exchange(untold_.wrong, 0)},
            {"checked", check.checked + std::exchange(untold_.checked, 0)},
            {"digest", std::move(check.digest)},
+           {"exposed_ms", exposedMs(time)},
            {"checkpointed", false},
            {"checkpoint_ms", 0.0}};
   if (!warmup) {

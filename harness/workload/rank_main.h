@@ -11,8 +11,8 @@ namespace faultline::workload {
 ///
 ///   joined  at, load_ms, first_iteration        all ranks are there; what was loaded
 ///   begin   iteration, warmup, at               the timed part of an iteration starts
-///   end     iteration, warmup, start, at, ms, wrong, checked, digest, checkpointed, checkpoint_ms
-///                                               after its checks; at: its last bucket was reduced
+///   end     iteration, warmup, start, at, ms, wrong, checked, digest, exposed_ms, checkpointed,
+///           checkpoint_ms                       after its checks; at: its last bucket was reduced
 ///   ready   at                                  warm-up is over on all ranks; waits for "start"
 ///   done    state_digest, failovers, failbacks, counters
 ///   error   code, message, failovers, failbacks, counters   (after "done": the goodbye failed)

@@ -1,11 +1,10 @@
 #include "harness/workload/training.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <vector>
+
+#include "harness/workload/compute.h"
 
 namespace faultline::workload {
 namespace {
@@ -14,21 +13,6 @@ namespace {
 /// (one product for the inputs and one for the weights).
 constexpr int kForwardParts = 1;
 constexpr int kBackwardParts = 2;
-
-/// Passes the time until `moment` as a GPU would (the CPU is free for communication), or as a
-/// computation on the CPU.
-void computeUntil(TimePoint moment, bool burn) {
-  if (burn) {
-    while (now() < moment) {
-    }
-    return;
-  }
-  const auto nanoseconds = moment.time_since_epoch().count();
-  constexpr std::int64_t kSecond = Duration(1s).count();
-  const timespec until{nanoseconds / kSecond, nanoseconds % kSecond};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-  }
-}
 
 }  // namespace
 

@@ -418,6 +418,34 @@
       el('summary', null, plural(rows.length, 'plan')), listed));
   }
 
+  // --- training
+
+  function drawTraining() {
+    const facts = data.training;
+    if (!facts) return hide('training');
+    const free = data.runs.find((run) => run.arm === 'plain' && run.exposed.length > 0);
+    const waits = (phase) => {
+      if (!free) return kNothing;
+      const row = free.exposed.find((one) => one.phase === phase);
+      return row ? `${duration(row.ms)}, ${fixed(row.share_pct, 1)} %` : '0';
+    };
+    document.querySelector('#training .lead').textContent =
+      `${facts.model} on ${facts.device}, ${fixed(facts.parameters / 1e9, 2)} billion parameters ` +
+      `(${fixed(facts.parameters_per_rank / 1e9, 2)} a rank), ${grouped(facts.tokens_per_iteration)} tokens an iteration. ` +
+      `Scale ${grouped(facts.scale)}: all times and bytes of this report are so many times smaller than the model's. ` +
+      `Compute of an iteration: ${duration(facts.compute_ms)} here, ${duration(facts.real_compute_ms)} really; ` +
+      `memory of a rank: ${size(facts.states_bytes + facts.activations_bytes)} of ${size(facts.device_bytes)}.`;
+    body('training').replaceChildren(table([
+      {title: 'Communication', nowrap: true, head: true, cell: (row) => name(row.phase)},
+      {title: 'Operation', nowrap: true, cell: (row) => name(row.operation)},
+      {title: 'Ranks', number: true, cell: (row) => grouped(row.ranks)},
+      {title: 'Calls', number: true, cell: (row) => grouped(row.calls)},
+      {title: 'Bytes', number: true, cell: (row) => size(row.bytes)},
+      {title: 'Really', number: true, cell: (row) => size(row.real_bytes)},
+      {title: 'Fault-free wait', number: true, cell: (row) => waits(row.phase)},
+    ], facts.phases));
+  }
+
   // --- runs and environment
 
   function drawRuns() {
@@ -476,7 +504,7 @@
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawTraining, drawRuns, drawEnvironment]) draw();
     addAnchors();
     document.documentElement.dataset.ready = 'true';
   }

@@ -98,7 +98,7 @@ const tests = {
       const {page, verdict, headings, background, title} = await check(browser, report, screen, kSampleCharts);
       assert.equal(verdict, 'PASS');
       assert.match(title, /^quickstart · pass/);
-      for (const heading of ['What it cost', 'Failovers', 'Restarts']) assert.ok(headings.includes(heading), heading);
+      for (const heading of ['What it cost', 'Failovers', 'Restarts', 'What was trained']) assert.ok(headings.includes(heading), heading);
       backgrounds.add(background);
       await page.close();
     }

@@ -51,6 +51,19 @@ class Builder {
   }
 
   void describe() {
+    result_.training = {.model = "gpt3-2.7b",
+                        .device = "a100",
+                        .scale = 1000,
+                        .parameters = 2'651'553'280,
+                        .parameters_per_rank = 2'651'553'280,
+                        .flops_per_token = 1.7e10,
+                        .tokens_per_iteration = 8192,
+                        .compute_ms = 0.23,
+                        .real_compute_ms = 230,
+                        .states_bytes = 42.4e9,
+                        .activations_bytes = 5.7e9,
+                        .device_bytes = 80e9,
+                        .phases = {{"gradients", "all_reduce", 4, 4, 5'303'108, 5'303'106'560}}};
     result_.scenario = Json::parse(R"({
       "version": 1, "name": "quickstart",
       "description": "One of two NICs of node 1 goes down in the middle of a gradient AllReduce, and comes back.",
@@ -123,6 +136,7 @@ class Builder {
                       .open_files_start = 31,
                       .open_files_end = 31,
                       .open_files_max = 33}};
+    run.exposed = {{"gradients", 12.5, 10.0}};
     addTelemetry(run);
     result_.runs.push_back(std::move(run));
   }
@@ -334,12 +348,14 @@ ScenarioResult hostileResult() {
   result.environment.versions[script] = bytes;
   result.environment.libraries.push_back(script);
   for (Summary& row : result.summary) row.strategy += script;
+  result.training->model = result.training->phases[0].phase = script;
   for (Run& run : result.runs) {
     run.strategy += script;
     run.message = bytes + word;
     run.digest = script;
     for (AppliedFault& fault : run.faults) fault.kind = fault.target.text = fault.trigger = script;
     for (Evidence& evidence : run.evidence) evidence.observed = bytes + script;
+    for (ExposedPhase& phase : run.exposed) phase.phase = script;
     for (AppliedPlan& plan : run.plans) plan.algorithm = plan.hash = script;
     for (Failover& failover : run.failovers) failover.cause = failover.direction = script;
   }

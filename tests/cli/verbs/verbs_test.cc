@@ -185,7 +185,7 @@ TEST(ListTest, ListsEverythingOrOneKind) {
   EXPECT_THAT(faults.out, HasSubstr("blackhole"));
   EXPECT_THAT(faults.out, Not(HasSubstr("hot_repair")));
   const Json json = Json::parse(runFaultline({"list", "--json"}).out);
-  EXPECT_EQ(json.size(), 5u);
+  EXPECT_EQ(json.size(), 7u);
   EXPECT_EQ(json["faults"][0]["name"], "port_down");
 }
 
@@ -214,6 +214,16 @@ TEST(DescribeTest, HasAPageForEverythingThatIsListed) {
       EXPECT_EQ(Json::parse(json.out)["name"], name);
     }
   }
+}
+
+TEST(DescribeTest, AModelSaysWhatFollowsFromIt) {
+  const Ran page = runFaultline({"describe", "llama3.1-8b"});
+  expectData(page, 0);
+  EXPECT_THAT(page.out, HasSubstr("8.03 billion parameters"));
+  EXPECT_THAT(page.out, HasSubstr("16.06 GB"));  // of two bytes
+  const Json json = Json::parse(runFaultline({"describe", "llama3.1-8b", "--json"}).out);
+  EXPECT_EQ(json["parameters"], 8'030'261'248);
+  EXPECT_EQ(json["backward_flops_per_token"], 2 * json["forward_flops_per_token"].get<double>());
 }
 
 TEST(DescribeTest, ParametersHaveUnitsAndDefaults) {

@@ -71,6 +71,7 @@ TEST(FitIterationTest, KnownModels) {
   EXPECT_NEAR(fitIteration(30, 2, 60).bucketMs, 20, 1e-12);  // ready at 20, 30; done at 40, 60
   EXPECT_NEAR(fitIteration(30, 2, 35).bucketMs, 5, 1e-12);   // done at 25, 35: never busy for long
   EXPECT_NEAR(fitIteration(0, 4, 20).bucketMs, 5, 1e-12);
+  EXPECT_NEAR(fitIteration(30, 2, 60, 0.8).bucketMs, 16.5, 1e-12);  // ready at 27, 30
 }
 
 TEST(FitIterationTest, NothingIsLeftForCommunicationWhenComputeTakesAllTime) {

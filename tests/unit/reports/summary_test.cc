@@ -106,6 +106,8 @@ TEST(VerdictTextTest, GroupsDigits) {
 
 TEST(TerminalSummaryTest, ShowsStrategiesVerdictExpectationsAndThePlaceOfTheReport) {
   const std::string text = terminalSummary(testing::sampleResult(), {.report_dir = "out/x"});
+  EXPECT_THAT(text, HasSubstr("scale 1000: all times and bytes are so many times smaller"));
+  EXPECT_THAT(text, HasSubstr("5.3 MB (really 5.3 GB) an iteration; 10.0 % of a fault-free"));
   for (const char* part : {"fault_free", "fail_stop", "hot_repair", "3 ok", "3/12", "PASS  All 4",
                            "holds  wrong_elements == 0", "report: out/x/report.html"}) {
     EXPECT_THAT(text, HasSubstr(part));

@@ -25,6 +25,47 @@ TEST(BoundTest, APortThatIsDownWhileTwoBucketsAreReduced) {
               100 * 10 / kFree, 1e-9);
 }
 
+/// A model of 8 layers on four ranks; what it computes and reduces is the sample scenario's.
+model::Training sampleTraining() {
+  model::Training training;
+  training.model.layers = 8;
+  training.model.hidden = 64;
+  training.model.ffn = 256;
+  training.parallel.data = 4;
+  training.buckets = 2;
+  return training;
+}
+
+TEST(BoundTest, OfAModelBucketsAreReadyInTheLastMicroBatch) {
+  auto scenario = sampleScenario(faults(kPortDown));
+  scenario.workload.model = sampleTraining();
+  const auto runs = with(faultedRun("hot_repair", 0));
+  // One micro-batch and next to no head: as without a model.
+  EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * 10 / kFree, 0.01);
+  // Of 4: ready at 27.5 and 30 ms, 16.25 ms each; 32.5 ms at 3/4 of the speed leave 8.125 ms.
+  scenario.workload.model->microBatches = 4;
+  EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * 8.125 / kFree, 0.01);
+}
+
+TEST(BoundTest, OtherPlansOfAModelHaveNoneAndSayWhy) {
+  auto scenario = sampleScenario(faults(kPortDown));
+  const auto runs = with(faultedRun("hot_repair", 0));
+  const auto expectNone = [&](const char* why) {
+    EXPECT_EQ(boundPercent(scenario, runs, "hot_repair"), std::nullopt);
+    EXPECT_THAT(whyNoBound(scenario, runs, "hot_repair"), HasSubstr(why));
+  };
+  scenario.workload.model = sampleTraining();
+  EXPECT_EQ(whyNoBound(scenario, runs, "hot_repair"), "");
+  scenario.workload.model->parallel.zero = 1;
+  expectNone("without ZeRO");
+  scenario.workload.model = sampleTraining();
+  scenario.workload.model->parallel = {.data = 2, .tensor = 2};
+  expectNone("plain data parallelism");
+  scenario.workload.model = sampleTraining();
+  scenario.workload.model->buckets = 3;
+  expectNone("3 buckets do not divide 8 layers");
+}
+
 TEST(BoundTest, EveryStrikeOfARepeatedFaultCounts) {
   const auto scenario = sampleScenario(
       faults("  - {kind: port_down, target: {node: 1, rail: 0}, at: 170ms, duration: 40ms, "

@@ -6,6 +6,31 @@
 namespace faultline::workload {
 namespace {
 
+/// Every number another one, and none its default; five ranks.
+model::Training unusualTraining() {
+  model::Training training;
+  training.model = {.name = "unusual",
+                    .family = model::Family::kLlama,
+                    .layers = 2,
+                    .hidden = 3,
+                    .heads = 4,
+                    .kvHeads = 5,
+                    .ffn = 6,
+                    .vocabulary = 7,
+                    .sequence = 8,
+                    .experts = 9,
+                    .activeExperts = 10,
+                    .dtype = model::DataType::kF16};
+  training.device = {.name = "abacus", .gflops = 11, .efficiency = 0.123, .memory = 12};
+  training.parallel = {.data = 5, .tensor = 1, .pipeline = 1, .expert = 1, .zero = 2};
+  training.microBatches = 13;
+  training.microBatch = 14;
+  training.sequence = 15;
+  training.buckets = 16;
+  training.scale = 17;
+  return training;
+}
+
 RankConfig unusualConfig() {
   RankConfig config;
   config.rank = 2;
@@ -40,6 +65,7 @@ RankConfig unusualConfig() {
       .dtypes = {scenario::DataType::kBf16, scenario::DataType::kU8},
       .ops = {reduction::ReduceOp::kMax},
       .place = scenario::Place::kBoth};
+  config.workload.model = unusualTraining();
   config.seed = 0xffffffffffffffff;
   config.shrinkPatience = 123ms;
   config.checkpointEvery = 5;
@@ -75,6 +101,38 @@ TEST(RankConfigTest, EveryLimitIsNeeded) {
   }
 }
 
+TEST(RankConfigTest, EverythingOfATrainingJobIsNeeded) {
+  const nlohmann::json complete = toJson(unusualConfig());
+  ASSERT_EQ(complete["workload"]["training"].size(), 26u);
+  for (const auto& [name, value] : complete["workload"]["training"].items()) {
+    nlohmann::json json = complete;
+    json["workload"]["training"].erase(name);
+    EXPECT_THAT(rankConfigFromJson(json).status().message(),
+                testing::HasSubstr("workload.training." + name));
+  }
+}
+
+TEST(RankConfigTest, DegreesOfParallelismComeBackEachInItsPlace) {
+  RankConfig config = unusualConfig();
+  config.size = 2 * 3 * 4 * 5;
+  config.workload.model->parallel = {.data = 2, .tensor = 3, .pipeline = 4, .expert = 5, .zero = 1};
+  const auto read = rankConfigFromJson(toJson(config));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, config);
+}
+
+TEST(RankConfigTest, SumsOfATrainingJobAreOfItsGroups) {
+  RankConfig config = unusualConfig();
+  config.workload.gradient = {.dtype = scenario::DataType::kBf16};  // 32 ranks add up exactly
+  config.workload.model->model.dtype = model::DataType::kBf16;
+  config.size = 64;
+  config.workload.model->parallel = {.data = 32, .pipeline = 2};
+  EXPECT_TRUE(rankConfigFromJson(toJson(config)).ok());
+  config.workload.model->parallel = {.data = 32, .expert = 2};
+  EXPECT_THAT(rankConfigFromJson(toJson(config)).status().message(),
+              testing::HasSubstr("exact sums of bf16"));
+}
+
 TEST(RankConfigTest, NonsenseIsNamed) {
   const auto messageWith = [](std::string_view pointer, const nlohmann::json& value) {
     nlohmann::json json = toJson(unusualConfig());
@@ -94,6 +152,9 @@ TEST(RankConfigTest, NonsenseIsNamed) {
   EXPECT_THAT(messageWith("/seed", "12x"), testing::HasSubstr("seed is not a 64-bit number"));
   EXPECT_THAT(messageWith("/workload/gradient_bytes", 97), testing::HasSubstr("whole number"));
   EXPECT_THAT(messageWith("/workload/dtype", "f8"), testing::HasSubstr("workload.dtype"));
+  EXPECT_THAT(messageWith("/workload/training/scale", 0), testing::HasSubstr("scale is below 1"));
+  EXPECT_THAT(messageWith("/workload/training/family", "bert"), testing::HasSubstr("family"));
+  EXPECT_THAT(messageWith("/workload/training/data_parallel", 4), testing::HasSubstr("product"));
   EXPECT_FALSE(rankConfigFromJson("text").ok());
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// How long computing stood still for communication, put together from what the ranks of a run say
+/// at the end of their measured iterations. Of workloads that do not follow from a model it has no
+/// rows. No clock, no machine.
+class ExposedTimes {
+ public:
+  /// The message "end" of a rank (rank_main.h).
+  void ended(const nlohmann::json& message);
+  /// In the order of model::Phase: those for which something stood still.
+  std::vector<reports::ExposedPhase> rows() const;
+
+ private:
+  std::map<std::string, double> ms_;  ///< by phase, of all ranks and iterations
+  double iterationsMs_ = 0;
+  int iterations_ = 0;  ///< of all ranks
+};
+
+}  // namespace faultline::run
