@@ -255,6 +255,7 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
     return run.strategy == strategy && !run.faults.empty();
   });
   if (!met || scenario.workload.sweeps()) return "";  // a sweep has bounds of its own
+  if (scenario.workload.isForeign()) return "";       // nobody knows what it has to send
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
   const double bytes = bytesPerPort(scenario);
   if (!mostlyBurst(scenario, bytes)) return "";

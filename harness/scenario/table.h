@@ -22,6 +22,9 @@ enum class Shape {
   kFaultKinds,    ///< a list of names of faults, or of mappings {name: {parameters}}
   kExpectations,  ///< a list of texts: metric, comparison, value
   kList,          ///< one value as `Field::spec` says, or a list of such
+  kWords,         ///< a list of texts: a program and its arguments
+  kTexts,         ///< a mapping of names to texts
+  kMetrics,       ///< a mapping of names to mappings with the keys of `Field::record`
 };
 
 /// One key. A kScalar that has no default and is not required is simply absent.
@@ -30,7 +33,7 @@ struct Field {
       spec;  ///< name, type, default, bounds and meaning; of other shapes name and meaning
   Shape shape = Shape::kScalar;
   bool required = false;
-  const Record* record = nullptr;  ///< of kRecord
+  const Record* record = nullptr;  ///< of kRecord and kMetrics
 };
 
 /// A mapping and its keys.
@@ -47,6 +50,10 @@ const Record& workloadTable();
 
 /// Its part `collective`.
 const Record& collectiveTable();
+
+/// Its part `command`, and what each of the `metrics` in that has.
+const Record& commandTable();
+const Record& programMetricTable();
 
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();
