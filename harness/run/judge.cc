@@ -66,7 +66,9 @@ std::optional<std::string> invalidity(const scenario::Scenario& scenario,
     const std::string why = run.status == reports::RunStatus::kInvalid && !run.message.empty()
                                 ? run.message
                                 : whatWasNotSeen(run);
-    return fmt::format("{}: {}. Without the fault the run proves nothing.", placeOf(run), why);
+    const bool seen = evidenceIsComplete(run);
+    return fmt::format("{}: {}.{}", placeOf(run), why,
+                       seen ? "" : " Without the fault the run proves nothing.");
   }
   return std::nullopt;
 }

@@ -171,6 +171,9 @@ TEST_F(JudgeTest, DataOfProgramsThatAreNotOursAreNotAskedFor) {
   reports::ScenarioResult result;
   result.runs.emplace_back().strategy = "armed";
   EXPECT_EQ(judge(*read.scenario, result).verdict, Verdict::kPass);
+  result.runs[0].status = RunStatus::kInvalid;
+  result.runs[0].message = "metric busbw: not there";
+  EXPECT_EQ(judge(*read.scenario, result).reason, "armed, block 1: metric busbw: not there.");
   result.runs[0].status = RunStatus::kFailed;
   EXPECT_EQ(judge(*read.scenario, result).verdict, Verdict::kPass) << "the exit code decides";
   auto unasked = *read.scenario;
