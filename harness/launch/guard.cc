@@ -206,6 +206,12 @@ json Guard::cutFiles() const {
 
 /// From the first message to the last.
 Status serveOne(MessageChannel& controller) {
+  // It ends all processes that it sees: outside a namespace of its own, those of the machine.
+  constexpr pid_t kFirst = 1;
+  if (::getpid() != kFirst) {
+    return errorf(Code::kInvalidArgument,
+                  "a guard must be the first process of a process namespace of its own");
+  }
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kJobBudget));
   ASSIGN_OR_RETURN(const GuardJob job, guardJobFromJson(message));
   Guard guard(controller);
