@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 
+#include "harness/launch/process.h"
 #include "reports/result_json.h"
 #include "tests/support/namespace_observer.h"
 #include "tests/support/poll_until.h"
@@ -200,6 +201,19 @@ TEST_F(CommandRunTest, WithoutItsProgressFileTheFaultNeverTriggers) {
   const Ran ran = run("true", "    nodes: [0]\n    progress: progress", kDuring);
   EXPECT_EQ(ran.exit, 5) << ran.out << ran.err;
   EXPECT_THAT(result().reason, HasSubstr("never triggered"));
+}
+
+TEST_F(CommandRunTest, AGuardThatIsNotTheFirstOfItsNamespaceRefuses) {
+  // Its job cannot be understood, so that nothing happens should it not refuse.
+  launch::SpawnOptions options;
+  options.executable = kProgram;
+  options.arguments = {"faultline", "guard"};
+  options.first_message = nlohmann::json::object({{"no", "job"}});
+  auto guard = launch::Process::spawn(options);
+  ASSERT_TRUE(guard.ok()) << guard.status().message();
+  const auto answer = guard->messages().receiveWithin(10s);
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  EXPECT_THAT((*answer)["message"].get<std::string>(), HasSubstr("must be the first process"));
 }
 
 TEST_F(CommandRunTest, ARealProgramLosesItsPortAndTellsHowFastItWas) {
