@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <set>
 
 #include "reports/renderer.h"
 #include "reports/text.h"
@@ -15,7 +16,7 @@ constexpr const char* kHeader =
     "duration_ms,throughput,throughput_unit,wrong_elements,checked_elements,digest,faults,"
     "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
     "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms,plans,"
-    "planned_algorithm,degradations\n";
+    "planned_algorithm,degradations,";
 
 /// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
 class Line {
@@ -96,7 +97,25 @@ void addRecovery(Line& line, const Run& run) {
   line.add(sum.lost_iterations);
 }
 
-std::string lineOf(const ScenarioResult& result, const Run& run) {
+/// Names of what programs have told in any of the runs: a column for each, behind all others.
+std::set<std::string> metricNames(const ScenarioResult& result) {
+  std::set<std::string> names;
+  for (const Run& run : result.runs) {
+    for (const auto& [name, value] : run.metrics) names.insert(name);
+  }
+  return names;
+}
+
+std::string exitCodes(const Run& run) {
+  std::string codes;
+  for (const ProgramEnd& end : run.processes) {
+    codes += fmt::format("{}{}", codes.empty() ? "" : " ", end.exit_code);
+  }
+  return codes;
+}
+
+std::string lineOf(const ScenarioResult& result, const Run& run,
+                   const std::set<std::string>& metrics) {
   Line line;
   line.add(scenarioName(result));
   line.add(result.seed);
@@ -137,6 +156,11 @@ std::string lineOf(const ScenarioResult& result, const Run& run) {
   const AppliedPlan* const plan = lastPlanOfLargest(run);
   line.add(plan == nullptr ? "" : plan->algorithm);
   line.add(run.degradations.size());
+  line.add(exitCodes(run));
+  for (const std::string& name : metrics) {
+    const auto found = run.metrics.find(name);
+    line.add(found == run.metrics.end() ? std::nan("") : found->second.value);
+  }
   return std::move(line).finish();
 }
 
@@ -146,8 +170,12 @@ class CsvRenderer final : public Renderer {
   const char* name() const override { return "csv"; }
   const char* fileName() const override { return "results.csv"; }
   std::string text(const ScenarioResult& result) const override {
-    std::string text = kHeader;
-    for (const Run& run : result.runs) text += lineOf(result, run);
+    const std::set<std::string> metrics = metricNames(result);
+    Line last_columns;
+    last_columns.add("exit_codes");
+    for (const std::string& name : metrics) last_columns.add("metric_" + name);
+    std::string text = kHeader + std::move(last_columns).finish();
+    for (const Run& run : result.runs) text += lineOf(result, run, metrics);
     return text;
   }
 };

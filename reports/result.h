@@ -171,6 +171,16 @@ struct ResourceUse {
   std::int64_t sent_bytes = 0;
 };
 
+/// How a process of a program that is not ours ended (workload `command`).
+struct ProgramEnd {
+  int rank = 0;
+  int node = 0;
+  int exit_code = 0;  ///< as a shell has it: 128 and the number of a signal that ended it
+  int signal = 0;     ///< that ended it; 0: none
+  double at_ms = 0;
+  std::string output;  ///< its folder, below that of the result: stdout.txt, stderr.txt, its files
+};
+
 struct FaultTarget {
   std::optional<int> node;
   std::optional<int> rail;
@@ -346,8 +356,10 @@ struct Run {
   Telemetry telemetry;
   std::vector<AppliedPlan> plans;
   std::vector<PortTest> port_tests;
-  std::vector<CollectiveRow> collectives;  ///< of the workload `collective`
-  std::vector<ExposedPhase> exposed;       ///< of training that follows from a model
+  std::vector<CollectiveRow> collectives;   ///< of the workload `collective`
+  std::vector<ExposedPhase> exposed;        ///< of training that follows from a model
+  std::vector<ProgramEnd> processes;        ///< of the workload `command`, by rank
+  std::map<std::string, Quantity> metrics;  ///< likewise: what they told
   /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
   std::optional<double> goodput_mbit;
 };

@@ -186,6 +186,16 @@ void visitFields(V& v, Of<ResourceUse> auto& use) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<ProgramEnd> auto& end) {
+  v.required("rank", end.rank);
+  v.field("node", end.node);
+  v.required("exit_code", end.exit_code);
+  v.field("signal", end.signal);
+  v.field("at_ms", end.at_ms);
+  v.field("output", end.output);
+}
+
+template <typename V>
 void visitFields(V& v, Of<FaultTarget> auto& target) {
   v.field("node", target.node);
   v.field("rail", target.rail);
@@ -368,6 +378,8 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("port_tests", run.port_tests);
   v.field("collectives", run.collectives);
   v.field("exposed", run.exposed);
+  v.field("processes", run.processes);
+  v.field("metrics", run.metrics);
   v.field("goodput_mbit", run.goodput_mbit);
 }
 

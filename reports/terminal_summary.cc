@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "base/text.h"
@@ -153,6 +155,35 @@ std::string trainingText(const ScenarioResult& result) {
   return text;
 }
 
+/// What the programs of a command told, and how they ended: "unprotected: exit codes 0; busbw 5.20
+/// (4.90 to 5.31) GB/s".
+std::string toldTexts(const ScenarioResult& result) {
+  std::string text;
+  for (const StrategyTally& tally : tallyByStrategy(result)) {
+    std::set<int> codes;
+    std::map<std::string, std::vector<Quantity>> told;
+    for (const Run& run : result.runs) {
+      if (run.strategy != tally.strategy) continue;
+      for (const ProgramEnd& end : run.processes) codes.insert(end.exit_code);
+      for (const auto& [name, value] : run.metrics) told[name].push_back(value);
+    }
+    if (codes.empty()) continue;
+    std::string line = tally.strategy + ": exit codes";
+    for (const int code : codes) line += fmt::format(" {}", code);
+    for (auto& [name, values] : told) {
+      std::ranges::sort(values, {}, &Quantity::value);
+      line += fmt::format("; {} {}", name, number(values[values.size() / 2].value, 2));
+      if (values.size() > 1) {
+        line += fmt::format(" ({} to {})", number(values.front().value, 2),
+                            number(values.back().value, 2));
+      }
+      if (!values.front().unit.empty()) line += " " + values.front().unit;
+    }
+    text += wrapped(line);
+  }
+  return text;
+}
+
 std::string table(const ScenarioResult& result) {
   Row titles;
   for (std::size_t i = 0; i < titles.size(); ++i) titles[i] = kColumns[i].title;
@@ -182,7 +213,7 @@ std::string table(const ScenarioResult& result) {
     text += wrapped(fmt::format("{}{}: {}", row.mis_measured ? "! " : "", row.strategy, row.note));
   }
   if (result.noise) text += wrapped(noiseText(*result.noise));
-  return text;
+  return text + toldTexts(result);
 }
 
 const char* colourOf(const ScenarioResult& result) {

@@ -17,6 +17,9 @@ std::string plural(std::int64_t count, const std::string& noun) {
 std::string aboutDigests(const ScenarioResult& result) {
   const auto runs = std::ranges::count_if(
       result.runs, [](const Run& run) { return !run.digest.empty() && run.arm != Arm::kPlain; });
+  if (std::ranges::any_of(result.runs, [](const Run& run) { return !run.processes.empty(); })) {
+    return "Checked elements: none. The data of programs that are not ours are not known.";
+  }
   if (runs == 0) return "No data was checked.";
   return fmt::format("The digests of all results of {} equal those of the fault-free ones.",
                      plural(runs, "run"));

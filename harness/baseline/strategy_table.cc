@@ -25,6 +25,11 @@ constexpr ParameterSpec kRowName{
     "another name for the row: runs a strategy a second time, with other options, or with the same "
     "ones. A second fault_free measures the noise"};
 
+constexpr ParameterSpec kRowEnvironment{
+    "env", ParameterType::kText, "",
+    "variables of the environment that the programs of a workload of kind command have in this "
+    "row, besides the workload's own"};
+
 constexpr std::array kCommonOptions{kRecord, kCorrupt};
 
 constexpr std::array kFailStopOptions{
@@ -102,6 +107,13 @@ constexpr std::array kStrategies{
         "As balance, with the algorithm and the segments of AllReduce that the planner finds "
         "cheapest for each size with what is left of the ports.",
         "whether the planner picks the right one", true, kCommonOptions, kAnyAlgorithm},
+    StrategySpec{
+        kUnprotected,
+        "A program that is not ours meets the faults as it is, or with what 'env' makes of "
+        "it; only for a workload of kind command.",
+        "what the faults cost such a program",
+        true,
+        {}},
 };
 
 }  // namespace
@@ -116,12 +128,18 @@ const StrategySpec* findStrategy(std::string_view name) {
 }
 
 const ParameterSpec& rowNameSpec() { return kRowName; }
+const ParameterSpec& rowEnvironmentSpec() { return kRowEnvironment; }
+
+bool suitsForeignPrograms(std::string_view strategy) {
+  return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected;
+}
 
 std::string describeStrategy(const StrategySpec& strategy) {
   return fmt::format("{}\n\n", strategy.name) + describeRow("does", strategy.summary) +
          describeRow("measures", strategy.measures) +
          describeRow("faults", strategy.meetsFaults ? "the scenario's" : "none") + "\noptions\n" +
-         describeParameters(strategy.options) + describeParameters({&kRowName, 1});
+         describeParameters(strategy.options) + describeParameters({&kRowName, 1}) +
+         describeParameters({&kRowEnvironment, 1});
 }
 
 }  // namespace faultline::baseline

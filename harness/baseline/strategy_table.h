@@ -31,6 +31,8 @@ inline constexpr std::string_view kFailStop = "fail_stop";
 inline constexpr std::string_view kHotRepair = "hot_repair";
 inline constexpr std::string_view kBalance = "balance";
 inline constexpr std::string_view kShrink = "shrink";
+/// For programs that are not ours, and only for them; they know no other one that meets faults.
+inline constexpr std::string_view kUnprotected = "unprotected";
 
 /// Option of kShrink: comm::Communicator::shrink.
 inline constexpr std::string_view kPatience = "patience";
@@ -41,11 +43,11 @@ inline constexpr std::string_view kAuto = "auto";
 /// As comm::CommunicatorOptions::kAnyAlgorithm.
 inline constexpr std::string_view kAnyAlgorithm = "auto";
 
-/// Option that every strategy has (a flag): one element of one result is changed after the
+/// Flag of every strategy but kUnprotected: one element of one result is changed after the
 /// collective, so that the run must be seen to be wrong. For testing the bench itself.
 inline constexpr std::string_view kCorruptOneElement = "corrupt_one_element";
 
-/// Option that every strategy has: what its ranks record, instead of what the scenario says; with
+/// Likewise: what its ranks record, instead of what the scenario says; with
 /// the default, kAsTheScenario, that.
 inline constexpr std::string_view kTelemetry = "telemetry";
 inline constexpr std::string_view kAsTheScenario = "scenario";
@@ -53,6 +55,13 @@ inline constexpr std::string_view kAsTheScenario = "scenario";
 /// Key beside the options of a strategy, for all of them: its row gets this name, so that one
 /// strategy can be run with different options, or twice with the same ones.
 const ParameterSpec& rowNameSpec();
+
+/// Likewise: variables of the environment that the row's programs have, a mapping of texts; only
+/// for programs that are not ours.
+const ParameterSpec& rowEnvironmentSpec();
+
+/// Whether programs that are not ours can be run under it: all it asks for is faults, or none.
+bool suitsForeignPrograms(std::string_view strategy);
 
 /// All strategies that can be run, in the order in which they are listed.
 std::span<const StrategySpec> strategies();

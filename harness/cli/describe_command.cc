@@ -101,6 +101,11 @@ std::string strategyNames(const scenario::Scenario& scenario) {
 }
 
 std::string workloadInWords(const scenario::Workload& workload) {
+  if (workload.isForeign()) {
+    const command::Command& command = workload.command;
+    return fmt::format("{}, {} on {} nodes", workload.kind,
+                       command.run.empty() ? "" : command.run.front(), command.nodes.size());
+  }
   if (workload.sweeps()) {
     return fmt::format("{}, {} calls of each of {} combinations", workload.kind,
                        workload.iterations, cellsOf(workload.collective).size());

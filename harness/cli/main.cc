@@ -8,13 +8,15 @@
 #include <string_view>
 
 #include "harness/cli/cli.h"
+#include "harness/launch/guard.h"
 #include "harness/workload/rank_main.h"
 
 namespace {
 
-/// The hidden verb by which a controller starts the ranks of a run: it is no part of the command
-/// line for people, and needs the descriptors of launch::Process.
-bool isRank(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "rank"; }
+/// The hidden verbs by which a controller starts the ranks of a run, and what guards the programs
+/// of a node: they are no part of the command line for people, and need the descriptors of
+/// launch::Process.
+bool isVerb(int argc, char** argv, std::string_view verb) { return argc > 1 && argv[1] == verb; }
 
 /// Whether what we have written has gone where it was to go. A reader that has seen enough and left
 /// (as `head` does) has missed nothing that it wanted.
@@ -27,7 +29,8 @@ bool outputArrived() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (isRank(argc, argv)) return faultline::workload::rankMain();
+  if (isVerb(argc, argv, "rank")) return faultline::workload::rankMain();
+  if (isVerb(argc, argv, "guard")) return faultline::launch::guardMain();
   // A run goes on to its end and writes its result, also when nobody reads along any more.
   std::signal(SIGPIPE, SIG_IGN);
   try {

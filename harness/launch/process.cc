@@ -25,7 +25,7 @@ constexpr int kFirstFreeFd = kMessagesFd + 1;
 
 /// What failed between fork and exec, told through a pipe that a successful exec closes.
 struct Failure {
-  enum Step : int { kParentGone, kNamespace, kDescriptors, kExecute } step;
+  enum Step : int { kParentGone, kNamespace, kDirectory, kDescriptors, kExecute } step;
   int error;
 };
 
@@ -35,6 +35,8 @@ const char* nameOf(Failure::Step step) {
       return "the controller ended meanwhile";
     case Failure::kNamespace:
       return "enter the node's namespace";
+    case Failure::kDirectory:
+      return "change to its working directory";
     case Failure::kDescriptors:
       return "arrange descriptors";
     case Failure::kExecute:
@@ -49,9 +51,11 @@ struct Prepared {
   std::vector<char*> arguments;
   std::vector<char*> environment;
   int namespace_fd;
+  const char* working_directory;  ///< null: the caller's
+  bool foreign;
   std::array<int, kFirstFreeFd> descriptors;  ///< what becomes 0, 1, 2, ...
   int failure_fd;
-  pid_t parent;
+  pid_t parent;  ///< as the child sees it
 };
 
 [[noreturn]] void fail(const Prepared& prepared, Failure::Step step) {
@@ -78,13 +82,13 @@ void arrangeDescriptors(Prepared& prepared) {
   ::syscall(SYS_close_range, kFirstFreeFd, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
 }
 
-void resetSignals() {
+void resetSignals(bool foreign) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   for (const int number : {SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2}) {
     ::sigaction(number, &action, nullptr);
   }
-  action.sa_handler = SIG_IGN;
+  action.sa_handler = foreign ? SIG_DFL : SIG_IGN;
   ::sigaction(SIGINT, &action, nullptr);
   sigset_t none;
   ::sigemptyset(&none);
@@ -100,7 +104,15 @@ void resetSignals() {
     fail(prepared, Failure::kNamespace);
   }
   arrangeDescriptors(prepared);
-  resetSignals();
+  if (prepared.foreign) {
+    ::setsid();
+    ::close(kLifelineFd);
+    ::close(kMessagesFd);
+  }
+  if (prepared.working_directory != nullptr && ::chdir(prepared.working_directory) != 0) {
+    fail(prepared, Failure::kDirectory);
+  }
+  resetSignals(prepared.foreign);
   ::execve(prepared.executable, prepared.arguments.data(), prepared.environment.data());
   fail(prepared, Failure::kExecute);
 }
@@ -131,6 +143,14 @@ Result<Pipe> makePipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno(errno, "make a pipe");
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// fork, or into a process namespace of its own. The caller has one thread, and the child only
+/// makes system calls: glibc need not know of it.
+pid_t forkInto(bool own_process_namespace) {
+  if (!own_process_namespace) return ::fork();
+  const unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;
+  return static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
 }
 
 /// The failure that the child told; nothing when exec closed the pipe.
@@ -171,13 +191,15 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
       pointers(arguments),
       pointers(environment),
       options.namespace_fd,
+      options.working_directory.empty() ? nullptr : options.working_directory.c_str(),
+      options.foreign,
       {null.get(), options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO,
        options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO, lifeline.read_end.get(),
        channel.second.fd()},
       failure.write_end.get(),
-      ::getpid(),
+      options.own_process_namespace ? 0 : ::getpid(),  // who is outside is not seen
   };
-  const pid_t pid = ::fork();
+  const pid_t pid = forkInto(options.own_process_namespace);
   if (pid < 0) return Status::fromErrno(errno, "start a process");
   if (pid == 0) runChild(prepared);
 

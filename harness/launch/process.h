@@ -25,6 +25,13 @@ struct SpawnOptions {
   int namespace_fd = -1;  ///< network namespace to run in (borrowed); -1: the caller's
   /// Set in addition to the caller's environment, or instead of what is there by that name.
   std::map<std::string, std::string> environment;
+  std::string working_directory;  ///< empty: the caller's
+  /// A program that knows nothing of us: it leads a session of its own (Ctrl-C of our terminal is
+  /// not for it), SIGINT ends it as usual, and nothing is open but 0, 1 and 2.
+  bool foreign = false;
+  /// It is the first process of a process namespace and of a mount namespace of its own (needs
+  /// CAP_SYS_ADMIN): whatever it starts, and whatever they start, ends with it, however it ends.
+  bool own_process_namespace = false;
   int stdout_fd = -1;  ///< borrowed; -1: the caller's
   int stderr_fd = -1;  ///< borrowed; -1: the caller's
   /// If not null, waits in the child's channel as its first message.
@@ -41,9 +48,9 @@ struct ExitStatus {
 };
 
 /// A child process that cannot outlive its controller: it has a lifeline pipe and the parent-death
-/// signal SIGKILL, and the destructor kills and reaps it. It ignores SIGINT (Ctrl-C is for the
-/// controller, which ends its ranks in order), reads nothing from standard input, and stays in the
-/// caller's process group.
+/// signal SIGKILL, and the destructor kills and reaps it. Unless it is foreign it ignores SIGINT
+/// (Ctrl-C is for the controller, which ends its ranks in order), and stays in the caller's process
+/// group. It reads nothing from standard input.
 ///
 /// The parent-death signal follows the *thread* that spawned: spawn from the main thread.
 class Process {

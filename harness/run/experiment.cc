@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/random.h"
+#include "harness/run/command_session.h"
 #include "harness/run/environment.h"
 #include "harness/run/expectations.h"
 #include "harness/run/judge.h"
@@ -64,12 +65,13 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                          planned.block + 1, planned.strategy->name);
     say(what + " ...");
     const bool last = i + 1 == plan.size();
-    Result<SessionResult> session = runSession(scenario, planned,
-                                               {.directory = options.folder.path(),
-                                                .logFd = log.get(),
-                                                .seed = scenario.seed,
-                                                .keepCluster = options.keep && last},
-                                               interrupt);
+    const auto runOne = scenario.workload.isForeign() ? runCommandSession : runSession;
+    Result<SessionResult> session = runOne(scenario, planned,
+                                           {.directory = options.folder.path(),
+                                            .logFd = log.get(),
+                                            .seed = scenario.seed,
+                                            .keepCluster = options.keep && last},
+                                           interrupt);
     if (!session.ok()) {
       outcome.benchError = session.status().withContext(what);
       break;

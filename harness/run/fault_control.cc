@@ -51,7 +51,8 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
                                           cluster::NetnsCluster& cluster) {
   FaultControl control;
-  control.ranks_ = scenario.cluster.ranks();
+  // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
+  control.ranks_ = scenario.workload.isForeign() ? 1 : scenario.cluster.ranks();
   for (const scenario::Fault& spec : scenario::allFaults(scenario)) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
     const netlink::LinkTarget link = target.part == scenario::Part::kRail

@@ -194,6 +194,16 @@ Values plannedAlgorithms(const Scope& scope) {
 
 Values numbers(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
+/// What the programs of a command told under this name; nothing of runs in which they did not.
+Values told(const Scope& scope, const std::string& name) {
+  Values values;
+  for (const Run* run : scope.runs) {
+    const auto found = run->metrics.find(name);
+    if (found != run->metrics.end()) values.push_back(found->second.value);
+  }
+  return values;
+}
+
 constexpr double kMiB = 1 << 20;
 constexpr double kGiB = 1 << 30;
 constexpr double kMillisecondsPerSecond = 1000;
@@ -203,6 +213,11 @@ constexpr std::array kReaders{
            [](const Scope& s) {
              return everyRun(
                  s, [](const Run& r) -> MetricValue { return std::string(nameOf(r.status)); });
+           }},
+    Reader{"exit_code",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::processes,
+                               [](const reports::ProgramEnd& e) { return number(e.exit_code); });
            }},
     Reader{"errors.count",
            [](const Scope& s) {
@@ -468,6 +483,9 @@ constexpr std::array kReaders{
 
 scenario::MetricLookup metricsOf(const reports::ScenarioResult& result) {
   return [&result](const std::string& strategy, const std::string& metric) {
+    if (metric.starts_with(scenario::kProgramMetrics)) {
+      return told(scopeOf(result, strategy), metric.substr(scenario::kProgramMetrics.size()));
+    }
     for (const Reader& reader : kReaders) {
       if (reader.path == metric) return reader.read(scopeOf(result, strategy));
     }

@@ -18,17 +18,14 @@ constexpr Duration kExitBudget = 200ms;
 
 }  // namespace
 
-Result<RankGroup> RankGroup::start(cluster::NetnsCluster& cluster, int ranksPerNode,
-                                   const std::vector<nlohmann::json>& configs, int logFd) {
+Result<RankGroup> RankGroup::start(const std::vector<launch::SpawnOptions>& processes,
+                                   std::string_view what) {
   std::vector<Rank> ranks;
-  for (std::size_t rank = 0; rank < configs.size(); ++rank) {
-    launch::SpawnOptions options;
-    options.arguments = {"faultline", "rank"};
-    options.namespace_fd = cluster.nodeNamespace(static_cast<int>(rank) / ranksPerNode);
-    options.stderr_fd = logFd;
-    options.first_message = configs[rank];
+  for (const launch::SpawnOptions& options : processes) {
     auto process = launch::Process::spawn(options);
-    if (!process.ok()) return process.status().withContext(fmt::format("start rank {}", rank));
+    if (!process.ok()) {
+      return process.status().withContext(fmt::format("start {} {}", what, ranks.size()));
+    }
     ranks.push_back(Rank{std::move(*process)});
   }
   return RankGroup(std::move(ranks));

@@ -2,23 +2,23 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/launch/process.h"
 #include "harness/run/interrupt.h"
 
 namespace faultline::run {
 
-/// The rank processes of one attempt at a run: started together, ended together.
+/// The processes of one attempt at a run, each of which has a message channel: ranks, or the guards
+/// of nodes. Started together, ended together.
 class RankGroup {
  public:
-  /// Rank r runs in node r / ranksPerNode with configs[r] as its first message. What the ranks log
-  /// goes to `logFd` (borrowed).
-  static Result<RankGroup> start(cluster::NetnsCluster& cluster, int ranksPerNode,
-                                 const std::vector<nlohmann::json>& configs, int logFd);
+  /// One process for each; `what` they are, for messages.
+  static Result<RankGroup> start(const std::vector<launch::SpawnOptions>& processes,
+                                 std::string_view what);
 
   /// Waits at most `timeout` for messages, and hands every one to `received(rank, message)`. A rank
   /// that ends without having said why is handed over as {"type": "gone", "message": ...}, once.

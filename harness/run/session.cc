@@ -204,10 +204,15 @@ Status Session::startRanks(bool restart) {
   ended_.assign(ranks_, false);
   failure_.reset();
   jobKey_ = auth::JobKey::random();  // nothing of an earlier attempt means anything to this one
-  std::vector<json> configs;
-  for (int rank = 0; rank < ranks_; ++rank) configs.push_back(configOf(rank, restart));
-  ASSIGN_OR_RETURN(
-      group_, RankGroup::start(*cluster_, scenario_.cluster.ranksPerNode, configs, options_.logFd));
+  std::vector<launch::SpawnOptions> processes;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    launch::SpawnOptions& process = processes.emplace_back();
+    process.arguments = {"faultline", "rank"};
+    process.namespace_fd = cluster_->nodeNamespace(rank / scenario_.cluster.ranksPerNode);
+    process.stderr_fd = options_.logFd;
+    process.first_message = configOf(rank, restart);
+  }
+  ASSIGN_OR_RETURN(group_, RankGroup::start(processes, "rank"));
   return okStatus();
 }
 

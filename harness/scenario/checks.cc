@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/command_checks.h"
 #include "harness/scenario/record_reader.h"
 
 namespace faultline::scenario {
@@ -19,7 +21,8 @@ class Checker {
   void check() {
     checkGradient();
     checkWorkloadKeys();
-    checkLimits();
+    checkCommand(scenario_, root_, findings_);
+    if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
     checkChaos();
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
@@ -65,11 +68,25 @@ class Checker {
     const Node* const workload = root_.find("workload");
     if (workload == nullptr) return;
     const bool sweeps = scenario_.workload.sweeps();
-    for (const std::string_view key :
-         {"compute", "gradient", "model", "device", "parallel", "micro_batches", "micro_batch",
-          "sequence", "scale", "collective"}) {
+    const bool foreign = scenario_.workload.isForeign();
+    const bool trains = !sweeps && !foreign;
+    const std::pair<std::string_view, bool> keys[] = {{"compute", trains},
+                                                      {"gradient", trains},
+                                                      {"model", trains},
+                                                      {"device", trains},
+                                                      {"parallel", trains},
+                                                      {"micro_batches", trains},
+                                                      {"micro_batch", trains},
+                                                      {"sequence", trains},
+                                                      {"scale", trains},
+                                                      {"collective", sweeps},
+                                                      {"command", foreign},
+                                                      {"iterations", !foreign},
+                                                      {"warmup_iterations", !foreign},
+                                                      {"time", !foreign}};
+    for (const auto& [key, its] : keys) {
       const Node* const node = workload->find(key);
-      if (node == nullptr || (key == "collective") == sweeps) continue;
+      if (node == nullptr || its) continue;
       findings_.add(node->where, fmt::format("{}: a workload of kind {} has none", key,
                                              scenario_.workload.kind));
     }
@@ -198,17 +215,18 @@ class Checker {
     if (std::holds_alternative<BeforeStart>(fault.trigger)) return;
     const During& during = std::get<During>(fault.trigger);
     if (!findings_.usable({path + ".during"})) return;
+    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+    if (!fault.target && kind != nullptr && kind->target == injector::TargetKind::kNone) {
+      fail(path + ".during",
+           "during: progress is measured on the rails of a target node: add 'target'");
+    }
+    if (workload.isForeign()) return;  // its iterations are its own
     const std::string iteration_path = path + ".during.iteration";
     if (findings_.usable({iteration_path, "workload.iterations"}) &&
         during.iteration >= workload.iterations) {
       fail(iteration_path, fmt::format("iteration: there is no iteration {}: the workload has {}, "
                                        "counted from 0",
                                        during.iteration, workload.iterations));
-    }
-    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
-    if (!fault.target && kind != nullptr && kind->target == injector::TargetKind::kNone) {
-      fail(path + ".during",
-           "during: progress is measured on the rails of a target node: add 'target'");
     }
     if (workload.warmupIterations < 1 && findings_.usable({"workload.warmup_iterations"})) {
       fail(path + ".during",
@@ -277,7 +295,8 @@ class Checker {
     fail("strategies",
          fmt::format("none of these strategies meets the faults: add one that does, "
                      "like {}, or remove '{}'",
-                     baseline::kHotRepair, scenario_.faults.empty() ? "chaos" : "faults"));
+                     scenario_.workload.isForeign() ? baseline::kUnprotected : baseline::kHotRepair,
+                     scenario_.faults.empty() ? "chaos" : "faults"));
   }
 
   void checkReference() {

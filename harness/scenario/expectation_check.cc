@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/stats/bootstrap.h"
@@ -25,10 +27,31 @@ std::string whyNoCellsOrPlans(const Expectation& expectation, const Scenario& sc
   return fmt::format("{}: {} makes no plans", metric, kind->name);
 }
 
+/// The same of metrics that only programs that are not ours have, or cannot have; empty for others.
+std::string whyNotOfPrograms(const Expectation& expectation, const Scenario& scenario) {
+  const std::string_view path = expectation.metric;
+  const bool foreign = scenario.workload.isForeign();
+  const Metric* const metric = findMetric(path, !expectation.strategy.empty());
+  if (metric == nullptr) return "";
+  const bool told = metric->path == kAnyProgramMetric;
+  if (!foreign && (told || path == "exit_code")) {
+    return fmt::format("{}: only programs of a workload of kind command have it", path);
+  }
+  if (foreign && !isKnownOfPrograms(*metric)) {
+    return fmt::format("{}: nobody sees that in programs that are not ours", path);
+  }
+  const std::string_view name = path.substr(std::min(kProgramMetrics.size(), path.size()));
+  if (foreign && told && scenario.workload.command.find(name) == nullptr) {
+    return fmt::format("{}: 'workload.command.metrics' has no '{}'", path, name);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string whyMeaningless(const Expectation& expectation, const Scenario& scenario) {
   const std::string& metric = expectation.metric;
+  if (std::string why = whyNotOfPrograms(expectation, scenario); !why.empty()) return why;
   const bool random = scenario.workload.gradient.data == DataKind::kRandom;
   if (random && (metric == "wrong_elements" || metric == "checked_elements")) {
     return fmt::format(

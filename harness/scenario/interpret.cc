@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/chaos_reader.h"
+#include "harness/scenario/command_reader.h"
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
@@ -17,8 +18,6 @@
 
 namespace faultline::scenario {
 namespace {
-
-constexpr std::size_t kMostElements = 100;  // of the lists of a scenario
 
 /// From tree to struct, guided by the tables.
 class ScenarioReader {
@@ -45,6 +44,9 @@ class ScenarioReader {
     }
     readTraining(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
     if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
+    if (scenario.workload.isForeign()) {
+      scenario.workload.command = readCommand(root_, values, scenario.cluster, findings_);
+    }
     scenario.limits = limitsOf(values);
     scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
     scenario.ioThreads = integer(values, "io_threads");
@@ -81,7 +83,7 @@ class ScenarioReader {
     const auto words = [&](std::string_view key, auto of) {
       using Value = typename decltype(of(std::string()))::value_type;
       std::vector<Value> found;
-      for (const ParameterValue& value : readList(node, key, path)) {
+      for (const ParameterValue& value : records_.readList(node, collectiveTable(), key, path)) {
         found.push_back(*of(std::get<std::string>(value)));
       }
       return found;
@@ -94,7 +96,7 @@ class ScenarioReader {
     sweep.place = place == "both" ? Place::kBoth : place == "in" ? Place::kIn : Place::kOut;
     sweep.settleCalls = integer(values, path + ".settle_calls");
     sweep.sizes.clear();
-    for (const ParameterValue& value : readList(node, "sizes", path)) {
+    for (const ParameterValue& value : records_.readList(node, collectiveTable(), "sizes", path)) {
       sweep.sizes.push_back(std::get<Size>(value).bytes);
     }
     readRange(node, values, path, sweep);
@@ -127,31 +129,6 @@ class ScenarioReader {
       sweep.sizes =
           sizesBetween(first, last, values.get<std::int64_t>("workload.collective.factor"));
     }
-  }
-
-  /// A Shape::kList of `workload.collective`: its default where it is missing, and at least one
-  /// value whatever is wrong.
-  std::vector<ParameterValue> readList(const Node* node, std::string_view key,
-                                       const std::string& path) {
-    const Field& field = *std::ranges::find_if(
-        collectiveTable().fields, [&](const Field& one) { return one.spec.name == key; });
-    const Node* const list = node == nullptr ? nullptr : node->find(key);
-    const std::string at = joinPath(path, key);
-    if (list == nullptr) return {*parseParameter(field.spec, field.spec.defaultText)};
-    if (list->kind != Node::Kind::kList) return {records_.readScalar(*list, field.spec, at)};
-    std::vector<ParameterValue> values;
-    for (const Node& item : list->items) {
-      values.push_back(records_.readScalar(item, field.spec, at));
-      if (std::ranges::count(values, values.back()) > 1 && findings_.usable({at})) {
-        findings_.addAt(at, item.where, fmt::format("{}: {} is listed twice", key, describe(item)));
-      }
-    }
-    if (values.empty() || values.size() > kMostElements) {
-      findings_.addAt(at, list->where,
-                      fmt::format("{}: a list of 1 to {} is expected", key, kMostElements));
-      values = {*parseParameter(field.spec, field.spec.defaultText)};
-    }
-    return values;
   }
 
   /// The elements of a list under a key of the scenario; none, with a message, if it is no list.
@@ -231,11 +208,16 @@ class ScenarioReader {
       std::vector<std::string_view> keys;
       for (const ParameterSpec& option : spec->options) keys.push_back(option.name);
       keys.push_back(baseline::rowNameSpec().name);
+      keys.push_back(baseline::rowEnvironmentSpec().name);
       records_.refuseUnknownKeys(*options, keys, options_path);
     }
     Strategy strategy{name,
                       records_.readParameters(options, where, name, spec->options, options_path)};
     readRowName(options, path, strategy);
+    const std::string_view env = baseline::rowEnvironmentSpec().name;
+    if (const Node* const texts = options == nullptr ? nullptr : options->find(env)) {
+      strategy.environment = records_.readTexts(*texts, env, joinPath(options_path, env));
+    }
     if (std::ranges::find(strategies, strategy.name, &Strategy::name) != strategies.end()) {
       findings_.addAt(path, where,
                       fmt::format("strategy '{}' is listed twice: its rows in the report could not "

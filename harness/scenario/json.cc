@@ -1,6 +1,7 @@
 #include "harness/scenario/json.h"
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/command/extract.h"
 
 namespace faultline::scenario {
 namespace {
@@ -47,7 +48,29 @@ void addTraining(const model::Training& training, Json& workload) {
   workload["scale"] = training.scale;
 }
 
+Json toJson(const command::Command& command) {
+  Json json{{"run", command.run},
+            {"per_node", command.perNode},
+            {"nodes", command.nodes},
+            {"env", command.environment}};
+  if (!command.workingDirectory.empty()) json["workdir"] = command.workingDirectory;
+  if (command.timeLimit) json["time_limit"] = formatDuration(*command.timeLimit);
+  json["success_exit"] = command.successExit;
+  if (!command.progress.empty()) json["progress"] = command.progress;
+  Json& metrics = json["metrics"] = Json::object();
+  for (const command::Metric& metric : command.metrics) {
+    Json& keys = metrics[metric.name] = Json::object();
+    if (!metric.regex.empty()) keys["regex"] = metric.regex;
+    if (!metric.json.empty()) keys = {{"json", metric.json}, {"path", metric.path}};
+    if (!metric.unit.empty()) keys["unit"] = metric.unit;
+    keys["take"] = command::nameOf(metric.take);
+  }
+  if (!command.throughput.empty()) json["throughput"] = command.throughput;
+  return json;
+}
+
 Json toJson(const Workload& workload) {
+  if (workload.isForeign()) return {{"kind", workload.kind}, {"command", toJson(workload.command)}};
   const std::string compute = formatDuration(workload.compute.duration);
   Json json{{"kind", workload.kind},
             {"iterations", workload.iterations},
@@ -212,6 +235,9 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
     Json options = Json::object();
     if (!strategy.does.empty()) options[baseline::rowNameSpec().name] = strategy.name;
     for (const auto& [option, value] : strategy.options.all()) options[option] = toJson(value);
+    if (!strategy.environment.empty()) {
+      options[baseline::rowEnvironmentSpec().name] = strategy.environment;
+    }
     json["strategies"].push_back(Json{{strategy.kind(), std::move(options)}});
   }
   for (const Fault& fault : scenario.faults) json["faults"].push_back(toJson(fault));

@@ -1,5 +1,6 @@
 #include "harness/scenario/metric_table.h"
 
+#include <algorithm>
 #include <array>
 
 #include "harness/scenario/verdict_words.h"
@@ -25,6 +26,11 @@ constexpr std::array<std::string_view, 8> kAlgorithms{
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth, Trust::kAlways,
            "how each run ended: ok, failed, hung or invalid", false, kStatuses},
+    Metric{"exit_code", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kAlways,
+           "how each process of a command ended; 128 and the number of the signal that ended it"},
+    Metric{
+        kAnyProgramMetric, Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+        "a number that the programs of a command told, by its name in 'workload.command.metrics'"},
     Metric{"errors.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "ranks that gave the job up with an error, per run"},
     Metric{"errors.distinct", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
@@ -194,7 +200,20 @@ constexpr std::array kMetrics{
 
 std::span<const Metric> metricTable() { return kMetrics; }
 
+bool isKnownOfPrograms(const Metric& metric) {
+  constexpr std::array<std::string_view, 8> kPaths{
+      "status",   "exit_code",  kAnyProgramMetric,  "evidence.ok",
+      "duration", "runs.count", "iterations.count", "throughput.median"};
+  constexpr std::array<std::string_view, 3> kPrefixes{"iteration_ms.", "overhead_pct.", "noise."};
+  return std::ranges::count(kPaths, metric.path) > 0 ||
+         std::ranges::any_of(kPrefixes,
+                             [&](auto prefix) { return metric.path.starts_with(prefix); });
+}
+
 const Metric* findMetric(std::string_view path, bool of_strategy) {
+  if (path.size() > kProgramMetrics.size() && path.starts_with(kProgramMetrics)) {
+    path = kAnyProgramMetric;
+  }
   for (const Metric& metric : kMetrics) {
     if (metric.path != path) continue;
     if (metric.owner != (of_strategy ? Owner::kGlobal : Owner::kStrategy)) return &metric;

@@ -42,9 +42,16 @@ struct Metric {
 inline constexpr std::string_view kCellMetrics = "cells.";
 /// Likewise about plans.
 inline constexpr std::string_view kPlanMetrics = "plans.";
+/// Likewise about what programs that are not ours tell; the name of the number follows.
+inline constexpr std::string_view kProgramMetrics = "metrics.";
+/// Their row in the table.
+inline constexpr std::string_view kAnyProgramMetric = "metrics.<name>";
 
 /// All metrics that expectations may use.
 std::span<const Metric> metricTable();
+
+/// Whether it is known of programs that are not ours.
+bool isKnownOfPrograms(const Metric& metric);
 
 /// nullptr when there is none of that path for this owner (a strategy, or the whole result).
 const Metric* findMetric(std::string_view path, bool of_strategy);

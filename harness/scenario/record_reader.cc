@@ -124,6 +124,76 @@ ParameterValue RecordReader::readScalar(const Node& node, const ParameterSpec& s
   return wrong(value.status().message());
 }
 
+std::vector<ParameterValue> RecordReader::readList(const Node* node, const Record& record,
+                                                   std::string_view key, const std::string& path) {
+  const ParameterSpec& spec = std::ranges::find_if(record.fields, [&](const Field& one) {
+                                return one.spec.name == key;
+                              })->spec;
+  std::vector<ParameterValue> otherwise;
+  if (!spec.defaultText.empty()) otherwise.push_back(*parseParameter(spec, spec.defaultText));
+  const Node* const list = node == nullptr ? nullptr : node->find(key);
+  const std::string at = joinPath(path, key);
+  if (list == nullptr) return otherwise;
+  if (list->kind != Node::Kind::kList) return {readScalar(*list, spec, at)};
+  std::vector<ParameterValue> values;
+  for (const Node& item : list->items) {
+    values.push_back(readScalar(item, spec, at));
+    if (std::ranges::count(values, values.back()) > 1 && findings_.usable({at})) {
+      findings_.addAt(at, item.where, fmt::format("{}: {} is listed twice", key, describe(item)));
+    }
+  }
+  if (values.empty() || values.size() > kMostElements) {
+    findings_.addAt(at, list->where,
+                    fmt::format("{}: a list of 1 to {} is expected", key, kMostElements));
+    return otherwise;
+  }
+  return values;
+}
+
+std::vector<std::string> RecordReader::readWords(const Node& node, std::string_view key,
+                                                 const std::string& path) {
+  if (node.kind != Node::Kind::kList || node.items.empty() || node.items.size() > kMostElements) {
+    findings_.addAt(path, node.where,
+                    fmt::format("{}: a list of 1 to {} texts is expected, like [iperf3, -s], not "
+                                "{}; for a shell write [sh, -c, 'text']",
+                                key, kMostElements, describe(node)));
+    return {};
+  }
+  std::vector<std::string> words;
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::kScalar) {
+      findings_.addAt(path, item.where,
+                      fmt::format("{}: text is expected, not {}", key, describe(item)));
+    }
+    words.push_back(item.text);
+  }
+  return words;
+}
+
+std::map<std::string, std::string> RecordReader::readTexts(const Node& node, std::string_view key,
+                                                           const std::string& path) {
+  std::map<std::string, std::string> texts;
+  if (node.kind != Node::Kind::kMap) {
+    findings_.addAt(
+        path, node.where,
+        fmt::format("{}: a mapping like {{NAME: value}} is expected, not {}", key, describe(node)));
+    return texts;
+  }
+  for (const Entry& entry : node.entries) {
+    if (entry.key.empty() || entry.key.find_first_of(std::string("=\0", 2)) != std::string::npos) {
+      findings_.addAt(path, entry.where,
+                      fmt::format("{}: '{}' is no name of a variable", key, shortened(entry.key)));
+    } else if (entry.value.kind != Node::Kind::kScalar) {
+      findings_.addAt(path, entry.value.where,
+                      fmt::format("{}: {}: text is expected, not {}", key, shortened(entry.key),
+                                  describe(entry.value)));
+    } else {
+      texts[entry.key] = entry.value.text;
+    }
+  }
+  return texts;
+}
+
 void RecordReader::refuseUnknownKeys(const Node& node, std::span<const std::string_view> known,
                                      const std::string& path) {
   for (const Entry& entry : node.entries) {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/parameter.h"
 #include "harness/scenario/document.h"
@@ -10,6 +13,9 @@
 #include "harness/scenario/table.h"
 
 namespace faultline::scenario {
+
+/// Of the lists of a scenario.
+inline constexpr std::size_t kMostElements = 100;
 
 /// Reads what tables describe: knows tables, nodes and findings, and nothing of scenarios.
 class RecordReader {
@@ -30,6 +36,19 @@ class RecordReader {
   /// Reads the options of `specs` from the mapping `node` (null: all defaults).
   Parameters readParameters(const Node* node, Location where, std::string_view owner,
                             std::span<const ParameterSpec> specs, const std::string& path);
+
+  /// A Shape::kList of `record`, read from the mapping `node` (null: it is missing): its default
+  /// where it is missing, and at least one value whatever is wrong; without a default none.
+  std::vector<ParameterValue> readList(const Node* node, const Record& record, std::string_view key,
+                                       const std::string& path);
+
+  /// A Shape::kWords: any scalars, as they are written. None, with a message, if it is no list.
+  std::vector<std::string> readWords(const Node& node, std::string_view key,
+                                     const std::string& path);
+
+  /// A Shape::kTexts: names that a variable of the environment can have, and any scalars.
+  std::map<std::string, std::string> readTexts(const Node& node, std::string_view key,
+                                               const std::string& path);
 
   /// Reports keys of `node` that are in none of the lists.
   void refuseUnknownKeys(const Node& node, std::span<const std::string_view> known,

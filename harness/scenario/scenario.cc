@@ -16,7 +16,7 @@ const Strategy* Scenario::secondFaultFree() const {
   if (first == nullptr) return nullptr;
   const auto found = std::ranges::find_if(strategies, [&](const Strategy& strategy) {
     return &strategy != first && strategy.kind() == baseline::kFaultFree &&
-           strategy.options == first->options;
+           strategy.options == first->options && strategy.environment == first->environment;
   });
   return found == strategies.end() ? nullptr : &*found;
 }

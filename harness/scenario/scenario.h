@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "base/parameter.h"
 #include "base/units.h"
+#include "harness/command/command.h"
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/sweep.h"
@@ -70,9 +72,13 @@ struct Workload {
   /// ranks, both after `model->scale`.
   Compute compute;
   Gradient gradient;
-  Sweep collective;  ///< of `collective`
+  Sweep collective;          ///< of `collective`
+  command::Command command;  ///< of `command`
   bool sweeps() const { return kind == kCollectiveKind; }
+  /// Programs that are not ours instead of ranks: none of the other members means anything.
+  bool isForeign() const { return kind == kCommandKind; }
   static constexpr std::string_view kCollectiveKind = "collective";
+  static constexpr std::string_view kCommandKind = "command";
   bool operator==(const Workload&) const = default;
 };
 
@@ -81,6 +87,8 @@ struct Strategy {
   std::string name;    ///< of its row, unique: that of `as`, or of what it does
   Parameters options;  ///< with defaults filled in
   std::string does{};  ///< what a row with a name of its own does; empty: what it is called
+  /// Variables that the programs of a `command` have in this row, besides the workload's.
+  std::map<std::string, std::string> environment{};
   const std::string& kind() const { return does.empty() ? name : does; }
   bool operator==(const Strategy&) const = default;
 };

@@ -94,6 +94,14 @@ void addParameters(Json& schema, std::span<const ParameterSpec> specs) {
   }
 }
 
+/// Text, as which numbers and flags may stand too.
+Json anyScalar() { return {{"type", {"string", "number", "boolean"}}}; }
+
+Json mapOf(std::string_view meaning, Json values) {
+  return {
+      {"type", "object"}, {"description", meaning}, {"additionalProperties", std::move(values)}};
+}
+
 Json computeSchema() {
   Json burn = object();
   burn["properties"][std::string(kBurn)] = schemaOf(computeSpec());
@@ -106,13 +114,17 @@ Json computeSchema() {
 Json choiceSchema() { return {{"oneOf", {Json{{"enum", Json::array()}}}}}; }
 
 void addChoice(Json& schema, std::string_view name, std::string_view summary,
-               std::span<const ParameterSpec> specs, const ParameterSpec* optional = nullptr) {
+               std::span<const ParameterSpec> specs, bool is_row = false) {
   Json parameters = object();
   parameters["type"] = {"object", "null"};
   parameters["description"] = summary;
   addParameters(parameters, specs);
-  if (optional != nullptr) {
-    parameters["properties"][std::string(optional->name)] = schemaOf(*optional);
+  if (is_row) {
+    const ParameterSpec& row_name = baseline::rowNameSpec();
+    parameters["properties"][std::string(row_name.name)] = schemaOf(row_name);
+    const ParameterSpec& environment = baseline::rowEnvironmentSpec();
+    parameters["properties"][std::string(environment.name)] =
+        mapOf(environment.meaning, anyScalar());
   }
   const bool complete = !parameters.contains("required");
   if (complete) schema["oneOf"][0]["enum"].push_back(name);
@@ -125,7 +137,7 @@ void addChoice(Json& schema, std::string_view name, std::string_view summary,
 Json strategySchema() {
   Json schema = choiceSchema();
   for (const auto& strategy : baseline::strategies()) {
-    addChoice(schema, strategy.name, strategy.summary, strategy.options, &baseline::rowNameSpec());
+    addChoice(schema, strategy.name, strategy.summary, strategy.options, /*is_row=*/true);
   }
   return schema;
 }
@@ -192,9 +204,19 @@ Json fieldSchema(const Field& field) {
     }
     case Shape::kList: {
       Json items = schemaOfType(field.spec);
-      return {{"description", field.spec.meaning},
-              {"default", defaultOf(field.spec)},
-              {"oneOf", {items, Json{{"type", "array"}, {"minItems", 1}, {"items", items}}}}};
+      Json schema{{"description", field.spec.meaning}};
+      if (!field.spec.defaultText.empty()) schema["default"] = defaultOf(field.spec);
+      schema["oneOf"] = {items, Json{{"type", "array"}, {"minItems", 1}, {"items", items}}};
+      return schema;
+    }
+    case Shape::kWords:
+      return list(field, anyScalar());
+    case Shape::kTexts:
+      return mapOf(field.spec.meaning, anyScalar());
+    case Shape::kMetrics: {
+      Json metric = recordSchema(*field.record);
+      metric["oneOf"] = {Json{{"required", {"regex"}}}, Json{{"required", {"json", "path"}}}};
+      return mapOf(field.spec.meaning, std::move(metric));
     }
     case Shape::kExpectations:
       return list(field, pattern(kExpectationPattern));

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/command/variables.h"
 #include "harness/model/device_card.h"
 #include "harness/model/model_card.h"
 #include "harness/scenario/expectation.h"
@@ -38,7 +39,8 @@ constexpr double kSmallestChunk = 4
 constexpr double kLargestChunk = 4 << 20;  // a rail keeps one in a buffer of its own
 
 constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
-constexpr std::array<std::string_view, 2> kWorkloadKindNames{"training", Workload::kCollectiveKind};
+constexpr std::array<std::string_view, 3> kWorkloadKindNames{"training", Workload::kCollectiveKind,
+                                                             Workload::kCommandKind};
 constexpr std::array<std::string_view, 3> kPlaces{"out", "in", "both"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
@@ -207,6 +209,60 @@ constexpr std::array kParallelFields{
 };
 constexpr Record kParallel{
     "How a model is divided; data x tensor x pipeline x expert are the ranks.", kParallelFields};
+constexpr double kMostProcesses = 64;
+constexpr double kLargestExit = 255;
+
+constexpr std::array kProgramMetricFields{
+    Field{
+        labelled("regex",
+                 "regular expression (ECMAScript) with one group, around the number; it is looked "
+                 "for in each line that the processes print, in the order of ranks, standard "
+                 "output before errors; either this or 'json'")},
+    Field{labelled("json",
+                   "file with one JSON document, that the program writes into its output folder; "
+                   "stdout.txt there is what it prints; every process that has the file counts; "
+                   "either this or 'regex'")},
+    Field{labelled("path",
+                   "where the number is in 'json': keys and indices with dots between, like "
+                   "end.sum_received.bits_per_second")},
+    Field{labelled("unit", "for the report, like GB/s")},
+    Field{choice("take", "last", command::kTakeNames, "which counts, when there are several")},
+};
+constexpr Record kProgramMetric{"One number that the programs tell.", kProgramMetricFields};
+
+constexpr std::array kCommandFields{
+    Field{labelled("run",
+                   "program and arguments, without a shell: write [sh, -c, 'text'] for one; "
+                   "placeholders like {rank} are replaced"),
+          Shape::kWords, true},
+    Field{number("per_node", "", 1, kMostProcesses,
+                 "processes on each node, cluster.ranks_per_node by default")},
+    Field{number("nodes", "", 0, kMostNodes - 1, "nodes that run it, all by default"),
+          Shape::kList},
+    Field{labelled("env",
+                   "variables of the environment, besides those that are always there; "
+                   "placeholders are replaced"),
+          Shape::kTexts},
+    Field{labelled("workdir",
+                   "where the program starts; by default where faultline did; "
+                   "placeholders are replaced")},
+    Field{duration("time_limit", "", kMillisecond,
+                   "longest time of one run, limits.deadline by default: then SIGTERM to all "
+                   "processes, and after 2 s SIGKILL")},
+    Field{number("success_exit", "0", 0, kLargestExit,
+                 "exit codes that mean success; any other one ends the run"),
+          Shape::kList},
+    Field{labelled("progress",
+                   "file in the output folder into which the program writes the number of each "
+                   "iteration, from 0, when it begins: a line of its own, appended or instead of "
+                   "the one before")},
+    Field{labelled("metrics", "numbers that the programs tell, by name"), Shape::kMetrics, false,
+          &kProgramMetric},
+    Field{{"throughput", Type::kName, "",
+           "the metric that is the work per second (more is better); without it throughput is runs "
+           "per second"}},
+};
+constexpr Record kCommand{"What 'command' starts on the nodes.", kCommandFields};
 
 constexpr ParameterSpec kComputeSpec =
     duration("compute", "20ms", 0,
@@ -217,7 +273,8 @@ const std::array kWorkloadFields{
     Field{choice(
               "kind", "", kWorkloadKindNames,
               "training: compute and a gradient AllReduce that overlaps it, or what follows from a "
-              "'model'; collective: collective calls, as nccl-tests makes them"),
+              "'model'; collective: collective calls, as nccl-tests makes them; command: programs "
+              "that are not ours"),
           Shape::kScalar, true},
     Field{number("iterations", "60", 1, kMostIterations,
                  "iterations that are measured; of 'collective': calls of each combination, each "
@@ -242,6 +299,7 @@ const std::array kWorkloadFields{
                  "all times of compute and bytes are so many times smaller than the model's, so "
                  "that their ratio stays; latencies do not shrink")},
     Field{labelled("collective", kCollective.meaning), Shape::kRecord, false, &kCollective},
+    Field{labelled("command", kCommand.meaning), Shape::kRecord, false, &kCommand},
 };
 const Record kWorkload{"What the ranks do.", kWorkloadFields};
 
@@ -384,7 +442,8 @@ const std::array kScenarioFields{
     Field{labelled("strategies",
                    "how the job meets the faults, one row of the report each: names, or "
                    "{name: {option: value}}; the option 'as' gives a row another name, so that one "
-                   "strategy can have several"),
+                   "strategy can have several; 'env' gives the programs of 'command' variables "
+                   "in this row"),
           Shape::kStrategies, true},
     Field{labelled("faults", "what is broken, when and for how long"), Shape::kFaults},
     Field{labelled("chaos", kChaos.meaning), Shape::kRecord, false, &kChaos},
@@ -422,6 +481,15 @@ std::string factsOf(const Field& field) {
     case Shape::kCard:
       facts = fmt::format("{}, or a mapping", typeOf(spec));
       break;
+    case Shape::kMetrics:
+      facts = "mapping of names";
+      break;
+    case Shape::kTexts:
+      facts = "mapping of texts";
+      break;
+    case Shape::kWords:
+      facts = "list of texts";
+      break;
     case Shape::kList:
       facts = fmt::format("{}, or a list", typeOf(spec));
       break;
@@ -444,6 +512,8 @@ const Record& workloadTable() { return kWorkload; }
 const Record& collectiveTable() { return kCollective; }
 const Record& modelTable() { return kModel; }
 const Record& deviceTable() { return kDevice; }
+const Record& commandTable() { return kCommand; }
+const Record& programMetricTable() { return kProgramMetric; }
 const Record& faultTable() { return kFault; }
 
 ParameterSpec faultKindSpec() {
@@ -464,7 +534,9 @@ std::string describeField(const Field& field, const std::string& path) {
                   wrapText(field.spec.meaning, 4));
   const Record* inner = field.shape == Shape::kFaults ? &kFault : field.record;
   if (inner == nullptr) return page;
-  const std::string inside = name + (field.shape == Shape::kFaults ? "[]." : ".");
+  const std::string inside = name + (field.shape == Shape::kFaults    ? "[]."
+                                     : field.shape == Shape::kMetrics ? ".<name>."
+                                                                      : ".");
   for (const Field& part : inner->fields) page += describeField(part, inside);
   return page;
 }
@@ -483,6 +555,10 @@ std::string describeScenario() {
   for (const auto& strategy : baseline::strategies()) {
     page += describeRow(strategy.name, strategy.summary, kNameColumns);
   }
+  page +=
+      "\nvariables of the processes of 'command': FAULTLINE_RANK in the environment is {rank} as "
+      "a\nplaceholder, and so on\n" +
+      command::describeVariables();
   page += "\nmetrics for 'expect': <strategy>.<metric>, or the metric alone where marked with *\n";
   for (const Metric& metric : metricTable()) {
     page += describeRow(

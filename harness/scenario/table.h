@@ -23,6 +23,9 @@ enum class Shape {
   kExpectations,  ///< a list of texts: metric, comparison, value
   kCard,          ///< a name that `Field::spec` has as a choice, or a mapping as of kRecord
   kList,          ///< one value as `Field::spec` says, or a list of such
+  kWords,         ///< a list of texts: a program and its arguments
+  kTexts,         ///< a mapping of names to texts
+  kMetrics,       ///< a mapping of names to mappings with the keys of `Field::record`
 };
 
 /// One key. A kScalar that has no default and is not required is simply absent.
@@ -31,7 +34,7 @@ struct Field {
       spec;  ///< name, type, default, bounds and meaning; of other shapes name and meaning
   Shape shape = Shape::kScalar;
   bool required = false;
-  const Record* record = nullptr;  ///< of kRecord and kCard
+  const Record* record = nullptr;  ///< of kRecord, kCard and kMetrics
 };
 
 /// A mapping and its keys.
@@ -52,6 +55,9 @@ const Record& collectiveTable();
 /// The mapping of a model, and of a device.
 const Record& modelTable();
 const Record& deviceTable();
+/// Its part `command`, and what each of the `metrics` in that has.
+const Record& commandTable();
+const Record& programMetricTable();
 
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();

@@ -12,11 +12,14 @@ constexpr std::array kWorkloads{
          "is checked."},
     Word{"collective",
          "Collective calls, one after the other, over sizes, types, operators and places, as "
-         "nccl-tests measures them; every element of every result is checked."}};
+         "nccl-tests measures them; every element of every result is checked."},
+    Word{"command",
+         "Any program (torchrun, nccl-tests, iperf3), on the nodes under the faults: how it ends, "
+         "how fast it is, and the numbers that it tells. Its data are not checked."}};
 constexpr std::array kClusters{
     Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."}};
 
-constexpr std::array<std::string_view, 2> kPlannedWorkloads{"inference", "command"};
+constexpr std::array<std::string_view, 1> kPlannedWorkloads{"inference"};
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
 constexpr std::array<std::string_view, 2> kPlannedStrategies{"exclude_rank", "kv_replicate"};
 

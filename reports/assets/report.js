@@ -52,6 +52,11 @@
       el('div', {class: 'text'}, el('h2', null, data.headline), el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
   }
 
+  /// Programs that are not ours have no ranks, and so no data, failovers and restarts of which we know.
+  function isForeign() {
+    return ((data.scenario || {}).workload || {}).kind === 'command';
+  }
+
   function drawTiles() {
     if (data.runs.length === 0) return hide('tiles');
     const sum = (key) => data.tallies.reduce((total, tally) => total + tally[key], 0);
@@ -64,11 +69,13 @@
       el('div', {class: 'note'}, note));
     document.getElementById('tiles').replaceChildren(
       tile('Runs', grouped(sum('runs')), null, plural(data.tallies.length, 'strateg').replace(/strateg(s?)$/, (_m, s) => (s ? 'strategies' : 'strategy'))),
-      tile('Wrong elements', grouped(wrong), null, `of ${grouped(sum('checked_elements'))} checked`, wrong > 0 ? 'bad' : null),
+      isForeign() ? tile('Checked elements', 'none', null, 'the data of programs that are not ours are not known')
+        : tile('Wrong elements', grouped(wrong), null, `of ${grouped(sum('checked_elements'))} checked`, wrong > 0 ? 'bad' : null),
       tile('Evidence', `${evidence.filter((e) => e.ok).length} of ${evidence.length}`, null, 'observations saw the fault',
         evidence.some((e) => !e.ok) ? 'bad' : null),
-      tile('Failovers', grouped(sum('failovers')), null, sum('failovers') > 0 ? `longest pause ${duration(pause)}` : 'none'),
-      tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? `${plural(sum('lost_iterations'), 'iteration')} lost` : 'none'));
+      ...(isForeign() ? [] : [
+        tile('Failovers', grouped(sum('failovers')), null, sum('failovers') > 0 ? `longest pause ${duration(pause)}` : 'none'),
+        tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? `${plural(sum('lost_iterations'), 'iteration')} lost` : 'none')]));
   }
 
   // --- strategies
@@ -450,6 +457,7 @@
 
   function drawRuns() {
     if (data.runs.length === 0) return hide('runs');
+    const told = [...new Set(data.runs.flatMap((run) => Object.keys(run.metrics || {})))].sort();
     const list = table([
       {title: 'Strategy', nowrap: true, cell: (run) => name(run.strategy)},
       {title: 'Block', number: true, cell: (run) => String(run.block + 1)},
@@ -459,8 +467,12 @@
       {title: 'Took', number: true, cell: (run) => (run.checkpoint_ms > 0
         ? el('span', null, duration(run.duration_ms), el('span', {class: 'sub'}, `${duration(run.checkpoint_ms)} checkpoints`)) : duration(run.duration_ms))},
       {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
-      {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
-      {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},
+      ...(isForeign() ? [{title: 'Exit codes', nowrap: true, cell: (run) => run.processes.map((end) => end.exit_code).join(' ')}] : [
+        {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
+        {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},
+      ]),
+      ...told.map((key) => ({title: key, number: true,
+        cell: (run) => (run.metrics[key] ? `${fixed(run.metrics[key].value, 2)} ${run.metrics[key].unit}` : kNothing)})),
       {title: 'Digest', nowrap: true, cell: (run) => (run.digest ? el('span', {class: 'mono', title: run.digest}, run.digest.slice(0, 12)) : kNothing)},
       ...(data.runs.some((run) => run.message) ? [{title: 'Message', words: true, cell: (run) => run.message}] : []),
     ], data.runs, false, runId);

@@ -140,6 +140,24 @@ TEST(CsvTest, HasARowPerRun) {
   EXPECT_EQ(rows[2][column("lost_iterations")], "4");
 }
 
+TEST(CsvTest, WhatProgramsToldHasAColumnForEachName) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[0].processes.resize(2);
+  result.runs[0].processes[1].exit_code = 137;
+  result.runs[0].metrics["busbw"] = {4.5, "GB/s"};
+  result.runs[1].metrics["a,b"] = {2, ""};
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  const std::size_t last = rows[0].size() - 1;
+  for (const auto& row : rows) ASSERT_EQ(row.size(), last + 1);
+  EXPECT_EQ(rows[0][last - 2], "exit_codes");
+  EXPECT_EQ(rows[0][last - 1], "metric_a,b");
+  EXPECT_EQ(rows[0][last], "metric_busbw");
+  EXPECT_EQ(rows[1][last - 2], "0 137");
+  EXPECT_EQ(rows[1][last - 1], "");
+  EXPECT_EQ(rows[1][last], "4.5");
+  EXPECT_EQ(rows[2][last - 1], "2");
+}
+
 TEST(CsvTest, CommasQuotesAndLineEndsStayInTheirCell) {
   ScenarioResult result = testing::sampleResult();
   result.runs[0].message = "a \"b\", c\nd";

@@ -127,6 +127,22 @@ TEST(TerminalSummaryTest, MarksARowThatIsBetterThanPossible) {
   EXPECT_THAT(text, HasSubstr("! hot_repair: mis-measured: more than 1 % better than possible"));
 }
 
+TEST(TerminalSummaryTest, SaysWhatProgramsToldAndThatTheirDataAreNotKnown) {
+  ScenarioResult result = testing::sampleResult();
+  for (reports::Run& run : result.runs) {
+    run.checked_elements = 0;
+    run.digest.clear();
+    if (run.strategy != "hot_repair") continue;
+    run.processes.resize(2);
+    run.processes[1].exit_code = 3;
+    run.metrics["busbw"] = {4.0 + run.block, "GB/s"};
+  }
+  const std::string text = terminalSummary(result, {});
+  EXPECT_THAT(text, HasSubstr("hot_repair: exit codes 0 3; busbw 5.00 (4.00 to 6.00) GB/s"));
+  EXPECT_THAT(text, HasSubstr("Checked elements: none."));
+  EXPECT_THAT(text, Not(HasSubstr("fault_free: exit codes")));
+}
+
 TEST(TerminalSummaryTest, FitsAHundredColumns) {
   ScenarioResult wide = testing::sampleResult();
   wide.summary[1].overhead_pct = Overhead{12345.6, Interval{11111.1, 13333.3}};

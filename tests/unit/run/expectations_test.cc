@@ -40,6 +40,8 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   for (reports::Run& run : rich.runs) run.shrinks.emplace_back().fault_ms = 1;
   for (reports::Run& run : rich.runs) {
     run.plans.emplace_back().algorithm = "ring";
+    run.processes.emplace_back();
+    run.metrics["<name>"].value = 5;
     reports::CollectiveRow& row = run.collectives.emplace_back();
     row.size_bytes = 8 << 20;
     row.p50_ms = 100;

@@ -162,6 +162,25 @@ TEST_F(JudgeTest, UncheckedDataAreAnError) {
   expect(Verdict::kError, "armed, block 2: not one result was checked");
 }
 
+TEST_F(JudgeTest, DataOfProgramsThatAreNotOursAreNotAskedFor) {
+  const auto read = scenario::readScenario(
+      "version: 1\nname: n\nworkload: {kind: command, command: {run: [a]}}\nstrategies: [armed]\n"
+      "expect: [armed.exit_code == 3]\n",
+      "n");
+  ASSERT_TRUE(read.ok());
+  reports::ScenarioResult result;
+  result.runs.emplace_back().strategy = "armed";
+  EXPECT_EQ(judge(*read.scenario, result).verdict, Verdict::kPass);
+  result.runs[0].status = RunStatus::kInvalid;
+  result.runs[0].message = "metric busbw: not there";
+  EXPECT_EQ(judge(*read.scenario, result).reason, "armed, block 1: metric busbw: not there.");
+  result.runs[0].status = RunStatus::kFailed;
+  EXPECT_EQ(judge(*read.scenario, result).verdict, Verdict::kPass) << "the exit code decides";
+  auto unasked = *read.scenario;
+  unasked.expect.clear();
+  EXPECT_EQ(judge(unasked, result).verdict, Verdict::kError);
+}
+
 TEST_F(JudgeTest, AMissingRunIsAnError) {
   runs_.pop_back();
   expect(Verdict::kError, "hot_repair, block 2: this run was not made");

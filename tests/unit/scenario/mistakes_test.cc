@@ -96,7 +96,7 @@ TEST(OneMistakeTest, Values) {
        Case{"version: 1\nname: ../../etc\nworkload: {kind: training}\nstrategies: [armed]\n", "2:7",
             "is not a name"},
        Case{"version: 1\nname: n\nworkload: {kind: inference}\nstrategies: [armed]\n", "3:18",
-            "'inference' is not available in this version; training, collective is"},
+            "'inference' is not available in this version; training, collective, command is"},
        Case{minimal("cluster: {kind: host}\n"), "5:17", "is not available in this version"}});
 }
 

@@ -1,0 +1,104 @@
+#include "harness/run/command_record.h"
+
+#include <algorithm>
+
+#include "harness/baseline/strategy_table.h"
+
+namespace faultline::run {
+namespace {
+
+constexpr int kSignalBase = 128;  // as shells do
+constexpr double kSecond = 1000;
+
+}  // namespace
+
+CommandRecord::CommandRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
+    : scenario_(scenario) {
+  run_.strategy = planned.strategy->name;
+  run_.kind = planned.strategy->kind();
+  if (!planned.strategy->environment.empty()) {
+    run_.options[baseline::rowEnvironmentSpec().name] = planned.strategy->environment;
+  }
+  run_.block = planned.block;
+  run_.arm = planned.arm;
+  run_.faulted = planned.arm == reports::Arm::kFaulted &&
+                 (!scenario.faults.empty() || scenario.chaos.has_value());
+}
+
+CommandRecord::Step CommandRecord::progressed(int rank, int iteration, TimePoint when) {
+  const auto [latest, first] = latest_.try_emplace(rank, iteration);
+  const bool back = !first && iteration < latest->second;
+  latest->second = iteration;
+  // A process that only lags behind the furthest one changes nothing.
+  if (open_ && (iteration == open_->index || (iteration < open_->index && !back))) return {};
+  Step step{.ended = closeIteration(when), .began = iteration};
+  open_ = Open{iteration, when};
+  return step;
+}
+
+std::optional<int> CommandRecord::closeIteration(TimePoint when) {
+  if (!open_) return std::nullopt;
+  const int index = open_->index;
+  run_.iterations.push_back({.index = index,
+                             .start_ms = sinceStart(open_->begin),
+                             .ms = toMilliseconds(when - open_->begin)});
+  open_.reset();
+  return index;
+}
+
+void CommandRecord::ended(const ProgramPlan::Process& process, const std::string& output,
+                          TimePoint when, const launch::ExitStatus& status) {
+  run_.processes.push_back(
+      {.rank = process.rank,
+       .node = process.node,
+       .exit_code = status.signal == 0 ? status.code : kSignalBase + status.signal,
+       .signal = status.signal,
+       .at_ms = sinceStart(when),
+       .output = output});
+  run_.duration_ms = std::max(run_.duration_ms, sinceStart(when));
+  const bool last = endedProcesses() == scenario_.workload.command.processes();
+  if (last && !hasFailed()) closeIteration(when);
+}
+
+void CommandRecord::failed(reports::RunStatus status, const std::string& message) {
+  if (hasFailed()) return;  // the first reason counts
+  run_.status = status;
+  run_.message = message;
+}
+
+void CommandRecord::told(Result<std::map<std::string, reports::Quantity>> numbers) {
+  if (numbers.ok()) {
+    run_.metrics = *std::move(numbers);
+  } else {
+    invalid_ = numbers.status().message();
+  }
+}
+
+void CommandRecord::addThroughput() {
+  const std::string& metric = scenario_.workload.command.throughput;
+  if (hasFailed()) return;
+  if (metric.empty()) {
+    if (run_.duration_ms > 0)
+      run_.throughput = reports::Quantity{kSecond / run_.duration_ms, "runs/s"};
+    return;
+  }
+  const auto found = run_.metrics.find(metric);
+  if (found != run_.metrics.end() && found->second.value > 0) run_.throughput = found->second;
+}
+
+reports::Run CommandRecord::finish(Observed observed) {
+  std::ranges::sort(run_.processes, {}, &reports::ProgramEnd::rank);
+  addThroughput();
+  run_.rails = std::move(observed.rails);
+  run_.rail_series = std::move(observed.railSeries);
+  run_.faults = std::move(observed.faults);
+  run_.evidence = std::move(observed.evidence);
+  const std::string& problem = observed.invalidBecause.empty() ? invalid_ : observed.invalidBecause;
+  if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
+    run_.status = reports::RunStatus::kInvalid;
+    run_.message = problem;
+  }
+  return std::move(run_);
+}
+
+}  // namespace faultline::run

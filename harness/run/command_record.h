@@ -1,0 +1,72 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "harness/launch/process.h"
+#include "harness/run/plan.h"
+#include "harness/run/program_plan.h"
+#include "harness/run/run_record.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// Collects what happens in one run of a command, and makes the result's entry of it: no clock, no
+/// machine.
+///
+/// The job is in the iteration that the furthest of its processes has told of; it is over when the
+/// next one begins. When a process goes back, after a restart say, the job does.
+class CommandRecord {
+ public:
+  CommandRecord(const scenario::Scenario& scenario, const PlannedRun& planned);
+
+  void started(TimePoint t0) { t0_ = t0; }
+  TimePoint start() const { return t0_; }
+
+  /// What a mark means for the job.
+  struct Step {
+    std::optional<int> ended;
+    std::optional<int> began;
+  };
+  /// A process has told which iteration it is in.
+  Step progressed(int rank, int iteration, TimePoint when);
+
+  /// The iteration that the job is in.
+  std::optional<int> open() const { return open_ ? std::optional(open_->index) : std::nullopt; }
+
+  /// `output`: the process's folder, below that of the result.
+  void ended(const ProgramPlan::Process& process, const std::string& output, TimePoint when,
+             const launch::ExitStatus& status);
+  int endedProcesses() const { return static_cast<int>(run_.processes.size()); }
+
+  /// The run is over before all processes have ended well.
+  void failed(reports::RunStatus status, const std::string& message);
+  bool hasFailed() const { return run_.status != reports::RunStatus::kOk; }
+
+  /// What they told, or why that is not known.
+  void told(Result<std::map<std::string, reports::Quantity>> numbers);
+
+  /// The result's entry. To be called once, last.
+  reports::Run finish(Observed observed);
+
+ private:
+  double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
+  std::optional<int> closeIteration(TimePoint when);
+  void addThroughput();
+
+  const scenario::Scenario& scenario_;
+  TimePoint t0_{};
+  std::map<int, int> latest_;  // iteration, by rank
+  struct Open {
+    int index;
+    TimePoint begin;
+  };
+  std::optional<Open> open_;
+  std::string invalid_;
+  reports::Run run_;
+};
+
+}  // namespace faultline::run

@@ -1,0 +1,352 @@
+#include "harness/run/command_session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "harness/run/command_record.h"
+#include "harness/run/fault_control.h"
+#include "harness/run/message.h"
+#include "harness/run/program_plan.h"
+#include "harness/run/progress_files.h"
+#include "harness/run/rank_group.h"
+#include "harness/run/sampler.h"
+#include "harness/run/told_numbers.h"
+
+namespace faultline::run {
+namespace {
+
+using nlohmann::json;
+
+// How often counters and progress are read and the timeline is looked at.
+constexpr Duration kCommandTick = 1ms;
+// From SIGTERM to SIGKILL.
+constexpr Duration kGrace = 2s;
+// For the guards after that: the kernel tears processes down, and the last output is written.
+constexpr Duration kGuardBudget = 6s;
+// Of each of the two files of a process.
+constexpr std::int64_t kMostOutput = 16 << 20;
+
+class CommandSession {
+ public:
+  CommandSession(const scenario::Scenario& scenario, const PlannedRun& planned,
+                 const SessionOptions& options, Interrupt& interrupt)
+      : scenario_(scenario),
+        command_(scenario.workload.command),
+        planned_(planned),
+        options_(options),
+        interrupt_(interrupt),
+        record_(scenario, planned) {}
+
+  Result<SessionResult> execute();
+
+ private:
+  Status prepare();
+  Status prepareFolders();
+  Status resolvePrograms();
+  Status startGuards();
+  Status loop();
+  Status tick();
+  Status askToEnd();
+  void received(std::size_t guard, const json& message);
+  void allStarted();
+  void processEnded(std::size_t guard, const json& message);
+  void lookAtProgress(TimePoint time);
+  void iterationBegan(int iteration, TimePoint time);
+  void end(reports::RunStatus status, const std::string& message);
+  void readNumbers();
+  void logOutput(const ProgramPlan::Process& process);
+  std::string folderName() const;
+  Duration limit() const { return command_.timeLimit.value_or(scenario_.limits.deadline); }
+  ProgramPlan::Process& processOf(std::size_t guard, std::size_t program);
+
+  const scenario::Scenario& scenario_;
+  const command::Command& command_;
+  const PlannedRun& planned_;
+  const SessionOptions& options_;
+  Interrupt& interrupt_;
+  CommandRecord record_;
+
+  ProgramPlan plan_;
+  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::optional<Sampler> sampler_;
+  std::optional<FaultControl> faults_;
+  std::optional<RankGroup> guards_;  // one for each entry of command_.nodes
+  std::optional<ProgressFiles> progress_;
+  TimePoint began_{};
+  std::size_t startedGuards_ = 0;
+  std::set<std::size_t> finishedGuards_;
+  bool toBeEnded_ = false;
+  std::optional<TimePoint> endingSince_;  // the programs were asked to end
+  std::vector<std::string> cutFiles_;     // that would have become too large
+  std::optional<Status> guardError_;      // the bench itself failed
+  std::vector<std::uint64_t> markBytes_;  // by node, when the present iteration began
+  std::optional<int> markIteration_;
+  bool interrupted_ = false;
+};
+
+std::string CommandSession::folderName() const {
+  return fmt::format("command-{}-{}", planned_.strategy->name, planned_.block);
+}
+
+ProgramPlan::Process& CommandSession::processOf(std::size_t guard, std::size_t program) {
+  return plan_.processes[guard * static_cast<std::size_t>(command_.perNode) + program];
+}
+
+Status CommandSession::prepareFolders() {
+  std::error_code error;
+  const std::string folder =
+      std::filesystem::absolute(fmt::format("{}/{}", options_.directory, folderName())).string();
+  ASSIGN_OR_RETURN(plan_, planPrograms(scenario_, planned_, folder));
+  // What an earlier run left would be taken for this one's.
+  std::filesystem::remove_all(folder, error);
+  for (const ProgramPlan::Process& process : plan_.processes) {
+    if (!error) std::filesystem::create_directories(process.folder, error);
+  }
+  if (error) return errorf(Code::kIo, "create an empty folder {}: {}", folder, error.message());
+  return okStatus();
+}
+
+Status CommandSession::resolvePrograms() {
+  for (ProgramPlan::Process& process : plan_.processes) {
+    launch::GuardedProgram& program = process.program;
+    const auto own = program.environment.find("PATH");
+    const char* const inherited = std::getenv("PATH");
+    const std::string path = own != program.environment.end() ? own->second
+                             : inherited != nullptr           ? inherited
+                                                              : "/usr/bin:/bin";
+    ASSIGN_OR_RETURN(program.executable,
+                     findExecutable(program.arguments.front(), program.working_directory, path));
+  }
+  return okStatus();
+}
+
+Status CommandSession::prepare() {
+  RETURN_IF_ERROR(prepareFolders());
+  RETURN_IF_ERROR(resolvePrograms());
+  cluster::ClusterSpec spec;
+  spec.nodes = scenario_.cluster.nodes;
+  spec.ranks_per_node = command_.perNode;
+  spec.rails = scenario_.cluster.rails;
+  spec.rail_rate = scenario_.cluster.railRate;
+  ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
+  sampler_.emplace(*cluster_);
+  RETURN_IF_ERROR(sampler_->sample(now()));
+  if (planned_.arm == reports::Arm::kFaulted) {
+    ASSIGN_OR_RETURN(faults_, FaultControl::create(scenario_, *cluster_));
+    RETURN_IF_ERROR(faults_->step(now(), *sampler_));  // those that are there before the start
+  }
+  std::vector<std::string> files;
+  for (const ProgramPlan::Process& process : plan_.processes) files.push_back(process.progress);
+  progress_.emplace(std::move(files));
+  return startGuards();
+}
+
+Status CommandSession::startGuards() {
+  std::vector<launch::SpawnOptions> processes;
+  for (std::size_t index = 0; index < command_.nodes.size(); ++index) {
+    launch::GuardJob job;
+    job.network_namespace =
+        fmt::format("/proc/{}/fd/{}", getpid(), cluster_->nodeNamespace(command_.nodes[index]));
+    job.output_limit = kMostOutput;
+    for (int local = 0; local < command_.perNode; ++local) {
+      job.programs.push_back(processOf(index, static_cast<std::size_t>(local)).program);
+    }
+    launch::SpawnOptions& guard = processes.emplace_back();
+    guard.arguments = {"faultline", "guard"};
+    guard.own_process_namespace = true;
+    guard.stderr_fd = options_.logFd;
+    guard.first_message = launch::toJson(job);
+  }
+  ASSIGN_OR_RETURN(guards_, RankGroup::start(processes, "the guard"));
+  return okStatus();
+}
+
+Result<SessionResult> CommandSession::execute() {
+  began_ = now();
+  record_.started(began_);  // until all programs are
+  RETURN_IF_ERROR(prepare());
+  const Status looped = loop();
+  Status reverted;
+  if (faults_) reverted = interrupted_ ? faults_->abandon() : faults_->revertAll();
+  const Status killed = guards_->kill();
+  RETURN_IF_ERROR(looped);
+  RETURN_IF_ERROR(reverted);
+  RETURN_IF_ERROR(killed);
+
+  if (!record_.hasFailed()) readNumbers();
+  SessionResult result;
+  result.interrupted = interrupted_;
+  ASSIGN_OR_RETURN(result.cluster, cluster_->describe());
+  Observed observed;
+  observed.rails = sampler_->totals();
+  observed.railSeries = sampler_->series();
+  if (faults_) {
+    observed.faults = faults_->applied(record_.start());
+    observed.evidence = faults_->evidence();
+    observed.invalidBecause = faults_->invalidBecause();
+  }
+  result.run = record_.finish(std::move(observed));
+  if (options_.keepCluster) {
+    faults_.reset();  // refers to the cluster
+    result.keptCluster = std::move(cluster_);
+  }
+  return result;
+}
+
+Status CommandSession::loop() {
+  while (finishedGuards_.size() < command_.nodes.size()) {
+    RETURN_IF_ERROR(guards_->poll(kCommandTick, interrupt_, [this](int guard, const json& message) {
+      received(static_cast<std::size_t>(guard), message);
+    }));
+    if (guardError_) return *guardError_;
+    if (interrupt_.pending()) {
+      interrupted_ = true;
+      record_.failed(reports::RunStatus::kFailed, "interrupted");
+      return okStatus();
+    }
+    RETURN_IF_ERROR(tick());
+    // Guards that have not come to their end are killed, and everything with them.
+    if (endingSince_ && now() > *endingSince_ + kGrace + kGuardBudget) return okStatus();
+  }
+  return okStatus();
+}
+
+Status CommandSession::tick() {
+  const TimePoint time = now();
+  RETURN_IF_ERROR(sampler_->sample(time));
+  if (endingSince_) return okStatus();
+  lookAtProgress(time);
+  if (faults_) RETURN_IF_ERROR(faults_->step(time, *sampler_));
+  const bool started = startedGuards_ == command_.nodes.size();
+  if (record_.endedProcesses() < command_.processes() &&
+      time > (started ? record_.start() : began_) + limit()) {
+    end(reports::RunStatus::kHung,
+        fmt::format("not over within {}: all processes were ended", formatDuration(limit())));
+  }
+  return toBeEnded_ ? askToEnd() : okStatus();
+}
+
+Status CommandSession::askToEnd() {
+  // First: what struck the programs must still be there to be seen.
+  if (faults_) RETURN_IF_ERROR(faults_->revertAll());
+  endingSince_ = now();
+  guards_->broadcast(
+      {{"type", "end"}, {"grace_ms", duration_cast<std::chrono::milliseconds>(kGrace).count()}});
+  return okStatus();
+}
+
+void CommandSession::received(std::size_t guard, const json& message) {
+  const std::string type = field(message, "type", std::string());
+  if (type == "started") {
+    if (++startedGuards_ == command_.nodes.size()) allStarted();
+  } else if (type == "ended") {
+    processEnded(guard, message);
+  } else if (type == "finished") {
+    finishedGuards_.insert(guard);
+    const auto cut = field(message, "cut", std::vector<std::string>());
+    cutFiles_.insert(cutFiles_.end(), cut.begin(), cut.end());
+  } else if (type == "error") {
+    guardError_ =
+        Status(Code::kIo, fmt::format("the programs of node {}: {}", command_.nodes[guard],
+                                      field(message, "message", std::string())));
+  } else if (type == "gone" && !finishedGuards_.contains(guard) && !guardError_) {
+    guardError_ = errorf(Code::kInternal, "the guard of node {} is gone: {}", command_.nodes[guard],
+                         field(message, "message", std::string()));
+  }
+}
+
+void CommandSession::allStarted() {
+  const TimePoint time = now();
+  record_.started(time);
+  sampler_->start(time);
+  if (faults_) faults_->started(time);
+}
+
+void CommandSession::processEnded(std::size_t guard, const json& message) {
+  const ProgramPlan::Process& process = processOf(guard, field(message, "program", std::size_t{0}));
+  const launch::ExitStatus status{field(message, "code", 0), field(message, "signal", 0)};
+  const TimePoint when = std::max(record_.start(), momentOf(message, "at"));
+  const bool well = status.signal == 0 && std::ranges::count(command_.successExit, status.code) > 0;
+  const std::string output = fmt::format("{}/rank{}", folderName(), process.rank);
+  if (!well && !toBeEnded_) {
+    end(reports::RunStatus::kFailed,
+        fmt::format("rank {} on node {}: {}; see {}/{}", process.rank, process.node,
+                    status.toString(), output, kStderrFile));
+    logOutput(process);
+  }
+  // With the process ends the iteration that it was in. Where none is told of, its end is all that
+  // shows that it has gone on.
+  constexpr int kNone = -1;
+  if (faults_) faults_->iterationEnded(process.rank, record_.open().value_or(kNone), when);
+  record_.ended(process, output, when, status);
+}
+
+void CommandSession::lookAtProgress(TimePoint time) {
+  const Status looked = progress_->look([&](int rank, int iteration) {
+    const CommandRecord::Step step = record_.progressed(rank, iteration, time);
+    if (step.ended && faults_) faults_->iterationEnded(rank, *step.ended, time);
+    if (step.began) iterationBegan(*step.began, time);
+  });
+  if (!looked.ok()) end(reports::RunStatus::kFailed, looked.message());
+}
+
+void CommandSession::iterationBegan(int iteration, TimePoint time) {
+  if (!faults_) return;
+  // An iteration without a fault is the measure of a normal one.
+  const bool whole = markIteration_ && iteration == *markIteration_ + 1;
+  std::vector<std::uint64_t> bytes;
+  for (int node = 0; node < scenario_.cluster.nodes; ++node) {
+    bytes.push_back(sampler_->nodeBytes(node));
+    if (whole && faults_->damages().empty()) {
+      faults_->warmupIteration(node, bytes.back() - markBytes_[static_cast<std::size_t>(node)]);
+    }
+  }
+  markBytes_ = std::move(bytes);
+  markIteration_ = iteration;
+  faults_->iterationBegan(iteration, time, time, *sampler_);
+}
+
+void CommandSession::end(reports::RunStatus status, const std::string& message) {
+  record_.failed(status, message);
+  toBeEnded_ = true;
+}
+
+void CommandSession::readNumbers() {
+  if (!cutFiles_.empty() && !command_.metrics.empty()) {
+    record_.told(errorf(Code::kIo,
+                        "{} is cut: a program printed more than {}, and what it told may "
+                        "be missing",
+                        cutFiles_.front(), formatSize(kMostOutput)));
+    return;
+  }
+  std::vector<std::string> folders;
+  for (const ProgramPlan::Process& process : plan_.processes) folders.push_back(process.folder);
+  record_.told(toldNumbers(command_.metrics, folders));
+}
+
+/// Into the log: the end of what it printed. Some of it may still be on its way.
+void CommandSession::logOutput(const ProgramPlan::Process& process) {
+  for (const std::string& file : {process.program.stderr_path, process.program.stdout_path}) {
+    const std::string text = lastLines(file);
+    if (text.empty()) continue;
+    const std::string entry = fmt::format("the end of {}:\n{}\n", file, text);
+    (void)!::write(options_.logFd, entry.data(), entry.size());
+  }
+}
+
+}  // namespace
+
+Result<SessionResult> runCommandSession(const scenario::Scenario& scenario,
+                                        const PlannedRun& planned, const SessionOptions& options,
+                                        Interrupt& interrupt) {
+  CommandSession session(scenario, planned, options, interrupt);
+  return session.execute();
+}
+
+}  // namespace faultline::run
