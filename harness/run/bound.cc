@@ -272,7 +272,7 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
   });
   if (!met || scenario.workload.sweeps()) return "";  // a sweep has bounds of its own
   if (std::string why = whyNoModel(scenario.workload.model); !why.empty()) return why;
-  if (scenario.workload.isForeign()) return "";       // nobody knows what it has to send
+  if (scenario.workload.isForeign()) return "";  // nobody knows what it has to send
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
   const double bytes = bytesPerPort(scenario);
   if (!mostlyBurst(scenario, bytes)) return "";

@@ -102,6 +102,8 @@ class ModelJob final : public Job {
   Result<IterationTime> run(comm::Communicator& communicator,
                             const std::function<void(TimePoint)>& started) override;
 
+  // A model trains whatever the planner tries.
+  bool runsAgain() override { return false; }
   void corruptResult(std::uint64_t seed) override {
     for (int i = 0; i < calls(); ++i) {
       const std::int64_t count = resultCount(program_.calls[i]);

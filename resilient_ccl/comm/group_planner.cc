@@ -76,10 +76,9 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
     if (tells(plan, go.tried)) go.first = {epoch(), health()};
     if (coordinates()) {
       const plan::Plan& best = go.planned.plan;
-      // How long one takes that is only tried says nothing of the ports; and memory is used for the
-      // first time in the first call of a plan.
-      const bool judged = !go.first && best.bound >= kMostlyBandwidth * best.predicted &&
-                          (!go.tried || use.choice == Choice{});
+      // Tries, too: a port that becomes slow must not wait for the end of them. But memory is used
+      // for the first time in the first call of a plan.
+      const bool judged = !go.first && best.bound >= kMostlyBandwidth * best.predicted;
       if (judged) pace_.began(issued_, best.predicted, now);
       trials_.began(issued_, *key, go.planned.plan, use.choice, now);
     }

@@ -49,7 +49,8 @@ Status configureAccepted(int fd, int tos);
 /// the system lets this user choose no other.
 std::string streamCongestionControl();
 /// The least time after which TCP sends again what was not acknowledged, on streams of this
-/// process; nothing where the kernel does not let it be chosen (before Linux 6.15) and it is 200 ms.
+/// process; nothing where the kernel does not let it be chosen (before Linux 6.15) and it is 200
+/// ms.
 std::optional<std::chrono::microseconds> streamLeastTimeout();
 /// The outcome of a connection attempt, once the socket is writable.
 Status connectOutcome(int fd);
