@@ -370,7 +370,7 @@ TEST(PlannedTest, LateCallsHaveThePortsTestedAndGoOn) {
     EXPECT_EQ(tests[0].communicator, 1u);
     EXPECT_TRUE(report.complete);
     EXPECT_GE(report.rounds, 1);
-    EXPECT_LT(report.rounds, size);
+    EXPECT_LE(report.rounds, size) << "a glance, and what other ends there are";
     EXPECT_GT(report.lateness.value_or(0), plan::TestTrigger::kLate);
     EXPECT_GT(report.took, 1ms);
   }
