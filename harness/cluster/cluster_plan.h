@@ -30,9 +30,10 @@ struct ClusterSpec {
   /// kInvalidArgument with what is possible.
   Status check() const;
 
-  /// The kernel learns neighbours in one table for all namespaces, in which it keeps no more than
-  /// so many for long, and has no place for twice as many (net.ipv4.neigh.default.gc_thresh2, 3).
-  static constexpr int kMostLearnedNeighbours = 512;
+  /// The kernel learns neighbours in one table for all namespaces, also those of other clusters. It
+  /// keeps 512 of them for long, and has no place for more than 1024
+  /// (net.ipv4.neigh.default.gc_thresh2, 3). With so many in a cluster, some tens of clusters fit.
+  static constexpr int kMostLearnedNeighbours = 32;
   /// Whether the nodes' NICs have to be told of each other instead.
   bool tooManyNeighbours() const;
 };

@@ -88,6 +88,12 @@ std::size_t Trial::best() const {
   return best;
 }
 
+/// What is faster than the bound is so because shapers let something pass at once: then others may
+/// be faster still.
+bool Trial::goodEnough(const Option& best) const {
+  return best.median >= kBurst * bound_ && best.median <= kGoodEnough * bound_;
+}
+
 bool Trial::mayWin(const Option& option, double best) const {
   const double least = options_.front().predicted;
   const bool small = bound_ < kSmallShare * least || best < kBurst * bound_;
@@ -101,6 +107,7 @@ void Trial::decide(TimePoint now) {
   const std::size_t fastest = best();
   const Option& best = options_[fastest];
   dropLosers(best);
+  if (goodEnough(best)) return settle(fastest, /*done=*/true, now);
   if (spent_ > kAllowedCalls * best.median + kAllowedShare * all_) {
     return settle(fastest, /*done=*/false, now);
   }

@@ -31,6 +31,8 @@ class Trial {
   /// calls are this much faster than it: what shapers let pass at once.
   static constexpr double kSmallShare = 0.8;
   static constexpr double kBurst = 0.95;
+  /// Within this of the bound none can be better by more: nothing else is tried.
+  static constexpr double kGoodEnough = 1.05;
   /// A turn ends early when its calls, two at least, take this much longer than the best.
   static constexpr double kHopeless = 1.5;
   /// And at once when the first call takes so many times as long.
@@ -76,6 +78,7 @@ class Trial {
 
   void decide(TimePoint now);
   std::size_t best() const;
+  bool goodEnough(const Option& best) const;
   bool mayWin(const Option& option, double best) const;
   void dropLosers(const Option& best);
   bool alike(const Option& best) const;

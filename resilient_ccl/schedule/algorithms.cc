@@ -65,9 +65,11 @@ constexpr std::array kAlgorithms{
               [](const ScheduleRequest& r) {
                 return optccAllReduce(r.ranks, r.elements, r.segments, r.window,
                                       ownerShares(r.ranks, r.bandwidths, r.shares));
-              }},
+              },
+              Collective::kAllReduce, /*sendsToAll=*/true},
     Algorithm{"optcc_r2", "optcc with ring traffic only, for one slow rank", optccR2},
-    Algorithm{"optcc_server", "optcc among nodes with several ranks each", serverOptcc},
+    Algorithm{"optcc_server", "optcc among nodes with several ranks each", serverOptcc,
+              Collective::kAllReduce, /*sendsToAll=*/true},
     Algorithm{"r2_allreduce",
               "R2CCL: a ring of all, one of the fast ranks, then a pipeline through the slow ones",
               [](const ScheduleRequest& r) { return layered("r2_allreduce", r, false); }},
@@ -172,6 +174,11 @@ std::span<const Algorithm> algorithms() {
   std::size_t count = 0;
   while (kAlgorithms[count].collective == Collective::kAllReduce) ++count;
   return allAlgorithms().first(count);
+}
+
+bool sendsToAll(std::string_view algorithm) {
+  const auto found = std::ranges::find(kAlgorithms, algorithm, &Algorithm::name);
+  return found != std::end(kAlgorithms) && found->sendsToAll;
 }
 
 const Algorithm& algorithmOf(Collective collective) {

@@ -42,12 +42,16 @@ struct Algorithm {
   std::string_view description;
   std::unique_ptr<Schedule> (*make)(const ScheduleRequest&);
   Collective collective = Collective::kAllReduce;
+  bool sendsToAll = false;  ///< its ranks send to all others in turn
 };
 
 /// The algorithms for AllReduce, in the order in which they are listed.
 std::span<const Algorithm> algorithms();
 /// Those and the ones for other collectives.
 std::span<const Algorithm> allAlgorithms();
+
+/// Whether its ranks send to all others in turn, rather than to few neighbours.
+bool sendsToAll(std::string_view algorithm);
 
 /// The first that is listed for a collective.
 const Algorithm& algorithmOf(Collective collective);

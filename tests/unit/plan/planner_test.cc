@@ -144,6 +144,16 @@ TEST(PlannerTest, OneAlgorithmIsPlannedWhenItIsAskedFor) {
   EXPECT_EQ(choosePlan(request, {}).status().code(), Code::kNotFound);
 }
 
+// The model knows no ranks that drift apart.
+TEST(PlannerTest, MessagesToAllAreShortAlsoWhereTheModelDoesNotCare) {
+  const PlanRequest request{.health = HealthVector(8), .elements = 2 << 20, .algorithm = "optcc"};
+  const LinkModel model{.latency = 200e-6, .perMessage = 20e-6, .bandwidth = 25e6};
+  const auto plan = choosePlan(request, model);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_GE(plan->segments, 16) << "64 KiB of 8 MiB among 8 ranks";
+  EXPECT_LT(plan->predicted, 1.05 * plan->bound);
+}
+
 // What may be used instead of the cheapest: other ranks plan for one of them by its name.
 TEST(PlannerTest, CandidatesAreOrderedAndOneOfThemCanBeAskedFor) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

@@ -139,6 +139,22 @@ TEST(TrialTest, FindsTheBestOfLargeOnesAndTriesNoneThatCannotWin) {
   EXPECT_LE(calls / kSeeds, 40);
 }
 
+// A call of a second is dear, and what is as fast as the network can be will not be beaten.
+TEST(TrialTest, NothingElseIsTriedWhereTheFirstIsAtTheBound) {
+  Contest contest{.truly = {1.02, 1.5, 1.01, 1.3}, .predicted = {1, 1, 1.01, 1.01}, .bound = 1};
+  contest.noise = 0.01;
+  Calls run(contest, 1);
+  run.settle(100);
+  EXPECT_TRUE(run.trial.settled());
+  EXPECT_EQ(run.calls, 1 + Trial::kTurn);
+  EXPECT_EQ(run.used, 0u);
+
+  contest.truly[0] = 1.4;  // for no reason that the model knows
+  Calls other(contest, 1);
+  other.settle(100);
+  EXPECT_EQ(other.used, 2u);
+}
+
 // However many candidates, and however wrong the model: what it costs to try is bounded, in the
 // first calls and in the long run, in which it is tried again.
 TEST(TrialTest, TryingCostsNoMoreThanItsAllowance) {
