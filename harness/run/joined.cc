@@ -14,7 +14,8 @@ using reports::ScenarioResult;
 reports::Json identityOf(const ScenarioResult& result) {
   reports::Json scenario = result.scenario;
   for (const char* const key : {"repeat", "seed"}) scenario.erase(key);
-  return scenario;
+  const reports::Environment& where = result.environment;
+  return {std::move(scenario), where.git, where.kernel, where.cpu};
 }
 
 /// Of two pieces' verdicts. What could not be run says the least, then what was measured wrong.

@@ -75,7 +75,10 @@ Status LateDelivery::apply() {
     for (Side& side : sides_) RETURN_IF_ERROR(side.hold.begin());
     return netlink::addDropRules(*target_.attachment.socket, target_.attachment.ifindex, rules);
   });
-  if (!status.ok()) held_ = false;  // addDropRules leaves nothing behind
+  if (!status.ok()) {  // addDropRules leaves nothing behind
+    held_ = false;
+    for (Side& side : sides_) (void)side.hold.end();
+  }
   until_ = now() + hold_;
   return status;
 }
@@ -104,8 +107,11 @@ bool LateDelivery::crossed() const {
 
 Status LateDelivery::beginRelease() {
   const Status whole = transit(false, [&]() -> Status {
+    // In this order: what passes between the two comes twice, and is not lost.
+    RETURN_IF_ERROR(
+        netlink::removeDropRules(*target_.attachment.socket, target_.attachment.ifindex));
     for (Side& side : sides_) RETURN_IF_ERROR(side.hold.end());
-    return netlink::removeDropRules(*target_.attachment.socket, target_.attachment.ifindex);
+    return okStatus();
   });
   RETURN_IF_ERROR(whole);
   held_ = false;

@@ -72,9 +72,12 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
       return std::nullopt;
     }
     const Chosen* const chosen = agreement().chosen(*key);
-    go.tried = chosen != nullptr ? chosen->tried : go.planned.plan.candidates.size() > 1;
+    const bool mayBeTried = go.planned.plan.candidates.size() > 1 &&
+                            agreement().choices.size() < PlanTrials::kMostSizes;
+    go.tried = chosen != nullptr ? chosen->tried : mayBeTried;
     if (tells(plan, go.tried)) go.first = {epoch(), health()};
     if (coordinates()) {
+      noticeHealth();
       const plan::Plan& best = go.planned.plan;
       // Tries, too: a port that becomes slow must not wait for the end of them. But memory is used
       // for the first time in the first call of a plan.
@@ -91,6 +94,7 @@ std::optional<GroupPlanner::Go> GroupPlanner::next(const std::optional<PlanKey>&
 
 void GroupPlanner::done(std::uint64_t operation, TimePoint now) {
   ++ended_;
+  if (coordinates()) noticeHealth();
   pace_.ended(operation, now);
   trials_.ended(operation, now);
   tellWhenIdle(now);
@@ -274,17 +278,21 @@ void GroupPlanner::beginWhenAllReady(TimePoint now) {
 
 // --- health ---
 
+/// What was found out under another health is forgotten, before anything follows from it.
+void GroupPlanner::noticeHealth() {
+  if (planFor_ == agreement().healthHash) return;
+  planFor_ = agreement().healthHash;
+  hysteresis_.planned(health());
+  pace_.forget();
+  trials_.forget();
+}
+
 void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {
   if (!coordinates()) return;
   beginWhenAllReady(now);
   change_.onTick(now);
   watchTest(now);
-  if (planFor_ != agreement().healthHash) {
-    planFor_ = agreement().healthHash;
-    hysteresis_.planned(health());
-    pace_.forget();
-    trials_.forget();
-  }
+  noticeHealth();
   if (proposing_ && now - proposedAt_ >= kPlanningPatience) proposing_ = false;
   healthWaits_ = proposing_ || change_.underWay();
   if (healthWaits_ || lead_) return;
@@ -369,10 +377,13 @@ void GroupPlanner::answered(int rank, std::uint64_t test, std::uint32_t round, s
 }
 
 void GroupPlanner::endTest(bool found, TimePoint now) {
-  PlanWord over = word(Kind::kTestOver);
-  over.number = lead_->test();
-  tellOthers(over);
-  change_.resume(over.number);
+  // One that never began leaves its number to the next.
+  if (change_.pauses() >= lead_->test()) {
+    PlanWord over = word(Kind::kTestOver);
+    over.number = lead_->test();
+    tellOthers(over);
+    change_.resume(over.number);
+  }
   bool changed = false;
   if (found) {
     const std::vector<plan::PortShare> shares = lead_->ports().shares();

@@ -141,6 +141,7 @@ class GroupPlanner : private plan::PlanChangeIo {
 
   plan::HealthVector measured() const;
   plan::TestTrigger::Hints hints(TimePoint now) const;
+  void noticeHealth();
   void beginTest(TimePoint now);
   void tellWhenIdle(TimePoint now);
   void answer(std::uint64_t test, std::uint32_t round, std::uint16_t share, TimePoint now);

@@ -47,7 +47,8 @@ struct Cut {
   /// Of every chunk but the last, which may be shorter.
   std::uint64_t chunkBytes(std::uint64_t messageLength) const {
     const auto most = static_cast<std::uint64_t>(longest);
-    const std::uint64_t part = messageLength / static_cast<std::uint64_t>(rails) + kUnit - 1;
+    const std::uint64_t part =
+        (std::max<std::uint64_t>(messageLength, 1) - 1) / static_cast<std::uint64_t>(rails) + kUnit;
     const std::uint64_t least = (most + kMostParts - 1) / kMostParts;
     return rails == 1 ? most : std::clamp(part / kUnit * kUnit, least, most);
   }

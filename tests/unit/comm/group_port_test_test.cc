@@ -118,6 +118,26 @@ TEST(GroupPortTestTest, ATestWhoseAnswersDoNotComeIsGivenUp) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(job.rank(i).planner().testing());
 }
 
+// A rank that is silent when the others are to stop: the test does not begin, and its number is the
+// next one's.
+TEST(GroupPortTestTest, ATestThatNeverBeganIsNotInTheWayOfTheNext) {
+  Job job(3);
+  job.givesUp = true;
+  job.ports[1] = {0.5, 0.5};
+  job.taken = 15ms;
+  job.deaf = 2;
+  job.deafToPrepare = true;
+  job.run(2s);
+  ASSERT_GE(job.reports.size(), 1u);
+  EXPECT_FALSE(job.reports[0].complete);
+  job.deaf = -1;
+  job.kept.clear();
+  job.run(20s);
+  EXPECT_EQ(job.health(2)[1], (plan::Health{512, 512}));
+  EXPECT_TRUE(job.reports.back().complete);
+  EXPECT_LT(job.reports.back().took, TestLead::kRoundPatience);
+}
+
 TEST(GroupPortTestTest, WhateverTheOrderAllTestAtTheSameOperationAndNobodyWaitsForEver) {
   std::uint64_t rounds = 0, epochs = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {

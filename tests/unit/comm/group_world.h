@@ -105,8 +105,11 @@ class World {
     const Letter letter = letters[which];
     letters[which] = letters.back();
     letters.pop_back();
-    const bool begins = letter.word.kind == PlanWord::Kind::kTestRound;
-    if (letter.to == deaf && begins) return kept.push_back(letter);
+    const bool prepares =
+        letter.word.kind == PlanWord::Kind::kChange &&
+        letter.word.first == static_cast<std::uint32_t>(plan::ChangeMessage::Kind::kPrepare);
+    const bool unheard = deafToPrepare ? prepares : letter.word.kind == PlanWord::Kind::kTestRound;
+    if (letter.to == deaf && unheard) return kept.push_back(letter);
     rank(letter.to).planner().onWord(letter.from, letter.word, now);
   }
   void deliverAll() {
@@ -256,7 +259,8 @@ class World {
   int candidates = 0;                       // for each size
   std::map<std::uint64_t, TimePoint> took;  // the end of calls at rank 0, where there are some
   int triedPlans = 0, settledPlans = 0, callsOfTheBest = 0, plannedCalls = 0;
-  int deaf = -1;  // a rank that no beginnings of rounds reach
+  int deaf = -1;               // a rank that no beginnings of rounds reach
+  bool deafToPrepare = false;  // but beginnings of changes
   Status failure = okStatus();
   int liar = -1;
   TimePoint now{};

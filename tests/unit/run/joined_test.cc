@@ -67,6 +67,12 @@ TEST(JoinedTest, TheWorstVerdictCounts) {
   EXPECT_EQ(verdict(Verdict::kFail, Verdict::kError), Verdict::kError);
 }
 
+TEST(JoinedTest, WhatAnotherProgramDidIsAnotherResult) {
+  ScenarioResult later = piece("a", 1, {});
+  later.environment.git = "abc";
+  EXPECT_EQ(joined({piece("a", 1, {}), later}).size(), 2U);
+}
+
 TEST(JoinedTest, AnotherSettingIsAnotherScenario) {
   ScenarioResult faster = piece("a", 1, {});
   faster.scenario["cluster"] = {{"rail_rate", "1Gbit"}};

@@ -21,13 +21,16 @@ TEST(CutTest, OneRailTakesTheLongestChunks) {
 }
 
 TEST(CutTest, AMessageOfFewChunksIsCutIntoOnePartForEachRail) {
-  const Cut cut{kLongest, 4};
-  for (std::uint64_t length = 64 << 10; length <= 256 << 10; length += 4) {
-    const std::uint64_t part = cut.chunkBytes(length);
-    ASSERT_EQ(cut.chunkCount(length), 4u) << length;
-    ASSERT_LT(part - length / 4, 64u) << length << ": as equal as whole lines are";
-    ASSERT_EQ(part % 64, 0u) << length;
-    ASSERT_EQ(cut.number(length, 3 * part), 3u) << length;
+  for (const std::uint64_t rails : {3, 4, 8}) {
+    const Cut cut{kLongest, static_cast<int>(rails)};
+    // From where a part is no longer the shortest that there may be.
+    for (std::uint64_t length = rails * (kLongest / 4); length <= rails * kLongest; ++length) {
+      const std::uint64_t part = cut.chunkBytes(length);
+      ASSERT_EQ(cut.chunkCount(length), rails) << length;
+      ASSERT_LE(part, length / rails + 64) << length << ": as equal as whole lines are";
+      ASSERT_EQ(part % 64, 0u) << length;
+      ASSERT_EQ(cut.number(length, (rails - 1) * part), rails - 1) << length;
+    }
   }
 }
 
