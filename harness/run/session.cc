@@ -301,6 +301,8 @@ void Session::received(int rank, const json& message) {
   } else if (type == "end" && warmup) {
     record_.checked(message);
     warmupMark(message, /*end=*/true);
+  } else if (type == "checked") {
+    record_.checked(message);
   } else if (type == "begin") {
     lastMark_ = now();
     const int iteration = field(message, "iteration", 0);
