@@ -5,6 +5,7 @@
 #include "base/parameter.h"
 #include "base/units.h"
 #include "harness/model/training_plan.h"
+#include "harness/scenario/json.h"
 
 namespace faultline::cli {
 namespace {
@@ -76,24 +77,13 @@ std::string modelText(const model::ModelCard& card) {
 Json modelJson(const model::ModelCard& card) {
   const model::ParameterCounts counts = model::countParameters(card);
   const model::TokenFlops flops = model::tokenFlops(card, card.sequence);
-  return {{"name", card.name},
-          {"category", "model"},
-          {"summary", modelInWords(card)},
-          {"family", model::name(card.family)},
-          {"layers", card.layers},
-          {"hidden", card.hidden},
-          {"heads", card.heads},
-          {"kv_heads", card.kvHeads},
-          {"ffn", card.ffn},
-          {"vocabulary", card.vocabulary},
-          {"sequence", card.sequence},
-          {"experts", card.experts},
-          {"active_experts", card.activeExperts},
-          {"dtype", reduction::nameOf(card.dtype)},
-          {"parameters", counts.total},
-          {"active_parameters", counts.active},
-          {"forward_flops_per_token", flops.forward()},
-          {"backward_flops_per_token", flops.backward()}};
+  Json json{{"name", card.name}, {"category", "model"}, {"summary", modelInWords(card)}};
+  json.update(scenario::toJson(card));
+  json.update({{"parameters", counts.total},
+               {"active_parameters", counts.active},
+               {"forward_flops_per_token", flops.forward()},
+               {"backward_flops_per_token", flops.backward()}});
+  return json;
 }
 
 std::string deviceText(const model::DeviceCard& card) {

@@ -183,15 +183,7 @@ Result<SessionResult> CommandSession::execute() {
   SessionResult result;
   result.interrupted = interrupted_;
   ASSIGN_OR_RETURN(result.cluster, cluster_->describe());
-  Observed observed;
-  observed.rails = sampler_->totals();
-  observed.railSeries = sampler_->series();
-  if (faults_) {
-    observed.faults = faults_->applied(record_.start());
-    observed.evidence = faults_->evidence();
-    observed.invalidBecause = faults_->invalidBecause();
-  }
-  result.run = record_.finish(std::move(observed));
+  result.run = record_.finish(observedBy(*sampler_, faults_, record_.start()));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
     result.keptCluster = std::move(cluster_);

@@ -10,23 +10,13 @@
 #include "base/clock.h"
 #include "harness/run/call_table.h"
 #include "harness/run/exposed_times.h"
+#include "harness/run/observed.h"
 #include "harness/run/plan.h"
 #include "harness/run/plan_record.h"
 #include "harness/run/timeline.h"
 #include "reports/result.h"
 
 namespace faultline::run {
-
-/// What the bench itself saw of a run, beside what its ranks said.
-struct Observed {
-  std::vector<reports::RailTotals> rails;
-  std::vector<reports::RailSeries> railSeries;
-  std::vector<reports::AppliedFault> faults;
-  std::vector<reports::Evidence> evidence;
-  /// Why the faults prove nothing; empty: they do.
-  std::string invalidBecause;
-  std::optional<BitsPerSecond> goodput;  ///< of one rail
-};
 
 /// When the damage began that explains a failure at `when` of this rail between these two nodes.
 using DamageLookup =

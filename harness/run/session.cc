@@ -237,15 +237,8 @@ Result<SessionResult> Session::execute() {
   SessionResult result;
   result.interrupted = interrupted_;
   ASSIGN_OR_RETURN(result.cluster, cluster_->describe());
-  Observed observed;
-  observed.rails = sampler_->totals();
-  observed.railSeries = sampler_->series();
+  Observed observed = observedBy(*sampler_, faults_, record_.start());
   observed.goodput = goodput_;
-  if (faults_) {
-    observed.faults = faults_->applied(record_.start());
-    observed.evidence = faults_->evidence();
-    observed.invalidBecause = faults_->invalidBecause();
-  }
   result.run = record_.finish(std::move(observed));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster

@@ -17,19 +17,7 @@ Json toJson(const ParameterValue& value) {
 
 /// Cards in full, also of presets: a result says what was run when presets have changed.
 void addTraining(const model::Training& training, Json& workload) {
-  const model::ModelCard& card = training.model;
-  workload["model"] = {{"name", card.name},
-                       {"family", model::name(card.family)},
-                       {"layers", card.layers},
-                       {"hidden", card.hidden},
-                       {"heads", card.heads},
-                       {"kv_heads", card.kvHeads},
-                       {"ffn", card.ffn},
-                       {"vocabulary", card.vocabulary},
-                       {"sequence", card.sequence},
-                       {"experts", card.experts},
-                       {"active_experts", card.activeExperts},
-                       {"dtype", name(card.dtype)}};
+  workload["model"] = scenario::toJson(training.model);
   const model::DeviceCard& device = training.device;
   workload["device"] = {
       {"name", device.name},
@@ -209,6 +197,21 @@ Json toJson(const Fault& fault) {
     json["every"] = formatDuration(fault.every);
   }
   return json;
+}
+
+nlohmann::ordered_json toJson(const model::ModelCard& card) {
+  return {{"name", card.name},
+          {"family", model::name(card.family)},
+          {"layers", card.layers},
+          {"hidden", card.hidden},
+          {"heads", card.heads},
+          {"kv_heads", card.kvHeads},
+          {"ffn", card.ffn},
+          {"vocabulary", card.vocabulary},
+          {"sequence", card.sequence},
+          {"experts", card.experts},
+          {"active_experts", card.activeExperts},
+          {"dtype", name(card.dtype)}};
 }
 
 nlohmann::ordered_json toJson(const Scenario& scenario) {

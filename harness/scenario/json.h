@@ -13,6 +13,9 @@ nlohmann::ordered_json toJson(const Scenario& scenario);
 /// One fault; of those that `chaos` means, with its "moments".
 nlohmann::ordered_json toJson(const Fault& fault);
 
+/// A card in full, as a scenario may write it.
+nlohmann::ordered_json toJson(const model::ModelCard& card);
+
 std::string_view name(ClusterKind kind);
 std::string_view name(DataType type);
 std::string_view name(TelemetryMode mode);
