@@ -19,7 +19,7 @@ double Degradation::pace() const {
 double Degradation::memory() const { return std::max(toSeconds(kMemory), kLeastMemory * pace()); }
 
 double Degradation::rate(Duration heard) const {
-  if (seconds_ <= 0) return 0;
+  if (seconds_ < toSeconds(kLeastWork)) return 0;
   const double elapsed = busy_ && !first_ ? toSeconds(heard - since_) : 0;
   const double silent = std::max(0.0, elapsed - pace());
   const double kept = std::exp(-silent / memory());

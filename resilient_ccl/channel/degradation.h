@@ -33,6 +33,9 @@ class Degradation {
   /// acknowledgements, on a network on which one takes long.
   static constexpr Duration kMemory = 30ms;
   static constexpr int kLeastMemory = 4;
+  /// A rail must have worked for so long, since it came up, before others are compared with it: a
+  /// port that was idle passes its burst first, at many times its rate.
+  static constexpr Duration kLeastWork = 15ms;
 
   /// Something is outstanding from now on, after nothing was.
   void begin(Duration heard);
@@ -59,9 +62,11 @@ class Degradation {
   bool degraded() const { return degraded_; }
   /// Of the latest change: what the rail carried, as a share of the fastest other.
   double share() const { return share_; }
-  /// What it carries, in bytes per second, lower the longer nothing has been acknowledged. 0: it
-  /// has not carried enough at a time.
+  /// What it carries, in bytes per second, lower the longer nothing has been acknowledged. 0: not
+  /// known, for want of work.
   double rate(Duration heard) const;
+  /// Nothing has ever been acknowledged but what came first after idleness.
+  bool unmeasured() const { return seconds_ <= 0; }
 
  private:
   /// Since the sum was last zero; all as seconds.

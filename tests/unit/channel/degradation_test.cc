@@ -158,5 +158,28 @@ TEST(DegradationTest, TheRateFollowsTheWorkAndFallsWithSilence) {
   EXPECT_NEAR(busy.rail.rate(busy.heard), kRate / 2, kRate / 10);
 }
 
+TEST(DegradationTest, WhatAnIdlePortPassesAtFirstIsNotItsRate) {
+  // 384 KiB in 2 ms: four times the rate.
+  Degradation rail;
+  Duration heard{};
+  rail.begin(heard);
+  rail.delivered(kPair);
+  rail.observe({.heard = heard += 10ms});
+  EXPECT_TRUE(rail.unmeasured()) << "the first one says nothing";
+  for (int pair = 0; pair < 3; ++pair) {
+    rail.delivered(kPair);
+    rail.observe({.heard = heard += 667us});
+  }
+  EXPECT_FALSE(rail.unmeasured());
+  EXPECT_EQ(rail.rate(heard), 0) << "not known yet";
+  for (int pair = 0; pair < 10; ++pair) {
+    rail.delivered(kPair);
+    rail.observe({.heard = heard += fromSeconds(static_cast<double>(kPair) / kRate)});
+  }
+  EXPECT_GT(rail.rate(heard), kRate);
+  // A rail with the rate is not slow beside it.
+  EXPECT_LT(rail.rate(heard), kRate / Degradation::kShare);
+}
+
 }  // namespace
 }  // namespace faultline::channel
