@@ -42,6 +42,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
       queues_(options.rails),
       tailCredit_(options.tailBudget),
       prober_(options.rails + 1),
+      traffic_(options.rails + 1),
       lastHeard_(now),
       heardSince_(now),
       busySince_(now),
@@ -180,6 +181,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
                            .length = static_cast<std::uint32_t>(length)};
   if (state.inFlight.empty()) {
     state.lastProgress = now;
+    forgetGaps(rail);
     state.rate.begin(now);
   }
   if (state.inFlightBytes == 0) state.degradation.begin(heardFor_);
@@ -208,9 +210,10 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   state.lastProgress = now;
   if (state.suspected) {
     state.suspected = false;
-    if (prober_.lostRounds(rail)) state.degradation.forgive(heardFor_);
+    if (prober_.lostRounds(rail) || interrupted(rail)) state.degradation.forgive(heardFor_);
     prober_.acquit(rail);
   }
+  forgetGaps(rail);
   const Bytes before = state.inFlightBytes;
   std::erase_if(state.inFlight, [&](const InFlight& open) {
     if (!receipt.has(open.sequence)) return false;

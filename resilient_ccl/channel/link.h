@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "resilient_ccl/channel/arrivals.h"
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/load_meter.h"
@@ -362,6 +363,7 @@ class Link {
     TimePoint lastProgress{};
     bool suspected = false;
     std::uint64_t deliveredBefore = 0;  // by the transport, when the path last answered in order
+    std::uint32_t gapsBefore = 0;       // of its path, when it last made progress
     // receiving
     Receipt received;
     int unacknowledged = 0;          // chunks that no datagram has told of
@@ -379,6 +381,12 @@ class Link {
     TimePoint mayReturn{};
     TimePoint upSince{};
     std::uint32_t attempts = 0;  // connecting end: made; accepting end: the latest taken
+  };
+  /// Datagrams that a path carries, in both directions.
+  struct Traffic {
+    std::uint32_t sent = 0;
+    Arrivals arrivals;
+    std::uint32_t gapsThere = 0;  // as the other end says
   };
   struct OpenFailover {
     Failover record;
@@ -443,6 +451,7 @@ class Link {
     bool stalled = false;
   };
   void beginFence(int rail, Failure failure, TimePoint now);
+  void holdOffLonger(Rail& state) const;
   void maybeFinishFence(int rail, TimePoint now);
   void repinQueue(int rail);
   void blamePort(int rail, Cause cause, TimePoint now);
@@ -458,6 +467,8 @@ class Link {
   Duration returnProbeInterval(int rail, TimePoint now) const;
   void checkSuspicions(TimePoint now);
   bool stalled(int rail);
+  void forgetGaps(int rail);
+  bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
@@ -493,6 +504,7 @@ class Link {
 
   ControlStream control_;
   Prober prober_;
+  std::vector<Traffic> traffic_;  // by path
   DatagramWriter writer_;
   // Probes and answers for the next flush, with their paths.
   std::vector<std::pair<int, ProbeRecord>> probes_;

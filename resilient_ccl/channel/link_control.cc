@@ -21,6 +21,8 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   if (path < 0 || path >= paths()) return;
   heard(now);
   control_.acknowledged(datagram.header.control);
+  traffic_[path].arrivals.note(datagram.header.number, now);
+  traffic_[path].gapsThere = std::max(traffic_[path].gapsThere, datagram.header.gaps);
   if (failed_) {
     for (const Record& record : datagram.records) {
       acknowledgementDue_ = acknowledgementDue_ || record.sequence != 0;
@@ -139,18 +141,30 @@ void Link::checkSuspicions(TimePoint now) {
   }
 }
 
-/// The path lost probes and answers them again, but the transport has delivered nothing since
+/// The path lost datagrams and answers probes, but the transport has delivered nothing since
 /// before the loss: it waits for a retransmission timer, as long again as the outage at worst. A
-/// slow rail goes on delivering and loses no probes; the machine of a stopped peer acknowledges
+/// slow rail goes on delivering and loses no datagrams; the machine of a stopped peer acknowledges
 /// what arrives, so that nothing is outstanding.
 bool Link::stalled(int rail) {
-  if (!prober_.cameBack(rail)) return false;
+  const bool answers = prober_.answeredInARow(rail) >= Prober::kAnswersAfterLoss;
+  if (!prober_.cameBack(rail) && !(answers && interrupted(rail))) return false;
   const transport::Delivery delivery = io_.delivery(rail);
   const bool stuck = delivery.outstanding && delivery.acknowledged == rails_[rail].deliveredBefore;
   if (stuck || mutant(Mutant::kKernelNotAsked)) return true;
   prober_.acquit(rail);  // it moves: a new trial
   rails_[rail].deliveredBefore = delivery.acknowledged;
+  forgetGaps(rail);
   return false;
+}
+
+void Link::forgetGaps(int rail) {
+  const Traffic& traffic = traffic_[rail];
+  rails_[rail].gapsBefore = traffic.arrivals.possibleGaps() + traffic.gapsThere;
+}
+
+bool Link::interrupted(int rail) const {
+  const Traffic& traffic = traffic_[rail];
+  return traffic.arrivals.gaps() + traffic.gapsThere > rails_[rail].gapsBefore;
 }
 
 /// Datagrams pass and payload does not, for a good part of the budget.
@@ -218,7 +232,7 @@ void Link::probe(TimePoint now) {
     Rail& state = rails_[rail];
     if (!state.suspected) continue;
     trial = true;
-    if (prober_.answeredNewest(rail) && !prober_.lostRounds(rail)) {
+    if (prober_.answeredNewest(rail) && !prober_.lostRounds(rail) && !interrupted(rail)) {
       state.deliveredBefore = io_.delivery(rail).acknowledged;
     }
   }
@@ -279,18 +293,23 @@ void Link::flush(TimePoint now) {
   for (int path = 0; path < paths(); ++path) {
     header.path = static_cast<std::uint8_t>(path);
     bool open = acknowledgementDue_ && path == inTurn;
-    if (open) writer_.begin(header, receipts_);
+    header.gaps = traffic_[path].arrivals.gaps();
+    const auto begin = [&] {
+      header.number = ++traffic_[path].sent;
+      writer_.begin(header, receipts_);
+    };
+    if (open) begin();
     const auto send = [&] {
       io_.sendDatagram(path, writer_.finish());
       ++counters_.datagramsSent;
     };
     for (const Outgoing& outgoing : outgoing_) {
       if (outgoing.path != path) continue;
-      if (!open) writer_.begin(header, receipts_);
+      if (!open) begin();
       open = true;
       if (writer_.add(outgoing.record)) continue;
       send();
-      writer_.begin(header, receipts_);
+      begin();
       writer_.add(outgoing.record);
     }
     if (open) send();

@@ -151,11 +151,13 @@ void Link::compareRates(TimePoint now) {
                          beside.rate.measured() != TimePoint{} &&
                          now - beside.rate.measured() < kRateIsRemembered;
       if (!known) continue;
-      const double rate = beside.degradation.rate(heardFor_);
-      fastest = std::max(fastest, rate > 0 ? rate : beside.rate.bytesPerSecond());
+      fastest =
+          std::max(fastest, beside.degradation.unmeasured() ? beside.rate.bytesPerSecond()
+                                                            : beside.degradation.rate(heardFor_));
     }
     const bool whole = state.suspected && prober_.answeredInARow(rail) > 0 &&
-                       prober_.answeredNewest(rail) && !prober_.lostRounds(rail);
+                       prober_.answeredNewest(rail) && !prober_.lostRounds(rail) &&
+                       !interrupted(rail);
     const Degradation::Moment moment{.heard = heardFor_,
                                      .reference = fastest,
                                      .granule = kChunksPerAcknowledgement * options_.chunkBytes,

@@ -146,6 +146,12 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
   if (state.phase == Phase::kUp) beginFence(rail, {.cause = cause}, now);
 }
 
+/// It failed again soon after its return.
+void Link::holdOffLonger(Rail& state) const {
+  if (mutant(Mutant::kHoldOffFixed)) return;
+  state.holdOff = std::min(state.holdOff * options_.holdOffGrowth, options_.longestHoldOff);
+}
+
 void Link::beginFence(int rail, Failure failure, TimePoint now) {
   Rail& state = rails_[rail];
   const bool byPath = failure.cause == Cause::kPath && !mutant(Mutant::kPortNotLookedAt);
@@ -166,11 +172,12 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   state.failedAt = now;
   endDegradation(rail, now);
   // A rail that failed again soon after its return flaps: it is held off longer each time.
-  const bool flapping = state.epoch > 1 && now - state.upSince < options_.holdOffMemory &&
-                        !mutant(Mutant::kHoldOffFixed);
-  state.holdOff = flapping
-                      ? std::min(state.holdOff * options_.holdOffGrowth, options_.longestHoldOff)
-                      : options_.holdOff;
+  const bool flapping = state.epoch > 1 && now - state.upSince < options_.holdOffMemory;
+  if (flapping) {
+    holdOffLonger(state);
+  } else {
+    state.holdOff = options_.holdOff;
+  }
   // The path of a stalled transport answers: nothing is to be waited for, the first time.
   state.mayReturn = failure.stalled && !flapping ? now : now + state.holdOff;
   if (!failure.stalled) prober_.acquit(rail);
@@ -224,6 +231,7 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     // was sent or received on it here.
     if (state.phase == Phase::kOpening) io_.cancelOpen(rail);
     state.epoch = record.epoch;
+    if (record.epoch > 1) holdOffLonger(state);
     railDown(rail, now);
     sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, told);
     return;

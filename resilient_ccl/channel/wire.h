@@ -152,7 +152,9 @@ struct DatagramHeader {
   std::uint8_t path = 0;
   std::uint8_t rails = 0;
   std::uint16_t records = 0;
-  Receipt control;  ///< which reliable records of the other end have arrived
+  std::uint32_t number = 0;  ///< of this datagram on its path and direction, from 1
+  std::uint32_t gaps = 0;    ///< among those of the other end: Arrivals::gaps
+  Receipt control;           ///< which reliable records of the other end have arrived
 };
 
 /// Builds one datagram in a buffer of its own, reused for the next.

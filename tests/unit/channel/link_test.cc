@@ -230,6 +230,26 @@ TEST_P(LinkTest, AConnectionThatOnlyOneEndHasIsReplaced) {
   expectClean(world);
 }
 
+TEST_P(LinkTest, AConnectionThatOnlyOneEndHadAndLostIsHeldOffAsAFlap) {
+  SimWorld world(options());
+  world.portDown(1, 0);
+  world.run(100ms);
+  world.heal(0);
+  while (!world.link(1).railUp(0)) ASSERT_TRUE(world.clock().step(TimePoint::max()));
+  ASSERT_FALSE(world.link(0).railUp(0));
+  world.portDown(1, 0);
+  world.run(50ms);
+  world.heal(0);
+  world.run(200ms);  // four times the first hold-off, less than half of the second
+  EXPECT_FALSE(world.link(0).railUp(0));
+  world.run(400ms);
+  EXPECT_TRUE(world.link(0).railUp(0));
+  EXPECT_TRUE(world.link(1).railUp(0));
+  bothWays(world, 1 << 20);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectClean(world);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rails, LinkTest, LinkFixture::allRails(), LinkFixture::railsName);
 
 }  // namespace

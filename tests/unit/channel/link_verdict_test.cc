@@ -164,6 +164,29 @@ TEST_P(LinkVerdictTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
   }
 }
 
+TEST_P(LinkVerdictTest, AnInterruptionBeforeTheSuspicionCountsToo) {
+  // Over before a round is lost; but acknowledgements travel all the time, and they are numbered.
+  for (const Duration outage : {11ms, 13ms, 15ms}) {
+    SCOPED_TRACE(formatDuration(outage));
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    SimWorld world(chosen);
+    bothWays(world, 8 << 20);
+    world.run(10ms);
+    world.blackHole(0);
+    world.run(outage);
+    world.heal(0);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    expectClean(world);
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_LT(world.link(end).counters().longestReceiveStall, outage + 20ms);
+      ASSERT_FALSE(world.failovers(end).empty());
+      EXPECT_TRUE(world.failovers(end)[0].stalled);
+      EXPECT_EQ(world.link(end).counters().degradations, 0u);
+    }
+  }
+}
+
 TEST_P(LinkVerdictTest, AStallIsMeasuredAlsoWhereNoRailIsGivenUp) {
   // Over before it is suspected: only the transport's timer ends it.
   for (const Duration outage : {0ms, 6ms}) {
