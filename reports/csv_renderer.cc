@@ -74,7 +74,7 @@ void addRecovery(Line& line, const Run& run) {
   std::int64_t resent = 0;
   std::int64_t duplicate = 0;
   for (const Failover& failover : run.failovers) {
-    longest = std::fmax(longest, failover.pause_ms);
+    if (failover.timed()) longest = std::fmax(longest, failover.pause_ms);
     resent += failover.resent_bytes;
     duplicate += failover.duplicate_bytes;
   }

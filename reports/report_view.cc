@@ -158,7 +158,9 @@ Json distributions(const ScenarioResult& result) {
     for (const Run& run : result.runs) {
       if (run.strategy != tally.strategy) continue;
       for (const Iteration& iteration : run.iterations) iterations.push_back(iteration.ms);
-      for (const Failover& failover : run.failovers) pauses.push_back(failover.pause_ms);
+      for (const Failover& failover : run.failovers) {
+        if (failover.timed()) pauses.push_back(failover.pause_ms);
+      }
     }
     for (auto* values : {&iterations, &pauses}) {
       std::erase_if(*values, [](double value) { return !std::isfinite(value); });

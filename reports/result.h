@@ -70,6 +70,7 @@ struct Failover {
   /// "both", or "unknown".
   std::string dead_direction = "unknown";
   std::optional<double> fault_ms;     ///< the injector's moment; null when no fault of ours matches
+  double fault_within_ms = 0;         ///< it struck not later than so much after it
   std::optional<double> detected_ms;  ///< the rail was declared dead
   std::optional<double> fenced_ms;    ///< both ends fenced: no byte can land on it any more
   std::optional<double> resumed_ms;   ///< what was outstanding has been delivered elsewhere
@@ -77,6 +78,11 @@ struct Failover {
   double pause_ms = 0;                ///< `failover_pause_ms` of the contract
   std::int64_t resent_bytes = 0;
   std::int64_t duplicate_bytes = 0;  ///< arrived twice and thrown away; never reduced twice
+
+  /// The kernel took so long to do the fault (other changes of the network had its lock) that
+  /// nobody knows when it struck. Its times are in no statistics.
+  bool timed() const { return fault_within_ms <= kMomentKnownMs; }
+  static constexpr double kMomentKnownMs = 5;
 };
 
 /// A healed rail taken back into use.
@@ -202,7 +208,8 @@ struct AppliedFault {
   std::string mechanism;  ///< how it was done here, e.g. "carrier of the switch's end"
   FaultTarget target;
   std::string trigger;                              ///< in words: "iteration 20, 50 %" or "at 2s"
-  double start_ms = 0;                              ///< applied
+  double start_ms = 0;                              ///< applied, and not later than
+  double start_within_ms = 0;                       ///< so much after it
   std::optional<double> end_ms;                     ///< reverted; null: until the end of the run
   std::optional<FaultHit> hit;                      ///< null for faults triggered by time alone
   std::map<std::string, std::string> parameters{};  ///< of its kind, as a scenario writes them

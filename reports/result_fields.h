@@ -89,6 +89,7 @@ void visitFields(V& v, Of<Failover> auto& failover) {
   v.field("where", failover.where);
   v.field("dead_direction", failover.dead_direction);
   v.field("fault_ms", failover.fault_ms);
+  v.field("fault_within_ms", failover.fault_within_ms);
   v.field("detected_ms", failover.detected_ms);
   v.field("fenced_ms", failover.fenced_ms);
   v.field("resumed_ms", failover.resumed_ms);
@@ -219,6 +220,7 @@ void visitFields(V& v, Of<AppliedFault> auto& fault) {
   v.field("target", fault.target);
   v.field("trigger", fault.trigger);
   v.field("start_ms", fault.start_ms);
+  v.field("start_within_ms", fault.start_within_ms);
   v.field("end_ms", fault.end_ms);
   v.field("hit", fault.hit);
 }

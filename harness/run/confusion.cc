@@ -255,6 +255,7 @@ class Counter {
   }
 
   static void addTimes(Counting& row, const reports::Failover& failover) {
+    if (!failover.timed()) return;
     const auto span = [](std::vector<double>& times, const std::optional<double>& from,
                          const std::optional<double>& to) {
       if (from && to) times.push_back(*to - *from);

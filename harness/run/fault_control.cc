@@ -132,6 +132,7 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   const auto& transitions = entry.fault->transitions();
   Strike& strike = entry.strikes.emplace_back();
   strike.applied = transitions.size() > known ? transitions[known].before : now;
+  if (transitions.size() > known) strike.within = transitions[known].after - strike.applied;
   entry.active = true;
   if (std::holds_alternative<scenario::During>(entry.spec.trigger)) {
     strike.hit.emplace(entry.trigger.iteration(), progress.value_or(0), strike.applied,
@@ -205,15 +206,15 @@ std::vector<TimePoint> FaultControl::damages() const {
   return moments;
 }
 
-std::optional<TimePoint> FaultControl::damageBehind(TimePoint when, int rail, int nodeA,
-                                                    int nodeB) const {
-  std::optional<TimePoint> latest;
+std::optional<injector::Transition> FaultControl::damageBehind(TimePoint when, int rail, int nodeA,
+                                                               int nodeB) const {
+  std::optional<injector::Transition> latest;
   for (const Entry& entry : entries_) {
     if (!entry.spec.target || entry.spec.target->part != scenario::Part::kRail) continue;
     if (entry.spec.target->rail != rail) continue;
     if (entry.spec.target->node != nodeA && entry.spec.target->node != nodeB) continue;
     const auto damage = run::damageBehind(entry.fault->transitions(), when);
-    if (damage && (!latest || *damage > *latest)) latest = damage;
+    if (damage && (!latest || damage->before > latest->before)) latest = damage;
   }
   return latest;
 }
@@ -237,6 +238,7 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
       }
       fault.trigger = triggerText(entry.spec, index);
       fault.start_ms = toMilliseconds(strike.applied - t0);
+      fault.start_within_ms = toMilliseconds(strike.within);
       if (strike.ended) fault.end_ms = toMilliseconds(*strike.ended - t0);
       if (strike.hit) {
         reports::FaultHit hit;

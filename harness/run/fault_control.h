@@ -44,7 +44,8 @@ class FaultControl {
   std::vector<TimePoint> damages() const;
   /// The damage behind a failure at `when` of this rail between these two nodes; nullopt when no
   /// fault explains it. For the fault_ms of failovers.
-  std::optional<TimePoint> damageBehind(TimePoint when, int rail, int nodeA, int nodeB) const;
+  std::optional<injector::Transition> damageBehind(TimePoint when, int rail, int nodeA,
+                                                   int nodeB) const;
 
   /// For the result, one entry for every time a fault struck; `t0` is the run's time zero.
   std::vector<reports::AppliedFault> applied(TimePoint t0) const;
@@ -57,6 +58,7 @@ class FaultControl {
   /// One time that a fault struck.
   struct Strike {
     TimePoint applied{};
+    Duration within{};  // it took the kernel at most so long
     std::optional<TimePoint> ended;
     std::optional<HitProof> hit;
     std::optional<injector::Evidence> evidence;

@@ -83,7 +83,7 @@ std::vector<double> detectionTimes(const Scope& scope) {
   std::vector<double> times;
   for (const reports::Run* run : scope.runs) {
     for (const reports::Failover& failover : run->failovers) {
-      if (!failover.fault_ms || !failover.detected_ms) continue;
+      if (!failover.fault_ms || !failover.detected_ms || !failover.timed()) continue;
       times.push_back(*failover.detected_ms - *failover.fault_ms);
     }
   }

@@ -111,16 +111,19 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   if (fenced) failover.fenced_ms = sinceStart(*fenced);
   if (redelivered) failover.resumed_ms = sinceStart(*redelivered);
 
-  std::optional<TimePoint> fault;
+  std::optional<injector::Transition> fault;
   const int perNode = scenario_.cluster.ranksPerNode;
   if (damage && detected) {
     fault = damage(*detected, failover.rail, rank / perNode, failover.peer / perNode);
   }
-  if (fault) failover.fault_ms = sinceStart(*fault);
+  if (fault) {
+    failover.fault_ms = sinceStart(fault->before);
+    failover.fault_within_ms = toMilliseconds(fault->after - fault->before);
+  }
   // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
   // that those bytes need on the rails that are left; longest stall of a receive that had begun.
   double pause = field(message, "receive_stall_ms", 0.0);
-  const std::optional<TimePoint> from = fault ? fault : detected;
+  const std::optional<TimePoint> from = fault ? fault->before : detected;
   if (from && redelivered) {
     int left = 0;
     for (int rail = 0; rail < scenario_.cluster.rails; ++rail) {

@@ -1,5 +1,7 @@
 #include "harness/run/summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "harness/baseline/strategy_table.h"
@@ -75,11 +77,31 @@ std::optional<reports::Percentiles> pausesOf(std::span<const reports::Run> runs,
   std::vector<double> values;
   for (const reports::Run& run : runs) {
     if (run.strategy != strategy || !run.faulted) continue;
-    for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
+    for (const reports::Failover& failover : run.failovers) {
+      if (failover.timed()) values.push_back(failover.pause_ms);
+    }
   }
   if (values.empty()) return std::nullopt;
   return percentilesOf(values);
 }
+
+namespace {
+
+/// What one must know of the row's times; empty: nothing.
+std::string untimedNote(std::span<const reports::Run> runs, const std::string& strategy) {
+  int untimed = 0;
+  for (const reports::Run& run : runs) {
+    if (run.strategy != strategy) continue;
+    untimed += static_cast<int>(std::ranges::count_if(
+        run.failovers, [](const reports::Failover& failover) { return !failover.timed(); }));
+  }
+  if (untimed == 0) return "";
+  return fmt::format("without times, because the kernel took more than {} ms to do the fault: {}",
+                     reports::Failover::kMomentKnownMs,
+                     untimed == 1 ? "1 failover" : fmt::format("{} failovers", untimed));
+}
+
+}  // namespace
 
 const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
                             int block) {
@@ -102,6 +124,9 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.failover_pause_ms = pausesOf(runs, strategy.name);
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
     row.note = whyNoBound(scenario, runs, strategy.name);
+    if (const std::string untimed = untimedNote(runs, strategy.name); !untimed.empty()) {
+      row.note += (row.note.empty() ? "" : "; ") + untimed;
+    }
     if (strategy.name == baseline::kFaultFree) continue;
     const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
     row.overhead_pct = overheadOf(blocks, noise, seed);

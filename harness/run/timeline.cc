@@ -93,13 +93,14 @@ std::string HitProof::detail() const {
       othersMoved_ ? "moved on" : "stood still");
 }
 
-std::optional<TimePoint> damageBehind(std::span<const injector::Transition> transitions,
-                                      TimePoint when) {
-  std::optional<TimePoint> latest;
+std::optional<injector::Transition> damageBehind(std::span<const injector::Transition> transitions,
+                                                 TimePoint when) {
+  std::optional<injector::Transition> latest;
   for (const injector::Transition& transition : transitions) {
-    if (transition.broken && transition.before <= when) latest = transition.before;
+    if (transition.broken && transition.before <= when) latest = transition;
     if (transition.broken || !latest) continue;
-    if (transition.after + std::max(kAftermath, transition.after - *latest) < when) latest.reset();
+    const Duration outage = transition.after - latest->before;
+    if (transition.after + std::max(kAftermath, outage) < when) latest.reset();
   }
   return latest;
 }

@@ -107,10 +107,10 @@ class HitProof {
   Duration lastEnd_{};
 };
 
-/// The latest moment at which one of these transitions (of one fault, oldest first) damaged what
-/// failed at `when`; nullopt when nothing was damaged then, nor shortly before.
-std::optional<TimePoint> damageBehind(std::span<const injector::Transition> transitions,
-                                      TimePoint when);
+/// The latest of these transitions (of one fault, oldest first) that damaged what failed at `when`;
+/// nullopt when nothing was damaged then, nor shortly before.
+std::optional<injector::Transition> damageBehind(std::span<const injector::Transition> transitions,
+                                                 TimePoint when);
 
 /// Says which fault a job hangs from, and proves that it hangs: from that fault on, once what was
 /// in flight had drained, not one byte of payload was delivered. Of several faults it is the

@@ -207,7 +207,9 @@ TEST(BoundTest, OnlyTheTimeOnTheWireIsSlowedDown) {
   const auto scenario = sampleScenario(
       faults("  - {kind: blackhole, target: {node: 1, rail: 0}, at: 0s, until: end}\n"));
   auto run = faultedRun("hot_repair", 0);
-  run.faults[0] = {"blackhole", "", {1, 0, std::nullopt, ""}, "", 0, std::nullopt, std::nullopt};
+  run.faults[0] = reports::AppliedFault();
+  run.faults[0].kind = "blackhole";
+  run.faults[0].target = {1, 0, std::nullopt, ""};
   auto runs = with(run);
   for (auto& iteration : runs[0].iterations) iteration.ms = 200;
   // 3/4 of 4 MiB twice over two rails of 400 Mbit/s, whatever else the 180 ms were spent on.

@@ -288,12 +288,13 @@ class FailoverRecordTest : public RunRecordTest {
   reports::Run done(const json& message, bool known = true) {
     RunRecord record(scenario_, planned_);
     record.started(kStart);
-    const auto damage = [&](TimePoint when, int rail, int a, int b) -> std::optional<TimePoint> {
+    const auto damage = [&](TimePoint when, int rail, int a,
+                            int b) -> std::optional<injector::Transition> {
       EXPECT_EQ(std::pair(a, b), std::pair(2, 1));
-      if (rail == otherDamaged_) return at(50);
+      if (rail == otherDamaged_) return injector::Transition{true, at(50), at(50)};
       EXPECT_EQ(when, rail == 0 ? at(120) : at(190)) << "rail " << rail;
       if (rail != 0 || !known) return std::nullopt;
-      return at(100);
+      return injector::Transition{true, at(100), at(100) + within_};
     };
     record.events(2, message, damage);
     record.events(3, {{"counters", {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}}},
@@ -302,6 +303,7 @@ class FailoverRecordTest : public RunRecordTest {
   }
 
   int otherDamaged_ = -1;
+  Duration within_{};  // the kernel took to do the fault
 };
 
 TEST_F(FailoverRecordTest, ThePauseLastsFromTheFaultToTheRedelivery) {
@@ -341,6 +343,16 @@ TEST_F(FailoverRecordTest, ARailThatIsDamagedTooMovesNothing) {
   EXPECT_NEAR(done(failover(3 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
   otherDamaged_ = 2;
   EXPECT_NEAR(done(failover(2 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
+}
+
+TEST_F(FailoverRecordTest, AFaultThatTheKernelTookLongToDoHasNoTimes) {
+  for (const Duration within : {5ms, 6ms}) {
+    within_ = within;
+    const reports::Run run = done(failover(100));
+    ASSERT_EQ(run.failovers.size(), 1u);
+    EXPECT_EQ(run.failovers[0].fault_within_ms, toMilliseconds(within));
+    EXPECT_EQ(run.failovers[0].timed(), within == 5ms);
+  }
 }
 
 TEST_F(FailoverRecordTest, AConnectionThatCarriedNothingHasNotPaused) {

@@ -227,13 +227,18 @@ TEST(DamageTest, AFailureIsExplainedByTheDamageBeforeIt) {
                                                          {false, ms(300), ms(301)},
                                                          {true, ms(10'000), ms(10'001)},
                                                          {false, ms(15'000), ms(15'000)}};
-  EXPECT_EQ(damageBehind(transitions, kBegin - 1ms), std::nullopt);
-  EXPECT_EQ(damageBehind(transitions, ms(200)), ms(0));
-  EXPECT_EQ(damageBehind(transitions, ms(1200)), ms(0)) << "noticed late";
-  EXPECT_EQ(damageBehind(transitions, ms(1400)), std::nullopt) << "long over: something else";
-  EXPECT_EQ(damageBehind(transitions, ms(10'500)), ms(10'000));
-  EXPECT_EQ(damageBehind(transitions, ms(19'900)), ms(10'000)) << "back-off doubles the outage";
-  EXPECT_EQ(damageBehind(transitions, ms(20'100)), std::nullopt);
+  const auto damageAt = [&](TimePoint when) -> std::optional<TimePoint> {
+    const auto damage = damageBehind(transitions, when);
+    return damage ? std::optional(damage->before) : std::nullopt;
+  };
+  EXPECT_EQ(damageBehind(transitions, ms(200))->after, ms(1));
+  EXPECT_EQ(damageAt(kBegin - 1ms), std::nullopt);
+  EXPECT_EQ(damageAt(ms(200)), ms(0));
+  EXPECT_EQ(damageAt(ms(1200)), ms(0)) << "noticed late";
+  EXPECT_EQ(damageAt(ms(1400)), std::nullopt) << "long over: something else";
+  EXPECT_EQ(damageAt(ms(10'500)), ms(10'000));
+  EXPECT_EQ(damageAt(ms(19'900)), ms(10'000)) << "back-off doubles the outage";
+  EXPECT_EQ(damageAt(ms(20'100)), std::nullopt);
 }
 
 TEST(HangProofTest, TheFaultAfterWhichNothingMovedIsTheOne) {
