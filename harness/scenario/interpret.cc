@@ -57,6 +57,7 @@ class ScenarioReader {
     scenario.faults = readFaults();
     scenario.sequences = readSequences();
     scenario.processes = readProcesses();
+    scenario.noise = noiseOf(values, scenario);
     scenario.expect = readExpectations(scenario);
     return scenario;
   }
@@ -76,6 +77,23 @@ class ScenarioReader {
       if constexpr (std::is_same_v<Limit, int>) limit = integer(values, path);
     });
     return limits;
+  }
+
+  static NoiseLimits noiseOf(const Parameters& values, const Scenario& scenario) {
+    NoiseLimits noise;
+    noise.bandPercent = values.get<Percent>("noise.void_above").value;
+    noise.driftPercent = values.get<Percent>("noise.drift_above").value;
+    noise.driftRuns = integer(values, "noise.drift_check");
+    if (noise.driftRuns == 0) return noise;
+    const std::string free(baseline::kFaultFree);
+    const Strategy* const listed = scenario.find(free);
+    noise.driftRow.name = NoiseLimits::kDriftRow;
+    noise.driftRow.does = free;
+    if (listed != nullptr) noise.driftRow.environment = listed->environment;
+    noise.driftRow.options =
+        listed != nullptr ? listed->options
+                          : *Parameters::parse(free, baseline::findStrategy(free)->options, {});
+    return noise;
   }
 
   Sweep sweepOf(const Parameters& values) {
@@ -244,10 +262,12 @@ class ScenarioReader {
       return metric.path.substr(0, metric.path.find('.')) == name;
     });
     const bool dotted = name.find('.') != std::string::npos;
-    if (of_strategy || of_metric || dotted) {
+    const bool reserved = name == NoiseLimits::kDriftRow;
+    if (of_strategy || of_metric || dotted || reserved) {
       findings_.addAt(path, node->where,
                       fmt::format("as: '{}' {}", name,
                                   dotted ? "has a dot; expectations have one behind the row's name"
+                                  : reserved ? "is the row of noise.drift_check: choose another one"
                                   : of_strategy ? "is the name of a strategy: choose another one"
                                                 : "is the name of a metric: choose another one"));
       return;

@@ -15,6 +15,8 @@
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/sweep.h"
+#include "harness/stats/drift.h"
+#include "harness/stats/overhead.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/reduction/data_type.h"
 
@@ -206,14 +208,14 @@ struct FaultProcess {
   };
   std::vector<Kind> kinds;
   Element per = Element::kNic;
-  Lifetime failures;       ///< of each element, from a repair to the next failure
-  Lifetime repairs;        ///< from a failure to its repair
-  double accelerate = 1;   ///< both are so many times shorter here
-  std::vector<int> nodes;  ///< that have it; empty: all
-  std::vector<int> rails;  ///< likewise
-  int atMost = 0;          ///< of its faults at a time; 0: no limit
-  int spareRails = 1;      ///< so many rails are whole at every moment, at all nodes
-  Duration rest = 500ms;   ///< a rail (at all nodes), or a node's processes, is spared for so long
+  Lifetime failures;         ///< of each element, from a repair to the next failure
+  Lifetime repairs;          ///< from a failure to its repair
+  double accelerate = 1;     ///< both are so many times shorter here
+  std::vector<int> nodes{};  ///< that have it; empty: all
+  std::vector<int> rails{};  ///< likewise
+  int atMost = 0;            ///< of its faults at a time; 0: no limit
+  int spareRails = 1;        ///< so many rails are whole at every moment, at all nodes
+  Duration rest = 500ms;  ///< a rail (at all nodes), or a node's processes, is spared for so long
   Duration shortest = 100ms;  ///< a fault lasts at least so long, or nobody could prove it
   Duration length{};          ///< of the time, from t = 0, in which faults strike
   bool operator==(const FaultProcess&) const = default;
@@ -266,6 +268,16 @@ void eachLimit(LimitsOrConst& limits, const Visit& visit) {
   visit("connect", limits.connect);
 }
 
+/// When a machine was too noisy for speeds to mean anything, and what is done to find out.
+struct NoiseLimits {
+  double bandPercent = stats::kMaxBandPercent;    ///< equal runs beside each other differ by less
+  double driftPercent = stats::kMaxDriftPercent;  ///< equal runs at the end and at the beginning
+  int driftRuns = 0;    ///< fault-free runs before all others, and as many after them
+  Strategy driftRow{};  ///< of those, with driftRuns > 0: fault_free with another name
+  static constexpr std::string_view kDriftRow = "drift_check";
+  bool operator==(const NoiseLimits&) const = default;
+};
+
 /// What the ranks record of their transfers and rails (resilient_ccl/telemetry).
 enum class TelemetryMode {
   kOff,   ///< nothing
@@ -287,6 +299,7 @@ struct Scenario {
   std::vector<Sequence> sequences;
   std::vector<FaultProcess> processes;
   Limits limits;
+  NoiseLimits noise;
   TelemetryMode telemetry = TelemetryMode::kOff;
   int ioThreads = 0;  ///< of each rank, for the payload of its rails; 0: its progress thread
   int repeat = 1;     ///< blocks; each runs every strategy once

@@ -366,6 +366,27 @@ constexpr std::array kLimitFields{
 constexpr Record kLimits{"When to stop waiting, how often to ask, and how much at a time.",
                          kLimitFields};
 
+constexpr double kMostDriftRuns = 50;
+constexpr ParameterSpec percent(std::string_view name, std::string_view fallback, double minimum,
+                                double maximum, std::string_view meaning) {
+  return {name, Type::kPercent, fallback, meaning, {}, minimum, maximum};
+}
+constexpr std::array kNoiseFields{
+    Field{
+        percent("void_above", "2%", 0.01, 100,
+                "a second row of fault_free may differ by so much in 95 % of its pairs, and equal "
+                "runs of the drift check from each other")},
+    Field{percent("drift_above", "5%", 0.01, 100,
+                  "equal runs at the end may take so much more or less time than at the "
+                  "beginning")},
+    Field{number("drift_check", "0", 0, kMostDriftRuns,
+                 "fault-free runs that are made before all others, and as many after them, in a "
+                 "row of their own (drift_check)")},
+};
+constexpr Record kNoise{
+    "When the machine was too noisy: a result above these is void, its verdict invalid.",
+    kNoiseFields};
+
 constexpr std::array kTargetFields{
     Field{number("node", "", 0, kMostNodes - 1,
                  "the node, counted from 0; either this or 'rail_group'")},
@@ -553,6 +574,7 @@ const std::array kScenarioFields{
                    "elements that do not depend on each other"),
           Shape::kRecords, false, &kProcess},
     Field{labelled("limits", kLimits.meaning), Shape::kRecord, false, &kLimits},
+    Field{labelled("noise", kNoise.meaning), Shape::kRecord, false, &kNoise},
     Field{choice("telemetry", "off", kTelemetryModes,
                  "on: the ranks record their transfers and what happens to rails for trace.json; "
                  "null: events are made and thrown away, to measure what making them costs")},
