@@ -194,9 +194,10 @@ VerdictText explainVerdict(const ScenarioResult& result) {
       addInvalidRuns(result, reasons);
       break;
     case Verdict::kInvalid:
-      text.headline = runsProve(result)
-                          ? "What was measured does not decide all expectations"
-                          : "These numbers prove nothing: a run did not go as planned";
+      text.headline =
+          !runsProve(result)            ? "These numbers prove nothing: a run did not go as planned"
+          : voidBecause(result).empty() ? "What was measured does not decide all expectations"
+                                        : "Void: the machine was too noisy for any speed";
       addInvalidRuns(result, reasons);
       if (!allSeen(result)) {
         reasons.push_back(

@@ -111,6 +111,9 @@ TEST(DriftCheckTest, AVoidResultIsInvalidAndNeverAPass) {
   const Judgement noisy = judged();
   EXPECT_EQ(noisy.verdict, reports::Verdict::kInvalid);
   EXPECT_THAT(noisy.reason, HasSubstr("the machine was too noisy"));
+  result.verdict = noisy.verdict;
+  EXPECT_EQ(reports::explainVerdict(result).headline,
+            "Void: the machine was too noisy for any speed");
   EXPECT_THAT(reports::driftText(*result.drift), HasSubstr("! drift: 1 fault-free runs"));
   // Also when nothing is expected of any speed.
   scenario::Scenario lenient = scenario;
