@@ -174,11 +174,11 @@ TEST(FaultProcessTest, ElementsDoNotDependOnEachOther) {
   FaultProcess one = both;
   both.nodes = {2, 3};
   both.rails = {0, 1};
-  one.rails = {0};
+  one.nodes = {3};
   const auto alone = expandProcesses({one}, kCluster, 9);
   const auto others = expandProcesses({both}, kCluster, 9);
   const auto same = std::ranges::find_if(
-      others, [](const Fault& fault) { return fault.target == Target{.node = 2, .rail = 0}; });
+      others, [](const Fault& fault) { return fault.target == Target{.node = 3, .rail = 1}; });
   ASSERT_NE(same, others.end());
   // Not all of them find their place beside the others; those that do are where they were.
   EXPECT_EQ(std::get<Moments>(same->trigger).list.front(),
