@@ -141,6 +141,12 @@ class Counter {
       const bool own = failover.rank / perNode == strike->fault->target.node.value_or(-1);
       ++(own ? strike->ownFindings : strike->peerFindings);
       row = own ? strike->own : strike->peer;
+      // A link whose other end was blamed has been noticed as well.
+      for (Strike& other : strikes) {
+        const int node = other.fault->target.node.value_or(-1);
+        const bool concerned = node == failover.rank / perNode || node == failover.peer / perNode;
+        if (concerned && ofOneRail(*other.fault, *strike->fault)) ++other.peerFindings;
+      }
     }
     if (row == nullptr) return row;
     ++row->counts[columnOf(failover.cause, failover.dead_direction)];
