@@ -63,6 +63,17 @@ Result<ParameterValue> parseInteger(const ParameterSpec& spec, std::string_view 
   return ParameterValue(number);
 }
 
+Result<ParameterValue> parseDecimal(const ParameterSpec& spec, std::string_view text) {
+  double number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc() || end != last || !std::isfinite(number)) {
+    return errorf(Code::kInvalidArgument, "{}: '{}' is not a number, like 0.7", spec.name, text);
+  }
+  if (!inRange(spec, number)) return outOfRange(spec, text);
+  return ParameterValue(number);
+}
+
 Result<ParameterValue> parseEnum(const ParameterSpec& spec, std::string_view text) {
   if (std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end()) {
     return errorf(Code::kInvalidArgument, "{}: '{}' is not one of {}", spec.name, text,
@@ -128,6 +139,8 @@ std::string_view typeName(ParameterType type) {
       return "true | false";
     case ParameterType::kText:
       return "text";
+    case ParameterType::kDecimal:
+      return "number";
     case ParameterType::kName:
       return "name";
   }
@@ -150,6 +163,8 @@ std::string formatBound(const ParameterSpec& spec, double bound) {
       return formatRate(std::llround(bound));
     case ParameterType::kSize:
       return formatSize(std::llround(bound));
+    case ParameterType::kDecimal:
+      return fmt::format("{}", bound);
     default:
       return fmt::format("{:.0f}", bound);
   }
@@ -175,6 +190,8 @@ Result<ParameterValue> parseParameter(const ParameterSpec& spec, std::string_vie
       return parseFlag(spec, text);
     case ParameterType::kText:
       return ParameterValue(std::string(text));
+    case ParameterType::kDecimal:
+      return parseDecimal(spec, text);
     case ParameterType::kName:
       return parseName(spec, text);
   }
@@ -190,6 +207,7 @@ std::string formatParameter(const ParameterValue& value) {
     std::string operator()(const std::string& word) const { return word; }
     std::string operator()(Size size) const { return formatSize(size.bytes); }
     std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+    std::string operator()(double number) const { return fmt::format("{}", number); }
   };
   return std::visit(Visitor{}, value);
 }

@@ -27,6 +27,7 @@ enum class ParameterType {
   kSize,           ///< "4MiB"
   kFlag,           ///< true | false
   kText,           ///< free text
+  kDecimal,        ///< "0.7": a number without a unit
   kName,           ///< letters, digits, '_', '-', '.', at most kLongestName: fit for a file name
 };
 
@@ -46,8 +47,10 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-/// Duration, Percent, Rate, integer, text or the chosen word of an enumeration, Size, or flag.
-using ParameterValue = std::variant<Duration, Percent, Rate, std::int64_t, std::string, Size, bool>;
+/// Duration, Percent, Rate, integer, text or the chosen word of an enumeration, Size, flag, or
+/// decimal.
+using ParameterValue =
+    std::variant<Duration, Percent, Rate, std::int64_t, std::string, Size, bool, double>;
 
 /// One parameter of one fault, strategy, or part of a scenario.
 struct ParameterSpec {

@@ -66,6 +66,8 @@ struct FaultKind {
   /// The first that holds counts; none: no rail may be given up.
   std::span<const Signature> signatures{};
   bool alone = false;  ///< one fault of these kinds at a time can be at one end of a link
+  /// Several links of one rail can have it at a time: what proves it does not need their switch.
+  bool ofWholeRails = false;
 };
 
 /// All faults, in the order in which they are listed.

@@ -225,6 +225,8 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   view["headline"] = verdict.headline;
   view["reasons"] = verdict.reasons;
   if (result.noise) view["noise_text"] = noiseText(*result.noise);
+  if (result.drift) view["drift_text"] = driftText(*result.drift);
+  view["told"] = result.notes;
   view["tallies"] = tallies(result);
   view["distributions"] = distributions(result);
   return view;

@@ -396,6 +396,18 @@ struct Noise {
   std::string void_because;         ///< why no speed can be told; empty: it can
 };
 
+/// Whether the machine was the same at the end as at the beginning: fault-free runs before all
+/// others and after them (`noise: {drift_check: N}`).
+struct Drift {
+  int before = 0;  ///< runs that have a speed
+  int after = 0;
+  std::optional<double> drift_pct;   ///< more time per unit of work after than before, medians
+  std::optional<double> spread_pct;  ///< the most by which two on the same side differ
+  std::optional<double> p;           ///< of Mann and Whitney's test, from 5 on each side on
+  double limit_pct = 0;              ///< of drift_pct, in either direction
+  std::string void_because;          ///< why no speed can be told; empty: it can
+};
+
 /// A distribution. p95 is null below 60 samples and p99 below 300.
 struct Percentiles {
   std::optional<double> p50;
@@ -481,7 +493,9 @@ struct ScenarioResult {
   std::vector<Run> runs;
   std::vector<Summary> summary;
   std::optional<Noise> noise;  ///< null without a second row of fault_free, or with too few pairs
+  std::optional<Drift> drift;  ///< null without `noise: {drift_check: N}`
   std::vector<Expectation> expectations;
+  std::vector<std::string> notes;  ///< what a reader must know of what was done, in sentences
 };
 
 /// The words that JSON uses: "pass", "faulted", "hung", "measured", ...
@@ -497,6 +511,9 @@ inline const std::string& kindOf(const Run& run) {
 
 /// The latest plan for the largest size, which says what the run came to; nullptr without plans.
 const AppliedPlan* lastPlanOfLargest(const Run& run);
+
+/// Why no speed in this result means anything, because of noise or drift; empty: they do.
+std::string voidBecause(const ScenarioResult& result);
 
 /// scenario.name, or "unnamed".
 std::string scenarioName(const ScenarioResult& result);

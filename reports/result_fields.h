@@ -404,6 +404,17 @@ void visitFields(V& v, Of<Noise> auto& noise) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<Drift> auto& drift) {
+  v.field("before", drift.before);
+  v.field("after", drift.after);
+  v.field("drift_pct", drift.drift_pct);
+  v.field("spread_pct", drift.spread_pct);
+  v.field("p", drift.p);
+  v.field("limit_pct", drift.limit_pct);
+  v.field("void_because", drift.void_because);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Percentiles> auto& percentiles) {
   v.field("p50", percentiles.p50);
   v.field("p95", percentiles.p95);
@@ -456,6 +467,8 @@ void visitFields(V& v, Of<ScenarioResult> auto& result) {
   v.required("runs", result.runs);
   v.field("summary", result.summary);
   v.field("noise", result.noise);
+  v.field("drift", result.drift);
+  v.field("notes", result.notes);
   v.field("expectations", result.expectations);
 }
 

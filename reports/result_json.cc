@@ -260,6 +260,11 @@ const char* nameOf(Arm arm) { return enumName(arm); }
 const char* nameOf(RunStatus status) { return enumName(status); }
 const char* nameOf(Origin origin) { return enumName(origin); }
 
+std::string voidBecause(const ScenarioResult& result) {
+  if (result.noise && !result.noise->void_because.empty()) return result.noise->void_because;
+  return result.drift ? result.drift->void_because : "";
+}
+
 const AppliedPlan* lastPlanOfLargest(const Run& run) {
   const AppliedPlan* found = nullptr;
   for (const AppliedPlan& plan : run.plans) {

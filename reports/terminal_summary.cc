@@ -213,6 +213,8 @@ std::string table(const ScenarioResult& result) {
     text += wrapped(fmt::format("{}{}: {}", row.mis_measured ? "! " : "", row.strategy, row.note));
   }
   if (result.noise) text += wrapped(noiseText(*result.noise));
+  if (result.drift) text += wrapped(driftText(*result.drift));
+  for (const std::string& note : result.notes) text += wrapped(note);
   return text + toldTexts(result);
 }
 

@@ -147,6 +147,19 @@ std::string noiseText(const Noise& noise) {
   return noise.void_because.empty() ? text : fmt::format("! {}: {}", text, noise.void_because);
 }
 
+std::string driftText(const Drift& drift) {
+  std::string text = fmt::format("drift: {} fault-free runs before all others and {} after them",
+                                 drift.before, drift.after);
+  if (drift.drift_pct) {
+    text += fmt::format(": {:+.2f} % time, {:.3g} % at most", *drift.drift_pct, drift.limit_pct);
+  }
+  if (drift.p) text += fmt::format(" (p = {:.2g})", *drift.p);
+  if (drift.spread_pct) {
+    text += fmt::format("; those on the same side differ by up to {:.2f} %", *drift.spread_pct);
+  }
+  return drift.void_because.empty() ? text : fmt::format("! {}: {}", text, drift.void_because);
+}
+
 VerdictText explainVerdict(const ScenarioResult& result) {
   VerdictText text;
   std::vector<std::string>& reasons = text.reasons;
@@ -181,9 +194,10 @@ VerdictText explainVerdict(const ScenarioResult& result) {
       addInvalidRuns(result, reasons);
       break;
     case Verdict::kInvalid:
-      text.headline = runsProve(result)
-                          ? "What was measured does not decide all expectations"
-                          : "These numbers prove nothing: a run did not go as planned";
+      text.headline =
+          !runsProve(result)            ? "These numbers prove nothing: a run did not go as planned"
+          : voidBecause(result).empty() ? "What was measured does not decide all expectations"
+                                        : "Void: the machine was too noisy for any speed";
       addInvalidRuns(result, reasons);
       if (!allSeen(result)) {
         reasons.push_back(

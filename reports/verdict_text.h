@@ -18,6 +18,9 @@ VerdictText explainVerdict(const ScenarioResult& result);
 /// One line about what equal runs differ by, and why no speed can be told where that is so.
 std::string noiseText(const Noise& noise);
 
+/// The same of fault-free runs before and after all others.
+std::string driftText(const Drift& drift);
+
 /// "4.3 / 14.7": p50 / p99 in milliseconds, or p50 / max marked with > where there are too few
 /// samples for a p99; "-" without any.
 std::string spreadText(const Percentiles& times);

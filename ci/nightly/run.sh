@@ -162,7 +162,7 @@ soak() {
   # so that all rails are back at its end.
   local each=$((soak_seconds / 2))
   run_scenario soak scenarios/soak.yaml soak --seed "$soak_seed" \
-    --set "chaos.for=${each}s" --set "workload.time=$((each + 5))s" \
+    --set "fault_processes.0.for=${each}s" --set "workload.time=$((each + 5))s" \
     --set "limits.deadline=$((each + 120))s"
 }
 

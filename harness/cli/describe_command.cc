@@ -11,6 +11,8 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/model_page.h"
 #include "harness/cli/output.h"
+#include "harness/scenario/fault_list.h"
+#include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
@@ -146,15 +148,15 @@ Page scenarioPage(const Item& item) {
       describeRow("workload", workloadInWords(scenario.workload)) +
       describeRow("strategies", strategyNames(scenario));
   for (const auto& fault : scenario.faults) {
-    const std::string target =
-        fault.target ? fmt::format(" at node {} rail {}", fault.target->node, fault.target->rail)
-                     : "";
-    text += describeRow("fault", fault.kind + target);
+    text += describeRow("fault", inWords(fault));
   }
-  if (const auto& chaos = scenario.chaos) {
-    text += describeRow("chaos",
-                        fmt::format("{} kinds of faults, one every {}, for {}", chaos->kinds.size(),
-                                    formatDuration(chaos->every), formatDuration(chaos->length)));
+  for (const auto& sequence : scenario.sequences) {
+    std::string kinds;
+    for (const auto& fault : sequence.faults) kinds += (kinds.empty() ? "" : ", ") + fault.kind;
+    text += describeRow("sequence", fmt::format("{}; {} times", kinds, sequence.repeat));
+  }
+  for (const auto& process : scenario.processes) {
+    text += describeRow("process", inWords(process, scenario.cluster));
   }
   for (const auto& expectation : scenario.expect) text += describeRow("expects", expectation.text);
   text += describeRow("runs", fmt::format("{} blocks, seed {}", scenario.repeat, scenario.seed));

@@ -20,8 +20,9 @@
 #include "harness/run/experiment.h"
 #include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
-#include "harness/scenario/chaos.h"
 #include "harness/scenario/expectation_check.h"
+#include "harness/scenario/fault_list.h"
+#include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "reports/collectives_text.h"
@@ -135,32 +136,14 @@ void printPlan(const scenario::Scenario& scenario) {
   fmt::print("{}: {} nodes x {} rails of {}, {} rank(s) per node\n", scenario.name,
              scenario.cluster.nodes, scenario.cluster.rails, formatRate(scenario.cluster.railRate),
              scenario.cluster.ranksPerNode);
-  for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
-    std::string parameters;
-    for (const auto& [name, value] : fault.parameters.all()) {
-      parameters += fmt::format(" {}={}", name, formatParameter(value));
-    }
-    fmt::print("fault: {}{}", fault.kind, parameters);
-    if (fault.target) fmt::print(", node {}, rail {}", fault.target->node, fault.target->rail);
-    if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
-      for (const auto& [time, duration] : moments->list) {
-        fmt::print(", at {} for {}", formatDuration(time), formatDuration(duration));
-      }
-      fmt::print("\n");
-      continue;
-    }
-    if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
-      fmt::print(", at {}", formatDuration(at->time));
-    } else if (std::holds_alternative<scenario::BeforeStart>(fault.trigger)) {
-      fmt::print(", before the start");
-    } else {
-      const auto& during = std::get<scenario::During>(fault.trigger);
-      fmt::print(", during iteration {} at {:.0f} %", during.iteration, during.progress * 100);
-    }
-    fmt::print(", {}\n",
-               fault.duration ? "for " + formatDuration(*fault.duration) : "until the end");
+  for (const scenario::FaultProcess& process : scenario.processes) {
+    fmt::print("fault process: {}\n", scenario::inWords(process, scenario.cluster));
   }
   int number = 0;
+  for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
+    fmt::print("fault {}: {}\n", number++, scenario::inWords(fault));
+  }
+  number = 0;
   for (const run::PlannedRun& planned : run::planRuns(scenario, scenario.seed)) {
     fmt::print("run {}: block {}, {} ({})\n", ++number, planned.block + 1, planned.strategy->name,
                reports::nameOf(planned.arm));

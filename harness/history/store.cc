@@ -174,7 +174,7 @@ Result<bool> Store::add(const reports::ScenarioResult& result) {
                  fmt::format("{}", result.seed), environment.git, environment.kernel,
                  environment.cpu, std::int64_t{environment.cores},
                  std::string(reports::nameOf(result.verdict)), noise.median_band_pct,
-                 noise.void_because);
+                 reports::voidBecause(result));
   insert.next();
   if (!insert.done()) return abandon(error("add a result to the history"));
   const bool added = sqlite3_changes(database_.get()) > 0;

@@ -12,7 +12,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/goodput.h"
 #include "harness/run/summary.h"
-#include "harness/scenario/chaos.h"
+#include "harness/scenario/fault_list.h"
 #include "harness/stats/quantile.h"
 #include "injector/netlink/shaper_plan.h"
 

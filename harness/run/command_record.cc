@@ -21,8 +21,7 @@ CommandRecord::CommandRecord(const scenario::Scenario& scenario, const PlannedRu
   }
   run_.block = planned.block;
   run_.arm = planned.arm;
-  run_.faulted = planned.arm == reports::Arm::kFaulted &&
-                 (!scenario.faults.empty() || scenario.chaos.has_value());
+  run_.faulted = planned.arm == reports::Arm::kFaulted && scenario.hasFaults();
 }
 
 CommandRecord::Step CommandRecord::progressed(int rank, int iteration, TimePoint when) {

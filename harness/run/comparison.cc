@@ -78,9 +78,9 @@ ComparedSide together(const ComparedMetric& metric, const Results& results,
   for (const ScenarioResult* result : results) {
     const std::vector<double> values = metric.values(*result, strategy);
     side.values.insert(side.values.end(), values.begin(), values.end());
+    if (side.void_because.empty()) side.void_because = reports::voidBecause(*result);
     if (!result->noise) continue;
     side.median_band_pct = std::max(side.median_band_pct, result->noise->median_band_pct);
-    if (side.void_because.empty()) side.void_because = result->noise->void_because;
   }
   return side;
 }

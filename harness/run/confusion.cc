@@ -121,7 +121,10 @@ class Counter {
     for (const Strike& strike : strikes) {
       if (strike.own == nullptr) continue;
       // Who sends over a slow rail finds it: with one end of a link that may be all.
-      const bool either = mustBeFoundSlow(*strike.fault);
+      // And of a whole rail each end may take its own port for it, or the other's.
+      const bool grouped = std::ranges::any_of(
+          strikes, [&](const Strike& other) { return ofOneRail(*strike.fault, *other.fault); });
+      const bool either = mustBeFoundSlow(*strike.fault) || grouped;
       const bool found = strike.ownFindings + strike.peerFindings > 0;
       if (either ? !found : strike.ownFindings == 0) ++strike.own->counts[kNone];
       if (either ? !found : strike.peerFindings == 0) ++strike.peer->counts[kNone];
@@ -138,6 +141,12 @@ class Counter {
       const bool own = failover.rank / perNode == strike->fault->target.node.value_or(-1);
       ++(own ? strike->ownFindings : strike->peerFindings);
       row = own ? strike->own : strike->peer;
+      // A link whose other end was blamed has been noticed as well.
+      for (Strike& other : strikes) {
+        const int node = other.fault->target.node.value_or(-1);
+        const bool concerned = node == failover.rank / perNode || node == failover.peer / perNode;
+        if (concerned && ofOneRail(*other.fault, *strike->fault)) ++other.peerFindings;
+      }
     }
     if (row == nullptr) return row;
     ++row->counts[columnOf(failover.cause, failover.dead_direction)];
@@ -214,11 +223,35 @@ class Counter {
   /// The strike that a failover comes from; null: none.
   static Strike* behind(std::vector<Strike>& strikes, const reports::Failover& failover,
                         int perNode) {
-    Strike* const onRail = latest(strikes, failover, perNode, /*onRail=*/true);
+    Strike* const last = latest(strikes, failover, perNode, /*onRail=*/true);
+    Strike* const onRail = last == nullptr ? nullptr : meant(strikes, last, failover, perNode);
     Strike* const elsewhere = latest(strikes, failover, perNode, /*onRail=*/false);
     if (onRail == nullptr || elsewhere == nullptr) return onRail != nullptr ? onRail : elsewhere;
     // The aftermath of a fault that was over before processes were stopped.
     return onRail->fault->end_ms < elsewhere->fault->start_ms ? elsewhere : onRail;
+  }
+
+  /// Different links of one rail that are struck at one time, as in a rail group.
+  static bool ofOneRail(const reports::AppliedFault& a, const reports::AppliedFault& b) {
+    if (!a.target.rail || a.target.rail != b.target.rail || a.target.node == b.target.node) {
+      return false;
+    }
+    return a.start_ms <= b.end_ms.value_or(kUntilTheEnd) &&
+           b.start_ms <= a.end_ms.value_or(kUntilTheEnd);
+  }
+
+  /// Where both ends of a link were struck, the strike that the verdict speaks of: its cause says
+  /// at which end. Either is right.
+  static Strike* meant(std::vector<Strike>& strikes, Strike* last,
+                       const reports::Failover& failover, int perNode) {
+    const bool local = failover.cause == "local_nic";
+    if (!local && failover.cause != "remote_nic") return last;
+    const int node = (local ? failover.rank : failover.peer) / perNode;
+    if (last->fault->target.node == node) return last;
+    const auto other = std::ranges::find_if(strikes, [&](const Strike& strike) {
+      return strike.fault->target.node == node && ofOneRail(*strike.fault, *last->fault);
+    });
+    return other == strikes.end() ? last : &*other;
   }
 
   /// The latest strike on the rail of a failover that was there at its fault's moment; or of those

@@ -46,8 +46,8 @@ std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
     const bool compared = metric.path.ends_with("time_over_best");
     if (std::string cell = misMeasuredCell(scope, compared); !cell.empty()) return cell;
   }
-  const auto& noise = scope.result.noise;
-  return noise && !noise->void_because.empty() ? noise->void_because + "." : "";
+  const std::string noise = reports::voidBecause(scope.result);
+  return noise.empty() ? "" : noise + ".";
 }
 
 std::string whyNothing(const scenario::Expectation& expectation, const scenario::Metric& metric) {

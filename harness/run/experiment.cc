@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "harness/run/command_session.h"
+#include "harness/run/drift.h"
 #include "harness/run/environment.h"
 #include "harness/run/expectations.h"
 #include "harness/run/judge.h"
@@ -17,6 +18,7 @@
 #include "harness/run/session.h"
 #include "harness/run/summary.h"
 #include "harness/run/training_facts.h"
+#include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
 
 namespace faultline::run {
@@ -93,6 +95,10 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.training = trainingFacts(scenario);
   result.duration_ms = toMilliseconds(now() - began);
   result.noise = noiseOf(scenario, result.runs, scenario.seed);
+  result.drift = driftOf(scenario, result.runs);
+  for (const scenario::FaultProcess& process : scenario.processes) {
+    result.notes.push_back("fault process: " + scenario::inWords(process, scenario.cluster));
+  }
   result.summary = summarise(scenario, result.runs, scenario.seed);
   // Of a part nothing can be expected.
   const bool whole = outcome.benchError.ok() && !result.interrupted;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/scenario/chaos.h"
+#include "harness/scenario/fault_list.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::run {
@@ -13,22 +13,14 @@ namespace {
 /// The target node of a fault; faults without a target watch node 0.
 int nodeOf(const scenario::Fault& fault) { return fault.target ? fault.target->node : 0; }
 
-std::string targetText(const scenario::Target& target) {
-  switch (target.part) {
-    case scenario::Part::kRail:
-      return fmt::format("node {}, rail {}", target.node, target.rail);
-    case scenario::Part::kManagement:
-      return fmt::format("node {}, management network", target.node);
-    case scenario::Part::kProcesses:
-      return fmt::format("node {}", target.node);
-  }
-  return "";
-}
-
 /// The moment that was asked for; `strike` counts from 0.
 std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
   std::string text;
-  if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
+  if (const auto* after = std::get_if<scenario::After>(&fault.trigger)) {
+    text = inWords(*after);
+  } else if (fault.again && strike > 0) {
+    text = inWords(*fault.again);
+  } else if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
     text = fmt::format("at {}",
                        formatDuration(at->time + static_cast<std::int64_t>(strike) * fault.every));
   } else if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
@@ -61,7 +53,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
     ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault,
                      injector::makeFault(spec.kind, spec.parameters, link));
     RETURN_IF_ERROR(fault->prepare().withContext(
-        spec.target ? fmt::format("prepare {} on {}", spec.kind, targetText(target))
+        spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));
     const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
     control.entries_.push_back(Entry{.spec = spec,
@@ -85,37 +77,61 @@ void FaultControl::started(TimePoint t0) {
 
 void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
                                   const Sampler& sampler) {
+  begun_[iteration] = when;
   for (Entry& entry : entries_) {
     entry.trigger.iterationBegan(iteration, when, seen, sampler.nodeBytes(nodeOf(entry.spec)));
   }
 }
 
 void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
+  const auto begun = begun_.find(iteration);
   for (Entry& entry : entries_) {
     entry.trigger.iterationEnded(iteration);
     for (Strike& strike : entry.strikes) {
       if (strike.hit) strike.hit->iterationEnded(rank, iteration, when);
       if (when > strike.applied) strike.endedLater.insert(rank);
+      const bool after = begun != begun_.end() && begun->second > strike.applied;
+      if (after && !strike.recovered) strike.recovered = when;
     }
   }
+  begun_.erase(begun_.begin(), begun_.lower_bound(iteration));
+}
+
+bool FaultControl::hasWaited(Entry& entry) const {
+  const auto awaited = entry.trigger.awaited();
+  if (!awaited) return true;
+  const std::vector<Strike>& strikes = entries_[awaited->after.fault].strikes;
+  if (strikes.size() <= awaited->strike) return false;
+  const Strike& strike = strikes[awaited->strike];
+  using enum scenario::After::Mark;
+  const std::optional<TimePoint> when = awaited->after.mark == kBegin ? strike.applied
+                                        : awaited->after.mark == kEnd ? strike.ended
+                                                                      : strike.recovered;
+  if (when) entry.trigger.happened(*when);
+  return when.has_value();
 }
 
 Status FaultControl::step(TimePoint now, const Sampler& sampler) {
+  // All that are due strike before anything else is done: those of a group do it together, for
+  // which what the first of them has just done counts as known.
   for (Entry& entry : entries_) {
-    const int node = nodeOf(entry.spec);
-    if (!entry.active && !mustWait(entry) && entry.trigger.due(now, sampler.nodeBytes(node))) {
-      RETURN_IF_ERROR(apply(entry, now, sampler));
-    }
+    if (entry.active || !hasWaited(entry) || mustWait(entry)) continue;
+    const std::uint64_t bytes = sampler.nodeBytes(nodeOf(entry.spec));
+    if (entry.trigger.due(faultline::now(), bytes)) RETURN_IF_ERROR(apply(entry, now, sampler));
+  }
+  std::vector<Entry*> over;
+  for (Entry& entry : entries_) {
     if (entry.strikes.empty()) continue;
+    const int node = nodeOf(entry.spec);
     Strike& strike = entry.strikes.back();
     if (strike.hit && now > strike.applied) strike.hit->othersCounter(sampler.otherBytes(node));
     if (!entry.active) continue;
     RETURN_IF_ERROR(entry.fault->step(now));
     const std::optional<Duration> duration = entry.spec.durationOf(entry.strikes.size() - 1);
     const std::optional<TimePoint> from = entry.trigger.lastsFrom(strike.applied);
-    if (duration && from && now >= *from + *duration) RETURN_IF_ERROR(end(entry));
+    if (duration && from && now >= *from + *duration) over.push_back(&entry);
   }
-  return okStatus();
+  return end(over);
 }
 
 bool FaultControl::mustWait(const Entry& entry) const {
@@ -141,52 +157,56 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   return okStatus();
 }
 
-Status FaultControl::end(Entry& entry, bool observe) {
+void FaultControl::observeLast(Entry& entry) {
+  Result<injector::Evidence> evidence = entry.fault->evidence();
+  entry.strikes.back().evidence =
+      evidence.ok()
+          ? std::move(*evidence)
+          : injector::Evidence{entry.spec.kind, "none", evidence.status().message(), false};
+}
+
+Status FaultControl::revert(Entry& entry) {
   Strike& strike = entry.strikes.back();
   entry.active = false;
-  std::optional<Result<injector::Evidence>> evidence;
-  if (observe) evidence = entry.fault->evidence();
   const Status reverted = entry.fault->revert();
   strike.ended = faultline::now();
   if (const auto& transitions = entry.fault->transitions();
       !transitions.empty() && !transitions.back().broken) {
     strike.ended = transitions.back().after;
   }
-  if (evidence && evidence->ok()) {
-    strike.evidence = std::move(**evidence);
-  } else if (evidence) {
-    strike.evidence =
-        injector::Evidence{entry.spec.kind, "none", evidence->status().message(), false};
-  }
   if (reverted.ok()) return reverted;
   return errorf(Code::kNotRestored, "revert {}: {}", entry.spec.kind, reverted.message());
 }
 
-Status FaultControl::revertAll() {
+Status FaultControl::end(const std::vector<Entry*>& entries, bool observe) {
+  if (observe) {
+    for (Entry* const entry : entries) observeLast(*entry);
+  }
   Status first;
-  for (Entry& entry : entries_) {
-    if (!entry.active) continue;
-    const Status status = end(entry);
+  for (Entry* const entry : entries) {
+    const Status status = revert(*entry);
     if (first.ok()) first = status;
   }
   return first;
 }
 
-Status FaultControl::abandon() {
-  Status first;
-  for (Entry& entry : entries_) {
-    if (!entry.active) continue;
-    const Status status = end(entry, /*observe=*/false);
-    if (first.ok()) first = status;
-  }
-  return first;
-}
+Status FaultControl::revertAll() { return end(allActive()); }
+
+/// The user does not wait for evidence.
+Status FaultControl::abandon() { return end(allActive(), /*observe=*/false); }
 
 Status FaultControl::endThoseWithoutDuration() {
+  std::vector<Entry*> broken = allActive();
+  std::erase_if(broken, [](const Entry* entry) { return entry->spec.duration.has_value(); });
+  return end(broken);
+}
+
+std::vector<FaultControl::Entry*> FaultControl::allActive() {
+  std::vector<Entry*> active;
   for (Entry& entry : entries_) {
-    if (entry.active && !entry.spec.duration) RETURN_IF_ERROR(end(entry));
+    if (entry.active) active.push_back(&entry);
   }
-  return okStatus();
+  return active;
 }
 
 bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &Entry::active); }
@@ -234,7 +254,7 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
       if (const auto& target = entry.spec.target) {
         fault.target.node = target->node;
         if (target->part == scenario::Part::kRail) fault.target.rail = target->rail;
-        fault.target.text = targetText(*target);
+        fault.target.text = inWords(*target);
       }
       fault.trigger = triggerText(entry.spec, index);
       fault.start_ms = toMilliseconds(strike.applied - t0);

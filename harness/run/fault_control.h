@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -60,6 +61,7 @@ class FaultControl {
     TimePoint applied{};
     Duration within{};  // it took the kernel at most so long
     std::optional<TimePoint> ended;
+    std::optional<TimePoint> recovered;  // an iteration that began after it was over
     std::optional<HitProof> hit;
     std::optional<injector::Evidence> evidence;
     std::set<int> endedLater;  // ranks that finished an iteration after it was applied
@@ -73,14 +75,21 @@ class FaultControl {
     bool alone = false;   // as its kind's row says
   };
 
+  /// Tells the trigger what the fault that it waits for has done. False: it waits on.
+  bool hasWaited(Entry& entry) const;
   /// Another fault is where this one would have to be: it waits.
   bool mustWait(const Entry& entry) const;
   Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
-  Status end(Entry& entry, bool observe = true);
+  /// Ends all of these at the same moment: first the evidence of each, then each is taken back.
+  Status end(const std::vector<Entry*>& entries, bool observe = true);
+  std::vector<Entry*> allActive();
+  static void observeLast(Entry& entry);
+  static Status revert(Entry& entry);
   std::string problemOf(const Strike& strike) const;
 
   int ranks_ = 0;
   std::vector<Entry> entries_;
+  std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
 };
 
 }  // namespace faultline::run

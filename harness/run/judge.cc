@@ -167,6 +167,9 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
   if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
   if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};
   if (const auto reason = voidExpectations(result)) return {Verdict::kInvalid, *reason};
+  if (const std::string noise = reports::voidBecause(result); !noise.empty()) {
+    return {Verdict::kInvalid, fmt::format("This result is void: {}.", noise)};
+  }
   return {Verdict::kPass, ""};
 }
 

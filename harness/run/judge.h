@@ -21,7 +21,8 @@ struct Judgement {
 /// - error: a run failed or hung without going on, and no expectation is about how it ended; a run
 ///   whose data were not checked; a run that is missing;
 /// - fail: an expectation does not hold;
-/// - invalid: an expectation is void (expectations.h);
+/// - invalid: an expectation is void (expectations.h), or the machine was too noisy where that was
+///   looked at (noise.h, drift.h);
 /// - pass.
 /// Pure.
 Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result);

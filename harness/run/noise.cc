@@ -9,19 +9,21 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/summary.h"
+#include "harness/stats/drift.h"
 #include "harness/stats/overhead.h"
 
 namespace faultline::run {
 namespace {
 
-std::string whyVoid(const stats::NoiseBand& band, const std::optional<double>& drift) {
-  if (band.isVoid()) {
+std::string whyVoid(const stats::NoiseBand& band, const std::optional<double>& drift,
+                    const scenario::NoiseLimits& limits) {
+  if (band.isVoid(limits.bandPercent)) {
     return fmt::format(
-        "the machine was too noisy: equal runs differed by up to {:.1f} %, and above {:.0f} % no "
+        "the machine was too noisy: equal runs differed by up to {:.1f} %, and above {:.3g} % no "
         "speed means anything",
-        band.percent, stats::kMaxBandPercent);
+        band.percent, limits.bandPercent);
   }
-  if (drift && std::abs(*drift) > stats::kMaxDriftPercent) {
+  if (drift && std::abs(*drift) > limits.driftPercent) {
     return fmt::format(
         "the machine changed: equal runs took {:.1f} % {} time at the end than at the beginning",
         std::abs(*drift), *drift > 0 ? "more" : "less");
@@ -46,7 +48,7 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
   const auto drift = stats::driftPercent(speeds);
   return reports::Noise{second->name,  static_cast<int>(pairs.size()),
                         band->percent, band->medianPercent,
-                        drift,         whyVoid(*band, drift)};
+                        drift,         whyVoid(*band, drift, scenario.noise)};
 }
 
 }  // namespace faultline::run

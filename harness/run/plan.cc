@@ -27,6 +27,13 @@ reports::Arm armOf(const scenario::Strategy& strategy) {
 std::vector<PlannedRun> planRuns(const scenario::Scenario& scenario, std::uint64_t seed) {
   Random random(seed);
   std::vector<PlannedRun> plan;
+  const scenario::NoiseLimits& noise = scenario.noise;
+  const auto checkDrift = [&](int first) {
+    for (int i = 0; i < noise.driftRuns; ++i) {
+      plan.push_back({first + i, &noise.driftRow, reports::Arm::kPlain});
+    }
+  };
+  checkDrift(0);
   for (int block = 0; block < scenario.repeat; ++block) {
     std::vector<PlannedRun> runs;
     for (const scenario::Strategy& strategy : scenario.strategies) {
@@ -35,6 +42,7 @@ std::vector<PlannedRun> planRuns(const scenario::Scenario& scenario, std::uint64
     shuffle(runs, random);
     plan.insert(plan.end(), runs.begin(), runs.end());
   }
+  checkDrift(noise.driftRuns);
   return plan;
 }
 

@@ -16,9 +16,11 @@ struct PlannedRun {
   reports::Arm arm = reports::Arm::kPlain;
 };
 
-/// All runs in the order in which to make them: `repeat` blocks, each with every strategy once, in
-/// an order of its own drawn from the seed, so that a machine that slowly gets faster or slower
-/// favours no strategy. Equal scenarios and seeds give equal plans on every platform. Pure.
+/// All runs in the order in which to make them: the first half of the drift check (its blocks from
+/// 0), `repeat` blocks, each with every strategy once, and the other half of the drift check (the
+/// blocks that follow). The order in a block is drawn from the seed, so that a machine that slowly
+/// gets faster or slower favours no strategy. Equal scenarios and seeds give equal plans on every
+/// platform. Pure.
 std::vector<PlannedRun> planRuns(const scenario::Scenario& scenario, std::uint64_t seed);
 
 /// fault_free is plain, strategies that meet faults are faulted, the others armed.

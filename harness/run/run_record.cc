@@ -46,8 +46,7 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
   }
   run_.block = planned.block;
   run_.arm = planned.arm;
-  run_.faulted = planned.arm == reports::Arm::kFaulted &&
-                 (!scenario.faults.empty() || scenario.chaos.has_value());
+  run_.faulted = planned.arm == reports::Arm::kFaulted && scenario.hasFaults();
 }
 
 bool RunRecord::iterationBegan(const json& message) {

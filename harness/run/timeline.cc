@@ -19,6 +19,23 @@ FaultTrigger::FaultTrigger(const scenario::Fault& fault) : fault_(fault) {
   }
 }
 
+std::optional<FaultTrigger::Awaited> FaultTrigger::awaited() const {
+  if (fired_ == fault_.times || awaitedAt_) return std::nullopt;
+  const auto strike = static_cast<std::size_t>(fired_);
+  if (const auto* after = std::get_if<scenario::After>(&fault_.trigger)) {
+    return Awaited{*after, strike};
+  }
+  if (fired_ == 0 || !fault_.again) return std::nullopt;
+  return Awaited{*fault_.again, strike - 1};
+}
+
+bool FaultTrigger::isTimeFor(TimePoint now) const {
+  const auto* after = std::get_if<scenario::After>(&fault_.trigger);
+  if (after == nullptr && fired_ > 0 && fault_.again) after = &*fault_.again;
+  if (after != nullptr) return awaitedAt_ && now >= *awaitedAt_ + after->delay;
+  return fired_ == 0 || now >= first_ + fired_ * fault_.every;
+}
+
 void FaultTrigger::iterationBegan(int iteration, TimePoint when, TimePoint seen,
                                   std::uint64_t bytes) {
   if (!std::holds_alternative<scenario::During>(fault_.trigger) || fired_ == fault_.times) return;
@@ -58,6 +75,9 @@ bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {
   bool is_due = false;
   if (beforehand) {
     is_due = true;
+  } else if (std::holds_alternative<scenario::After>(fault_.trigger) ||
+             (fault_.again && fired_ > 0 && std::holds_alternative<scenario::At>(fault_.trigger))) {
+    is_due = isTimeFor(now);
   } else if (const auto* at = std::get_if<scenario::At>(&fault_.trigger)) {
     is_due = now >= *start_ + at->time + fired_ * fault_.every;
   } else if (const auto* moments = std::get_if<scenario::Moments>(&fault_.trigger)) {
@@ -69,6 +89,7 @@ bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {
   }
   if (!is_due) return false;
   if (fired_++ == 0) first_ = now;
+  awaitedAt_.reset();
   watching_ = false;
   return true;
 }

@@ -18,7 +18,8 @@ namespace faultline::run {
 /// Says when one fault of the scenario is due, as often as it is repeated.
 ///
 /// Repetition k is due k times `every` after the first one; with `during`, at the same progress of
-/// the first iteration that begins after that moment.
+/// the first iteration that begins after that moment. What waits for another fault is told when
+/// that has happened.
 ///
 /// `during` counts progress as bytes of the target node's rails (both directions) since the
 /// iteration began, relative to the same bytes in this run's warm-up iterations. It therefore works
@@ -39,6 +40,16 @@ class FaultTrigger {
   void restarted() { watching_ = false; }
   /// t = 0: all ranks have passed the start barrier.
   void started(TimePoint when) { start_ = when; }
+
+  /// What the next strike waits for besides: a mark of strike number `strike` of another fault.
+  struct Awaited {
+    scenario::After after;
+    std::size_t strike = 0;
+  };
+  /// nullopt: nothing, or it has happened.
+  std::optional<Awaited> awaited() const;
+  /// That happened at `when`.
+  void happened(TimePoint when) { awaitedAt_ = when; }
 
   /// When the time that it lasts begins to count, having been applied at `applied`; nullopt: not
   /// yet.
@@ -61,9 +72,7 @@ class FaultTrigger {
   static constexpr Duration kPromptMark = 10ms;
 
   /// When repetition `fired_` may strike: counted from the first, so that delays do not add up.
-  bool isTimeFor(TimePoint now) const {
-    return fired_ == 0 || now >= first_ + fired_ * fault_.every;
-  }
+  bool isTimeFor(TimePoint now) const;
 
   const scenario::Fault fault_;
   std::vector<std::uint64_t> warmup_;
@@ -73,6 +82,7 @@ class FaultTrigger {
   bool watching_ = false;  // the iteration, until the fault is due
   int fired_ = 0;
   TimePoint first_{};
+  std::optional<TimePoint> awaitedAt_;  // by the next strike
 };
 
 /// Proof that a `during` fault hit a running iteration: progress strictly between 0 and 100 % at

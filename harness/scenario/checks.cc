@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/command_checks.h"
+#include "harness/scenario/fault_list.h"
+#include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/record_reader.h"
 
 namespace faultline::scenario {
@@ -24,7 +27,7 @@ class Checker {
     checkCommand(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
-    checkChaos();
+    checkProcesses(scenario_, root_, findings_);
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
       const std::string path = fmt::format("faults.{}", i);
       if (!findings_.usable({path})) continue;
@@ -32,6 +35,9 @@ class Checker {
       checkTrigger(scenario_.faults[i], path);
       checkExtent(scenario_.faults[i], path);
       checkRepetition(scenario_.faults[i], path);
+    }
+    for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
+      checkSequence(scenario_.sequences[i], fmt::format("sequences.{}", i));
     }
     checkStrategies();
     checkFaultsAreMet();
@@ -148,45 +154,57 @@ class Checker {
     }
   }
 
-  void checkChaos() {
-    if (!scenario_.chaos || !findings_.usable({"chaos"})) return;
-    const Chaos& chaos = *scenario_.chaos;
-    if (findings_.usable({"chaos.shortest", "chaos.longest"}) && chaos.longest < chaos.shortest) {
-      fail("chaos.longest",
-           fmt::format("longest: {} is less than shortest: {}", formatDuration(chaos.longest),
-                       formatDuration(chaos.shortest)));
+  void checkSequence(const Sequence& sequence, const std::string& path) {
+    for (std::size_t i = 0; i < sequence.faults.size(); ++i) {
+      const std::string inside = fmt::format("{}.faults.{}", path, i);
+      if (!findings_.usable({inside})) return;
+      checkTarget(sequence.faults[i], inside);
+      checkTrigger(sequence.faults[i], inside);
+      checkExtent(sequence.faults[i], inside);
     }
-    if (findings_.usable({"chaos.spare_rails", "cluster.rails"}) &&
-        chaos.spareRails >= scenario_.cluster.rails) {
-      fail("chaos.spare_rails",
-           fmt::format("spare_rails: of {} rails {} are to be whole: none is left to be struck",
-                       scenario_.cluster.rails, chaos.spareRails));
-    }
-    if (scenario_.cluster.nodes < 2 && findings_.usable({"cluster.nodes"})) {
-      fail("chaos", "a cluster of one node moves no data over its rails: no fault has an effect");
-    }
-    if (!findings_.usable({"chaos.for", "chaos.longest", "limits.deadline", "workload.time"})) {
+    if (!findings_.usable({path, "limits.deadline"})) return;
+    const auto end = earliestEnd(sequence);
+    if (!end || *end < scenario_.limits.deadline) return;
+    fail(path, fmt::format("the last of these faults is over after {} at the earliest, and a run "
+                           "ends at its deadline of {}",
+                           formatDuration(*end), formatDuration(scenario_.limits.deadline)));
+  }
+
+  /// A rail at all nodes that is the only one.
+  void checkOutage(const Fault& fault, const std::string& path) {
+    const Cluster& cluster = scenario_.cluster;
+    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+    if (cluster.rails > 1 || kind == nullptr || !kind->cutsLink) return;
+    if (groupNodes(*fault.target, cluster).size() + 1 < static_cast<std::size_t>(cluster.nodes)) {
       return;
     }
-    const auto refuse = [&](std::string why) {
-      fail("chaos.for", fmt::format("for: {} {}", formatDuration(chaos.length), why));
-    };
-    const auto& time = scenario_.workload.time;
-    if (chaos.length < chaos.longest) {
-      refuse(fmt::format("is too short for a strike of {}", formatDuration(chaos.longest)));
-    } else if (chaos.length >= scenario_.limits.deadline) {
-      refuse(fmt::format("is not over when the run ends, at its deadline of {}",
-                         formatDuration(scenario_.limits.deadline)));
-    } else if (time && chaos.length >= *time) {
-      refuse(fmt::format("is not over when the work ends, after workload.time: {}",
-                         formatDuration(*time)));
-    }
+    if (!findings_.usable({"cluster", "limits.give_up", path + ".duration", "expect"})) return;
+    if (fault.duration && *fault.duration < scenario_.limits.giveUp) return;
+    const bool end_is_expected = std::ranges::any_of(
+        scenario_.expect, [](const Expectation& one) { return one.metric == "status"; });
+    if (end_is_expected) return;
+    fail(
+        path + ".target.rail_group",
+        fmt::format("rail_group: this is the only rail, and it is gone for {}: every rank gives up "
+                    "after give_up: {}. Make the fault shorter, or say in 'expect' which status "
+                    "the runs end with",
+                    fault.duration ? formatDuration(*fault.duration) : "the rest of the run",
+                    formatDuration(scenario_.limits.giveUp)));
   }
 
   void checkTarget(const Fault& fault, const std::string& path) {
     const Cluster& cluster = scenario_.cluster;
     if (!fault.target) return;
-    checkIndex(fault.target->node, cluster.nodes, path + ".target.node", "cluster.nodes", "node");
+    if (fault.target->part == Part::kRailGroup) {
+      for (const int node : fault.target->nodes) {
+        checkIndex(node, cluster.nodes, path + ".target.nodes", "cluster.nodes", "node");
+      }
+      checkIndex(fault.target->rail, cluster.rails, path + ".target.rail_group", "cluster.rails",
+                 "rail");
+      checkOutage(fault, path);
+    } else {
+      checkIndex(fault.target->node, cluster.nodes, path + ".target.node", "cluster.nodes", "node");
+    }
     if (fault.target->part == Part::kRail) {
       checkIndex(fault.target->rail, cluster.rails, path + ".target.rail", "cluster.rails", "rail");
     }
@@ -212,8 +230,9 @@ class Checker {
                        formatDuration(at->time), formatDuration(scenario_.limits.deadline)));
       return;
     }
-    if (std::holds_alternative<BeforeStart>(fault.trigger)) return;
-    const During& during = std::get<During>(fault.trigger);
+    const During* const bytes = std::get_if<During>(&fault.trigger);
+    if (bytes == nullptr) return;
+    const During& during = *bytes;
     if (!findings_.usable({path + ".during"})) return;
     const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
     if (!fault.target && kind != nullptr && kind->target == injector::TargetKind::kNone) {
@@ -286,8 +305,8 @@ class Checker {
   }
 
   void checkFaultsAreMet() {
-    const bool none = scenario_.faults.empty() && !scenario_.chaos;
-    if (none || !findings_.usable({"faults", "chaos"}) || !strategiesAreKnown()) return;
+    if (!scenario_.hasFaults() || !strategiesAreKnown()) return;
+    if (!findings_.usable({"faults", "sequences", "fault_processes"})) return;
     for (const Strategy& strategy : scenario_.strategies) {
       const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
       if (spec == nullptr || spec->meetsFaults) return;
@@ -296,7 +315,9 @@ class Checker {
          fmt::format("none of these strategies meets the faults: add one that does, "
                      "like {}, or remove '{}'",
                      scenario_.workload.isForeign() ? baseline::kUnprotected : baseline::kHotRepair,
-                     scenario_.faults.empty() ? "chaos" : "faults"));
+                     !scenario_.faults.empty()      ? "faults"
+                     : !scenario_.sequences.empty() ? "sequences"
+                                                    : "fault_processes"));
   }
 
   void checkReference() {

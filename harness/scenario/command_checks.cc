@@ -33,7 +33,15 @@ class CommandChecker {
     checkTimeLimit();
     checkThroughput();
     checkPlaceholders();
-    for (std::size_t i = 0; i < scenario_.faults.size(); ++i) checkDuring(i);
+    for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
+      checkDuring(scenario_.faults[i], fmt::format("faults.{}.during", i));
+    }
+    for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
+      const std::vector<Fault>& faults = scenario_.sequences[i].faults;
+      if (!faults.empty()) {
+        checkDuring(faults.front(), fmt::format("sequences.{}.faults.0.during", i));
+      }
+    }
   }
 
  private:
@@ -144,9 +152,8 @@ class CommandChecker {
     }
   }
 
-  void checkDuring(std::size_t index) {
-    const During* const during = std::get_if<During>(&scenario_.faults[index].trigger);
-    const std::string path = fmt::format("faults.{}.during", index);
+  void checkDuring(const Fault& fault, const std::string& path) {
+    const During* const during = std::get_if<During>(&fault.trigger);
     if (during == nullptr || !findings_.usable({path})) return;
     if (command_.progress.empty()) {
       fail(path,

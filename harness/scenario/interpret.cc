@@ -6,9 +6,10 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/scenario/chaos_reader.h"
 #include "harness/scenario/command_reader.h"
 #include "harness/scenario/expectation_check.h"
+#include "harness/scenario/fault_process_reader.h"
+#include "harness/scenario/fault_reader.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
@@ -54,7 +55,9 @@ class ScenarioReader {
     scenario.seed = static_cast<std::uint64_t>(values.get<std::int64_t>("seed"));
     scenario.strategies = readStrategies();
     scenario.faults = readFaults();
-    scenario.chaos = readChaos(root_, values, findings_);
+    scenario.sequences = readSequences();
+    scenario.processes = readProcesses();
+    scenario.noise = noiseOf(values, scenario);
     scenario.expect = readExpectations(scenario);
     return scenario;
   }
@@ -74,6 +77,23 @@ class ScenarioReader {
       if constexpr (std::is_same_v<Limit, int>) limit = integer(values, path);
     });
     return limits;
+  }
+
+  static NoiseLimits noiseOf(const Parameters& values, const Scenario& scenario) {
+    NoiseLimits noise;
+    noise.bandPercent = values.get<Percent>("noise.void_above").value;
+    noise.driftPercent = values.get<Percent>("noise.drift_above").value;
+    noise.driftRuns = integer(values, "noise.drift_check");
+    if (noise.driftRuns == 0) return noise;
+    const std::string free(baseline::kFaultFree);
+    const Strategy* const listed = scenario.find(free);
+    noise.driftRow.name = NoiseLimits::kDriftRow;
+    noise.driftRow.does = free;
+    if (listed != nullptr) noise.driftRow.environment = listed->environment;
+    noise.driftRow.options =
+        listed != nullptr ? listed->options
+                          : *Parameters::parse(free, baseline::findStrategy(free)->options, {});
+    return noise;
   }
 
   Sweep sweepOf(const Parameters& values) {
@@ -242,10 +262,12 @@ class ScenarioReader {
       return metric.path.substr(0, metric.path.find('.')) == name;
     });
     const bool dotted = name.find('.') != std::string::npos;
-    if (of_strategy || of_metric || dotted) {
+    const bool reserved = name == NoiseLimits::kDriftRow;
+    if (of_strategy || of_metric || dotted || reserved) {
       findings_.addAt(path, node->where,
                       fmt::format("as: '{}' {}", name,
                                   dotted ? "has a dot; expectations have one behind the row's name"
+                                  : reserved ? "is the row of noise.drift_check: choose another one"
                                   : of_strategy ? "is the name of a strategy: choose another one"
                                                 : "is the name of a metric: choose another one"));
       return;
@@ -258,142 +280,27 @@ class ScenarioReader {
     std::vector<Fault> faults;
     const auto nodes = elements("faults", "faults");
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      faults.push_back(readFault(nodes[i], fmt::format("faults.{}", i)));
+      faults.push_back(readFault(nodes[i], fmt::format("faults.{}", i), findings_));
     }
     return faults;
   }
 
-  Fault readFault(const Node& node, const std::string& path) {
-    Fault fault;
-    if (node.kind != Node::Kind::kMap) {
-      findings_.addAt(path, node.where,
-                      fmt::format("a fault is a mapping with a kind, not {}", describe(node)));
-      return fault;
+  std::vector<Sequence> readSequences() {
+    std::vector<Sequence> sequences;
+    const auto nodes = elements("sequences", "sequences");
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      sequences.push_back(readSequence(nodes[i], fmt::format("sequences.{}", i), findings_));
     }
-    const ParameterSpec kind_spec = faultKindSpec();
-    const Node* const kind_node = node.find(kind_spec.name);
-    const injector::FaultKind* kind = nullptr;
-    if (kind_node == nullptr) {
-      findings_.addAt(
-          path, node.where,
-          fmt::format("'{}' needs the key 'kind': {}", path, join(kind_spec.choices, ", ")));
-    } else {
-      fault.kind = std::get<std::string>(
-          records_.readScalar(*kind_node, kind_spec, joinPath(path, kind_spec.name)));
-      if (findings_.usable({joinPath(path, kind_spec.name)})) {
-        kind = injector::findFaultKind(fault.kind);
-      } else {
-        findings_.distrust(path);
-      }
-    }
-    if (kind == nullptr) return fault;
-
-    std::vector<ParameterSpec> extra(kind->parameters.begin(), kind->parameters.end());
-    extra.push_back(kind_spec);
-    Parameters values;
-    records_.read(&node, node.where, faultTable(), path, values, extra);
-    fault.parameters = injector::FaultParameters(
-        records_.readParameters(&node, node.where, kind->name, kind->parameters, path));
-    readTarget(node, values, path, *kind, fault);
-    readTrigger(node, values, path, fault);
-    readExtent(node, values, path, fault);
-    readRepetition(node, values, path, fault);
-    return fault;
+    return sequences;
   }
 
-  void readTarget(const Node& node, const Parameters& values, const std::string& path,
-                  const injector::FaultKind& kind, Fault& fault) {
-    const bool processes = kind.target == injector::TargetKind::kProcesses;
-    if (!values.has("target.node")) {
-      if (kind.target == injector::TargetKind::kNone) return;
-      findings_.add(node.where, fmt::format("'{}' needs the key 'target', like {}", path,
-                                            processes ? "{node: 1}" : "{node: 1, rail: 0}"));
-      return;
+  std::vector<FaultProcess> readProcesses() {
+    std::vector<FaultProcess> processes;
+    const auto nodes = elements("fault_processes", "fault processes");
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      processes.push_back(readProcess(nodes[i], fmt::format("fault_processes.{}", i), findings_));
     }
-    const Node& target = *node.find("target");
-    const Node* const rail = target.find("rail");
-    const Node* const network = target.find("network");
-    const std::string target_path = joinPath(path, "target");
-    fault.target = Target{.node = integer(values, "target.node")};
-    if (processes) {
-      fault.target->part = Part::kProcesses;
-      const Node* const extra = rail != nullptr ? rail : network;
-      if (extra == nullptr) return;
-      findings_.add(extra->where,
-                    fmt::format("{} acts on the processes of a node, not on a link: write "
-                                "'target: {{node: 1}}'",
-                                kind.name));
-    } else if (values.get<std::string>("target.network") == "management") {
-      fault.target->part = Part::kManagement;
-      if (rail == nullptr) return;
-      findings_.add(rail->where, "rail and 'network: management' exclude each other");
-    } else if (rail != nullptr) {
-      fault.target->rail = integer(values, "target.rail");
-    } else if (findings_.usable({target_path})) {
-      findings_.addAt(joinPath(target_path, "rail"), target.where,
-                      fmt::format("'{}' needs the key 'rail': its rail, counted from 0, or "
-                                  "'network: management'",
-                                  target_path));
-    }
-  }
-
-  void readRepetition(const Node& node, const Parameters& values, const std::string& path,
-                      Fault& fault) {
-    fault.times = integer(values, "times");
-    const Node* const times = node.find("times");
-    const Node* const every = node.find("every");
-    if (every != nullptr) fault.every = values.get<Duration>("every");
-    if (fault.times > 1 && every == nullptr) {
-      findings_.addAt(joinPath(path, "every"), times->where,
-                      "times: say how far apart they are, like 'every: 500ms'");
-    } else if (fault.times == 1 && every != nullptr) {
-      findings_.add(every->where, "every: only with 'times', how often it strikes");
-    } else if (fault.times > 1 && node.find("until") != nullptr) {
-      findings_.addAt(joinPath(path, "times"), times->where,
-                      "times: a fault that lasts until the end strikes only once");
-    }
-  }
-
-  void readTrigger(const Node& node, const Parameters& values, const std::string& path,
-                   Fault& fault) {
-    const Node* const at = node.find("at");
-    const Node* const during = node.find("during");
-    const Node* const before = node.find("before");
-    if (at != nullptr && during != nullptr) {
-      findings_.add(during->where,
-                    "at and during exclude each other: a fault strikes at one moment");
-    } else if (before != nullptr && (at != nullptr || during != nullptr)) {
-      findings_.add(before->where, "before excludes at and during: a fault strikes at one moment");
-    } else if (before != nullptr && fault.times > 1) {
-      findings_.add(before->where, "before: a fault that is there at the start strikes only once");
-    } else if (before != nullptr) {
-      fault.trigger = BeforeStart{};
-    } else if (at == nullptr && during == nullptr) {
-      findings_.add(node.where,
-                    fmt::format("'{}' never strikes: write 'at: 2s', 'before: start' or 'during: "
-                                "{{iteration: 20, progress: 50%}}'",
-                                path));
-    } else if (at != nullptr) {
-      fault.trigger = At{values.get<Duration>("at")};
-    } else if (values.has("during.iteration")) {
-      constexpr double kPercent = 100;
-      fault.trigger = During{integer(values, "during.iteration"),
-                             values.get<Percent>("during.progress").value / kPercent};
-    }
-  }
-
-  void readExtent(const Node& node, const Parameters& values, const std::string& path,
-                  Fault& fault) {
-    const Node* const until = node.find("until");
-    const Node* const duration = node.find("duration");
-    if (duration != nullptr && until != nullptr) {
-      findings_.add(until->where, "duration and until exclude each other");
-    } else if (duration == nullptr && until == nullptr) {
-      findings_.add(node.where,
-                    fmt::format("'{}' never ends: write 'duration: 2s' or 'until: end'", path));
-    } else if (duration != nullptr) {
-      fault.duration = values.get<Duration>("duration");
-    }
+    return processes;
   }
 
   std::vector<Expectation> readExpectations(const Scenario& scenario) {

@@ -2,6 +2,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/command/extract.h"
+#include "harness/scenario/lifetime.h"
 
 namespace faultline::scenario {
 namespace {
@@ -11,6 +12,7 @@ using Json = nlohmann::ordered_json;
 /// Numbers and flags as such, everything with a unit as text.
 Json toJson(const ParameterValue& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  if (const auto* decimal = std::get_if<double>(&value)) return *decimal;
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
   return formatParameter(value);
 }
@@ -91,20 +93,36 @@ Json toJson(const Workload& workload) {
   return json;
 }
 
-Json toJson(const Chaos& chaos) {
+Json toJson(const Lifetime& lifetime) {
+  Json json{{"distribution", name(lifetime.kind)}};
+  if (lifetime.kind == Lifetime::Kind::kWeibull) json["shape"] = lifetime.shape;
+  if (lifetime.kind == Lifetime::Kind::kLognormal) json["sigma"] = lifetime.sigma;
+  return json;
+}
+
+Json toJson(const FaultProcess& process) {
   Json kinds = Json::array();
-  for (const Chaos::Kind& kind : chaos.kinds) {
+  for (const FaultProcess::Kind& kind : process.kinds) {
     Json parameters = Json::object();
     for (const auto& [name, value] : kind.parameters.all()) parameters[name] = toJson(value);
+    parameters["weight"] = kind.weight;
     kinds.push_back(Json{{kind.name, std::move(parameters)}});
   }
-  return {{"kinds", std::move(kinds)},
-          {"every", formatDuration(chaos.every)},
-          {"shortest", formatDuration(chaos.shortest)},
-          {"longest", formatDuration(chaos.longest)},
-          {"rest", formatDuration(chaos.rest)},
-          {"spare_rails", chaos.spareRails},
-          {"for", formatDuration(chaos.length)}};
+  Json json{{"kinds", std::move(kinds)},
+            {"per", name(process.per)},
+            {"mtbf", formatDuration(process.failures.mean)},
+            {"failures", toJson(process.failures)},
+            {"mttr", formatDuration(process.repairs.mean)},
+            {"repairs", toJson(process.repairs)},
+            {"accelerate", process.accelerate}};
+  if (!process.nodes.empty()) json["nodes"] = process.nodes;
+  if (!process.rails.empty()) json["rails"] = process.rails;
+  json["at_most"] = process.atMost;
+  json["spare_rails"] = process.spareRails;
+  json["rest"] = formatDuration(process.rest);
+  json["shortest"] = formatDuration(process.shortest);
+  json["for"] = formatDuration(process.length);
+  return json;
 }
 
 Json toJson(const Limits& limits) {
@@ -143,6 +161,22 @@ std::string_view name(TelemetryMode mode) {
   return "unknown";
 }
 
+std::string_view name(After::Mark mark) {
+  switch (mark) {
+    case After::Mark::kBegin:
+      return "begin";
+    case After::Mark::kEnd:
+      return "end";
+    case After::Mark::kRecovery:
+      return "recovery";
+  }
+  return "unknown";
+}
+
+std::string_view name(FaultProcess::Element element) {
+  return element == FaultProcess::Element::kNic ? "nic" : "rail";
+}
+
 std::string_view name(Place place) {
   switch (place) {
     case Place::kOut:
@@ -172,11 +206,18 @@ Json toJson(const Fault& fault) {
     Json& target = json["target"] = {{"node", fault.target->node}};
     if (fault.target->part == Part::kRail) target["rail"] = fault.target->rail;
     if (fault.target->part == Part::kManagement) target["network"] = "management";
+    if (fault.target->part == Part::kRailGroup) {
+      target = {{"rail_group", fault.target->rail}};
+      if (!fault.target->nodes.empty()) target["nodes"] = fault.target->nodes;
+    }
   }
   if (const At* at = std::get_if<At>(&fault.trigger)) {
     json["at"] = formatDuration(at->time);
   } else if (std::holds_alternative<BeforeStart>(fault.trigger)) {
     json["before"] = "start";
+  } else if (const After* after = std::get_if<After>(&fault.trigger)) {
+    json["after"] = formatDuration(after->delay);
+    json["from"] = name(after->mark);
   } else if (const During* during = std::get_if<During>(&fault.trigger)) {
     constexpr double kPercent = 100;
     json["during"] = {{"iteration", during->iteration},
@@ -192,7 +233,7 @@ Json toJson(const Fault& fault) {
   } else {
     json["until"] = "end";
   }
-  if (fault.times > 1) {
+  if (fault.times > 1 && fault.every > Duration::zero()) {
     json["times"] = fault.times;
     json["every"] = formatDuration(fault.every);
   }
@@ -229,6 +270,10 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"strategies", Json::array()},
             {"faults", Json::array()},
             {"limits", toJson(scenario.limits)},
+            {"noise",
+             {{"void_above", formatParameter(Percent{scenario.noise.bandPercent})},
+              {"drift_above", formatParameter(Percent{scenario.noise.driftPercent})},
+              {"drift_check", scenario.noise.driftRuns}}},
             {"telemetry", name(scenario.telemetry)},
             {"io_threads", scenario.ioThreads},
             {"repeat", scenario.repeat},
@@ -244,7 +289,16 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
     json["strategies"].push_back(Json{{strategy.kind(), std::move(options)}});
   }
   for (const Fault& fault : scenario.faults) json["faults"].push_back(toJson(fault));
-  if (scenario.chaos) json["chaos"] = toJson(*scenario.chaos);
+  for (const Sequence& sequence : scenario.sequences) {
+    Json& list =
+        json["sequences"].emplace_back(Json{{"faults", Json::array()},
+                                            {"repeat", sequence.repeat},
+                                            {"pause", formatDuration(sequence.pause)}})["faults"];
+    for (const Fault& fault : sequence.faults) list.push_back(toJson(fault));
+  }
+  for (const FaultProcess& process : scenario.processes) {
+    json["fault_processes"].push_back(toJson(process));
+  }
   for (const Expectation& expectation : scenario.expect) {
     json["expect"].push_back(expectation.text);
   }

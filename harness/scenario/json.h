@@ -10,7 +10,7 @@ namespace faultline::scenario {
 /// accepts the text again and makes the same scenario of it.
 nlohmann::ordered_json toJson(const Scenario& scenario);
 
-/// One fault; of those that `chaos` means, with its "moments".
+/// One fault; of those that a fault process means, with its "moments".
 nlohmann::ordered_json toJson(const Fault& fault);
 
 /// A card in full, as a scenario may write it.
@@ -21,5 +21,7 @@ std::string_view name(DataType type);
 std::string_view name(TelemetryMode mode);
 std::string_view name(DataKind kind);
 std::string_view name(Place place);
+std::string_view name(After::Mark mark);
+std::string_view name(FaultProcess::Element element);
 
 }  // namespace faultline::scenario

@@ -30,6 +30,8 @@ ParameterValue standIn(const ParameterSpec& spec) {
       return std::int64_t{0};
     case ParameterType::kSize:
       return Size{};
+    case ParameterType::kDecimal:
+      return 0.0;
     case ParameterType::kFlag:
       return false;
     case ParameterType::kEnum:
@@ -63,6 +65,8 @@ std::string article(const ParameterSpec& spec) {
       return "text";
     case ParameterType::kInteger:
       return "a whole number";
+    case ParameterType::kDecimal:
+      return "a number";
     case ParameterType::kPercent:
       return "a percentage";
     default:
@@ -92,7 +96,8 @@ ParameterValue RecordReader::readScalar(const Node& node, const ParameterSpec& s
     return wrong(
         fmt::format("{}: {} is expected, not {}", spec.name, article(spec), describe(node)));
   }
-  const bool untyped = spec.type == ParameterType::kInteger || spec.type == ParameterType::kFlag;
+  const bool untyped = spec.type == ParameterType::kInteger ||
+                       spec.type == ParameterType::kDecimal || spec.type == ParameterType::kFlag;
   if (untyped && node.quoted) {
     return wrong(fmt::format("{}: {} is text because of its quotes; {} is expected", spec.name,
                              describe(node), article(spec)));

@@ -15,6 +15,8 @@
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/sweep.h"
+#include "harness/stats/drift.h"
+#include "harness/stats/overhead.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/reduction/data_type.h"
 
@@ -96,14 +98,16 @@ struct Strategy {
 /// Which part of a node a fault acts on.
 enum class Part {
   kRail,        ///< the link of one of its rails
+  kRailGroup,   ///< of several nodes, the links of one rail, at the same moment
   kManagement,  ///< its link to the management network
   kProcesses,   ///< what runs on it
 };
 
 struct Target {
   int node = 0;
-  int rail = 0;  ///< of Part::kRail
+  int rail = 0;  ///< of Part::kRail and kRailGroup
   Part part = Part::kRail;
+  std::vector<int> nodes{};  ///< of Part::kRailGroup, instead of `node`
   bool operator==(const Target&) const = default;
 };
 
@@ -125,7 +129,22 @@ struct During {
   bool operator==(const During&) const = default;
 };
 
-/// At several moments after t = 0, each for a time of its own: what `Chaos` is expanded into.
+/// So long after a moment in the life of another fault; of strikes that are repeated, of the strike
+/// with the same number.
+struct After {
+  enum class Mark {
+    kBegin,
+    kEnd,
+    kRecovery,  ///< an iteration that began after it is over: the job goes on
+  };
+  Duration delay{};
+  Mark mark = Mark::kEnd;
+  int fault = 0;  ///< its index in the list of all faults (fault_list.h)
+  bool operator==(const After&) const = default;
+};
+
+/// At several moments after t = 0, each for a time of its own: what `FaultProcess` is expanded
+/// into.
 struct Moments {
   struct Moment {
     Duration time{};
@@ -140,10 +159,12 @@ struct Fault {
   std::string kind;                      ///< of injector/fault_table.h
   injector::FaultParameters parameters;  ///< the kind's own, with defaults filled in
   std::optional<Target> target;          ///< absent only for kinds that need none
-  std::variant<At, During, Moments, BeforeStart> trigger;
+  std::variant<At, During, Moments, BeforeStart, After> trigger;
   std::optional<Duration> duration;  ///< empty: `until: end` of the run; of Moments the longest
   int times = 1;                     ///< how often it strikes in one run
   Duration every{};                  ///< from one beginning to the next; with times > 1
+  /// Instead of `every`: every strike but the first comes after the strike before it of that fault.
+  std::optional<After> again{};
 
   /// How long the strike of that number (from 0) lasts; empty: until the end of the run.
   std::optional<Duration> durationOf(std::size_t strike) const {
@@ -153,21 +174,51 @@ struct Fault {
   bool operator==(const Fault&) const = default;
 };
 
-/// Faults at random, drawn from the scenario's seed; chaos.h makes the list of them.
-struct Chaos {
+/// Faults that come one after the other: the first has a trigger of its own, each of the others
+/// comes After the one before it.
+struct Sequence {
+  std::vector<Fault> faults;  ///< After::fault is not set yet: fault_list.h knows the places
+  int repeat = 1;
+  Duration pause{};  ///< from the end of the last to the begin of the first, with repeat > 1
+  bool operator==(const Sequence&) const = default;
+};
+
+/// Times at random with a known mean (lifetime.h).
+struct Lifetime {
+  enum class Kind { kExponential, kWeibull, kLognormal, kConstant };
+  Duration mean{};
+  Kind kind = Kind::kExponential;
+  double shape = 1;  ///< of Weibull
+  double sigma = 1;  ///< of lognormal: standard deviation of the logarithm
+  bool operator==(const Lifetime&) const = default;
+};
+
+/// Elements that fail and are repaired, at random from the scenario's seed; fault_process.h makes
+/// the list of their faults.
+struct FaultProcess {
+  enum class Element {
+    kNic,   ///< the link of one rail of one node
+    kRail,  ///< a switch: the links of one rail at all `nodes`
+  };
   struct Kind {
     std::string name;
     injector::FaultParameters parameters;
+    int weight = 1;  ///< relative to that of the others
     bool operator==(const Kind&) const = default;
   };
-  std::vector<Kind> kinds;    ///< each as likely as the others
-  Duration every = 400ms;     ///< from one strike to the next, on average
-  Duration shortest = 100ms;  ///< of the time that a strike lasts
-  Duration longest = 400ms;
+  std::vector<Kind> kinds;
+  Element per = Element::kNic;
+  Lifetime failures;         ///< of each element, from a repair to the next failure
+  Lifetime repairs;          ///< from a failure to its repair
+  double accelerate = 1;     ///< both are so many times shorter here
+  std::vector<int> nodes{};  ///< that have it; empty: all
+  std::vector<int> rails{};  ///< likewise
+  int atMost = 0;            ///< of its faults at a time; 0: no limit
+  int spareRails = 1;        ///< so many rails are whole at every moment, at all nodes
   Duration rest = 500ms;  ///< a rail (at all nodes), or a node's processes, is spared for so long
-  int spareRails = 1;     ///< so many rails are whole at every moment, at all nodes
-  Duration length{};      ///< of the time, from t = 0, in which faults strike
-  bool operator==(const Chaos&) const = default;
+  Duration shortest = 100ms;  ///< a fault lasts at least so long, or nobody could prove it
+  Duration length{};          ///< of the time, from t = 0, in which faults strike
+  bool operator==(const FaultProcess&) const = default;
 };
 
 /// Budgets, intervals and sizes of the communication under test. `eachLimit` knows all of them.
@@ -217,6 +268,16 @@ void eachLimit(LimitsOrConst& limits, const Visit& visit) {
   visit("connect", limits.connect);
 }
 
+/// When a machine was too noisy for speeds to mean anything, and what is done to find out.
+struct NoiseLimits {
+  double bandPercent = stats::kMaxBandPercent;    ///< equal runs beside each other differ by less
+  double driftPercent = stats::kMaxDriftPercent;  ///< equal runs at the end and at the beginning
+  int driftRuns = 0;    ///< fault-free runs before all others, and as many after them
+  Strategy driftRow{};  ///< of those, with driftRuns > 0: fault_free with another name
+  static constexpr std::string_view kDriftRow = "drift_check";
+  bool operator==(const NoiseLimits&) const = default;
+};
+
 /// What the ranks record of their transfers and rails (resilient_ccl/telemetry).
 enum class TelemetryMode {
   kOff,   ///< nothing
@@ -234,15 +295,18 @@ struct Scenario {
   Cluster cluster;
   Workload workload;
   std::vector<Strategy> strategies;
-  std::vector<Fault> faults;  ///< those that are written down; chaos.h has all of them
-  std::optional<Chaos> chaos;
+  std::vector<Fault> faults;  ///< those that are written down one by one; fault_list.h has all
+  std::vector<Sequence> sequences;
+  std::vector<FaultProcess> processes;
   Limits limits;
+  NoiseLimits noise;
   TelemetryMode telemetry = TelemetryMode::kOff;
   int ioThreads = 0;  ///< of each rank, for the payload of its rails; 0: its progress thread
   int repeat = 1;     ///< blocks; each runs every strategy once
   std::uint64_t seed = 1;
   std::vector<Expectation> expect;
 
+  bool hasFaults() const { return !faults.empty() || !sequences.empty() || !processes.empty(); }
   /// The strategy of that name, or null.
   const Strategy* find(const std::string& strategy) const {
     for (const Strategy& candidate : strategies) {

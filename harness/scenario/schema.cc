@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/baseline/strategy_table.h"
-#include "harness/scenario/chaos.h"
+#include "harness/scenario/fault_process.h"
 #include "harness/scenario/table.h"
 #include "injector/fault_table.h"
 
@@ -41,6 +41,14 @@ Json schemaOfType(const ParameterSpec& spec) {
       return pattern(kNamePattern);
     case ParameterType::kFlag:
       return {{"type", "boolean"}};
+    case ParameterType::kDecimal: {
+      Json schema{{"type", "number"}};
+      if (spec.bounded()) {
+        schema["minimum"] = spec.minimum;
+        schema["maximum"] = spec.maximum;
+      }
+      return schema;
+    }
     case ParameterType::kText:
       return {{"type", "string"}};
     case ParameterType::kEnum: {
@@ -66,6 +74,7 @@ Json defaultOf(const ParameterSpec& spec) {
   const auto value = parseParameter(spec, spec.defaultText);
   if (!value.ok()) return spec.defaultText;
   if (const auto* number = std::get_if<std::int64_t>(&*value)) return *number;
+  if (const auto* decimal = std::get_if<double>(&*value)) return *decimal;
   if (const auto* flag = std::get_if<bool>(&*value)) return *flag;
   return spec.defaultText;
 }
@@ -145,7 +154,10 @@ Json strategySchema() {
 Json faultKindsSchema() {
   Json schema = choiceSchema();
   for (const auto& kind : injector::faultKinds()) {
-    if (canBeRandom(kind)) addChoice(schema, kind.name, kind.summary, kind.parameters);
+    if (!canBeRandom(kind)) continue;
+    std::vector<ParameterSpec> specs(kind.parameters.begin(), kind.parameters.end());
+    specs.push_back(weightSpec());
+    addChoice(schema, kind.name, kind.summary, specs);
   }
   return schema;
 }
@@ -168,9 +180,24 @@ Json faultSchema() {
     one["required"] = {"kind"};
     if (kind.target != injector::TargetKind::kNone) one["required"].push_back("target");
     addParameters(one, kind.parameters);
+    one["properties"]["target"].update(eitherKey({"node", "rail_group"}));
     one["allOf"] = {eitherKey({"at", "during", "before"}), eitherKey({"duration", "until"})};
     schema["oneOf"].push_back(std::move(one));
   }
+  return schema;
+}
+
+/// A fault of a sequence. Its kind's parameters, which `faults` has in full, are left to the
+/// reader.
+Json stepSchema() {
+  Json schema = recordSchema(faultTable());
+  schema.erase("additionalProperties");
+  schema["description"] = stepTable().meaning;
+  schema["properties"]["kind"] = schemaOf(faultKindSpec());
+  schema["properties"].update(recordSchema(stepTable())["properties"]);
+  for (const char* const key : {"times", "every", "before"}) schema["properties"].erase(key);
+  schema["required"] = {"kind"};
+  schema["allOf"] = {eitherKey({"at", "during", "after"}), eitherKey({"duration", "until"})};
   return schema;
 }
 
@@ -193,6 +220,10 @@ Json fieldSchema(const Field& field) {
       return list(field, strategySchema());
     case Shape::kFaults:
       return list(field, faultSchema());
+    case Shape::kSteps:
+      return list(field, stepSchema());
+    case Shape::kRecords:
+      return list(field, recordSchema(*field.record));
     case Shape::kFaultKinds:
       return list(field, faultKindsSchema());
     case Shape::kCard: {

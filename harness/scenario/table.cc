@@ -366,13 +366,40 @@ constexpr std::array kLimitFields{
 constexpr Record kLimits{"When to stop waiting, how often to ask, and how much at a time.",
                          kLimitFields};
 
+constexpr double kMostDriftRuns = 50;
+constexpr ParameterSpec percent(std::string_view name, std::string_view fallback, double minimum,
+                                double maximum, std::string_view meaning) {
+  return {name, Type::kPercent, fallback, meaning, {}, minimum, maximum};
+}
+constexpr std::array kNoiseFields{
+    Field{
+        percent("void_above", "2%", 0.01, 100,
+                "a second row of fault_free may differ by so much in 95 % of its pairs, and equal "
+                "runs of the drift check from each other")},
+    Field{percent("drift_above", "5%", 0.01, 100,
+                  "equal runs at the end may take so much more or less time than at the "
+                  "beginning")},
+    Field{number("drift_check", "0", 0, kMostDriftRuns,
+                 "fault-free runs that are made before all others, and as many after them, in a "
+                 "row of their own (drift_check)")},
+};
+constexpr Record kNoise{
+    "When the machine was too noisy: a result above these is void, its verdict invalid.",
+    kNoiseFields};
+
 constexpr std::array kTargetFields{
-    Field{number("node", "", 0, kMostNodes - 1, "the node, counted from 0"), Shape::kScalar, true},
+    Field{number("node", "", 0, kMostNodes - 1,
+                 "the node, counted from 0; either this or 'rail_group'")},
     Field{number("rail", "", 0, kMostRails - 1,
                  "its rail, counted from 0; only for faults of a link")},
     Field{choice("network", "rails", kNetworks,
                  "rails: the link is that of 'rail'; management: the node's link to the management "
                  "network")},
+    Field{number("rail_group", "", 0, kMostRails - 1,
+                 "a whole rail, as when its switch dies: the links of this rail at all nodes, at "
+                 "the same moment")},
+    Field{number("nodes", "", 0, kMostNodes - 1, "of 'rail_group': only at these nodes"),
+          Shape::kList},
 };
 constexpr Record kTarget{"What the fault acts on.", kTargetFields};
 
@@ -412,26 +439,120 @@ constexpr std::array kFaultFields{
 };
 constexpr Record kFault{"What every fault has besides its kind's own parameters.", kFaultFields};
 
-constexpr std::array kChaosFields{
+constexpr std::array<std::string_view, 3> kMarks{"begin", "end", "recovery"};
+constexpr std::array kStepFields{
+    Field{duration("after", "", 0,
+                   "strikes so long after the fault before it; all but the first have it, and no "
+                   "other moment")},
+    Field{choice("from", "end", kMarks,
+                 "of the fault before, what 'after' counts from; recovery: an iteration that began "
+                 "after it is over, so that the job goes on")},
+};
+constexpr Record kStep{"As in 'faults', without 'times' and 'every'; and besides:", kStepFields};
+
+constexpr std::array kSequenceFields{
+    Field{labelled("faults", kStep.meaning), Shape::kSteps, true, &kStep},
+    Field{number("repeat", "1", 1, kMostStrikes, "so many times, each fault undone in between")},
+    Field{duration("pause", "500ms", 0,
+                   "from the end of the last fault to the first one again; after it, a first one "
+                   "with 'during' comes in the first iteration that begins, at its progress")},
+};
+constexpr Record kSequence{"Faults one after the other.", kSequenceFields};
+
+constexpr double kLongestMtbf = 1e6 * kHour;
+constexpr double kLongestMttr = 1e4 * kHour;
+constexpr double kMostFailuresPerHour = 1e6;
+constexpr double kFewestFailuresPerHour = 1e-6;
+constexpr double kFastest = 1e9;
+constexpr double kLargestWeight = 1'000'000;
+constexpr std::array<std::string_view, 2> kElements{"nic", "rail"};
+constexpr std::array<std::string_view, 4> kLifetimes{"exponential", "weibull", "lognormal",
+                                                     "constant"};
+constexpr std::array kLifetimeFields{
+    Field{choice("distribution", "exponential", kLifetimes,
+                 "exponential: old or new makes no difference; weibull and lognormal: see 'shape' "
+                 "and 'sigma'; constant: always the mean")},
+    Field{{"shape",
+           Type::kDecimal,
+           "1",
+           "of weibull: below 1 what has just been repaired fails again sooner, above 1 it wears "
+           "out",
+           {},
+           0.3,
+           10}},
+    Field{{"sigma",
+           Type::kDecimal,
+           "1",
+           "of lognormal: standard deviation of the natural logarithm",
+           {},
+           0.01,
+           3}},
+};
+constexpr Record kLifetime{"How the times scatter around their mean.", kLifetimeFields};
+
+constexpr std::array kProcessFields{
     Field{labelled("kinds",
-                   "what may strike, each as likely as the others: names of faults of a link or of "
-                   "processes, or {name: {parameter: value}}"),
+                   "what breaks: names of faults of a link or of processes (of the node that the "
+                   "NIC is in), or {name: {parameter: value}}; 'weight' among the parameters says "
+                   "how likely each is, against 1 of the others"),
           Shape::kFaultKinds, true},
-    Field{duration("every", "400ms", kMillisecond, "from one strike to the next, on average")},
-    Field{duration("shortest", "100ms", kMillisecond, "shortest time that a strike lasts")},
-    Field{duration("longest", "400ms", kMillisecond, "longest time that a strike lasts")},
-    Field{duration("rest", "500ms", 0,
-                   "after a strike its rail is spared for so long at all nodes, or its node's "
-                   "processes are")},
+    Field{
+        choice("per", "nic", kElements,
+               "what fails and is repaired. nic: each NIC of a node by itself; rail: each rail at "
+               "all 'nodes' at once, as when its switch dies")},
+    Field{{"mtbf",
+           Type::kDuration,
+           "",
+           "mean time of each of them from a repair to the next failure; either this or "
+           "'failures_per_hour'",
+           {},
+           kMillisecond,
+           kLongestMtbf}},
+    Field{{"failures_per_hour",
+           Type::kDecimal,
+           "",
+           "of each of them while it works: one hour over its mtbf",
+           {},
+           kFewestFailuresPerHour,
+           kMostFailuresPerHour}},
+    Field{labelled("failures", kLifetime.meaning), Shape::kRecord, false, &kLifetime},
+    Field{{"mttr",
+           Type::kDuration,
+           "",
+           "mean time to repair: from a failure to its end",
+           {},
+           kMillisecond,
+           kLongestMttr},
+          Shape::kScalar,
+          true},
+    Field{labelled("repairs", kLifetime.meaning), Shape::kRecord, false, &kLifetime},
+    Field{{"accelerate",
+           Type::kDecimal,
+           "1",
+           "mtbf and mttr pass so many times faster: with 3600, an hour in a second. What the job "
+           "does, and its time-outs, do not",
+           {},
+           1,
+           kFastest}},
+    Field{number("nodes", "", 0, kMostNodes - 1, "that have it, all by default"), Shape::kList},
+    Field{number("rails", "", 0, kMostRails - 1, "that have it, all by default"), Shape::kList},
+    Field{number("at_most", "0", 0, kMostNodes* kMostRails,
+                 "so many of its faults at a time; 0: as many as find a place")},
     Field{number("spare_rails", "1", 0, kMostRails,
-                 "so many rails are whole at every moment, at all nodes; a strike for which there "
+                 "so many rails are whole at every moment, at all nodes; a failure for which there "
                  "is no place is left out")},
+    Field{duration("rest", "500ms", 0,
+                   "after a fault its rail is spared for so long at all nodes, or its node's "
+                   "processes are")},
+    Field{duration("shortest", "100ms", kMillisecond,
+                   "a repair that was drawn shorter takes so long: what is shorter leaves no "
+                   "evidence")},
     Field{duration("for", "", kMillisecond,
                    "faults strike, and end, in this time after the start of the run"),
           Shape::kScalar, true},
 };
-constexpr Record kChaos{"Faults at random, from the seed: the same seed makes the same faults.",
-                        kChaosFields};
+constexpr Record kProcess{"Elements that fail and are repaired at random, from the seed.",
+                          kProcessFields};
 
 const std::array kScenarioFields{
     Field{number("version", "", 1, 1, "version of this language: 1"), Shape::kScalar, true},
@@ -446,8 +567,14 @@ const std::array kScenarioFields{
                    "in this row"),
           Shape::kStrategies, true},
     Field{labelled("faults", "what is broken, when and for how long"), Shape::kFaults},
-    Field{labelled("chaos", kChaos.meaning), Shape::kRecord, false, &kChaos},
+    Field{labelled("sequences", "faults that come one after the other"), Shape::kRecords, false,
+          &kSequence},
+    Field{labelled("fault_processes",
+                   "failures and repairs at random: the same seed makes the same faults, on "
+                   "elements that do not depend on each other"),
+          Shape::kRecords, false, &kProcess},
     Field{labelled("limits", kLimits.meaning), Shape::kRecord, false, &kLimits},
+    Field{labelled("noise", kNoise.meaning), Shape::kRecord, false, &kNoise},
     Field{choice("telemetry", "off", kTelemetryModes,
                  "on: the ranks record their transfers and what happens to rails for trace.json; "
                  "null: events are made and thrown away, to measure what making them costs")},
@@ -515,6 +642,14 @@ const Record& deviceTable() { return kDevice; }
 const Record& commandTable() { return kCommand; }
 const Record& programMetricTable() { return kProgramMetric; }
 const Record& faultTable() { return kFault; }
+const Record& targetTable() { return kTarget; }
+const Record& stepTable() { return kStep; }
+const Record& sequenceTable() { return kSequence; }
+const Record& processTable() { return kProcess; }
+
+ParameterSpec weightSpec() {
+  return number("weight", "1", 1, kLargestWeight, "how likely this kind is, against the others");
+}
 
 ParameterSpec faultKindSpec() {
   static const std::vector<std::string_view> kKinds = [] {
@@ -534,7 +669,9 @@ std::string describeField(const Field& field, const std::string& path) {
                   wrapText(field.spec.meaning, 4));
   const Record* inner = field.shape == Shape::kFaults ? &kFault : field.record;
   if (inner == nullptr) return page;
-  const std::string inside = name + (field.shape == Shape::kFaults    ? "[]."
+  const bool listed = field.shape == Shape::kFaults || field.shape == Shape::kSteps ||
+                      field.shape == Shape::kRecords;
+  const std::string inside = name + (listed                           ? "[]."
                                      : field.shape == Shape::kMetrics ? ".<name>."
                                                                       : ".");
   for (const Field& part : inner->fields) page += describeField(part, inside);

@@ -19,6 +19,8 @@ enum class Shape {
   kCompute,       ///< a duration, or a mapping {burn: duration}
   kStrategies,    ///< a list of names, or of mappings {name: {options}}
   kFaults,        ///< a list of mappings: kind, its parameters, and the keys of `faultTable()`
+  kSteps,         ///< the same, and the keys of `stepTable()`
+  kRecords,       ///< a list of mappings with the keys of `Field::record`
   kFaultKinds,    ///< a list of names of faults, or of mappings {name: {parameters}}
   kExpectations,  ///< a list of texts: metric, comparison, value
   kCard,          ///< a name that `Field::spec` has as a choice, or a mapping as of kRecord
@@ -34,7 +36,7 @@ struct Field {
       spec;  ///< name, type, default, bounds and meaning; of other shapes name and meaning
   Shape shape = Shape::kScalar;
   bool required = false;
-  const Record* record = nullptr;  ///< of kRecord, kCard and kMetrics
+  const Record* record = nullptr;  ///< of kRecord, kRecords, kSteps, kCard and kMetrics
 };
 
 /// A mapping and its keys.
@@ -61,6 +63,17 @@ const Record& programMetricTable();
 
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();
+
+/// What a fault acts on.
+const Record& targetTable();
+/// What a fault of a sequence has besides.
+const Record& stepTable();
+/// An element of `sequences`, and of `fault_processes`.
+const Record& sequenceTable();
+const Record& processTable();
+
+/// What a kind of fault of a process has besides its parameters.
+ParameterSpec weightSpec();
 
 /// The row behind a fault's `kind`, with all kinds as choices.
 ParameterSpec faultKindSpec();

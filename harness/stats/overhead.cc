@@ -41,15 +41,6 @@ std::optional<NoiseBand> noiseBand(std::span<const Block> pairs, std::uint64_t s
       std::max(std::abs(difference.interval95->low), std::abs(difference.interval95->high))};
 }
 
-std::optional<double> driftPercent(std::span<const double> throughputs) {
-  if (throughputs.size() < kMinValuesForDrift) return std::nullopt;
-  const std::size_t third = throughputs.size() / 3;
-  const auto before = median(throughputs.first(third));
-  const auto after = median(throughputs.last(third));
-  if (!before || !after) return std::nullopt;
-  return overheadPercent({.reference = *before, .measured = *after});
-}
-
 bool distinguishable(double median, const Interval& interval95, const NoiseBand& band) {
   const bool outside = std::abs(median) > band.medianPercent;
   return outside && (interval95.low > 0 || interval95.high < 0);

@@ -35,8 +35,6 @@ Overhead overhead(std::span<const Block> blocks, std::uint64_t seed);
 inline constexpr std::size_t kMinPairsForBand = 10;
 /// Above this band the machine is too noisy: the run is void.
 inline constexpr double kMaxBandPercent = 2;
-/// Blocks cancel a slow drift; a machine that changed by more than this became another one.
-inline constexpr double kMaxDriftPercent = 5;
 
 /// What two runs of the same thing differ by on this machine at this time.
 struct NoiseBand {
@@ -44,21 +42,12 @@ struct NoiseBand {
   /// Their median differs from 0 by at most this much: the farther end of its 95 % interval. A
   /// median over as many blocks that is nearer to 0 shows nothing.
   double medianPercent = 0;
-  bool isVoid() const { return percent > kMaxBandPercent; }
+  bool isVoid(double limit = kMaxBandPercent) const { return percent > limit; }
 };
 
 /// Band of A/A pairs: the 95 % quantile of |v0/v - 1|, and the interval of its median. nullopt
 /// below kMinPairsForBand usable pairs. Equal seeds give equal bands.
 std::optional<NoiseBand> noiseBand(std::span<const Block> pairs, std::uint64_t seed);
-
-/// Values below which no drift is given: three in each third.
-inline constexpr std::size_t kMinValuesForDrift = 9;
-
-/// How much more time a unit of work took at the end than at the beginning, in percent: the median
-/// of the first third of these throughputs over that of the last, less 1. They are of equal runs,
-/// in the order in which those were made. nullopt below kMinValuesForDrift, or where
-/// overheadPercent is.
-std::optional<double> driftPercent(std::span<const double> throughputs);
 
 /// Whether an overhead is more than noise: its median is outside the band of equal runs, and its
 /// interval has no 0 in it.

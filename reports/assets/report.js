@@ -136,7 +136,9 @@
       target.append(el('p', {class: 'hint'}, `${summary.strategy}: ${summary.note}.`));
     }
 
-    if (data.noise_text) target.append(el('p', {class: 'hint'}, `${data.noise_text}.`));
+    for (const text of [data.noise_text, data.drift_text, ...(data.told || [])]) {
+      if (text) target.append(el('p', {class: 'hint'}, `${text}.`));
+    }
 
     const bars = rows.filter(({summary}) => summary.overhead_pct && isNumber(summary.overhead_pct.median)).map(({summary}) => ({
       name: summary.strategy, median: summary.overhead_pct.median, ci: summary.overhead_pct.ci95,

@@ -59,13 +59,31 @@ TEST(CliTest, VersionSaysVersionAndCommit) {
 TEST(RunTest, ADryRunSaysWhatWouldBeRun) {
   const Ran text = runFaultline({"run", "--dry-run", kQuickstart});
   expectData(text, 0);
-  EXPECT_THAT(text.out, HasSubstr("fault: port_down"));
+  EXPECT_THAT(text.out, HasSubstr("fault 0: port_down"));
   const Ran json = runFaultline({"run", "--dry-run", "--json", kQuickstart});
   expectData(json, 0);
   const Json plans = Json::parse(json.out);
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0]["runs"].size(), 9u);
   EXPECT_EQ(plans[0]["scenario"]["name"], "quickstart");
+}
+
+TEST(RunTest, ADryRunListsTheFaultsThatAProcessAndASequenceMake) {
+  const std::string folder = FAULTLINE_SOURCE_DIR "/scenarios/";
+  const Ran process = runFaultline(
+      {"run", "--dry-run", folder + "fault-process.yaml", "--set",
+       "fault_processes=[{kinds: [port_down], mtbf: 2h, mttr: 30min, nodes: 1, rails: 2, for: 5s, "
+       "accelerate: 3600, failures: {distribution: constant}, repairs: {distribution: "
+       "constant}}]"});
+  expectData(process, 0);
+  EXPECT_THAT(process.out, HasSubstr("fault process: each of 1 NICs fails every 2h (constant)"));
+  EXPECT_THAT(process.out, HasSubstr("3600 times faster, 1h in 1s"));
+  EXPECT_THAT(process.out,
+              HasSubstr("fault 0: port_down how=carrier, node 1, rail 2, at 2s for 500ms, at "
+                        "4500ms for 500ms\n"));
+  const Ran sequence = runFaultline({"run", "--dry-run", folder + "fault-sequence.yaml"});
+  expectData(sequence, 0);
+  EXPECT_THAT(sequence.out, HasSubstr("node 2, rail 1, 200ms after the recovery of fault 0"));
 }
 
 TEST(RunTest, StrategiesAreGivenWithOrBeforeTheFile) {

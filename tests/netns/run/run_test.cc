@@ -257,7 +257,7 @@ TEST_F(RunTest, ThrottleAndBlackHoleLeaveEvidenceAndLoseNothing) {
 TEST_F(RunTest, RandomFaultsForSomeSecondsLoseNothingAndLeaveNothingOpen) {
   const Ran ran = runFaultline(
       {"run", FAULTLINE_SOURCE_DIR "/scenarios/soak.yaml", "--out", out(), "--strategy",
-       "hot_repair", "--set", "workload.time=8s", "--set", "chaos.for=7s", "--set",
+       "hot_repair", "--set", "workload.time=8s", "--set", "fault_processes.0.for=7s", "--set",
        "expect=[wrong_elements == 0, hot_repair.status == ok, "
        "hot_repair.failovers.count >= 1, "
        "hot_repair.open_files_growth.end == 0]"},
@@ -294,6 +294,58 @@ TEST_F(RunTest, ASampleOfTheAcceptanceScenarios) {
         folder_.path());
     EXPECT_EQ(ran.exit, 0) << name << ran.out << ran.err;
     EXPECT_EQ(runOf(result(), "hot_repair").faults.size(), 3u) << name;
+  }
+}
+
+TEST_F(RunTest, AWholeRailGoesDownAtAllNodesAtOnceAndComesBack) {
+  const Ran ran = runFaultline(
+      {"run", FAULTLINE_SOURCE_DIR "/scenarios/acceptance/rail-group-down.yaml", "--out", out(),
+       "--strategy", "hot_repair", "--set", "workload.iterations=70", "--set", "faults.0.times=2",
+       "--set",
+       "expect=[wrong_elements == 0, evidence.ok == true, hot_repair.failovers.count >= 8, "
+       "hot_repair.failbacks.count >= 24]"},
+      folder_.path());
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run struck = runOf(result(), "hot_repair");
+  ASSERT_EQ(struck.faults.size(), 8u);
+  ASSERT_EQ(struck.evidence.size(), 8u);
+  for (int strike = 0; strike < 2; ++strike) {
+    double first_end = 1e9;
+    double last_start = 0;
+    for (int node = 0; node < 4; ++node) {
+      const reports::AppliedFault& fault = struck.faults[2 * node + strike];
+      EXPECT_EQ(fault.target.node, node);
+      EXPECT_EQ(fault.target.rail, 1);
+      first_end = std::min(first_end, *fault.end_ms);
+      last_start = std::max(last_start, fault.start_ms);
+    }
+    EXPECT_LT(last_start, first_end) << "at one time all of its links were down";
+  }
+}
+
+TEST_F(RunTest, ASequenceWaitsForTheEndAndForTheRecovery) {
+  const Ran ran =
+      runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/fault-sequence.yaml", "--out", out(),
+                    "--set", "workload.time=8s", "--set", "expect=[wrong_elements == 0]"},
+                   folder_.path());
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run run = runOf(result(), "hot_repair");
+  ASSERT_EQ(run.faults.size(), 10u);  // one link, a rail of three, one link; twice each
+  const auto recoveredFrom = [&](const reports::AppliedFault& fault) {
+    for (const reports::Iteration& iteration : run.iterations) {
+      if (iteration.start_ms > fault.start_ms) return iteration.start_ms;
+    }
+    return 1e9;
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    const reports::AppliedFault& down = run.faults[turn];
+    const reports::AppliedFault& slow = run.faults[2 + turn];
+    const reports::AppliedFault& silent = run.faults[8 + turn];
+    EXPECT_GE(slow.start_ms, recoveredFrom(down) + 200);
+    EXPECT_GE(silent.start_ms, *slow.end_ms + 299.9);
+    if (turn == 1) {
+      EXPECT_GE(down.start_ms, *run.faults[8].end_ms + 499.9);
+    }
   }
 }
 

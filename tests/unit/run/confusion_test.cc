@@ -197,6 +197,31 @@ TEST(ConfusionTest, AFailoverComesFromTheLatestStrikeOfItsRailAndNodes) {
   EXPECT_EQ(rowOf(matrix, "blackhole", "peer").pause_ms.n, 1) << "rank 1 towards node 2";
 }
 
+TEST(ConfusionTest, OfAWholeRailEitherEndMayBeBlamedByBoth) {
+  const std::map<std::string, std::string> carrier{{"how", "carrier"}};
+  RunOf run;
+  for (const int node : {0, 1, 2}) run.strike("port_down", carrier, node, 1, 100 + node, 300);
+  // Rank 0 sees its own port, rank 1 is told of rank 0's; nobody uses the rail to rank 3.
+  run.strike("port_down", carrier, 3, 1, 104, 300);
+  run.failover(0, 1, 1, "local_nic", 101, 103).failover(1, 0, 1, "remote_nic", 101, 103);
+  run.failover(1, 2, 1, "local_nic", 102, 104).failover(2, 1, 1, "remote_nic", 102, 104);
+  const ConfusionMatrix matrix = matrixOf({run});
+  const Row& own = rowOf(matrix, "port_down carrier", "own");
+  const Row& peer = rowOf(matrix, "port_down carrier", "peer");
+  EXPECT_EQ(countOf(matrix, own, "local_nic"), 2);
+  EXPECT_EQ(countOf(matrix, own, "remote_nic"), 0);
+  EXPECT_EQ(countOf(matrix, own, "none"), 1) << "of node 3, and not of 2, which blamed node 1";
+  EXPECT_EQ(countOf(matrix, peer, "remote_nic"), 2);
+  EXPECT_EQ(countOf(matrix, peer, "local_nic"), 0);
+  EXPECT_EQ(countOf(matrix, peer, "none"), 1);
+  // Links that are struck at different times have two ends each.
+  const ConfusionMatrix apart = matrixOf({RunOf()
+                                              .strike("port_down", carrier, 0, 1, 100, 200)
+                                              .strike("port_down", carrier, 1, 1, 300, 400)
+                                              .failover(1, 0, 1, "local_nic", 101, 103)});
+  EXPECT_EQ(countOf(apart, rowOf(apart, "port_down carrier", "peer"), "local_nic"), 1);
+}
+
 TEST(ConfusionTest, WhatNoFaultExplainsIsOfAStoppedPeerOrOfNothing) {
   const ConfusionMatrix matrix =
       matrixOf({RunOf()

@@ -131,6 +131,65 @@ TEST_F(RepeatedFaultTest, MomentsAreStruckOneAfterTheOther) {
   EXPECT_FALSE(due(60s));
 }
 
+TEST(FaultTriggerTest, AfterStrikesSoLongAfterTheMarkOfEachStrikeOfAnotherFault) {
+  scenario::Fault fault;
+  fault.trigger = scenario::After{.delay = 200ms, .mark = scenario::After::Mark::kEnd, .fault = 3};
+  fault.times = 2;
+  FaultTrigger trigger(fault);
+  trigger.started(kBegin);
+  ASSERT_TRUE(trigger.awaited());
+  EXPECT_EQ(trigger.awaited()->after.fault, 3);
+  EXPECT_EQ(trigger.awaited()->strike, 0u);
+  EXPECT_FALSE(trigger.due(kBegin + 60s, 0)) << "it waits for what has not happened";
+  trigger.happened(kBegin + 1s);
+  EXPECT_FALSE(trigger.awaited());
+  EXPECT_FALSE(trigger.due(kBegin + 1199ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 1200ms, 0));
+  ASSERT_TRUE(trigger.awaited());
+  EXPECT_EQ(trigger.awaited()->strike, 1u);
+  EXPECT_FALSE(trigger.due(kBegin + 60s, 0)) << "what has happened counts once";
+  trigger.happened(kBegin + 2s);
+  EXPECT_TRUE(trigger.due(kBegin + 2200ms, 0));
+  EXPECT_FALSE(trigger.awaited());
+  EXPECT_EQ(trigger.fired(), 2);
+}
+
+TEST(FaultTriggerTest, TheFirstOfASequenceComesAgainAfterTheLast) {
+  scenario::Fault fault;
+  fault.trigger = scenario::At{1s};
+  fault.times = 2;
+  fault.again = scenario::After{.delay = 500ms, .mark = scenario::After::Mark::kEnd, .fault = 7};
+  FaultTrigger trigger(fault);
+  trigger.started(kBegin);
+  EXPECT_FALSE(trigger.awaited());
+  EXPECT_TRUE(trigger.due(kBegin + 1s, 0));
+  ASSERT_TRUE(trigger.awaited());
+  EXPECT_EQ(trigger.awaited()->strike, 0u) << "the end of the last fault's first strike";
+  EXPECT_FALSE(trigger.due(kBegin + 60s, 0));
+  trigger.happened(kBegin + 3s);
+  EXPECT_FALSE(trigger.due(kBegin + 3499ms, 0));
+  EXPECT_TRUE(trigger.due(kBegin + 3500ms, 0));
+}
+
+TEST(FaultTriggerTest, WithBytesTheFirstOfASequenceComesAgainInTheNextIteration) {
+  scenario::Fault fault = during(2, 0.5);
+  fault.times = 2;
+  fault.again = scenario::After{.delay = 500ms, .mark = scenario::After::Mark::kEnd, .fault = 7};
+  FaultTrigger trigger(fault);
+  trigger.warmupIteration(1000);
+  trigger.started(kBegin);
+  trigger.iterationBegan(2, kBegin, kBegin, 0);
+  EXPECT_TRUE(trigger.due(kBegin + 10ms, 500));
+  trigger.iterationBegan(3, kBegin + 1s, kBegin + 1s, 1000);
+  EXPECT_FALSE(trigger.due(kBegin + 1s, 1900)) << "the last has not ended";
+  trigger.happened(kBegin + 1s);
+  trigger.iterationBegan(4, kBegin + 1499ms, kBegin + 1499ms, 2000);
+  EXPECT_FALSE(trigger.due(kBegin + 1500ms, 2900));
+  trigger.iterationBegan(5, kBegin + 1500ms, kBegin + 1500ms, 3000);
+  EXPECT_FALSE(trigger.due(kBegin + 1510ms, 3499));
+  EXPECT_TRUE(trigger.due(kBegin + 1510ms, 3500));
+}
+
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
   FaultTrigger trigger(during(0, 0.5));
   trigger.started(kBegin);

@@ -146,14 +146,5 @@ TEST(NoiseBandTest, AtMostIsTheUpperEndAndNeverBelowTheBand) {
   EXPECT_EQ(atMost({-0.3, 0.2}, band), 0.5);
 }
 
-TEST(DriftTest, IsTheEndAgainstTheBeginning) {
-  EXPECT_FALSE(driftPercent(std::vector<double>(8, 1)));
-  EXPECT_EQ(driftPercent(std::vector<double>(9, 1)), 0);
-  // The middle third and single outliers do not count; half the speed is twice the time.
-  EXPECT_NEAR(*driftPercent(std::vector<double>{10, 10, 90, 1, 1, 1, 5, 5, 50}), 100, 1e-9);
-  EXPECT_NEAR(*driftPercent(std::vector<double>{5, 5, 5, 1, 1, 1, 10, 10, 10}), -50, 1e-9);
-  EXPECT_FALSE(driftPercent(std::vector<double>(9, 0)));
-}
-
 }  // namespace
 }  // namespace faultline::stats
