@@ -118,7 +118,7 @@ struct Restart {
   std::optional<double> unscaled_total_ms;
 };
 
-/// A process had died, and the others went on as fewer ranks.
+/// Processes had died or left, and the others went on as fewer ranks.
 struct Shrink {
   std::optional<double> fault_ms;  ///< the latest fault before it; null: there was none
   double noticed_ms = 0;           ///< the first rank that was left had its error
@@ -126,6 +126,14 @@ struct Shrink {
   int ranks = 0;                   ///< that were left
   std::vector<int> missing;        ///< of the ranks at the start
   int iteration = 0;               ///< that they went on with
+};
+
+/// A rank that left the job because a port of its node was down (`exclude_rank`); the others are in
+/// the Shrink that follows.
+struct Exclusion {
+  int rank = 0;
+  double at_ms = 0;        ///< it left
+  std::vector<int> rails;  ///< whose ports were down there
 };
 
 /// Totals of one rail of one node over the run, from the interface's counters.
@@ -347,6 +355,7 @@ struct Run {
   std::vector<RankError> errors;
   std::vector<Restart> restarts;
   std::vector<Shrink> shrinks;
+  std::vector<Exclusion> exclusions;
   std::vector<RailTotals> rails;
   std::vector<RailSeries> rail_series;
   std::vector<AppliedFault> faults;

@@ -147,6 +147,13 @@ void visitFields(V& v, Of<Shrink> auto& shrink) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<Exclusion> auto& exclusion) {
+  v.required("rank", exclusion.rank);
+  v.required("at_ms", exclusion.at_ms);
+  v.field("rails", exclusion.rails);
+}
+
+template <typename V>
 void visitFields(V& v, Of<RailTotals> auto& totals) {
   v.field("node", totals.node);
   v.field("rail", totals.rail);
@@ -367,6 +374,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("errors", run.errors);
   v.field("restarts", run.restarts);
   v.field("shrinks", run.shrinks);
+  v.field("exclusions", run.exclusions);
   v.field("rails", run.rails);
   v.field("rail_series", run.rail_series);
   v.field("faults", run.faults);

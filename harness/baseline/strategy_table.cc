@@ -52,17 +52,28 @@ constexpr std::array kFailStopOptions{
     kRecord, kCorrupt};
 
 constexpr double kLongestPatience = 600;
-constexpr std::array kShrinkOptions{
-    ParameterSpec{
-        kPatience,
-        ParameterType::kDuration,
-        "2s",
-        "a rank that lives and does not come to the rebuilding within so long is left out, "
-        "if the others are more than half of all",
-        {},
-        kMillisecond,
-        kLongestPatience},
-    kRecord, kCorrupt};
+constexpr ParameterSpec kPatienceOption{
+    kPatience,
+    ParameterType::kDuration,
+    "2s",
+    "a rank that lives and does not come to the rebuilding within so long is left out, "
+    "if the others are more than half of all",
+    {},
+    kMillisecond,
+    kLongestPatience};
+constexpr std::array kShrinkOptions{kPatienceOption, kRecord, kCorrupt};
+
+constexpr std::array kExcludeRankOptions{
+    ParameterSpec{kWait,
+                  ParameterType::kDuration,
+                  "10s",
+                  "a collective that is not done so long after its call has failed; must be "
+                  "shorter than the fault. The default is fault_tolerant_time of AdapCC's "
+                  "coordinator (its repository, JoeyYoung/adapcc)",
+                  {},
+                  kMillisecond,
+                  kHour},
+    kPatienceOption, kRecord, kCorrupt};
 
 constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
@@ -91,6 +102,13 @@ constexpr std::array kStrategies{
                  "what the death of a process costs without a restart: time, and its share of the "
                  "work from then on",
                  true, kShrinkOptions},
+    StrategySpec{kExcludeRank,
+                 "As AdapCC: no failover. The job hangs until the wait is over; then the ranks "
+                 "behind a port that is down leave it, and the others rebuild the communicator, do "
+                 "the interrupted iteration again, and go on as fewer ranks. Once.",
+                 "what a lost NIC costs those who can only do without its ranks: the wait, and "
+                 "their share of the samples from then on",
+                 true, kExcludeRankOptions},
     StrategySpec{
         kR2AllReduce,
         "As balance, with R2CCL's AllReduce, planned for what is left of the ports: a ring of all "
@@ -129,6 +147,10 @@ const StrategySpec* findStrategy(std::string_view name) {
 
 const ParameterSpec& rowNameSpec() { return kRowName; }
 const ParameterSpec& rowEnvironmentSpec() { return kRowEnvironment; }
+
+bool losesRanks(std::string_view strategy) {
+  return strategy == kShrink || strategy == kExcludeRank;
+}
 
 bool suitsForeignPrograms(std::string_view strategy) {
   return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected;

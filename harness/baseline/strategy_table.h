@@ -31,11 +31,14 @@ inline constexpr std::string_view kFailStop = "fail_stop";
 inline constexpr std::string_view kHotRepair = "hot_repair";
 inline constexpr std::string_view kBalance = "balance";
 inline constexpr std::string_view kShrink = "shrink";
+inline constexpr std::string_view kExcludeRank = "exclude_rank";
 /// For programs that are not ours, and only for them; they know no other one that meets faults.
 inline constexpr std::string_view kUnprotected = "unprotected";
 
-/// Option of kShrink: comm::Communicator::shrink.
+/// Option of kShrink and kExcludeRank: comm::Communicator::shrink.
 inline constexpr std::string_view kPatience = "patience";
+/// Option of kExcludeRank: a collective that is not done for so long has failed.
+inline constexpr std::string_view kWait = "wait";
 inline constexpr std::string_view kR2AllReduce = "r2_allreduce";
 inline constexpr std::string_view kOptcc = "optcc";
 inline constexpr std::string_view kAuto = "auto";
@@ -59,6 +62,9 @@ const ParameterSpec& rowNameSpec();
 /// Likewise: variables of the environment that the row's programs have, a mapping of texts; only
 /// for programs that are not ours.
 const ParameterSpec& rowEnvironmentSpec();
+
+/// Whether its jobs go on as fewer ranks, so that no rank may have what no other one has.
+bool losesRanks(std::string_view strategy);
 
 /// Whether programs that are not ours can be run under it: all it asks for is faults, or none.
 bool suitsForeignPrograms(std::string_view strategy);

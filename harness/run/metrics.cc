@@ -455,6 +455,15 @@ constexpr std::array kReaders{
              return everyEvent(s, &Run::shrinks,
                                [](const Shrink& e) { return number(e.resumed_ms - e.noticed_ms); });
            }},
+    Reader{"exclusions.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.exclusions.size()); });
+           }},
+    Reader{"exclusions.rank",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::exclusions,
+                               [](const reports::Exclusion& e) { return number(e.rank); });
+           }},
     Reader{"cpu_s_per_gib",
            [](const Scope& s) {
              return perSent(s, &ResourceUse::cpu_ms, kGiB / kMillisecondsPerSecond);
