@@ -55,6 +55,8 @@ struct Iteration {
   int index = 0;
   double start_ms = 0;
   double ms = 0;
+  /// How long computing stood still for communication, mean over the ranks; null: not known.
+  std::optional<double> exposed_ms{};
 };
 
 /// One rail of one channel found dead, fenced, and its data moved to other rails.
@@ -419,6 +421,9 @@ struct Summary {
   Origin origin = Origin::kMeasured;
   int n = 0;                             ///< blocks that the row stands on
   std::optional<Overhead> overhead_pct;  ///< null for the reference itself
+  /// What is added to the time that computing stands still for communication, in percent of a
+  /// fault-free iteration; null where that is not known, or work was lost (docs/report.md).
+  std::optional<Overhead> exposed_overhead_pct{};
   /// Overhead that the best possible algorithm would have; null where there is no model.
   std::optional<double> bound_pct;
   bool mis_measured = false;  ///< better than possible: these numbers are not to be believed

@@ -76,6 +76,7 @@ void visitFields(V& v, Of<Iteration> auto& iteration) {
   v.field("index", iteration.index);
   v.field("start_ms", iteration.start_ms);
   v.field("ms", iteration.ms);
+  v.field("exposed_ms", iteration.exposed_ms);
 }
 
 template <typename V>
@@ -430,6 +431,7 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("origin", summary.origin);
   v.field("n", summary.n);
   v.field("overhead_pct", summary.overhead_pct);
+  v.field("exposed_overhead_pct", summary.exposed_overhead_pct);
   v.field("bound_pct", summary.bound_pct);
   v.field("mis_measured", summary.mis_measured);
   v.field("note", summary.note);

@@ -383,6 +383,7 @@ reports::Run RunRecord::finish(Observed observed) {
     iteration.index = row.index;
     iteration.start_ms = sinceStart(row.begin);
     iteration.ms = toMilliseconds(row.end - row.begin);
+    iteration.exposed_ms = exposed_.ofIteration(row.index);
     timed += row.end - row.begin + row.checkpoint;
     run_.checkpoint_ms += toMilliseconds(row.checkpoint);
     last = std::max(last, row.end);

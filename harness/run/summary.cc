@@ -4,6 +4,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/exposed_overhead.h"
 #include "harness/run/noise.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -105,6 +106,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     if (strategy.name == baseline::kFaultFree) continue;
     const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
     row.overhead_pct = overheadOf(blocks, noise, seed);
+    row.exposed_overhead_pct = exposedOverhead(runs, strategy.name, seed);
     if (!row.overhead_pct) continue;
     row.n = static_cast<int>(blocks.size());
     row.mis_measured = betterThanPossible(row, noise);

@@ -74,6 +74,18 @@ constexpr std::array kMetrics{
         true},
     Metric{"overhead_pct.distinguishable", Measure::kFlag, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed, "the overhead is more than noise (likewise)", true},
+    Metric{"exposed_overhead_pct.median", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed,
+           "what the median iteration after the fault adds to the time that computing stands still "
+           "for communication, in percent of a fault-free iteration, per block, median over the "
+           "blocks; only with a 'model'",
+           true},
+    Metric{"exposed_overhead_pct.ci95.lo", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed, "lower end of its 95 % interval (from 6 blocks on)", true},
+    Metric{"exposed_overhead_pct.ci95.hi", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed, "upper end of its 95 % interval (from 6 blocks on)", true},
+    Metric{"exposed_overhead_pct.half_width", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed, "half of its length (from 6 blocks on)", true},
     Metric{"noise.band_pct", Measure::kPercent, Scope::kSummary, Owner::kGlobal, Trust::kAlways,
            "95 % of the pairs of equal runs differ by at most this much (likewise; above 2 % all "
            "speeds are void)",

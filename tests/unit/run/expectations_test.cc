@@ -51,7 +51,8 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   for (reports::Summary& row : rich.summary) {
     if (row.overhead_pct)
-      row.overhead_pct = reports::Overhead{1, reports::Interval{0.5, 2}, 2, true};
+      row.overhead_pct = row.exposed_overhead_pct =
+          reports::Overhead{1, reports::Interval{0.5, 2}, 2, true};
   }
   rich.noise.emplace().drift_pct = 0.1;
   const auto lookup = metricsOf(rich);

@@ -235,6 +235,8 @@ TEST(OneMistakeTest, Expectations) {
                    "one of local_nic, remote_nic, rail, path"},
               Case{minimal("expect: [hot_repair.failovers.verdict == guess]\n"), "5:10",
                    "one of port_event, reset, probes, back_off, told_by_peer"},
+              Case{minimal("expect: [hot_repair.exposed_overhead_pct.median < 5]\n"), "5:10",
+                   "only jobs that follow from a 'model'"},
               Case{minimal("repeat: 5\nexpect: [hot_repair.overhead_pct.ci95.hi < 5]\n"), "6:10",
                    "needs 'repeat' to be at least 6, not 5"},
               Case{withRandomData("[fault_free, armed]") + "expect: [wrong_elements == 0]\n",

@@ -167,6 +167,13 @@ TEST(TrainingReaderTest, MessagesThatFillTheMachineNeedAScale) {
       "  sequence: 128\n  scale: 100\n");
 }
 
+TEST(TrainingReaderTest, ExposedOverheadsIntervalNeedsBlocks) {
+  const std::string strategies =
+      "[fault_free, hot_repair]\nrepeat: 5\n"
+      "expect: [hot_repair.exposed_overhead_pct.half_width < 1]";
+  expectMistake(training(kSmall, strategies), "13:10", "at least 6, not 5");
+}
+
 TEST(TrainingReaderTest, OnlyCopiesCanDoWithoutRanks) {
   for (const std::string strategy : {"shrink", "exclude_rank"}) {
     const std::string strategies = "[fault_free, " + strategy + "]";
