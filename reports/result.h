@@ -415,6 +415,23 @@ struct Latency {
   Percentiles tpot_ms;
 };
 
+/// What a modelled row follows from (docs/baselines.md has the formulas).
+struct ModelParameter {
+  std::string name;
+  std::string value;    ///< as a scenario writes it
+  std::string meaning;  ///< with the source of its default
+};
+/// A part of what it comes to.
+struct ModelTerm {
+  std::string name;
+  double value = 0;
+  std::string unit;
+};
+struct Model {
+  std::vector<ModelParameter> parameters;
+  std::vector<ModelTerm> terms;
+};
+
 /// One row of the table of strategies.
 struct Summary {
   std::string strategy;
@@ -431,6 +448,7 @@ struct Summary {
   std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
   std::optional<Quantity> throughput;            ///< median of the blocks
   std::optional<Latency> latency;
+  std::optional<Model> model{};  ///< null: the row was measured
 };
 
 /// One kind of message of a model's iteration, of the rank that has most of it.

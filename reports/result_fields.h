@@ -426,6 +426,26 @@ void visitFields(V& v, Of<Latency> auto& latency) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<ModelParameter> auto& parameter) {
+  v.required("name", parameter.name);
+  v.required("value", parameter.value);
+  v.field("meaning", parameter.meaning);
+}
+
+template <typename V>
+void visitFields(V& v, Of<ModelTerm> auto& term) {
+  v.required("name", term.name);
+  v.required("value", term.value);
+  v.field("unit", term.unit);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Model> auto& model) {
+  v.field("parameters", model.parameters);
+  v.field("terms", model.terms);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Summary> auto& summary) {
   v.required("strategy", summary.strategy);
   v.field("origin", summary.origin);
@@ -438,6 +458,7 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("failover_pause_ms", summary.failover_pause_ms);
   v.field("throughput", summary.throughput);
   v.field("latency", summary.latency);
+  v.field("model", summary.model);
 }
 
 template <typename V>

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "harness/baseline/modelled_options.h"
+
 namespace faultline::baseline {
 namespace {
 
@@ -75,6 +77,10 @@ constexpr std::array kExcludeRankOptions{
                   kHour},
     kPatienceOption, kRecord, kCorrupt};
 
+constexpr std::string_view kNoPlan;
+constexpr std::string_view kTraining = "training";
+constexpr std::string_view kInference = "inference";
+
 constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
                  "the throughput v0 that every overhead is measured against", false,
@@ -132,6 +138,26 @@ constexpr std::array kStrategies{
         "what the faults cost such a program",
         true,
         {}},
+    StrategySpec{kRestartAtScale,
+                 "Modelled, not executed: a job of a large cluster is restarted from a checkpoint "
+                 "after each fault, with phases as they are published.",
+                 "what restarts cost where detecting, replacing and loading take minutes", false,
+                 kRestartAtScaleOptions, kNoPlan, true, kTraining},
+    StrategySpec{kRestartServer,
+                 "Modelled, not executed: the server is killed and started again, and all requests "
+                 "under way are done again.",
+                 "what a fault costs requests without resilience", false, kRestartServerOptions,
+                 kNoPlan, true, kInference},
+    StrategySpec{kRerouteRequests,
+                 "Modelled, not executed: requests under way go to other replicas of the model, "
+                 "which do their prompts again and share the load from then on.",
+                 "what a fault costs requests when there are other servers", false,
+                 kRerouteRequestsOptions, kNoPlan, true, kInference},
+    StrategySpec{kKvReplicate,
+                 "Modelled, not executed: as DejaVu. Keys and values are streamed to a neighbour; "
+                 "after a restart of the worker they come back, and generation goes on.",
+                 "what a fault costs requests with replicated keys and values", false,
+                 kKvReplicateOptions, kNoPlan, true, kInference},
 };
 
 }  // namespace
@@ -152,6 +178,11 @@ bool losesRanks(std::string_view strategy) {
   return strategy == kShrink || strategy == kExcludeRank;
 }
 
+bool isModelled(std::string_view strategy) {
+  const StrategySpec* const spec = findStrategy(strategy);
+  return spec != nullptr && spec->modelled;
+}
+
 bool suitsForeignPrograms(std::string_view strategy) {
   return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected;
 }
@@ -159,8 +190,11 @@ bool suitsForeignPrograms(std::string_view strategy) {
 std::string describeStrategy(const StrategySpec& strategy) {
   return fmt::format("{}\n\n", strategy.name) + describeRow("does", strategy.summary) +
          describeRow("measures", strategy.measures) +
-         describeRow("faults", strategy.meetsFaults ? "the scenario's" : "none") + "\noptions\n" +
-         describeParameters(strategy.options) + describeParameters({&kRowName, 1}) +
+         describeRow("faults", strategy.modelled      ? "as many as its model says"
+                               : strategy.meetsFaults ? "the scenario's"
+                                                      : "none") +
+         (strategy.workload.empty() ? "" : describeRow("workload", strategy.workload)) +
+         "\noptions\n" + describeParameters(strategy.options) + describeParameters({&kRowName, 1}) +
          describeParameters({&kRowEnvironment, 1});
 }
 

@@ -20,6 +20,8 @@ struct StrategySpec {
   /// How AllReduce is planned: by this algorithm, or kAnyAlgorithm; empty: it is not, and is a
   /// ring.
   std::string_view plannedBy{};
+  bool modelled = false;        ///< computed by modelOf (modelled.h), never run
+  std::string_view workload{};  ///< the only kind for which there is such a row; empty: any
 
   bool planned() const { return !plannedBy.empty(); }
 };
@@ -32,6 +34,10 @@ inline constexpr std::string_view kHotRepair = "hot_repair";
 inline constexpr std::string_view kBalance = "balance";
 inline constexpr std::string_view kShrink = "shrink";
 inline constexpr std::string_view kExcludeRank = "exclude_rank";
+inline constexpr std::string_view kRestartAtScale = "restart_at_scale";
+inline constexpr std::string_view kRestartServer = "restart_server";
+inline constexpr std::string_view kRerouteRequests = "reroute_requests";
+inline constexpr std::string_view kKvReplicate = "kv_replicate";
 /// For programs that are not ours, and only for them; they know no other one that meets faults.
 inline constexpr std::string_view kUnprotected = "unprotected";
 
@@ -65,6 +71,9 @@ const ParameterSpec& rowEnvironmentSpec();
 
 /// Whether its jobs go on as fewer ranks, so that no rank may have what no other one has.
 bool losesRanks(std::string_view strategy);
+
+/// Whether it is computed, not executed.
+bool isModelled(std::string_view strategy);
 
 /// Whether programs that are not ours can be run under it: all it asks for is faults, or none.
 bool suitsForeignPrograms(std::string_view strategy);

@@ -5,6 +5,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/exposed_overhead.h"
+#include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -95,6 +96,10 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
   const std::optional<reports::Noise> noise = noiseOf(scenario, runs, seed);
   std::vector<reports::Summary> rows;
   for (const scenario::Strategy& strategy : scenario.strategies) {
+    if (baseline::isModelled(strategy.kind())) {
+      rows.push_back(modelledRow(strategy, /*serving=*/nullptr));  // no workload has a server
+      continue;
+    }
     reports::Summary& row = rows.emplace_back();
     row.strategy = strategy.name;
     const auto measured_runs = measured(runs, strategy.name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,7 @@ class Checker {
     }
     checkStrategies();
     checkFaultsAreMet();
+    checkSomethingRuns();
     checkReference();
   }
 
@@ -299,6 +301,17 @@ class Checker {
                      scenario_.faults.empty() ? "chaos" : "faults"));
   }
 
+  void checkSomethingRuns() {
+    if (scenario_.strategies.empty() || !strategiesAreKnown()) return;
+    const bool computed = std::ranges::all_of(scenario_.strategies, [](const Strategy& strategy) {
+      return baseline::isModelled(strategy.kind());
+    });
+    if (!computed) return;
+    fail("strategies", fmt::format("all of these are modelled, and nothing would be run: add one "
+                                   "that is executed, like {}",
+                                   baseline::kFaultFree));
+  }
+
   void checkReference() {
     if (scenario_.workload.gradient.data != DataKind::kRandom) return;
     if (scenario_.find(std::string(baseline::kFaultFree)) != nullptr) return;
@@ -314,6 +327,7 @@ class Checker {
     const Node* const list = root_.find("strategies");
     for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
       const Node& item = list->items[i];
+      checkSuits(item, fmt::format("strategies.{}", i));
       for (const std::string_view kind :
            {baseline::kShrink, baseline::kExcludeRank, baseline::kFailStop}) {
         const Node* const options = item.find(kind);
@@ -322,6 +336,18 @@ class Checker {
         }
       }
     }
+  }
+
+  /// Rows that only another kind of workload has.
+  void checkSuits(const Node& item, const std::string& path) {
+    const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
+    const auto* const spec =
+        baseline::findStrategy(named ? item.entries.front().key : std::string_view(item.text));
+    const Workload& workload = scenario_.workload;
+    if (spec == nullptr || spec->workload.empty() || workload.isForeign()) return;
+    if (!findings_.usable({"workload.kind"}) || spec->workload == workload.kind) return;
+    fail(path, fmt::format("{}: there is a model of it only for 'workload: {{kind: {}}}'",
+                           spec->name, spec->workload));
   }
 
   void checkStrategy(std::string_view kind, const Node* options, const std::string& path) {

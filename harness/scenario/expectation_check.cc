@@ -51,6 +51,13 @@ std::string whyNotOfPrograms(const Expectation& expectation, const Scenario& sce
 
 std::string whyMeaningless(const Expectation& expectation, const Scenario& scenario) {
   const std::string& metric = expectation.metric;
+  const Strategy* const row = scenario.find(expectation.strategy);
+  if (row != nullptr && baseline::isModelled(row->kind())) {
+    return fmt::format(
+        "{} is modelled: it follows from its parameters, and nothing that is measured could make "
+        "this hold or fail",
+        expectation.strategy);
+  }
   if (std::string why = whyNotOfPrograms(expectation, scenario); !why.empty()) return why;
   const bool random = scenario.workload.gradient.data == DataKind::kRandom;
   if (random && (metric == "wrong_elements" || metric == "checked_elements")) {

@@ -124,6 +124,15 @@ TEST(OneMistakeTest, Strategies) {
                            "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
                            "duration: 1s}]\n"),
             "4:36", "would be back before"},
+       Case{withStrategies("[armed, restart_server]"), "4:21", "only for 'workload: {kind: inf"},
+       Case{withStrategies("[restart_at_scale]"), "4:13", "nothing would be run"},
+       Case{withStrategies("[restart_at_scale, armed]",
+                           "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
+                           "duration: 1s}]\n"),
+            "4:13", "none of these strategies meets the faults"},
+       Case{withStrategies("[fault_free, {restart_at_scale: {as: a}}]",
+                           "expect: [a.overhead_pct.median < 5]\n"),
+            "5:10", "a is modelled"},
        Case{withStrategies("[]"), "4:13", "at least one is needed"},
        Case{withStrategies("armed"), "4:13", "a list of strategies is expected, not 'armed'"},
        Case{withStrategies("[{fail_stop: {watchdog: 5}}]"), "4:37", "'5' has no unit"},
