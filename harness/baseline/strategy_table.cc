@@ -77,7 +77,15 @@ constexpr std::array kExcludeRankOptions{
                   kHour},
     kPatienceOption, kRecord, kCorrupt};
 
+constexpr std::array<std::string_view, 2> kNcclModes{kStock, kPortFailover};
+constexpr std::array kNcclOptions{ParameterSpec{
+    kMode, ParameterType::kEnum, kStock,
+    "stock: NCCL as it is by default; port_failover: its own failover between the ports of a "
+    "merged NIC, and back (InfiniBand and RoCE only, NCCL 2.29.7 and 2.30.3)",
+    kNcclModes}};
+
 constexpr std::string_view kNoPlan;
+constexpr std::string_view kCommand = "command";
 constexpr std::string_view kTraining = "training";
 constexpr std::string_view kInference = "inference";
 
@@ -138,6 +146,11 @@ constexpr std::array kStrategies{
         "what the faults cost such a program",
         true,
         {}},
+    StrategySpec{kNccl,
+                 "A program that uses NCCL meets the faults, with the variables that its 'mode' "
+                 "needs; only for a workload of kind command.",
+                 "what the faults cost with NCCL alone, or with its own failover", true,
+                 kNcclOptions, kNoPlan, false, kCommand},
     StrategySpec{kRestartAtScale,
                  "Modelled, not executed: a job of a large cluster is restarted from a checkpoint "
                  "after each fault, with phases as they are published.",
@@ -184,7 +197,8 @@ bool isModelled(std::string_view strategy) {
 }
 
 bool suitsForeignPrograms(std::string_view strategy) {
-  return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected;
+  return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected ||
+         strategy == kNccl;
 }
 
 std::string describeStrategy(const StrategySpec& strategy) {

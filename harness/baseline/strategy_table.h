@@ -40,6 +40,12 @@ inline constexpr std::string_view kRerouteRequests = "reroute_requests";
 inline constexpr std::string_view kKvReplicate = "kv_replicate";
 /// For programs that are not ours, and only for them; they know no other one that meets faults.
 inline constexpr std::string_view kUnprotected = "unprotected";
+/// Likewise, with variables for NCCL.
+inline constexpr std::string_view kNccl = "nccl";
+/// Option of kNccl, and its values.
+inline constexpr std::string_view kMode = "mode";
+inline constexpr std::string_view kStock = "stock";
+inline constexpr std::string_view kPortFailover = "port_failover";
 
 /// Option of kShrink and kExcludeRank: comm::Communicator::shrink.
 inline constexpr std::string_view kPatience = "patience";

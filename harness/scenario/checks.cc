@@ -346,8 +346,7 @@ class Checker {
     const Workload& workload = scenario_.workload;
     if (spec == nullptr || spec->workload.empty() || workload.isForeign()) return;
     if (!findings_.usable({"workload.kind"}) || spec->workload == workload.kind) return;
-    fail(path, fmt::format("{}: there is a model of it only for 'workload: {{kind: {}}}'",
-                           spec->name, spec->workload));
+    fail(path, fmt::format("{}: only for 'workload: {{kind: {}}}'", spec->name, spec->workload));
   }
 
   void checkStrategy(std::string_view kind, const Node* options, const std::string& path) {
