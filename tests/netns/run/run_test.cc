@@ -329,6 +329,19 @@ TEST_F(RunTest, TheRankBehindADeadPortIsExcludedAndTheOthersGoOn) {
   EXPECT_EQ(run.shrinks[0].iteration, 20) << "the interrupted one is done again";
 }
 
+TEST_F(RunTest, RanksAreExcludedOnce) {
+  const Ran ran = run(scenarioText(
+      "[{exclude_rank: {wait: 500ms}}]",
+      "[{kind: port_down, target: {node: 1, rail: 0}, during: {iteration: 4}, until: end}, "
+      "{kind: port_down, target: {node: 2, rail: 1}, during: {iteration: 8}, until: end}]"));
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  const reports::Run run = runOf(result(), "exclude_rank");
+  EXPECT_EQ(run.status, reports::RunStatus::kFailed) << "AdapCC survives one fault";
+  EXPECT_THAT(run.message, HasSubstr("not done within 500ms"));
+  EXPECT_EQ(run.exclusions.size(), 1u);
+  EXPECT_EQ(run.shrinks.size(), 1u);
+}
+
 TEST_F(RunTest, TwoLossesOfOneLinkComeOneAfterTheOther) {
   const Ran ran = run(scenarioText(
       "[hot_repair]",
