@@ -115,7 +115,7 @@ std::string exitCodes(const Run& run) {
 }
 
 std::string lineOf(const ScenarioResult& result, const Run& run,
-                   const std::set<std::string>& metrics) {
+                   const std::set<std::string>& metrics, bool withOrigin) {
   Line line;
   line.add(scenarioName(result));
   line.add(result.seed);
@@ -161,10 +161,29 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
     const auto found = run.metrics.find(name);
     line.add(found == run.metrics.end() ? std::nan("") : found->second.value);
   }
+  if (withOrigin) {
+    line.add(nameOf(Origin::kMeasured));
+    line.addNothing();
+  }
+  return std::move(line).finish();
+}
+
+/// A row that no run stands behind: only what it is called, and what its model comes to.
+std::string modelledLine(const ScenarioResult& result, const Summary& row, std::size_t columns) {
+  Line line;
+  line.add(scenarioName(result));
+  line.add(result.seed);
+  line.add(row.strategy);
+  constexpr std::size_t kBefore = 3, kLast = 2;
+  for (std::size_t i = kBefore + kLast; i < columns; ++i) line.addNothing();
+  line.add(nameOf(row.origin));
+  line.add(row.overhead_pct ? row.overhead_pct->median : std::nan(""));
   return std::move(line).finish();
 }
 
 /// A row per run: strategy, block and arm are its key, as tools that compare tables want it.
+/// Behind them a row per modelled strategy, if there is one, with two columns of its own at the
+/// end.
 class CsvRenderer final : public Renderer {
  public:
   const char* name() const override { return "csv"; }
@@ -174,8 +193,19 @@ class CsvRenderer final : public Renderer {
     Line last_columns;
     last_columns.add("exit_codes");
     for (const std::string& name : metrics) last_columns.add("metric_" + name);
-    std::string text = kHeader + std::move(last_columns).finish();
-    for (const Run& run : result.runs) text += lineOf(result, run, metrics);
+    const bool modelled =
+        std::ranges::count(result.summary, Origin::kModelled, &Summary::origin) > 0;
+    if (modelled) {
+      last_columns.add("origin");
+      last_columns.add("modelled_overhead_pct");
+    }
+    const std::string header = kHeader + std::move(last_columns).finish();
+    std::string text = header;
+    for (const Run& run : result.runs) text += lineOf(result, run, metrics, modelled);
+    const auto columns = static_cast<std::size_t>(std::ranges::count(header, ',')) + 1;
+    for (const Summary& row : result.summary) {
+      if (row.origin == Origin::kModelled) text += modelledLine(result, row, columns);
+    }
     return text;
   }
 };

@@ -55,6 +55,8 @@ struct Iteration {
   int index = 0;
   double start_ms = 0;
   double ms = 0;
+  /// How long computing stood still for communication, mean over the ranks; null: not known.
+  std::optional<double> exposed_ms{};
 };
 
 /// One rail of one channel found dead, fenced, and its data moved to other rails.
@@ -124,7 +126,7 @@ struct Restart {
   std::optional<double> unscaled_total_ms;
 };
 
-/// A process had died, and the others went on as fewer ranks.
+/// Processes had died or left, and the others went on as fewer ranks.
 struct Shrink {
   std::optional<double> fault_ms;  ///< the latest fault before it; null: there was none
   double noticed_ms = 0;           ///< the first rank that was left had its error
@@ -132,6 +134,14 @@ struct Shrink {
   int ranks = 0;                   ///< that were left
   std::vector<int> missing;        ///< of the ranks at the start
   int iteration = 0;               ///< that they went on with
+};
+
+/// A rank that left the job because a port of its node was down (`exclude_rank`); the others are in
+/// the Shrink that follows.
+struct Exclusion {
+  int rank = 0;
+  double at_ms = 0;        ///< it left
+  std::vector<int> rails;  ///< whose ports were down there
 };
 
 /// Totals of one rail of one node over the run, from the interface's counters.
@@ -354,6 +364,7 @@ struct Run {
   std::vector<RankError> errors;
   std::vector<Restart> restarts;
   std::vector<Shrink> shrinks;
+  std::vector<Exclusion> exclusions;
   std::vector<RailTotals> rails;
   std::vector<RailSeries> rail_series;
   std::vector<AppliedFault> faults;
@@ -423,12 +434,32 @@ struct Latency {
   Percentiles tpot_ms;
 };
 
+/// What a modelled row follows from (docs/baselines.md has the formulas).
+struct ModelParameter {
+  std::string name;
+  std::string value;    ///< as a scenario writes it
+  std::string meaning;  ///< with the source of its default
+};
+/// A part of what it comes to.
+struct ModelTerm {
+  std::string name;
+  double value = 0;
+  std::string unit;
+};
+struct Model {
+  std::vector<ModelParameter> parameters;
+  std::vector<ModelTerm> terms;
+};
+
 /// One row of the table of strategies.
 struct Summary {
   std::string strategy;
   Origin origin = Origin::kMeasured;
   int n = 0;                             ///< blocks that the row stands on
   std::optional<Overhead> overhead_pct;  ///< null for the reference itself
+  /// What is added to the time that computing stands still for communication, in percent of a
+  /// fault-free iteration; null where that is not known, or work was lost (docs/report.md).
+  std::optional<Overhead> exposed_overhead_pct{};
   /// Overhead that the best possible algorithm would have; null where there is no model.
   std::optional<double> bound_pct;
   bool mis_measured = false;  ///< better than possible: these numbers are not to be believed
@@ -436,6 +467,7 @@ struct Summary {
   std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
   std::optional<Quantity> throughput;            ///< median of the blocks
   std::optional<Latency> latency;
+  std::optional<Model> model{};  ///< null: the row was measured
 };
 
 /// One kind of message of a model's iteration, of the rank that has most of it.

@@ -76,6 +76,7 @@ void visitFields(V& v, Of<Iteration> auto& iteration) {
   v.field("index", iteration.index);
   v.field("start_ms", iteration.start_ms);
   v.field("ms", iteration.ms);
+  v.field("exposed_ms", iteration.exposed_ms);
 }
 
 template <typename V>
@@ -145,6 +146,13 @@ void visitFields(V& v, Of<Shrink> auto& shrink) {
   v.required("ranks", shrink.ranks);
   v.field("missing", shrink.missing);
   v.field("iteration", shrink.iteration);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Exclusion> auto& exclusion) {
+  v.required("rank", exclusion.rank);
+  v.required("at_ms", exclusion.at_ms);
+  v.field("rails", exclusion.rails);
 }
 
 template <typename V>
@@ -369,6 +377,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("errors", run.errors);
   v.field("restarts", run.restarts);
   v.field("shrinks", run.shrinks);
+  v.field("exclusions", run.exclusions);
   v.field("rails", run.rails);
   v.field("rail_series", run.rail_series);
   v.field("faults", run.faults);
@@ -430,17 +439,39 @@ void visitFields(V& v, Of<Latency> auto& latency) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<ModelParameter> auto& parameter) {
+  v.required("name", parameter.name);
+  v.required("value", parameter.value);
+  v.field("meaning", parameter.meaning);
+}
+
+template <typename V>
+void visitFields(V& v, Of<ModelTerm> auto& term) {
+  v.required("name", term.name);
+  v.required("value", term.value);
+  v.field("unit", term.unit);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Model> auto& model) {
+  v.field("parameters", model.parameters);
+  v.field("terms", model.terms);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Summary> auto& summary) {
   v.required("strategy", summary.strategy);
   v.field("origin", summary.origin);
   v.field("n", summary.n);
   v.field("overhead_pct", summary.overhead_pct);
+  v.field("exposed_overhead_pct", summary.exposed_overhead_pct);
   v.field("bound_pct", summary.bound_pct);
   v.field("mis_measured", summary.mis_measured);
   v.field("note", summary.note);
   v.field("failover_pause_ms", summary.failover_pause_ms);
   v.field("throughput", summary.throughput);
   v.field("latency", summary.latency);
+  v.field("model", summary.model);
 }
 
 template <typename V>

@@ -111,10 +111,11 @@ std::string pauseText(const Summary& row) {
 }
 
 Row rowOf(const Summary& row, const StrategyTally& tally) {
+  const bool modelled = row.origin == Origin::kModelled;
   return {
-      row.strategy + (row.origin == Origin::kModelled ? "*" : ""),
+      row.strategy + (modelled ? "*" : ""),
       fmt::format("{}", tally.runs),
-      statusWords(tally),
+      modelled ? "modelled" : statusWords(tally),  // a long name loses its mark
       overheadText(row),
       number(row.bound_pct) + (row.mis_measured ? "!" : ""),
       pauseText(row),

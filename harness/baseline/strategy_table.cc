@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "harness/baseline/modelled_options.h"
+
 namespace faultline::baseline {
 namespace {
 
@@ -52,17 +54,40 @@ constexpr std::array kFailStopOptions{
     kRecord, kCorrupt};
 
 constexpr double kLongestPatience = 600;
-constexpr std::array kShrinkOptions{
-    ParameterSpec{
-        kPatience,
-        ParameterType::kDuration,
-        "2s",
-        "a rank that lives and does not come to the rebuilding within so long is left out, "
-        "if the others are more than half of all",
-        {},
-        kMillisecond,
-        kLongestPatience},
-    kRecord, kCorrupt};
+constexpr ParameterSpec kPatienceOption{
+    kPatience,
+    ParameterType::kDuration,
+    "2s",
+    "a rank that lives and does not come to the rebuilding within so long is left out, "
+    "if the others are more than half of all",
+    {},
+    kMillisecond,
+    kLongestPatience};
+constexpr std::array kShrinkOptions{kPatienceOption, kRecord, kCorrupt};
+
+constexpr std::array kExcludeRankOptions{
+    ParameterSpec{kWait,
+                  ParameterType::kDuration,
+                  "10s",
+                  "a collective that is not done so long after its call has failed; must be "
+                  "shorter than the fault. The default is fault_tolerant_time of AdapCC's "
+                  "coordinator (its repository, JoeyYoung/adapcc)",
+                  {},
+                  kMillisecond,
+                  kHour},
+    kPatienceOption, kRecord, kCorrupt};
+
+constexpr std::array<std::string_view, 2> kNcclModes{kStock, kPortFailover};
+constexpr std::array kNcclOptions{ParameterSpec{
+    kMode, ParameterType::kEnum, kStock,
+    "stock: NCCL as it is by default; port_failover: its own failover between the ports of a "
+    "merged NIC, and back (InfiniBand and RoCE only, NCCL 2.29.7 and 2.30.3)",
+    kNcclModes}};
+
+constexpr std::string_view kNoPlan;
+constexpr std::string_view kCommand = "command";
+constexpr std::string_view kTraining = "training";
+constexpr std::string_view kInference = "inference";
 
 constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
@@ -91,6 +116,13 @@ constexpr std::array kStrategies{
                  "what the death of a process costs without a restart: time, and its share of the "
                  "work from then on",
                  true, kShrinkOptions},
+    StrategySpec{kExcludeRank,
+                 "As AdapCC: no failover. The job hangs until the wait is over; then the ranks "
+                 "behind a port that is down leave it, and the others rebuild the communicator, do "
+                 "the interrupted iteration again, and go on as fewer ranks. Once.",
+                 "what a lost NIC costs those who can only do without its ranks: the wait, and "
+                 "their share of the samples from then on",
+                 true, kExcludeRankOptions},
     StrategySpec{
         kR2AllReduce,
         "As balance, with R2CCL's AllReduce, planned for what is left of the ports: a ring of all "
@@ -114,6 +146,31 @@ constexpr std::array kStrategies{
         "what the faults cost such a program",
         true,
         {}},
+    StrategySpec{kNccl,
+                 "A program that uses NCCL meets the faults, with the variables that its 'mode' "
+                 "needs; only for a workload of kind command.",
+                 "what the faults cost with NCCL alone, or with its own failover", true,
+                 kNcclOptions, kNoPlan, false, kCommand},
+    StrategySpec{kRestartAtScale,
+                 "Modelled, not executed: a job of a large cluster is restarted from a checkpoint "
+                 "after each fault, with phases as they are published.",
+                 "what restarts cost where detecting, replacing and loading take minutes", false,
+                 kRestartAtScaleOptions, kNoPlan, true, kTraining},
+    StrategySpec{kRestartServer,
+                 "Modelled, not executed: the server is killed and started again, and all requests "
+                 "under way are done again.",
+                 "what a fault costs requests without resilience", false, kRestartServerOptions,
+                 kNoPlan, true, kInference},
+    StrategySpec{kRerouteRequests,
+                 "Modelled, not executed: requests under way go to other replicas of the model, "
+                 "which do their prompts again and share the load from then on.",
+                 "what a fault costs requests when there are other servers", false,
+                 kRerouteRequestsOptions, kNoPlan, true, kInference},
+    StrategySpec{kKvReplicate,
+                 "Modelled, not executed: as DejaVu. Keys and values are streamed to a neighbour; "
+                 "after a restart of the worker they come back, and generation goes on.",
+                 "what a fault costs requests with replicated keys and values", false,
+                 kKvReplicateOptions, kNoPlan, true, kInference},
 };
 
 }  // namespace
@@ -130,15 +187,28 @@ const StrategySpec* findStrategy(std::string_view name) {
 const ParameterSpec& rowNameSpec() { return kRowName; }
 const ParameterSpec& rowEnvironmentSpec() { return kRowEnvironment; }
 
+bool losesRanks(std::string_view strategy) {
+  return strategy == kShrink || strategy == kExcludeRank;
+}
+
+bool isModelled(std::string_view strategy) {
+  const StrategySpec* const spec = findStrategy(strategy);
+  return spec != nullptr && spec->modelled;
+}
+
 bool suitsForeignPrograms(std::string_view strategy) {
-  return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected;
+  return strategy == kFaultFree || strategy == kArmed || strategy == kUnprotected ||
+         strategy == kNccl;
 }
 
 std::string describeStrategy(const StrategySpec& strategy) {
   return fmt::format("{}\n\n", strategy.name) + describeRow("does", strategy.summary) +
          describeRow("measures", strategy.measures) +
-         describeRow("faults", strategy.meetsFaults ? "the scenario's" : "none") + "\noptions\n" +
-         describeParameters(strategy.options) + describeParameters({&kRowName, 1}) +
+         describeRow("faults", strategy.modelled      ? "as many as its model says"
+                               : strategy.meetsFaults ? "the scenario's"
+                                                      : "none") +
+         (strategy.workload.empty() ? "" : describeRow("workload", strategy.workload)) +
+         "\noptions\n" + describeParameters(strategy.options) + describeParameters({&kRowName, 1}) +
          describeParameters({&kRowEnvironment, 1});
 }
 

@@ -20,6 +20,8 @@ struct StrategySpec {
   /// How AllReduce is planned: by this algorithm, or kAnyAlgorithm; empty: it is not, and is a
   /// ring.
   std::string_view plannedBy{};
+  bool modelled = false;        ///< computed by modelOf (modelled.h), never run
+  std::string_view workload{};  ///< the only kind for which there is such a row; empty: any
 
   bool planned() const { return !plannedBy.empty(); }
 };
@@ -31,11 +33,24 @@ inline constexpr std::string_view kFailStop = "fail_stop";
 inline constexpr std::string_view kHotRepair = "hot_repair";
 inline constexpr std::string_view kBalance = "balance";
 inline constexpr std::string_view kShrink = "shrink";
+inline constexpr std::string_view kExcludeRank = "exclude_rank";
+inline constexpr std::string_view kRestartAtScale = "restart_at_scale";
+inline constexpr std::string_view kRestartServer = "restart_server";
+inline constexpr std::string_view kRerouteRequests = "reroute_requests";
+inline constexpr std::string_view kKvReplicate = "kv_replicate";
 /// For programs that are not ours, and only for them; they know no other one that meets faults.
 inline constexpr std::string_view kUnprotected = "unprotected";
+/// Likewise, with variables for NCCL.
+inline constexpr std::string_view kNccl = "nccl";
+/// Option of kNccl, and its values.
+inline constexpr std::string_view kMode = "mode";
+inline constexpr std::string_view kStock = "stock";
+inline constexpr std::string_view kPortFailover = "port_failover";
 
-/// Option of kShrink: comm::Communicator::shrink.
+/// Option of kShrink and kExcludeRank: comm::Communicator::shrink.
 inline constexpr std::string_view kPatience = "patience";
+/// Option of kExcludeRank: a collective that is not done for so long has failed.
+inline constexpr std::string_view kWait = "wait";
 inline constexpr std::string_view kR2AllReduce = "r2_allreduce";
 inline constexpr std::string_view kOptcc = "optcc";
 inline constexpr std::string_view kAuto = "auto";
@@ -59,6 +74,12 @@ const ParameterSpec& rowNameSpec();
 /// Likewise: variables of the environment that the row's programs have, a mapping of texts; only
 /// for programs that are not ours.
 const ParameterSpec& rowEnvironmentSpec();
+
+/// Whether its jobs go on as fewer ranks, so that no rank may have what no other one has.
+bool losesRanks(std::string_view strategy);
+
+/// Whether it is computed, not executed.
+bool isModelled(std::string_view strategy);
 
 /// Whether programs that are not ours can be run under it: all it asks for is faults, or none.
 bool suitsForeignPrograms(std::string_view strategy);

@@ -18,7 +18,7 @@ struct Options {
 };
 
 void printText(const Category& category) {
-  constexpr std::size_t kNameColumns = 18;
+  constexpr std::size_t kNameColumns = 20;
   std::cout << category.name << '\n';
   if (category.items.empty()) std::cout << "  none found\n";
   for (const Item& item : category.items) {

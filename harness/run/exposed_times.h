@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,15 @@ class ExposedTimes {
   void ended(const nlohmann::json& message);
   /// In the order of model::Phase: those for which something stood still.
   std::vector<reports::ExposedPhase> rows() const;
+  /// Of all phases of one iteration, mean over the ranks; nullopt: it is not known.
+  std::optional<double> ofIteration(int index) const;
 
  private:
+  struct Sum {
+    double ms = 0;
+    int ranks = 0;
+  };
+  std::map<int, Sum> iterationMs_;
   std::map<std::string, double> ms_;  ///< by phase, of all ranks and iterations
   double iterationsMs_ = 0;
   int iterations_ = 0;  ///< of all ranks

@@ -124,6 +124,7 @@ std::optional<std::string> trouble(const scenario::Scenario& scenario,
   }
   for (int block = 0; block < scenario.repeat; ++block) {
     for (const scenario::Strategy& strategy : scenario.strategies) {
+      if (baseline::isModelled(strategy.kind())) continue;
       if (findRun(result.runs, strategy.name, block) != nullptr) continue;
       return fmt::format("{}, block {}: this run was not made.", strategy.name, block + 1);
     }
@@ -157,8 +158,9 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
   if (const auto reason = wrongElements(result)) return {Verdict::kFail, *reason};
   if (const auto reason = otherDigests(scenario, result)) return {Verdict::kFail, *reason};
   if (result.interrupted) {
-    const auto planned =
-        scenario.strategies.size() * static_cast<std::size_t>(std::max(0, scenario.repeat));
+    const auto executed = std::ranges::count_if(
+        scenario.strategies, [](const auto& row) { return !baseline::isModelled(row.kind()); });
+    const auto planned = executed * std::max(0, scenario.repeat);
     return {Verdict::kError, fmt::format("Interrupted by the user: {} of {} runs are here.",
                                          result.runs.size(), planned)};
   }

@@ -123,6 +123,12 @@ Values pause(const Scope& scope, std::optional<double> reports::Percentiles::*wh
   return pauses ? maybe((*pauses).*which) : Values{};
 }
 
+/// Of exposed communication.
+std::optional<reports::Interval> exposedInterval(const Scope& scope) {
+  const bool known = scope.row != nullptr && scope.row->exposed_overhead_pct;
+  return known ? scope.row->exposed_overhead_pct->ci95 : std::nullopt;
+}
+
 Values interval(const Scope& scope, double reports::Interval::*end) {
   if (scope.row == nullptr || !scope.row->overhead_pct || !scope.row->overhead_pct->ci95) return {};
   return {(*scope.row->overhead_pct->ci95).*end};
@@ -277,6 +283,26 @@ constexpr std::array kReaders{
              const auto& overhead = s.row == nullptr ? std::nullopt : s.row->overhead_pct;
              if (!overhead || !overhead->distinguishable) return Values{};
              return Values{*overhead->distinguishable};
+           }},
+    Reader{"exposed_overhead_pct.median",
+           [](const Scope& s) {
+             if (s.row == nullptr || !s.row->exposed_overhead_pct) return Values{};
+             return Values{s.row->exposed_overhead_pct->median};
+           }},
+    Reader{"exposed_overhead_pct.ci95.lo",
+           [](const Scope& s) {
+             const auto interval = exposedInterval(s);
+             return interval ? Values{interval->lo} : Values{};
+           }},
+    Reader{"exposed_overhead_pct.ci95.hi",
+           [](const Scope& s) {
+             const auto interval = exposedInterval(s);
+             return interval ? Values{interval->hi} : Values{};
+           }},
+    Reader{"exposed_overhead_pct.half_width",
+           [](const Scope& s) {
+             const auto interval = exposedInterval(s);
+             return interval ? Values{(interval->hi - interval->lo) / 2} : Values{};
            }},
     Reader{"noise.band_pct",
            [](const Scope& s) {
@@ -454,6 +480,15 @@ constexpr std::array kReaders{
            [](const Scope& s) {
              return everyEvent(s, &Run::shrinks,
                                [](const Shrink& e) { return number(e.resumed_ms - e.noticed_ms); });
+           }},
+    Reader{"exclusions.count",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) { return number(r.exclusions.size()); });
+           }},
+    Reader{"exclusions.rank",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::exclusions,
+                               [](const reports::Exclusion& e) { return number(e.rank); });
            }},
     Reader{"cpu_s_per_gib",
            [](const Scope& s) {

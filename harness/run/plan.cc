@@ -37,6 +37,7 @@ std::vector<PlannedRun> planRuns(const scenario::Scenario& scenario, std::uint64
   for (int block = 0; block < scenario.repeat; ++block) {
     std::vector<PlannedRun> runs;
     for (const scenario::Strategy& strategy : scenario.strategies) {
+      if (baseline::isModelled(strategy.kind())) continue;  // there is nothing to run
       runs.push_back({block, &strategy, armOf(strategy)});
     }
     shuffle(runs, random);

@@ -6,17 +6,21 @@
 #include <filesystem>
 #include <sstream>
 
+#include "harness/baseline/nccl_variables.h"
+
 namespace faultline::run {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Variables that are always there, the workload's, the row's: each may replace those before it.
+/// Variables that are always there, the workload's, those of the row's kind, the row's own: each
+/// may replace those before it.
 Result<std::map<std::string, std::string>> environmentOf(
     const command::Command& command, const scenario::Strategy& row,
     const std::map<std::string, std::string>& variables) {
   std::map<std::string, std::string> environment = command::environmentOf(variables);
-  for (const auto* additions : {&command.environment, &row.environment}) {
+  const auto ofKind = baseline::ncclVariables(row.kind(), row.options);
+  for (const auto* additions : {&command.environment, &ofKind, &row.environment}) {
     for (const auto& [name, text] : *additions) {
       ASSIGN_OR_RETURN(environment[name], command::expand(text, variables));
     }

@@ -323,6 +323,12 @@ void RunRecord::shrunk(const json& message, std::optional<TimePoint> fault) {
   table_.shrunk(left, shrink.iteration, momentOf(message, "at"));
 }
 
+void RunRecord::excluded(int rank, const json& message) {
+  run_.exclusions.push_back({.rank = rank,
+                             .at_ms = sinceStart(momentOf(message, "at")),
+                             .rails = field(message, "rails", std::vector<int>())});
+}
+
 void RunRecord::failed(reports::RunStatus status, const std::string& message) {
   // "hung" with a restart means that the job went on after it: this one did not.
   const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
@@ -379,6 +385,7 @@ reports::Run RunRecord::finish(Observed observed) {
     iteration.index = row.index;
     iteration.start_ms = sinceStart(row.begin);
     iteration.ms = toMilliseconds(row.end - row.begin);
+    iteration.exposed_ms = exposed_.ofIteration(row.index);
     timed += row.end - row.begin + row.checkpoint;
     run_.checkpoint_ms += toMilliseconds(row.checkpoint);
     last = std::max(last, row.end);

@@ -60,6 +60,8 @@ class RunRecord {
 
   /// A rank goes on with those that are left, of a job that a fault has struck at `fault`.
   void shrunk(const nlohmann::json& message, std::optional<TimePoint> fault);
+  /// A rank has left the job for good, as a port of its node was down.
+  void excluded(int rank, const nlohmann::json& message);
 
   /// The run ends here, before its last iteration.
   void failed(reports::RunStatus status, const std::string& message);

@@ -52,8 +52,9 @@ class Session {
         interrupt_(interrupt),
         ranks_(scenario.cluster.ranks()),
         failStop_(planned.strategy->kind() == baseline::kFailStop),
-        shrinks_(planned.strategy->kind() == baseline::kShrink),
-        resilient_(planned.strategy->kind() != baseline::kFaultFree && !failStop_),
+        shrinks_(baseline::losesRanks(planned.strategy->kind())),
+        excludes_(planned.strategy->kind() == baseline::kExcludeRank),
+        resilient_(planned.strategy->kind() != baseline::kFaultFree && !failStop_ && !excludes_),
         checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
         record_(scenario, planned) {}
   ~Session();
@@ -73,6 +74,7 @@ class Session {
   void allReady();
   DamageLookup damageLookup() const;
   void shrunk(const json& message);
+  void excluded(int rank, const json& message);
   void rankFailed(int rank, const std::string& message, bool consequence);
   void stopInTime(TimePoint now);
   Status followHangs(TimePoint now);
@@ -89,6 +91,7 @@ class Session {
   const int ranks_;
   const bool failStop_;
   const bool shrinks_;
+  const bool excludes_;
   const bool resilient_;           // its library gives up by a budget
   const std::string checkpoints_;  // folder, of this run alone
   RunRecord record_;
@@ -191,6 +194,7 @@ json Session::configOf(int rank, bool restart) const {
   config.corruptOneElement =
       chosen.has(baseline::kCorruptOneElement) && chosen.get<bool>(baseline::kCorruptOneElement);
   if (shrinks_) config.shrinkPatience = chosen.get<Duration>(baseline::kPatience);
+  if (excludes_) config.excludeAfter = chosen.get<Duration>(baseline::kWait);
   if (failStop_) {
     config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>("checkpoint_every"));
     config.checkpointPath = checkpointPath(rank);
@@ -316,6 +320,10 @@ void Session::received(int rank, const json& message) {
     record_.events(rank, message, damageLookup());
     ended_[rank] = true;
     if (++doneRanks_ == ranks_ - std::ssize(leftOut_)) stage_ = Stage::kFinished;
+  } else if (type == "excluded") {
+    record_.events(rank, message, damageLookup());
+    ended_[rank] = true;
+    excluded(rank, message);
   } else if (type == "shrunk") {
     record_.events(rank, message, damageLookup());
     shrunk(message);
@@ -384,6 +392,14 @@ void Session::shrunk(const json& message) {
   }
   lastMark_ = now();
   failure_.reset();  // it has been survived
+}
+
+void Session::excluded(int rank, const json& message) {
+  record_.excluded(rank, message);
+  leftOut_.insert(rank);
+  lastMark_ = now();
+  if (std::ssize(leftOut_) < ranks_) return;
+  fail(reports::RunStatus::kFailed, "every rank had a port that was down: none is left");
 }
 
 void Session::rankFailed(int rank, const std::string& message, bool consequence) {

@@ -6,6 +6,8 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/exposed_overhead.h"
+#include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -116,6 +118,10 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
   const std::optional<reports::Noise> noise = noiseOf(scenario, runs, seed);
   std::vector<reports::Summary> rows;
   for (const scenario::Strategy& strategy : scenario.strategies) {
+    if (baseline::isModelled(strategy.kind())) {
+      rows.push_back(modelledRow(strategy, /*serving=*/nullptr));  // no workload has a server
+      continue;
+    }
     reports::Summary& row = rows.emplace_back();
     row.strategy = strategy.name;
     const auto measured_runs = measured(runs, strategy.name);
@@ -130,6 +136,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     if (strategy.name == baseline::kFaultFree) continue;
     const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
     row.overhead_pct = overheadOf(blocks, noise, seed);
+    row.exposed_overhead_pct = exposedOverhead(runs, strategy.name, seed);
     if (!row.overhead_pct) continue;
     row.n = static_cast<int>(blocks.size());
     row.mis_measured = betterThanPossible(row, noise);

@@ -41,6 +41,7 @@ class Checker {
     }
     checkStrategies();
     checkFaultsAreMet();
+    checkSomethingRuns();
     checkReference();
   }
 
@@ -320,6 +321,17 @@ class Checker {
                                                     : "fault_processes"));
   }
 
+  void checkSomethingRuns() {
+    if (scenario_.strategies.empty() || !strategiesAreKnown()) return;
+    const bool computed = std::ranges::all_of(scenario_.strategies, [](const Strategy& strategy) {
+      return baseline::isModelled(strategy.kind());
+    });
+    if (!computed) return;
+    fail("strategies", fmt::format("all of these are modelled, and nothing would be run: add one "
+                                   "that is executed, like {}",
+                                   baseline::kFaultFree));
+  }
+
   void checkReference() {
     if (scenario_.workload.gradient.data != DataKind::kRandom) return;
     if (scenario_.find(std::string(baseline::kFaultFree)) != nullptr) return;
@@ -330,58 +342,99 @@ class Checker {
                      baseline::kFaultFree));
   }
 
+  /// Strategies that cannot be had with every scenario.
   void checkStrategies() {
     const Node* const list = root_.find("strategies");
     for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
-      if (list->items[i].text == baseline::kShrink || list->items[i].find(baseline::kShrink)) {
-        checkShrink(fmt::format("strategies.{}", i));
-      }
-      const std::string path = fmt::format("strategies.{}.{}.watchdog", i, baseline::kFailStop);
       const Node& item = list->items[i];
-      const Node* const options = item.find(baseline::kFailStop);
-      if (item.text != baseline::kFailStop && options == nullptr) continue;
-      const Node* const as =
-          options == nullptr ? nullptr : options->find(baseline::rowNameSpec().name);
-      const Strategy* const strategy =
-          scenario_.find(as == nullptr ? std::string(baseline::kFailStop) : as->text);
-      if (strategy != nullptr && findings_.usable({path})) checkFailStop(*strategy, path);
+      checkSuits(item, fmt::format("strategies.{}", i));
+      for (const std::string_view kind :
+           {baseline::kShrink, baseline::kExcludeRank, baseline::kFailStop}) {
+        const Node* const options = item.find(kind);
+        if (item.text == kind || options != nullptr) {
+          checkStrategy(kind, options, fmt::format("strategies.{}", i));
+        }
+      }
     }
   }
 
-  void checkShrink(const std::string& path) {
+  /// Rows that only another kind of workload has.
+  void checkSuits(const Node& item, const std::string& path) {
+    const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
+    const auto* const spec =
+        baseline::findStrategy(named ? item.entries.front().key : std::string_view(item.text));
+    const Workload& workload = scenario_.workload;
+    if (spec == nullptr || spec->workload.empty() || workload.isForeign()) return;
+    if (!findings_.usable({"workload.kind"}) || spec->workload == workload.kind) return;
+    fail(path, fmt::format("{}: only for 'workload: {{kind: {}}}'", spec->name, spec->workload));
+  }
+
+  void checkStrategy(std::string_view kind, const Node* options, const std::string& path) {
+    if (baseline::losesRanks(kind)) checkShrink(kind, path);
+    if (kind == baseline::kExcludeRank) checkExcluding(path);
+    if (kind == baseline::kShrink) return;
+    const std::string_view wait = kind == baseline::kFailStop ? "watchdog" : baseline::kWait;
+    const std::string waitPath = fmt::format("{}.{}.{}", path, kind, wait);
+    const Node* const as =
+        options == nullptr ? nullptr : options->find(baseline::rowNameSpec().name);
+    const Strategy* const strategy = scenario_.find(as == nullptr ? std::string(kind) : as->text);
+    if (strategy != nullptr && findings_.usable({waitPath})) checkWait(*strategy, wait, waitPath);
+  }
+
+  void checkShrink(std::string_view kind, const std::string& path) {
     const Workload& workload = scenario_.workload;
     if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
     if (workload.sweeps()) {
-      fail(path, fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'",
-                             baseline::kShrink));
+      fail(path,
+           fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'", kind));
     } else if (workload.model && !workload.model->onlyCopies()) {
       fail(path,
            fmt::format("{}: each rank has a part of the model that no other one has; it needs "
                        "'parallel' with nothing but 'data', and without 'zero'",
-                       baseline::kShrink));
+                       kind));
     } else if (workload.gradient.data == DataKind::kRandom) {
       fail(path, fmt::format("{}: results of fewer ranks differ from those of {}: write 'data: "
                              "integers', of which every element is checked",
-                             baseline::kShrink, baseline::kFaultFree));
+                             kind, baseline::kFaultFree));
     }
   }
 
-  void checkFailStop(const Strategy& strategy, const std::string& path) {
-    const Duration watchdog = strategy.options.get<Duration>("watchdog");
-    if (findings_.usable({"limits.deadline"}) && watchdog >= scenario_.limits.deadline) {
-      fail(path, fmt::format("watchdog: {} never fires: a run ends at its deadline of {}",
-                             formatDuration(watchdog), formatDuration(scenario_.limits.deadline)));
+  /// A rank is left out because its own port is down, which is seen at once, and only once.
+  void checkExcluding(const std::string& path) {
+    const std::string_view kind = baseline::kExcludeRank;
+    if (scenario_.chaos) {
+      fail(path, fmt::format("{}: it goes on without ranks once, and 'chaos' strikes again and "
+                             "again: write the one fault under 'faults'",
+                             kind));
+    }
+    for (const Fault& fault : scenario_.faults) {
+      const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);
+      if (spec == nullptr || !spec->cutsLink || fault.kind == "port_down") continue;
+      fail(path, fmt::format("{}: leaves out the ranks of a node with a port that is down, and {} "
+                             "leaves all ports up: nobody would know whom to leave out. Use "
+                             "port_down",
+                             kind, fault.kind));
+      return;
+    }
+  }
+
+  /// How long a job without resilience hangs before anything is done about it.
+  void checkWait(const Strategy& strategy, std::string_view option, const std::string& path) {
+    const Duration wait = strategy.options.get<Duration>(option);
+    if (findings_.usable({"limits.deadline"}) && wait >= scenario_.limits.deadline) {
+      fail(path, fmt::format("{}: {} never fires: a run ends at its deadline of {}", option,
+                             formatDuration(wait), formatDuration(scenario_.limits.deadline)));
     }
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
       const Fault& fault = scenario_.faults[i];
       const std::string duration_path = fmt::format("faults.{}.duration", i);
       const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
       if (kind == nullptr || !kind->cutsLink || !fault.duration) continue;
-      if (!findings_.usable({duration_path}) || watchdog < *fault.duration) continue;
-      fail(path,
-           fmt::format("watchdog: {} is not shorter than the {} of {} (faults.{}): the link "
-                       "would be back before the job is seen to hang",
-                       formatDuration(watchdog), formatDuration(*fault.duration), fault.kind, i));
+      if (!findings_.usable({duration_path}) || wait < *fault.duration) continue;
+      fail(path, fmt::format("{}: {} is not shorter than the {} of {} (faults.{}): the link "
+                             "would be back before the job is seen to hang",
+                             option, formatDuration(wait), formatDuration(*fault.duration),
+                             fault.kind, i));
     }
   }
 

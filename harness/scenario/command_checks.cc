@@ -61,10 +61,10 @@ class CommandChecker {
       const std::string& kind = named ? item.entries.front().key : item.text;
       if (!findings_.usable({path}) || baseline::findStrategy(kind) == nullptr) continue;
       if (foreign && !baseline::suitsForeignPrograms(kind)) {
-        fail(path,
-             fmt::format("{} needs ranks that are ours: a workload of kind command knows "
-                         "{}, {} and {}",
-                         kind, baseline::kFaultFree, baseline::kArmed, baseline::kUnprotected));
+        fail(path, fmt::format("{} needs ranks that are ours: a workload of kind command knows "
+                               "{}, {}, {} and {}",
+                               kind, baseline::kFaultFree, baseline::kArmed, baseline::kUnprotected,
+                               baseline::kNccl));
       } else if (!foreign && kind == baseline::kUnprotected) {
         fail(path,
              fmt::format("{} is for programs that are not ours: 'workload: {{kind: command}}'",
@@ -78,7 +78,8 @@ class CommandChecker {
     for (const Entry& option : options.entries) {
       const bool env = option.key == baseline::rowEnvironmentSpec().name;
       const bool name = option.key == baseline::rowNameSpec().name;
-      if (name || env == foreign) continue;
+      const bool mode = kind == baseline::kNccl && option.key == baseline::kMode;
+      if (name || mode || env == foreign) continue;
       findings_.add(option.where,
                     env ? "env: only the programs of a workload of kind command have one"
                         : fmt::format("{}: {} has none for programs that are not ours: 'as' and "

@@ -51,6 +51,13 @@ std::string whyNotOfPrograms(const Expectation& expectation, const Scenario& sce
 
 std::string whyMeaningless(const Expectation& expectation, const Scenario& scenario) {
   const std::string& metric = expectation.metric;
+  const Strategy* const row = scenario.find(expectation.strategy);
+  if (row != nullptr && baseline::isModelled(row->kind())) {
+    return fmt::format(
+        "{} is modelled: it follows from its parameters, and nothing that is measured could make "
+        "this hold or fail",
+        expectation.strategy);
+  }
   if (std::string why = whyNotOfPrograms(expectation, scenario); !why.empty()) return why;
   const bool random = scenario.workload.gradient.data == DataKind::kRandom;
   if (random && (metric == "wrong_elements" || metric == "checked_elements")) {
@@ -63,13 +70,21 @@ std::string whyMeaningless(const Expectation& expectation, const Scenario& scena
         "'wrong_elements == 0'",
         metric);
   }
-  if (expectation.strategy == baseline::kFaultFree && metric.starts_with("overhead_pct")) {
+  const bool exposed = metric.starts_with("exposed_overhead_pct");
+  if (exposed && !scenario.workload.model) {
+    return fmt::format("{}: only jobs that follow from a 'model' know what is exposed", metric);
+  }
+  if (expectation.strategy == baseline::kFaultFree &&
+      (exposed || metric.starts_with("overhead_pct"))) {
     return fmt::format("{} is what overhead is measured against: it has none of its own",
                        baseline::kFaultFree);
   }
   if (std::string why = whyNoCellsOrPlans(expectation, scenario); !why.empty()) return why;
   const auto blocks = static_cast<std::size_t>(scenario.repeat);
-  if (metric.starts_with("overhead_pct.ci95") && blocks < stats::kMinBlocksForInterval) {
+  const bool interval = metric.starts_with("overhead_pct.ci95") ||
+                        metric.starts_with("exposed_overhead_pct.ci95") ||
+                        metric == "exposed_overhead_pct.half_width";
+  if (interval && blocks < stats::kMinBlocksForInterval) {
     return fmt::format("{}: an interval needs 'repeat' to be at least {}, not {}", metric,
                        stats::kMinBlocksForInterval, blocks);
   }

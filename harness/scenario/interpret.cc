@@ -207,13 +207,9 @@ class ScenarioReader {
     }
     const auto* const spec = baseline::findStrategy(name);
     if (spec == nullptr) {
-      const auto planned = plannedWords("strategies");
-      const bool later = std::find(planned.begin(), planned.end(), name) != planned.end();
       findings_.addAt(
           path, where,
-          later ? fmt::format("strategy '{}' is not available in this version; {} are", name,
-                              join(known, ", "))
-                : fmt::format("unknown strategy '{}'{}", shortened(name), suggestion(name, known)));
+          fmt::format("unknown strategy '{}'{}", shortened(name), suggestion(name, known)));
       return;
     }
     if (options != nullptr && options->kind == Node::Kind::kNull) options = nullptr;
@@ -255,9 +251,7 @@ class ScenarioReader {
     if (node == nullptr) return;
     const std::string name = std::get<std::string>(records_.readScalar(*node, spec, path));
     if (!findings_.usable({path})) return;
-    const auto planned = plannedWords("strategies");
-    const bool of_strategy = baseline::findStrategy(name) != nullptr ||
-                             std::ranges::find(planned, name) != planned.end();
+    const bool of_strategy = baseline::findStrategy(name) != nullptr;
     const bool of_metric = std::ranges::any_of(metricTable(), [&](const Metric& metric) {
       return metric.path.substr(0, metric.path.find('.')) == name;
     });
@@ -312,7 +306,6 @@ class ScenarioReader {
     if (!strategies_readable_) {
       names.clear();
       for (const auto& spec : baseline::strategies()) names.emplace_back(spec.name);
-      for (const auto name : plannedWords("strategies")) names.emplace_back(name);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = nodes[i];

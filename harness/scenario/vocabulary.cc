@@ -21,7 +21,6 @@ constexpr std::array kClusters{
 
 constexpr std::array<std::string_view, 1> kPlannedWorkloads{"inference"};
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
-constexpr std::array<std::string_view, 2> kPlannedStrategies{"exclude_rank", "kv_replicate"};
 
 }  // namespace
 
@@ -31,7 +30,6 @@ std::span<const Word> clusterKinds() { return kClusters; }
 std::span<const std::string_view> plannedWords(std::string_view path) {
   if (path == "workload.kind") return kPlannedWorkloads;
   if (path == "cluster.kind") return kPlannedClusters;
-  if (path == "strategies") return kPlannedStrategies;
   return {};
 }
 

@@ -53,7 +53,8 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   options.planned = config.planned;
   options.setupTimeout = config.limits.deadline;
   options.railGrace = config.limits.connect;
-  options.collectiveTimeout = config.limits.collectiveTimeout;
+  options.collectiveTimeout =
+      config.excludeAfter > 0s ? config.excludeAfter : config.limits.collectiveTimeout;
   options.telemetry = telemetryMode(config.telemetry);
   fabric::FabricOptions& fabric = options.fabric;
   fabric.jobKey = config.jobKey;

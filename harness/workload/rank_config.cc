@@ -300,6 +300,7 @@ Status check(const RankConfig& config) {
   if (config.nics.empty()) fields.fail("nics", "are none");
   if (config.segments < 1) fields.fail("segments", "is below 1");
   if (config.shrinkPatience < 0s) fields.fail("shrink_patience_ns", "is negative");
+  if (config.excludeAfter < 0s) fields.fail("exclude_after_ns", "is negative");
   if (!isAlgorithm(config)) fields.fail("algorithm", "is unknown");
   if (config.checkpointEvery < 0) fields.fail("checkpoint_every", "is negative");
   if (config.checkpointEvery > 0 && config.checkpointPath.empty()) {
@@ -334,6 +335,7 @@ json toJson(const RankConfig& config) {
           {"workload", workloadJson(config.workload)},
           {"seed", std::to_string(config.seed)},
           {"shrink_patience_ns", config.shrinkPatience.count()},
+          {"exclude_after_ns", config.excludeAfter.count()},
           {"checkpoint_every", config.checkpointEvery},
           {"checkpoint_path", config.checkpointPath},
           {"corrupt_one_element", config.corruptOneElement}};
@@ -380,6 +382,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   }
   fields.readWord("seed", config.seed);
   fields.readDuration("shrink_patience_ns", config.shrinkPatience);
+  fields.readDuration("exclude_after_ns", config.excludeAfter);
   fields.read("checkpoint_every", config.checkpointEvery);
   fields.read("checkpoint_path", config.checkpointPath);
   fields.read("corrupt_one_element", config.corruptOneElement);

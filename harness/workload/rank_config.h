@@ -47,6 +47,10 @@ struct RankConfig {
   /// When the communicator fails, go on with those that are left
   /// (comm::Communicator::shrink, with this patience); 0: the job ends.
   Duration shrinkPatience = 0s;
+  /// Not 0: a collective that is not done so long after its call has failed, and when one has, a
+  /// rank with a port that is down leaves the job for good. Then the others go on with
+  /// `shrinkPatience`, once.
+  Duration excludeAfter = 0s;
   int checkpointEvery = 0;  ///< iterations; 0: never
   /// This rank's own file. Where there is one, the rank goes on from it, also when it writes none.
   std::string checkpointPath;

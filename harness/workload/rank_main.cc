@@ -21,6 +21,7 @@
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
 #include "harness/workload/resource_watch.h"
+#include "resilient_ccl/fabric/port_sight.h"
 
 namespace faultline::workload {
 namespace {
@@ -62,6 +63,7 @@ class RankRun {
         checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)),
         ranks_(config.size) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
+    for (const RankConfig::Nic& nic : config.nics) ports_.emplace_back(nic.device);
   }
 
   /// Everything up to and with "done".
@@ -80,6 +82,9 @@ class RankRun {
   Status saveIfDue(std::uint64_t nextIteration, json& end);
   Result<bool> trainOnce(std::uint64_t iteration);
   Result<std::uint64_t> shrink(std::uint64_t iteration);
+  bool mayShrink() const;
+  std::vector<int> lostRails() const;
+  Status leave(std::vector<int> lostRails);
   Status finish();
 
   Result<std::optional<Checkpoint>> loadNewest() const;
@@ -94,8 +99,11 @@ class RankRun {
   std::unique_ptr<Job> job_;
   CheckpointHistory checkpoints_;
   std::unique_ptr<comm::Communicator> communicator_;
-  std::vector<int> ranks_;  // of the first communicator, by rank of this one
+  std::vector<int> ranks_;                // of the first communicator, by rank of this one
+  std::vector<fabric::PortSight> ports_;  // by rail
   bool communicatorFailed_ = false;
+  bool shrunk_ = false;
+  bool left_ = false;  // the others go on without this rank
   std::uint64_t firstIteration_ = 0;
   EventReport events_;
   ResourceWatch resources_;
@@ -110,7 +118,7 @@ Status RankRun::run() {
   resources_.look();
   resources_.sent(communicator_->events().counters.bytesSent);
   RETURN_IF_ERROR(train());
-  return finish();
+  return left_ ? okStatus() : finish();
 }
 
 Status RankRun::join() {
@@ -171,14 +179,40 @@ Status RankRun::train() {
     }
     Status failure = goesOn.status();
     while (!failure.ok()) {
-      if (!communicatorFailed_ || config_.shrinkPatience == 0s) return failure;
+      if (!communicatorFailed_ || !mayShrink()) return failure;
       spdlog::warn("{}", failure.message());
+      if (config_.excludeAfter > 0s) {
+        if (std::vector<int> lost = lostRails(); !lost.empty()) return leave(std::move(lost));
+      }
       const Result<std::uint64_t> next = shrink(iteration);
       failure = next.status();
       if (next.ok()) iteration = *next;
     }
   }
   return okStatus();
+}
+
+/// Who excludes ranks does so once, as AdapCC, whose controller ends with the first fault.
+bool RankRun::mayShrink() const {
+  return config_.shrinkPatience > 0s && !(config_.excludeAfter > 0s && shrunk_);
+}
+
+/// Rails whose port here is down.
+std::vector<int> RankRun::lostRails() const {
+  std::vector<int> lost;
+  for (int rail = 0; rail < std::ssize(ports_); ++rail) {
+    if (ports_[rail].lost()) lost.push_back(rail);
+  }
+  return lost;
+}
+
+/// Leaves the job for good: the others see that this process ends, and go on without it.
+Status RankRun::leave(std::vector<int> lostRails) {
+  left_ = true;
+  json message{{"type", "excluded"}, {"at", toJson(now())}, {"rails", std::move(lostRails)}};
+  events_.addNew(message, communicator_->events(events_.cursor()), /*last=*/true);
+  addTrace(message, communicator_->trace());
+  return controller_.send(message);
 }
 
 /// False: all have agreed to end early, before it.
@@ -205,6 +239,7 @@ Result<std::uint64_t> RankRun::shrink(std::uint64_t iteration) {
   ranks_ = std::move(ranks);
   events_.changeCommunicator(old, ranks_);
   communicator_ = std::move(shrunk.communicator);
+  shrunk_ = true;
   RETURN_IF_ERROR(job_->goOnWith(ranks_));
 
   const auto own = static_cast<std::int64_t>(iteration);

@@ -384,6 +384,11 @@
     target.append(el('p', {class: 'hint'}, `The watchdog here is shortened, so that a bench run takes seconds. Libraries in the field usually wait ${kUsualWatchdogS} s; the last column is what the same restart would have cost with that. Writing checkpoints, all of the run, is no part of the sum, but of the overhead.`));
   }
 
+  function leaver(run, rank) {
+    const left = run.exclusions.find((exclusion) => exclusion.rank === rank);
+    return left ? `rank ${rank} (left: port of rail ${left.rails.join(', ')} down)` : `rank ${rank} (died)`;
+  }
+
   function drawShrinks() {
     const rows = data.runs.flatMap((run) => run.shrinks.map((shrink) => ({run, shrink})));
     if (rows.length === 0) return hide('shrinks');
@@ -391,7 +396,7 @@
     target.replaceChildren();
     target.append(panel(table([
       {title: 'Run', head: true, cell: ({run}) => name(blockName(run))},
-      {title: 'Without', cell: ({shrink: s}) => `rank ${s.missing.join(', ')}`},
+      {title: 'Without', cell: ({run, shrink: s}) => s.missing.map((rank) => leaver(run, rank)).join(', ')},
       {title: 'Ranks left', number: true, cell: ({shrink: s}) => grouped(s.ranks)},
       {title: 'Noticed after', number: true, cell: ({shrink: s}) => duration(s.fault_ms === null ? null : s.noticed_ms - s.fault_ms)},
       {title: 'Rebuilt in', number: true, cell: ({shrink: s}) => el('strong', null, duration(s.resumed_ms - s.noticed_ms))},

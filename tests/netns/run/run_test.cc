@@ -363,6 +363,37 @@ TEST_F(RunTest, WhenAProcessIsKilledTheOthersGoOnWithoutIt) {
   EXPECT_EQ(shrunk.shrinks[0].iteration, 20);
 }
 
+TEST_F(RunTest, TheRankBehindADeadPortIsExcludedAndTheOthersGoOn) {
+  const Ran ran = runFaultline(
+      {"run", FAULTLINE_SOURCE_DIR "/scenarios/acceptance/port-down-exclude-rank.yaml", "--out",
+       out(), "--strategy", "exclude_rank", "--set", "workload.iterations=24"},
+      folder_.path());
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run run = runOf(result(), "exclude_rank");
+  EXPECT_EQ(run.iterations.size(), 24u);
+  EXPECT_EQ(run.wrong_elements, 0);
+  EXPECT_TRUE(run.failovers.empty()) << "there is none in AdapCC";
+  ASSERT_EQ(run.exclusions.size(), 1u);
+  EXPECT_EQ(run.exclusions[0].rank, 1);
+  EXPECT_EQ(run.exclusions[0].rails, std::vector<int>{0});
+  ASSERT_EQ(run.shrinks.size(), 1u);
+  EXPECT_EQ(run.shrinks[0].missing, std::vector<int>{1});
+  EXPECT_EQ(run.shrinks[0].iteration, 20) << "the interrupted one is done again";
+}
+
+TEST_F(RunTest, RanksAreExcludedOnce) {
+  const Ran ran = run(scenarioText(
+      "[{exclude_rank: {wait: 500ms}}]",
+      "[{kind: port_down, target: {node: 1, rail: 0}, during: {iteration: 4}, until: end}, "
+      "{kind: port_down, target: {node: 2, rail: 1}, during: {iteration: 8}, until: end}]"));
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  const reports::Run run = runOf(result(), "exclude_rank");
+  EXPECT_EQ(run.status, reports::RunStatus::kFailed) << "AdapCC survives one fault";
+  EXPECT_THAT(run.message, HasSubstr("not done within 500ms"));
+  EXPECT_EQ(run.exclusions.size(), 1u);
+  EXPECT_EQ(run.shrinks.size(), 1u);
+}
+
 TEST_F(RunTest, TwoLossesOfOneLinkComeOneAfterTheOther) {
   const Ran ran = run(scenarioText(
       "[hot_repair]",

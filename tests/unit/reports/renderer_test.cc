@@ -158,6 +158,23 @@ TEST(CsvTest, WhatProgramsToldHasAColumnForEachName) {
   EXPECT_EQ(rows[2][last - 1], "2");
 }
 
+TEST(CsvTest, AModelledRowIsMarkedBehindTheRuns) {
+  ScenarioResult result = testing::sampleResult();
+  Summary& row = result.summary.emplace_back();
+  row.strategy = "kv_replicate";
+  row.origin = Origin::kModelled;
+  row.overhead_pct = Overhead{12.5};
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  ASSERT_EQ(rows.size(), 1 + result.runs.size() + 1);
+  for (const auto& each : rows) EXPECT_EQ(each.size(), rows[0].size());
+  EXPECT_THAT(rows[0], ::testing::IsSupersetOf({"origin", "modelled_overhead_pct"}));
+  EXPECT_EQ(rows[1][rows[1].size() - 2], "measured");
+  const auto& last = rows.back();
+  EXPECT_EQ(last[2], "kv_replicate");
+  EXPECT_EQ(last[last.size() - 2], "modelled");
+  EXPECT_EQ(last.back(), "12.5");
+}
+
 TEST(CsvTest, CommasQuotesAndLineEndsStayInTheirCell) {
   ScenarioResult result = testing::sampleResult();
   result.runs[0].message = "a \"b\", c\nd";

@@ -155,6 +155,18 @@ TEST(TerminalSummaryTest, FitsAHundredColumns) {
   EXPECT_LE(widestLine(terminalSummary({})), 100u);
 }
 
+TEST(TerminalSummaryTest, AModelledRowIsMarkedHoweverLongItsNameIs) {
+  ScenarioResult result = testing::sampleResult();
+  Summary& row = result.summary.emplace_back();
+  row.strategy = "a_name_that_is_too_long";
+  row.origin = Origin::kModelled;
+  row.overhead_pct = Overhead{12.5};
+  const std::string text = terminalSummary(result);
+  const std::string line = text.substr(text.find("a_name_that"));
+  EXPECT_THAT(line.substr(0, line.find('\n')), HasSubstr(" modelled "));
+  EXPECT_THAT(text, HasSubstr("* modelled, not measured"));
+}
+
 TEST(TerminalSummaryTest, CarriesNoControlCharactersOfTheResult) {
   ScenarioResult result = testing::sampleResult();
   result.reason = "\033]0;owned\007 text";

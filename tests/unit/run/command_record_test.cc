@@ -196,6 +196,22 @@ TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
   EXPECT_EQ(process.program.stdout_path, "/out/rank1/stdout.txt");
 }
 
+TEST(NcclProgramTest, TheRowsKindComesBetweenTheWorkloadAndTheRow) {
+  const auto read = scenario::readScenario(
+      "version: 1\nname: n\ncluster: {nodes: 2, rails: 1}\nworkload:\n  {kind: command, command: "
+      "{run: [a], env: {NCCL_IB_RESILIENCY_PORT_FAILOVER: '0', NCCL_DEBUG: INFO}}}\nstrategies: "
+      "[{nccl: {mode: port_failover, env: {NCCL_NET_MERGE_LEVEL: PXB}}}]\n",
+      "n");
+  ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+  const auto plan = planPrograms(
+      *read.scenario, {0, &read.scenario->strategies.front(), reports::Arm::kFaulted}, "/out");
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto& environment = plan->processes[0].program.environment;
+  EXPECT_EQ(environment.at("NCCL_IB_RESILIENCY_PORT_FAILOVER"), "1") << "the row is what it says";
+  EXPECT_EQ(environment.at("NCCL_NET_MERGE_LEVEL"), "PXB") << "unless its own 'env' says otherwise";
+  EXPECT_EQ(environment.at("NCCL_DEBUG"), "INFO");
+}
+
 TEST(FindExecutableTest, SaysWhatIsThereAndWhatIsNot) {
   const TemporaryFolder folder;
   const std::string file = folder.write("program", "#!/bin/sh\n");

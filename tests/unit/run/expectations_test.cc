@@ -38,6 +38,7 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
   for (reports::Run& run : rich.runs) run.resources.push_back({.rank = 0, .sent_bytes = 1 << 20});
   for (reports::Run& run : rich.runs) run.shrinks.emplace_back().fault_ms = 1;
+  for (reports::Run& run : rich.runs) run.exclusions.emplace_back().rank = 1;
   for (reports::Run& run : rich.runs) {
     run.plans.emplace_back().algorithm = "ring";
     run.processes.emplace_back();
@@ -50,7 +51,8 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   for (reports::Summary& row : rich.summary) {
     if (row.overhead_pct)
-      row.overhead_pct = reports::Overhead{1, reports::Interval{0.5, 2}, 2, true};
+      row.overhead_pct = row.exposed_overhead_pct =
+          reports::Overhead{1, reports::Interval{0.5, 2}, 2, true};
   }
   rich.noise.emplace().drift_pct = 0.1;
   const auto lookup = metricsOf(rich);

@@ -90,6 +90,16 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
   EXPECT_NEAR(run.throughput->value, 1.75 / 0.5, 1e-9);
 }
 
+TEST_F(RunRecordTest, WhoIsExcludedIsToldWithItsDeadPorts) {
+  iteration(0, 0, 100);
+  record_.excluded(2, {{"at", moment(150)}, {"rails", {1, 3}}});
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.exclusions.size(), 1u);
+  EXPECT_EQ(run.exclusions[0].rank, 2);
+  EXPECT_EQ(run.exclusions[0].at_ms, 150);
+  EXPECT_EQ(run.exclusions[0].rails, (std::vector{1, 3}));
+}
+
 TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetween) {
   begin(0, 0);
   end(0, 60, 15);

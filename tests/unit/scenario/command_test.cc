@@ -130,6 +130,10 @@ TEST(CommandTest, WhatOnlyRanksOfOursKnowIsRefused) {
   const auto with = [](const std::string& more) { return withCommand("run: [a]", more); };
   expectMistake(with("strategies: [armed, hot_repair]\n"), "6:21", "needs ranks that are ours");
   expectMistake(with("strategies: [{armed: {telemetry: on}}]\n"), "6:23", "has none for programs");
+  EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: port_failover, as: a, env: {A: b}}}]\n")),
+              IsEmpty());
+  expectMistake(with("strategies: [{nccl: {mode: prayer}}]\n"), "6:28",
+                "is not one of stock, port");
   expectMistake(with("telemetry: on\n"), "7:12", "know nothing of it");
   expectMistake(with("io_threads: 2\n"), "7:13", "know nothing of it");
   expectMistake(with("limits: {deadline: 5s, give_up: 1s}\n"), "7:33", "know nothing of it");
@@ -153,6 +157,7 @@ TEST(CommandTest, WhatOnlyProgramsHaveIsRefusedElsewhere) {
            "]\n" + more;
   };
   expectMistake(with("unprotected"), "4:21", "for programs that are not ours");
+  expectMistake(with("nccl"), "4:21", "only for 'workload: {kind: command}'");
   expectMistake(with("{balance: {env: {A: b}}}"), "4:32", "only the programs");
   expectMistake(with("balance", "expect: [armed.exit_code == 0]\n"), "5:10", "only programs");
   expectMistake(with("balance", "expect: [armed.metrics.x == 0]\n"), "5:10", "only programs");

@@ -40,8 +40,8 @@ void expectEach(const std::vector<Case>& cases) {
 std::string withWorkload(const std::string& keys) {
   return "version: 1\nname: n\nworkload: {kind: training, " + keys + "}\nstrategies: [armed]\n";
 }
-std::string withStrategies(const std::string& list) {
-  return "version: 1\nname: n\nworkload: {kind: training}\nstrategies: " + list + "\n";
+std::string withStrategies(const std::string& list, const std::string& more = "") {
+  return "version: 1\nname: n\nworkload: {kind: training}\nstrategies: " + list + "\n" + more;
 }
 std::string withRandomData(const std::string& strategies) {
   return "version: 1\nname: n\nworkload: {kind: training, gradient: {data: random}}\nstrategies: " +
@@ -113,6 +113,26 @@ TEST(OneMistakeTest, Strategies) {
        Case{withStrategies("[{armed: {as: a.b}}]"), "4:27", "has a dot"},
        Case{withStrategies("[{armed: {telemetry: maybe}}]"), "4:34", "is not one of"},
        Case{withStrategies("[{fail_stop: {as: slow, watchdog: 60s}}]"), "4:47", "never fires"},
+       Case{withStrategies("[{exclude_rank: {wait: 60s}}]"), "4:36", "never fires"},
+       Case{withStrategies("[exclude_rank]", "chaos: {kinds: [port_down], for: 20s}\n"), "4:14",
+            "the one fault"},
+       Case{withStrategies("[exclude_rank]",
+                           "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, "
+                           "until: end}]\n"),
+            "4:14", "blackhole leaves all ports up"},
+       Case{withStrategies("[{exclude_rank: {wait: 1s}}]",
+                           "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
+                           "duration: 1s}]\n"),
+            "4:36", "would be back before"},
+       Case{withStrategies("[armed, restart_server]"), "4:21", "only for 'workload: {kind: inf"},
+       Case{withStrategies("[restart_at_scale]"), "4:13", "nothing would be run"},
+       Case{withStrategies("[restart_at_scale, armed]",
+                           "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
+                           "duration: 1s}]\n"),
+            "4:13", "none of these strategies meets the faults"},
+       Case{withStrategies("[fault_free, {restart_at_scale: {as: a}}]",
+                           "expect: [a.overhead_pct.median < 5]\n"),
+            "5:10", "a is modelled"},
        Case{withStrategies("[]"), "4:13", "at least one is needed"},
        Case{withStrategies("armed"), "4:13", "a list of strategies is expected, not 'armed'"},
        Case{withStrategies("[{fail_stop: {watchdog: 5}}]"), "4:37", "'5' has no unit"},
@@ -224,6 +244,8 @@ TEST(OneMistakeTest, Expectations) {
                    "one of local_nic, remote_nic, rail, path"},
               Case{minimal("expect: [hot_repair.failovers.verdict == guess]\n"), "5:10",
                    "one of port_event, reset, probes, back_off, told_by_peer"},
+              Case{minimal("expect: [hot_repair.exposed_overhead_pct.median < 5]\n"), "5:10",
+                   "only jobs that follow from a 'model'"},
               Case{minimal("repeat: 5\nexpect: [hot_repair.overhead_pct.ci95.hi < 5]\n"), "6:10",
                    "needs 'repeat' to be at least 6, not 5"},
               Case{withRandomData("[fault_free, armed]") + "expect: [wrong_elements == 0]\n",

@@ -167,12 +167,25 @@ TEST(TrainingReaderTest, MessagesThatFillTheMachineNeedAScale) {
       "  sequence: 128\n  scale: 100\n");
 }
 
-TEST(TrainingReaderTest, OnlyCopiesCanShrink) {
-  EXPECT_THAT(mistakesOf(training(kSmall, "[fault_free, shrink]")), ElementsAre());
-  expectMistake(training("  model: gpt3-2.7b\n  device: a100\n  parallel: {data: 4, zero: 1}\n"
-                         "  scale: 10\n",
-                         "[fault_free, shrink]"),
-                "11:26", "a part of the model");
+TEST(TrainingReaderTest, ExposedOverheadsIntervalNeedsBlocks) {
+  const std::string strategies =
+      "[fault_free, hot_repair]\nrepeat: 5\n"
+      "expect: [hot_repair.exposed_overhead_pct.half_width < 1]";
+  expectMistake(training(kSmall, strategies), "13:10", "at least 6, not 5");
+}
+
+TEST(TrainingReaderTest, OnlyCopiesCanDoWithoutRanks) {
+  for (const std::string strategy : {"shrink", "exclude_rank"}) {
+    const std::string strategies = "[fault_free, " + strategy + "]";
+    EXPECT_THAT(mistakesOf(training(kSmall, strategies)), ElementsAre());
+    for (const std::string parallel :
+         {"{data: 4, zero: 1}", "{data: 2, tensor: 2}", "{data: 2, pipeline: 2}"}) {
+      expectMistake(training("  model: gpt3-2.7b\n  device: a100\n  parallel: " + parallel +
+                                 "\n  scale: 10\n",
+                             strategies),
+                    "11:26", "a part of the model");
+    }
+  }
 }
 
 }  // namespace

@@ -45,6 +45,12 @@ std::map<std::string, std::int64_t> effective(const RankConfig& config) {
 std::int64_t numberOf(Duration limit) { return limit.count(); }
 std::int64_t numberOf(std::int64_t limit) { return limit; }
 
+TEST(CommunicatorOptionsTest, WhoWaitsToExcludeWaitsNoLonger) {
+  RankConfig config = smallConfig();
+  config.excludeAfter = 700ms;
+  EXPECT_EQ(effective(config)["collective_timeout"], Duration(700ms).count());
+}
+
 TEST(CommunicatorOptionsTest, EveryLimitReachesItsPlaceAndNoOther) {
   const RankConfig usual = smallConfig();
   const auto before = effective(usual);

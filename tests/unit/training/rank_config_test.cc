@@ -68,6 +68,7 @@ RankConfig unusualConfig() {
   config.workload.model = unusualTraining();
   config.seed = 0xffffffffffffffff;
   config.shrinkPatience = 123ms;
+  config.excludeAfter = 45ms;
   config.checkpointEvery = 5;
   config.checkpointPath = "/run/of/rank2";
   config.corruptOneElement = true;

@@ -1,0 +1,156 @@
+#include "harness/baseline/modelled.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "harness/baseline/strategy_table.h"
+
+namespace faultline::baseline {
+namespace {
+
+constexpr double kMinute = 60;
+
+double seconds(const Parameters& options, std::string_view name) {
+  return toSeconds(options.get<Duration>(name));
+}
+
+double count(const Parameters& options, std::string_view name) {
+  return static_cast<double>(options.get<std::int64_t>(name));
+}
+
+/// Requests under way at any moment (Little 1961).
+double running(const ServingCase& serving, double rate) { return rate * serving.endToEndSeconds; }
+
+/// Mean wait of an M/D/1 queue (Pollaczek and Khinchine): load x service / (2 (1 - load)).
+double waitOf(double load, double serviceSeconds) {
+  return load * serviceSeconds / (2 * (1 - load));
+}
+
+double left(const ServingCase& serving) {
+  const double all = serving.requests / serving.requestsPerSecond;
+  return std::max(0.0, all - serving.faultAfterSeconds);
+}
+
+/// Extra seconds of all requests together, as a share of what they take without a fault.
+double overheadOf(const ServingCase& serving, double extraSeconds) {
+  return kWholeInPercent * extraSeconds / (serving.requests * serving.endToEndSeconds);
+}
+
+constexpr const char* kOverloaded =
+    "more requests come than can be served: the backlog grows until the last one";
+
+}  // namespace
+
+double delayOfAll(double rate, double load, double outage, double redo, double left) {
+  const double backlog = outage + redo;
+  const double fall = 1 - load;
+  const double until = fall > 0 ? std::min(left, backlog / fall) : left;
+  return rate * (backlog * until - fall * until * until / 2);
+}
+
+Modelled restartAtScale(const Parameters& options) {
+  const double detect = seconds(options, "detect");
+  const double isolate = seconds(options, "isolate");
+  const double load = seconds(options, "load");
+  const double lost = seconds(options, "checkpoint_every") / 2;
+  const double all = detect + isolate + load + lost;
+  const double useful = seconds(options, "time_between_faults") - all;
+  Modelled row{.overheadPercent = {},
+               .terms = {{"detect", detect / kMinute, "min"},
+                         {"isolate", isolate / kMinute, "min"},
+                         {"load", load / kMinute, "min"},
+                         {"lost work", lost / kMinute, "min"},
+                         {"recovery", all / kMinute, "min"}},
+               .note = {}};
+  if (useful > 0) {
+    row.overheadPercent = kWholeInPercent * all / useful;
+  } else {
+    row.note = "the next fault comes before the job has recovered: it never gets on";
+  }
+  return row;
+}
+
+Modelled restartServer(const ServingCase& serving, const Parameters& options) {
+  const double rate = serving.requestsPerSecond;
+  const double load = rate / serving.capacity;
+  const double outage = seconds(options, "detect") + seconds(options, "restart");
+  const double requests = running(serving, rate);
+  // They are half through on average, and all of it is lost.
+  const double redo = requests / serving.capacity / 2;
+  const double again = serving.prefillSeconds + serving.outputTokens / 2 * serving.tokenSeconds;
+  const double queued = delayOfAll(rate, load, outage, redo, left(serving));
+  return {.overheadPercent = overheadOf(serving, requests * (outage + again) + queued),
+          .terms = {{"outage", outage, "s"},
+                    {"requests redone", requests, "requests"},
+                    {"work redone", redo, "s"},
+                    {"delay of requests after the fault", queued, "s"}},
+          .note = load < 1 ? "" : kOverloaded};
+}
+
+Modelled rerouteRequests(const ServingCase& serving, const Parameters& options) {
+  const double replicas = count(options, "replicas");
+  const double others = replicas - 1;
+  const double detect = seconds(options, "detect");
+  const double rate = serving.requestsPerSecond;
+  const double own = rate / replicas;
+  const double load = own / serving.capacity;
+  const double after = load * replicas / others;
+  const double requests = running(serving, own);
+  // The prompt and what has been generated of the output are one prompt for the others.
+  const double again =
+      serving.promptTokens > 0
+          ? serving.prefillSeconds * (1 + serving.outputTokens / 2 / serving.promptTokens)
+          : 0;
+  const double unseen = std::min(detect, left(serving));
+  const double rest = left(serving) - unseen;
+  const double redo = (requests * again + own * unseen / serving.capacity) / others;
+  double extra = requests * (detect + again) + own * (unseen * detect - unseen * unseen / 2);
+  const double queued = others * delayOfAll(rate / others, after, 0, redo, rest);
+  extra += queued;
+  double longer = 0;
+  if (after < 1) {
+    longer = waitOf(after, 1 / serving.capacity) - waitOf(load, 1 / serving.capacity);
+    extra += rate * rest * longer;
+  }
+  return {.overheadPercent = overheadOf(serving, extra),
+          .terms = {{"outage of one replica", detect, "s"},
+                    {"requests rerouted", requests, "requests"},
+                    {"work redone by each other replica", redo, "s"},
+                    {"load of the others", kWholeInPercent * after, "%"},
+                    {"longer wait of each request", longer, "s"}},
+          .note = after < 1 ? "" : kOverloaded};
+}
+
+Modelled kvReplicate(const ServingCase& serving, const Parameters& options) {
+  const double rate = serving.requestsPerSecond;
+  const double load = rate / serving.capacity;
+  const double requests = running(serving, rate);
+  const double detect = seconds(options, "heartbeat") * count(options, "missed");
+  const double restart = seconds(options, "restart");
+  const double tokens = requests * (serving.promptTokens + serving.outputTokens / 2);
+  const double transfer = tokens * serving.kvBytesPerToken / serving.bytesPerSecond;
+  const double again = count(options, "replicate_every") * serving.tokenSeconds;
+  const double outage = detect + restart + transfer + again;
+  const double queued = delayOfAll(rate, load, outage, 0, left(serving));
+  const double streaming = options.get<Percent>("streaming").value;
+  return {.overheadPercent = streaming + overheadOf(serving, requests * outage + queued),
+          .terms = {{"detect", detect, "s"},
+                    {"restart of the worker", restart, "s"},
+                    {"keys and values come back", transfer, "s"},
+                    {"tokens done again", again, "s"},
+                    {"delay of requests after the fault", queued, "s"},
+                    {"streaming, all the time", streaming, "%"}},
+          .note = load < 1 ? "" : kOverloaded};
+}
+
+std::optional<Modelled> modelOf(std::string_view strategy, const ServingCase* serving,
+                                const Parameters& options) {
+  if (strategy == kRestartAtScale) return restartAtScale(options);
+  if (serving == nullptr) return std::nullopt;
+  if (strategy == kRestartServer) return restartServer(*serving, options);
+  if (strategy == kRerouteRequests) return rerouteRequests(*serving, options);
+  if (strategy == kKvReplicate) return kvReplicate(*serving, options);
+  return std::nullopt;
+}
+
+}  // namespace faultline::baseline

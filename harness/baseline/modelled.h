@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/parameter.h"
+
+/// Baselines that are not executed but computed. Pure functions of stated parameters; docs/
+/// baselines.md has the formulas and the sources of all defaults.
+namespace faultline::baseline {
+
+/// What a modelled row stands on and comes to.
+struct Modelled {
+  struct Term {
+    std::string_view name;  ///< "detect", ...
+    double value = 0;
+    std::string_view unit;
+    bool operator==(const Term&) const = default;
+  };
+  /// Extra time per unit of work, in percent; nullopt: the server never catches up.
+  std::optional<double> overheadPercent;
+  std::vector<Term> terms;
+  std::string note;  ///< in words, what one must know beyond the terms; empty: nothing
+};
+
+/// A server of a model as it was measured, or derived, without a fault. A joined result of one run
+/// at one rate: means over its requests.
+struct ServingCase {
+  double requestsPerSecond = 0;  ///< offered, over all replicas
+  double capacity = 0;           ///< requests per second that one replica can do
+  double requests = 0;           ///< of the run
+  double faultAfterSeconds = 0;  ///< from the first arrival
+  double promptTokens = 0;
+  double outputTokens = 0;
+  double prefillSeconds = 0;   ///< of one request's prompt
+  double tokenSeconds = 0;     ///< from one output token to the next
+  double endToEndSeconds = 0;  ///< from arrival to last token, the queue included
+  double kvBytesPerToken = 0;  ///< of all layers
+  double bytesPerSecond = 0;   ///< at which replicas of keys and values come back
+};
+
+/// What a training job at scale is worth between two faults.
+Modelled restartAtScale(const Parameters& options);
+/// The server is killed, started again, loads its weights, and does all running requests again.
+Modelled restartServer(const ServingCase& serving, const Parameters& options);
+/// Running requests go to the other replicas, which do their prompts again; these share the load.
+Modelled rerouteRequests(const ServingCase& serving, const Parameters& options);
+/// As DejaVu: keys and values are streamed to a neighbour; after a restart of the worker they come
+/// back, and generation goes on from the smallest token that all have.
+Modelled kvReplicate(const ServingCase& serving, const Parameters& options);
+
+/// Of a strategy that is modelled; nullopt: of none, or it needs a server and `serving` is null.
+std::optional<Modelled> modelOf(std::string_view strategy, const ServingCase* serving,
+                                const Parameters& options);
+
+/// Extra time of all requests together, in seconds, that a queue without randomness has when
+/// nothing is served for `outage` seconds and `redo` seconds of work are added: rate x the area
+/// under the backlog, which falls by 1 - load each second, cut off `left` seconds after the fault,
+/// when the last request arrives.
+double delayOfAll(double rate, double load, double outage, double redo, double left);
+
+}  // namespace faultline::baseline

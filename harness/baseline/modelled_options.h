@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+
+#include "base/parameter.h"
+
+/// Parameters of the modelled baselines: each has a default, a unit and the source of the default.
+namespace faultline::baseline {
+
+inline constexpr double kShortestPhase = 0.001;  // the least that a phase may last, in seconds
+inline constexpr double kLongestPhase = 3600;    // of a recovery
+inline constexpr double kDay = 24 * 3600;
+
+// Defaults of what nobody has published for this server, but for a system that it resembles.
+inline constexpr ParameterSpec kDetectByRetries{
+    "detect",
+    ParameterType::kDuration,
+    "34s",
+    "until the lost NIC is an error: 2^20 x 4.096 us x 8 tries, NCCL's defaults of "
+    "NCCL_IB_TIMEOUT=20 and NCCL_IB_RETRY_CNT=7",
+    {},
+    kShortestPhase,
+    kLongestPhase};
+
+inline constexpr std::array kRestartAtScaleOptions{
+    ParameterSpec{"detect",
+                  ParameterType::kDuration,
+                  "16.5min",
+                  "until the fault is noticed: the middle of the 3 to 30 min that R2CCL quotes",
+                  {},
+                  kShortestPhase,
+                  kDay},
+    ParameterSpec{"isolate",
+                  ParameterType::kDuration,
+                  "11.5min",
+                  "until the node is replaced: the middle of its 9 to 14 min",
+                  {},
+                  kShortestPhase,
+                  kDay},
+    ParameterSpec{"load",
+                  ParameterType::kDuration,
+                  "31min",
+                  "until the checkpoint is loaded: the middle of its 15 to 47 min",
+                  {},
+                  kShortestPhase,
+                  kDay},
+    ParameterSpec{
+        "checkpoint_every",
+        ParameterType::kDuration,
+        "18min",
+        "half of it is lost on average; not published: with this the sum is the published "
+        "median of 68 min",
+        {},
+        kShortestPhase,
+        kDay},
+    ParameterSpec{
+        "time_between_faults",
+        ParameterType::kDuration,
+        "535min",
+        "from one fault to the next, recovery included: 68 min are published to be 12.7 % "
+        "of it",
+        {},
+        kShortestPhase,
+        30 * kDay},
+};
+
+inline constexpr std::array kRestartServerOptions{
+    kDetectByRetries,
+    ParameterSpec{"restart",
+                  ParameterType::kDuration,
+                  "10min",
+                  "new processes, weights, communicators: up to 10 min, KevlarFlow (arXiv "
+                  "2601.22438), abstract",
+                  {},
+                  kShortestPhase,
+                  kLongestPhase},
+};
+
+inline constexpr std::array kRerouteRequestsOptions{
+    kDetectByRetries,
+    ParameterSpec{"replicas",
+                  ParameterType::kInteger,
+                  "2",
+                  "servers of the model that share the requests, before the fault; the fewest with "
+                  "which it works",
+                  {},
+                  2,
+                  1024},
+};
+
+inline constexpr std::array kKvReplicateOptions{
+    ParameterSpec{"heartbeat",
+                  ParameterType::kDuration,
+                  "1s",
+                  "between two signs of life, DejaVu's repository (msr-fiddle/dejavu)",
+                  {},
+                  kShortestPhase,
+                  kLongestPhase},
+    ParameterSpec{"missed",
+                  ParameterType::kInteger,
+                  "3",
+                  "heartbeats that are missed until a worker is dead, likewise",
+                  {},
+                  1,
+                  1000},
+    ParameterSpec{
+        "restart",
+        ParameterType::kDuration,
+        "30s",
+        "of the worker: process, weights, communicators. DejaVu publishes none; KevlarFlow "
+        "(arXiv 2601.22438) needs a twentieth of 10 min",
+        {},
+        kShortestPhase,
+        kLongestPhase},
+    ParameterSpec{
+        "replicate_every",
+        ParameterType::kInteger,
+        "1",
+        "tokens after which keys and values are copied: all are streamed; so many are done "
+        "again",
+        {},
+        1,
+        1'000'000},
+    ParameterSpec{"streaming",
+                  ParameterType::kPercent,
+                  "2%",
+                  "what copying costs all the time: at most 2 %, as summaries of DejaVu (arXiv "
+                  "2403.01876) say",
+                  {},
+                  0,
+                  100},
+};
+
+}  // namespace faultline::baseline

@@ -1,0 +1,65 @@
+#include "harness/run/exposed_overhead.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/units.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/run/summary.h"
+#include "harness/stats/bootstrap.h"
+#include "harness/stats/quantile.h"
+
+namespace faultline::run {
+namespace {
+
+std::optional<double> medianExposedMs(const reports::Run& run, double after_ms) {
+  std::vector<double> times;
+  for (const reports::Iteration& iteration : run.iterations) {
+    if (iteration.exposed_ms && iteration.start_ms >= after_ms) {
+      times.push_back(*iteration.exposed_ms);
+    }
+  }
+  return stats::median(times);
+}
+
+double firstFaultMs(const reports::Run& run) {
+  double first = std::numeric_limits<double>::infinity();
+  for (const reports::AppliedFault& fault : run.faults) first = std::min(first, fault.start_ms);
+  return run.faults.empty() ? -first : first;
+}
+
+}  // namespace
+
+std::optional<double> exposedOverheadPercent(const reports::Run& free, const reports::Run& run) {
+  if (!run.restarts.empty() || !run.shrinks.empty()) return std::nullopt;
+  constexpr double kWholeRun = -std::numeric_limits<double>::infinity();
+  std::vector<double> times;
+  for (const reports::Iteration& iteration : free.iterations) times.push_back(iteration.ms);
+  const auto time = stats::median(times);
+  const auto exposedFree = medianExposedMs(free, kWholeRun);
+  const auto exposed = medianExposedMs(run, firstFaultMs(run));
+  if (!time || !(*time > 0) || !exposedFree || !exposed) return std::nullopt;
+  return kWholeInPercent * (*exposed - *exposedFree) / *time;
+}
+
+std::optional<reports::Overhead> exposedOverhead(std::span<const reports::Run> runs,
+                                                 const std::string& strategy, std::uint64_t seed) {
+  std::vector<double> blocks;
+  for (const reports::Run& run : runs) {
+    if (run.strategy != strategy || !completed(run)) continue;
+    const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    if (free == nullptr || !completed(*free)) continue;
+    if (const auto percent = exposedOverheadPercent(*free, run)) blocks.push_back(*percent);
+  }
+  const auto median = stats::median(blocks);
+  if (!median) return std::nullopt;
+  reports::Overhead row{.median = *median};
+  if (const auto interval = stats::medianInterval95(blocks, seed)) {
+    row.ci95 = reports::Interval{interval->low, interval->high};
+  }
+  return row;
+}
+
+}  // namespace faultline::run

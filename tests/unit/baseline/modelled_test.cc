@@ -1,0 +1,137 @@
+#include "harness/baseline/modelled.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/baseline/modelled_options.h"
+#include "harness/baseline/strategy_table.h"
+
+// Expected values are worked out by hand from the formulas of docs/baselines.md.
+
+namespace faultline::baseline {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+Parameters options(std::span<const ParameterSpec> specs, const Texts& texts = {}) {
+  return Parameters::parse("model", specs, texts).value();
+}
+
+double term(const Modelled& row, std::string_view name) {
+  for (const Modelled::Term& each : row.terms) {
+    if (each.name == name) return each.value;
+  }
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+/// Half loaded: 2 requests a second of 4 possible ones; 6 are running at any moment.
+ServingCase serving() {
+  return {.requestsPerSecond = 2,
+          .capacity = 4,
+          .requests = 400,
+          .faultAfterSeconds = 100,
+          .promptTokens = 1000,
+          .outputTokens = 200,
+          .prefillSeconds = 0.5,
+          .tokenSeconds = 0.0125,
+          .endToEndSeconds = 3,
+          .kvBytesPerToken = 1e6,
+          .bytesPerSecond = 1e9};
+}
+
+TEST(ModelledTest, RestartAtScaleGivesThePublishedMedianAndItsShareOfTheJob) {
+  const Modelled row = restartAtScale(options(kRestartAtScaleOptions));
+  EXPECT_NEAR(term(row, "recovery"), 68, 1e-9) << "R2CCL: median 68 min";
+  // 12.7 % of the time is lost: 1 / (1 - 0.1271) - 1.
+  EXPECT_NEAR(*row.overheadPercent, 100 * 68.0 / 467, 1e-9);
+}
+
+TEST(ModelledTest, AJobThatFailsBeforeItHasRecoveredHasNoOverheadButAReason) {
+  const Modelled row =
+      restartAtScale(options(kRestartAtScaleOptions, {{"time_between_faults", "60min"}}));
+  EXPECT_FALSE(row.overheadPercent);
+  EXPECT_FALSE(row.note.empty());
+}
+
+TEST(ModelledTest, TheBacklogOfAnOutageFallsByWhatTheServerHasToSpare) {
+  // 10 s of backlog fall by half a second each second: over after 20 s; area 10 * 20 / 2.
+  EXPECT_NEAR(delayOfAll(2, 0.5, 10, 0, 1000), 2 * 100, 1e-9);
+  EXPECT_NEAR(delayOfAll(2, 0.5, 4, 6, 1000), 2 * 100, 1e-9) << "redone work waits as well";
+  EXPECT_NEAR(delayOfAll(2, 0.5, 10, 0, 4), 2 * (40 - 4), 1e-9) << "cut off by the last request";
+  EXPECT_NEAR(delayOfAll(2, 1, 10, 0, 4), 2 * 40, 1e-9) << "a full server never catches up";
+  EXPECT_NEAR(delayOfAll(2, 1.5, 10, 0, 4), 2 * (40 + 4), 1e-9) << "and a fuller one falls back";
+  EXPECT_EQ(delayOfAll(2, 0.5, 0, 0, 1000), 0);
+}
+
+TEST(ModelledTest, ARestartedServerDoesAllRunningRequestsAgain) {
+  const Modelled row = restartServer(
+      serving(), options(kRestartServerOptions, {{"detect", "4s"}, {"restart", "5s"}}));
+  EXPECT_NEAR(term(row, "outage"), 9, 1e-9);
+  EXPECT_NEAR(term(row, "requests redone"), 6, 1e-9);
+  EXPECT_NEAR(term(row, "work redone"), 0.75, 1e-9);
+  // 9.75 s of backlog, gone after 19.5 s: 2 * 9.75 * 19.5 / 2.
+  EXPECT_NEAR(term(row, "delay of requests after the fault"), 190.125, 1e-9);
+  // The six wait 9 s, and take 0.5 + 100 * 0.0125 = 1.75 s again.
+  EXPECT_NEAR(*row.overheadPercent, 100 * (6 * 10.75 + 190.125) / 1200, 1e-9);
+  EXPECT_TRUE(row.note.empty());
+}
+
+TEST(ModelledTest, ReroutedRequestsShareOneReplicaLess) {
+  ServingCase two = serving();
+  two.requestsPerSecond = 4;  // of two replicas: each half loaded
+  two.requests = 800;
+  const Modelled full = rerouteRequests(two, options(kRerouteRequestsOptions, {{"detect", "10s"}}));
+  EXPECT_NEAR(term(full, "load of the others"), 100, 1e-9);
+  EXPECT_FALSE(full.note.empty()) << "the other one is full";
+
+  two.requestsPerSecond = 2;  // each a quarter
+  two.requests = 400;
+  const Modelled row = rerouteRequests(two, options(kRerouteRequestsOptions, {{"detect", "10s"}}));
+  EXPECT_NEAR(term(row, "requests rerouted"), 3, 1e-9);
+  // Three prompts of 1.1 times the length; ten requests that came meanwhile.
+  EXPECT_NEAR(term(row, "work redone by each other replica"), 3 * 0.55 + 10 / 4.0, 1e-9);
+  EXPECT_NEAR(term(row, "load of the others"), 50, 1e-9);
+  // M/D/1: 0.5 * 0.25 / (2 * 0.5) - 0.25 * 0.25 / (2 * 0.75).
+  EXPECT_NEAR(term(row, "longer wait of each request"), 0.125 - 0.0416666666667, 1e-9);
+  const double running = 3 * (10 + 0.55), waiting = 1 * 10 * 10 / 2.0;
+  const double queued = 2 * 4.15 * 8.3 / 2;
+  EXPECT_NEAR(*row.overheadPercent,
+              100 * (running + waiting + queued + 2 * 90 * (0.125 - 0.0416666666667)) / 1200, 1e-6);
+  EXPECT_TRUE(row.note.empty());
+}
+
+TEST(ModelledTest, ReplicatedKeysAndValuesComeBackAndFewTokensAreDoneAgain) {
+  const Modelled row = kvReplicate(serving(), options(kKvReplicateOptions, {{"restart", "6.3s"}}));
+  EXPECT_NEAR(term(row, "detect"), 3, 1e-9);
+  EXPECT_NEAR(term(row, "keys and values come back"), 6 * 1100 * 1e6 / 1e9, 1e-9);
+  EXPECT_NEAR(term(row, "tokens done again"), 0.0125, 1e-9);
+  const double outage = 3 + 6.3 + 6.6 + 0.0125;
+  EXPECT_NEAR(*row.overheadPercent, 2 + 100 * (6 * outage + 2 * outage * outage) / 1200, 1e-9);
+}
+
+TEST(ModelledTest, WithItsDefaultsReplicationIsFarCheaperThanARestart) {
+  ServingCase longRun = serving();
+  longRun.requests = 4000;
+  const auto kept = kvReplicate(longRun, options(kKvReplicateOptions));
+  const auto restarted = restartServer(longRun, options(kRestartServerOptions));
+  EXPECT_GT(*restarted.overheadPercent, 10 * *kept.overheadPercent);
+}
+
+TEST(ModelledTest, EveryModelledStrategyHasAModelAndNoOther) {
+  const ServingCase some = serving();
+  for (const StrategySpec& strategy : strategies()) {
+    const Parameters defaults = options(strategy.options);
+    EXPECT_EQ(modelOf(strategy.name, &some, defaults).has_value(), strategy.modelled)
+        << strategy.name;
+    EXPECT_EQ(isModelled(strategy.name), strategy.modelled);
+    if (!strategy.modelled) continue;
+    EXPECT_FALSE(strategy.meetsFaults) << "nothing is done to it";
+    EXPECT_EQ(modelOf(strategy.name, nullptr, defaults).has_value(),
+              strategy.workload != "inference")
+        << "without a server nothing is known of requests";
+  }
+}
+
+}  // namespace
+}  // namespace faultline::baseline

@@ -1,0 +1,78 @@
+#include "harness/run/modelled_row.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/judge.h"
+#include "harness/run/plan.h"
+#include "harness/run/summary.h"
+#include "sample_scenario.h"
+
+// A modelled strategy has a row, and nothing else: no run, and nothing that is expected of it.
+
+namespace faultline::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+scenario::Scenario withModel(const std::string& options = "") {
+  const std::string yaml =
+      "version: 1\nname: sample\nworkload: {kind: training}\n"
+      "strategies: [fault_free, {restart_at_scale: {as: big" +
+      options + "}}]\n";
+  scenario::ReadResult read = scenario::readScenario(yaml, "sample");
+  if (!read.ok()) throw std::runtime_error(read.mistakes.front().toString());
+  return *std::move(read.scenario);
+}
+
+TEST(ModelledRowTest, IsMarkedAndSaysWhatItStandsOn) {
+  const auto scenario = withModel(", load: 63min");
+  const auto rows = summarise(scenario, {}, 7);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].origin, reports::Origin::kMeasured);
+  const reports::Summary& row = rows[1];
+  EXPECT_EQ(row.strategy, "big");
+  EXPECT_EQ(row.origin, reports::Origin::kModelled);
+  EXPECT_EQ(row.n, 0);
+  ASSERT_TRUE(row.overhead_pct && row.model);
+  EXPECT_NEAR(row.overhead_pct->median, 100 * 100.0 / 435, 1e-9);
+  EXPECT_FALSE(row.overhead_pct->ci95) << "nothing varies";
+  EXPECT_THAT(row.note, HasSubstr("modelled, not executed: detect 16.5 min"));
+  ASSERT_EQ(row.model->parameters.size(), 5u);
+  EXPECT_EQ(row.model->parameters[2].name, "load");
+  EXPECT_EQ(row.model->parameters[2].value, "63min");
+  EXPECT_THAT(row.model->parameters[2].meaning, HasSubstr("15 to 47 min"));
+  EXPECT_EQ(row.model->terms.back().value, 100);
+}
+
+TEST(ModelledRowTest, WithoutAServerNothingIsMadeUpOfRequests) {
+  const baseline::StrategySpec& spec = *baseline::findStrategy(baseline::kKvReplicate);
+  const scenario::Strategy strategy{"kv_replicate",
+                                    Parameters::parse(spec.name, spec.options, {}).value()};
+  const reports::Summary unknown = modelledRow(strategy, nullptr);
+  EXPECT_FALSE(unknown.overhead_pct);
+  EXPECT_EQ(unknown.origin, reports::Origin::kModelled);
+  EXPECT_FALSE(unknown.note.empty());
+  const baseline::ServingCase full{.requestsPerSecond = 5,
+                                   .capacity = 4,
+                                   .requests = 500,
+                                   .endToEndSeconds = 3,
+                                   .bytesPerSecond = 1e9};
+  EXPECT_THAT(modelledRow(strategy, &full).note, HasSubstr("the backlog grows"));
+}
+
+TEST(ModelledRowTest, IsNeitherRunNorMissed) {
+  const auto scenario = withModel();
+  const auto plan = planRuns(scenario, 7);
+  ASSERT_EQ(plan.size(), 1u);
+  EXPECT_EQ(plan[0].strategy->name, "fault_free");
+  reports::ScenarioResult result;
+  result.runs = {sampleRun("fault_free", 0)};
+  EXPECT_EQ(judge(scenario, result).verdict, reports::Verdict::kPass);
+  result.interrupted = true;
+  EXPECT_THAT(judge(scenario, result).reason, HasSubstr("1 of 1 runs"));
+}
+
+}  // namespace
+}  // namespace faultline::run
