@@ -69,21 +69,23 @@ class Checker {
     if (workload == nullptr) return;
     const bool sweeps = scenario_.workload.sweeps();
     const bool foreign = scenario_.workload.isForeign();
-    const bool trains = !sweeps && !foreign;
+    const bool serves = scenario_.workload.serves();
+    const bool trains = !sweeps && !foreign && !serves;
     const std::pair<std::string_view, bool> keys[] = {{"compute", trains},
                                                       {"gradient", trains},
-                                                      {"model", trains},
-                                                      {"device", trains},
-                                                      {"parallel", trains},
+                                                      {"model", trains || serves},
+                                                      {"device", trains || serves},
+                                                      {"parallel", trains || serves},
                                                       {"micro_batches", trains},
                                                       {"micro_batch", trains},
                                                       {"sequence", trains},
-                                                      {"scale", trains},
+                                                      {"scale", trains || serves},
                                                       {"collective", sweeps},
                                                       {"command", foreign},
-                                                      {"iterations", !foreign},
+                                                      {"inference", serves},
+                                                      {"iterations", !foreign && !serves},
                                                       {"warmup_iterations", !foreign},
-                                                      {"time", !foreign}};
+                                                      {"time", !foreign && !serves}};
     for (const auto& [key, its] : keys) {
       const Node* const node = workload->find(key);
       if (node == nullptr || its) continue;
@@ -330,7 +332,11 @@ class Checker {
   void checkShrink(const std::string& path) {
     const Workload& workload = scenario_.workload;
     if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
-    if (workload.sweeps()) {
+    if (workload.serves()) {
+      fail(path, fmt::format("{}: each rank of a server has a part of the model that no other one "
+                             "has: use {}, which serves again what was under way",
+                             baseline::kShrink, baseline::kFailStop));
+    } else if (workload.sweeps()) {
       fail(path, fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'",
                              baseline::kShrink));
     } else if (workload.model && !workload.model->onlyCopies()) {

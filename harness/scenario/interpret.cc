@@ -9,6 +9,7 @@
 #include "harness/scenario/chaos_reader.h"
 #include "harness/scenario/command_reader.h"
 #include "harness/scenario/expectation_check.h"
+#include "harness/scenario/inference_reader.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
@@ -43,6 +44,9 @@ class ScenarioReader {
       scenario.workload.time = values.get<Duration>("workload.time");
     }
     readTraining(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
+    if (scenario.workload.serves()) {
+      readServing(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
+    }
     if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
     if (scenario.workload.isForeign()) {
       scenario.workload.command = readCommand(root_, values, scenario.cluster, findings_);
