@@ -5,6 +5,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/noise.h"
+#include "harness/run/serving_record.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
 
@@ -100,6 +101,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.n = static_cast<int>(measured_runs.size());
     row.throughput = medianThroughput(measured_runs);
     row.failover_pause_ms = pausesOf(runs, strategy.name);
+    addLatencies(scenario, runs, seed, row);
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
     row.note = whyNoBound(scenario, runs, strategy.name);
     if (strategy.name == baseline::kFaultFree) continue;
