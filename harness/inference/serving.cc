@@ -141,6 +141,11 @@ std::vector<model::PlanMistake> mistakesOf(const Serving& serving, const model::
          "feed-forward part equally",
          parallel.tensor, card.kvHeads, card.ffn);
   }
+  constexpr int kMostTensorRanks = 32;  // whose bfloat16 sums are checked exactly
+  if (parallel.tensor > kMostTensorRanks) {
+    fail("parallel.tensor", "tensor: {} ranks are more than the {} whose sums can be checked",
+         parallel.tensor, kMostTensorRanks);
+  }
   if (job.device.memoryBandwidth == 0) {
     fail("device",
          "device: needs the key 'memory_bandwidth' for inference: what it reads from its memory "

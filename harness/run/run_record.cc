@@ -247,6 +247,11 @@ void RunRecord::addTrace(int rank, const json& trace) {
   all.rank.resize(all.kind.size(), rank);
 }
 
+std::string_view RunRecord::restartWords() const {
+  return serving_ ? "started again; what was under way was asked for again"
+                  : "restarted from the last checkpoint";
+}
+
 void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {
   run_.status = reports::RunStatus::kHung;
   if (!hang.payload) {
@@ -264,12 +269,12 @@ void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {
   }
   run_.message = fmt::format(
       "hung: not one payload byte was delivered on any rail in the {:.0f} ms before the watchdog; "
-      "all ranks were killed and restarted from their checkpoint",
-      watched);
+      "all ranks were killed and {}",
+      watched, restartWords());
 }
 
 void RunRecord::crashed(const std::string& message) {
-  run_.message = "the job died and was restarted from its checkpoint: " + message;
+  run_.message = fmt::format("the job died and was {}: {}", restartWords(), message);
 }
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {

@@ -80,6 +80,7 @@ class RunRecord {
                                const DamageLookup& damage) const;
   void addDegradation(int rank, const nlohmann::json& change);
   void addTrace(int rank, const nlohmann::json& trace);
+  std::string_view restartWords() const;
   void countLostWork();
   void checkPlans();
   void matchFailbacks();

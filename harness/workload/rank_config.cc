@@ -359,9 +359,11 @@ Status check(const RankConfig& config) {
       (!training || !config.workload.serving.has_value() || !config.server)) {
     fields.fail("server", "is missing");
   }
-  if (config.size < 1 || summed > (exact ? maxExactRanks(gradient.dtype) : kMaxExactRanks)) {
-    fields.fail("size", fmt::format("is out of range for exact sums of {}",
-                                    reduction::nameOf(gradient.dtype)));
+  const DataType summedType =
+      config.workload.serves() && training ? training->model.dtype : gradient.dtype;
+  if (config.size < 1 || summed > (exact ? maxExactRanks(summedType) : kMaxExactRanks)) {
+    fields.fail("size",
+                fmt::format("is out of range for exact sums of {}", reduction::nameOf(summedType)));
   }
   for (const scenario::SweepCell& cell : cellsOf(config.workload.collective)) {
     if (!config.workload.sweeps() || !scenario::reduces(cell.operation)) continue;
