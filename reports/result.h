@@ -303,12 +303,12 @@ struct ServedRequest {
   int rate = 0;  ///< index into Run::rates
   int prompt = 0;
   int output = 0;
-  std::string fate;  ///< "finished" within the objectives, "late" beyond them, "lost"
-  int begun = 0;     ///< times; more than once: redone after a restart
-  std::optional<double> arrival_ms;  ///< null: its rate had not begun when the run ended
-  std::optional<double> ttft_ms;     ///< from arrival to its first token
-  std::optional<double> tpot_ms;     ///< mean time of each further token
-  std::optional<double> e2e_ms;      ///< from arrival to its last token
+  std::string fate{};  ///< "finished" within the objectives, "late" beyond them, "lost"
+  int begun = 0;       ///< times; more than once: redone after a restart
+  std::optional<double> arrival_ms{};  ///< null: its rate had not begun when the run ended
+  std::optional<double> ttft_ms{};     ///< from arrival to its first token
+  std::optional<double> tpot_ms{};     ///< mean time of each further token
+  std::optional<double> e2e_ms{};      ///< from arrival to its last token
 };
 
 /// All requests of one rate: finished + late + lost are all of them; redone ones are among them.
@@ -320,9 +320,9 @@ struct RateRow {
   int lost = 0;
   int redone = 0;
   double goodput = 0;  ///< of `qps`, what is finished within the objectives
-  Percentiles ttft_ms;
-  Percentiles tpot_ms;
-  Percentiles e2e_ms;
+  Percentiles ttft_ms{};
+  Percentiles tpot_ms{};
+  Percentiles e2e_ms{};
   /// Of the medians against those of fault_free; only in the summary.
   std::optional<Overhead> ttft_overhead_pct{};
   std::optional<Overhead> tpot_overhead_pct{};

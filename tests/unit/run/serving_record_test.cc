@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr TimePoint kStart{1000s};
+constexpr TimePoint kServerStart{1000s};
 
 /// Two rates of three requests, each of 10 and 5 tokens.
 scenario::Scenario someServer() {
@@ -30,7 +30,7 @@ scenario::Scenario someServer() {
   return scenario;
 }
 
-std::int64_t at(Duration after) { return (kStart + after).time_since_epoch().count(); }
+std::int64_t at(Duration after) { return (kServerStart + after).time_since_epoch().count(); }
 
 void rate(ServingRecord& record, int number, Duration when) {
   record.told({{"type", "rate"}, {"rate", number}, {"at", at(when)}});
@@ -46,7 +46,7 @@ void end(ServingRecord& record, int id, Duration when) {
 
 reports::Run finished(ServingRecord& record) {
   reports::Run run;
-  record.finish(run, kStart, /*ended=*/true);
+  record.finish(run, kServerStart, /*ended=*/true);
   return run;
 }
 
@@ -101,7 +101,7 @@ TEST(ServingRecordTest, AfterARestartIsAskedForWhatIsMissing) {
   EXPECT_THAT(left.rates[0].requests, SizeIs(2));
   EXPECT_EQ(left.rates[0].requests[0].id, 1);
   EXPECT_EQ(left.firstRate, 0);
-  EXPECT_EQ(left.rateStart, kStart);
+  EXPECT_EQ(left.rateStart, kServerStart);
   begin(record, 1);
   token(record, 1, 80ms);  // again: the client has had it
   end(record, 1, 90ms);
