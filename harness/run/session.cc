@@ -465,7 +465,13 @@ Status Session::checkWatchdog(TimePoint time) {
         std::ranges::min_element(signs_, {}, [](const auto& sign) { return sign.second; })->second;
   }
   if (time < std::max(since, lastGrowth_) + watchdog) return okStatus();
-  const HangProof::Hang hang = hang_.judge(delivered);
+  HangProof::Hang hang = hang_.judge(delivered);
+  // What was in flight is not all: transfers go on to begin, each with a part on a living rail,
+  // until there are no more of them. From then on not one byte has moved.
+  if (scenario_.workload.serves()) {
+    hang.payload = 0;
+    hang.watchedFrom = std::max(hang.fault, lastGrowth_);
+  }
   record_.hung(time, hang);
   return isolate(time, hang.fault);
 }

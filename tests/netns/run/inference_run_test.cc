@@ -20,7 +20,7 @@ workload:
   kind: inference
   warmup_iterations: 2
   model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: 32000, sequence: 2048, dtype: bf16}
-  device: {gflops: 3000, efficiency: 40%, memory: 80GB, memory_bandwidth: 10GB}
+  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 20GB}
 )" + plan +
          R"(
 strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair]
@@ -80,7 +80,7 @@ TEST(InferenceRunTest, StagesAndTensorRanksServeThroughAFaultAndARestart) {
   const testing::TemporaryFolder folder;
   const std::string out = folder.path() / "out";
   const std::string plan =
-      "  parallel: {tensor: 2, pipeline: 2}\n  scale: 20\n  inference:" + std::string(kAsked);
+      "  parallel: {tensor: 2, pipeline: 2}\n  scale: 10\n  inference:" + std::string(kAsked);
   const auto ran = testing::runFaultline(
       {"run", folder.write("mixed.yaml", server("mixed", plan)), "--out", out});
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
@@ -94,7 +94,7 @@ TEST(InferenceRunTest, PrefillAndDecodeApartMoveKeysAndValuesThroughAFaultAndARe
   const testing::TemporaryFolder folder;
   const std::string out = folder.path() / "out";
   const std::string plan =
-      "  parallel: {tensor: 2}\n  scale: 20\n  inference:\n"
+      "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
       "    disaggregated: true" +
       std::string(kAsked);
   const auto ran = testing::runFaultline(
@@ -109,7 +109,7 @@ TEST(InferenceRunTest, ACorruptElementFailsTheRun) {
   const testing::TemporaryFolder folder;
   const std::string out = folder.path() / "out";
   const std::string plan =
-      "  parallel: {tensor: 2}\n  scale: 20\n  inference:\n"
+      "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
       "    disaggregated: true" +
       std::string(kAsked);
   std::string text = server("corrupt", plan);
