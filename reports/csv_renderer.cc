@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <concepts>
 #include <set>
@@ -16,7 +17,8 @@ constexpr const char* kHeader =
     "duration_ms,throughput,throughput_unit,wrong_elements,checked_elements,digest,faults,"
     "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
     "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms,plans,"
-    "planned_algorithm,degradations,";
+    "planned_algorithm,degradations,requests,finished,late,lost,redone,ttft_ms_median,"
+    "tpot_ms_median,e2e_ms_median,";
 
 /// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
 class Line {
@@ -59,14 +61,18 @@ class Line {
   bool first_ = true;
 };
 
-double medianIteration(const Run& run) {
-  std::vector<double> times;
-  for (const Iteration& iteration : run.iterations) times.push_back(iteration.ms);
+double medianOf(std::vector<double> times) {
   if (times.empty()) return std::nan("");
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   if (times.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(times.begin(), middle)) / 2;
+}
+
+double medianIteration(const Run& run) {
+  std::vector<double> times;
+  for (const Iteration& iteration : run.iterations) times.push_back(iteration.ms);
+  return medianOf(std::move(times));
 }
 
 void addRecovery(Line& line, const Run& run) {
@@ -95,6 +101,30 @@ void addRecovery(Line& line, const Run& run) {
   line.add(sum.isolate_ms);
   line.add(sum.load_ms);
   line.add(sum.lost_iterations);
+}
+
+/// Empty cells where nobody asked for anything.
+void addRequests(Line& line, const Run& run) {
+  constexpr std::array kCounts{&RateRow::requests, &RateRow::finished, &RateRow::late,
+                               &RateRow::lost, &RateRow::redone};
+  for (const auto count : kCounts) {
+    int sum = 0;
+    for (const RateRow& rate : run.rates) sum += rate.*count;
+    if (run.requests.empty()) {
+      line.addNothing();
+    } else {
+      line.add(sum);
+    }
+  }
+  constexpr std::array kLatencies{&ServedRequest::ttft_ms, &ServedRequest::tpot_ms,
+                                  &ServedRequest::e2e_ms};
+  for (const auto latency : kLatencies) {
+    std::vector<double> times;
+    for (const ServedRequest& request : run.requests) {
+      if (request.*latency) times.push_back(*(request.*latency));
+    }
+    line.add(medianOf(std::move(times)));
+  }
 }
 
 /// Names of what programs have told in any of the runs: a column for each, behind all others.
@@ -156,6 +186,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
   const AppliedPlan* const plan = lastPlanOfLargest(run);
   line.add(plan == nullptr ? "" : plan->algorithm);
   line.add(run.degradations.size());
+  addRequests(line, run);
   line.add(exitCodes(run));
   for (const std::string& name : metrics) {
     const auto found = run.metrics.find(name);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "reports/result_json.h"
 #include "reports/tally.h"
@@ -85,6 +87,7 @@ Run briefRun(const Run& run, const ViewLimits& limits, std::vector<bool>& thinne
   if (truncate(brief.failbacks, limits.events)) thinned_parts[2] = true;
   if (truncate(brief.plans, limits.events)) thinned_parts[4] = true;
   brief.port_tests.clear();
+  brief.requests.clear();
   if (truncate(brief.faults, limits.events)) {
     thinned_parts[3] = true;
     std::erase_if(brief.evidence, [&](const Evidence& one) { return one.fault >= limits.events; });
@@ -113,7 +116,8 @@ Json runView(const Run& run, Json json, const ViewLimits& limits,
     thinned_parts[1] = true;
   }
   json["rail_series"] = std::move(series);
-  for (const char* unseen : {"rails", "counters", "resources", "idle_failovers", "telemetry"}) {
+  for (const char* unseen :
+       {"requests", "rails", "counters", "resources", "idle_failovers", "telemetry"}) {
     json.erase(unseen);
   }
   return json;
@@ -149,26 +153,32 @@ Json hundredths(std::vector<double> values) {
   return list;
 }
 
-/// Per strategy: how long iterations took, and how long failovers paused a channel.
+/// Per strategy: how long iterations took, and how long failovers paused a channel; of a server the
+/// latencies of its requests, which are its iterations.
 Json distributions(const ScenarioResult& result) {
   Json list = Json::array();
   for (const StrategyTally& tally : tallyByStrategy(result)) {
-    std::vector<double> iterations;
-    std::vector<double> pauses;
+    std::map<std::string, std::vector<double>> all;
     for (const Run& run : result.runs) {
       if (run.strategy != tally.strategy) continue;
-      for (const Iteration& iteration : run.iterations) iterations.push_back(iteration.ms);
       for (const Failover& failover : run.failovers) {
-        if (failover.timed()) pauses.push_back(failover.pause_ms);
+        if (failover.timed()) all["pause"].push_back(failover.pause_ms);
       }
+      for (const ServedRequest& request : run.requests) {
+        if (request.ttft_ms) all["ttft"].push_back(*request.ttft_ms);
+        if (request.tpot_ms) all["tpot"].push_back(*request.tpot_ms);
+        if (request.e2e_ms) all["whole"].push_back(*request.e2e_ms);
+      }
+      if (!run.requests.empty()) continue;
+      for (const Iteration& iteration : run.iterations) all["iteration"].push_back(iteration.ms);
     }
-    for (auto* values : {&iterations, &pauses}) {
-      std::erase_if(*values, [](double value) { return !std::isfinite(value); });
-      if (values->size() < 2) continue;
+    for (auto& [of, values] : all) {
+      std::erase_if(values, [](double value) { return !std::isfinite(value); });
+      if (values.size() < 2) continue;
       list.push_back({{"strategy", tally.strategy},
-                      {"of", values == &iterations ? "iteration" : "pause"},
-                      {"n", values->size()},
-                      {"ms", hundredths(*values)}});
+                      {"of", of},
+                      {"n", values.size()},
+                      {"ms", hundredths(values)}});
     }
   }
   return list;

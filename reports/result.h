@@ -290,6 +290,61 @@ struct PortTest {
   bool changed = false;            ///< it found a port to be other than before
 };
 
+struct Interval {
+  double lo = 0;
+  double hi = 0;
+};
+
+/// Extra time per unit of work, v0 / v - 1, in percent: per block, then the median of the blocks.
+struct Overhead {
+  double median = 0;
+  std::optional<Interval> ci95{};  ///< null below 6 blocks
+  /// Against `ScenarioResult::noise`; null without it. What the overhead is at most: the upper end
+  /// of the interval, and never less than the noise of a median.
+  std::optional<double> at_most{};
+  std::optional<bool> distinguishable{};  ///< it is more than noise
+};
+
+/// A distribution. p95 is null below 60 samples and p99 below 300.
+struct Percentiles {
+  std::optional<double> p50;
+  std::optional<double> p95;
+  std::optional<double> p99;
+  std::optional<double> max;
+  int n = 0;
+};
+
+/// What became of one request (workload `inference`).
+struct ServedRequest {
+  int id = 0;
+  int rate = 0;  ///< index into Run::rates
+  int prompt = 0;
+  int output = 0;
+  std::string fate{};  ///< "finished" within the objectives, "late" beyond them, "lost"
+  int begun = 0;       ///< times; more than once: redone after a restart
+  std::optional<double> arrival_ms{};  ///< null: its rate had not begun when the run ended
+  std::optional<double> ttft_ms{};     ///< from arrival to its first token
+  std::optional<double> tpot_ms{};     ///< mean time of each further token
+  std::optional<double> e2e_ms{};      ///< from arrival to its last token
+};
+
+/// All requests of one rate: finished + late + lost are all of them; redone ones are among them.
+struct RateRow {
+  double qps = 0;  ///< requests per second that were offered
+  int requests = 0;
+  int finished = 0;
+  int late = 0;
+  int lost = 0;
+  int redone = 0;
+  double goodput = 0;  ///< of `qps`, what is finished within the objectives
+  Percentiles ttft_ms{};
+  Percentiles tpot_ms{};
+  Percentiles e2e_ms{};
+  /// Of the medians against those of fault_free; only in the summary.
+  std::optional<Overhead> ttft_overhead_pct{};
+  std::optional<Overhead> tpot_overhead_pct{};
+};
+
 /// One row of a sweep of collective calls: all calls of a run with the same operation, size, type,
 /// operator and place. The time of a call is that of its slowest rank. Bandwidths are of the median
 /// time, by the definitions of nccl-tests (doc/PERFORMANCE.md there), in GB/s, 10^9 bytes.
@@ -378,23 +433,10 @@ struct Run {
   std::vector<ExposedPhase> exposed;        ///< of training that follows from a model
   std::vector<ProgramEnd> processes;        ///< of the workload `command`, by rank
   std::map<std::string, Quantity> metrics;  ///< likewise: what they told
+  std::vector<ServedRequest> requests;      ///< of the workload `inference`
+  std::vector<RateRow> rates;               ///< likewise
   /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
   std::optional<double> goodput_mbit;
-};
-
-struct Interval {
-  double lo = 0;
-  double hi = 0;
-};
-
-/// Extra time per unit of work, v0 / v - 1, in percent: per block, then the median of the blocks.
-struct Overhead {
-  double median = 0;
-  std::optional<Interval> ci95{};  ///< null below 6 blocks
-  /// Against `ScenarioResult::noise`; null without it. What the overhead is at most: the upper end
-  /// of the interval, and never less than the noise of a median.
-  std::optional<double> at_most{};
-  std::optional<bool> distinguishable{};  ///< it is more than noise
 };
 
 /// What two equal runs differ by: fault_free against its second row, block by block, in percent.
@@ -419,19 +461,11 @@ struct Drift {
   std::string void_because;          ///< why no speed can be told; empty: it can
 };
 
-/// A distribution. p95 is null below 60 samples and p99 below 300.
-struct Percentiles {
-  std::optional<double> p50;
-  std::optional<double> p95;
-  std::optional<double> p99;
-  std::optional<double> max;
-  int n = 0;
-};
-
-/// Inference only.
+/// Of the workload `inference`, over all rates.
 struct Latency {
   Percentiles ttft_ms;
   Percentiles tpot_ms;
+  Percentiles e2e_ms;
 };
 
 /// What a modelled row follows from (docs/baselines.md has the formulas).
@@ -468,6 +502,10 @@ struct Summary {
   std::optional<Quantity> throughput;            ///< median of the blocks
   std::optional<Latency> latency;
   std::optional<Model> model{};  ///< null: the row was measured
+  std::vector<RateRow> rates;    ///< of the workload `inference`, over all blocks
+  /// The first of the rates at which less than 90 % of the requests are finished within the
+  /// objectives; null: there is none.
+  std::optional<double> knee_qps{};
 };
 
 /// One kind of message of a model's iteration, of the rank that has most of it.

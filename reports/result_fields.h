@@ -354,6 +354,36 @@ void visitFields(V& v, Of<TrainingFacts> auto& facts) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<ServedRequest> auto& request) {
+  v.required("id", request.id);
+  v.field("rate", request.rate);
+  v.field("prompt", request.prompt);
+  v.field("output", request.output);
+  v.required("fate", request.fate);
+  v.field("begun", request.begun);
+  v.field("arrival_ms", request.arrival_ms);
+  v.field("ttft_ms", request.ttft_ms);
+  v.field("tpot_ms", request.tpot_ms);
+  v.field("e2e_ms", request.e2e_ms);
+}
+
+template <typename V>
+void visitFields(V& v, Of<RateRow> auto& rate) {
+  v.required("qps", rate.qps);
+  v.field("requests", rate.requests);
+  v.field("finished", rate.finished);
+  v.field("late", rate.late);
+  v.field("lost", rate.lost);
+  v.field("redone", rate.redone);
+  v.field("goodput", rate.goodput);
+  v.field("ttft_ms", rate.ttft_ms);
+  v.field("tpot_ms", rate.tpot_ms);
+  v.field("e2e_ms", rate.e2e_ms);
+  v.field("ttft_overhead_pct", rate.ttft_overhead_pct);
+  v.field("tpot_overhead_pct", rate.tpot_overhead_pct);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Run> auto& run) {
   v.required("strategy", run.strategy);
   v.field("kind", run.kind);
@@ -391,6 +421,8 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("exposed", run.exposed);
   v.field("processes", run.processes);
   v.field("metrics", run.metrics);
+  v.field("requests", run.requests);
+  v.field("rates", run.rates);
   v.field("goodput_mbit", run.goodput_mbit);
 }
 
@@ -436,6 +468,7 @@ template <typename V>
 void visitFields(V& v, Of<Latency> auto& latency) {
   v.field("ttft_ms", latency.ttft_ms);
   v.field("tpot_ms", latency.tpot_ms);
+  v.field("e2e_ms", latency.e2e_ms);
 }
 
 template <typename V>
@@ -472,6 +505,8 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("throughput", summary.throughput);
   v.field("latency", summary.latency);
   v.field("model", summary.model);
+  v.field("rates", summary.rates);
+  v.field("knee_qps", summary.knee_qps);
 }
 
 template <typename V>

@@ -185,6 +185,36 @@ std::string toldTexts(const ScenarioResult& result) {
   return text;
 }
 
+/// Requests and latencies of each row and rate: "hot_repair, 4/s: 60 requests, 60 finished; ...".
+std::string latencyText(const ScenarioResult& result) {
+  std::string text;
+  const auto times = [](const Percentiles& all) {
+    std::string line = number(all.p50) + "/" + number(all.p95) + "/" + number(all.p99);
+    return line + " ms (n " + std::to_string(all.n) + ")";
+  };
+  for (const Summary& row : result.summary) {
+    for (const RateRow& rate : row.rates) {
+      std::string line = fmt::format(
+          "{}, {:.4g}/s: {} requests, {} finished, {} late, {} lost, {} redone; goodput {:.3g}/s; "
+          "p50/p95/p99 of TTFT {}, TPOT {}, whole {}",
+          row.strategy, rate.qps, rate.requests, rate.finished, rate.late, rate.lost, rate.redone,
+          rate.goodput, times(rate.ttft_ms), times(rate.tpot_ms), times(rate.e2e_ms));
+      if (rate.ttft_overhead_pct && rate.tpot_overhead_pct) {
+        line += fmt::format("; medians against fault_free: TTFT {:+.1f} %, TPOT {:+.1f} %",
+                            rate.ttft_overhead_pct->median, rate.tpot_overhead_pct->median);
+      }
+      text += wrapped(line);
+    }
+    if (row.knee_qps) {
+      text +=
+          wrapped(fmt::format("{}: less than 90 % of the requests are finished in time from "
+                              "{:.4g}/s on",
+                              row.strategy, *row.knee_qps));
+    }
+  }
+  return text;
+}
+
 std::string table(const ScenarioResult& result) {
   Row titles;
   for (std::size_t i = 0; i < titles.size(); ++i) titles[i] = kColumns[i].title;
@@ -249,6 +279,9 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
   if (!result.runs.empty() || !result.summary.empty()) text += "\n" + table(result);
 
   if (result.training) text += "\n" + trainingText(result);
+  if (const std::string latencies = latencyText(result); !latencies.empty()) {
+    text += "\n" + latencies;
+  }
 
   const VerdictText verdict = explainVerdict(result);
   const std::string word = upper(nameOf(result.verdict));

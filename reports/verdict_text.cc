@@ -98,15 +98,21 @@ bool jobFailed(const ScenarioResult& result) {
   });
 }
 
-void addRecovery(const StrategyTally& all, std::vector<std::string>& reasons) {
+void addRecovery(const ScenarioResult& result, const StrategyTally& all,
+                 std::vector<std::string>& reasons) {
   if (all.failovers > 0) {
     reasons.push_back(fmt::format("{}; the longest interruption was {:.1f} ms.",
                                   plural(all.failovers, "failover"), all.longest_pause_ms));
   }
   if (all.restarts > 0) {
-    reasons.push_back(fmt::format("{} from a checkpoint, with {} of lost work.",
-                                  plural(all.restarts, "restart"),
-                                  plural(all.lost_iterations, "iteration")));
+    const bool serves =
+        std::ranges::any_of(result.runs, [](const Run& run) { return !run.requests.empty(); });
+    reasons.push_back(serves ? fmt::format("{}, with {} that had to be begun again.",
+                                           plural(all.restarts, "restart"),
+                                           plural(all.lost_iterations, "request"))
+                             : fmt::format("{} from a checkpoint, with {} of lost work.",
+                                           plural(all.restarts, "restart"),
+                                           plural(all.lost_iterations, "iteration")));
   }
 }
 
@@ -182,7 +188,7 @@ VerdictText explainVerdict(const ScenarioResult& result) {
                                           : fmt::format("All {} expectations hold", expectations);
       reasons.push_back(aboutData(result, all));
       addEvidence(result, reasons);
-      addRecovery(all, reasons);
+      addRecovery(result, all, reasons);
       break;
     case Verdict::kFail:
       text.headline = failing == 0 ? std::string("The run failed")

@@ -112,6 +112,12 @@ std::string workloadInWords(const scenario::Workload& workload) {
     return fmt::format("{}, {} calls of each of {} combinations", workload.kind,
                        workload.iterations, cellsOf(workload.collective).size());
   }
+  if (workload.serves()) {
+    return fmt::format("{}, {} requests to {} on {}, scale {}{}", workload.kind,
+                       workload.iterations, workload.model->model.name, workload.model->device.name,
+                       workload.model->scale,
+                       workload.serving->disaggregated ? ", prefill and decode apart" : "");
+  }
   if (workload.model) {
     return fmt::format("{}, {} iterations of {} on {}, scale {}", workload.kind,
                        workload.iterations, workload.model->model.name, workload.model->device.name,

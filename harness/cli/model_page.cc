@@ -31,8 +31,9 @@ std::string modelInWords(const model::ModelCard& card) {
 }
 
 std::string deviceInWords(const model::DeviceCard& card) {
-  return fmt::format("{} GFLOP/s, of which training reaches {:.0f} %, {}", card.gflops,
-                     card.efficiency * kWholeInPercent, formatSize(card.memory));
+  return fmt::format("{} GFLOP/s, of which training reaches {:.0f} %, {} at {}/s", card.gflops,
+                     card.efficiency * kWholeInPercent, formatSize(card.memory),
+                     formatSize(card.memoryBandwidth));
 }
 
 std::string modelText(const model::ModelCard& card) {
@@ -96,7 +97,8 @@ Json deviceJson(const model::DeviceCard& card) {
           {"summary", deviceInWords(card)},
           {"gflops", card.gflops},
           {"efficiency_pct", card.efficiency * kWholeInPercent},
-          {"memory_bytes", card.memory}};
+          {"memory_bytes", card.memory},
+          {"memory_bandwidth", card.memoryBandwidth}};
 }
 
 }  // namespace faultline::cli

@@ -9,16 +9,16 @@ namespace {
 constexpr Bytes kGigabyte = 1'000'000'000;
 
 /// Peaks are those of dense 16-bit products in NVIDIA's data sheets (V100, A100, H100 and H200, all
-/// SXM). The share of them that training reaches is a round number from published runs:
-/// Narayanan et al. 2021, table 1, have 44 to 52 % on A100, and Grattafiori et al. 2024, table 4,
-/// 38 to 43 % on H100; both include some communication. V100 and H200 are taken like their
-/// neighbours.
+/// SXM), as are sizes and bandwidths of memory (of the A100 that with 80 GB). The share of them
+/// that training reaches is a round number from published runs: Narayanan et al. 2021, table 1,
+/// have 44 to 52 % on A100, and Grattafiori et al. 2024, table 4, 38 to 43 % on H100; both include
+/// some communication. V100 and H200 are taken like their neighbours.
 const std::array<DeviceCard, 4>& deviceCards() {
   static const std::array<DeviceCard, 4> kCards{
-      DeviceCard{"v100", 125'000, 0.5, 32 * kGigabyte},
-      DeviceCard{"a100", 312'000, 0.5, 80 * kGigabyte},
-      DeviceCard{"h100", 989'000, 0.4, 80 * kGigabyte},
-      DeviceCard{"h200", 989'000, 0.4, 141 * kGigabyte},
+      DeviceCard{"v100", 125'000, 0.5, 32 * kGigabyte, 900 * kGigabyte},
+      DeviceCard{"a100", 312'000, 0.5, 80 * kGigabyte, 2'039 * kGigabyte},
+      DeviceCard{"h100", 989'000, 0.4, 80 * kGigabyte, 3'350 * kGigabyte},
+      DeviceCard{"h200", 989'000, 0.4, 141 * kGigabyte, 4'800 * kGigabyte},
   };
   return kCards;
 }

@@ -15,6 +15,7 @@ struct DeviceCard {
   std::int64_t gflops = 1;  ///< 10^9 floating-point operations per second, at its peak
   double efficiency = 1;    ///< share of the peak that training reaches, above 0, at most 1
   Bytes memory = 0;
+  Bytes memoryBandwidth = 0;  ///< bytes that it reads from there in a second; 0: not known
   bool operator==(const DeviceCard&) const = default;
 
   double flopsPerSecond() const { return static_cast<double>(gflops) * 1e9 * efficiency; }

@@ -270,6 +270,9 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
   const bool met = std::ranges::any_of(runs, [&](const reports::Run& run) {
     return run.strategy == strategy && !run.faults.empty();
   });
+  if (met && scenario.workload.serves()) {
+    return "no best possible: there is no model of how requests wait for each other";
+  }
   if (!met || scenario.workload.sweeps()) return "";  // a sweep has bounds of its own
   if (std::string why = whyNoModel(scenario.workload.model); !why.empty()) return why;
   if (scenario.workload.isForeign()) return "";  // nobody knows what it has to send

@@ -87,6 +87,27 @@ Samples processorTimes(const ScenarioResult& result, const std::string& strategy
   });
 }
 
+/// Of requests that were answered, the median of each run.
+template <std::optional<double> reports::ServedRequest::*kLatency>
+Samples latencies(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    Samples times;
+    for (const reports::ServedRequest& request : run.requests) {
+      if (request.*kLatency) times.push_back(*(request.*kLatency));
+    }
+    return completed(run) ? stats::median(times) : std::nullopt;
+  });
+}
+
+Samples lostRequests(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    if (run.requests.empty()) return std::nullopt;
+    int lost = 0;
+    for (const reports::RateRow& rate : run.rates) lost += rate.lost;
+    return lost;
+  });
+}
+
 Samples incompleteRuns(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy,
                 [](const Run& run) -> std::optional<double> { return completed(run) ? 0 : 1; });
@@ -105,12 +126,20 @@ constexpr std::array kMetrics{
                    "median iteration of each completed run"},
     ComparedMetric{"overhead_pct", "%", false, Kind::kSpeed, overheads,
                    "of each block, against its fault_free run"},
+    ComparedMetric{"ttft_ms", "ms", false, Kind::kSpeed,
+                   latencies<&reports::ServedRequest::ttft_ms>,
+                   "median time to the first token of each completed run"},
+    ComparedMetric{"tpot_ms", "ms", false, Kind::kSpeed,
+                   latencies<&reports::ServedRequest::tpot_ms>,
+                   "median time of each further token of each completed run"},
     ComparedMetric{"pause_ms", "ms", false, Kind::kSampled, pauses,
                    "longest pause at a failover of each run"},
     ComparedMetric{"restart_ms", "ms", false, Kind::kSampled, restartTimes,
                    "hang, isolate, load and lost work of each run"},
     ComparedMetric{"cpu_s_per_gib", "s/GiB", false, Kind::kSampled, processorTimes,
                    "processor time of each completed run for what it sent"},
+    ComparedMetric{"lost_requests", "requests", false, Kind::kCounted, lostRequests,
+                   "requests that were never served"},
     ComparedMetric{"incomplete_runs", "runs", false, Kind::kCounted, incompleteRuns,
                    "runs that did not do their work to the end"},
     ComparedMetric{"wrong_elements", "elements", false, Kind::kCounted, wrongElements,

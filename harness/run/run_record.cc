@@ -39,6 +39,7 @@ std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
 
 RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
     : scenario_(scenario), table_(scenario.cluster.ranks()), calls_(scenario) {
+  if (scenario.workload.serves()) serving_.emplace(scenario, planned.block);
   run_.strategy = planned.strategy->name;
   run_.kind = planned.strategy->kind();
   for (const auto& [name, value] : planned.strategy->options.all()) {
@@ -50,7 +51,14 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
 }
 
 bool RunRecord::iterationBegan(const json& message) {
+  if (serving_) serving_->begun(message);
   return table_.began(field(message, "iteration", 0), momentOf(message, "at"));
+}
+
+void RunRecord::served(int rank, const json& message) {
+  checked(message);
+  keepResources(rank, message);
+  serving_->told(message);
 }
 
 void RunRecord::checked(const json& message) {
@@ -60,6 +68,7 @@ void RunRecord::checked(const json& message) {
 
 void RunRecord::iterationEnded(int rank, const json& message) {
   checked(message);
+  if (serving_) serving_->ended(message);
   const int iteration = field(message, "iteration", 0);
   keepResources(rank, message);
   exposed_.ended(message);
@@ -240,6 +249,11 @@ void RunRecord::addTrace(int rank, const json& trace) {
   all.rank.resize(all.kind.size(), rank);
 }
 
+std::string_view RunRecord::restartWords() const {
+  return serving_ ? "started again; what was under way was asked for again"
+                  : "restarted from the last checkpoint";
+}
+
 void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {
   run_.status = reports::RunStatus::kHung;
   if (!hang.payload) {
@@ -257,12 +271,12 @@ void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {
   }
   run_.message = fmt::format(
       "hung: not one payload byte was delivered on any rail in the {:.0f} ms before the watchdog; "
-      "all ranks were killed and restarted from their checkpoint",
-      watched);
+      "all ranks were killed and {}",
+      watched, restartWords());
 }
 
 void RunRecord::crashed(const std::string& message) {
-  run_.message = "the job died and was restarted from its checkpoint: " + message;
+  run_.message = fmt::format("the job died and was {}: {}", restartWords(), message);
 }
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
@@ -285,6 +299,7 @@ void RunRecord::cutOff(TimePoint when, TimePoint fault) {
     hanging = std::max(hanging, table_.complete().back().end);
   }
   restartTime_ += std::max(Duration::zero(), when - hanging);
+  if (serving_) restart.lost_iterations = serving_->underWay();
 }
 
 void RunRecord::repaired(TimePoint when) {
@@ -340,6 +355,7 @@ void RunRecord::failed(reports::RunStatus status, const std::string& message) {
 /// Lost work: iterations that had begun before a restart and were done again after it; the one that
 /// was cut off counts until the fault.
 void RunRecord::countLostWork() {
+  if (serving_) return;  // has been counted: requests do not end in their order
   for (std::size_t i = 0; i < cuts_.size(); ++i) {
     reports::Restart& restart = run_.restarts[i];
     const bool last = i + 1 == cuts_.size();
@@ -397,6 +413,7 @@ reports::Run RunRecord::finish(Observed observed) {
   if (ended_ && timed > Duration::zero() && table_.next() > 0) {
     run_.throughput = reports::Quantity{table_.work() / toSeconds(timed), "iterations/s"};
   }
+  if (serving_) serving_->finish(run_, t0_, ended_);
   workload::Digest digest;
   for (const auto& [key, value] : digests_) {
     if (!value.empty()) digest.add(value.data(), value.size());

@@ -13,6 +13,7 @@
 #include "harness/run/observed.h"
 #include "harness/run/plan.h"
 #include "harness/run/plan_record.h"
+#include "harness/run/serving_record.h"
 #include "harness/run/timeline.h"
 #include "reports/result.h"
 
@@ -38,6 +39,10 @@ class RunRecord {
   /// True at the first rank's mark.
   bool iterationBegan(const nlohmann::json& message);
   void iterationEnded(int rank, const nlohmann::json& message);
+  /// A message of a server: "rate", "token" or "served".
+  void served(int rank, const nlohmann::json& message);
+  /// Of the workload `inference`.
+  workload::ServerConfig whatIsLeftToServe() const { return serving_->whatIsLeft(); }
   /// Counts checked and wrong elements.
   void checked(const nlohmann::json& message);
   /// What a rank tells of the network, in any message: failovers, failbacks, slow rails and plans
@@ -77,6 +82,7 @@ class RunRecord {
                                const DamageLookup& damage) const;
   void addDegradation(int rank, const nlohmann::json& change);
   void addTrace(int rank, const nlohmann::json& trace);
+  std::string_view restartWords() const;
   void countLostWork();
   void checkPlans();
   void matchFailbacks();
@@ -90,6 +96,7 @@ class RunRecord {
   CallTable calls_;
   ExposedTimes exposed_;
   PlanRecord plans_;
+  std::optional<ServingRecord> serving_;  // of the workload `inference`
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
   std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt

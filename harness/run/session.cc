@@ -42,6 +42,13 @@ bool isConsequence(const json& error) {
   return code == codeName(Code::kUnavailable) || code == codeName(Code::kAborted);
 }
 
+/// Those that decide what the instances of a server do.
+std::vector<int> firstRanks(const scenario::Scenario& scenario) {
+  std::vector<int> ranks{0};
+  if (scenario.workload.serving->disaggregated) ranks.push_back(scenario.cluster.ranks() / 2);
+  return ranks;
+}
+
 class Session {
  public:
   Session(const scenario::Scenario& scenario, const PlannedRun& planned,
@@ -113,6 +120,7 @@ class Session {
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
   TimePoint lastMark_{};                                   // the newest sign of training
+  std::map<int, TimePoint> signs_;                         // of a server, by first rank
   std::uint64_t lastDelivered_ = 0;  // payload, looked at from the first fault on
   TimePoint lastGrowth_{};           // of it
   HangProof hang_;
@@ -188,6 +196,7 @@ json Session::configOf(int rank, bool restart) const {
   config.telemetry = scenario_.telemetryOf(*planned_.strategy);
   config.ioThreads = scenario_.ioThreads;
   config.workload = scenario_.workload;
+  if (scenario_.workload.serves()) config.server = record_.whatIsLeftToServe();
   if (restart) config.workload.warmupIterations = 0;
   config.seed = options_.seed;
   const Parameters& chosen = planned_.strategy->options;
@@ -195,7 +204,7 @@ json Session::configOf(int rank, bool restart) const {
       chosen.has(baseline::kCorruptOneElement) && chosen.get<bool>(baseline::kCorruptOneElement);
   if (shrinks_) config.shrinkPatience = chosen.get<Duration>(baseline::kPatience);
   if (excludes_) config.excludeAfter = chosen.get<Duration>(baseline::kWait);
-  if (failStop_) {
+  if (failStop_ && !scenario_.workload.serves()) {  // a server has no state to go on from
     config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>("checkpoint_every"));
     config.checkpointPath = checkpointPath(rank);
   }
@@ -300,6 +309,11 @@ void Session::received(int rank, const json& message) {
     warmupMark(message, /*end=*/true);
   } else if (type == "checked") {
     record_.checked(message);
+  } else if (type == "alive") {
+    signs_[rank] = now();
+  } else if (type == "rate" || type == "token" || type == "served") {
+    record_.served(rank, message);
+    if (type == "served") record_.events(rank, message, damageLookup());
   } else if (type == "begin") {
     lastMark_ = now();
     const int iteration = field(message, "iteration", 0);
@@ -374,6 +388,9 @@ void Session::allReady() {
   }
   stage_ = Stage::kRunning;
   lastMark_ = time;
+  if (scenario_.workload.serves()) {
+    for (const int rank : firstRanks(scenario_)) signs_[rank] = time;
+  }
   group_->broadcast({{"type", "start"}});
 }
 
@@ -457,9 +474,20 @@ Status Session::checkWatchdog(TimePoint time) {
   if (delivered > lastDelivered_) lastGrowth_ = time;
   lastDelivered_ = delivered;
   // As a library's watchdog: a collective has been under way for so long and nothing moves.
-  const TimePoint since = open ? open->begin + scenario_.workload.compute.duration : lastMark_;
+  TimePoint since = open ? open->begin + scenario_.workload.compute.duration : lastMark_;
+  // A server may have nothing to do, and says so.
+  if (scenario_.workload.serves()) {
+    since =
+        std::ranges::min_element(signs_, {}, [](const auto& sign) { return sign.second; })->second;
+  }
   if (time < std::max(since, lastGrowth_) + watchdog) return okStatus();
-  const HangProof::Hang hang = hang_.judge(delivered);
+  HangProof::Hang hang = hang_.judge(delivered);
+  // What was in flight is not all: transfers go on to begin, each with a part on a living rail,
+  // until there are no more of them. From then on not one byte has moved.
+  if (scenario_.workload.serves()) {
+    hang.payload = 0;
+    hang.watchedFrom = std::max(hang.fault, lastGrowth_);
+  }
   record_.hung(time, hang);
   return isolate(time, hang.fault);
 }

@@ -9,6 +9,7 @@
 #include "harness/run/exposed_overhead.h"
 #include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
+#include "harness/run/serving_record.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
 
@@ -128,6 +129,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.n = static_cast<int>(measured_runs.size());
     row.throughput = medianThroughput(measured_runs);
     row.failover_pause_ms = pausesOf(runs, strategy.name);
+    addLatencies(scenario, runs, seed, row);
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
     row.note = whyNoBound(scenario, runs, strategy.name);
     if (const std::string untimed = untimedNote(runs, strategy.name); !untimed.empty()) {

@@ -28,7 +28,7 @@ std::array<reports::TrainingPhase, model::kPhases> phasesOf(const model::Trainin
 }  // namespace
 
 std::optional<reports::TrainingFacts> trainingFacts(const scenario::Scenario& scenario) {
-  if (!scenario.workload.model) return std::nullopt;
+  if (!scenario.workload.model || scenario.workload.serves()) return std::nullopt;
   const model::Training& training = *scenario.workload.model;
   const model::Parallel& parallel = training.parallel;
   const model::TokenFlops flops = model::tokenFlops(training.model, training.sequence);

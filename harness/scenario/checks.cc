@@ -76,21 +76,23 @@ class Checker {
     if (workload == nullptr) return;
     const bool sweeps = scenario_.workload.sweeps();
     const bool foreign = scenario_.workload.isForeign();
-    const bool trains = !sweeps && !foreign;
+    const bool serves = scenario_.workload.serves();
+    const bool trains = !sweeps && !foreign && !serves;
     const std::pair<std::string_view, bool> keys[] = {{"compute", trains},
                                                       {"gradient", trains},
-                                                      {"model", trains},
-                                                      {"device", trains},
-                                                      {"parallel", trains},
+                                                      {"model", trains || serves},
+                                                      {"device", trains || serves},
+                                                      {"parallel", trains || serves},
                                                       {"micro_batches", trains},
                                                       {"micro_batch", trains},
                                                       {"sequence", trains},
-                                                      {"scale", trains},
+                                                      {"scale", trains || serves},
                                                       {"collective", sweeps},
                                                       {"command", foreign},
-                                                      {"iterations", !foreign},
+                                                      {"inference", serves},
+                                                      {"iterations", !foreign && !serves},
                                                       {"warmup_iterations", !foreign},
-                                                      {"time", !foreign}};
+                                                      {"time", !foreign && !serves}};
     for (const auto& [key, its] : keys) {
       const Node* const node = workload->find(key);
       if (node == nullptr || its) continue;
@@ -384,7 +386,11 @@ class Checker {
   void checkShrink(std::string_view kind, const std::string& path) {
     const Workload& workload = scenario_.workload;
     if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
-    if (workload.sweeps()) {
+    if (workload.serves()) {
+      fail(path, fmt::format("{}: each rank of a server has a part of the model that no other one "
+                             "has: use {}, which serves again what was under way",
+                             kind, baseline::kFailStop));
+    } else if (workload.sweeps()) {
       fail(path,
            fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'", kind));
     } else if (workload.model && !workload.model->onlyCopies()) {
@@ -402,10 +408,11 @@ class Checker {
   /// A rank is left out because its own port is down, which is seen at once, and only once.
   void checkExcluding(const std::string& path) {
     const std::string_view kind = baseline::kExcludeRank;
-    if (scenario_.chaos) {
-      fail(path, fmt::format("{}: it goes on without ranks once, and 'chaos' strikes again and "
-                             "again: write the one fault under 'faults'",
-                             kind));
+    if (!scenario_.processes.empty()) {
+      fail(path,
+           fmt::format("{}: it goes on without ranks once, and 'fault_processes' strike again "
+                       "and again: write the one fault under 'faults'",
+                       kind));
     }
     for (const Fault& fault : scenario_.faults) {
       const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);

@@ -19,6 +19,9 @@ std::string whyNoCellsOrPlans(const Expectation& expectation, const Scenario& sc
   if (metric.starts_with(kCellMetrics) && !scenario.workload.sweeps()) {
     return fmt::format("{}: only a workload of kind collective has cells", metric);
   }
+  if (isOfRequests(metric) && !scenario.workload.serves()) {
+    return fmt::format("{}: only a workload of kind inference has requests", metric);
+  }
   if (!metric.starts_with(kPlanMetrics)) return "";
   const Strategy* const strategy = scenario.find(expectation.strategy);
   const baseline::StrategySpec* const kind =

@@ -10,6 +10,7 @@
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/fault_process_reader.h"
 #include "harness/scenario/fault_reader.h"
+#include "harness/scenario/inference_reader.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
@@ -44,6 +45,9 @@ class ScenarioReader {
       scenario.workload.time = values.get<Duration>("workload.time");
     }
     readTraining(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
+    if (scenario.workload.serves()) {
+      readServing(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
+    }
     if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
     if (scenario.workload.isForeign()) {
       scenario.workload.command = readCommand(root_, values, scenario.cluster, findings_);

@@ -26,6 +26,9 @@ void addTraining(const model::Training& training, Json& workload) {
       {"gflops", device.gflops},
       {"efficiency", formatParameter(Percent{device.efficiency * kWholeInPercent})},
       {"memory", formatSize(device.memory)}};
+  if (device.memoryBandwidth > 0) {
+    workload["device"]["memory_bandwidth"] = formatSize(device.memoryBandwidth);
+  }
   const model::Parallel& parallel = training.parallel;
   workload["parallel"] = {{"data", parallel.data},
                           {"tensor", parallel.tensor},
@@ -36,6 +39,45 @@ void addTraining(const model::Training& training, Json& workload) {
   workload["micro_batch"] = training.microBatch;
   workload["sequence"] = training.sequence;
   workload["scale"] = training.scale;
+}
+
+Json toJson(const inference::Lengths& lengths) {
+  return {{"mean", lengths.mean},
+          {"spread", inference::nameOf(lengths.spread)},
+          {"cv", formatParameter(Percent{lengths.cv * kWholeInPercent})}};
+}
+
+Json toJson(const inference::Serving& serving) {
+  Json json = Json::object();
+  if (serving.traceFile.empty()) {
+    json = {{"qps", serving.qps},
+            {"requests", serving.requests},
+            {"prompt", toJson(serving.prompt)},
+            {"output", toJson(serving.output)}};
+  } else {
+    json["trace"] = serving.traceFile;
+  }
+  json["batch"] = serving.batch;
+  json["prefill_tokens"] = serving.prefillTokens;
+  json["disaggregated"] = serving.disaggregated;
+  json["objectives"] = {{"ttft", formatDuration(serving.objectives.ttft)},
+                        {"tpot", formatDuration(serving.objectives.tpot)}};
+  return json;
+}
+
+/// What its sizes and times follow from, without what only training has.
+Json serverJson(const Workload& workload) {
+  Json all = Json::object();
+  addTraining(*workload.model, all);
+  return {{"kind", workload.kind},
+          {"warmup_iterations", workload.warmupIterations},
+          {"model", all["model"]},
+          {"device", all["device"]},
+          {"parallel",
+           {{"tensor", workload.model->parallel.tensor},
+            {"pipeline", workload.model->parallel.pipeline}}},
+          {"scale", workload.model->scale},
+          {"inference", toJson(*workload.serving)}};
 }
 
 Json toJson(const command::Command& command) {
@@ -61,6 +103,7 @@ Json toJson(const command::Command& command) {
 
 Json toJson(const Workload& workload) {
   if (workload.isForeign()) return {{"kind", workload.kind}, {"command", toJson(workload.command)}};
+  if (workload.serves() && workload.model && workload.serving) return serverJson(workload);
   const std::string compute = formatDuration(workload.compute.duration);
   Json json{{"kind", workload.kind},
             {"iterations", workload.iterations},

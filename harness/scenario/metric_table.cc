@@ -195,6 +195,63 @@ constexpr std::array kMetrics{
            Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
     Metric{"cells.large.time_over_model", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, over the model of the strategy's own schedule"},
+    Metric{"ttft_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "median time from a request's arrival to its first token, over all rates and runs"},
+    Metric{"ttft_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "its 95th percentile (from 60 requests on)"},
+    Metric{"ttft_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "its 99th percentile (from 300 requests on)"},
+    Metric{"ttft_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "the longest"},
+    Metric{"ttft_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "requests that have it"},
+    Metric{"tpot_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "median mean time of each further token of a request, over all rates and runs"},
+    Metric{"tpot_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "its 95th percentile (from 60 requests on)"},
+    Metric{"tpot_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "its 99th percentile (from 300 requests on)"},
+    Metric{"tpot_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "the longest"},
+    Metric{"tpot_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "requests that have it"},
+    Metric{"e2e_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "median time from a request's arrival to its last token, over all rates and runs"},
+    Metric{"e2e_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "its 95th percentile (from 60 requests on)"},
+    Metric{"e2e_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "its 99th percentile (from 300 requests on)"},
+    Metric{"e2e_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "the longest"},
+    Metric{"e2e_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "requests that have it"},
+    Metric{"ttft_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "what the median TTFT of each rate below the knee of fault_free costs against that of "
+           "fault_free in the same block",
+           true},
+    Metric{"tpot_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "what the median TPOT of each rate below the knee of fault_free costs against that of "
+           "fault_free in the same block",
+           true},
+    Metric{"requests.count", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
+           "requests, per run"},
+    Metric{"requests.finished", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
+           "of them, those that were served within the objectives"},
+    Metric{"requests.late", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
+           "those that were served later"},
+    Metric{"requests.lost", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
+           "those that were never served"},
+    Metric{"requests.redone", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
+           "those that were begun again after a restart; they are among the others"},
+    Metric{
+        "goodput", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
+        "requests per second that are served within the objectives, of each rate, over all runs"},
+    Metric{"good_pct", Measure::kPercent, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+           "share of the requests that are served within the objectives, of all rates"},
+    Metric{"knee_qps", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+           "the first rate at which less than 90 % of the requests are; none where there is none"},
     Metric{"cpu_s_per_gib", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
            "processor seconds of all ranks per GiB of payload that they sent, in the measured "
            "iterations; compute that burns is in it"},
@@ -215,6 +272,15 @@ constexpr std::array kMetrics{
 }  // namespace
 
 std::span<const Metric> metricTable() { return kMetrics; }
+
+bool isOfRequests(std::string_view path) {
+  constexpr std::array<std::string_view, 5> kPaths{"ttft_overhead_pct", "tpot_overhead_pct",
+                                                   "goodput", "good_pct", "knee_qps"};
+  constexpr std::array<std::string_view, 4> kPrefixes{"ttft_ms.", "tpot_ms.", "e2e_ms.",
+                                                      "requests."};
+  return std::ranges::count(kPaths, path) > 0 ||
+         std::ranges::any_of(kPrefixes, [&](auto prefix) { return path.starts_with(prefix); });
+}
 
 bool isKnownOfPrograms(const Metric& metric) {
   constexpr std::array<std::string_view, 8> kPaths{

@@ -50,6 +50,9 @@ inline constexpr std::string_view kAnyProgramMetric = "metrics.<name>";
 /// All metrics that expectations may use.
 std::span<const Metric> metricTable();
 
+/// Whether only a server has it.
+bool isOfRequests(std::string_view path);
+
 /// Whether it is known of programs that are not ours.
 bool isKnownOfPrograms(const Metric& metric);
 

@@ -12,6 +12,7 @@
 #include "base/parameter.h"
 #include "base/units.h"
 #include "harness/command/command.h"
+#include "harness/inference/serving.h"
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/sweep.h"
@@ -70,6 +71,9 @@ struct Workload {
   std::optional<Duration> time;
   /// Of `training` that follows from a model; otherwise it has only `compute` and `gradient`.
   std::optional<model::Training> model;
+  /// Of `inference`, of `model`: only its model, device, tensor, pipeline and scale say something.
+  /// `iterations` are the requests.
+  std::optional<inference::Serving> serving;
   /// Of `training`; with a model what the slowest stage computes, and the gradient of one of its
   /// ranks, both after `model->scale`.
   Compute compute;
@@ -79,6 +83,8 @@ struct Workload {
   bool sweeps() const { return kind == kCollectiveKind; }
   /// Programs that are not ours instead of ranks: none of the other members means anything.
   bool isForeign() const { return kind == kCommandKind; }
+  bool serves() const { return kind == kInferenceKind; }
+  static constexpr std::string_view kInferenceKind = "inference";
   static constexpr std::string_view kCollectiveKind = "collective";
   static constexpr std::string_view kCommandKind = "command";
   bool operator==(const Workload&) const = default;

@@ -39,8 +39,8 @@ constexpr double kSmallestChunk = 4
 constexpr double kLargestChunk = 4 << 20;  // a rail keeps one in a buffer of its own
 
 constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
-constexpr std::array<std::string_view, 3> kWorkloadKindNames{"training", Workload::kCollectiveKind,
-                                                             Workload::kCommandKind};
+constexpr std::array<std::string_view, 4> kWorkloadKindNames{
+    "training", Workload::kCollectiveKind, Workload::kInferenceKind, Workload::kCommandKind};
 constexpr std::array<std::string_view, 3> kPlaces{"out", "in", "both"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
@@ -139,6 +139,7 @@ constexpr double kLongestSequence = 1'000'000;
 constexpr double kMostExperts = 256;
 constexpr double kFastestDevice = 1e9;  // GFLOP/s
 constexpr double kLargestMemory = 10e12;
+constexpr double kFastestMemory = 1e15;  // bytes per second
 constexpr double kMostOfOneDegree = 4096;
 constexpr double kMostMicroBatches = 256;
 constexpr double kLargestMicroBatch = 1024;
@@ -190,6 +191,13 @@ constexpr std::array kDeviceFields{
            {},
            1,
            kLargestMemory}},
+    Field{{"memory_bandwidth",
+           Type::kSize,
+           "",
+           "bytes that it reads from there in a second; inference needs it",
+           {},
+           1,
+           kFastestMemory}},
 };
 constexpr Record kDevice{"What a rank computes on: a preset ('faultline list devices'), or a card.",
                          kDeviceFields};
@@ -209,6 +217,61 @@ constexpr std::array kParallelFields{
 };
 constexpr Record kParallel{
     "How a model is divided; data x tensor x pipeline x expert are the ranks.", kParallelFields};
+
+constexpr double kMostRequests = 10'000;
+constexpr double kMostQps = 10'000;
+constexpr double kLargestBatch = 256;
+constexpr double kWidestSpread = 500;  // percent
+
+constexpr ParameterSpec kSpread =
+    choice("spread", "fixed", inference::kSpreadNames,
+           "fixed: all have the mean; uniform: as likely everywhere between (1 - cv) and (1 + cv) "
+           "means; lognormal: many short and few long ones, at most 4 means");
+constexpr ParameterSpec kVariation{"cv",
+                                   Type::kPercent,
+                                   "50%",
+                                   "half the width (uniform), or the deviation (lognormal), over "
+                                   "the mean",
+                                   {},
+                                   0,
+                                   kWidestSpread};
+constexpr std::array kPromptFields{Field{number("mean", "512", 1, kLongestSequence, "tokens")},
+                                   Field{kSpread}, Field{kVariation}};
+constexpr Record kPrompt{"How long the prompts are.", kPromptFields};
+constexpr std::array kOutputFields{Field{number("mean", "32", 1, kLongestSequence, "tokens")},
+                                   Field{kSpread}, Field{kVariation}};
+constexpr Record kOutput{"How many tokens the answers have.", kOutputFields};
+
+constexpr std::array kObjectiveFields{
+    Field{duration("ttft", "5s", kMillisecond, "longest time to the first token")},
+    Field{duration("tpot", "400ms", kMillisecond, "longest mean time of each further token")},
+};
+constexpr Record kObjectives{"Within these a request is good; beyond them it is late.",
+                             kObjectiveFields};
+
+constexpr std::array kInferenceFields{
+    Field{number("qps", "1", 1, kMostQps,
+                 "requests per second, as a Poisson process: one rate, or a list of rates, one "
+                 "after the other"),
+          Shape::kList},
+    Field{number("requests", "60", 1, kMostRequests, "requests of each rate")},
+    Field{
+        labelled("trace",
+                 "file with the requests, in place of 'qps', 'requests', 'prompt' and 'output': "
+                 "lines of arrival in seconds, prompt tokens, output tokens, with commas between; "
+                 "from where faultline was started")},
+    Field{labelled("prompt", kPrompt.meaning), Shape::kRecord, false, &kPrompt},
+    Field{labelled("output", kOutput.meaning), Shape::kRecord, false, &kOutput},
+    Field{number("batch", "16", 1, kLargestBatch, "requests that are under way at the same time")},
+    Field{number("prefill_tokens", "2048", 1, kLongestSequence,
+                 "prompt tokens of one step; a longer prompt has a step of its own")},
+    Field{{"disaggregated", Type::kFlag, "false",
+           "prefill on the first half of the ranks, decode on the second one; keys and values of "
+           "each request are moved between them"}},
+    Field{labelled("objectives", kObjectives.meaning), Shape::kRecord, false, &kObjectives},
+};
+constexpr Record kInference{"What 'inference' is asked for, and how it serves.", kInferenceFields};
+
 constexpr double kMostProcesses = 64;
 constexpr double kLargestExit = 255;
 
@@ -270,12 +333,13 @@ constexpr ParameterSpec kComputeSpec =
              "{burn: 20ms} uses the CPU");
 
 const std::array kWorkloadFields{
-    Field{choice(
-              "kind", "", kWorkloadKindNames,
-              "training: compute and a gradient AllReduce that overlaps it, or what follows from a "
-              "'model'; collective: collective calls, as nccl-tests makes them; command: programs "
-              "that are not ours"),
-          Shape::kScalar, true},
+    Field{
+        choice(
+            "kind", "", kWorkloadKindNames,
+            "training: compute and a gradient AllReduce that overlaps it, or what follows from a "
+            "'model'; collective: collective calls, as nccl-tests makes them; inference: a server "
+            "of a 'model'; command: programs that are not ours"),
+        Shape::kScalar, true},
     Field{number("iterations", "60", 1, kMostIterations,
                  "iterations that are measured; of 'collective': calls of each combination, each "
                  "of which is an iteration")},
@@ -299,6 +363,7 @@ const std::array kWorkloadFields{
                  "all times of compute and bytes are so many times smaller than the model's, so "
                  "that their ratio stays; latencies do not shrink")},
     Field{labelled("collective", kCollective.meaning), Shape::kRecord, false, &kCollective},
+    Field{labelled("inference", kInference.meaning), Shape::kRecord, false, &kInference},
     Field{labelled("command", kCommand.meaning), Shape::kRecord, false, &kCommand},
 };
 const Record kWorkload{"What the ranks do.", kWorkloadFields};
@@ -639,6 +704,7 @@ const Record& workloadTable() { return kWorkload; }
 const Record& collectiveTable() { return kCollective; }
 const Record& modelTable() { return kModel; }
 const Record& deviceTable() { return kDevice; }
+const Record& inferenceTable() { return kInference; }
 const Record& commandTable() { return kCommand; }
 const Record& programMetricTable() { return kProgramMetric; }
 const Record& faultTable() { return kFault; }

@@ -57,6 +57,8 @@ const Record& collectiveTable();
 /// The mapping of a model, and of a device.
 const Record& modelTable();
 const Record& deviceTable();
+/// Its part `inference`.
+const Record& inferenceTable();
 /// Its part `command`, and what each of the `metrics` in that has.
 const Record& commandTable();
 const Record& programMetricTable();

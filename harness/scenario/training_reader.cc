@@ -32,6 +32,10 @@ class TrainingReader {
     workload.compute = readCompute();
     workload.gradient = readGradient();
     if (workload_ == nullptr || workload.sweeps()) return;
+    if (workload.serves()) {
+      readServed(workload);
+      return;
+    }
     if (find("model") == nullptr) {
       refuse({"device", "parallel", "micro_batches", "micro_batch", "sequence", "scale"},
              "only with a 'model', from which sizes and times follow");
@@ -53,6 +57,16 @@ class TrainingReader {
  private:
   const Node* find(std::string_view key) const {
     return workload_ == nullptr ? nullptr : workload_->find(key);
+  }
+
+  /// What a server's sizes and times follow from; how it fits is looked at with what it serves.
+  void readServed(Workload& workload) {
+    if (find("model") != nullptr) {
+      workload.model = readModel(/*buckets=*/1);
+    } else if (findings_.usable({"workload.kind"})) {
+      findings_.addAt("workload.model", workload_->where,
+                      "workload: a server needs the keys 'model' and 'device'");
+    }
   }
 
   void refuse(std::initializer_list<std::string_view> keys, std::string_view why) {
@@ -184,7 +198,9 @@ class TrainingReader {
     return {.name = "custom",
             .gflops = card.get<std::int64_t>("gflops"),
             .efficiency = card.get<Percent>("efficiency").value / kWholeInPercent,
-            .memory = card.get<Size>("memory").bytes};
+            .memory = card.get<Size>("memory").bytes,
+            .memoryBandwidth =
+                card.has("memory_bandwidth") ? card.get<Size>("memory_bandwidth").bytes : 0};
   }
 
   /// False, with messages, when it cannot be.

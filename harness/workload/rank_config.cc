@@ -150,6 +150,7 @@ void eachNumber(TrainingOrConst& training, const Visit& visit) {
   visit("active_experts", training.model.activeExperts);
   visit("gflops", training.device.gflops);
   visit("memory", training.device.memory);
+  visit("memory_bandwidth", training.device.memoryBandwidth);
   visit("data_parallel", training.parallel.data);
   visit("tensor_parallel", training.parallel.tensor);
   visit("pipeline_parallel", training.parallel.pipeline);
@@ -196,6 +197,13 @@ void readTraining(const json& object, model::Training& training, Status& status)
   });
 }
 
+/// What ranks need of it: lengths are drawn, and times judged, by the controller.
+json servingJson(const inference::Serving& serving) {
+  return {{"batch", serving.batch},
+          {"prefill_tokens", serving.prefillTokens},
+          {"disaggregated", serving.disaggregated}};
+}
+
 json workloadJson(const scenario::Workload& workload) {
   const scenario::Gradient& gradient = workload.gradient;
   json sweep = json::object();
@@ -212,6 +220,7 @@ json workloadJson(const scenario::Workload& workload) {
   return {{"kind", workload.kind},
           {"collective", std::move(sweep)},
           {"training", workload.model ? trainingJson(*workload.model) : json()},
+          {"serving", workload.serving ? servingJson(*workload.serving) : json()},
           {"iterations", workload.iterations},
           {"warmup_iterations", workload.warmupIterations},
           {"compute_ns", workload.compute.duration.count()},
@@ -220,6 +229,62 @@ json workloadJson(const scenario::Workload& workload) {
           {"buckets", gradient.buckets},
           {"dtype", scenario::name(gradient.dtype)},
           {"data", scenario::name(gradient.data)}};
+}
+
+void readServing(const json& object, inference::Serving& serving, Status& status) {
+  FieldReader fields(object, "workload.serving.", status);
+  fields.read("batch", serving.batch);
+  fields.read("prefill_tokens", serving.prefillTokens);
+  fields.read("disaggregated", serving.disaggregated);
+  if (serving.batch < 1) fields.fail("batch", "is below 1");
+}
+
+/// A request is a list of four numbers.
+json serverJson(const ServerConfig& server) {
+  json rates = json::array();
+  for (const inference::Arrivals& rate : server.rates) {
+    json requests = json::array();
+    for (const inference::Request& request : rate.requests) {
+      requests.push_back({request.id, request.arrival, request.prompt, request.output});
+    }
+    rates.push_back({{"qps", rate.qps}, {"requests", std::move(requests)}});
+  }
+  return {{"rates", std::move(rates)},
+          {"first_rate", server.firstRate},
+          {"rate_start_ns", server.rateStart.time_since_epoch().count()},
+          {"usual_prompt", server.usualPrompt},
+          {"usual_output", server.usualOutput}};
+}
+
+void readServer(const json& object, ServerConfig& server, Status& status) {
+  FieldReader fields(object, "server.", status);
+  fields.read("first_rate", server.firstRate);
+  Duration start{};
+  fields.readDuration("rate_start_ns", start);
+  server.rateStart = TimePoint(start);
+  fields.read("usual_prompt", server.usualPrompt);
+  fields.read("usual_output", server.usualOutput);
+  const json* const rates = fields.find("rates");
+  if (rates == nullptr || !rates->is_array()) return fields.fail("rates", "is not a list");
+  for (const json& one : *rates) {
+    FieldReader rate(one, "server.rates.", status);
+    inference::Arrivals& made = server.rates.emplace_back();
+    rate.read("qps", made.qps);
+    const json* const requests = rate.find("requests");
+    if (requests == nullptr || !requests->is_array()) {
+      return rate.fail("requests", "is not a list");
+    }
+    for (const json& words : *requests) {
+      const bool fits = words.is_array() && words.size() == 4 && words[0].is_number_integer() &&
+                        words[1].is_number() && words[2].is_number_integer() &&
+                        words[3].is_number_integer();
+      if (!fits) return rate.fail("requests", "has one that is not four numbers");
+      made.requests.push_back({.id = words[0].get<int>(),
+                               .arrival = words[1].get<double>(),
+                               .prompt = words[2].get<int>(),
+                               .output = words[3].get<int>()});
+    }
+  }
 }
 
 void readSweep(const json& object, scenario::Sweep& sweep, Status& status) {
@@ -252,6 +317,9 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   if (const json* training = fields.find("training"); training != nullptr && !training->is_null()) {
     readTraining(*training, workload.model.emplace(), status);
   }
+  if (const json* serving = fields.find("serving"); serving != nullptr && !serving->is_null()) {
+    readServing(*serving, workload.serving.emplace(), status);
+  }
   scenario::Gradient& gradient = workload.gradient;
   fields.read("gradient_bytes", gradient.size);
   fields.read("buckets", gradient.buckets);
@@ -283,12 +351,19 @@ Status check(const RankConfig& config) {
   const int summed = training ? std::max(training->parallel.data * training->parallel.expert,
                                          training->parallel.tensor)
                               : config.size;
-  if (training && training->parallel.ranks() != config.size) {
+  const int instances = config.workload.serving ? config.workload.serving->instances() : 1;
+  if (training && training->parallel.ranks() * instances != config.size) {
     fields.fail("size", "is not the product of the degrees of parallelism");
   }
-  if (config.size < 1 || summed > (exact ? maxExactRanks(gradient.dtype) : kMaxExactRanks)) {
-    fields.fail("size", fmt::format("is out of range for exact sums of {}",
-                                    reduction::nameOf(gradient.dtype)));
+  if (config.workload.serves() &&
+      (!training || !config.workload.serving.has_value() || !config.server)) {
+    fields.fail("server", "is missing");
+  }
+  const DataType summedType =
+      config.workload.serves() && training ? training->model.dtype : gradient.dtype;
+  if (config.size < 1 || summed > (exact ? maxExactRanks(summedType) : kMaxExactRanks)) {
+    fields.fail("size",
+                fmt::format("is out of range for exact sums of {}", reduction::nameOf(summedType)));
   }
   for (const scenario::SweepCell& cell : cellsOf(config.workload.collective)) {
     if (!config.workload.sweeps() || !scenario::reduces(cell.operation)) continue;
@@ -333,6 +408,7 @@ json toJson(const RankConfig& config) {
           {"telemetry", scenario::name(config.telemetry)},
           {"io_threads", config.ioThreads},
           {"workload", workloadJson(config.workload)},
+          {"server", config.server ? serverJson(*config.server) : json()},
           {"seed", std::to_string(config.seed)},
           {"shrink_patience_ns", config.shrinkPatience.count()},
           {"exclude_after_ns", config.excludeAfter.count()},
@@ -379,6 +455,9 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.read("io_threads", config.ioThreads);
   if (const json* workload = fields.find("workload"); workload != nullptr) {
     readWorkload(*workload, config.workload, status);
+  }
+  if (const json* server = fields.find("server"); server != nullptr && !server->is_null()) {
+    readServer(*server, config.server.emplace(), status);
   }
   fields.readWord("seed", config.seed);
   fields.readDuration("shrink_patience_ns", config.shrinkPatience);

@@ -2,16 +2,28 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "harness/inference/requests.h"
 #include "harness/scenario/scenario.h"
 #include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link.h"
 
 namespace faultline::workload {
+
+/// What a server is asked for, besides what the workload says of it.
+struct ServerConfig {
+  std::vector<inference::Arrivals> rates;  ///< without what is served already
+  int firstRate = 0;                       ///< number of the first of them in the run
+  TimePoint rateStart{};                   ///< when that one began; 0: it has not
+  int usualPrompt = 1;                     ///< tokens of the requests for warming up
+  int usualOutput = 1;
+  bool operator==(const ServerConfig&) const = default;
+};
 
 /// Everything that one rank is told by the controller: its first message.
 struct RankConfig {
@@ -42,7 +54,8 @@ struct RankConfig {
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads
 
   scenario::Workload workload;
-  std::uint64_t seed = 1;  ///< of the data
+  std::optional<ServerConfig> server;  ///< of the workload `inference`
+  std::uint64_t seed = 1;              ///< of the data
 
   /// When the communicator fails, go on with those that are left
   /// (comm::Communicator::shrink, with this patience); 0: the job ends.

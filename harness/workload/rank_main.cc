@@ -21,6 +21,7 @@
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
 #include "harness/workload/resource_watch.h"
+#include "harness/workload/server.h"
 #include "resilient_ccl/fabric/port_sight.h"
 
 namespace faultline::workload {
@@ -35,8 +36,10 @@ constexpr Duration kControllerWait = 60s;
 // Warm-up iterations have data of their own.
 constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
 
+/// Null: it has no iterations, but a Server.
 std::unique_ptr<Job> makeJob(const RankConfig& config) {
   const scenario::Workload& workload = config.workload;
+  if (workload.serves()) return nullptr;
   const auto make = workload.sweeps() ? makeCollectiveJob
                     : workload.model  ? makeModelJob
                                       : makeTrainingJob;
@@ -60,6 +63,7 @@ class RankRun {
       : config_(config),
         controller_(controller),
         job_(makeJob(config)),
+        server_(config.workload.serves() ? makeServer(config) : nullptr),
         checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)),
         ranks_(config.size) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
@@ -73,6 +77,8 @@ class RankRun {
 
  private:
   Status join();
+  Server::Hooks serverHooks();
+  Status tellAll(json message);
   Status warmUp();
   Status train();
   DataKey keyOf(std::uint64_t number, bool warmup) const;
@@ -96,7 +102,8 @@ class RankRun {
 
   const RankConfig& config_;
   launch::MessageChannel& controller_;
-  std::unique_ptr<Job> job_;
+  std::unique_ptr<Job> job_;        // either this
+  std::unique_ptr<Server> server_;  // or this
   CheckpointHistory checkpoints_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::vector<int> ranks_;                // of the first communicator, by rank of this one
@@ -107,6 +114,7 @@ class RankRun {
   std::uint64_t firstIteration_ = 0;
   EventReport events_;
   ResourceWatch resources_;
+  Effort served_;  // of a server, until its last message
   bool startReceived_ = false;
   bool stopReceived_ = false;
 };
@@ -117,7 +125,8 @@ Status RankRun::run() {
   RETURN_IF_ERROR(awaitStart());
   resources_.look();
   resources_.sent(communicator_->events().counters.bytesSent);
-  RETURN_IF_ERROR(train());
+  served_ = effortSoFar();
+  RETURN_IF_ERROR(server_ ? server_->serve(serverHooks()) : train());
   return left_ ? okStatus() : finish();
 }
 
@@ -127,8 +136,12 @@ Status RankRun::join() {
   const Duration loaded = now() - loading;
   ASSIGN_OR_RETURN(const comm::CommunicatorOptions options, communicatorOptions(config_));
   ASSIGN_OR_RETURN(communicator_, comm::Communicator::create(options));
-  RETURN_IF_ERROR(resumeFrom(std::move(newest)));
-  RETURN_IF_ERROR(job_->join(*communicator_));
+  if (server_) {
+    RETURN_IF_ERROR(server_->join(*communicator_));
+  } else {
+    RETURN_IF_ERROR(resumeFrom(std::move(newest)));
+    RETURN_IF_ERROR(job_->join(*communicator_));
+  }
   return controller_.send({{"type", "joined"},
                            {"at", toJson(now())},
                            {"load_ms", toMilliseconds(loaded)},
@@ -157,8 +170,29 @@ Status RankRun::resumeFrom(std::optional<Checkpoint> newest) {
                 config_.checkpointPath, newest->state.size(), job_->state().size());
 }
 
+Server::Hooks RankRun::serverHooks() {
+  return {.tell = [this](const json& message) { return controller_.send(message); },
+          .tellAll = [this](json message) { return tellAll(std::move(message)); }};
+}
+
+/// From t = 0 on with what has happened on the network since the last time.
+Status RankRun::tellAll(json message) {
+  if (!message.value("warmup", false)) {
+    const comm::CommunicatorEvents events = communicator_->events(events_.cursor());
+    events_.addNew(message, events, /*last=*/false);
+    resources_.look();
+    const Effort effort = effortSoFar();
+    resources_.spend(effort - served_);
+    served_ = effort;
+    resources_.sent(events_.bytesSent(events));
+    resources_.addTo(message);
+  }
+  return controller_.send(message);
+}
+
 Status RankRun::warmUp() {
-  for (std::uint64_t number = 0; number < job_->warmups(); ++number) {
+  if (server_) RETURN_IF_ERROR(server_->warmUp(serverHooks()));
+  for (std::uint64_t number = 0; job_ && number < job_->warmups(); ++number) {
     prepare(number, /*warmup=*/true);
     ASSIGN_OR_RETURN(const bool stop, stopAgreed());
     if (stop) break;
@@ -342,7 +376,7 @@ Status RankRun::saveIfDue(std::uint64_t nextIteration, json& end) {
 
 Status RankRun::finish() {
   Digest digest;
-  digest.add(job_->state().data(), job_->state().size());
+  if (job_) digest.add(job_->state().data(), job_->state().size());
   json done{{"type", "done"}, {"state_digest", digest.hex()}};
   events_.addNew(done, communicator_->events(events_.cursor()), /*last=*/true);
   addTrace(done, communicator_->trace());

@@ -265,7 +265,7 @@
 
   function drawLatency() {
     const colourOf = (strategy) => charts.railColour(data.tallies.findIndex((tally) => tally.strategy === strategy));
-    const kinds = [['iteration', 'Iterations'], ['pause', 'Pauses at failovers']].map(([of, title]) => ({
+    const kinds = [['iteration', 'Iterations'], ['ttft', 'Time to the first token'], ['tpot', 'Time of each further token'], ['whole', 'Whole requests'], ['pause', 'Pauses at failovers']].map(([of, title]) => ({
       title, curves: data.distributions.filter((d) => d.of === of).slice(0, 8).map((d) => ({name: d.strategy, n: d.n, ms: d.ms, colour: colourOf(d.strategy)}))}));
     const shown = kinds.filter(({curves}) => curves.length > 0);
     if (shown.length === 0) return hide('latency');
@@ -460,6 +460,30 @@
     ], facts.phases));
   }
 
+  // --- requests
+
+  function drawRequests() {
+    const rows = data.summary.flatMap((row) => (row.rates || []).map((rate) => ({row, rate})));
+    if (rows.length === 0) return hide('requests');
+    const tail = (all, which) => (isNumber(all[which]) ? duration(all[which]) : kNothing);
+    const latency = (title, key, cost) => ({title, number: true, cell: ({rate}) => el('span', null,
+      `${tail(rate[key], 'p50')} / ${tail(rate[key], 'p95')} / ${tail(rate[key], 'p99')}`,
+      el('span', {class: 'sub'}, `n ${grouped(rate[key].n)}${rate[cost] ? `; median costs ${fixed(rate[cost].median, 1)} %` : ''}`))});
+    const knees = data.summary.filter((row) => isNumber(row.knee_qps))
+      .map((row) => `${row.strategy} from ${row.knee_qps} a second on`);
+    document.querySelector('#requests .knee').textContent = knees.length > 0
+      ? `Not kept up with (less than 90 % finished within the objectives): ${knees.join('; ')}.` : 'All rates were kept up with.';
+    body('requests').replaceChildren(table([
+      {title: 'Strategy', nowrap: true, head: true, cell: ({row}) => name(row.strategy)},
+      {title: 'Rate, 1/s', number: true, cell: ({rate}) => fixed(rate.qps, 2)},
+      {title: 'Goodput, 1/s', number: true, cell: ({rate}) => fixed(rate.goodput, 2)},
+      ...['finished', 'late', 'lost', 'redone'].map((key) => ({title: key[0].toUpperCase() + key.slice(1), number: true, cell: ({rate}) => grouped(rate[key])})),
+      latency('TTFT p50 / p95 / p99', 'ttft_ms', 'ttft_overhead_pct'),
+      latency('TPOT p50 / p95 / p99', 'tpot_ms', 'tpot_overhead_pct'),
+      latency('Whole p50 / p95 / p99', 'e2e_ms', null),
+    ], rows));
+  }
+
   // --- runs and environment
 
   function drawRuns() {
@@ -523,7 +547,7 @@
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawTraining, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawTraining, drawRequests, drawRuns, drawEnvironment]) draw();
     addAnchors();
     document.documentElement.dataset.ready = 'true';
   }

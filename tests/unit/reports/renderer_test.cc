@@ -140,6 +140,28 @@ TEST(CsvTest, HasARowPerRun) {
   EXPECT_EQ(rows[2][column("lost_iterations")], "4");
 }
 
+TEST(CsvTest, HasWhatBecameOfRequests) {
+  ScenarioResult result = testing::sampleResult();
+  reports::Run& run = result.runs[1];
+  for (const double ttft : {7.0, 5.0, 9.0}) {
+    run.requests.push_back({.id = 0, .fate = "finished", .arrival_ms = {}, .ttft_ms = ttft});
+  }
+  run.rates = {{.requests = 2, .finished = 1, .late = 1}, {.requests = 1, .lost = 1, .redone = 1}};
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  const auto cell = [&](std::size_t row, const std::string& name) {
+    const auto at = std::ranges::find(rows[0], name) - rows[0].begin();
+    return rows[row].at(static_cast<std::size_t>(at));
+  };
+  EXPECT_EQ(cell(2, "requests"), "3");
+  EXPECT_EQ(cell(2, "finished"), "1");
+  EXPECT_EQ(cell(2, "late"), "1");
+  EXPECT_EQ(cell(2, "lost"), "1");
+  EXPECT_EQ(cell(2, "redone"), "1");
+  EXPECT_EQ(cell(2, "ttft_ms_median"), "7");
+  EXPECT_EQ(cell(2, "tpot_ms_median"), "");
+  EXPECT_EQ(cell(1, "requests"), "");
+}
+
 TEST(CsvTest, WhatProgramsToldHasAColumnForEachName) {
   ScenarioResult result = testing::sampleResult();
   result.runs[0].processes.resize(2);

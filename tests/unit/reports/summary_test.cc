@@ -143,6 +143,29 @@ TEST(TerminalSummaryTest, SaysWhatProgramsToldAndThatTheirDataAreNotKnown) {
   EXPECT_THAT(text, Not(HasSubstr("fault_free: exit codes")));
 }
 
+TEST(TerminalSummaryTest, SaysWhatBecameOfRequests) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[1].requests.resize(1);
+  RateRow& rate = result.summary[2].rates.emplace_back();
+  rate = {.qps = 8, .requests = 60, .finished = 40, .late = 15, .lost = 5, .redone = 3};
+  rate.goodput = 8 * 40 / 60.0;
+  rate.ttft_ms = {.p50 = 12.25, .p95 = 40, .p99 = {}, .max = 50, .n = 59};
+  rate.ttft_overhead_pct = Overhead{.median = 1.5};
+  rate.tpot_overhead_pct = Overhead{.median = -0.25};
+  result.summary[2].knee_qps = 8;
+  std::string text = terminalSummary(result, {});
+  EXPECT_LE(widestLine(text), 100u);
+  std::ranges::replace(text, '\n', ' ');
+  while (text.find("  ") != std::string::npos) text.replace(text.find("  "), 2, " ");
+  EXPECT_THAT(text, HasSubstr("hot_repair, 8/s: 60 requests, 40 finished, 15 late, 5 lost, 3 "
+                              "redone; goodput 5.33/s; p50/p95/p99 of TTFT 12.2/40.0/- ms (n 59)"));
+  EXPECT_THAT(text, HasSubstr("medians against fault_free: TTFT +1.5 %, TPOT -0.2 %"));
+  EXPECT_THAT(text, HasSubstr("hot_repair: less than 90 % of the requests are finished in time "
+                              "from 8/s on"));
+  EXPECT_THAT(text, HasSubstr("3 restarts, with 12 requests that had to be begun again."));
+  EXPECT_THAT(text, Not(HasSubstr("checkpoint")));
+}
+
 TEST(TerminalSummaryTest, FitsAHundredColumns) {
   ScenarioResult wide = testing::sampleResult();
   wide.summary[1].overhead_pct = Overhead{12345.6, Interval{11111.1, 13333.3}};

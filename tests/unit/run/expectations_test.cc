@@ -17,6 +17,7 @@ using scenario::MetricValue;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using Owner = scenario::Metric::Owner;
 
 reports::ScenarioResult resultOf(std::vector<reports::Run> runs) {
@@ -31,6 +32,25 @@ std::size_t indexOf(MetricType type) {
   if (type == MetricType::kName) return MetricValue(std::string()).index();
   if (type == MetricType::kFlag) return MetricValue(true).index();
   return MetricValue(0.0).index();
+}
+
+TEST(MetricsTest, LatenciesAreComparedBelowTheKneeOfFaultFree) {
+  reports::ScenarioResult result;
+  for (const char* strategy : {"fault_free", "hot_repair"}) {
+    reports::Summary& row = result.summary.emplace_back();
+    row.strategy = strategy;
+    for (const double qps : {1.0, 2.0, 4.0}) {
+      reports::RateRow& rate = row.rates.emplace_back();
+      rate.qps = qps;
+      rate.ttft_overhead_pct = reports::Overhead{.median = 10 * qps};
+    }
+  }
+  const auto costs = [&] { return metricsOf(result)("hot_repair", "ttft_overhead_pct"); };
+  EXPECT_THAT(costs(), ElementsAre(MetricValue(10.0), MetricValue(20.0), MetricValue(40.0)));
+  result.summary[1].knee_qps = 2;
+  EXPECT_THAT(costs(), SizeIs(3));
+  result.summary[0].knee_qps = 4;
+  EXPECT_THAT(costs(), ElementsAre(MetricValue(10.0), MetricValue(20.0)));
 }
 
 TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
@@ -53,6 +73,11 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     if (row.overhead_pct)
       row.overhead_pct = row.exposed_overhead_pct =
           reports::Overhead{1, reports::Interval{0.5, 2}, 2, true};
+    const reports::Percentiles times{.p50 = 1, .p95 = 2, .p99 = 3, .max = 4, .n = 300};
+    row.latency = reports::Latency{times, times, times};
+    reports::RateRow& rate = row.rates.emplace_back();
+    rate.ttft_overhead_pct = rate.tpot_overhead_pct = reports::Overhead{.median = 5};
+    row.knee_qps = 6;
   }
   rich.noise.emplace().drift_pct = 0.1;
   const auto lookup = metricsOf(rich);

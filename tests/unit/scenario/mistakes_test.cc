@@ -95,8 +95,6 @@ TEST(OneMistakeTest, Values) {
             "only 1 is possible"},
        Case{"version: 1\nname: ../../etc\nworkload: {kind: training}\nstrategies: [armed]\n", "2:7",
             "is not a name"},
-       Case{"version: 1\nname: n\nworkload: {kind: inference}\nstrategies: [armed]\n", "3:18",
-            "'inference' is not available in this version; training, collective, command is"},
        Case{minimal("cluster: {kind: host}\n"), "5:17", "is not available in this version"}});
 }
 

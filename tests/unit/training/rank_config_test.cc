@@ -21,7 +21,8 @@ model::Training unusualTraining() {
                     .experts = 9,
                     .activeExperts = 10,
                     .dtype = model::DataType::kF16};
-  training.device = {.name = "abacus", .gflops = 11, .efficiency = 0.123, .memory = 12};
+  training.device = {
+      .name = "abacus", .gflops = 11, .efficiency = 0.123, .memory = 12, .memoryBandwidth = 18};
   training.parallel = {.data = 5, .tensor = 1, .pipeline = 1, .expert = 1, .zero = 2};
   training.microBatches = 13;
   training.microBatch = 14;
@@ -104,13 +105,48 @@ TEST(RankConfigTest, EveryLimitIsNeeded) {
 
 TEST(RankConfigTest, EverythingOfATrainingJobIsNeeded) {
   const nlohmann::json complete = toJson(unusualConfig());
-  ASSERT_EQ(complete["workload"]["training"].size(), 26u);
+  ASSERT_EQ(complete["workload"]["training"].size(), 27u);
   for (const auto& [name, value] : complete["workload"]["training"].items()) {
     nlohmann::json json = complete;
     json["workload"]["training"].erase(name);
     EXPECT_THAT(rankConfigFromJson(json).status().message(),
                 testing::HasSubstr("workload.training." + name));
   }
+}
+
+TEST(RankConfigTest, AServerComesBackAsItWas) {
+  RankConfig config = unusualConfig();
+  config.size = 6;
+  config.workload.kind = scenario::Workload::kInferenceKind;
+  config.workload.model->parallel = {.tensor = 3};
+  inference::Serving& serving = config.workload.serving.emplace();
+  serving.batch = 5;
+  serving.prefillTokens = 6;
+  serving.disaggregated = true;
+  config.server = ServerConfig{
+      .rates = {{.qps = 1.5,
+                 .requests = {{.id = 1, .arrival = 0.1, .prompt = 2, .output = 3},
+                              {.id = 4, .arrival = 1.0 / 3, .prompt = 5, .output = 6}}},
+                {.qps = 2, .requests = {}}},
+      .firstRate = 7,
+      .rateStart = TimePoint(8ns),
+      .usualPrompt = 9,
+      .usualOutput = 10};
+  const nlohmann::json complete = nlohmann::json::parse(toJson(config).dump());
+  const auto read = rankConfigFromJson(complete);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, config);
+  const auto messageWith = [&](std::string_view pointer, const nlohmann::json& value) {
+    nlohmann::json json = complete;
+    json[nlohmann::json::json_pointer(std::string(pointer))] = value;
+    return rankConfigFromJson(json).status().message();
+  };
+  EXPECT_THAT(messageWith("/server", nullptr), testing::HasSubstr("server is missing"));
+  EXPECT_THAT(messageWith("/server/rates", 1), testing::HasSubstr("server.rates is not a list"));
+  EXPECT_THAT(messageWith("/server/rates/0/requests/1", {1, 2, 3}),
+              testing::HasSubstr("server.rates.requests has one that is not four numbers"));
+  EXPECT_THAT(messageWith("/workload/serving/batch", 0), testing::HasSubstr("batch is below 1"));
+  EXPECT_THAT(messageWith("/size", 3), testing::HasSubstr("degrees of parallelism"));
 }
 
 TEST(RankConfigTest, DegreesOfParallelismComeBackEachInItsPlace) {

@@ -1,0 +1,224 @@
+#include "harness/run/serving_record.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/random.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
+#include "harness/run/message.h"
+#include "harness/run/summary.h"
+#include "harness/stats/overhead.h"
+#include "harness/stats/quantile.h"
+
+namespace faultline::run {
+namespace {
+
+using nlohmann::json;
+using reports::RateRow;
+using reports::Run;
+using reports::ServedRequest;
+
+using Latency = std::optional<double> ServedRequest::*;
+
+std::vector<double> latencies(std::span<const ServedRequest> requests, Latency which) {
+  std::vector<double> values;
+  for (const ServedRequest& request : requests) {
+    if (request.*which) values.push_back(*(request.*which));
+  }
+  return values;
+}
+
+std::vector<ServedRequest> ofRate(const Run& run, int rate) {
+  std::vector<ServedRequest> requests;
+  std::ranges::copy_if(run.requests, std::back_inserter(requests),
+                       [&](const ServedRequest& request) { return request.rate == rate; });
+  return requests;
+}
+
+/// What the medians of this latency cost, block by block: their ratio less one.
+std::optional<reports::Overhead> overheadOf(std::span<const Run> runs, const std::string& strategy,
+                                            int rate, Latency which, std::uint64_t seed) {
+  std::vector<stats::Block> blocks;
+  for (const Run& run : runs) {
+    if (run.strategy != strategy || !completed(run)) continue;
+    const Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    if (free == nullptr || !completed(*free)) continue;
+    const auto with = stats::median(latencies(ofRate(run, rate), which));
+    const auto without = stats::median(latencies(ofRate(*free, rate), which));
+    if (with && without && *with > 0 && *without > 0) blocks.push_back({1 / *without, 1 / *with});
+  }
+  const stats::Overhead overhead = stats::overhead(blocks, seed);
+  if (!overhead.median) return std::nullopt;
+  reports::Overhead made{.median = *overhead.median};
+  if (const auto& interval = overhead.interval95) {
+    made.ci95 = reports::Interval{interval->low, interval->high};
+  }
+  return made;
+}
+
+}  // namespace
+
+ServingRecord::ServingRecord(const scenario::Scenario& scenario, int block)
+    : serving_(*scenario.workload.serving),
+      rates_(inference::arrivalsOf(
+          serving_, Random::mix(scenario.seed) + static_cast<std::uint64_t>(block))) {
+  for (std::size_t rate = 0; rate < rates_.size(); ++rate) {
+    for (const inference::Request& request : rates_[rate].requests) {
+      requests_[request.id] = {.rate = static_cast<int>(rate), .request = request};
+    }
+  }
+}
+
+void ServingRecord::begun(const json& message) {
+  const auto entry = requests_.find(field(message, "iteration", -1));
+  if (entry != requests_.end()) ++entry->second.begun;
+}
+
+void ServingRecord::ended(const json& message) {
+  const auto entry = requests_.find(field(message, "iteration", -1));
+  if (entry == requests_.end() || !message.contains("last")) return;
+  if (!entry->second.last) entry->second.last = momentOf(message, "last");
+}
+
+void ServingRecord::told(const json& message) {
+  const std::string type = field(message, "type", std::string());
+  if (type == "rate") {
+    starts_.try_emplace(field(message, "rate", 0), momentOf(message, "at"));
+  } else if (type == "token") {
+    for (const int id : field(message, "requests", std::vector<int>())) {
+      const auto entry = requests_.find(id);
+      if (entry == requests_.end() || entry->second.first) continue;  // redone: he had it already
+      entry->second.first = momentOf(message, "at");
+    }
+  } else if (type == "served") {
+    steps_ += field(message, "steps", std::int64_t{0});
+    lateMs_ = std::max(lateMs_, field(message, "late_ms", 0.0));
+  }
+}
+
+workload::ServerConfig ServingRecord::whatIsLeft() const {
+  workload::ServerConfig config;
+  for (std::size_t rate = 0; rate < rates_.size(); ++rate) {
+    inference::Arrivals left{.qps = rates_[rate].qps, .requests = {}};
+    for (const inference::Request& request : rates_[rate].requests) {
+      if (!requests_.at(request.id).last) left.requests.push_back(request);
+    }
+    if (left.requests.empty() && config.rates.empty()) {
+      config.firstRate = static_cast<int>(rate) + 1;
+      continue;
+    }
+    if (config.rates.empty()) {
+      const auto start = starts_.find(static_cast<int>(rate));
+      if (start != starts_.end()) config.rateStart = start->second;
+    }
+    config.rates.push_back(std::move(left));
+  }
+  const auto median = [&](int inference::Request::*length) {
+    std::vector<int> lengths;
+    for (const auto& [id, entry] : requests_) lengths.push_back(entry.request.*length);
+    std::ranges::sort(lengths);
+    return lengths[lengths.size() / 2];
+  };
+  config.usualPrompt = median(&inference::Request::prompt);
+  config.usualOutput = median(&inference::Request::output);
+  return config;
+}
+
+int ServingRecord::underWay() const {
+  return static_cast<int>(std::ranges::count_if(
+      requests_, [](const auto& entry) { return entry.second.begun > 0 && !entry.second.last; }));
+}
+
+void ServingRecord::finish(Run& run, TimePoint t0, bool ended) {
+  double lastMs = 0;
+  for (const auto& [id, entry] : requests_) {
+    inference::Served served{.rate = entry.rate,
+                             .request = entry.request,
+                             .arrival = {},
+                             .first = {},
+                             .last = {},
+                             .begun = entry.begun};
+    if (const auto start = starts_.find(entry.rate); start != starts_.end()) {
+      constexpr double kMilliseconds = 1000;
+      served.arrival = toMilliseconds(start->second - t0) + entry.request.arrival * kMilliseconds;
+    }
+    if (entry.first) served.first = toMilliseconds(*entry.first - t0);
+    if (entry.last) served.last = toMilliseconds(*entry.last - t0);
+    lastMs = std::max(lastMs, served.last.value_or(0));
+    run.requests.push_back({.id = id,
+                            .rate = entry.rate,
+                            .prompt = entry.request.prompt,
+                            .output = entry.request.output,
+                            .fate = std::string(nameOf(fateOf(served, serving_.objectives))),
+                            .begun = entry.begun,
+                            .arrival_ms = served.arrival,
+                            .ttft_ms = ttftOf(served),
+                            .tpot_ms = tpotOf(served),
+                            .e2e_ms = endToEndOf(served)});
+  }
+  for (std::size_t rate = 0; rate < rates_.size(); ++rate) {
+    run.rates.push_back(rateRow(ofRate(run, static_cast<int>(rate)), rates_[rate].qps));
+  }
+  run.counters["steps"] += steps_;
+  run.counters["late_compute_us"] = static_cast<std::int64_t>(lateMs_ * 1000);
+  run.throughput.reset();
+  if (!ended || !(lastMs > 0)) return;
+  const auto done = std::ranges::count_if(
+      run.requests, [](const ServedRequest& request) { return request.e2e_ms.has_value(); });
+  constexpr double kSecond = 1000;
+  run.throughput = reports::Quantity{static_cast<double>(done) / (lastMs / kSecond), "requests/s"};
+  run.duration_ms = lastMs;
+}
+
+RateRow rateRow(std::span<const ServedRequest> requests, double qps) {
+  RateRow row;
+  row.qps = qps;
+  row.requests = static_cast<int>(requests.size());
+  for (const ServedRequest& request : requests) {
+    row.finished += request.fate == nameOf(inference::Fate::kFinished);
+    row.late += request.fate == nameOf(inference::Fate::kLate);
+    row.lost += request.fate == nameOf(inference::Fate::kLost);
+    row.redone += request.begun > 1;
+  }
+  if (row.requests > 0) row.goodput = qps * row.finished / row.requests;
+  row.ttft_ms = percentilesOf(latencies(requests, &ServedRequest::ttft_ms));
+  row.tpot_ms = percentilesOf(latencies(requests, &ServedRequest::tpot_ms));
+  row.e2e_ms = percentilesOf(latencies(requests, &ServedRequest::e2e_ms));
+  return row;
+}
+
+void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs, std::uint64_t seed,
+                  reports::Summary& row) {
+  if (!scenario.workload.serves()) return;
+  std::vector<std::vector<ServedRequest>> byRate;
+  std::vector<double> qps;
+  std::vector<ServedRequest> all;
+  for (const Run& run : runs) {
+    if (run.strategy != row.strategy) continue;
+    byRate.resize(std::max(byRate.size(), run.rates.size()));
+    qps.resize(byRate.size());
+    for (std::size_t rate = 0; rate < run.rates.size(); ++rate) qps[rate] = run.rates[rate].qps;
+    for (const ServedRequest& request : run.requests) {
+      byRate[static_cast<std::size_t>(request.rate)].push_back(request);
+      all.push_back(request);
+    }
+  }
+  if (all.empty()) return;
+  const RateRow whole = rateRow(all, 0);
+  row.latency = reports::Latency{whole.ttft_ms, whole.tpot_ms, whole.e2e_ms};
+  std::vector<inference::Account> accounts;
+  for (std::size_t rate = 0; rate < byRate.size(); ++rate) {
+    RateRow& made = row.rates.emplace_back(rateRow(byRate[rate], qps[rate]));
+    accounts.push_back({.requests = made.requests, .finished = made.finished});
+    if (row.strategy == baseline::kFaultFree) continue;
+    const int number = static_cast<int>(rate);
+    made.ttft_overhead_pct = overheadOf(runs, row.strategy, number, &ServedRequest::ttft_ms, seed);
+    made.tpot_overhead_pct = overheadOf(runs, row.strategy, number, &ServedRequest::tpot_ms, seed);
+  }
+  if (const int knee = inference::kneeOf(accounts); knee >= 0) {
+    row.knee_qps = qps[static_cast<std::size_t>(knee)];
+  }
+}
+
+}  // namespace faultline::run

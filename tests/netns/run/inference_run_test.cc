@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "reports/result_json.h"
+#include "tests/support/netns_fixture.h"
+#include "tests/support/run_program.h"
+
+// A server of a model, from the scenario to the result.
+
+namespace faultline::run {
+namespace {
+
+/// The fault is in the middle of the first rate, and longer than the watchdog.
+std::string server(const std::string& name, const std::string& plan) {
+  return "version: 1\nname: " + name + R"(
+cluster: {kind: netns, nodes: 2, ranks_per_node: 2, rails: 2, rail_rate: 400Mbit}
+workload:
+  kind: inference
+  warmup_iterations: 2
+  model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: 32000, sequence: 2048, dtype: bf16}
+  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 20GB}
+)" + plan +
+         R"(
+strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair]
+faults:
+  - {kind: port_down, target: {node: 1, rail: 0}, during: {iteration: 8, progress: 30%}, duration: 500ms}
+limits: {deadline: 60s, give_up: 10s}
+seed: 7
+expect:
+  - wrong_elements == 0
+  - requests.lost == 0
+  - requests.count == 40
+  - fail_stop.restarts.count == 1
+  - fail_stop.requests.redone >= 1
+  - hot_repair.failovers.count >= 1
+  - hot_repair.requests.redone == 0
+  - hot_repair.ttft_ms.n == 40
+)";
+}
+
+constexpr const char* kAsked = R"(
+    qps: [20, 40]
+    requests: 20
+    prompt: {mean: 1000, spread: uniform}
+    output: {mean: 12, spread: uniform}
+    objectives: {ttft: 2s, tpot: 400ms})";
+
+void expectServed(const reports::ScenarioResult& result) {
+  ASSERT_EQ(result.runs.size(), 3u);
+  for (const reports::Run& run : result.runs) {
+    SCOPED_TRACE(run.strategy);
+    EXPECT_GT(run.checked_elements, 0);
+    ASSERT_EQ(run.requests.size(), 40u);
+    ASSERT_EQ(run.rates.size(), 2u);
+    for (const reports::RateRow& rate : run.rates) {
+      EXPECT_EQ(rate.finished + rate.late + rate.lost, rate.requests);
+    }
+    for (const reports::ServedRequest& request : run.requests) {
+      ASSERT_TRUE(request.ttft_ms && request.e2e_ms) << request.id;
+      EXPECT_GT(*request.ttft_ms, 0) << request.id;
+      EXPECT_GE(*request.e2e_ms, *request.ttft_ms) << request.id;
+    }
+  }
+  // All rows of a block are asked for the same.
+  const auto askedOf = [](const reports::Run& run) {
+    std::vector<std::pair<int, int>> asked;
+    for (const auto& request : run.requests) asked.emplace_back(request.prompt, request.output);
+    return asked;
+  };
+  EXPECT_EQ(askedOf(result.runs[0]), askedOf(result.runs[1]));
+  EXPECT_EQ(askedOf(result.runs[0]), askedOf(result.runs[2]));
+  ASSERT_EQ(result.summary.size(), 3u);
+  ASSERT_TRUE(result.summary[1].latency);
+  EXPECT_TRUE(result.summary[1].rates.at(0).ttft_overhead_pct);
+}
+
+TEST(InferenceRunTest, StagesAndTensorRanksServeThroughAFaultAndARestart) {
+  const testing::TemporaryFolder folder;
+  const std::string out = folder.path() / "out";
+  const std::string plan =
+      "  parallel: {tensor: 2, pipeline: 2}\n  scale: 10\n  inference:" + std::string(kAsked);
+  const auto ran = testing::runFaultline(
+      {"run", folder.write("mixed.yaml", server("mixed", plan)), "--out", out});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("20 requests, "), std::string::npos) << ran.out;
+  const auto result = reports::readResult(out);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  expectServed(*result);
+}
+
+TEST(InferenceRunTest, PrefillAndDecodeApartMoveKeysAndValuesThroughAFaultAndARestart) {
+  const testing::TemporaryFolder folder;
+  const std::string out = folder.path() / "out";
+  const std::string plan =
+      "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
+      "    disaggregated: true" +
+      std::string(kAsked);
+  const auto ran = testing::runFaultline(
+      {"run", folder.write("apart.yaml", server("apart", plan)), "--out", out});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const auto result = reports::readResult(out);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  expectServed(*result);
+}
+
+TEST(InferenceRunTest, ACorruptElementFailsTheRun) {
+  const testing::TemporaryFolder folder;
+  const std::string out = folder.path() / "out";
+  const std::string plan =
+      "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
+      "    disaggregated: true" +
+      std::string(kAsked);
+  std::string text = server("corrupt", plan);
+  const std::string rows = "strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair]";
+  text.replace(text.find(rows), std::string::npos,
+               "strategies: [{fault_free: {corrupt_one_element: true}}]\nlimits: {deadline: "
+               "60s}\nexpect: [wrong_elements == 0]\n");
+  const auto ran = testing::runFaultline({"run", folder.write("corrupt.yaml", text), "--out", out});
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  const auto result = reports::readResult(out);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->runs.at(0).wrong_elements, 1);
+}
+
+}  // namespace
+}  // namespace faultline::run

@@ -1,0 +1,176 @@
+#include "harness/run/serving_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/run/summary.h"
+
+namespace faultline::run {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr TimePoint kServerStart{1000s};
+
+/// Two rates of three requests, each of 10 and 5 tokens.
+scenario::Scenario someServer() {
+  scenario::Scenario scenario;
+  scenario.workload.kind = scenario::Workload::kInferenceKind;
+  inference::Serving& serving = scenario.workload.serving.emplace();
+  serving.qps = {1000, 2000};
+  serving.requests = 3;
+  serving.prompt.mean = 10;
+  serving.output.mean = 5;
+  serving.objectives = {.ttft = 100ms, .tpot = 10ms};
+  scenario.strategies = {{.name = "fault_free", .options = {}},
+                         {.name = "hot_repair", .options = {}}};
+  return scenario;
+}
+
+std::int64_t at(Duration after) { return (kServerStart + after).time_since_epoch().count(); }
+
+void rate(ServingRecord& record, int number, Duration when) {
+  record.told({{"type", "rate"}, {"rate", number}, {"at", at(when)}});
+}
+void begin(ServingRecord& record, int id) { record.begun({{"iteration", id}}); }
+void token(ServingRecord& record, int id, Duration when) {
+  record.told({{"type", "token"}, {"requests", {id}}, {"at", at(when)}});
+}
+void end(ServingRecord& record, int id, Duration when) {
+  record.ended({{"iteration", id}});  // a rank that does not have the last token
+  record.ended({{"iteration", id}, {"last", at(when)}});
+}
+
+reports::Run finished(ServingRecord& record) {
+  reports::Run run;
+  record.finish(run, kServerStart, /*ended=*/true);
+  return run;
+}
+
+TEST(ServingRecordTest, EveryRequestIsInTheResultWhateverBecameOfIt) {
+  ServingRecord record(someServer(), 0);
+  rate(record, 0, 0ms);
+  for (const int id : {0, 1, 2}) begin(record, id);
+  token(record, 0, 50ms);
+  end(record, 0, 70ms);
+  token(record, 1, 150ms);
+  end(record, 1, 170ms);
+  token(record, 2, 60ms);
+  const reports::Run run = finished(record);
+  ASSERT_THAT(run.requests, SizeIs(6));
+  EXPECT_EQ(run.requests[0].fate, "finished");
+  EXPECT_NEAR(*run.requests[0].ttft_ms + *run.requests[0].arrival_ms, 50, 1e-6);
+  EXPECT_NEAR(*run.requests[0].tpot_ms, 5, 1e-6);
+  EXPECT_EQ(run.requests[1].fate, "late");
+  EXPECT_EQ(run.requests[2].fate, "lost");
+  EXPECT_FALSE(run.requests[2].e2e_ms);
+  EXPECT_EQ(run.requests[3].fate, "lost");
+  EXPECT_FALSE(run.requests[3].arrival_ms);
+  ASSERT_THAT(run.rates, SizeIs(2));
+  const reports::RateRow& first = run.rates[0];
+  EXPECT_EQ(first.qps, 1000);
+  EXPECT_THAT((std::vector{first.requests, first.finished, first.late, first.lost, first.redone}),
+              ElementsAre(3, 1, 1, 1, 0));
+  EXPECT_NEAR(first.goodput, 1000.0 / 3, 1e-9);
+  EXPECT_EQ(first.ttft_ms.n, 3);
+  EXPECT_EQ(first.tpot_ms.n, 2);
+  EXPECT_FALSE(first.ttft_ms.p95);  // of three nobody knows
+  EXPECT_EQ(run.rates[1].lost, 3);
+  ASSERT_TRUE(run.throughput);
+  EXPECT_NEAR(run.throughput->value, 2 / 0.17, 1e-6);
+}
+
+TEST(ServingRecordTest, AfterARestartIsAskedForWhatIsMissing) {
+  ServingRecord record(someServer(), 0);
+  EXPECT_THAT(record.whatIsLeft().rates, SizeIs(2));
+  EXPECT_EQ(record.whatIsLeft().rateStart, TimePoint{});
+  EXPECT_EQ(record.whatIsLeft().usualPrompt, 10);
+  EXPECT_EQ(record.whatIsLeft().usualOutput, 5);
+  rate(record, 0, 0ms);
+  begin(record, 0);
+  token(record, 0, 5ms);
+  end(record, 0, 7ms);
+  begin(record, 1);
+  token(record, 1, 9ms);
+  EXPECT_EQ(record.underWay(), 1);
+  workload::ServerConfig left = record.whatIsLeft();
+  ASSERT_THAT(left.rates, SizeIs(2));
+  EXPECT_THAT(left.rates[0].requests, SizeIs(2));
+  EXPECT_EQ(left.rates[0].requests[0].id, 1);
+  EXPECT_EQ(left.firstRate, 0);
+  EXPECT_EQ(left.rateStart, kServerStart);
+  begin(record, 1);
+  token(record, 1, 80ms);  // again: the client has had it
+  end(record, 1, 90ms);
+  begin(record, 2);
+  token(record, 2, 80ms);
+  end(record, 2, 90ms);
+  EXPECT_EQ(record.underWay(), 0);
+  left = record.whatIsLeft();
+  ASSERT_THAT(left.rates, SizeIs(1));
+  EXPECT_EQ(left.firstRate, 1);
+  EXPECT_EQ(left.rateStart, TimePoint{});
+  const reports::Run run = finished(record);
+  EXPECT_EQ(run.requests[1].begun, 2);
+  EXPECT_NEAR(*run.requests[1].ttft_ms + *run.requests[1].arrival_ms, 9, 1e-6);
+  EXPECT_EQ(run.rates[0].redone, 1);
+}
+
+TEST(ServingRecordTest, ABlockHasItsOwnArrivalsAndARowDoesNot) {
+  const auto requestsOf = [](int block) {
+    return ServingRecord(someServer(), block).whatIsLeft().rates[0].requests;
+  };
+  EXPECT_EQ(requestsOf(3), requestsOf(3));
+  EXPECT_NE(requestsOf(3), requestsOf(4));
+}
+
+/// All requests of a run with these latencies.
+reports::Run runOf(const std::string& strategy, int block, double ttft, double tpot) {
+  reports::Run run;
+  run.strategy = strategy;
+  run.block = block;
+  for (int id = 0; id < 6; ++id) {
+    const bool second = id >= 3;
+    const bool late = second && strategy == "hot_repair";
+    run.requests.push_back({.id = id,
+                            .rate = second,
+                            .prompt = 10,
+                            .output = 5,
+                            .fate = late ? "late" : "finished",
+                            .begun = 1,
+                            .arrival_ms = 0,
+                            .ttft_ms = second ? 2 * ttft : ttft,
+                            .tpot_ms = tpot,
+                            .e2e_ms = ttft + 4 * tpot});
+  }
+  for (int rate = 0; rate < 2; ++rate) {
+    run.rates.push_back(rateRow(std::span(run.requests).subspan(3 * rate, 3), 1000 * (rate + 1)));
+  }
+  return run;
+}
+
+TEST(LatencyTest, MediansAreComparedWithinABlock) {
+  const scenario::Scenario scenario = someServer();
+  const std::vector<reports::Run> runs{
+      runOf("fault_free", 0, 10, 2), runOf("hot_repair", 0, 11, 2), runOf("fault_free", 1, 20, 4),
+      runOf("hot_repair", 1, 26, 5), runOf("fault_free", 2, 40, 4), runOf("hot_repair", 2, 44, 5)};
+  const auto rows = summarise(scenario, runs, 7);
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_FALSE(rows[0].rates[0].ttft_overhead_pct);
+  EXPECT_FALSE(rows[0].knee_qps);
+  ASSERT_THAT(rows[1].rates, SizeIs(2));
+  ASSERT_TRUE(rows[1].rates[1].ttft_overhead_pct);
+  EXPECT_NEAR(rows[1].rates[1].ttft_overhead_pct->median, 10, 1e-9);
+  EXPECT_NEAR(rows[1].rates[1].tpot_overhead_pct->median, 25, 1e-9);
+  EXPECT_EQ(rows[1].knee_qps, 2000);
+  EXPECT_EQ(rows[1].rates[0].goodput, 1000);
+  EXPECT_EQ(rows[1].rates[1].goodput, 0);
+  ASSERT_TRUE(rows[1].latency);
+  EXPECT_EQ(rows[1].latency->e2e_ms.n, 18);
+}
+
+}  // namespace
+}  // namespace faultline::run
