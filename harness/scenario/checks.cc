@@ -433,16 +433,27 @@ class Checker {
                              formatDuration(wait), formatDuration(scenario_.limits.deadline)));
     }
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
-      const Fault& fault = scenario_.faults[i];
-      const std::string duration_path = fmt::format("faults.{}.duration", i);
-      const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
-      if (kind == nullptr || !kind->cutsLink || !fault.duration) continue;
-      if (!findings_.usable({duration_path}) || wait < *fault.duration) continue;
-      fail(path, fmt::format("{}: {} is not shorter than the {} of {} (faults.{}): the link "
-                             "would be back before the job is seen to hang",
-                             option, formatDuration(wait), formatDuration(*fault.duration),
-                             fault.kind, i));
+      checkHang(strategy, option, path, scenario_.faults[i], fmt::format("faults.{}", i));
     }
+    for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
+      const std::vector<Fault>& faults = scenario_.sequences[i].faults;
+      for (std::size_t k = 0; k < faults.size(); ++k) {
+        checkHang(strategy, option, path, faults[k], fmt::format("sequences.{}.faults.{}", i, k));
+      }
+    }
+  }
+
+  /// What a job without resilience is to hang from must last until that is seen.
+  void checkHang(const Strategy& strategy, std::string_view option, const std::string& path,
+                 const Fault& fault, const std::string& fault_path) {
+    const Duration wait = strategy.options.get<Duration>(option);
+    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+    if (kind == nullptr || !kind->cutsLink || !fault.duration) return;
+    if (!findings_.usable({fault_path + ".duration"}) || wait < *fault.duration) return;
+    fail(path, fmt::format("{}: {} is not shorter than the {} of {} ({}): the link would be back "
+                           "before the job is seen to hang",
+                           option, formatDuration(wait), formatDuration(*fault.duration),
+                           fault.kind, fault_path));
   }
 
   const Scenario& scenario_;

@@ -137,6 +137,11 @@ TEST(SequenceTest, WhatCannotBeIsAMistakeWithItsPlace) {
     const std::string mistake = mistakeOf(assignment);
     EXPECT_NE(mistake.find(message), std::string::npos) << assignment << ": " << mistake;
   }
+  const std::vector<std::string> slow{"strategies=[{fail_stop: {watchdog: 400ms}}]"};
+  const ReadResult unseen = readScenario(minimal(kSequence), "test.yaml", slow);
+  ASSERT_EQ(unseen.mistakes.size(), 1u);
+  EXPECT_NE(unseen.mistakes[0].message.find("400ms of port_down (sequences.0.faults.0)"),
+            std::string::npos);
   EXPECT_NE(mistakesOfFaults("faults: [{kind: port_down, target: {node: 0, rail: 0}, after: 1s, "
                              "duration: 1s}]\n")
                 .find("unknown key 'after'"),
