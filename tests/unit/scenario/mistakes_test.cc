@@ -117,6 +117,10 @@ TEST(OneMistakeTest, Strategies) {
                 "fault_processes: [{kinds: [port_down], mtbf: 2s, mttr: 1s, for: 20s}]\n"),
             "4:14", "the one fault"},
        Case{withStrategies("[exclude_rank]",
+                           "sequences: [{repeat: 2, pause: 1s, faults: [{kind: port_down, target: "
+                           "{node: 1, rail: 0}, at: 1s, duration: 12s}]}]\n"),
+            "4:14", "the one fault"},
+       Case{withStrategies("[exclude_rank]",
                            "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, "
                            "until: end}]\n"),
             "4:14", "blackhole leaves all ports up"},
