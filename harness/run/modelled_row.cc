@@ -14,7 +14,8 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
   const baseline::StrategySpec& spec = *baseline::findStrategy(strategy.kind());
   const auto modelled = baseline::modelOf(spec.name, serving, strategy.options);
   if (!modelled) {
-    row.note = "modelled: there is no fault-free run from which it would follow";
+    row.note =
+        "modelled: it has no number, as nothing puts together yet what it needs of a server's runs";
     return row;
   }
   reports::Model& model = row.model.emplace();

@@ -120,7 +120,8 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
   std::vector<reports::Summary> rows;
   for (const scenario::Strategy& strategy : scenario.strategies) {
     if (baseline::isModelled(strategy.kind())) {
-      rows.push_back(modelledRow(strategy, /*serving=*/nullptr));  // no workload has a server
+      rows.push_back(
+          modelledRow(strategy, /*serving=*/nullptr));  // nothing makes a case of its runs yet
       continue;
     }
     reports::Summary& row = rows.emplace_back();

@@ -408,11 +408,10 @@ class Checker {
   /// A rank is left out because its own port is down, which is seen at once, and only once.
   void checkExcluding(const std::string& path) {
     const std::string_view kind = baseline::kExcludeRank;
-    if (!scenario_.processes.empty()) {
-      fail(path,
-           fmt::format("{}: it goes on without ranks once, and 'fault_processes' strike again "
-                       "and again: write the one fault under 'faults'",
-                       kind));
+    if (!scenario_.processes.empty() || !scenario_.sequences.empty()) {
+      fail(path, fmt::format("{}: it goes on without ranks once, and 'fault_processes' and "
+                             "'sequences' strike again: write the one fault under 'faults'",
+                             kind));
     }
     for (const Fault& fault : scenario_.faults) {
       const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);
