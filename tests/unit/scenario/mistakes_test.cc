@@ -112,8 +112,10 @@ TEST(OneMistakeTest, Strategies) {
        Case{withStrategies("[{armed: {telemetry: maybe}}]"), "4:34", "is not one of"},
        Case{withStrategies("[{fail_stop: {as: slow, watchdog: 60s}}]"), "4:47", "never fires"},
        Case{withStrategies("[{exclude_rank: {wait: 60s}}]"), "4:36", "never fires"},
-       Case{withStrategies("[exclude_rank]", "chaos: {kinds: [port_down], for: 20s}\n"), "4:14",
-            "the one fault"},
+       Case{withStrategies(
+                "[exclude_rank]",
+                "fault_processes: [{kinds: [port_down], mtbf: 1s, mttr: 1s, for: 20s}]\n"),
+            "4:14", "the one fault"},
        Case{withStrategies("[exclude_rank]",
                            "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, "
                            "until: end}]\n"),
