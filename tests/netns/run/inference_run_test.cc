@@ -12,7 +12,7 @@
 namespace faultline::run {
 namespace {
 
-/// The fault is in the middle of the first rate, and longer than the watchdog.
+/// The fault is longer than the watchdog, and comes twice: the rail may carry nothing just then.
 std::string server(const std::string& name, const std::string& plan) {
   return "version: 1\nname: " + name + R"(
 cluster: {kind: netns, nodes: 2, ranks_per_node: 2, rails: 2, rail_rate: 400Mbit}
@@ -25,14 +25,14 @@ workload:
          R"(
 strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair]
 faults:
-  - {kind: port_down, target: {node: 1, rail: 0}, during: {iteration: 8, progress: 30%}, duration: 500ms}
+  - {kind: port_down, target: {node: 1, rail: 0}, during: {iteration: 5, progress: 20%}, duration: 500ms, times: 2, every: 900ms}
 limits: {deadline: 60s, give_up: 10s}
 seed: 7
 expect:
   - wrong_elements == 0
   - requests.lost == 0
   - requests.count == 40
-  - fail_stop.restarts.count == 1
+  - fail_stop.restarts.count >= 1
   - fail_stop.requests.redone >= 1
   - hot_repair.failovers.count >= 1
   - hot_repair.requests.redone == 0
@@ -41,7 +41,7 @@ expect:
 }
 
 constexpr const char* kAsked = R"(
-    qps: [20, 40]
+    qps: [10, 20]
     requests: 20
     prompt: {mean: 1000, spread: uniform}
     output: {mean: 12, spread: uniform}
