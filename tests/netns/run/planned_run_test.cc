@@ -17,16 +17,15 @@ namespace {
 using testing::runFaultline;
 using testing::TemporaryFolder;
 
+constexpr const char* kHead =
+    "version: 1\nname: planned\nlimits: {deadline: 60s, give_up: 10s}\nseed: 7\n";
 constexpr const char* kCluster =
-    "version: 1\nname: planned\n"
-    "cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 1, rail_rate: 400Mbit}\n"
-    "limits: {deadline: 60s, give_up: 10s}\nseed: 7\n";
+    "cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 1, rail_rate: 400Mbit}\n";
 
 reports::ScenarioResult resultOf(const std::string& rest) {
   const TemporaryFolder folder;
   const std::string out = folder.path() / "out";
-  const auto ran =
-      runFaultline({"run", folder.write("scenario.yaml", kCluster + rest), "--out", out});
+  const auto ran = runFaultline({"run", folder.write("scenario.yaml", kHead + rest), "--out", out});
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
   auto read = reports::readResult(out);
   if (!read.ok()) throw std::runtime_error(read.status().message());
@@ -46,7 +45,7 @@ bool isForHalf(const reports::AppliedPlan& plan) {
 }
 
 TEST(PlannedRunTest, APortThatBecomesSlowChangesThePlansOfAllRanks) {
-  const reports::ScenarioResult result = resultOf(R"(
+  const reports::ScenarioResult result = resultOf(kCluster + std::string(R"(
 workload:
   kind: training
   iterations: 10
@@ -61,7 +60,7 @@ expect:
   - optcc.plans.changes >= 1
   - auto.plans.changes >= 1
   - auto.plans.algorithm != ring
-)");
+)"));
   ASSERT_EQ(result.runs.size(), 2u);
   for (const reports::Run& run : result.runs) {
     SCOPED_TRACE(run.strategy);
@@ -76,8 +75,24 @@ expect:
   }
 }
 
-TEST(PlannedRunTest, TheTimesOfASweepAreThoseOfThePlanThatFits) {
+TEST(PlannedRunTest, TheBandwidthOfFourRailsIsMeasuredAtTheStart) {
   const reports::ScenarioResult result = resultOf(R"(
+cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 4, rail_rate: 100Mbit}
+workload:
+  kind: collective
+  iterations: 1
+  warmup_iterations: 1
+  collective: {operations: all_reduce, sizes: 1MiB}
+strategies: [optcc]
+)");
+  const reports::AppliedPlan& plan = result.runs.at(0).plans.at(0);
+  // Headers of Ethernet, IP and TCP take 4 %.
+  const double payload = 4 * 100e6 / 8 * 0.957;
+  EXPECT_NEAR(plan.link.bandwidth, payload, 0.08 * payload);
+}
+
+TEST(PlannedRunTest, TheTimesOfASweepAreThoseOfThePlanThatFits) {
+  const reports::ScenarioResult result = resultOf(kCluster + std::string(R"(
 workload:
   kind: collective
   iterations: 10
@@ -86,7 +101,7 @@ workload:
 strategies: [optcc]
 faults:
   - {kind: throttle, rate: 50%, target: {node: 1, rail: 0}, at: 0s, until: end}
-)");
+)"));
   const reports::CollectiveRow& row = result.runs.at(0).collectives.at(0);
   EXPECT_FALSE(row.unsettled);
   EXPECT_GE(row.left_out, 1) << "the first call was planned for whole ports";
