@@ -19,7 +19,9 @@ double count(const Parameters& options, std::string_view name) {
 }
 
 /// Requests under way at any moment (Little 1961).
-double running(const ServingCase& serving, double rate) { return rate * serving.endToEndSeconds; }
+double running(const ServingCase& serving) {
+  return serving.requestsPerSecond * serving.endToEndSeconds;
+}
 
 /// Mean wait of an M/D/1 queue (Pollaczek and Khinchine): load x service / (2 (1 - load)).
 double waitOf(double load, double serviceSeconds) {
@@ -31,13 +33,35 @@ double left(const ServingCase& serving) {
   return std::max(0.0, all - serving.faultAfterSeconds);
 }
 
-/// Extra seconds of all requests together, as a share of what they take without a fault.
-double overheadOf(const ServingCase& serving, double extraSeconds) {
-  return kWholeInPercent * extraSeconds / (serving.requests * serving.endToEndSeconds);
+/// Seconds that all requests together take longer.
+struct Extra {
+  double underWay = 0;  ///< those under way when the fault strikes, wherever they are
+  double waiting = 0;   ///< the others, who wait for their first token
+};
+
+/// As shares of what `servers` take without a fault, and `always` percent besides: the row's
+/// overhead, and as terms those of TTFT and TPOT. Of those under way firstToken / endToEnd have no
+/// token yet, and lose time before it; the others lose it between their tokens.
+void addOverheads(const ServingCase& serving, double servers, const Extra& extra, double always,
+                  Modelled& row) {
+  const double requests = serving.requests * servers;
+  const double all = serving.endToEndSeconds;
+  const double first = serving.firstTokenSeconds;
+  const double between = extra.underWay / (requests * all);
+  row.overheadPercent = always + kWholeInPercent * (between + extra.waiting / (requests * all));
+  if (first > 0) {
+    row.terms.push_back({"TTFT longer by",
+                         always + kWholeInPercent * (between + extra.waiting / (requests * first)),
+                         "%"});
+  }
+  if (serving.tokenSeconds > 0) {
+    row.terms.push_back({"TPOT longer by", always + kWholeInPercent * between, "%"});
+  }
 }
 
 constexpr const char* kOverloaded =
-    "more requests come than can be served: the backlog grows until the last one";
+    "as many requests come as can be served, or more: the backlog stays or grows until the last "
+    "one";
 
 }  // namespace
 
@@ -74,28 +98,30 @@ Modelled restartServer(const ServingCase& serving, const Parameters& options) {
   const double rate = serving.requestsPerSecond;
   const double load = rate / serving.capacity;
   const double outage = seconds(options, "detect") + seconds(options, "restart");
-  const double requests = running(serving, rate);
+  const double requests = running(serving);
   // They are half through on average, and all of it is lost.
   const double redo = requests / serving.capacity / 2;
   const double again = serving.prefillSeconds + serving.outputTokens / 2 * serving.tokenSeconds;
   const double queued = delayOfAll(rate, load, outage, redo, left(serving));
-  return {.overheadPercent = overheadOf(serving, requests * (outage + again) + queued),
-          .terms = {{"outage", outage, "s"},
-                    {"requests redone", requests, "requests"},
-                    {"work redone", redo, "s"},
-                    {"delay of requests after the fault", queued, "s"}},
-          .note = load < 1 ? "" : kOverloaded};
+  Modelled row{.overheadPercent = {},
+               .terms = {{"outage", outage, "s"},
+                         {"requests redone", requests, "requests"},
+                         {"work redone", redo, "s"},
+                         {"delay of requests after the fault", queued, "s"}},
+               .note = load < 1 ? "" : kOverloaded};
+  addOverheads(serving, 1, {.underWay = requests * (outage + again), .waiting = queued}, 0, row);
+  return row;
 }
 
 Modelled rerouteRequests(const ServingCase& serving, const Parameters& options) {
   const double replicas = count(options, "replicas");
   const double others = replicas - 1;
   const double detect = seconds(options, "detect");
-  const double rate = serving.requestsPerSecond;
-  const double own = rate / replicas;
+  const double own = serving.requestsPerSecond;
+  const double rate = own * replicas;
   const double load = own / serving.capacity;
   const double after = load * replicas / others;
-  const double requests = running(serving, own);
+  const double requests = running(serving);
   // The prompt and what has been generated of the output are one prompt for the others.
   const double again =
       serving.promptTokens > 0
@@ -104,27 +130,29 @@ Modelled rerouteRequests(const ServingCase& serving, const Parameters& options) 
   const double unseen = std::min(detect, left(serving));
   const double rest = left(serving) - unseen;
   const double redo = (requests * again + own * unseen / serving.capacity) / others;
-  double extra = requests * (detect + again) + own * (unseen * detect - unseen * unseen / 2);
-  const double queued = others * delayOfAll(rate / others, after, 0, redo, rest);
-  extra += queued;
+  Extra extra{.underWay = requests * (detect + again),
+              .waiting = own * (unseen * detect - unseen * unseen / 2) +
+                         others * delayOfAll(rate / others, after, 0, redo, rest)};
   double longer = 0;
   if (after < 1) {
     longer = waitOf(after, 1 / serving.capacity) - waitOf(load, 1 / serving.capacity);
-    extra += rate * rest * longer;
+    extra.waiting += rate * rest * longer;
   }
-  return {.overheadPercent = overheadOf(serving, extra),
-          .terms = {{"outage of one replica", detect, "s"},
-                    {"requests rerouted", requests, "requests"},
-                    {"work redone by each other replica", redo, "s"},
-                    {"load of the others", kWholeInPercent * after, "%"},
-                    {"longer wait of each request", longer, "s"}},
-          .note = after < 1 ? "" : kOverloaded};
+  Modelled row{.overheadPercent = {},
+               .terms = {{"outage of one replica", detect, "s"},
+                         {"requests rerouted", requests, "requests"},
+                         {"work redone by each other replica", redo, "s"},
+                         {"load of the others", kWholeInPercent * after, "%"},
+                         {"longer wait of each request", longer, "s"}},
+               .note = after < 1 ? "" : kOverloaded};
+  addOverheads(serving, replicas, extra, 0, row);
+  return row;
 }
 
 Modelled kvReplicate(const ServingCase& serving, const Parameters& options) {
   const double rate = serving.requestsPerSecond;
   const double load = rate / serving.capacity;
-  const double requests = running(serving, rate);
+  const double requests = running(serving);
   const double detect = seconds(options, "heartbeat") * count(options, "missed");
   const double restart = seconds(options, "restart");
   const double tokens = requests * (serving.promptTokens + serving.outputTokens / 2);
@@ -133,14 +161,16 @@ Modelled kvReplicate(const ServingCase& serving, const Parameters& options) {
   const double outage = detect + restart + transfer + again;
   const double queued = delayOfAll(rate, load, outage, 0, left(serving));
   const double streaming = options.get<Percent>("streaming").value;
-  return {.overheadPercent = streaming + overheadOf(serving, requests * outage + queued),
-          .terms = {{"detect", detect, "s"},
-                    {"restart of the worker", restart, "s"},
-                    {"keys and values come back", transfer, "s"},
-                    {"tokens done again", again, "s"},
-                    {"delay of requests after the fault", queued, "s"},
-                    {"streaming, all the time", streaming, "%"}},
-          .note = load < 1 ? "" : kOverloaded};
+  Modelled row{.overheadPercent = {},
+               .terms = {{"detect", detect, "s"},
+                         {"restart of the worker", restart, "s"},
+                         {"keys and values come back", transfer, "s"},
+                         {"tokens done again", again, "s"},
+                         {"delay of requests after the fault", queued, "s"},
+                         {"streaming, all the time", streaming, "%"}},
+               .note = load < 1 ? "" : kOverloaded};
+  addOverheads(serving, 1, {.underWay = requests * outage, .waiting = queued}, streaming, row);
+  return row;
 }
 
 std::optional<Modelled> modelOf(std::string_view strategy, const ServingCase* serving,

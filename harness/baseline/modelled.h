@@ -26,27 +26,30 @@ struct Modelled {
   std::string note;  ///< in words, what one must know beyond the terms; empty: nothing
 };
 
-/// A server of a model as it was measured, or derived, without a fault. A joined result of one run
-/// at one rate: means over its requests.
+/// One server of a model without a fault, in the real job's times and rates: means over the
+/// requests of one rate. harness/run/serving_case.h makes it of what was measured.
 struct ServingCase {
-  double requestsPerSecond = 0;  ///< offered, over all replicas
-  double capacity = 0;           ///< requests per second that one replica can do
+  double scale = 1;              ///< times that were measured are multiplied by it, rates divided
+  double requestsPerSecond = 0;  ///< offered
+  double capacity = 0;           ///< requests per second that it can do
   double requests = 0;           ///< of the run
   double faultAfterSeconds = 0;  ///< from the first arrival
   double promptTokens = 0;
   double outputTokens = 0;
-  double prefillSeconds = 0;   ///< of one request's prompt
-  double tokenSeconds = 0;     ///< from one output token to the next
-  double endToEndSeconds = 0;  ///< from arrival to last token, the queue included
-  double kvBytesPerToken = 0;  ///< of all layers
-  double bytesPerSecond = 0;   ///< at which replicas of keys and values come back
+  double prefillSeconds = 0;     ///< of one request's prompt
+  double firstTokenSeconds = 0;  ///< from arrival to the first token (TTFT), the queue included
+  double tokenSeconds = 0;       ///< from one output token to the next (TPOT)
+  double endToEndSeconds = 0;    ///< from arrival to last token, the queue included
+  double kvBytesPerToken = 0;    ///< of all layers
+  double bytesPerSecond = 0;     ///< at which replicas of keys and values come back
 };
 
 /// What a training job at scale is worth between two faults.
 Modelled restartAtScale(const Parameters& options);
 /// The server is killed, started again, loads its weights, and does all running requests again.
 Modelled restartServer(const ServingCase& serving, const Parameters& options);
-/// Running requests go to the other replicas, which do their prompts again; these share the load.
+/// There are several such servers. Running requests of one go to the others, which do their prompts
+/// again; these share the load.
 Modelled rerouteRequests(const ServingCase& serving, const Parameters& options);
 /// As DejaVu: keys and values are streamed to a neighbour; after a restart of the worker they come
 /// back, and generation goes on from the smallest token that all have.

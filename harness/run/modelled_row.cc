@@ -2,20 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "harness/baseline/strategy_table.h"
 
 namespace faultline::run {
+namespace {
+
+/// What was measured, in the order in which it is told.
+std::vector<baseline::Modelled::Term> termsOf(const baseline::ServingCase& serving) {
+  return {{"offered", serving.requestsPerSecond, "requests/s"},
+          {"highest rate kept up", serving.capacity, "requests/s"},
+          {"of a run", serving.requests, "requests"},
+          {"fault after", serving.faultAfterSeconds, "s"},
+          {"prompt", serving.promptTokens, "tokens"},
+          {"output", serving.outputTokens, "tokens"},
+          {"TTFT of the calmest rate", serving.prefillSeconds, "s"},
+          {"TTFT", serving.firstTokenSeconds, "s"},
+          {"TPOT", serving.tokenSeconds, "s"},
+          {"arrival to last token", serving.endToEndSeconds, "s"}};
+}
+
+}  // namespace
 
 reports::Summary modelledRow(const scenario::Strategy& strategy,
-                             const baseline::ServingCase* serving) {
+                             const Result<baseline::ServingCase>& serving) {
   reports::Summary row;
   row.strategy = strategy.name;
   row.origin = reports::Origin::kModelled;
   const baseline::StrategySpec& spec = *baseline::findStrategy(strategy.kind());
-  const auto modelled = baseline::modelOf(spec.name, serving, strategy.options);
+  const bool ofServer = spec.workload == scenario::Workload::kInferenceKind;
+  const auto modelled =
+      baseline::modelOf(spec.name, serving.ok() ? &*serving : nullptr, strategy.options);
   if (!modelled) {
-    row.note =
-        "modelled: it has no number, as nothing puts together yet what it needs of a server's runs";
+    row.note = "modelled, and it has no number: " + std::string(serving.status().message());
     return row;
   }
   reports::Model& model = row.model.emplace();
@@ -27,12 +47,22 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
   }
   row.note = "modelled, not executed:";
   const char* separator = " ";
-  for (const baseline::Modelled::Term& term : modelled->terms) {
-    model.terms.push_back(
-        {.name = std::string(term.name), .value = term.value, .unit = std::string(term.unit)});
+  const auto tell = [&](const baseline::Modelled::Term& term, std::string_view origin) {
+    model.terms.push_back({.name = fmt::format("{}{}", origin, term.name),
+                           .value = term.value,
+                           .unit = std::string(term.unit)});
     row.note += fmt::format("{}{} {:.4g} {}", separator, term.name, term.value, term.unit);
     separator = ", ";
+  };
+  if (ofServer) {
+    row.note += fmt::format(
+        " what one fault costs in the time of requests; measured by fault_free, as without 'scale' "
+        "(times x {0:.0f}, rates / {0:.0f}):",
+        serving->scale);
+    for (const auto& term : termsOf(*serving)) tell(term, "measured: ");
+    separator = "; modelled, in real times: ";
   }
+  for (const auto& term : modelled->terms) tell(term, "");
   if (modelled->overheadPercent) row.overhead_pct = reports::Overhead{*modelled->overheadPercent};
   if (!modelled->note.empty()) row.note += "; " + modelled->note;
   return row;

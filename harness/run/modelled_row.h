@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/status.h"
 #include "harness/baseline/modelled.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -7,9 +8,9 @@
 namespace faultline::run {
 
 /// The report's row of a strategy that is modelled: its overhead without an interval, the model's
-/// terms and parameters, and a note that says all of it in words. `serving`: what is known of a
-/// server; null where none was run.
+/// terms and parameters, and a note that says all of it in words. `serving`: the server that a
+/// model of one stands on, or why there is none; it is among the terms.
 reports::Summary modelledRow(const scenario::Strategy& strategy,
-                             const baseline::ServingCase* serving);
+                             const Result<baseline::ServingCase>& serving);
 
 }  // namespace faultline::run

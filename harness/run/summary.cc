@@ -9,6 +9,7 @@
 #include "harness/run/exposed_overhead.h"
 #include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
+#include "harness/run/serving_case.h"
 #include "harness/run/serving_record.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -117,11 +118,11 @@ const reports::Run* findRun(std::span<const reports::Run> runs, const std::strin
 std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed) {
   const std::optional<reports::Noise> noise = noiseOf(scenario, runs, seed);
+  const Result<baseline::ServingCase> serving = servingCase(scenario, runs);
   std::vector<reports::Summary> rows;
   for (const scenario::Strategy& strategy : scenario.strategies) {
     if (baseline::isModelled(strategy.kind())) {
-      rows.push_back(
-          modelledRow(strategy, /*serving=*/nullptr));  // nothing makes a case of its runs yet
+      rows.push_back(modelledRow(strategy, serving));
       continue;
     }
     reports::Summary& row = rows.emplace_back();

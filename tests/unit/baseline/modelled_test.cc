@@ -34,6 +34,7 @@ ServingCase serving() {
           .promptTokens = 1000,
           .outputTokens = 200,
           .prefillSeconds = 0.5,
+          .firstTokenSeconds = 0.6,
           .tokenSeconds = 0.0125,
           .endToEndSeconds = 3,
           .kvBytesPerToken = 1e6,
@@ -74,20 +75,24 @@ TEST(ModelledTest, ARestartedServerDoesAllRunningRequestsAgain) {
   EXPECT_NEAR(term(row, "delay of requests after the fault"), 190.125, 1e-9);
   // The six wait 9 s, and take 0.5 + 100 * 0.0125 = 1.75 s again.
   EXPECT_NEAR(*row.overheadPercent, 100 * (6 * 10.75 + 190.125) / 1200, 1e-9);
+  // A fifth of the six have no token yet: 12.9 s and all of the queue, of 400 * 0.6 s; the others
+  // lose 51.6 s between their tokens, of 400 * 2.4 s.
+  EXPECT_NEAR(term(row, "TTFT longer by"), 100 * (12.9 + 190.125) / 240, 1e-9);
+  EXPECT_NEAR(term(row, "TPOT longer by"), 100 * 51.6 / 960, 1e-9);
   EXPECT_TRUE(row.note.empty());
 }
 
 TEST(ModelledTest, ReroutedRequestsShareOneReplicaLess) {
-  ServingCase two = serving();
-  two.requestsPerSecond = 4;  // of two replicas: each half loaded
-  two.requests = 800;
-  const Modelled full = rerouteRequests(two, options(kRerouteRequestsOptions, {{"detect", "10s"}}));
+  const Modelled full =
+      rerouteRequests(serving(), options(kRerouteRequestsOptions, {{"detect", "10s"}}));
   EXPECT_NEAR(term(full, "load of the others"), 100, 1e-9);
   EXPECT_FALSE(full.note.empty()) << "the other one is full";
 
-  two.requestsPerSecond = 2;  // each a quarter
-  two.requests = 400;
-  const Modelled row = rerouteRequests(two, options(kRerouteRequestsOptions, {{"detect", "10s"}}));
+  ServingCase quarter = serving();
+  quarter.requestsPerSecond = 1;  // of each of two replicas
+  quarter.requests = 200;
+  const Modelled row =
+      rerouteRequests(quarter, options(kRerouteRequestsOptions, {{"detect", "10s"}}));
   EXPECT_NEAR(term(row, "requests rerouted"), 3, 1e-9);
   // Three prompts of 1.1 times the length; ten requests that came meanwhile.
   EXPECT_NEAR(term(row, "work redone by each other replica"), 3 * 0.55 + 10 / 4.0, 1e-9);
@@ -98,6 +103,7 @@ TEST(ModelledTest, ReroutedRequestsShareOneReplicaLess) {
   const double queued = 2 * 4.15 * 8.3 / 2;
   EXPECT_NEAR(*row.overheadPercent,
               100 * (running + waiting + queued + 2 * 90 * (0.125 - 0.0416666666667)) / 1200, 1e-6);
+  EXPECT_NEAR(term(row, "TPOT longer by"), 100 * running / 1200, 1e-9) << "of both replicas";
   EXPECT_TRUE(row.note.empty());
 }
 
@@ -108,6 +114,17 @@ TEST(ModelledTest, ReplicatedKeysAndValuesComeBackAndFewTokensAreDoneAgain) {
   EXPECT_NEAR(term(row, "tokens done again"), 0.0125, 1e-9);
   const double outage = 3 + 6.3 + 6.6 + 0.0125;
   EXPECT_NEAR(*row.overheadPercent, 2 + 100 * (6 * outage + 2 * outage * outage) / 1200, 1e-9);
+  EXPECT_NEAR(term(row, "TTFT longer by"),
+              2 + 100 * (6 * outage / 5 + 2 * outage * outage) / (400 * 0.6), 1e-9);
+  EXPECT_NEAR(term(row, "TPOT longer by"), 2 + 100 * (6 * outage) / 1200, 1e-9);
+}
+
+TEST(ModelledTest, ARequestOfOneTokenHasNoTimeBetweenTokens) {
+  ServingCase one = serving();
+  one.tokenSeconds = 0;
+  for (const Modelled::Term& each : restartServer(one, options(kRestartServerOptions)).terms) {
+    EXPECT_NE(each.name, "TPOT longer by");
+  }
 }
 
 TEST(ModelledTest, WithItsDefaultsReplicationIsFarCheaperThanARestart) {

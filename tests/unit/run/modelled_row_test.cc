@@ -50,16 +50,16 @@ TEST(ModelledRowTest, WithoutAServerNothingIsMadeUpOfRequests) {
   const baseline::StrategySpec& spec = *baseline::findStrategy(baseline::kKvReplicate);
   const scenario::Strategy strategy{"kv_replicate",
                                     Parameters::parse(spec.name, spec.options, {}).value()};
-  const reports::Summary unknown = modelledRow(strategy, nullptr);
+  const reports::Summary unknown = modelledRow(strategy, Status(Code::kNotFound, "no server"));
   EXPECT_FALSE(unknown.overhead_pct);
   EXPECT_EQ(unknown.origin, reports::Origin::kModelled);
-  EXPECT_FALSE(unknown.note.empty());
+  EXPECT_THAT(unknown.note, HasSubstr("no number: no server"));
   const baseline::ServingCase full{.requestsPerSecond = 5,
                                    .capacity = 4,
                                    .requests = 500,
                                    .endToEndSeconds = 3,
                                    .bytesPerSecond = 1e9};
-  EXPECT_THAT(modelledRow(strategy, &full).note, HasSubstr("the backlog grows"));
+  EXPECT_THAT(modelledRow(strategy, full).note, HasSubstr("the backlog stays or grows"));
 }
 
 TEST(ModelledRowTest, IsNeitherRunNorMissed) {
