@@ -23,7 +23,7 @@ workload:
   device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 20GB}
 )" + plan +
          R"(
-strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair]
+strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair, kv_replicate]
 faults:
   - {kind: port_down, target: {node: 1, rail: 0}, during: {iteration: 5, progress: 20%}, duration: 500ms, times: 2, every: 900ms}
 limits: {deadline: 60s, give_up: 10s}
@@ -46,6 +46,29 @@ constexpr const char* kAsked = R"(
     prompt: {mean: 1000, spread: uniform}
     output: {mean: 12, spread: uniform}
     objectives: {ttft: 2s, tpot: 400ms})";
+
+/// The modelled row stands on the fault-free run at the rate of the fault, the first, and on
+/// `scale`.
+void expectModelled(const reports::ScenarioResult& result) {
+  const reports::Summary& row = result.summary.back();
+  EXPECT_EQ(row.strategy, "kv_replicate");
+  EXPECT_EQ(row.origin, reports::Origin::kModelled);
+  ASSERT_TRUE(row.model && row.overhead_pct) << row.note;
+  EXPECT_GT(row.overhead_pct->median, 2) << "streaming, and an outage";
+  const auto free = std::ranges::find(result.runs, "fault_free", &reports::Run::strategy);
+  ASSERT_NE(free, result.runs.end());
+  double ttft = 0;
+  for (int id = 0; id < 20; ++id) ttft += *free->requests[static_cast<std::size_t>(id)].ttft_ms;
+  const auto valueOf = [&](std::string_view name) {
+    const auto term = std::ranges::find(row.model->terms, name, &reports::ModelTerm::name);
+    return term == row.model->terms.end() ? -1 : term->value;
+  };
+  EXPECT_NEAR(valueOf("measured: TTFT"), ttft / 20 * 10 / 1000, 1e-6);
+  EXPECT_NEAR(valueOf("measured: offered"), 1, 1e-9);
+  EXPECT_NEAR(valueOf("measured: of a run"), 20, 1e-9);
+  EXPECT_GT(valueOf("TTFT longer by"), 2);
+  EXPECT_GT(valueOf("TPOT longer by"), 2);
+}
 
 void expectServed(const reports::ScenarioResult& result) {
   ASSERT_EQ(result.runs.size(), 3u);
@@ -71,9 +94,10 @@ void expectServed(const reports::ScenarioResult& result) {
   };
   EXPECT_EQ(askedOf(result.runs[0]), askedOf(result.runs[1]));
   EXPECT_EQ(askedOf(result.runs[0]), askedOf(result.runs[2]));
-  ASSERT_EQ(result.summary.size(), 3u);
+  ASSERT_EQ(result.summary.size(), 4u);
   ASSERT_TRUE(result.summary[1].latency);
   EXPECT_TRUE(result.summary[1].rates.at(0).ttft_overhead_pct);
+  expectModelled(result);
 }
 
 TEST(InferenceRunTest, StagesAndTensorRanksServeThroughAFaultAndARestart) {
@@ -113,7 +137,7 @@ TEST(InferenceRunTest, ACorruptElementFailsTheRun) {
       "    disaggregated: true" +
       std::string(kAsked);
   std::string text = server("corrupt", plan);
-  const std::string rows = "strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair]";
+  const std::string rows = "strategies: [fault_free, ";
   text.replace(text.find(rows), std::string::npos,
                "strategies: [{fault_free: {corrupt_one_element: true}}]\nlimits: {deadline: "
                "60s}\nexpect: [wrong_elements == 0]\n");
