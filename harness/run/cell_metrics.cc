@@ -95,6 +95,24 @@ std::vector<double> cellsOverBest(const MetricScope& scope, Cells which) {
   return ratios;
 }
 
+std::vector<double> cellsKept(const MetricScope& scope, Cells which) {
+  std::vector<const reports::Run*> reference;
+  for (const reports::Run& run : scope.result.runs) {
+    if (reports::kindOf(run) == baseline::kFaultFree) reference.push_back(&run);
+  }
+  const CellRows whole = cellsOfRuns(reference);
+  constexpr double kPercent = 100;
+  std::vector<double> kept;
+  for (const auto& [key, rows] : cellsOfRuns(scope.runs)) {
+    if (!counts(*rows.front(), which) || rows.front()->latency_only) continue;
+    const auto before = whole.find(key);
+    const double time = medianTime(rows);
+    if (before == whole.end() || time <= 0) return {};
+    kept.push_back(kPercent * medianTime(before->second) / time);
+  }
+  return kept;
+}
+
 std::string misMeasuredCell(const MetricScope& scope, bool othersToo) {
   const auto look = [](const reports::Run& run) -> std::string {
     const auto row = std::ranges::find_if(run.collectives, &CollectiveRow::mis_measured);

@@ -27,6 +27,10 @@ std::vector<double> cellRatios(const MetricScope& scope, Cells which,
 /// cells, or the ports had less for one than for the other. Pure.
 std::vector<double> cellsOverBest(const MetricScope& scope, Cells which);
 
+/// What is left of fault_free's busbw, in percent: its time over that of the scope's strategy, as
+/// both move the same bytes. Empty when fault_free has not run one of the cells. Pure.
+std::vector<double> cellsKept(const MetricScope& scope, Cells which);
+
 /// Which cell, of those that a metric of cells speaks of, was faster than possible, in words;
 /// empty: none was. Comparisons between strategies speak of those of the others, too. Pure.
 std::string misMeasuredCell(const MetricScope& scope, bool othersToo);

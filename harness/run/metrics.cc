@@ -502,6 +502,8 @@ constexpr std::array kReaders{
            [](const Scope& s) {
              return numbers(cellRatios(s, Cells::kLarge, &CollectiveRow::time_over_model));
            }},
+    Reader{"cells.large.busbw_kept_pct",
+           [](const Scope& s) { return numbers(cellsKept(s, Cells::kLarge)); }},
     Reader{"shrinks.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.shrinks.size()); });

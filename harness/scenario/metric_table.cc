@@ -195,6 +195,10 @@ constexpr std::array kMetrics{
            Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
     Metric{"cells.large.time_over_model", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, over the model of the strategy's own schedule"},
+    Metric{"cells.large.busbw_kept_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "median busbw of each of these cells, in percent of that of fault_free; none where a "
+           "port carries little more than its burst"},
     Metric{"ttft_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "median time from a request's arrival to its first token, over all rates and runs"},
     Metric{"ttft_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,

@@ -15,6 +15,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr std::int64_t kSmall = 1024;
 
@@ -82,6 +83,19 @@ TEST_F(CellMetricsTest, RatiosAreMediansAndACellWithoutOneIsNotPassedOver) {
   EXPECT_THAT(overBound("optcc"), ElementsAre(DoubleNear(1.06, 1e-9))) << "small ones have none";
   result_.runs[4].collectives[1].time_over_bound.reset();
   EXPECT_THAT(overBound("optcc"), IsEmpty());
+}
+
+TEST_F(CellMetricsTest, WhatIsKeptIsOfFaultFreeAndACellThatItDidNotRunIsNotPassedOver) {
+  const auto kept = [&] { return cellsKept(scopeOf(result_, "optcc"), Cells::kLarge); };
+  EXPECT_THAT(kept(), IsEmpty()) << "nothing to compare with";
+  result_.runs.push_back(cellsRun("fault_free", 1, 80));
+  result_.runs.push_back(cellsRun("fault_free", 1, 100));
+  for (reports::Run* run : {&result_.runs[6], &result_.runs[7]}) run->faulted = false;
+  EXPECT_THAT(kept(), ElementsAre(DoubleNear(100 * 90.0 / 106, 1e-9)));
+  EXPECT_THAT(cellsKept(scopeOf(result_, "optcc"), Cells::kAll), SizeIs(1)) << "small: latency";
+  reports::CollectiveRow more = cellRow(2 * kLargeCell, 200);
+  result_.runs[1].collectives.push_back(more);
+  EXPECT_THAT(kept(), IsEmpty()) << "fault_free has no such cell";
 }
 
 TEST_F(CellMetricsTest, AMisMeasuredCellMakesExpectationsOfItVoid) {
