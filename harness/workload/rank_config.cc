@@ -136,7 +136,7 @@ void readLimits(const json& object, scenario::Limits& limits, Status& status) {
   if (limits.chunk == 0) fields.fail("chunk", "is nothing");
 }
 
-/// Calls visit(name, value) for all numbers of a training job but shares.
+/// Calls visit(name, value) for all numbers of a training job that are at least 1.
 template <typename TrainingOrConst, typename Visit>
 void eachNumber(TrainingOrConst& training, const Visit& visit) {
   visit("layers", training.model.layers);
@@ -150,7 +150,6 @@ void eachNumber(TrainingOrConst& training, const Visit& visit) {
   visit("active_experts", training.model.activeExperts);
   visit("gflops", training.device.gflops);
   visit("memory", training.device.memory);
-  visit("memory_bandwidth", training.device.memoryBandwidth);
   visit("data_parallel", training.parallel.data);
   visit("tensor_parallel", training.parallel.tensor);
   visit("pipeline_parallel", training.parallel.pipeline);
@@ -168,6 +167,7 @@ json trainingJson(const model::Training& training) {
               {"dtype", scenario::name(training.model.dtype)},
               {"device", training.device.name},
               {"efficiency", training.device.efficiency},
+              {"memory_bandwidth", training.device.memoryBandwidth},
               {"zero", training.parallel.zero}};
   eachNumber(training, [&](const char* name, const auto& value) { object[name] = value; });
   return object;
@@ -178,6 +178,8 @@ void readTraining(const json& object, model::Training& training, Status& status)
   fields.read("model", training.model.name);
   fields.read("device", training.device.name);
   fields.read("efficiency", training.device.efficiency);
+  fields.read("memory_bandwidth", training.device.memoryBandwidth);  // 0: not known
+  if (training.device.memoryBandwidth < 0) fields.fail("memory_bandwidth", "is negative");
   fields.read("zero", training.parallel.zero);
   std::string family;
   fields.read("family", family);

@@ -114,6 +114,17 @@ TEST(RankConfigTest, EverythingOfATrainingJobIsNeeded) {
   }
 }
 
+TEST(RankConfigTest, ADeviceThatTrainsNeedsNoBandwidthOfItsMemory) {
+  RankConfig config = unusualConfig();
+  config.workload.model->device.memoryBandwidth = 0;
+  const auto read = rankConfigFromJson(toJson(config));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, config);
+  config.workload.model->device.memoryBandwidth = -1;
+  EXPECT_THAT(rankConfigFromJson(toJson(config)).status().message(),
+              testing::HasSubstr("memory_bandwidth is negative"));
+}
+
 TEST(RankConfigTest, AServerComesBackAsItWas) {
   RankConfig config = unusualConfig();
   config.size = 6;
