@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "harness/scenario/reader.h"
+
+// The scenarios of the repository.
+
+namespace faultline::scenario {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kScenarios = fs::path(FAULTLINE_SOURCE_DIR) / "scenarios";
+
+TEST(ScenarioFilesTest, AreWithoutMistakes) {
+  int files = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kScenarios)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++files;
+    const ReadResult read = readScenarioFile(entry.path().string());
+    EXPECT_TRUE(read.ok()) << read.mistakes.front().toString();
+  }
+  EXPECT_GT(files, 0);
+}
+
+TEST(ScenarioFilesTest, NightsCanBeHeldAgainstEachOther) {
+  constexpr int kValuesOfASide = 5;  // compare calls fewer of them too few
+  constexpr std::size_t kLeastStrategies = 4;
+  std::set<std::string, std::less<>> kinds;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kScenarios / "nightly")) {
+    const ReadResult read = readScenarioFile(entry.path().string());
+    ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+    EXPECT_GE(read.scenario->repeat, kValuesOfASide) << entry.path();
+    EXPECT_GE(read.scenario->strategies.size(), kLeastStrategies) << entry.path();
+    EXPECT_FALSE(read.scenario->expect.empty()) << entry.path();
+    kinds.insert(read.scenario->workload.kind);
+  }
+  for (const std::string_view kind : {"training", "inference", "collective"}) {
+    EXPECT_TRUE(kinds.contains(kind)) << "no scenario of kind " << kind;
+  }
+}
+
+}  // namespace
+}  // namespace faultline::scenario
