@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/bound.h"
 #include "harness/stats/quantile.h"
 
 namespace faultline::run {
@@ -60,6 +61,30 @@ std::map<std::string, CellRows> rivalsOf(const MetricScope& scope) {
   return rivals;
 }
 
+constexpr double kWhole = 100;  // percent
+
+struct KeptCell {
+  const CollectiveRow* row;  ///< of the first run
+  double percent;
+};
+
+std::vector<KeptCell> keptCells(const MetricScope& scope, Cells which) {
+  std::vector<const reports::Run*> reference;
+  for (const reports::Run& run : scope.result.runs) {
+    if (reports::kindOf(run) == baseline::kFaultFree) reference.push_back(&run);
+  }
+  const CellRows whole = cellsOfRuns(reference);
+  std::vector<KeptCell> kept;
+  for (const auto& [key, rows] : cellsOfRuns(scope.runs)) {
+    if (!counts(*rows.front(), which) || rows.front()->latency_only) continue;
+    const auto before = whole.find(key);
+    const double time = medianTime(rows);
+    if (before == whole.end() || time <= 0) return {};
+    kept.push_back({rows.front(), kWhole * medianTime(before->second) / time});
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::vector<double> cellRatios(const MetricScope& scope, Cells which,
@@ -96,21 +121,22 @@ std::vector<double> cellsOverBest(const MetricScope& scope, Cells which) {
 }
 
 std::vector<double> cellsKept(const MetricScope& scope, Cells which) {
-  std::vector<const reports::Run*> reference;
-  for (const reports::Run& run : scope.result.runs) {
-    if (reports::kindOf(run) == baseline::kFaultFree) reference.push_back(&run);
-  }
-  const CellRows whole = cellsOfRuns(reference);
-  constexpr double kPercent = 100;
   std::vector<double> kept;
-  for (const auto& [key, rows] : cellsOfRuns(scope.runs)) {
-    if (!counts(*rows.front(), which) || rows.front()->latency_only) continue;
-    const auto before = whole.find(key);
-    const double time = medianTime(rows);
-    if (before == whole.end() || time <= 0) return {};
-    kept.push_back(kPercent * medianTime(before->second) / time);
-  }
+  for (const KeptCell& cell : keptCells(scope, which)) kept.push_back(cell.percent);
   return kept;
+}
+
+std::string cellKeptTooMuch(const MetricScope& scope) {
+  for (const KeptCell& cell : keptCells(scope, Cells::kLarge)) {
+    if (!cell.row->bound || cell.percent * *cell.row->bound <= kWhole * (1 + kBoundTolerance)) {
+      continue;
+    }
+    return fmt::format("{} of {} bytes kept {:.1f} % of fault_free, of {:.1f} % that are possible",
+                       cell.row->operation, cell.row->size_bytes, cell.percent,
+                       kWhole / *cell.row->bound) +
+           ": mis-measured.";
+  }
+  return "";
 }
 
 std::string misMeasuredCell(const MetricScope& scope, bool othersToo) {

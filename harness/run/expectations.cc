@@ -43,9 +43,10 @@ std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
   if (metric.trust == Trust::kFault) return "";
   if (scope.row != nullptr && scope.row->mis_measured) return scope.row->note + ".";
   if (metric.path.starts_with(scenario::kCellMetrics)) {
-    const bool compared =
-        metric.path.ends_with("time_over_best") || metric.path.ends_with("busbw_kept_pct");
-    if (std::string cell = misMeasuredCell(scope, compared); !cell.empty()) return cell;
+    const bool compared = metric.path.ends_with("time_over_best");
+    const bool kept = metric.path.ends_with("busbw_kept_pct");
+    std::string cell = kept ? cellKeptTooMuch(scope) : misMeasuredCell(scope, compared);
+    if (!cell.empty()) return cell;
   }
   const std::string noise = reports::voidBecause(scope.result);
   return noise.empty() ? "" : noise + ".";

@@ -98,6 +98,17 @@ TEST_F(CellMetricsTest, WhatIsKeptIsOfFaultFreeAndACellThatItDidNotRunIsNotPasse
   EXPECT_THAT(kept(), IsEmpty()) << "fault_free has no such cell";
 }
 
+TEST_F(CellMetricsTest, MoreIsNotKeptThanTheBoundLetsThrough) {
+  result_.runs.push_back(cellsRun("fault_free", 1, 53));
+  result_.runs.back().faulted = false;
+  const auto tooMuch = [&] { return cellKeptTooMuch(scopeOf(result_, "optcc")); };
+  EXPECT_THAT(tooMuch(), IsEmpty()) << "no bound";
+  for (reports::Run& run : result_.runs) run.collectives[1].bound = 2;
+  EXPECT_THAT(tooMuch(), IsEmpty()) << "53 of 106";
+  result_.runs.back().collectives[1].p50_ms = 54;
+  EXPECT_THAT(tooMuch(), HasSubstr("kept 50.9 % of fault_free, of 50.0 %"));
+}
+
 TEST_F(CellMetricsTest, AMisMeasuredCellMakesExpectationsOfItVoid) {
   const auto read = scenario::readScenario(
       "version: 1\nname: s\ncluster: {nodes: 2}\n"
