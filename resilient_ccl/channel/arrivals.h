@@ -12,13 +12,13 @@ namespace faultline::channel {
 class Arrivals {
  public:
   /// So many in a row.
-  static constexpr std::uint32_t kLeastGap = 3;
+  static constexpr std::uint64_t kLeastGap = 3;
   /// What is overtaken by less is only late. As long as nothing newer comes nothing is lost: what
   /// waits in the socket of a process that stood still has not been read yet.
   static constexpr Duration kOrderKept = 4ms;
 
   /// The datagram with `number`, from 1, has come in. A second time, and it changes nothing.
-  void note(std::uint32_t number, TimePoint now) {
+  void note(std::uint64_t number, TimePoint now) {
     if (number > newest_) {
       if (open_ && now - seen_ >= kOrderKept) {
         ++gaps_;
@@ -42,10 +42,10 @@ class Arrivals {
   std::uint32_t possibleGaps() const { return gaps_ + (open_ ? 1 : 0); }
 
  private:
-  std::uint32_t newest_ = 0;
+  std::uint64_t newest_ = 0;
   std::uint32_t gaps_ = 0;
   bool open_ = false;
-  std::uint32_t begin_ = 0, end_ = 0;  // of the latest gap
+  std::uint64_t begin_ = 0, end_ = 0;  // of the latest gap
   TimePoint seen_{};                   // the first after it
 };
 

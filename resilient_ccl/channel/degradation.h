@@ -33,8 +33,8 @@ class Degradation {
   /// acknowledgements, on a network on which one takes long.
   static constexpr Duration kMemory = 30ms;
   static constexpr int kLeastMemory = 4;
-  /// A rail must have worked for so long, since it came up, before others are compared with it: a
-  /// port that was idle passes its burst first, at many times its rate.
+  /// Weight that a rail must have, of what it did since it came up, before others are compared with
+  /// it, some 20 ms of work: a port that was idle passes its burst first, at many times its rate.
   static constexpr Duration kLeastWork = 15ms;
 
   /// Something is outstanding from now on, after nothing was.

@@ -384,7 +384,7 @@ class Link {
   };
   /// Datagrams that a path carries, in both directions.
   struct Traffic {
-    std::uint32_t sent = 0;
+    std::uint64_t sent = 0;
     Arrivals arrivals;
     std::uint32_t gapsThere = 0;  // as the other end says
   };

@@ -21,8 +21,6 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   if (path < 0 || path >= paths()) return;
   heard(now);
   control_.acknowledged(datagram.header.control);
-  traffic_[path].arrivals.note(datagram.header.number, now);
-  traffic_[path].gapsThere = std::max(traffic_[path].gapsThere, datagram.header.gaps);
   if (failed_) {
     for (const Record& record : datagram.records) {
       acknowledgementDue_ = acknowledgementDue_ || record.sequence != 0;
@@ -38,6 +36,9 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
     if (rails_[rail].phase != Phase::kUp || !current) continue;
     acknowledge(rail, receipt.received, now);
   }
+  // After the receipts: progress that they tell of was before what this datagram shows to be lost.
+  traffic_[path].arrivals.note(datagram.header.number, now);
+  traffic_[path].gapsThere = std::max(traffic_[path].gapsThere, datagram.header.gaps);
   for (const Record& record : datagram.records) {
     if (record.sequence != 0) {
       // Also for a repetition: its acknowledgement may be lost.

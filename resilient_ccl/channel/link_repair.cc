@@ -231,7 +231,8 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     // was sent or received on it here.
     if (state.phase == Phase::kOpening) io_.cancelOpen(rail);
     state.epoch = record.epoch;
-    if (record.epoch > 1) holdOffLonger(state);
+    // Not after an attempt to connect that took too long: nothing has flapped.
+    if (record.epoch > 1 && cause != Cause::kRail) holdOffLonger(state);
     railDown(rail, now);
     sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, told);
     return;

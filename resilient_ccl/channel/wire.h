@@ -144,7 +144,7 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
 /// new and the peer's own.
 struct DatagramHeader {
-  static constexpr std::uint32_t kMagic = 0x314c4c46;  // "FLL1"
+  static constexpr std::uint32_t kMagic = 0x324c4c46;  // "FLL2"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;
@@ -152,9 +152,10 @@ struct DatagramHeader {
   std::uint8_t path = 0;
   std::uint8_t rails = 0;
   std::uint16_t records = 0;
-  std::uint32_t number = 0;  ///< of this datagram on its path and direction, from 1
+  std::uint64_t number = 0;  ///< of this datagram on its path and direction, from 1
   std::uint32_t gaps = 0;    ///< among those of the other end: Arrivals::gaps
-  Receipt control;           ///< which reliable records of the other end have arrived
+  std::uint32_t reserved = 0;
+  Receipt control;  ///< which reliable records of the other end have arrived
 };
 
 /// Builds one datagram in a buffer of its own, reused for the next.

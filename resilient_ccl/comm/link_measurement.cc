@@ -110,8 +110,8 @@ class Measurement {
     }
     ASSIGN_OR_RETURN(const std::vector<double> all, ofAll(median(more)));
     const double least = *std::ranges::min_element(all);
-    // A difference of less than half is a mistake of the clock, or of the machine.
-    return static_cast<double>(bytes) / std::max(least, fastest / 2);
+    // A difference of less than half is a mistake of the machine's: one of the two was disturbed.
+    return static_cast<double>(bytes) / (least < fastest / 2 ? fastest : least);
   }
 
   Result<std::vector<double>> ofAll(double own) {

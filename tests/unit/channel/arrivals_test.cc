@@ -7,13 +7,13 @@
 namespace faultline::channel {
 namespace {
 
-void note(Arrivals& arrivals, std::initializer_list<std::uint32_t> numbers, Duration when) {
-  for (const std::uint32_t number : numbers) arrivals.note(number, TimePoint{} + 1s + when);
+void note(Arrivals& arrivals, std::initializer_list<std::uint64_t> numbers, Duration when) {
+  for (const std::uint64_t number : numbers) arrivals.note(number, TimePoint{} + 1s + when);
 }
 
 TEST(ArrivalsTest, WhatComesInOrderOrTwiceLeavesNoGap) {
   Arrivals arrivals;
-  for (std::uint32_t number = 1; number <= 1000; ++number) {
+  for (std::uint64_t number = 1; number <= 1000; ++number) {
     note(arrivals, {number, number}, 10ms * number);
   }
   EXPECT_EQ(arrivals.possibleGaps(), 0u);
@@ -21,7 +21,7 @@ TEST(ArrivalsTest, WhatComesInOrderOrTwiceLeavesNoGap) {
 
 TEST(ArrivalsTest, OneOrTwoThatAreLostAreNoGap) {
   Arrivals arrivals;
-  for (std::uint32_t number = 3; number <= 1000; number += 3) {
+  for (std::uint64_t number = 3; number <= 1000; number += 3) {
     note(arrivals, {number}, 10ms * number);
   }
   EXPECT_EQ(arrivals.possibleGaps(), 0u);
