@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "base/parameter.h"
 
@@ -64,7 +65,19 @@ inline constexpr std::array kRestartAtScaleOptions{
         30 * kDay},
 };
 
+/// Option of the models of servers: what the times that fault_free took are worth.
+inline constexpr std::string_view kTimes = "times";
+inline constexpr std::string_view kUnscaled = "unscaled";
+inline constexpr std::string_view kAsMeasured = "as_measured";
+inline constexpr std::array kTimesChoices{kUnscaled, kAsMeasured};
+inline constexpr ParameterSpec kMeasuredTimes{
+    kTimes, ParameterType::kEnum, kUnscaled,
+    "what was measured, in real time: 'scale' times as long; or as it is, where device and rails "
+    "of the scenario are themselves 'scale' times slower than real ones",
+    kTimesChoices};
+
 inline constexpr std::array kRestartServerOptions{
+    kMeasuredTimes,
     kDetectByRetries,
     ParameterSpec{"restart",
                   ParameterType::kDuration,
@@ -77,6 +90,7 @@ inline constexpr std::array kRestartServerOptions{
 };
 
 inline constexpr std::array kRerouteRequestsOptions{
+    kMeasuredTimes,
     kDetectByRetries,
     ParameterSpec{"replicas",
                   ParameterType::kInteger,
@@ -89,6 +103,7 @@ inline constexpr std::array kRerouteRequestsOptions{
 };
 
 inline constexpr std::array kKvReplicateOptions{
+    kMeasuredTimes,
     ParameterSpec{"heartbeat",
                   ParameterType::kDuration,
                   "1s",

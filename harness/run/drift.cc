@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "harness/run/bound.h"
+#include "harness/run/summary.h"
 #include "harness/stats/drift.h"
 
 namespace faultline::run {
@@ -37,8 +37,9 @@ std::optional<reports::Drift> driftOf(const scenario::Scenario& scenario,
   std::vector<double> before;
   std::vector<double> after;
   for (const reports::Run& run : runs) {
-    if (run.strategy != limits.driftRow.name || !completed(run) || !run.throughput) continue;
-    (run.block < limits.driftRuns ? before : after).push_back(run.throughput->value);
+    const auto speed = speedOf(run);
+    if (run.strategy != limits.driftRow.name || !speed) continue;
+    (run.block < limits.driftRuns ? before : after).push_back(*speed);
   }
   reports::Drift result{.before = static_cast<int>(before.size()),
                         .after = static_cast<int>(after.size()),

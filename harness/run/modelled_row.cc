@@ -55,10 +55,12 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
     separator = ", ";
   };
   if (ofServer) {
+    const std::string conversion =
+        serving->scale == 1
+            ? "as it is"
+            : fmt::format("as without 'scale' (times x {0:.0f}, rates / {0:.0f})", serving->scale);
     row.note += fmt::format(
-        " what one fault costs in the time of requests; measured by fault_free, as without 'scale' "
-        "(times x {0:.0f}, rates / {0:.0f}):",
-        serving->scale);
+        " what one fault costs in the time of requests; measured by fault_free, {}:", conversion);
     for (const auto& term : termsOf(*serving)) tell(term, "measured: ");
     separator = "; modelled, in real times: ";
   }

@@ -43,7 +43,7 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
   std::vector<double> speeds;
   for (const reports::Run& run : runs) {
     const bool equal = run.strategy == baseline::kFaultFree || run.strategy == second->name;
-    if (equal && completed(run) && run.throughput) speeds.push_back(run.throughput->value);
+    if (const auto speed = speedOf(run); equal && speed) speeds.push_back(*speed);
   }
   const auto drift = stats::driftPercent(speeds);
   return reports::Noise{second->name,  static_cast<int>(pairs.size()),

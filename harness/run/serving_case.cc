@@ -124,7 +124,7 @@ int calmestRate(const Run& run) {
 }  // namespace
 
 Result<baseline::ServingCase> servingCase(const scenario::Scenario& scenario,
-                                          std::span<const Run> runs) {
+                                          std::span<const reports::Run> runs, bool asMeasured) {
   const auto missing = [](const char* what) { return Status(Code::kNotFound, what); };
   if (!scenario.workload.serves()) return missing("the workload is not a server");
   const std::vector<const Run*> free = faultFreeRuns(runs);
@@ -155,7 +155,7 @@ Result<baseline::ServingCase> servingCase(const scenario::Scenario& scenario,
   }
   if (prompt.n() == 0) return missing("fault_free served no request at the rate of the fault");
   const model::Training& job = *scenario.workload.model;
-  const double scale = job.scale;
+  const double scale = asMeasured ? 1 : job.scale;
   const auto seconds = [&](double milliseconds) {
     return scale * milliseconds / kMillisecondsPerSecond;
   };
@@ -176,8 +176,8 @@ Result<baseline::ServingCase> servingCase(const scenario::Scenario& scenario,
       .tokenSeconds = mean(rate, &ServedRequest::tpot_ms),
       .endToEndSeconds = mean(rate, &ServedRequest::e2e_ms),
       .kvBytesPerToken = static_cast<double>(inference::kvBytes(job.model)) * job.model.layers,
-      .bytesPerSecond =
-          static_cast<double>(scenario.cluster.railRate) * scenario.cluster.rails / kBitsPerByte};
+      .bytesPerSecond = static_cast<double>(scenario.cluster.railRate) * scenario.cluster.rails /
+                        kBitsPerByte * (asMeasured ? job.scale : 1)};
 }
 
 }  // namespace faultline::run

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/baseline/modelled_options.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/exposed_overhead.h"
@@ -17,16 +18,12 @@
 namespace faultline::run {
 namespace {
 
-bool hasSpeed(const reports::Run* run) {
-  return run != nullptr && completed(*run) && run->throughput.has_value();
-}
-
 /// The completed runs of one strategy that have a throughput.
 std::vector<const reports::Run*> measured(std::span<const reports::Run> runs,
                                           const std::string& strategy) {
   std::vector<const reports::Run*> found;
   for (const reports::Run& run : runs) {
-    if (run.strategy == strategy && hasSpeed(&run)) found.push_back(&run);
+    if (run.strategy == strategy && completed(run) && run.throughput) found.push_back(&run);
   }
   return found;
 }
@@ -59,13 +56,31 @@ std::optional<reports::Overhead> overheadOf(std::span<const stats::Block> blocks
 
 }  // namespace
 
+std::optional<double> speedOf(const reports::Run& run) {
+  if (!completed(run)) return std::nullopt;
+  if (run.requests.empty()) {
+    return run.throughput ? std::optional(run.throughput->value) : std::nullopt;
+  }
+  constexpr double kMillisecondsPerSecond = 1000;
+  double sum = 0;
+  int served = 0;
+  for (const reports::ServedRequest& request : run.requests) {
+    if (!request.e2e_ms) continue;
+    sum += *request.e2e_ms;
+    ++served;
+  }
+  if (sum <= 0) return std::nullopt;
+  return kMillisecondsPerSecond * served / sum;
+}
+
 std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs,
                                    const std::string& strategy) {
   std::vector<stats::Block> blocks;
   for (const reports::Run* run : measured(runs, strategy)) {
     const reports::Run* reference = findRun(runs, std::string(baseline::kFaultFree), run->block);
-    if (!hasSpeed(reference)) continue;
-    blocks.push_back({reference->throughput->value, run->throughput->value});
+    const auto free = reference == nullptr ? std::nullopt : speedOf(*reference);
+    const auto own = speedOf(*run);
+    if (free && own) blocks.push_back({*free, *own});
   }
   return blocks;
 }
@@ -81,9 +96,7 @@ std::optional<reports::Percentiles> pausesOf(std::span<const reports::Run> runs,
   std::vector<double> values;
   for (const reports::Run& run : runs) {
     if (run.strategy != strategy || !run.faulted) continue;
-    for (const reports::Failover& failover : run.failovers) {
-      if (failover.timed()) values.push_back(failover.pause_ms);
-    }
+    for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
   }
   if (values.empty()) return std::nullopt;
   return percentilesOf(values);
@@ -100,9 +113,11 @@ std::string untimedNote(std::span<const reports::Run> runs, const std::string& s
         run.failovers, [](const reports::Failover& failover) { return !failover.timed(); }));
   }
   if (untimed == 0) return "";
-  return fmt::format("without times, because the kernel took more than {} ms to do the fault: {}",
-                     reports::Failover::kMomentKnownMs,
-                     untimed == 1 ? "1 failover" : fmt::format("{} failovers", untimed));
+  return fmt::format(
+      "timed from when the kernel said that the fault was done, which took it more "
+      "than {} ms: {}",
+      reports::Failover::kMomentKnownMs,
+      untimed == 1 ? "1 failover" : fmt::format("{} failovers", untimed));
 }
 
 }  // namespace
@@ -118,11 +133,13 @@ const reports::Run* findRun(std::span<const reports::Run> runs, const std::strin
 std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed) {
   const std::optional<reports::Noise> noise = noiseOf(scenario, runs, seed);
-  const Result<baseline::ServingCase> serving = servingCase(scenario, runs);
   std::vector<reports::Summary> rows;
   for (const scenario::Strategy& strategy : scenario.strategies) {
     if (baseline::isModelled(strategy.kind())) {
-      rows.push_back(modelledRow(strategy, serving));
+      const bool asMeasured =
+          strategy.options.has(baseline::kTimes) &&
+          strategy.options.get<std::string>(baseline::kTimes) == baseline::kAsMeasured;
+      rows.push_back(modelledRow(strategy, servingCase(scenario, runs, asMeasured)));
       continue;
     }
     reports::Summary& row = rows.emplace_back();
@@ -145,9 +162,11 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.n = static_cast<int>(blocks.size());
     row.mis_measured = betterThanPossible(row, noise);
     if (row.mis_measured) {
+      const std::string known = row.note.empty() ? "" : "; " + row.note;
       row.note =
           "mis-measured: better than possible by more than measurements vary; the machine was too "
-          "noisy, or its fault_free runs were too slow";
+          "noisy, or its fault_free runs were too slow" +
+          known;
     }
   }
   return rows;

@@ -98,6 +98,31 @@ TEST(ServingCaseTest, IsTheRateOfTheFaultAsFaultFreeServesItWithoutScale) {
   EXPECT_NEAR(made->bytesPerSecond, 1e8, 1e-3);
 }
 
+TEST(ServingCaseTest, TimesAreTakenAsMeasuredWhereTheDeviceIsSlowByScale) {
+  const auto unscaled = servingCase(tenthOfAServer(), twoBlocks());
+  const auto measured = servingCase(tenthOfAServer(), twoBlocks(), /*asMeasured=*/true);
+  ASSERT_TRUE(unscaled.ok() && measured.ok());
+  EXPECT_EQ(measured->scale, 1);
+  EXPECT_NEAR(measured->firstTokenSeconds * 10, unscaled->firstTokenSeconds, 1e-9);
+  EXPECT_NEAR(measured->requestsPerSecond, unscaled->requestsPerSecond * 10, 1e-9);
+  EXPECT_NEAR(measured->bytesPerSecond, unscaled->bytesPerSecond * 10, 1e-3);
+  EXPECT_EQ(measured->kvBytesPerToken, unscaled->kvBytesPerToken);
+}
+
+TEST(ServingCaseTest, AServersSpeedIsOfItsRequestsAndNotOfTheirArrivals) {
+  reports::Run run = servedRun("fault_free", 0);
+  const std::optional<double> speed = speedOf(run);
+  ASSERT_TRUE(speed);
+  for (reports::ServedRequest& request : run.requests) {
+    if (request.e2e_ms) *request.e2e_ms *= 1.25;
+  }
+  EXPECT_NEAR(*speedOf(run), *speed / 1.25, 1e-9);
+  run.requests.clear();
+  EXPECT_EQ(speedOf(run), run.throughput->value);
+  run.status = reports::RunStatus::kHung;
+  EXPECT_FALSE(speedOf(run));
+}
+
 TEST(ServingCaseTest, TheMomentOfTheFaultChoosesTheRate) {
   const auto early = servingCase(tenthOfAServer("at: 350ms"), twoBlocks());
   ASSERT_TRUE(early.ok());
