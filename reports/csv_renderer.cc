@@ -80,7 +80,7 @@ void addRecovery(Line& line, const Run& run) {
   std::int64_t resent = 0;
   std::int64_t duplicate = 0;
   for (const Failover& failover : run.failovers) {
-    if (failover.timed()) longest = std::fmax(longest, failover.pause_ms);
+    longest = std::fmax(longest, failover.pause_ms);
     resent += failover.resent_bytes;
     duplicate += failover.duplicate_bytes;
   }

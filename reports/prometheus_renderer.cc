@@ -219,9 +219,7 @@ class Metrics {
       double sum_ms = 0;
       for (const Run& run : result_.runs) {
         if (run.strategy != row.strategy || !run.faulted) continue;
-        for (const Failover& failover : run.failovers) {
-          sum_ms += failover.timed() ? failover.pause_ms : 0;
-        }
+        for (const Failover& failover : run.failovers) sum_ms += failover.pause_ms;
       }
       page_.sample(common, sum_ms / kMillisecondsPerSecond, "_sum");
       page_.sample(common, pause.n, "_count");

@@ -161,9 +161,7 @@ Json distributions(const ScenarioResult& result) {
     std::map<std::string, std::vector<double>> all;
     for (const Run& run : result.runs) {
       if (run.strategy != tally.strategy) continue;
-      for (const Failover& failover : run.failovers) {
-        if (failover.timed()) all["pause"].push_back(failover.pause_ms);
-      }
+      for (const Failover& failover : run.failovers) all["pause"].push_back(failover.pause_ms);
       for (const ServedRequest& request : run.requests) {
         if (request.ttft_ms) all["ttft"].push_back(*request.ttft_ms);
         if (request.tpot_ms) all["tpot"].push_back(*request.tpot_ms);

@@ -81,8 +81,9 @@ struct Failover {
   std::int64_t resent_bytes = 0;
   std::int64_t duplicate_bytes = 0;  ///< arrived twice and thrown away; never reduced twice
 
-  /// The kernel took so long to do the fault (other changes of the network had its lock) that
-  /// nobody knows when it struck. Its times are in no statistics.
+  /// False: it took so long to do the fault (other changes of the network had the kernel's lock)
+  /// that nobody knows when it struck. Then `pause_ms` counts from when it surely had, and how
+  /// long it took to be noticed is in no statistic.
   bool timed() const { return fault_within_ms <= kMomentKnownMs; }
   static constexpr double kMomentKnownMs = 5;
 };

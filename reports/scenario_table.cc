@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "reports/tally.h"
 #include "reports/text.h"
 #include "reports/verdict_text.h"
 
@@ -36,16 +35,6 @@ std::size_t faultsOf(const ScenarioResult& result, const std::string& strategy) 
     if (run.strategy == strategy) faults += run.faults.size();
   }
   return faults;
-}
-
-/// "4.9 / 6.4, 3 not timed": of the pauses.
-std::string pausesOf(const ScenarioResult& result, const Summary& row) {
-  std::string text = spreadText(row.failover_pause_ms.value_or(Percentiles{}));
-  for (const StrategyTally& tally : tallyByStrategy(result)) {
-    if (tally.strategy != row.strategy || tally.untimed_failovers == 0) continue;
-    text += fmt::format(", {} not timed", tally.untimed_failovers);
-  }
-  return text;
 }
 
 /// "path (outgoing) 58, rail 2": what was found broken, the most frequent first.
@@ -93,10 +82,10 @@ std::string scenarioTable(std::span<const ScenarioResult> results) {
     for (const Summary& row : result.summary) {
       const std::size_t faults = faultsOf(result, row.strategy);
       if (faults == 0) continue;
-      text +=
-          fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(scenarioName(result)),
-                      cell(row.strategy), faults, cell(foundBy(result, row.strategy)),
-                      pausesOf(result, row), cell(aimOf(result, row.strategy)), verdictOf(result));
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(scenarioName(result)),
+                          cell(row.strategy), faults, cell(foundBy(result, row.strategy)),
+                          spreadText(row.failover_pause_ms.value_or(Percentiles{})),
+                          cell(aimOf(result, row.strategy)), verdictOf(result));
     }
   }
   return text;

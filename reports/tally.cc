@@ -27,8 +27,6 @@ void add(StrategyTally& tally, const Run& run) {
   tally.restarts += static_cast<int>(run.restarts.size());
   for (const Restart& restart : run.restarts) tally.lost_iterations += restart.lost_iterations;
   for (const Failover& failover : run.failovers) {
-    tally.untimed_failovers += failover.timed() ? 0 : 1;
-    if (!failover.timed()) continue;
     tally.longest_pause_ms = std::max(tally.longest_pause_ms, failover.pause_ms);
   }
   tally.wrong_elements += run.wrong_elements;

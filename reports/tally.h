@@ -22,7 +22,6 @@ struct StrategyTally {
   std::int64_t wrong_elements = 0;
   std::int64_t checked_elements = 0;
   double longest_pause_ms = 0;  ///< 0 when there was no failover
-  int untimed_failovers = 0;    ///< Failover::timed
 };
 
 /// One tally per strategy: those of the summary in its order, then the rest as they appear.

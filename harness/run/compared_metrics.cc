@@ -53,11 +53,8 @@ Samples overheads(const ScenarioResult& result, const std::string& strategy) {
 /// The longest of each run: its failovers come from the same fault and are not independent.
 Samples pauses(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    std::optional<double> longest;
-    for (const reports::Failover& failover : run.failovers) {
-      if (failover.timed()) longest = std::max(longest.value_or(0), failover.pause_ms);
-    }
-    return longest;
+    if (run.failovers.empty()) return std::nullopt;
+    return std::ranges::max(run.failovers, {}, &reports::Failover::pause_ms).pause_ms;
   });
 }
 

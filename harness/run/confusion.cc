@@ -288,12 +288,11 @@ class Counter {
   }
 
   static void addTimes(Counting& row, const reports::Failover& failover) {
-    if (!failover.timed()) return;
     const auto span = [](std::vector<double>& times, const std::optional<double>& from,
                          const std::optional<double>& to) {
       if (from && to) times.push_back(*to - *from);
     };
-    span(row.detection, failover.fault_ms, failover.detected_ms);
+    if (failover.timed()) span(row.detection, failover.fault_ms, failover.detected_ms);
     span(row.fence, failover.detected_ms, failover.fenced_ms);
     span(row.redelivery, failover.fenced_ms, failover.resumed_ms);
     row.pause.push_back(failover.pause_ms);

@@ -131,7 +131,10 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
   // that those bytes need on the rails that are left; longest stall of a receive that had begun.
   double pause = field(message, "receive_stall_ms", 0.0);
-  const std::optional<TimePoint> from = fault ? fault->before : detected;
+  // Where it is not known when the fault struck, from when it surely had.
+  const std::optional<TimePoint> struck =
+      fault ? std::optional(failover.timed() ? fault->before : fault->after) : std::nullopt;
+  const std::optional<TimePoint> from = struck ? struck : detected;
   if (from && redelivered) {
     int left = 0;
     for (int rail = 0; rail < scenario_.cluster.rails; ++rail) {
