@@ -22,7 +22,8 @@ void addRichRows(reports::ScenarioResult& result) {
       row.overhead_pct->ci95 = Interval{median - 3.2, median + 4.1};
     }
     row.latency = reports::Latency{Percentiles{41.5, 88.2, 120.4, 131.0, 400},
-                                   Percentiles{9.1, 12.2, std::nullopt, 13.9, 80}};
+                                   Percentiles{9.1, 12.2, std::nullopt, 13.9, 80},
+                                   Percentiles{240.5, 402.7, std::nullopt, 431.0, 80}};
   }
   result.summary[2].failover_pause_ms = Percentiles{23.4, 31.9, 36.2, 38.8, 320};
   reports::Summary modelled = result.summary[1];
