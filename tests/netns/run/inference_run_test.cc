@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 #include "reports/result_json.h"
@@ -100,52 +101,46 @@ void expectServed(const reports::ScenarioResult& result) {
   expectModelled(result);
 }
 
-TEST(InferenceRunTest, StagesAndTensorRanksServeThroughAFaultAndARestart) {
+struct Served {
+  std::string out;  ///< what was printed
+  reports::ScenarioResult result;
+};
+
+Served serve(const std::string& scenario, int exit) {
   const testing::TemporaryFolder folder;
   const std::string out = folder.path() / "out";
+  const auto ran =
+      testing::runFaultline({"run", folder.write("scenario.yaml", scenario), "--out", out});
+  EXPECT_EQ(ran.exit, exit) << ran.out << ran.err;
+  auto result = reports::readResult(out);
+  if (!result.ok()) throw std::runtime_error(result.status().message());
+  return {ran.out, *std::move(result)};
+}
+
+const std::string kApart =
+    "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
+    "    disaggregated: true" +
+    std::string(kAsked);
+
+TEST(InferenceRunTest, StagesAndTensorRanksServeThroughAFaultAndARestart) {
   const std::string plan =
       "  parallel: {tensor: 2, pipeline: 2}\n  scale: 10\n  inference:" + std::string(kAsked);
-  const auto ran = testing::runFaultline(
-      {"run", folder.write("mixed.yaml", server("mixed", plan)), "--out", out});
-  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
-  EXPECT_NE(ran.out.find("20 requests, "), std::string::npos) << ran.out;
-  const auto result = reports::readResult(out);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  expectServed(*result);
+  const Served served = serve(server("mixed", plan), 0);
+  EXPECT_NE(served.out.find("20 requests, "), std::string::npos) << served.out;
+  expectServed(served.result);
 }
 
 TEST(InferenceRunTest, PrefillAndDecodeApartMoveKeysAndValuesThroughAFaultAndARestart) {
-  const testing::TemporaryFolder folder;
-  const std::string out = folder.path() / "out";
-  const std::string plan =
-      "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
-      "    disaggregated: true" +
-      std::string(kAsked);
-  const auto ran = testing::runFaultline(
-      {"run", folder.write("apart.yaml", server("apart", plan)), "--out", out});
-  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
-  const auto result = reports::readResult(out);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  expectServed(*result);
+  expectServed(serve(server("apart", kApart), 0).result);
 }
 
 TEST(InferenceRunTest, ACorruptElementFailsTheRun) {
-  const testing::TemporaryFolder folder;
-  const std::string out = folder.path() / "out";
-  const std::string plan =
-      "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
-      "    disaggregated: true" +
-      std::string(kAsked);
-  std::string text = server("corrupt", plan);
+  std::string text = server("corrupt", kApart);
   const std::string rows = "strategies: [fault_free, ";
   text.replace(text.find(rows), std::string::npos,
                "strategies: [{fault_free: {corrupt_one_element: true}}]\nlimits: {deadline: "
                "60s}\nexpect: [wrong_elements == 0]\n");
-  const auto ran = testing::runFaultline({"run", folder.write("corrupt.yaml", text), "--out", out});
-  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
-  const auto result = reports::readResult(out);
-  ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_EQ(result->runs.at(0).wrong_elements, 1);
+  EXPECT_EQ(serve(text, 1).result.runs.at(0).wrong_elements, 1);
 }
 
 }  // namespace

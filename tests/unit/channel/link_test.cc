@@ -210,15 +210,20 @@ TEST_P(LinkTest, RepairWorksWithoutTheManagementNetwork) {
   EXPECT_EQ(world.failovers(0).size(), 1u);
 }
 
-TEST_P(LinkTest, AConnectionThatOnlyOneEndHasIsReplaced) {
-  SimWorld world(options());
+/// Rail 0 comes back after an outage: the accepting end has the new connection, and its answer is
+/// still on the way.
+void untilOnlyTheAcceptingEndHasRail0(SimWorld& world) {
   world.portDown(1, 0);
   world.run(100ms);
   world.heal(0);
-  // The accepting end has the new connection; its answer is still on the way when the connecting
-  // end's port goes down: that end drops the attempt, and its reset gets lost.
   while (!world.link(1).railUp(0)) ASSERT_TRUE(world.clock().step(TimePoint::max()));
   ASSERT_FALSE(world.link(0).railUp(0));
+}
+
+TEST_P(LinkTest, AConnectionThatOnlyOneEndHasIsReplaced) {
+  SimWorld world(options());
+  ASSERT_NO_FATAL_FAILURE(untilOnlyTheAcceptingEndHasRail0(world));
+  // The connecting end drops the attempt, and its reset gets lost.
   world.portDown(0, 0);
   world.run(100ms);
   world.heal(0);
@@ -232,11 +237,7 @@ TEST_P(LinkTest, AConnectionThatOnlyOneEndHasIsReplaced) {
 
 TEST_P(LinkTest, AConnectionThatOnlyOneEndHadAndLostIsHeldOffAsAFlap) {
   SimWorld world(options());
-  world.portDown(1, 0);
-  world.run(100ms);
-  world.heal(0);
-  while (!world.link(1).railUp(0)) ASSERT_TRUE(world.clock().step(TimePoint::max()));
-  ASSERT_FALSE(world.link(0).railUp(0));
+  ASSERT_NO_FATAL_FAILURE(untilOnlyTheAcceptingEndHasRail0(world));
   world.portDown(1, 0);
   world.run(50ms);
   world.heal(0);
