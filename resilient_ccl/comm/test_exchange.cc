@@ -23,6 +23,7 @@ TestExchange::Shape TestExchange::shapeFor(double bandwidth, double latency, std
   const double hidden = 2 * latency * bandwidth / static_cast<double>(shape.message);
   shape.window = kWindow + static_cast<int>(std::ceil(hidden));
   shape.longest = kPatience * time;
+  shape.gap = fromSeconds(static_cast<double>(shape.message) / bandwidth / kBurst);
   return shape;
 }
 
@@ -74,8 +75,11 @@ void TestExchange::messageDone(std::uint64_t token, Bytes length, TimePoint now)
   freePlaces_.push_back(placeOf_[index]);
   bytes_ += length;
   if (length == shape_.message) latest_ = {bytes_, now};
-  if (!warm_ && (bytes_ >= shape_.warm || now - begun_ >= shape_.longest / kPatience))
-    warm_ = {bytes_, now};
+  const bool isWarm = bytes_ >= shape_.warm || now - begun_ >= shape_.longest / kPatience;
+  const bool sameBurst =
+      warm_ && warm_->when == latestArrival_ && now - latestArrival_ < shape_.gap;
+  if ((!warm_ && isWarm) || sameBurst) warm_ = {bytes_, now};
+  latestArrival_ = now;
   postReceives();
 }
 

@@ -40,6 +40,10 @@ class TestExchange {
   static constexpr Duration kMessage = 500us;
   static constexpr Bytes kSmallest = 4 << 10;
   static constexpr Bytes kLargest = 1 << 20;
+  /// Kernels and shapers let packets of 64 KiB pass as one: on a slow path a handful of messages
+  /// arrives at once, then none for 10 ms and more. What is measured begins and ends with such a
+  /// burst. Those that come so many times faster than a whole port carries them are one.
+  static constexpr int kBurst = 4;
   /// Messages under way, besides what hides the delay of a path: enough for processes that share
   /// their processors, few enough for paths of a few percent.
   static constexpr int kWindow = 16;
@@ -50,6 +54,7 @@ class TestExchange {
     Bytes warm = 0;
     int window = 0;
     Duration longest{};
+    Duration gap{};  ///< messages that come closer to each other than this are of one burst
   };
   /// `bandwidth`: of a whole port; bytes per second. `round`: from 1 on.
   static Shape shapeFor(double bandwidth, double latency, std::uint32_t round);
@@ -94,7 +99,8 @@ class TestExchange {
   };
   Bytes bytes_ = 0;           // received
   std::optional<Mark> warm_;  // from here on is measured
-  Mark latest_;               // full message
+  TimePoint latestArrival_{};
+  Mark latest_;  // full message
 };
 
 }  // namespace faultline::comm

@@ -12,7 +12,7 @@ class PortTest::Judgement {
   struct Port {
     double before = 1;
     double fastest = 0;           // that it was seen; 0: never
-    std::vector<double> looks{};  // paths whose slowness is its fault
+    std::vector<double> looks{};  // paths whose slowness is its fault, about as slow as the fastest
     std::size_t told = 0;         // slow paths whose other end is faster: its fault, or nobody's
     bool suspect = false;         // a slow path may be its fault
 
@@ -20,33 +20,30 @@ class PortTest::Judgement {
     bool isKnown() const {
       if (fastest == 0 || isWhole()) return true;
       if (looks.empty()) return false;
-      return !differ(before, share()) || (told >= kLooks && agree());
+      return told < kLooks ? !differ(before, share()) : agreed().has_value();
     }
     /// More than by what measurements differ.
     bool fasterThan(double rate) const { return isWhole() || fastest * kFull > rate; }
 
-    double middle() const {
+    /// What paths say that agree with the fastest: noise makes paths slower, and never faster than
+    /// their ports (`blame` leaves the others out).
+    std::optional<double> agreed() const {
+      if (looks.size() < kLooks) return std::nullopt;
       std::vector<double> sorted = looks;
       std::ranges::sort(sorted);
       return sorted[sorted.size() / 2];
     }
-    /// As many paths as it takes say about the same.
-    bool agree() const {
-      if (looks.empty()) return false;
-      const double slow = middle();
-      const auto same = [slow](double look) {
-        return look >= kFull * slow && kFull * look <= slow;
-      };
-      return std::ranges::count_if(looks, same) >= static_cast<std::ptrdiff_t>(kLooks);
-    }
+    /// Noise may say so, but not so often.
+    bool surelySlow() const { return told >= 2 * kLooks && fastest < kSlow; }
 
     double share() const {
       if (fastest == 0) return before;
       if (isWhole()) return 1;
       double slow = fastest;
       if (told >= kLooks) {
-        if (!agree()) return before;
-        slow = middle();
+        const std::optional<double> alike = agreed();
+        if (!alike && !surelySlow()) return before;
+        slow = alike.value_or(fastest);
       }
       const double rounded = std::max(1.0, std::round(slow * kSteps)) / kSteps;
       // Neither: all that it was seen with were slow themselves. It is no slower than it was seen.
@@ -162,6 +159,7 @@ std::optional<int> PortTest::nextShift() const {
   // With slow ranks in the right places every path of one shift is slow, and looks as most do.
   const std::size_t enough = judgement.allLag() ? 2 : 1;
   if (used_.size() >= enough && judgement.allKnown()) return std::nullopt;
+  if (used_.size() >= kMostRounds) return std::nullopt;
   std::optional<int> best;
   int most = -1;
   for (int shift = ranksPerNode_; shift < std::ssize(before_); shift += ranksPerNode_) {

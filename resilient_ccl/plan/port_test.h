@@ -23,7 +23,8 @@ struct PortShare {
 /// round, with the shift that tells most, while there is a port that has neither been seen whole
 /// nor been found guilty, on enough paths where that is new, because processors that are shared
 /// make single ones look slow. So there is one round where nothing is new, two to four where
-/// something is, and never more than ranks. Pure.
+/// something is, one more for each path that does not agree with the others of its port, and never
+/// more than ranks. Pure.
 class PortTest {
  public:
   /// A port that carries this share of what most carry is whole.
@@ -36,8 +37,12 @@ class PortTest {
   static constexpr int kSteps = 64;
 
   /// A port is slower than before, or less slow, when so many paths say so, and about the same (to
-  /// kFull), if there are as many; then it is what most of them say.
+  /// kFull), if there are as many; then it is what the fastest of those say that agree.
+  /// One that twice as many have seen, and none as faster than kSlow, is what the fastest says.
   static constexpr std::size_t kLooks = 3;
+  static constexpr double kSlow = 0.6;
+  /// After the glance. A path that somebody's processor made look slow needs a round more.
+  static constexpr std::size_t kMostRounds = 8;
   /// A share that differs by so much is another.
   static constexpr double kOther = 0.1;
 

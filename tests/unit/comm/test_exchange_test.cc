@@ -15,7 +15,9 @@ constexpr std::uint64_t kToken = std::uint64_t{5} << 32;
 /// `rate`.
 class PathWorld : public MessagePort {
  public:
-  PathWorld(double rate, Bytes burst, std::uint32_t round = 1) : rate_(rate), burst_(burst) {
+  /// `together`: bytes that arrive at once, when the last of them has been carried.
+  PathWorld(double rate, Bytes burst, std::uint32_t round = 1, Bytes together = 0)
+      : rate_(rate), burst_(burst), together_(together) {
     const channel::MessageKey key{.communicator = 1, .sequence = 0, .stream = testStream(1, 1)};
     const auto shape = TestExchange::shapeFor(kWhole, 100e-6, round);
     sender_.emplace(shape, 1, std::nullopt, key, kToken, *this);
@@ -44,15 +46,23 @@ class PathWorld : public MessagePort {
         ADD_FAILURE() << "nothing moves";
         break;
       }
-      const std::uint32_t sequence = sends_.front();
-      sends_.pop_front();
-      const auto [length, token] = sequences_.at(sequence);
-      const Bytes waits = std::max<Bytes>(0, length - burst_);
-      burst_ -= length - waits;
+      std::vector<std::uint32_t> arrived;
+      Bytes bytes = 0;
+      do {
+        arrived.push_back(sends_.front());
+        sends_.pop_front();
+        bytes += sequences_.at(arrived.back()).length;
+      } while (bytes < together_ && !sends_.empty());
+      const Bytes waits = std::max<Bytes>(0, bytes - burst_);
+      burst_ -= bytes - waits;
       now_ += std::chrono::duration_cast<Duration>(
           std::chrono::duration<double>(static_cast<double>(waits) / rate_));
-      receiver_->messageDone(receives_.at(sequence), length, now_);
-      sender_->messageDone(token, 0, now_);
+      for (const std::uint32_t sequence : arrived) {
+        receiver_->messageDone(receives_.at(sequence), sequences_.at(sequence).length, now_);
+      }
+      for (const std::uint32_t sequence : arrived) {
+        sender_->messageDone(sequences_.at(sequence).token, 0, now_);
+      }
     }
     EXPECT_EQ(sender_->sent(), receiver_->received());
     return now_ - TimePoint{100s};
@@ -67,7 +77,7 @@ class PathWorld : public MessagePort {
   };
 
   double rate_;
-  Bytes burst_;
+  Bytes burst_, together_;
   TimePoint now_{100s};
   std::optional<TestExchange> sender_, receiver_;
   std::map<std::uint32_t, Sent> sequences_;
@@ -81,6 +91,19 @@ TEST(TestExchangeTest, MeasuresWhatThePathCarriesAfterItsBurst) {
       PathWorld world(share * kWhole, burst);
       world.run();
       EXPECT_NEAR(world.share(), share, 0.02 * share) << "burst " << burst;
+    }
+  }
+}
+
+// Kernels let packets of 64 KiB pass as one.
+TEST(TestExchangeTest, WhatArrivesInBurstsIsMeasuredFromBurstToBurst) {
+  for (const double share : {1.0, 0.5, 0.25, 0.1}) {
+    for (const Bytes together : {40'000, 64 << 10, 150'000}) {
+      for (const Bytes burst : {0, 16 << 10, 100'000}) {
+        PathWorld world(share * kWhole, burst, 2, together);
+        world.run();
+        EXPECT_NEAR(world.share(), share, 0.03 * share) << together << " at once, burst " << burst;
+      }
     }
   }
 }

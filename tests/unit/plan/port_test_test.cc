@@ -214,6 +214,53 @@ TEST(PortTestTest, PathsThatDoNotAgreeMakeNoPortSlow) {
   EXPECT_EQ(test.shares(), Ports(4));
 }
 
+// A processor that comes late makes a path slow, and never fast: a third of all paths.
+TEST(PortTestTest, LateProcessorsHideNoSlowPort) {
+  constexpr int kSeeds = 500;
+  constexpr std::size_t kRanks = 8;
+  int found = 0, accused = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Random random(seed);
+    const std::size_t slow = seed % kRanks;
+    Ports ports(kRanks);
+    ports[slow] = {0.5, 0.25};
+    PortTest test(Ports(kRanks), 1);
+    while (const auto shift = test.nextShift()) {
+      std::vector<double> rates;
+      for (std::size_t to = 0; to < kRanks; ++to) {
+        const std::size_t from = (to + kRanks - static_cast<std::size_t>(*shift)) % kRanks;
+        const double late = random.unit() < 1.0 / 3 ? 0.4 + 0.6 * random.unit() : 1;
+        rates.push_back(carried(ports, from, to) * late);
+      }
+      test.measured(*shift, rates);
+    }
+    const Ports shares = test.shares();
+    const PortShare& share = shares[slow];
+    found += std::abs(share.send - 0.5) <= 0.05 && std::abs(share.receive - 0.25) <= 0.025 ? 1 : 0;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      if (rank != slow && shares[rank] != PortShare()) ++accused;
+    }
+  }
+  EXPECT_GE(found, kSeeds * 95 / 100);
+  EXPECT_LE(accused, kSeeds * static_cast<int>(kRanks - 1) / 100);
+}
+
+TEST(PortTestTest, APortThatNobodySeesFasterIsSlowWhateverTheySay) {
+  const std::array<double, 8> looks{0, 0.11, 0.5, 0.19, 0.28, 0.36, 0.06, 0.15};
+  const auto shareOf = [&looks](std::size_t ranks) {
+    PortTest test(Ports(ranks), 1);
+    while (const auto shift = test.nextShift()) {
+      std::vector<double> rates(ranks, 1);
+      rates[(2 + static_cast<std::size_t>(*shift)) % ranks] =
+          test.rounds() == 0 ? 0.5 : looks.at(static_cast<std::size_t>(*shift));
+      test.measured(*shift, rates);
+    }
+    return test.shares()[2].send;
+  };
+  EXPECT_EQ(shareOf(8), 0.5);
+  EXPECT_EQ(shareOf(5), 1) << "four say something, each another thing";
+}
+
 TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {
   PortTest test(Ports(4), 1);
   while (const auto shift = test.nextShift()) test.measured(*shift, {0.8, 0.75, 0.8, 0.72});
