@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +28,7 @@ struct Transition {
   bool broken = false;  ///< true: damaged by it; false: whole again
   TimePoint before;
   TimePoint after;
+  std::string peer{};  ///< address of the only other end that it concerns; empty: all of the link
 };
 
 /// A fault on one target. The order of calls is prepare, apply, (step)*, evidence, revert; apply
@@ -85,12 +87,12 @@ class Fault {
   /// From now on the evidence is waited for: probes of our own are in order.
   virtual Status demandEvidence() { return okStatus(); }
 
-  /// Runs `change` and records it as a transition if it succeeds.
+  /// Runs `change` and records it as a transition, of what leads to `peer`, if it succeeds.
   template <typename Change>
-  Status transit(bool broken, Change change) {
+  Status transit(bool broken, Change change, std::string peer = "") {
     const TimePoint before = now();
     const Status status = change();
-    if (status.ok()) transitions_.push_back({broken, before, now()});
+    if (status.ok()) transitions_.push_back({broken, before, now(), std::move(peer)});
     return status;
   }
 

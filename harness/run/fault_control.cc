@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/cluster/cluster_plan.h"
 #include "harness/scenario/fault_list.h"
 #include "injector/faults/registry.h"
 
@@ -148,7 +149,7 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   const auto& transitions = entry.fault->transitions();
   Strike& strike = entry.strikes.emplace_back();
   strike.applied = transitions.size() > known ? transitions[known].before : now;
-  if (transitions.size() > known) strike.within = transitions[known].after - strike.applied;
+  if (transitions.size() > known) strike.within = transitions.back().after - strike.applied;
   entry.active = true;
   if (std::holds_alternative<scenario::During>(entry.spec.trigger)) {
     strike.hit.emplace(entry.trigger.iteration(), progress.value_or(0), strike.applied,
@@ -226,17 +227,20 @@ std::vector<TimePoint> FaultControl::damages() const {
   return moments;
 }
 
-std::optional<injector::Transition> FaultControl::damageBehind(TimePoint when, int rail, int nodeA,
-                                                               int nodeB) const {
-  std::optional<injector::Transition> latest;
+std::optional<Damage> FaultControl::damageBehind(TimePoint when, int rail, int nodeA,
+                                                 int nodeB) const {
+  std::vector<Damage> damages;
   for (const Entry& entry : entries_) {
     if (!entry.spec.target || entry.spec.target->part != scenario::Part::kRail) continue;
-    if (entry.spec.target->rail != rail) continue;
-    if (entry.spec.target->node != nodeA && entry.spec.target->node != nodeB) continue;
-    const auto damage = run::damageBehind(entry.fault->transitions(), when);
-    if (damage && (!latest || damage->before > latest->before)) latest = damage;
+    const int node = entry.spec.target->node;
+    if (entry.spec.target->rail != rail || (node != nodeA && node != nodeB)) continue;
+    const std::string peer = cluster::railAddress(node == nodeA ? nodeB : nodeA, rail);
+    const auto damage = run::damageBehind(entry.fault->transitions(), when, peer);
+    if (!damage) continue;
+    damages.push_back(*damage);
+    damages.back().group = entry.spec.group;
   }
-  return latest;
+  return whatBroke(std::move(damages));
 }
 
 std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {

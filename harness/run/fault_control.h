@@ -45,8 +45,7 @@ class FaultControl {
   std::vector<TimePoint> damages() const;
   /// The damage behind a failure at `when` of this rail between these two nodes; nullopt when no
   /// fault explains it. For the fault_ms of failovers.
-  std::optional<injector::Transition> damageBehind(TimePoint when, int rail, int nodeA,
-                                                   int nodeB) const;
+  std::optional<Damage> damageBehind(TimePoint when, int rail, int nodeA, int nodeB) const;
 
   /// For the result, one entry for every time a fault struck; `t0` is the run's time zero.
   std::vector<reports::AppliedFault> applied(TimePoint t0) const;
@@ -59,7 +58,7 @@ class FaultControl {
   /// One time that a fault struck.
   struct Strike {
     TimePoint applied{};
-    Duration within{};  // it took the kernel at most so long
+    Duration within{};  // all of it was surely there so long after that
     std::optional<TimePoint> ended;
     std::optional<TimePoint> recovered;  // an iteration that began after it was over
     std::optional<HitProof> hit;

@@ -119,7 +119,7 @@ reports::Failover RunRecord::failoverOf(int rank, const json& message,
   if (fenced) failover.fenced_ms = sinceStart(*fenced);
   if (redelivered) failover.resumed_ms = sinceStart(*redelivered);
 
-  std::optional<injector::Transition> fault;
+  std::optional<Damage> fault;
   const int perNode = scenario_.cluster.ranksPerNode;
   if (damage && detected) {
     fault = damage(*detected, failover.rail, rank / perNode, failover.peer / perNode);

@@ -20,8 +20,8 @@
 namespace faultline::run {
 
 /// The damage that explains a failure at `when` of this rail between these two nodes.
-using DamageLookup = std::function<std::optional<injector::Transition>(TimePoint when, int rail,
-                                                                       int nodeA, int nodeB)>;
+using DamageLookup =
+    std::function<std::optional<Damage>(TimePoint when, int rail, int nodeA, int nodeB)>;
 
 /// Collects what happens in one run and makes the result's entry of it. Messages of ranks in, a
 /// reports::Run out: no clock, no machine.

@@ -22,6 +22,7 @@ int append(const Fault& fault, const Cluster& cluster, std::vector<Fault>& list)
   for (const int node : groupNodes(*fault.target, cluster)) {
     Fault& member = list.emplace_back(fault);
     member.target = Target{.node = node, .rail = fault.target->rail};
+    member.group = first;
     // Each would wait for the bytes of its own node, and all are to strike at one moment.
     if (!std::holds_alternative<During>(fault.trigger) || std::ssize(list) == first + 1) continue;
     member.trigger = After{.mark = After::Mark::kBegin, .fault = first};

@@ -171,6 +171,8 @@ struct Fault {
   Duration every{};                  ///< from one beginning to the next; with times > 1
   /// Instead of `every`: every strike but the first comes after the strike before it of that fault.
   std::optional<After> again{};
+  /// Of a link of a rail group: the place of the group's first in the list of all faults.
+  std::optional<int> group{};
 
   /// How long the strike of that number (from 0) lasts; empty: until the end of the run.
   std::optional<Duration> durationOf(std::size_t strike) const {

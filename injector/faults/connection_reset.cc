@@ -39,6 +39,10 @@ Result<UniqueFd> copyOfSocket(int namespace_fd, std::uint32_t inode) {
   return errorf(Code::kNotFound, "no process of the node holds socket {}", inode);
 }
 
+std::string peerOf(const netlink::TcpConnection& connection) {
+  return netlink::Ipv4Address{connection.ends.to_address}.toString();
+}
+
 /// Whether the kernel knows the call at all: it refuses descriptors that are none.
 Status requireDescriptorCopies() {
   RETURN_IF_ERROR(requireProcessHandles());
@@ -107,7 +111,8 @@ Status ConnectionReset::apply() {
   established_ = victims_;
   if (half_close_) return endSending(connections);
   for (const netlink::TcpConnection& connection : connections) {
-    RETURN_IF_ERROR(transit(true, [&] { return connections_->destroy(connection); }));
+    RETURN_IF_ERROR(transit(
+        true, [&] { return connections_->destroy(connection); }, peerOf(connection)));
   }
   return okStatus();
 }
@@ -120,10 +125,11 @@ Status ConnectionReset::endSending(const std::vector<netlink::TcpConnection>& co
                      copyOfSocket(target_.nic.socket->namespaceFd(), connection.inode));
   }
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    RETURN_IF_ERROR(transit(true, [&]() -> Status {
+    const auto close = [&]() -> Status {
       if (::shutdown(sockets[i].get(), SHUT_WR) == 0) return okStatus();
       return Status::fromErrno(errno, fmt::format("half close {}", connections[i].ends.toString()));
-    }));
+    };
+    RETURN_IF_ERROR(transit(true, close, peerOf(connections[i])));
   }
   return okStatus();
 }

@@ -15,6 +15,24 @@ const charts = (() => {
     return `rgba(${part(0)}, ${part(2)}, ${part(4)}, ${alpha})`;
   }
 
+  /// Stripes of a colour: what is not certain.
+  function hatched(name) {
+    const kSize = 8;
+    const tile = new OffscreenCanvas(kSize, kSize);
+    const ctx = tile.getContext('2d');
+    ctx.fillStyle = translucent(name, 0.18);
+    ctx.fillRect(0, 0, kSize, kSize);
+    ctx.strokeStyle = colour(name);
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    for (const x of [-kSize, 0, kSize]) {
+      ctx.moveTo(x, kSize);
+      ctx.lineTo(x + kSize, 0);
+    }
+    ctx.stroke();
+    return ctx.createPattern(tile, 'repeat');
+  }
+
   function railColour(rail) {
     return `--rail-${rail % 8}`;
   }
@@ -299,7 +317,7 @@ const charts = (() => {
         datasets: phaseList.map((phase, i) => ({
           label: phase.name,
           data: rows.map((row) => row.phases[i]),
-          backgroundColor: colour(phase.colour),
+          backgroundColor: phase.hatched ? hatched(phase.colour) : colour(phase.colour),
           barThickness: 14,
         })),
       },
@@ -320,7 +338,7 @@ const charts = (() => {
           barMarks: {marks},
           tooltip: {callbacks: {
             label: (item) => `${item.dataset.label}: ${item.parsed.x.toFixed(2)} ${unit}`,
-            footer: ([item]) => (marks[item.dataIndex] === null ? '' : `pause: ${marks[item.dataIndex].toFixed(2)} ${unit}`),
+            footer: ([item]) => (marks[item.dataIndex] === null ? '' : `pause: ${rows[item.dataIndex].pause.toFixed(2)} ${unit}`),
           }},
         },
       },

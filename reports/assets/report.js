@@ -5,6 +5,7 @@
   const {count, duration, el, fixed, grouped, isNumber, kNothing, kSpace, legend, name, pairs, panel, plural, size, state, table,
     yesNo} = elements;
   const kUsualWatchdogS = 600;  // the default of the field's libraries
+  const kMomentKnownMs = 5;     // as in reports/result.h
   const kTimelineRows = 16;     // more bars than this are not read; the table has them all
 
   const data = JSON.parse(document.getElementById('data').textContent);
@@ -314,9 +315,14 @@
 
   // --- failovers and restarts
 
+  /// How long after fault_ms nobody knows whether the fault was there, where that was too long to time it.
+  const unsureMs = (failover) => (failover.fault_within_ms > kMomentKnownMs ? failover.fault_within_ms : 0);
+
+  /// The first: it is not known whether the fault was there yet.
   function failoverPhases(failover) {
-    const steps = [failover.fault_ms, failover.detected_ms, failover.fenced_ms, failover.resumed_ms];
-    return steps.every(isNumber) ? [1, 2, 3].map((i) => Math.max(0, steps[i] - steps[i - 1])) : null;
+    const {fault_ms: fault, detected_ms: detected} = failover;
+    const steps = [fault, Math.min(fault + unsureMs(failover), detected), detected, failover.fenced_ms, failover.resumed_ms];
+    return steps.every(isNumber) ? [1, 2, 3, 4].map((i) => Math.max(0, steps[i] - steps[i - 1])) : null;
   }
 
   const channelName = (run, failover, several) =>
@@ -331,12 +337,17 @@
     const timed = rows.filter((row) => row.phases).sort((a, b) => total(b) - total(a)).slice(0, kTimelineRows);
     if (timed.length > 0) {
       const several = new Set(timed.map(({run}) => run.strategy)).size > 1;
-      const phases = [{name: 'detect', colour: '--phase-1'}, {name: 'fence', colour: '--phase-2'}, {name: 'send the rest elsewhere', colour: '--phase-3'}];
-      const box = el('div', {class: 'panel padded'}, legend([...phases.map((phase) => [phase.name, phase.colour]), ['pause', '--ink', 'tick']]));
+      const unsure = timed.filter(({failover}) => unsureMs(failover) > 0).length;
+      const phases = [{name: 'the fault may not be there yet', colour: '--phase-1', hatched: true}, {name: 'detect', colour: '--phase-1'},
+        {name: 'fence', colour: '--phase-2'}, {name: 'send the rest elsewhere', colour: '--phase-3'}];
+      const shown = phases.slice(unsure > 0 ? 0 : 1);
+      const box = el('div', {class: 'panel padded'},
+        legend([...shown.map((phase) => [phase.name, phase.colour, phase.hatched ? 'hatched' : null]), ['pause', '--ink', 'tick']]));
       target.append(box);
       charts.phases(box, 'Milliseconds from the fault to recovery', timed.map(({run, failover, phases: ms}) => ({
         name: channelName(run, failover, several),
-        phases: ms, mark: isNumber(failover.pause_ms) ? failover.pause_ms : null})), phases, 'ms');
+        phases: ms.slice(-shown.length), pause: failover.pause_ms,
+        mark: isNumber(failover.pause_ms) ? unsureMs(failover) + failover.pause_ms : null})), shown, 'ms');
       const steps = [['detected', '--phase-1', 'detected_ms'], ['fenced', '--phase-2', 'fenced_ms'], ['resumed', '--phase-3', 'resumed_ms'], ['restored', '--good', 'restored_ms']];
       const line = el('div', {class: 'panel padded'}, legend(steps.map(([title, colour]) => [title, colour, 'dot'])));
       target.append(line);
@@ -344,7 +355,9 @@
         name: channelName(run, failover, several), steps: steps.map(([, , key]) => (isNumber(failover[key]) ? failover[key] - failover.fault_ms : null))})),
       steps.map(([title, colour]) => ({name: title, colour})));
       target.append(el('p', {class: 'hint'}, `${timed.length < rows.length ? `The ${timed.length} slowest of ${rows.length}. ` : ''}` +
-        'Each failover is seen from both ends. b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.'));
+        'Each failover is seen from both ends. b1 1→2 r0: block 1, rank 1 sending to rank 2, rail 0.' +
+        (unsure > 0 ? ` Hatched in ${plural(unsure, 'bar')}: it took the kernel so long to do the fault that nobody knows when it struck; ` +
+          'pause and detection count from when it surely had.' : '')));
     }
     const listed = table([
       {title: 'Run', nowrap: true, cell: ({run}) => name(blockName(run))},

@@ -135,6 +135,33 @@ const tests = {
     await page.close();
   },
 
+  async 'of a fault that took long to do the uncertain time is hatched, and no detection'(browser) {
+    const bars = `(() => {
+      const {data, options} = Chart.getChart(document.querySelector('#failovers canvas'));
+      return {names: data.datasets.map(({label}) => label), ms: data.datasets.map(({data: values}) => values),
+        hatched: data.datasets.map(({backgroundColor: fill}) => fill instanceof CanvasPattern),
+        marks: options.plugins.barMarks.marks, key: document.querySelectorAll('#failovers .legend .hatched').length};
+    })()`;
+    const {page, text} = await check(browser, makeReport('rich'), kWide, kSampleCharts);
+    const seen = await page.evaluate(bars);
+    assert.deepEqual(seen.hatched, [true, false, false, false]);
+    assert.equal(seen.key, 1);
+    const [unsure, detect, fence, rest] = seen.ms;
+    const row = unsure.indexOf(Math.max(...unsure));
+    assert.equal(unsure[row], 80);
+    assert.equal(unsure.filter((ms) => ms > 0).length, 1);
+    assert.ok(detect[row] < 5, `detected ${detect[row]} ms after it surely was there`);
+    assert.ok(Math.abs(seen.marks[row] - (unsure[row] + detect[row] + fence[row] + rest[row])) < 1e-6, 'the pause begins with the fault');
+    assert.match(text, /Hatched in 1 bar: .* nobody knows when it struck/);
+    await page.close();
+    const {page: sure, text: plain} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const usual = await sure.evaluate(bars);
+    assert.deepEqual(usual.names, ['detect', 'fence', 'send the rest elsewhere']);
+    assert.equal(usual.key, 0);
+    assert.doesNotMatch(plain, /Hatched/);
+    await sure.close();
+  },
+
   async 'the heat strips show that traffic left the failed rail'(browser) {
     const {page, heat} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
     assert.equal(heat.length, kSampleStrips);

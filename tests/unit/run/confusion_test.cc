@@ -111,6 +111,28 @@ TEST(ConfusionTest, FailoversAreCountedAtTheEndThatSawThem) {
   EXPECT_EQ(rowOf(matrix, "port_down carrier", "peer").rightPercent(), 100);
 }
 
+TEST(ConfusionTest, AFailoverWhoseFaultHasNoMomentHasAVerdictAndNoTimeOfDetection) {
+  RunOf run;
+  run.strike("blackhole", {}, 1, 0, 100, 400)
+      .failover(1, 0, 0, "path", 100, 130, "both")
+      .failover(1, 2, 0, "path", 100, 195, "both")
+      .failover(0, 1, 0, "rail", 100, 196);
+  for (const std::size_t late : {1, 2}) run.run_.failovers[late].fault_within_ms = 90;
+  const ConfusionMatrix matrix = matrixOf({run});
+  const Row& own = rowOf(matrix, "blackhole", "own");
+  EXPECT_EQ(countOf(matrix, own, "path_both"), 2);
+  EXPECT_EQ(own.rightPercent(), 100);
+  EXPECT_EQ(own.detection_ms.n, 1);
+  EXPECT_EQ(own.detection_ms.max, 30);
+  EXPECT_EQ(own.fence_ms.n, 2) << "from the detection on all is known";
+  EXPECT_EQ(own.redelivery_ms.n, 2);
+  EXPECT_EQ(own.pause_ms.n, 2);
+  const Row& peer = rowOf(matrix, "blackhole", "peer");
+  EXPECT_EQ(countOf(matrix, peer, "rail"), 1);
+  EXPECT_EQ(peer.rightPercent(), 0) << "a wrong verdict is wrong at any time";
+  EXPECT_EQ(peer.detection_ms.n, 0);
+}
+
 TEST(ConfusionTest, ASlowRailIsFoundByEitherEndOrMissedByBoth) {
   const std::map<std::string, std::string> tenth{{"rate", "10%"}, {"direction", "both"}};
   const ConfusionMatrix matrix = matrixOf({RunOf()

@@ -222,6 +222,30 @@ TEST(MetricsTest, ValuesPerRunEventAndSummary) {
   EXPECT_THAT(lookup("fault_free", "digest_matches"), ElementsAre(MetricValue(true)));
 }
 
+TEST(MetricsTest, AFaultWithoutAMomentHasVerdictsAndNoTimeOfDetection) {
+  reports::Failover failover;
+  failover.cause = "path";
+  failover.fault_ms = 100;
+  failover.detected_ms = 130;
+  failover.pause_ms = 40;
+  auto run = faultedRun("hot_repair", 0, 8);
+  run.failovers = {failover, failover};
+  run.failovers[1].fault_within_ms = 90;
+  run.failovers[1].detected_ms = 195;
+  const auto numbers = [&](const char* metric) {
+    return metricsOf(resultOf({run}))("hot_repair", metric);
+  };
+  EXPECT_THAT(numbers("detection_ms.p50"), ElementsAre(MetricValue(30.0)));
+  EXPECT_THAT(numbers("detection_ms.max"), ElementsAre(MetricValue(30.0)));
+  EXPECT_THAT(numbers("failovers.count"), ElementsAre(MetricValue(2.0)));
+  EXPECT_THAT(numbers("failovers.cause"), SizeIs(2));
+  EXPECT_THAT(numbers("failover_pause_ms.n"), ElementsAre(MetricValue(2.0)))
+      << "a stop is a stop, whenever the fault struck";
+  run.failovers[0].fault_within_ms = 90;
+  EXPECT_THAT(numbers("detection_ms.p50"), IsEmpty());
+  EXPECT_THAT(numbers("detection_ms.max"), IsEmpty());
+}
+
 TEST(MetricsTest, OfFailoversPerConnectionTheIdleOnesCountToo) {
   const auto at = [](int rank, int peer, int rail) {
     reports::Failover failover;

@@ -298,13 +298,12 @@ class FailoverRecordTest : public RunRecordTest {
   reports::Run done(const json& message, bool known = true) {
     RunRecord record(scenario_, planned_);
     record.started(kStart);
-    const auto damage = [&](TimePoint when, int rail, int a,
-                            int b) -> std::optional<injector::Transition> {
+    const auto damage = [&](TimePoint when, int rail, int a, int b) -> std::optional<Damage> {
       EXPECT_EQ(std::pair(a, b), std::pair(2, 1));
-      if (rail == otherDamaged_) return injector::Transition{true, at(50), at(50)};
+      if (rail == otherDamaged_) return Damage{at(50), at(50)};
       EXPECT_EQ(when, rail == 0 ? at(120) : at(190)) << "rail " << rail;
       if (rail != 0 || !known) return std::nullopt;
-      return injector::Transition{true, at(100), at(100) + within_};
+      return Damage{at(100), at(100) + within_};
     };
     record.events(2, message, damage);
     record.events(3, {{"counters", {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}}},

@@ -39,6 +39,7 @@ TEST(RailGroupTest, IsOneFaultForEachOfItsNodes) {
   for (int node = 0; node < 4; ++node) {
     EXPECT_EQ(all[node].target, (Target{.node = node, .rail = 1}));
     EXPECT_EQ(all[node].trigger, all[0].trigger);
+    EXPECT_EQ(all[node].group, 0);
   }
   EXPECT_EQ(all[4].target, (Target{.node = 3, .rail = 0}));
   EXPECT_TRUE(std::holds_alternative<During>(all[4].trigger));
@@ -46,6 +47,7 @@ TEST(RailGroupTest, IsOneFaultForEachOfItsNodes) {
   EXPECT_EQ(std::get<After>(all[5].trigger), (After{.delay = {}, .mark = Mark::kBegin, .fault = 4}))
       << "the second strikes with the first and not with its own bytes";
   EXPECT_EQ(all[5].times, 2);
+  EXPECT_EQ(all[5].group, 4);
 }
 
 TEST(RailGroupTest, WhatCannotBeIsAMistakeWithItsPlace) {
