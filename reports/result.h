@@ -279,16 +279,25 @@ struct AppliedPlan {
   LinkCost link;
 };
 
+/// What a path between two ranks carried in a test of the ports, as a share of `bandwidth`
+/// (LinkCost).
+struct PathShare {
+  int from = 0;
+  int to = 0;
+  double share = 0;
+};
+
 /// A test of the ports (strategies that plan): operations waited for it.
 struct PortTest {
   double at_ms = 0;  ///< below 0: in the warm-up
   std::uint32_t communicator = 0;
   std::uint64_t operation = 0;  ///< number of the first call that waited
   double ms = 0;
-  int rounds = 0;                  ///< exchanges between all ranks
-  std::optional<double> lateness;  ///< time of the calls before it over the time predicted
-  bool complete = false;           ///< else it was given up
-  bool changed = false;            ///< it found a port to be other than before
+  int rounds = 0;                     ///< exchanges between all ranks
+  std::optional<double> lateness;     ///< time of the calls before it over the time predicted
+  bool complete = false;              ///< else it was given up
+  bool changed = false;               ///< it found a port to be other than before
+  std::vector<PathShare> slow_paths;  ///< of its rounds, the slowest first, 32 at most
 };
 
 struct Interval {

@@ -259,6 +259,13 @@ void visitFields(V& v, Of<LinkCost> auto& link) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<PathShare> auto& path) {
+  v.required("from", path.from);
+  v.required("to", path.to);
+  v.required("share", path.share);
+}
+
+template <typename V>
 void visitFields(V& v, Of<PortTest> auto& test) {
   v.field("at_ms", test.at_ms);
   v.field("communicator", test.communicator);
@@ -268,6 +275,7 @@ void visitFields(V& v, Of<PortTest> auto& test) {
   v.field("lateness", test.lateness);
   v.field("complete", test.complete);
   v.field("changed", test.changed);
+  v.field("slow_paths", test.slow_paths);
 }
 
 template <typename V>

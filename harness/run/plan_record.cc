@@ -46,6 +46,11 @@ reports::PortTest portTestOf(const json& told, TimePoint t0) {
   if (const double lateness = field(told, "lateness", 0.0); lateness > 0) test.lateness = lateness;
   test.complete = field(told, "complete", false);
   test.changed = field(told, "changed", false);
+  for (const json& path : field(told, "slow_paths", json::array())) {
+    test.slow_paths.push_back({.from = field(path, "from", 0),
+                               .to = field(path, "to", 0),
+                               .share = field(path, "share", 0.0)});
+  }
   return test;
 }
 

@@ -45,6 +45,10 @@ json planJson(const comm::PlanEvent& event) {
 
 json testJson(const comm::PortTestEvent& event) {
   const comm::TestReport& report = event.report;
+  json paths = json::array();
+  for (const plan::PortTest::Path& path : report.slowPaths) {
+    paths.push_back({{"from", path.from}, {"to", path.to}, {"share", path.rate}});
+  }
   return {{"at", toJson(report.begun)},
           {"communicator", event.communicator},
           {"operation", report.operation},
@@ -52,7 +56,8 @@ json testJson(const comm::PortTestEvent& event) {
           {"rounds", report.rounds},
           {"lateness", report.lateness ? json(*report.lateness) : json()},
           {"complete", report.complete},
-          {"changed", report.changed}};
+          {"changed", report.changed},
+          {"slow_paths", std::move(paths)}};
 }
 
 /// Longer than third processes are asked where a path is dead, and than the event of a port that

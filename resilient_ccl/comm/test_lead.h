@@ -28,6 +28,8 @@ struct TestReport {
   std::optional<double> lateness{};
   bool complete = false;  ///< else it was given up
   bool changed = false;   ///< a port was found to be other than before
+  /// What the ports were judged by (plan::PortTest::slowPaths).
+  std::vector<plan::PortTest::Path> slowPaths{};
 };
 
 /// What rank 0 keeps of a test that it leads: which ranks have answered, and what follows. A round
@@ -38,6 +40,8 @@ class TestLead {
   /// What was begun before a test may take long. What it is about must not.
   static constexpr Duration kBeforePatience = 30s;
   static constexpr Duration kRoundPatience = 3s;
+  /// Slow paths in a report: two slow ports of sixteen ranks have fewer.
+  static constexpr std::size_t kMostPaths = 32;
 
   TestLead(std::uint64_t test, plan::PortTest ports, int ranks, std::optional<double> lateness,
            TimePoint now)
@@ -89,7 +93,8 @@ class TestLead {
             .rounds = ports_.rounds(),
             .lateness = lateness_,
             .complete = complete,
-            .changed = changed};
+            .changed = changed,
+            .slowPaths = ports_.slowPaths(kMostPaths)};
   }
 
  private:

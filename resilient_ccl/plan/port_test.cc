@@ -196,6 +196,15 @@ void PortTest::measured(int shift, const std::vector<double>& rates) {
   std::ranges::move(paths, std::back_inserter(paths_));
 }
 
+std::vector<PortTest::Path> PortTest::slowPaths(std::size_t most) const {
+  std::vector<Path> slow;
+  std::ranges::copy_if(paths_, std::back_inserter(slow),
+                       [](const Path& path) { return path.rate < kFull; });
+  std::ranges::stable_sort(slow, {}, &Path::rate);
+  slow.resize(std::min(slow.size(), most));
+  return slow;
+}
+
 std::vector<PortShare> PortTest::shares() const {
   const Judgement judgement(before_, paths_);
   std::vector<PortShare> shares;

@@ -57,14 +57,17 @@ class PortTest {
   void measured(int shift, const std::vector<double>& rates);
 
   int rounds() const { return rounds_; }
-  std::vector<PortShare> shares() const;
-  static bool differ(double share, double other);
-
- private:
+  /// What a path carried in a round that counts, as a share of the reference.
   struct Path {
     std::size_t from, to;
     double rate;
   };
+  /// Those that carried less than kFull, the slowest first, at most so many.
+  std::vector<Path> slowPaths(std::size_t most) const;
+  std::vector<PortShare> shares() const;
+  static bool differ(double share, double other);
+
+ private:
   class Judgement;
 
   int gain(int shift, const Judgement& judgement) const;

@@ -238,7 +238,8 @@ class Builder {
                               .rounds = 3,
                               .lateness = 1.31,
                               .complete = true,
-                              .changed = true});
+                              .changed = true,
+                              .slow_paths = {{.from = 1, .to = 2, .share = 0.49}}});
     plan.at_ms = next_ms;
     plan.epoch = 1;
     plan.operation = 131;

@@ -192,6 +192,22 @@ TEST(PortTestTest, ASlowPortIsAsSlowAsMostPathsSay) {
   }
 }
 
+TEST(PortTestTest, TellsTheSlowestPaths) {
+  Ports ports(4);
+  ports[2] = {0.5, 0.25};
+  const PortTest test = tested(ports, Ports(4));
+  const std::vector<PortTest::Path> all = test.slowPaths(32);
+  ASSERT_EQ(all.size(), 6u);
+  for (std::size_t path = 0; path < 3; ++path) {
+    EXPECT_EQ(all[path].to, 2u);
+    EXPECT_EQ(all[path].rate, 0.25);
+    EXPECT_EQ(all[3 + path].from, 2u);
+    EXPECT_EQ(all[3 + path].rate, 0.5);
+  }
+  EXPECT_EQ(test.slowPaths(2).size(), 2u);
+  EXPECT_TRUE(tested(Ports(4), Ports(4)).slowPaths(32).empty());
+}
+
 // With every other rank slow all paths of the first round are, too.
 TEST(PortTestTest, WhereAllPathsAreSlowOthersAreLookedAt) {
   Ports ports(4);

@@ -137,7 +137,8 @@ TEST(PlanRecordTest, TestsOfThePortsAreInTheRun) {
                      {"rounds", 2},
                      {"lateness", 1.25},
                      {"complete", true},
-                     {"changed", true}};
+                     {"changed", true},
+                     {"slow_paths", {{{"from", 1}, {"to", 3}, {"share", 0.5}}}}};
   record.events(2, {{"port_tests", json::array({told})}}, {});
   const reports::Run run = record.finish({});
   ASSERT_EQ(run.port_tests.size(), 1u);
@@ -150,6 +151,10 @@ TEST(PlanRecordTest, TestsOfThePortsAreInTheRun) {
   EXPECT_EQ(test.lateness, 1.25);
   EXPECT_TRUE(test.complete);
   EXPECT_TRUE(test.changed);
+  ASSERT_EQ(test.slow_paths.size(), 1u);
+  EXPECT_EQ(test.slow_paths[0].from, 1);
+  EXPECT_EQ(test.slow_paths[0].to, 3);
+  EXPECT_EQ(test.slow_paths[0].share, 0.5);
 }
 
 }  // namespace

@@ -148,20 +148,23 @@ TEST(EventReportTest, ATestOfThePortsIsToldOnce) {
                                        .rounds = 2,
                                        .lateness = 1.25,
                                        .complete = true,
-                                       .changed = true}};
+                                       .changed = true,
+                                       .slowPaths = {{.from = 1, .to = 3, .rate = 0.5}}}};
   log.tested(event);
   event.report.lateness = std::nullopt;
   log.tested(event);
   const json message = nextMessage(report, log);
   ASSERT_EQ(message["port_tests"].size(), 2u);
-  EXPECT_EQ(message["port_tests"][0], json({{"at", 5'000'000'000},
-                                            {"communicator", 1},
-                                            {"operation", 40},
-                                            {"ms", 120.0},
-                                            {"rounds", 2},
-                                            {"lateness", 1.25},
-                                            {"complete", true},
-                                            {"changed", true}}));
+  EXPECT_EQ(message["port_tests"][0],
+            json({{"at", 5'000'000'000},
+                  {"communicator", 1},
+                  {"operation", 40},
+                  {"ms", 120.0},
+                  {"rounds", 2},
+                  {"lateness", 1.25},
+                  {"complete", true},
+                  {"changed", true},
+                  {"slow_paths", {{{"from", 1}, {"to", 3}, {"share", 0.5}}}}}));
   EXPECT_TRUE(message["port_tests"][1]["lateness"].is_null());
   EXPECT_TRUE(nextMessage(report, log)["port_tests"].empty());
 }
