@@ -137,6 +137,7 @@ constexpr std::array kFlapSignatures{
     Signature{{.cause = "local_nic", .orNone = true}, {.cause = "remote_nic", .orNone = true}}};
 constexpr Finding kPathOrRail{.cause = "path", .orNone = true, .orRail = true};
 constexpr std::array kPathFlapSignatures{Signature{kPathOrRail, kPathOrRail}};
+constexpr std::array kPathCutSignatures{Signature{{"path", "both"}, {"path", "both"}}};
 constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "both"}}};
 constexpr std::array kOneWaySignatures{
     Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
@@ -206,6 +207,22 @@ constexpr std::array kKinds{
               "probe frames of the injector's own cross the link in one direction only",
               "the filter on the switch's port is removed; it dies with the switch's namespace",
               kOneWayLossParameters, true, TargetKind::kLink, false, kOneWaySignatures, true},
+    FaultKind{
+        "path_cut",
+        "Two nodes no longer reach each other over one rail; both reach all others over it.",
+        "silence between the two, though both links work: only a third node can tell",
+        "probe frames of either NIC leave the switch by the ports of others, and none by that "
+        "of the peer; both NICs keep their carrier",
+        "the switch's two ports are no longer isolated from each other; that dies with its "
+        "namespace",
+        {},
+        false,
+        TargetKind::kLink,
+        false,
+        kPathCutSignatures,
+        /*alone=*/true,
+        false,
+        /*between=*/true},
     FaultKind{"loss", "One link loses a share of its frames at random.",
               "retransmissions, control messages that must be repeated",
               "the share of probe frames of the injector's own that do not cross the link",

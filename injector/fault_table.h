@@ -68,6 +68,7 @@ struct FaultKind {
   bool alone = false;  ///< one fault of these kinds at a time can be at one end of a link
   /// Several links of one rail can have it at a time: what proves it does not need their switch.
   bool ofWholeRails = false;
+  bool between = false;  ///< acts on the path between the links of two nodes, which stay whole
 };
 
 /// All faults, in the order in which they are listed.

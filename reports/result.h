@@ -202,7 +202,8 @@ struct FaultTarget {
   std::optional<int> node;
   std::optional<int> rail;
   std::optional<int> rank;
-  std::string text;  ///< in words: "node 1, rail 0"
+  std::string text;           ///< in words: "node 1, rail 0"
+  std::optional<int> peer{};  ///< a node: not the link is meant, but the path to there
 };
 
 /// Proof that a `during` fault hit the iteration that it was meant for.

@@ -210,6 +210,7 @@ void visitFields(V& v, Of<FaultTarget> auto& target) {
   v.field("rail", target.rail);
   v.field("rank", target.rank);
   v.field("text", target.text);
+  v.field("peer", target.peer);
 }
 
 template <typename V>

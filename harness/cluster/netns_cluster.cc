@@ -214,6 +214,14 @@ netlink::LinkTarget NetnsCluster::railTarget(int node, int rail) {
   return target;
 }
 
+netlink::LinkTarget NetnsCluster::pathTarget(int node, int peer, int rail) {
+  netlink::LinkTarget target = railTarget(node, rail);
+  const netlink::LinkTarget other = railTarget(peer, rail);
+  target.peer_nic = other.nic;
+  target.peer_attachment = other.attachment;
+  return target;
+}
+
 netlink::LinkTarget NetnsCluster::managementTarget(int node) {
   netlink::LinkTarget target;
   target.nic = {&nodeSocket(node), kManagementIndex};

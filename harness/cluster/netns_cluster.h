@@ -46,7 +46,9 @@ class NetnsCluster {
 
   /// The link of one NIC, for the injector. Valid as long as the cluster.
   netlink::LinkTarget railTarget(int node, int rail);
-  /// The same of the node's link to the management network.
+  /// The same with the link of `peer` as the other end of a path.
+  netlink::LinkTarget pathTarget(int node, int peer, int rail);
+  /// The link of the node to the management network.
   netlink::LinkTarget managementTarget(int node);
 
   /// Byte counters of all NICs, index node * rails + rail, in one question to the kernel; cheap

@@ -65,6 +65,7 @@ enum class End { kOwn, kPeer, kNobody };
 struct Counting {
   std::string fault;
   injector::Finding expected;
+  bool between = false;  // of no link, but of the path between two
   int strikes = 0;
   std::map<std::string, int> counts;
   Row::Places places;
@@ -154,14 +155,15 @@ class Counter {
     return row;
   }
 
-  /// A fault of one node's link is there for this node and remote for the others.
+  /// A fault of one node's link is there for this node and remote for the others; one of the path
+  /// between two is for both of them.
   static void countPlace(Counting& row, const reports::Failover& failover, bool own) {
     const std::string_view cause = row.expected.cause;
     if (cause != "path" && cause != "local_nic" && cause != "remote_nic") return;
     const bool placeless = failover.cause == "rail" && row.expected.orRail;
     if (placeless) return;
     const bool right = isRight(row.expected, columnOf(failover.cause, failover.dead_direction));
-    const bool there = failover.where == (own ? "local" : "remote");
+    const bool there = failover.where == (row.between ? "between" : own ? "local" : "remote");
     const bool unknown = failover.where == "unknown";
     ++(right && there     ? row.places.right
        : right && unknown ? row.places.unknown
@@ -215,6 +217,7 @@ class Counter {
     const std::size_t order = kind == nullptr ? kinds.size() : kind - kinds.data();
     Counting& own = rowFor(order, name, End::kOwn, signature.own);
     Counting& peer = rowFor(order, name, End::kPeer, signature.peer);
+    own.between = peer.between = kind != nullptr && kind->between;
     ++own.strikes;
     ++peer.strikes;
     return {&fault, &own, &peer};
@@ -254,6 +257,13 @@ class Counter {
     return other == strikes.end() ? last : &*other;
   }
 
+  /// Whether it strikes what is between these two nodes.
+  static bool concerns(const reports::FaultTarget& target, int a, int b) {
+    if (!target.node) return true;
+    if (!target.peer) return *target.node == a || *target.node == b;
+    return (*target.node == a && *target.peer == b) || (*target.node == b && *target.peer == a);
+  }
+
   /// The latest strike on the rail of a failover that was there at its fault's moment; or of those
   /// on processes and the machine, at the moment of its detection or shortly before.
   static Strike* latest(std::vector<Strike>& strikes, const reports::Failover& failover,
@@ -261,10 +271,10 @@ class Counter {
     Strike* found = nullptr;
     for (Strike& strike : strikes) {
       const reports::AppliedFault& fault = *strike.fault;
-      const auto& [node, rail, rank, text] = fault.target;
-      const bool concerned =
-          !node || *node == failover.rank / perNode || *node == failover.peer / perNode;
-      if (!concerned || rail.has_value() != onRail || (onRail && *rail != failover.rail)) continue;
+      const std::optional<int>& rail = fault.target.rail;
+      if (!concerns(fault.target, failover.rank / perNode, failover.peer / perNode) ||
+          rail.has_value() != onRail || (onRail && *rail != failover.rail))
+        continue;
       const std::optional<double> when = onRail ? failover.fault_ms : failover.detected_ms;
       const double end = fault.end_ms.value_or(kUntilTheEnd) + (onRail ? 0 : kAftermathMs);
       if (!when || *when < fault.start_ms || *when > end) continue;

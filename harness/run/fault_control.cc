@@ -39,6 +39,21 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
   return text;
 }
 
+netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
+  if (target.part != scenario::Part::kRail) return cluster.managementTarget(target.node);
+  if (!target.peer) return cluster.railTarget(target.node, target.rail);
+  return cluster.pathTarget(target.node, *target.peer, target.rail);
+}
+
+/// Whether both act on one port of a switch, or isolate some: two pairs could not be told apart.
+bool collide(const scenario::Target& a, const scenario::Target& b) {
+  const auto acts = [](const scenario::Target& target, int node) {
+    return target.node == node || target.peer == node;
+  };
+  return a.part == b.part && a.rail == b.rail &&
+         ((a.peer && b.peer) || acts(a, b.node) || acts(b, a.node));
+}
+
 }  // namespace
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
@@ -48,11 +63,8 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   control.ranks_ = scenario.workload.isForeign() ? 1 : scenario.cluster.ranks();
   for (const scenario::Fault& spec : scenario::allFaults(scenario)) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
-    const netlink::LinkTarget link = target.part == scenario::Part::kRail
-                                         ? cluster.railTarget(target.node, target.rail)
-                                         : cluster.managementTarget(target.node);
     ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault,
-                     injector::makeFault(spec.kind, spec.parameters, link));
+                     injector::makeFault(spec.kind, spec.parameters, linkOf(target, cluster)));
     RETURN_IF_ERROR(fault->prepare().withContext(
         spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));
@@ -137,7 +149,8 @@ Status FaultControl::step(TimePoint now, const Sampler& sampler) {
 
 bool FaultControl::mustWait(const Entry& entry) const {
   return entry.alone && std::ranges::any_of(entries_, [&](const Entry& other) {
-           return other.active && other.alone && other.spec.target == entry.spec.target;
+           return other.active && other.alone && other.spec.target && entry.spec.target &&
+                  collide(*other.spec.target, *entry.spec.target);
          });
 }
 
@@ -258,6 +271,7 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
       if (const auto& target = entry.spec.target) {
         fault.target.node = target->node;
         if (target->part == scenario::Part::kRail) fault.target.rail = target->rail;
+        fault.target.peer = target->peer;
         fault.target.text = inWords(*target);
       }
       fault.trigger = triggerText(entry.spec, index);

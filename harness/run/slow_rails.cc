@@ -32,7 +32,7 @@ bool mustBeFoundSlow(const reports::AppliedFault& fault) {
 
 bool explains(const reports::AppliedFault& fault, const reports::Degradation& degradation,
               int perNode) {
-  const auto& [node, rail, rank, text] = fault.target;
+  const auto& [node, rail, rank, text, peer] = fault.target;
   const bool its =
       !node || *node == degradation.rank / perNode || *node == degradation.peer / perNode;
   const double end = fault.end_ms.value_or(std::numeric_limits<double>::infinity());

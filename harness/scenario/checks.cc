@@ -211,8 +211,21 @@ class Checker {
     if (fault.target->part == Part::kRail) {
       checkIndex(fault.target->rail, cluster.rails, path + ".target.rail", "cluster.rails", "rail");
     }
+    if (fault.target->peer) checkPeer(fault, path);
     if (cluster.nodes < 2 && findings_.usable({"cluster.nodes"})) {
       fail(path, "a cluster of one node moves no data over its rails: no fault has an effect");
+    }
+  }
+
+  void checkPeer(const Fault& fault, const std::string& path) {
+    const int peer = *fault.target->peer;
+    const std::string peer_path = path + ".target.peer";
+    checkIndex(peer, scenario_.cluster.nodes, peer_path, "cluster.nodes", "node");
+    if (peer == fault.target->node) fail(peer_path, "peer: there is no path from a node to itself");
+    if (scenario_.cluster.nodes < 3 && findings_.usable({"cluster.nodes"})) {
+      fail(path, fmt::format("{}: with two nodes nobody can tell a path from a link: the cluster "
+                             "needs at least 3",
+                             fault.kind));
     }
   }
 

@@ -69,6 +69,9 @@ std::vector<Fault> allFaults(const Scenario& scenario) {
 std::string inWords(const Target& target) {
   switch (target.part) {
     case Part::kRail:
+      if (target.peer) {
+        return fmt::format("nodes {} and {}, rail {}", target.node, *target.peer, target.rail);
+      }
       return fmt::format("node {}, rail {}", target.node, target.rail);
     case Part::kRailGroup:
       return target.nodes.empty()

@@ -108,7 +108,7 @@ std::vector<Element> elementsOf(const std::vector<FaultProcess>& processes, cons
 }  // namespace
 
 bool canBeRandom(const injector::FaultKind& kind) {
-  return kind.target != injector::TargetKind::kNone && !kind.forGood;
+  return kind.target != injector::TargetKind::kNone && !kind.forGood && !kind.between;
 }
 
 std::vector<Fault> expandProcesses(const std::vector<FaultProcess>& processes,

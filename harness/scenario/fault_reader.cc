@@ -91,6 +91,7 @@ class FaultReader {
     const Node* const network = target.find("network");
     const std::string target_path = joinPath(path, "target");
     fault.target = Target{.node = integer(values, "target.node")};
+    readPeer(target, values, target_path, kind, *fault.target);
     if (processes) {
       fault.target->part = Part::kProcesses;
       const Node* const extra = rail != nullptr ? rail : network;
@@ -113,13 +114,34 @@ class FaultReader {
     }
   }
 
+  /// The other end of a path.
+  void readPeer(const Node& target, const Parameters& values, const std::string& target_path,
+                const injector::FaultKind& kind, Target& read) {
+    const Node* const peer = target.find("peer");
+    if (peer != nullptr && !kind.between) {
+      findings_.add(peer->where,
+                    fmt::format("peer: {} does not act on the path between two nodes", kind.name));
+    } else if (peer != nullptr && values.has("target.peer")) {
+      read.peer = integer(values, "target.peer");
+    } else if (kind.between && findings_.usable({target_path})) {
+      findings_.addAt(joinPath(target_path, "peer"), target.where,
+                      fmt::format("'{}' needs the key 'peer': the other node, counted from 0, like "
+                                  "{{node: 1, rail: 0, peer: 2}}",
+                                  target_path));
+    }
+    const Node* const network = target.find("network");
+    if (kind.between && network != nullptr) {
+      findings_.add(network->where, fmt::format("network: {} acts on rails", kind.name));
+    }
+  }
+
   /// A rail of several nodes.
   void readGroup(const Node& node, const Parameters& values, const std::string& path,
                  const injector::FaultKind& kind, Fault& fault) {
     const Node& target = *node.find("target");
     const std::string target_path = joinPath(path, "target");
     fault.target = Target{.rail = integer(values, "target.rail_group"), .part = Part::kRailGroup};
-    for (const std::string_view key : {"node", "rail", "network"}) {
+    for (const std::string_view key : {"node", "rail", "peer", "network"}) {
       const Node* const other = target.find(key);
       if (other == nullptr) continue;
       findings_.addAt(target_path, other->where,

@@ -248,6 +248,7 @@ Json toJson(const Fault& fault) {
   if (fault.target) {
     Json& target = json["target"] = {{"node", fault.target->node}};
     if (fault.target->part == Part::kRail) target["rail"] = fault.target->rail;
+    if (fault.target->peer) target["peer"] = *fault.target->peer;
     if (fault.target->part == Part::kManagement) target["network"] = "management";
     if (fault.target->part == Part::kRailGroup) {
       target = {{"rail_group", fault.target->rail}};

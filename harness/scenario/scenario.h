@@ -113,7 +113,8 @@ struct Target {
   int node = 0;
   int rail = 0;  ///< of Part::kRail and kRailGroup
   Part part = Part::kRail;
-  std::vector<int> nodes{};  ///< of Part::kRailGroup, instead of `node`
+  std::vector<int> nodes{};   ///< of Part::kRailGroup, instead of `node`
+  std::optional<int> peer{};  ///< of Part::kRail: not the link, but the path to this node
   bool operator==(const Target&) const = default;
 };
 

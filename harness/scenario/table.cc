@@ -457,6 +457,8 @@ constexpr std::array kTargetFields{
                  "the node, counted from 0; either this or 'rail_group'")},
     Field{number("rail", "", 0, kMostRails - 1,
                  "its rail, counted from 0; only for faults of a link")},
+    Field{number("peer", "", 0, kMostNodes - 1,
+                 "the other node; only for faults of the path between two links")},
     Field{choice("network", "rails", kNetworks,
                  "rails: the link is that of 'rail'; management: the node's link to the management "
                  "network")},

@@ -66,14 +66,20 @@ Status LateDelivery::apply() {
   std::vector<netlink::DropRule> rules;
   for (Side& side : sides_) {
     side.done = false;
-    side.lost = 0;
+    side.lost = side.twice = 0;
     rules.push_back({side.out ? netlink::Passing::kReceived : netlink::Passing::kSent, 1});
   }
   held_ = true;
   const Status status = transit(true, [&]() -> Status {
     // A frame that passes between the two calls comes twice, which no network forbids.
     for (Side& side : sides_) RETURN_IF_ERROR(side.hold.begin());
-    return netlink::addDropRules(*target_.attachment.socket, target_.attachment.ifindex, rules);
+    RETURN_IF_ERROR(
+        netlink::addDropRules(*target_.attachment.socket, target_.attachment.ifindex, rules));
+    for (Side& side : sides_) {
+      ASSIGN_OR_RETURN(const netlink::HoldCounts before, side.hold.counts());
+      side.twice = before.taken;
+    }
+    return okStatus();
   });
   if (!status.ok()) {  // addDropRules leaves nothing behind
     held_ = false;
@@ -107,6 +113,10 @@ bool LateDelivery::crossed() const {
 
 Status LateDelivery::beginRelease() {
   const Status whole = transit(false, [&]() -> Status {
+    for (Side& side : sides_) {
+      ASSIGN_OR_RETURN(const netlink::HoldCounts dropped, side.hold.counts());
+      side.twice -= dropped.taken;
+    }
     // In this order: what passes between the two comes twice, and is not lost.
     RETURN_IF_ERROR(
         netlink::removeDropRules(*target_.attachment.socket, target_.attachment.ifindex));
@@ -116,7 +126,9 @@ Status LateDelivery::beginRelease() {
   RETURN_IF_ERROR(whole);
   held_ = false;
   for (Side& side : sides_) {
-    ASSIGN_OR_RETURN(side.lost, side.hold.lost());
+    ASSIGN_OR_RETURN(const netlink::HoldCounts counts, side.hold.counts());
+    side.lost = counts.lost;
+    side.twice += counts.taken;
   }
   released_ = true;
   return release();
@@ -131,7 +143,7 @@ Status LateDelivery::release() {
 }
 
 bool LateDelivery::proven(const Side& side) const {
-  return side.done && side.lost == 0 && crossed(side) > 0;
+  return side.done && side.lost == 0 && side.hold.refused() == 0 && crossed(side) > 0;
 }
 
 bool LateDelivery::conclusive() const {
@@ -149,9 +161,12 @@ Evidence LateDelivery::verdict() const {
   for (const Side& side : sides_) {
     const netlink::HeldFrames& came = side.hold.released();
     observed += fmt::format(
-        "; {}: {} bytes in {} frames came out {}, {} were lost; {} of {} probes crossed late",
+        "; {}: {} bytes in {} frames came out {}, at most {} of them twice; {} found no room, {} "
+        "met "
+        "a port that was down; {} of {} probes crossed late",
         side.out ? "out" : "in", came.bytes, came.frames, side.done ? "afterwards" : "so far",
-        side.lost, probing_ ? crossed(side) : 0, probing_ ? probe_->sent() : 0);
+        side.twice, side.lost, side.hold.refused(), probing_ ? crossed(side) : 0,
+        probing_ ? probe_->sent() : 0);
   }
   return {"late_delivery", "frames held and delivered late", observed, conclusive()};
 }

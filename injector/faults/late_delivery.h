@@ -41,8 +41,9 @@ class LateDelivery final : public Fault {
   struct Side {
     bool out;  ///< what the node sends
     netlink::FrameHold hold;
-    std::int64_t lost = 0;
-    bool done = false;  ///< all is sent
+    std::int64_t lost = 0;   ///< found no room
+    std::int64_t twice = 0;  ///< at most: taken while the filter was being set or removed
+    bool done = false;       ///< all is sent
   };
 
   Status openSide(bool out);

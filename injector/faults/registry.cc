@@ -9,6 +9,7 @@
 #include "injector/faults/late_delivery.h"
 #include "injector/faults/loss.h"
 #include "injector/faults/none.h"
+#include "injector/faults/path_cut.h"
 #include "injector/faults/path_flap.h"
 #include "injector/faults/port_down.h"
 #include "injector/faults/port_flap.h"
@@ -26,7 +27,7 @@ std::unique_ptr<Fault> make(const FaultParameters& parameters, const netlink::Li
   return std::make_unique<Kind>(parameters, target);
 }
 
-constexpr std::array<std::pair<std::string_view, Maker>, 14> kMakers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 15> kMakers{{
     {"port_down", make<PortDown>},
     {"port_flap", make<PortFlap>},
     {"throttle", make<Throttle>},
@@ -34,6 +35,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 14> kMakers{{
     {"path_flap", make<PathFlap>},
     {"late_delivery", make<LateDelivery>},
     {"one_way_loss", make<OneWayLoss>},
+    {"path_cut", make<PathCut>},
     {"loss", make<RandomLoss>},
     {"connection_reset", make<ConnectionReset>},
     {"address_change", make<AddressChange>},

@@ -123,13 +123,39 @@ Status FrameHold::end() {
 Status FrameHold::forget() {
   char byte = 0;
   for (const auto& [what, fd] : sources_) {
-    while (::recv(fd.get(), &byte, sizeof byte, MSG_TRUNC) >= 0) {
+    while (::recv(fd.get(), &byte, sizeof byte, MSG_TRUNC) >= 0 || errno == ENETDOWN) {
     }
   }
-  RETURN_IF_ERROR(lost().status());  // reading it begins it anew
+  RETURN_IF_ERROR(counts().status());  // what the kernel has counted so far
+  counts_ = {};
   frame_.clear();
   released_ = {};
+  refused_ = 0;
   return okStatus();
+}
+
+Result<bool> FrameHold::sendFrame() {
+  const auto send = [&] { return ::send(outlet_.get(), frame_.data(), frame_.size(), 0) >= 0; };
+  bool sent = send();
+  if (!sent && errno == ENETDOWN) {
+    // Said once more for each time that the interface went down: it may be up again.
+    int said = 0;
+    socklen_t size = sizeof said;
+    (void)::getsockopt(outlet_.get(), SOL_SOCKET, SO_ERROR, &said, &size);
+    sent = send();
+  }
+  if (sent) {
+    ++released_.frames;
+    released_.bytes += static_cast<Bytes>(frame_.size() - kOffloadHeader);
+  } else if (errno == ENETDOWN || errno == ENXIO) {
+    ++refused_;
+  } else if (errno == EAGAIN || errno == ENOBUFS) {
+    return false;
+  } else {
+    return Status::fromErrno(errno, "send a frame that was held");
+  }
+  frame_.clear();
+  return true;
 }
 
 Result<bool> FrameHold::release() {
@@ -140,31 +166,27 @@ Result<bool> FrameHold::release() {
         const ssize_t size = ::recv(fd.get(), frame_.data(), frame_.size(), 0);
         frame_.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
         if (size < 0 && errno == EAGAIN) break;
+        if (size < 0 && errno == ENETDOWN) continue;  // said once; what is held is there
         if (size < 0) return Status::fromErrno(errno, "take a frame that is held");
       }
-      if (::send(outlet_.get(), frame_.data(), frame_.size(), 0) < 0) {
-        if (errno == EAGAIN || errno == ENOBUFS) return false;
-        return Status::fromErrno(errno, "send a frame that was held");
-      }
-      ++released_.frames;
-      released_.bytes += static_cast<Bytes>(frame_.size() - kOffloadHeader);
-      frame_.clear();
+      ASSIGN_OR_RETURN(const bool gone, sendFrame());
+      if (!gone) return false;
     }
   }
   return true;
 }
 
-Result<std::int64_t> FrameHold::lost() const {
-  std::int64_t lost = 0;
+Result<HoldCounts> FrameHold::counts() {
   for (const auto& [what, fd] : sources_) {
-    tpacket_stats stats{};
+    tpacket_stats stats{};  // since they were read last
     socklen_t size = sizeof stats;
     if (::getsockopt(fd.get(), SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0) {
-      return Status::fromErrno(errno, "read what a packet socket has lost");
+      return Status::fromErrno(errno, "read what a packet socket has seen");
     }
-    lost += stats.tp_drops;
+    counts_.taken += stats.tp_packets;
+    counts_.lost += stats.tp_drops;
   }
-  return lost;
+  return counts_;
 }
 
 }  // namespace faultline::netlink

@@ -18,6 +18,12 @@ struct HeldFrames {
   Bytes bytes = 0;
 };
 
+/// How many frames a FrameHold has seen.
+struct HoldCounts {
+  std::int64_t taken = 0;
+  std::int64_t lost = 0;  ///< found no room
+};
+
 /// Which frames of an interface a FrameHold takes.
 struct HeldSource {
   int ifindex = 0;
@@ -40,13 +46,16 @@ class FrameHold {
   /// Takes no more frames. What there is stays.
   Status end();
   /// Sends what is held, oldest first of each source, until all is gone (true) or the outlet's
-  /// queue is full (false): then to be called again.
+  /// queue is full (false): then to be called again. What comes while the outlet is down is gone:
+  /// `refused`.
   Result<bool> release();
 
   /// Sent by release() since begin().
   const HeldFrames& released() const { return released_; }
-  /// Frames that found no room since begin(): lost.
-  Result<std::int64_t> lost() const;
+  /// Frames that release() could not send since begin(), because the outlet was down.
+  std::int64_t refused() const { return refused_; }
+  /// Since begin().
+  Result<HoldCounts> counts();
 
  private:
   struct Source {
@@ -56,11 +65,15 @@ class FrameHold {
   FrameHold(std::vector<Source> sources, UniqueFd outlet)
       : sources_(std::move(sources)), outlet_(std::move(outlet)) {}
   Status forget();
+  /// False: the outlet's queue is full.
+  Result<bool> sendFrame();
 
   std::vector<Source> sources_;
   UniqueFd outlet_;
   std::vector<char> frame_;  ///< taken, and refused by the outlet so far
   HeldFrames released_;
+  std::int64_t refused_ = 0;
+  HoldCounts counts_;
 };
 
 }  // namespace faultline::netlink

@@ -137,6 +137,11 @@ Status setUnicastFlood(Socket& socket, int ifindex, bool flood) {
                           "set the flooding");
 }
 
+Status setPortIsolated(Socket& socket, int ifindex, bool isolated) {
+  return setPortAttribute(socket, ifindex, IFLA_BRPORT_ISOLATED, isolated ? 1 : 0,
+                          "set the isolation");
+}
+
 Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac) {
   ndmsg header{};
   header.ndm_family = AF_BRIDGE;

@@ -52,6 +52,10 @@ Status setBridgePortState(Socket& socket, int ifindex, BridgePortState state);
 /// do not turn up at all the others.
 Status setUnicastFlood(Socket& socket, int ifindex, bool flood);
 
+/// Whether the port is isolated: the bridge passes nothing between two ports that both are, and
+/// everything else as before (Linux 4.18).
+Status setPortIsolated(Socket& socket, int ifindex, bool isolated);
+
 /// Makes the bridge know for good that this address is behind this port. What it learns by itself
 /// it forgets when the port goes down.
 Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac);

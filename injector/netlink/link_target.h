@@ -19,6 +19,9 @@ struct LinkTarget {
   LinkEnd attachment;  ///< the switch's end
   /// The other ports of the attachment's bridge, in the attachment's namespace.
   std::vector<int> siblings;
+  /// Of faults between two links: the other one, whose attachment is one of the siblings.
+  LinkEnd peer_nic{};
+  LinkEnd peer_attachment{};
 };
 
 }  // namespace faultline::netlink

@@ -12,11 +12,12 @@
 
 namespace faultline::injector {
 
-/// Three nodes with two rails; the target is rail 0 of node 1.
+/// Three nodes with two rails; the target is rail 0 of node 1, or its path to node 2.
 class FaultTest : public test::NetnsTest {
  protected:
   static constexpr BitsPerSecond kRailRate = 200'000'000;
   static constexpr int kTargetNode = 1;
+  static constexpr int kPeerNode = 2;
   /// Longer than anything that works takes on a busy machine.
   static constexpr Duration kLong = 5s;
 
@@ -25,7 +26,7 @@ class FaultTest : public test::NetnsTest {
     if (IsSkipped()) return;
     ASSERT_OK_AND_ASSIGN(
         cluster_, cluster::NetnsCluster::create({.nodes = 3, .rails = 2, .rail_rate = kRailRate}));
-    target_ = cluster_->railTarget(kTargetNode, 0);
+    target_ = cluster_->pathTarget(kTargetNode, kPeerNode, 0);
   }
 
   std::unique_ptr<Fault> makeTestFault(std::string_view kind,

@@ -1,4 +1,5 @@
 #include "injector/netlink/drop_filter.h"
+#include "injector/netlink/link.h"
 #include "tests/netns/injector/fault_fixture.h"
 
 namespace faultline::injector {
@@ -6,6 +7,12 @@ namespace {
 
 class LateDeliveryTest : public FaultTest {
  protected:
+  bool targetIsWhole() {
+    const auto nic = netlink::readLink(*target_.nic.socket, target_.nic.ifindex);
+    const auto port = netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex);
+    return nic.ok() && port.ok() && netlink::isOperational(*nic) && netlink::isOperational(*port);
+  }
+
   /// Steps the fault until it has let go.
   bool stepThroughHold(Fault& fault) {
     return test::pollUntil(kLong, [&] {
@@ -44,6 +51,31 @@ TEST_F(LateDeliveryTest, ALinkThatDoesNotHoldIsNotProved) {
       << "whose filter has gone cannot be let go";
   const auto evidence = fault->evidence();
   EXPECT_TRUE(!evidence.ok() || !evidence->ok);
+}
+
+TEST_F(LateDeliveryTest, WhatMeetsAPortThatIsDownIsCountedAndProvesNothing) {
+  const auto there = startFlow(kTargetNode, 0);
+  const auto fault = makeTestFault("late_delivery", {{"direction", "out"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  ASSERT_TRUE(test::pollUntil(kLong, [&] {
+    EXPECT_OK(fault->step(now()));
+    return now() - fault->transitions().back().after > 40ms;
+  }));
+  ASSERT_OK(netlink::setUp(*target_.nic.socket, target_.nic.ifindex, false));
+  ASSERT_TRUE(stepThroughHold(*fault));
+  ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+  EXPECT_FALSE(evidence.ok) << evidence.observed;
+  EXPECT_EQ(evidence.observed.find(" 0 met a port"), std::string::npos) << evidence.observed;
+  ASSERT_OK(fault->revert());
+  ASSERT_OK(netlink::setUp(*target_.nic.socket, target_.nic.ifindex, true));
+  ASSERT_TRUE(test::pollUntil(kLong, [&] { return targetIsWhole(); }));
+  // The next strike is as good as the first.
+  ASSERT_OK(fault->apply());
+  ASSERT_TRUE(stepThroughHold(*fault));
+  ASSERT_OK_AND_ASSIGN(const Evidence again, fault->evidence());
+  EXPECT_TRUE(again.ok) << again.observed;
+  EXPECT_NE(again.observed.find(" 0 met a port"), std::string::npos) << again.observed;
 }
 
 TEST_F(LateDeliveryTest, IsUndoneByItsDestructorWhileItHolds) {

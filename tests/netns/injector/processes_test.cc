@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "injector/faults/node_processes.h"
 #include "injector/netlink/address.h"
@@ -162,6 +164,9 @@ TEST_F(ConnectionResetTest, AllConnectionsOfTheNicAndOnlyThose) {
   EXPECT_TRUE(stops(*back));
   EXPECT_GT(elsewhere->measure(200ms), 0);
   EXPECT_GT((*other_rail)->measure(200ms), 0);
+  std::set<std::string> peers;
+  for (const Transition& transition : fault->transitions()) peers.insert(transition.peer);
+  EXPECT_EQ(peers, (std::set{cluster::railAddress(0, 0), cluster::railAddress(2, 0)}));
 }
 
 TEST_F(ConnectionResetTest, AHalfCloseIsAFinAndNoReset) {

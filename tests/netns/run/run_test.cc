@@ -285,6 +285,7 @@ TEST_F(RunTest, ASampleOfTheAcceptanceScenarios) {
   const std::vector<std::pair<std::string, std::string>> samples{
       {"black-hole", "hot_repair.failovers.cause == path"},
       {"connection-reset", "hot_repair.failovers.cause == rail"},
+      {"black-hole-between", "hot_repair.failovers.where == between"},
       {"throttle-10", "hot_repair.failovers.count == 0"}};
   for (const auto& [name, finding] : samples) {
     const Ran ran = runFaultline(

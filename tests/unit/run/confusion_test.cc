@@ -335,6 +335,28 @@ TEST(ConfusionTest, AShortOutageOfAPathIsAPathInAnyDirectionOrARailOrNothing) {
   EXPECT_EQ(rowOf(matrix, "path_flap", "own").expected, "path or rail or none");
 }
 
+TEST(ConfusionTest, APathBetweenTwoNodesIsBetweenThemAndConcernsNobodyElse) {
+  auto run = RunOf()
+                 .strike("path_cut", {}, 1, 0, 100, 300)
+                 .failover(1, 2, 0, "path", 100, 150, "both")
+                 .failover(2, 1, 0, "path", 100, 150, "both")
+                 .failover(2, 1, 0, "path", 100, 150, "both")
+                 .failover(1, 0, 0, "path", 100, 150, "both");
+  run.run_.faults[0].target.peer = 2;
+  const std::vector<std::string> where{"between", "between", "remote", "between"};
+  for (std::size_t i = 0; i < where.size(); ++i) run.run_.failovers[i].where = where[i];
+  const ConfusionMatrix matrix = matrixOf({run});
+  const Row& own = rowOf(matrix, "path_cut", "own");
+  EXPECT_EQ(own.rightPercent(), 100);
+  EXPECT_EQ(own.total(), 1);
+  EXPECT_EQ(own.places.right, 1);
+  const Row& peer = rowOf(matrix, "path_cut", "peer");
+  EXPECT_EQ(peer.places.right, 1);
+  EXPECT_EQ(peer.places.wrong, 1) << "the link of the other is whole";
+  const Row& nothing = rowOf(matrix, std::string(ConfusionMatrix::kNoFault), "");
+  EXPECT_EQ(countOf(matrix, nothing, "path_both"), 1) << "the path to node 0 was whole";
+}
+
 TEST(ConfusionTest, APlaceIsRightWhereTheCauseIsRightToo) {
   auto run = RunOf()
                  .strike("blackhole", {}, 1, 0, 100, 300)

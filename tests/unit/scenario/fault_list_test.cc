@@ -50,6 +50,16 @@ TEST(RailGroupTest, IsOneFaultForEachOfItsNodes) {
   EXPECT_EQ(all[5].group, 4);
 }
 
+TEST(PathTest, IsOneFaultThatNamesBothNodes) {
+  const Scenario scenario = readOrDie(
+      "faults: [{kind: path_cut, target: {node: 1, rail: 0, peer: 2}, at: 1s, duration: 1s}]\n");
+  const std::vector<Fault> all = allFaults(scenario);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].target->peer, 2);
+  EXPECT_EQ(inWords(*all[0].target), "nodes 1 and 2, rail 0");
+  EXPECT_EQ(toJson(scenario)["faults"][0]["target"]["peer"], 2);
+}
+
 TEST(RailGroupTest, WhatCannotBeIsAMistakeWithItsPlace) {
   const auto fault = [](const std::string& kind, const std::string& target) {
     return mistakesOfFaults("faults:\n- {kind: " + kind + ", target: {" + target +

@@ -157,6 +157,22 @@ TEST(OneMistakeTest, Faults) {
        Case{withFault("kind: blackhole, at: 1s, until: end"), "6:3", "needs the key 'target'"},
        Case{withFault("kind: blackhole, target: {node: 1}, at: 1s, until: end"), "6:29",
             "'faults.0.target' needs the key 'rail'"},
+       Case{withFault("kind: path_cut, target: {node: 1, rail: 0}, at: 1s, until: end"), "6:28",
+            "'faults.0.target' needs the key 'peer'"},
+       Case{withFault("kind: blackhole, target: {node: 1, rail: 0, peer: 2}, at: 1s, until: end"),
+            "6:54", "peer: blackhole does not act on the path between two nodes"},
+       Case{withFault("kind: path_cut, target: {node: 1, rail: 0, peer: 1}, at: 1s, until: end"),
+            "6:53", "no path from a node to itself"},
+       Case{withFault("kind: path_cut, target: {node: 1, rail: 0, peer: 9}, at: 1s, until: end"),
+            "6:53", "there is no node 9"},
+       Case{withFault("kind: path_cut, target: {node: 1, network: management, peer: 2}, at: 1s, "
+                      "until: end"),
+            "6:47", "network: path_cut acts on rails"},
+       Case{withFault("kind: path_cut, target: {rail_group: 0}, at: 1s, until: end"), "6:41",
+            "path_cut cannot strike a whole rail"},
+       Case{minimal("cluster: {nodes: 2}\nfaults: [{kind: path_cut, target: {node: 0, rail: 0, "
+                    "peer: 1}, at: 1s, until: end}]\n"),
+            "6:10", "needs at least 3"},
        Case{withFault("kind: loss, percent: 30%, at: 1s, until: end, target: {node: 1, rail: 0, "
                       "network: management}"),
             "6:74", "exclude each other"},

@@ -1,0 +1,138 @@
+#include "injector/faults/path_cut.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "injector/faults/still_watch.h"
+#include "injector/netlink/address.h"
+#include "injector/netlink/link.h"
+
+namespace faultline::injector {
+namespace {
+
+// Where shapers are on the way, their queues may hold bulk data.
+constexpr Duration kWholeBudget = 500ms;
+// A broadcast leaves by all ports alike: a few tell as much as all.
+constexpr std::size_t kMostOtherPorts = 3;
+
+}  // namespace
+
+PathCut::PathCut(const FaultParameters& /*parameters*/, const netlink::LinkTarget& target)
+    : target_(target),
+      ways_{Way{target.nic, target.peer_attachment}, Way{target.peer_nic, target.attachment}} {}
+
+PathCut::~PathCut() {
+  const Status status = revert();
+  if (!status.ok()) spdlog::error("path_cut: {}", status.message());
+}
+
+Status PathCut::openProbes() {
+  std::vector<int> others;
+  for (const int port : target_.siblings) {
+    if (port != target_.peer_attachment.ifindex) others.push_back(port);
+  }
+  if (target_.peer_nic.socket == nullptr || others.empty()) {
+    return errorf(Code::kUnsupported, "it needs two links and a third one at the same switch");
+  }
+  if (others.size() > kMostOtherPorts) others.resize(kMostOtherPorts);
+  for (Way& way : ways_) {
+    std::vector<int> listeners{way.to.ifindex};
+    listeners.insert(listeners.end(), others.begin(), others.end());
+    ASSIGN_OR_RETURN(ProbeRound probe, ProbeRound::open(way.from, *way.to.socket, listeners));
+    way.probe.emplace(std::move(probe));
+  }
+  return okStatus();
+}
+
+/// Otherwise their absence later would prove nothing.
+Status PathCut::waitUntilWhole() {
+  const TimePoint deadline = now() + kWholeBudget;
+  while (true) {
+    for (Way& way : ways_) RETURN_IF_ERROR(way.probe->step());
+    if (std::ranges::all_of(ways_, [](const Way& way) { return way.probe->passesEverywhere(); })) {
+      return okStatus();
+    }
+    if (now() >= deadline) {
+      return errorf(Code::kUnavailable, "probes do not cross the path even now");
+    }
+    ::poll(nullptr, 0, kLookAgainMs);
+  }
+}
+
+/// All ports, whatever becomes of the first.
+Status PathCut::setIsolated(bool isolated) {
+  Status first;
+  for (const Way& way : ways_) {
+    const Status status = netlink::setPortIsolated(*way.to.socket, way.to.ifindex, isolated);
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+Status PathCut::prepare() {
+  RETURN_IF_ERROR(openProbes().withContext("path_cut"));
+  RETURN_IF_ERROR(waitUntilWhole().withContext("path_cut"));
+  ASSIGN_OR_RETURN(const std::vector<netlink::Ipv4Address> addresses,
+                   netlink::listAddresses(*target_.peer_nic.socket, target_.peer_nic.ifindex));
+  if (!addresses.empty()) peer_address_ = addresses.front().toString();
+  return setIsolated(false).withContext("path_cut");
+}
+
+Status PathCut::apply() {
+  probing_ = false;
+  applied_ = true;  // before the call: if it fails half-way, revert() has something to do
+  return transit(
+      true, [&] { return setIsolated(true); }, peer_address_);
+}
+
+Status PathCut::step(TimePoint now) {
+  if (probing_ && conclusive()) return okStatus();
+  if (!probing_) {
+    for (Way& way : ways_) RETURN_IF_ERROR(way.probe->restart());
+    reached_.reset();
+    probing_ = true;
+  }
+  carriers_ = true;
+  bool there = true;
+  for (Way& way : ways_) {
+    RETURN_IF_ERROR(way.probe->step());
+    ASSIGN_OR_RETURN(const netlink::Link nic,
+                     netlink::readLink(*way.from.socket, way.from.ifindex));
+    carriers_ = carriers_ && nic.carrier;
+    there = there && way.probe->allSent() && way.elsewhere() > 0;
+  }
+  latest_ = now;
+  if (there && !reached_) reached_ = now;
+  return okStatus();
+}
+
+bool PathCut::conclusive() const {
+  return probing_ && reached_ && latest_ - *reached_ >= kStill && carriers_ &&
+         std::ranges::all_of(ways_, [](const Way& way) { return way.crossed() == 0; });
+}
+
+Evidence PathCut::verdict() const {
+  if (!probing_) return {"path_cut", "probes across the path", "nothing was observed", false};
+  const Way& there = ways_.front();
+  const Way& back = ways_.back();
+  return {"path_cut", "probes across the path",
+          fmt::format("of {} probes of the NIC {} left the switch towards the peer and {} by "
+                      "another port; of {} of the peer's {} left it towards the NIC and {} by "
+                      "another port; {} their carrier",
+                      there.probe->sent(), there.crossed(), there.elsewhere(), back.probe->sent(),
+                      back.crossed(), back.elsewhere(), carriers_ ? "both kept" : "not both kept"),
+          conclusive()};
+}
+
+Status PathCut::revert() {
+  if (!applied_) return okStatus();
+  RETURN_IF_ERROR(transit(
+      false, [&] { return setIsolated(false); }, peer_address_));
+  applied_ = false;
+  return okStatus();
+}
+
+}  // namespace faultline::injector
