@@ -1,6 +1,7 @@
 #include "harness/run/serving_record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/random.h"
@@ -75,13 +76,14 @@ void ServingRecord::begun(const json& message) {
   if (entry != requests_.end()) ++entry->second.begun;
 }
 
-void ServingRecord::ended(const json& message) {
+void ServingRecord::ended(int rank, const json& message) {
+  lateMs_[rank] += field(message, "late_ms", 0.0);
   const auto entry = requests_.find(field(message, "iteration", -1));
   if (entry == requests_.end() || !message.contains("last")) return;
   if (!entry->second.last) entry->second.last = momentOf(message, "last");
 }
 
-void ServingRecord::told(const json& message) {
+void ServingRecord::told(int rank, const json& message) {
   const std::string type = field(message, "type", std::string());
   if (type == "rate") {
     starts_.try_emplace(field(message, "rate", 0), momentOf(message, "at"));
@@ -91,9 +93,10 @@ void ServingRecord::told(const json& message) {
       if (entry == requests_.end() || entry->second.first) continue;  // redone: he had it already
       entry->second.first = momentOf(message, "at");
     }
+  } else if (type == "step") {
+    ++steps_;
   } else if (type == "served") {
-    steps_ += field(message, "steps", std::int64_t{0});
-    lateMs_ = std::max(lateMs_, field(message, "late_ms", 0.0));
+    lateMs_[rank] += field(message, "late_ms", 0.0);
   }
 }
 
@@ -161,7 +164,10 @@ void ServingRecord::finish(Run& run, TimePoint t0, bool ended) {
     run.rates.push_back(rateRow(ofRate(run, static_cast<int>(rate)), rates_[rate].qps));
   }
   run.counters["steps"] += steps_;
-  run.counters["late_compute_us"] = static_cast<std::int64_t>(lateMs_ * 1000);
+  constexpr double kMicrosecondsPerMs = 1000;
+  double latest = 0;
+  for (const auto& [rank, late] : lateMs_) latest = std::max(latest, late);
+  run.counters["late_compute_us"] = std::llround(latest * kMicrosecondsPerMs);
   run.throughput.reset();
   if (!ended || !(lastMs > 0)) return;
   const auto done = std::ranges::count_if(

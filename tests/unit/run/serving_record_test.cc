@@ -33,15 +33,15 @@ scenario::Scenario someServer() {
 std::int64_t at(Duration after) { return (kServerStart + after).time_since_epoch().count(); }
 
 void rate(ServingRecord& record, int number, Duration when) {
-  record.told({{"type", "rate"}, {"rate", number}, {"at", at(when)}});
+  record.told(0, {{"type", "rate"}, {"rate", number}, {"at", at(when)}});
 }
 void begin(ServingRecord& record, int id) { record.begun({{"iteration", id}}); }
 void token(ServingRecord& record, int id, Duration when) {
-  record.told({{"type", "token"}, {"requests", {id}}, {"at", at(when)}});
+  record.told(0, {{"type", "token"}, {"requests", {id}}, {"at", at(when)}});
 }
 void end(ServingRecord& record, int id, Duration when) {
-  record.ended({{"iteration", id}});  // a rank that does not have the last token
-  record.ended({{"iteration", id}, {"last", at(when)}});
+  record.ended(1, {{"iteration", id}});  // a rank that does not have the last token
+  record.ended(0, {{"iteration", id}, {"last", at(when)}});
 }
 
 reports::Run finished(ServingRecord& record) {
@@ -117,6 +117,21 @@ TEST(ServingRecordTest, AfterARestartIsAskedForWhatIsMissing) {
   EXPECT_EQ(run.requests[1].begun, 2);
   EXPECT_NEAR(*run.requests[1].ttft_ms + *run.requests[1].arrival_ms, 9, 1e-6);
   EXPECT_EQ(run.rates[0].redone, 1);
+}
+
+TEST(ServingRecordTest, StepsAndLatenessAreThoseOfAllAttempts) {
+  ServingRecord record(someServer(), 0);
+  rate(record, 0, 0ms);
+  for (int step = 0; step < 3; ++step) record.told(0, {{"type", "step"}});
+  record.ended(0, {{"iteration", 0}, {"late_ms", 2.0}});
+  record.ended(1, {{"iteration", 0}, {"late_ms", 3.5}});
+  // Killed, and begun again: each attempt tells what is new.
+  record.told(2, {{"type", "step"}});
+  record.ended(0, {{"iteration", 0}, {"late_ms", 2.0}});
+  record.told(0, {{"type", "served"}, {"late_ms", 0.25}});
+  const reports::Run run = finished(record);
+  EXPECT_EQ(run.counters.at("steps"), 4);
+  EXPECT_EQ(run.counters.at("late_compute_us"), 4250) << "of the slowest rank";
 }
 
 TEST(ServingRecordTest, ABlockHasItsOwnArrivalsAndARowDoesNot) {
