@@ -8,6 +8,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/message.h"
+#include "harness/run/overhead_row.h"
 #include "harness/run/summary.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -37,9 +38,9 @@ std::vector<ServedRequest> ofRate(const Run& run, int rate) {
   return requests;
 }
 
-/// What the medians of this latency cost, block by block: their ratio less one.
-std::optional<reports::Overhead> overheadOf(std::span<const Run> runs, const std::string& strategy,
-                                            int rate, Latency which, std::uint64_t seed) {
+/// The medians of this latency beside those of fault_free, block by block, as speeds.
+std::vector<stats::Block> latencyBlocks(std::span<const Run> runs, const std::string& strategy,
+                                        int rate, Latency which) {
   std::vector<stats::Block> blocks;
   for (const Run& run : runs) {
     if (run.strategy != strategy || !completed(run)) continue;
@@ -49,13 +50,16 @@ std::optional<reports::Overhead> overheadOf(std::span<const Run> runs, const std
     const auto without = stats::median(latencies(ofRate(*free, rate), which));
     if (with && without && *with > 0 && *without > 0) blocks.push_back({1 / *without, 1 / *with});
   }
-  const stats::Overhead overhead = stats::overhead(blocks, seed);
-  if (!overhead.median) return std::nullopt;
-  reports::Overhead made{.median = *overhead.median};
-  if (const auto& interval = overhead.interval95) {
-    made.ci95 = reports::Interval{interval->low, interval->high};
-  }
-  return made;
+  return blocks;
+}
+
+/// What equal runs differ by in this latency at this rate.
+std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
+                                            std::span<const Run> runs, int rate, Latency which,
+                                            std::uint64_t seed) {
+  const scenario::Strategy* const second = scenario.secondFaultFree();
+  if (second == nullptr) return std::nullopt;
+  return stats::noiseBand(latencyBlocks(runs, second->name, rate, which), seed);
 }
 
 }  // namespace
@@ -118,10 +122,9 @@ workload::ServerConfig ServingRecord::whatIsLeft() const {
     config.rates.push_back(std::move(left));
   }
   const auto median = [&](int inference::Request::*length) {
-    std::vector<int> lengths;
+    std::vector<double> lengths;
     for (const auto& [id, entry] : requests_) lengths.push_back(entry.request.*length);
-    std::ranges::sort(lengths);
-    return lengths[lengths.size() / 2];
+    return static_cast<int>(std::lround(stats::median(lengths).value_or(1)));
   };
   config.usualPrompt = median(&inference::Request::prompt);
   config.usualOutput = median(&inference::Request::output);
@@ -219,8 +222,12 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
     accounts.push_back({.requests = made.requests, .finished = made.finished});
     if (row.strategy == baseline::kFaultFree) continue;
     const int number = static_cast<int>(rate);
-    made.ttft_overhead_pct = overheadOf(runs, row.strategy, number, &ServedRequest::ttft_ms, seed);
-    made.tpot_overhead_pct = overheadOf(runs, row.strategy, number, &ServedRequest::tpot_ms, seed);
+    const auto cost = [&](Latency which) {
+      return overheadRow(latencyBlocks(runs, row.strategy, number, which),
+                         latencyBand(scenario, runs, number, which, seed), seed);
+    };
+    made.ttft_overhead_pct = cost(&ServedRequest::ttft_ms);
+    made.tpot_overhead_pct = cost(&ServedRequest::tpot_ms);
   }
   if (const int knee = inference::kneeOf(accounts); knee >= 0) {
     row.knee_qps = qps[static_cast<std::size_t>(knee)];

@@ -111,6 +111,11 @@ class InferenceServer final : public Server {
     return first_ == 0 ? config_.rank + ofInstance_ : config_.rank - ofInstance_;
   }
 
+  Batcher::Limits limits() const {
+    return {.batch = serving_.batch,
+            .prefillTokens = serving_.prefillTokens,
+            .kvTokens = inference::kvTokens(job_)};
+  }
   Status serveRate(const Arrivals& rate, TimePoint start);
   Status lead(const Arrivals& rate, TimePoint start);
   Status leadDecode();
@@ -187,9 +192,7 @@ Status InferenceServer::sendWord(std::int64_t word) {
 
 /// The instance that requests come to.
 Status InferenceServer::lead(const Arrivals& rate, TimePoint start) {
-  Batcher batcher(role_, {.batch = serving_.batch,
-                          .prefillTokens = serving_.prefillTokens,
-                          .kvTokens = inference::kvTokens(job_)});
+  Batcher batcher(role_, limits());
   const auto arrivalOf = [&](const Request& request) {
     return start + std::chrono::round<Duration>(std::chrono::duration<double>(request.arrival));
   };
@@ -224,9 +227,7 @@ Status InferenceServer::lead(const Arrivals& rate, TimePoint start) {
 
 /// The instance that goes on with what the other one has begun.
 Status InferenceServer::leadDecode() {
-  Batcher batcher(role_, {.batch = serving_.batch,
-                          .prefillTokens = serving_.prefillTokens,
-                          .kvTokens = inference::kvTokens(job_)});
+  Batcher batcher(role_, limits());
   std::int64_t offered = 0;
   const auto ask = [&] { return all_->receive(&offered, 1, reduction::DataType::kI64, partner()); };
   std::shared_ptr<comm::Work> offer = ask();

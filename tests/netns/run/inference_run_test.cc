@@ -66,7 +66,7 @@ void expectModelled(const reports::ScenarioResult& result) {
   };
   EXPECT_NEAR(valueOf("measured: TTFT"), ttft / 20 * 10 / 1000, 1e-6);
   EXPECT_NEAR(valueOf("measured: offered"), 1, 1e-9);
-  EXPECT_NEAR(valueOf("measured: of a run"), 20, 1e-9);
+  EXPECT_GT(valueOf("extra time of all requests, of one fault"), 0);
   EXPECT_GT(valueOf("TTFT longer by"), 2);
   EXPECT_GT(valueOf("TPOT longer by"), 2);
 }
@@ -135,8 +135,8 @@ TEST(InferenceRunTest, PrefillAndDecodeApartMoveKeysAndValuesThroughAFaultAndARe
   expectServed(serve(server("apart", kApart), 0).result);
 }
 
-/// Requests come twice as fast as decode, with room for one, is done with each: keys and values wait
-/// for longer than the watchdog does, and decode works in one process, which delivers nothing.
+/// Requests come twice as fast as decode, with room for one, is done with each: keys and values
+/// wait for longer than the watchdog does, and decode works in one process, which delivers nothing.
 constexpr const char* kFullDecode = R"(version: 1
 name: full
 cluster: {kind: netns, nodes: 2, ranks_per_node: 1, rails: 2, rail_rate: 400Mbit}

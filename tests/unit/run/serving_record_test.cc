@@ -187,5 +187,32 @@ TEST(LatencyTest, MediansAreComparedWithinABlock) {
   EXPECT_EQ(rows[1].latency->e2e_ms.n, 18);
 }
 
+TEST(LatencyTest, WhatMediansCostHasAnIntervalAndTheNoiseOfEqualRuns) {
+  scenario::Scenario scenario = someServer();
+  scenario.strategies.push_back({.name = "again", .options = {}, .does = "fault_free"});
+  std::vector<reports::Run> runs;
+  for (int block = 0; block < 10; ++block) {
+    // The second row is 4 % faster and slower by turns; hot_repair costs 1 % of TTFT, 20 of TPOT.
+    const double by = block % 2 == 0 ? 1.04 : 0.96;
+    runs.push_back(runOf("fault_free", block, 100, 10));
+    runs.push_back(runOf("again", block, 100 * by, 10 * by));
+    runs.push_back(runOf("hot_repair", block, 101, 12));
+  }
+  const auto rows = summarise(scenario, runs, 7);
+  const auto& ttft = rows[1].rates[0].ttft_overhead_pct;
+  const auto& tpot = rows[1].rates[0].tpot_overhead_pct;
+  ASSERT_TRUE(ttft && tpot && ttft->ci95 && ttft->at_most && tpot->distinguishable);
+  EXPECT_EQ(ttft->n, 10);
+  EXPECT_NEAR(ttft->ci95->hi, 1, 1e-9);
+  EXPECT_NEAR(*ttft->at_most, 4, 1e-9) << "less than what equal runs differ by cannot be seen";
+  EXPECT_EQ(ttft->distinguishable, false);
+  EXPECT_NEAR(*tpot->at_most, 20, 1e-9);
+  EXPECT_EQ(tpot->distinguishable, true);
+
+  const auto few = summarise(scenario, std::span(runs).first(5 * 3), 7);
+  EXPECT_FALSE(few[1].rates[0].ttft_overhead_pct->ci95) << "5 blocks";
+  EXPECT_EQ(few[1].rates[0].ttft_overhead_pct->n, 5);
+}
+
 }  // namespace
 }  // namespace faultline::run
