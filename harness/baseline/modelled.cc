@@ -45,12 +45,13 @@ struct Extra {
 /// between their tokens. Of several servers each has its own faults, and its own requests.
 void addOverheads(const ServingCase& serving, const Parameters& options, const Extra& extra,
                   double always, Modelled& row) {
+  if (!row.note.empty()) return;  // what never ends has no sum
   const double seconds = extra.underWay + extra.waiting;
   row.terms.insert(row.terms.begin(),
                    {{"extra time of all requests, of one fault", seconds, "s"},
+                    {"of it, that of requests not under way then", extra.waiting, "s"},
                     {"requests that take longer", extra.affected, "requests"},
                     {"extra time of each of them", seconds / extra.affected, "s"}});
-  if (!row.note.empty()) return;
   const double requests = serving.requestsPerSecond * betweenFaults(options);
   const double all = serving.endToEndSeconds;
   const double first = serving.firstTokenSeconds;
@@ -140,8 +141,7 @@ Modelled restartServer(const ServingCase& serving, const Parameters& options) {
   Modelled row{.overheadPercent = {},
                .terms = {{"outage", outage, "s"},
                          {"requests redone", requests, "requests"},
-                         {"work redone", redo, "s"},
-                         {"delay of requests after the fault", queue.seconds, "s"}},
+                         {"work redone", redo, "s"}},
                .note = queue.note};
   addOverheads(serving, options,
                {.underWay = requests * (outage + again),
@@ -211,7 +211,6 @@ Modelled kvReplicate(const ServingCase& serving, const Parameters& options) {
                          {"restart of the worker", restart, "s"},
                          {"its keys and values come back", transfer, "s"},
                          {"tokens done again", again, "s"},
-                         {"delay of requests after the fault", queue.seconds, "s"},
                          {"streaming, all the time", streaming, "%"}},
                .note = queue.note};
   addOverheads(serving, options,

@@ -74,7 +74,7 @@ TEST(ModelledTest, ARestartedServerDoesAllRunningRequestsAgain) {
   EXPECT_NEAR(term(row, "requests redone"), 6, 1e-9);
   EXPECT_NEAR(term(row, "work redone"), 0.75, 1e-9);
   // 9.75 s of backlog, gone after 19.5 s: 2 * 9.75 * 19.5 / 2.
-  EXPECT_NEAR(term(row, "delay of requests after the fault"), 190.125, 1e-9);
+  EXPECT_NEAR(term(row, "of it, that of requests not under way then"), 190.125, 1e-9);
   // The six wait 9 s, and take 0.5 + 100 * 0.0125 = 1.75 s again; 2 * 19.5 others wait.
   EXPECT_NEAR(term(row, kExtra), 6 * 10.75 + 190.125, 1e-9);
   EXPECT_NEAR(term(row, "requests that take longer"), 45, 1e-9);
@@ -148,6 +148,7 @@ TEST(ModelledTest, AServerThatNeverCatchesUpHasNoPercentage) {
     const Modelled never = *modelOf(name, &full, options(spec.options));
     EXPECT_FALSE(never.overheadPercent) << name;
     EXPECT_THAT(never.note, ::testing::HasSubstr("as can be served")) << name;
+    for (const Modelled::Term& each : never.terms) EXPECT_NE(each.name, kExtra) << name;
     const ServingCase half = serving();
     const Modelled soon =
         *modelOf(name, &half, options(spec.options, {{std::string(kTimeBetweenFaults), "10s"}}));
