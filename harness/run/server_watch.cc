@@ -12,10 +12,12 @@ void ServerWatch::started(std::span<const int> firstRanks, TimePoint now) {
 
 void ServerWatch::alive(int rank, TimePoint now, Duration computes) {
   signs_[rank] = now + computes;
-  if (computes > Duration::zero()) worked_ = std::max(worked_, now + computes);
+  if (computes > Duration::zero() && isLast(rank)) worked_ = std::max(worked_, now + computes);
 }
 
-void ServerWatch::stepDone(TimePoint now) { worked_ = std::max(worked_, now); }
+void ServerWatch::stepDone(int rank, TimePoint now) {
+  if (isLast(rank)) worked_ = std::max(worked_, now);
+}
 
 TimePoint ServerWatch::quietSince() const {
   const auto quietest =

@@ -313,7 +313,7 @@ void Session::received(int rank, const json& message) {
   } else if (type == "alive") {
     watch_.alive(rank, now(), Duration(field(message, "computes_ns", std::int64_t{0})));
   } else if (type == "step" || type == "rate" || type == "token" || type == "served") {
-    if (type == "step") watch_.stepDone(now());
+    if (type == "step") watch_.stepDone(rank, now());
     record_.served(rank, message);
     if (type == "served") record_.events(rank, message, damageLookup());
   } else if (type == "begin") {

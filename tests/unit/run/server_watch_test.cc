@@ -24,17 +24,24 @@ TEST(ServerWatchTest, OneRankThatSaysNothingIsEnough) {
   EXPECT_EQ(watch.quietSince(), kBegan + 3s);
 }
 
-TEST(ServerWatchTest, ARankThatWaitsDoesNotHangWhileAnotherWorks) {
+TEST(ServerWatchTest, PrefillThatWaitsDoesNotHangWhileDecodeWorks) {
   ServerWatch watch = startedWatch();
-  watch.stepDone(kBegan + 4s);  // of the batch that the keys and values wait for
+  watch.stepDone(2, kBegan + 4s);  // of the batch that the keys and values wait for
   EXPECT_EQ(watch.quietSince(), kBegan + 4s);
+}
+
+TEST(ServerWatchTest, PrefillThatGoesOnDoesNotShowThatWhatItSendsArrives) {
+  ServerWatch watch = startedWatch();
+  watch.stepDone(0, kBegan + 4s);
+  watch.alive(0, kBegan + 5s, 10s);
+  EXPECT_EQ(watch.quietSince(), kBegan);
 }
 
 TEST(ServerWatchTest, AnnouncedComputingIsWork) {
   ServerWatch watch = startedWatch();
   watch.alive(2, kBegan + 1s, 10s);
   EXPECT_EQ(watch.quietSince(), kBegan + 11s);
-  watch.stepDone(kBegan + 2s);
+  watch.stepDone(2, kBegan + 2s);
   EXPECT_EQ(watch.quietSince(), kBegan + 11s);
 }
 
