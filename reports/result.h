@@ -314,6 +314,7 @@ struct Overhead {
   /// of the interval, and never less than the noise of a median.
   std::optional<double> at_most{};
   std::optional<bool> distinguishable{};  ///< it is more than noise
+  int n = 0;  ///< blocks that it is the median of; 0 where the row itself says so
 };
 
 /// A distribution. p95 is null below 60 samples and p99 below 300.
@@ -351,7 +352,8 @@ struct RateRow {
   Percentiles ttft_ms{};
   Percentiles tpot_ms{};
   Percentiles e2e_ms{};
-  /// Of the medians against those of fault_free; only in the summary.
+  /// Of the medians against those of fault_free, with the noise of its second row at this rate;
+  /// only in the summary.
   std::optional<Overhead> ttft_overhead_pct{};
   std::optional<Overhead> tpot_overhead_pct{};
 };

@@ -441,6 +441,7 @@ void visitFields(V& v, Of<Overhead> auto& overhead) {
   v.field("ci95", overhead.ci95);
   v.field("at_most", overhead.at_most);
   v.field("distinguishable", overhead.distinguishable);
+  v.field("n", overhead.n);
 }
 
 template <typename V>

@@ -95,14 +95,18 @@ std::string number(const std::optional<double>& value, int digits = 1) {
   return value ? number(*value, digits) : kNothing;
 }
 
-std::string overheadText(const Summary& row) {
-  if (!row.overhead_pct) return kNothing;
-  std::string text = number(row.overhead_pct->median);
-  if (const auto& ci = row.overhead_pct->ci95) {
-    text += fmt::format(" [{}, {}]", number(ci->lo), number(ci->hi));
+/// "1.5 [0.5, 2.5] =", with the unit behind each number.
+std::string overheadText(const Overhead& overhead, const char* unit = "") {
+  std::string text = number(overhead.median) + unit;
+  if (const auto& ci = overhead.ci95) {
+    text += fmt::format(" [{}, {}]{}", number(ci->lo), number(ci->hi), unit);
   }
-  if (row.overhead_pct->distinguishable == false) text += " =";
+  if (overhead.distinguishable == false) text += " =";
   return text;
+}
+
+std::string overheadText(const Summary& row) {
+  return row.overhead_pct ? overheadText(*row.overhead_pct) : kNothing;
 }
 
 std::string pauseText(const Summary& row) {
@@ -185,6 +189,14 @@ std::string toldTexts(const ScenarioResult& result) {
   return text;
 }
 
+/// The knee of fault_free, where the row is another one; empty: there is nothing to compare with.
+std::string besideFaultFree(const ScenarioResult& result, const Summary& row) {
+  const auto free = std::ranges::find(result.summary, "fault_free", &Summary::strategy);
+  if (free == result.summary.end() || free->rates.empty() || &*free == &row) return "";
+  if (!free->knee_qps) return " (fault_free: with no rate)";
+  return fmt::format(" (fault_free: from {:.4g}/s on)", *free->knee_qps);
+}
+
 /// Requests and latencies of each row and rate: "hot_repair, 4/s: 60 requests, 60 finished; ...".
 std::string latencyText(const ScenarioResult& result) {
   std::string text;
@@ -200,16 +212,16 @@ std::string latencyText(const ScenarioResult& result) {
           row.strategy, rate.qps, rate.requests, rate.finished, rate.late, rate.lost, rate.redone,
           rate.goodput, times(rate.ttft_ms), times(rate.tpot_ms), times(rate.e2e_ms));
       if (rate.ttft_overhead_pct && rate.tpot_overhead_pct) {
-        line += fmt::format("; medians against fault_free: TTFT {:+.1f} %, TPOT {:+.1f} %",
-                            rate.ttft_overhead_pct->median, rate.tpot_overhead_pct->median);
+        line += fmt::format("; medians against fault_free (blocks: {}): TTFT {}, TPOT {}",
+                            rate.ttft_overhead_pct->n, overheadText(*rate.ttft_overhead_pct, " %"),
+                            overheadText(*rate.tpot_overhead_pct, " %"));
       }
       text += wrapped(line);
     }
     if (row.knee_qps) {
-      text +=
-          wrapped(fmt::format("{}: less than 90 % of the requests are finished in time from "
-                              "{:.4g}/s on",
-                              row.strategy, *row.knee_qps));
+      text += wrapped(
+          fmt::format("{}: less than 90 % of the requests are finished in time from {:.4g}/s on{}",
+                      row.strategy, *row.knee_qps, besideFaultFree(result, row)));
     }
   }
   return text;

@@ -20,7 +20,8 @@ struct Modelled {
     std::string_view unit;
     bool operator==(const Term&) const = default;
   };
-  /// Extra time per unit of work, in percent; nullopt: the server never catches up.
+  /// Extra time per unit of work, in percent, over the time from one fault to the next; nullopt: it
+  /// has not caught up by then.
   std::optional<double> overheadPercent;
   std::vector<Term> terms;
   std::string note;  ///< in words, what one must know beyond the terms; empty: nothing
@@ -32,15 +33,14 @@ struct ServingCase {
   double scale = 1;              ///< times that were measured are multiplied by it, rates divided
   double requestsPerSecond = 0;  ///< offered
   double capacity = 0;           ///< requests per second that it can do
-  double requests = 0;           ///< of the run
-  double faultAfterSeconds = 0;  ///< from the first arrival
+  double requests = 0;           ///< of the run that was measured; nothing is computed of it
   double promptTokens = 0;
   double outputTokens = 0;
   double prefillSeconds = 0;     ///< of one request's prompt
   double firstTokenSeconds = 0;  ///< from arrival to the first token (TTFT), the queue included
   double tokenSeconds = 0;       ///< from one output token to the next (TPOT)
   double endToEndSeconds = 0;    ///< from arrival to last token, the queue included
-  double kvBytesPerToken = 0;    ///< of all layers
+  double kvBytesPerToken = 0;    ///< what one rank has: of its layers, its part
   double bytesPerSecond = 0;     ///< at which replicas of keys and values come back
 };
 
@@ -49,7 +49,7 @@ Modelled restartAtScale(const Parameters& options);
 /// The server is killed, started again, loads its weights, and does all running requests again.
 Modelled restartServer(const ServingCase& serving, const Parameters& options);
 /// There are several such servers. Running requests of one go to the others, which do their prompts
-/// again; these share the load.
+/// again; these share the load until it is replaced.
 Modelled rerouteRequests(const ServingCase& serving, const Parameters& options);
 /// As DejaVu: keys and values are streamed to a neighbour; after a restart of the worker they come
 /// back, and generation goes on from the smallest token that all have.
@@ -61,8 +61,7 @@ std::optional<Modelled> modelOf(std::string_view strategy, const ServingCase* se
 
 /// Extra time of all requests together, in seconds, that a queue without randomness has when
 /// nothing is served for `outage` seconds and `redo` seconds of work are added: rate x the area
-/// under the backlog, which falls by 1 - load each second, cut off `left` seconds after the fault,
-/// when the last request arrives.
+/// under the backlog, which falls by 1 - load each second, cut off after `left` seconds.
 double delayOfAll(double rate, double load, double outage, double redo, double left);
 
 }  // namespace faultline::baseline

@@ -11,6 +11,7 @@ namespace faultline::baseline {
 inline constexpr double kShortestPhase = 0.001;  // the least that a phase may last, in seconds
 inline constexpr double kLongestPhase = 3600;    // of a recovery
 inline constexpr double kDay = 24 * 3600;
+inline constexpr double kCentury = 36500 * kDay;
 
 // Defaults of what nobody has published for this server, but for a system that it resembles.
 inline constexpr ParameterSpec kDetectByRetries{
@@ -27,21 +28,22 @@ inline constexpr std::array kRestartAtScaleOptions{
     ParameterSpec{"detect",
                   ParameterType::kDuration,
                   "16.5min",
-                  "until the fault is noticed: the middle of the 3 to 30 min that R2CCL quotes",
+                  "until the fault is noticed: the middle of the 3 to 30 min that R2CCL quotes "
+                  "(second-hand)",
                   {},
                   kShortestPhase,
                   kDay},
     ParameterSpec{"isolate",
                   ParameterType::kDuration,
                   "11.5min",
-                  "until the node is replaced: the middle of its 9 to 14 min",
+                  "until the node is replaced: the middle of its 9 to 14 min (second-hand)",
                   {},
                   kShortestPhase,
                   kDay},
     ParameterSpec{"load",
                   ParameterType::kDuration,
                   "31min",
-                  "until the checkpoint is loaded: the middle of its 15 to 47 min",
+                  "until the checkpoint is loaded: the middle of its 15 to 47 min (second-hand)",
                   {},
                   kShortestPhase,
                   kDay},
@@ -50,7 +52,7 @@ inline constexpr std::array kRestartAtScaleOptions{
         ParameterType::kDuration,
         "18min",
         "half of it is lost on average; not published: with this the sum is the published "
-        "median of 68 min",
+        "median of 68 min (second-hand)",
         {},
         kShortestPhase,
         kDay},
@@ -59,7 +61,7 @@ inline constexpr std::array kRestartAtScaleOptions{
         ParameterType::kDuration,
         "535min",
         "from one fault to the next, recovery included: 68 min are published to be 12.7 % "
-        "of it",
+        "of it (second-hand)",
         {},
         kShortestPhase,
         30 * kDay},
@@ -76,17 +78,31 @@ inline constexpr ParameterSpec kMeasuredTimes{
     "of the scenario are themselves 'scale' times slower than real ones",
     kTimesChoices};
 
+/// What percentages of the models of servers are of; what one fault costs does not depend on it.
+inline constexpr std::string_view kTimeBetweenFaults = "time_between_faults";
+inline constexpr ParameterSpec kBetweenFaultsOfAServer{
+    kTimeBetweenFaults,
+    ParameterType::kDuration,
+    "75800h",
+    "from one fault of this server to the next: 2048 servers of 8 GPUs had 35 of switches and "
+    "cables "
+    "in 54 days, Meta's Llama 3 (arXiv 2407.21783, section 3.3.4; second-hand)",
+    {},
+    kShortestPhase,
+    kCentury};
+
 inline constexpr std::array kRestartServerOptions{
     kMeasuredTimes,
     kDetectByRetries,
     ParameterSpec{"restart",
                   ParameterType::kDuration,
-                  "10min",
-                  "new processes, weights, communicators: up to 10 min, KevlarFlow (arXiv "
-                  "2601.22438), abstract",
+                  "5min",
+                  "new processes, weights, communicators: the middle of the up to 10 min of "
+                  "KevlarFlow (arXiv 2601.22438), abstract",
                   {},
                   kShortestPhase,
                   kLongestPhase},
+    kBetweenFaultsOfAServer,
 };
 
 inline constexpr std::array kRerouteRequestsOptions{
@@ -100,6 +116,16 @@ inline constexpr std::array kRerouteRequestsOptions{
                   {},
                   2,
                   1024},
+    ParameterSpec{
+        "replace",
+        ParameterType::kDuration,
+        "11.5min",
+        "until there is another replica in its place: the middle of the 9 to 14 min until a "
+        "node is replaced that R2CCL quotes (second-hand)",
+        {},
+        kShortestPhase,
+        kDay},
+    kBetweenFaultsOfAServer,
 };
 
 inline constexpr std::array kKvReplicateOptions{
@@ -139,11 +165,12 @@ inline constexpr std::array kKvReplicateOptions{
     ParameterSpec{"streaming",
                   ParameterType::kPercent,
                   "2%",
-                  "what copying costs all the time: at most 2 %, as summaries of DejaVu (arXiv "
-                  "2403.01876) say",
+                  "what copying costs all the time: at most 2 %, DejaVu (arXiv 2403.01876; "
+                  "second-hand)",
                   {},
                   0,
                   100},
+    kBetweenFaultsOfAServer,
 };
 
 }  // namespace faultline::baseline

@@ -163,7 +163,7 @@ constexpr std::array kStrategies{
                  kNoPlan, true, kInference},
     StrategySpec{kRerouteRequests,
                  "Modelled, not executed: requests under way go to other replicas of the model, "
-                 "which do their prompts again and share the load from then on.",
+                 "which do their prompts again and share the load until there is another.",
                  "what a fault costs requests when there are other servers", false,
                  kRerouteRequestsOptions, kNoPlan, true, kInference},
     StrategySpec{kKvReplicate,

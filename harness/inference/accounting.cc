@@ -27,26 +27,6 @@ Fate fateOf(const Served& served, const Objectives& objectives) {
   return late ? Fate::kLate : Fate::kFinished;
 }
 
-Account accountOf(std::span<const Served> requests, const Objectives& objectives) {
-  Account account;
-  for (const Served& served : requests) {
-    ++account.requests;
-    switch (fateOf(served, objectives)) {
-      case Fate::kFinished:
-        ++account.finished;
-        break;
-      case Fate::kLate:
-        ++account.late;
-        break;
-      case Fate::kLost:
-        ++account.lost;
-        break;
-    }
-    if (served.begun > 1) ++account.redone;
-  }
-  return account;
-}
-
 int kneeOf(std::span<const Account> rates) {
   const auto knee =
       std::ranges::find_if(rates, [](const Account& rate) { return rate.good() < kKeepsUp; });

@@ -39,17 +39,13 @@ std::optional<double> tpotOf(const Served& served);
 /// From arrival to the last token.
 std::optional<double> endToEndOf(const Served& served);
 
-/// finished + late + lost are all; redone ones are among them.
+/// Of the requests of a rate.
 struct Account {
   int requests = 0;
   int finished = 0;
-  int late = 0;
-  int lost = 0;
-  int redone = 0;
   /// Share of all that is finished within the objectives; 0 of none.
   double good() const { return requests == 0 ? 0 : static_cast<double>(finished) / requests; }
 };
-Account accountOf(std::span<const Served> requests, const Objectives& objectives);
 
 /// Where less than this share of the requests is good, the server does not keep up: the attainment
 /// that DistServe demands (section 2).

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numbers>
 #include <sstream>
+
+#include "base/distributions.h"
 
 namespace faultline::inference {
 namespace {
@@ -14,15 +15,6 @@ enum class Draw : std::uint64_t { kArrival = 1, kPrompt, kOutput };
 
 Random generator(std::uint64_t seed, Draw what) {
   return Random(Random::mix(seed + static_cast<std::uint64_t>(what)));
-}
-
-/// Uniform in (0, 1].
-double unitAbove0(Random& random) { return 1 - random.unit(); }
-
-/// Box and Muller 1958.
-double normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(unitAbove0(random)));
-  return radius * std::cos(2 * std::numbers::pi * random.unit());
 }
 
 template <typename Number>
@@ -77,7 +69,7 @@ Arrivals poissonArrivals(double qps, int count, const Lengths& prompt, const Len
   Arrivals made{.qps = qps, .requests = {}};
   double when = 0;
   for (int i = 0; i < count; ++i) {
-    when -= std::log(unitAbove0(arrivals)) / qps;
+    when += exponential(arrivals) / qps;
     made.requests.push_back({.id = firstId + i,
                              .arrival = when,
                              .prompt = prompt.draw(prompts),

@@ -221,16 +221,27 @@ Values latencyCount(const Scope& scope, reports::Percentiles reports::Latency::*
   return {number(((*scope.row->latency).*of).n)};
 }
 
-/// Of the rates that fault_free keeps up with.
-Values latencyOverheads(const Scope& scope,
-                        std::optional<reports::Overhead> reports::RateRow::*of) {
+using Cost = std::optional<reports::Overhead> reports::RateRow::*;
+using CostOf = std::optional<double> (*)(const reports::Overhead&);
+constexpr CostOf kMedianCost = [](const reports::Overhead& cost) {
+  return std::optional(cost.median);
+};
+constexpr CostOf kUpperCost = [](const reports::Overhead& cost) {
+  return cost.ci95 ? std::optional(cost.ci95->hi) : std::nullopt;
+};
+constexpr CostOf kMostCost = [](const reports::Overhead& cost) { return cost.at_most; };
+
+/// Of the rates that fault_free keeps up with; nothing where one of them does not have it.
+Values latencyOverheads(const Scope& scope, Cost of, CostOf which) {
   Values values;
   if (scope.row == nullptr) return values;
   const auto free =
       std::ranges::find(scope.result.summary, baseline::kFaultFree, &reports::Summary::strategy);
   for (const reports::RateRow& rate : scope.row->rates) {
     if (free != scope.result.summary.end() && free->knee_qps == rate.qps) break;
-    if (rate.*of) values.push_back((*(rate.*of)).median);
+    const auto value = rate.*of ? which(*(rate.*of)) : std::nullopt;
+    if (!value) return {};
+    values.push_back(*value);
   }
   return values;
 }
@@ -583,12 +594,30 @@ constexpr std::array kReaders{
              return latency(s, &reports::Latency::e2e_ms, &reports::Percentiles::max);
            }},
     Reader{"e2e_ms.n", [](const Scope& s) { return latencyCount(s, &reports::Latency::e2e_ms); }},
-    Reader{
-        "ttft_overhead_pct",
-        [](const Scope& s) { return latencyOverheads(s, &reports::RateRow::ttft_overhead_pct); }},
-    Reader{
-        "tpot_overhead_pct",
-        [](const Scope& s) { return latencyOverheads(s, &reports::RateRow::tpot_overhead_pct); }},
+    Reader{"ttft_overhead_pct",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::ttft_overhead_pct, kMedianCost);
+           }},
+    Reader{"ttft_overhead_pct.ci95.hi",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::ttft_overhead_pct, kUpperCost);
+           }},
+    Reader{"ttft_overhead_pct.at_most",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::ttft_overhead_pct, kMostCost);
+           }},
+    Reader{"tpot_overhead_pct",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::tpot_overhead_pct, kMedianCost);
+           }},
+    Reader{"tpot_overhead_pct.ci95.hi",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::tpot_overhead_pct, kUpperCost);
+           }},
+    Reader{"tpot_overhead_pct.at_most",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::tpot_overhead_pct, kMostCost);
+           }},
     Reader{"requests.count",
            [](const Scope& s) { return requestCounts(s, &reports::RateRow::requests); }},
     Reader{"requests.finished",

@@ -13,8 +13,6 @@ namespace {
 std::vector<baseline::Modelled::Term> termsOf(const baseline::ServingCase& serving) {
   return {{"offered", serving.requestsPerSecond, "requests/s"},
           {"highest rate kept up", serving.capacity, "requests/s"},
-          {"of a run", serving.requests, "requests"},
-          {"fault after", serving.faultAfterSeconds, "s"},
           {"prompt", serving.promptTokens, "tokens"},
           {"output", serving.outputTokens, "tokens"},
           {"TTFT of the calmest rate", serving.prefillSeconds, "s"},
@@ -60,7 +58,12 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
             ? "as it is"
             : fmt::format("as without 'scale' (times x {0:.0f}, rates / {0:.0f})", serving->scale);
     row.note += fmt::format(
-        " what one fault costs in the time of requests; measured by fault_free, {}:", conversion);
+        " what one fault costs in the time of requests. The percentages are of all requests from "
+        "one "
+        "fault to the next (time_between_faults), those of executed rows of the {:.4g} in a run "
+        "with "
+        "its faults: compare the extra time of one fault. Measured by fault_free, {}:",
+        serving->requests, conversion);
     for (const auto& term : termsOf(*serving)) tell(term, "measured: ");
     separator = "; modelled, in real times: ";
   }

@@ -58,7 +58,7 @@ bool RunRecord::iterationBegan(const json& message) {
 void RunRecord::served(int rank, const json& message) {
   checked(message);
   keepResources(rank, message);
-  serving_->told(message);
+  serving_->told(rank, message);
 }
 
 void RunRecord::checked(const json& message) {
@@ -68,7 +68,7 @@ void RunRecord::checked(const json& message) {
 
 void RunRecord::iterationEnded(int rank, const json& message) {
   checked(message);
-  if (serving_) serving_->ended(message);
+  if (serving_) serving_->ended(rank, message);
   const int iteration = field(message, "iteration", 0);
   keepResources(rank, message);
   exposed_.ended(message);

@@ -39,7 +39,7 @@ class RunRecord {
   /// True at the first rank's mark.
   bool iterationBegan(const nlohmann::json& message);
   void iterationEnded(int rank, const nlohmann::json& message);
-  /// A message of a server: "rate", "token" or "served".
+  /// A message of a server: "rate", "token", "step" or "served".
   void served(int rank, const nlohmann::json& message);
   /// Of the workload `inference`.
   workload::ServerConfig whatIsLeftToServe() const { return serving_->whatIsLeft(); }

@@ -139,14 +139,9 @@ Result<baseline::ServingCase> servingCase(const scenario::Scenario& scenario,
         "fault_free keeps up with none of the rates, so its capacity is unknown: "
         "add a lower rate to 'qps', or objectives that it can meet");
   }
-  Mean after;
   Mean prompt;
   Mean output;
   for (const Run* run : free) {
-    const std::optional<double> strike = firstFault(faults, *run);
-    if (const auto begin = beginOf(*run, rate); begin && strike) {
-      after.add(std::max(0.0, *strike - *begin));
-    }
     for (const ServedRequest& request : run->requests) {
       if (request.rate != rate || !request.e2e_ms) continue;
       prompt.add(request.prompt);
@@ -168,14 +163,14 @@ Result<baseline::ServingCase> servingCase(const scenario::Scenario& scenario,
       .requestsPerSecond = free.front()->rates[static_cast<std::size_t>(rate)].qps / scale,
       .capacity = capacity / scale,
       .requests = static_cast<double>(prompt.n()) / static_cast<double>(free.size()),
-      .faultAfterSeconds = seconds(after.value()),
       .promptTokens = prompt.value(),
       .outputTokens = output.value(),
       .prefillSeconds = mean(calmestRate(*free.front()), &ServedRequest::ttft_ms),
       .firstTokenSeconds = mean(rate, &ServedRequest::ttft_ms),
       .tokenSeconds = mean(rate, &ServedRequest::tpot_ms),
       .endToEndSeconds = mean(rate, &ServedRequest::e2e_ms),
-      .kvBytesPerToken = static_cast<double>(inference::kvBytes(job.model)) * job.model.layers,
+      .kvBytesPerToken =
+          static_cast<double>(inference::kvElements(job, 1)) * reduction::sizeOf(job.model.dtype),
       .bytesPerSecond = static_cast<double>(scenario.cluster.railRate) * scenario.cluster.rails /
                         kBitsPerByte * (asMeasured ? job.scale : 1)};
 }

@@ -1,12 +1,14 @@
 #include "harness/run/serving_record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/random.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/message.h"
+#include "harness/run/overhead_row.h"
 #include "harness/run/summary.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -36,9 +38,9 @@ std::vector<ServedRequest> ofRate(const Run& run, int rate) {
   return requests;
 }
 
-/// What the medians of this latency cost, block by block: their ratio less one.
-std::optional<reports::Overhead> overheadOf(std::span<const Run> runs, const std::string& strategy,
-                                            int rate, Latency which, std::uint64_t seed) {
+/// The medians of this latency beside those of fault_free, block by block, as speeds.
+std::vector<stats::Block> latencyBlocks(std::span<const Run> runs, const std::string& strategy,
+                                        int rate, Latency which) {
   std::vector<stats::Block> blocks;
   for (const Run& run : runs) {
     if (run.strategy != strategy || !completed(run)) continue;
@@ -48,13 +50,16 @@ std::optional<reports::Overhead> overheadOf(std::span<const Run> runs, const std
     const auto without = stats::median(latencies(ofRate(*free, rate), which));
     if (with && without && *with > 0 && *without > 0) blocks.push_back({1 / *without, 1 / *with});
   }
-  const stats::Overhead overhead = stats::overhead(blocks, seed);
-  if (!overhead.median) return std::nullopt;
-  reports::Overhead made{.median = *overhead.median};
-  if (const auto& interval = overhead.interval95) {
-    made.ci95 = reports::Interval{interval->low, interval->high};
-  }
-  return made;
+  return blocks;
+}
+
+/// What equal runs differ by in this latency at this rate.
+std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
+                                            std::span<const Run> runs, int rate, Latency which,
+                                            std::uint64_t seed) {
+  const scenario::Strategy* const second = scenario.secondFaultFree();
+  if (second == nullptr) return std::nullopt;
+  return stats::noiseBand(latencyBlocks(runs, second->name, rate, which), seed);
 }
 
 }  // namespace
@@ -75,13 +80,14 @@ void ServingRecord::begun(const json& message) {
   if (entry != requests_.end()) ++entry->second.begun;
 }
 
-void ServingRecord::ended(const json& message) {
+void ServingRecord::ended(int rank, const json& message) {
+  lateMs_[rank] += field(message, "late_ms", 0.0);
   const auto entry = requests_.find(field(message, "iteration", -1));
   if (entry == requests_.end() || !message.contains("last")) return;
   if (!entry->second.last) entry->second.last = momentOf(message, "last");
 }
 
-void ServingRecord::told(const json& message) {
+void ServingRecord::told(int rank, const json& message) {
   const std::string type = field(message, "type", std::string());
   if (type == "rate") {
     starts_.try_emplace(field(message, "rate", 0), momentOf(message, "at"));
@@ -91,9 +97,10 @@ void ServingRecord::told(const json& message) {
       if (entry == requests_.end() || entry->second.first) continue;  // redone: he had it already
       entry->second.first = momentOf(message, "at");
     }
+  } else if (type == "step") {
+    ++steps_;
   } else if (type == "served") {
-    steps_ += field(message, "steps", std::int64_t{0});
-    lateMs_ = std::max(lateMs_, field(message, "late_ms", 0.0));
+    lateMs_[rank] += field(message, "late_ms", 0.0);
   }
 }
 
@@ -115,10 +122,9 @@ workload::ServerConfig ServingRecord::whatIsLeft() const {
     config.rates.push_back(std::move(left));
   }
   const auto median = [&](int inference::Request::*length) {
-    std::vector<int> lengths;
+    std::vector<double> lengths;
     for (const auto& [id, entry] : requests_) lengths.push_back(entry.request.*length);
-    std::ranges::sort(lengths);
-    return lengths[lengths.size() / 2];
+    return static_cast<int>(std::lround(stats::median(lengths).value_or(1)));
   };
   config.usualPrompt = median(&inference::Request::prompt);
   config.usualOutput = median(&inference::Request::output);
@@ -161,7 +167,10 @@ void ServingRecord::finish(Run& run, TimePoint t0, bool ended) {
     run.rates.push_back(rateRow(ofRate(run, static_cast<int>(rate)), rates_[rate].qps));
   }
   run.counters["steps"] += steps_;
-  run.counters["late_compute_us"] = static_cast<std::int64_t>(lateMs_ * 1000);
+  constexpr double kMicrosecondsPerMs = 1000;
+  double latest = 0;
+  for (const auto& [rank, late] : lateMs_) latest = std::max(latest, late);
+  run.counters["late_compute_us"] = std::llround(latest * kMicrosecondsPerMs);
   run.throughput.reset();
   if (!ended || !(lastMs > 0)) return;
   const auto done = std::ranges::count_if(
@@ -213,8 +222,12 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
     accounts.push_back({.requests = made.requests, .finished = made.finished});
     if (row.strategy == baseline::kFaultFree) continue;
     const int number = static_cast<int>(rate);
-    made.ttft_overhead_pct = overheadOf(runs, row.strategy, number, &ServedRequest::ttft_ms, seed);
-    made.tpot_overhead_pct = overheadOf(runs, row.strategy, number, &ServedRequest::tpot_ms, seed);
+    const auto cost = [&](Latency which) {
+      return overheadRow(latencyBlocks(runs, row.strategy, number, which),
+                         latencyBand(scenario, runs, number, which, seed), seed);
+    };
+    made.ttft_overhead_pct = cost(&ServedRequest::ttft_ms);
+    made.tpot_overhead_pct = cost(&ServedRequest::tpot_ms);
   }
   if (const int knee = inference::kneeOf(accounts); knee >= 0) {
     row.knee_qps = qps[static_cast<std::size_t>(knee)];

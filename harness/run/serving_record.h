@@ -23,9 +23,9 @@ class ServingRecord {
   ServingRecord(const scenario::Scenario& scenario, int block);
 
   void begun(const nlohmann::json& message);
-  void ended(const nlohmann::json& message);
-  /// "rate", "token" or "served".
-  void told(const nlohmann::json& message);
+  void ended(int rank, const nlohmann::json& message);
+  /// "rate", "token", "step" or "served".
+  void told(int rank, const nlohmann::json& message);
 
   /// For ranks that start now.
   workload::ServerConfig whatIsLeft() const;
@@ -48,7 +48,7 @@ class ServingRecord {
   std::map<int, Entry> requests_;
   std::map<int, TimePoint> starts_;  // by rate
   std::int64_t steps_ = 0;
-  double lateMs_ = 0;
+  std::map<int, double> lateMs_;  // by rank
 };
 
 /// Counts and latencies of some requests of one row of the report.

@@ -16,6 +16,7 @@
 #include "harness/run/rank_group.h"
 #include "harness/run/run_record.h"
 #include "harness/run/sampler.h"
+#include "harness/run/server_watch.h"
 #include "harness/run/timeline.h"
 #include "harness/workload/rank_config.h"
 #include "resilient_ccl/comm/communicator.h"
@@ -120,7 +121,7 @@ class Session {
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
   TimePoint lastMark_{};                                   // the newest sign of training
-  std::map<int, TimePoint> signs_;                         // of a server, by first rank
+  ServerWatch watch_;                                      // of a server
   std::uint64_t lastDelivered_ = 0;  // payload, looked at from the first fault on
   TimePoint lastGrowth_{};           // of it
   HangProof hang_;
@@ -310,8 +311,9 @@ void Session::received(int rank, const json& message) {
   } else if (type == "checked") {
     record_.checked(message);
   } else if (type == "alive") {
-    signs_[rank] = now();
-  } else if (type == "rate" || type == "token" || type == "served") {
+    watch_.alive(rank, now(), Duration(field(message, "computes_ns", std::int64_t{0})));
+  } else if (type == "step" || type == "rate" || type == "token" || type == "served") {
+    if (type == "step") watch_.stepDone(rank, now());
     record_.served(rank, message);
     if (type == "served") record_.events(rank, message, damageLookup());
   } else if (type == "begin") {
@@ -388,9 +390,7 @@ void Session::allReady() {
   }
   stage_ = Stage::kRunning;
   lastMark_ = time;
-  if (scenario_.workload.serves()) {
-    for (const int rank : firstRanks(scenario_)) signs_[rank] = time;
-  }
+  if (scenario_.workload.serves()) watch_.started(firstRanks(scenario_), time);
   group_->broadcast({{"type", "start"}});
 }
 
@@ -476,10 +476,7 @@ Status Session::checkWatchdog(TimePoint time) {
   // As a library's watchdog: a collective has been under way for so long and nothing moves.
   TimePoint since = open ? open->begin + scenario_.workload.compute.duration : lastMark_;
   // A server may have nothing to do, and says so.
-  if (scenario_.workload.serves()) {
-    since =
-        std::ranges::min_element(signs_, {}, [](const auto& sign) { return sign.second; })->second;
-  }
+  if (scenario_.workload.serves()) since = watch_.quietSince();
   if (time < std::max(since, lastGrowth_) + watchdog) return okStatus();
   HangProof::Hang hang = hang_.judge(delivered);
   // What was in flight is not all: transfers go on to begin, each with a part on a living rail,

@@ -10,6 +10,7 @@
 #include "harness/run/exposed_overhead.h"
 #include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
+#include "harness/run/overhead_row.h"
 #include "harness/run/serving_case.h"
 #include "harness/run/serving_record.h"
 #include "harness/stats/overhead.h"
@@ -36,22 +37,9 @@ std::optional<reports::Quantity> medianThroughput(const std::vector<const report
   return reports::Quantity{*median, runs.front()->throughput->unit};
 }
 
-/// The row's overhead, and what the noise of equal runs says of it.
-std::optional<reports::Overhead> overheadOf(std::span<const stats::Block> blocks,
-                                            const std::optional<reports::Noise>& noise,
-                                            std::uint64_t seed) {
-  const stats::Overhead overhead = stats::overhead(blocks, seed);
-  if (!overhead.median) return std::nullopt;
-  reports::Overhead row{
-      .median = *overhead.median, .ci95 = {}, .at_most = {}, .distinguishable = {}};
-  if (!overhead.interval95) return row;
-  const stats::Interval& interval = *overhead.interval95;
-  row.ci95 = reports::Interval{interval.low, interval.high};
-  if (!noise) return row;
-  const stats::NoiseBand band{noise->band_pct, noise->median_band_pct};
-  row.at_most = stats::atMost(interval, band);
-  row.distinguishable = stats::distinguishable(row.median, interval, band);
-  return row;
+std::optional<stats::NoiseBand> bandOf(const std::optional<reports::Noise>& noise) {
+  if (!noise) return std::nullopt;
+  return stats::NoiseBand{noise->band_pct, noise->median_band_pct};
 }
 
 }  // namespace
@@ -156,7 +144,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     }
     if (strategy.name == baseline::kFaultFree) continue;
     const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
-    row.overhead_pct = overheadOf(blocks, noise, seed);
+    row.overhead_pct = overheadRow(blocks, bandOf(noise), seed);
     row.exposed_overhead_pct = exposedOverhead(runs, strategy.name, seed);
     if (!row.overhead_pct) continue;
     row.n = static_cast<int>(blocks.size());

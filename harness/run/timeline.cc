@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/stats/quantile.h"
+
 namespace faultline::run {
 namespace {
 
@@ -52,10 +54,8 @@ void FaultTrigger::iterationEnded(int iteration) {
 }
 
 std::uint64_t FaultTrigger::bytesPerIteration() const {
-  if (warmup_.empty()) return 0;
-  std::vector<std::uint64_t> sorted = warmup_;
-  std::ranges::sort(sorted);
-  return sorted[sorted.size() / 2];
+  const std::vector<double> bytes(warmup_.begin(), warmup_.end());
+  return static_cast<std::uint64_t>(stats::median(bytes).value_or(0));
 }
 
 std::optional<double> FaultTrigger::progress(std::uint64_t bytes) const {

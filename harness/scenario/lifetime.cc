@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+
+#include "base/distributions.h"
 
 namespace faultline::scenario {
 namespace {
 
 // Far beyond any run, and far from what a Duration cannot hold.
 constexpr double kLongestMs = 365.0 * 24 * 3600 * 1000;
-
-/// -ln(1-u): exponential with mean 1.
-double exponential(Random& random) { return -std::log1p(-random.unit()); }
-
-double normal(Random& random) {
-  const double radius = std::sqrt(2 * exponential(random));
-  return radius * std::cos(2 * std::numbers::pi * random.unit());
-}
 
 }  // namespace
 

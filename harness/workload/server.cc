@@ -80,6 +80,7 @@ class InferenceServer final : public Server {
       RETURN_IF_ERROR(serveRate({.qps = 0, .requests = {request}}, now()));
     }
     warmup_ = false;
+    (void)stage_.takeLate();
     return okStatus();
   }
 
@@ -110,6 +111,11 @@ class InferenceServer final : public Server {
     return first_ == 0 ? config_.rank + ofInstance_ : config_.rank - ofInstance_;
   }
 
+  Batcher::Limits limits() const {
+    return {.batch = serving_.batch,
+            .prefillTokens = serving_.prefillTokens,
+            .kvTokens = inference::kvTokens(job_)};
+  }
   Status serveRate(const Arrivals& rate, TimePoint start);
   Status lead(const Arrivals& rate, TimePoint start);
   Status leadDecode();
@@ -121,6 +127,7 @@ class InferenceServer final : public Server {
   Status begin(const Batcher::Step& step);
   Status tellTokens(const Batcher::Step& step);
   Status end(int id);
+  Status runStep(const Stage::Work& work);
   Status sayAlive(bool waits);
   Status tellServed();
 
@@ -150,7 +157,6 @@ class InferenceServer final : public Server {
   const Hooks* hooks_ = nullptr;
   bool warmup_ = false;
   std::uint64_t nextStep_;
-  std::uint64_t steps_ = 0;
   std::map<int, Request> requests_;  // of the present rate
   std::deque<Transfer> transfers_;   // oldest first
   TimePoint lastDecision_{};
@@ -186,9 +192,7 @@ Status InferenceServer::sendWord(std::int64_t word) {
 
 /// The instance that requests come to.
 Status InferenceServer::lead(const Arrivals& rate, TimePoint start) {
-  Batcher batcher(role_, {.batch = serving_.batch,
-                          .prefillTokens = serving_.prefillTokens,
-                          .kvTokens = inference::kvTokens(job_)});
+  Batcher batcher(role_, limits());
   const auto arrivalOf = [&](const Request& request) {
     return start + std::chrono::round<Duration>(std::chrono::duration<double>(request.arrival));
   };
@@ -209,10 +213,7 @@ Status InferenceServer::lead(const Arrivals& rate, TimePoint start) {
     }
     if (step.kind == Batcher::Step::Kind::kPrefill) RETURN_IF_ERROR(begin(step));
     RETURN_IF_ERROR(agree(decision));
-    if (decision.kind == Decision::Kind::kStep) {
-      RETURN_IF_ERROR(stage_.run(decision.work));
-      ++steps_;
-    }
+    if (decision.kind == Decision::Kind::kStep) RETURN_IF_ERROR(runStep(decision.work));
     if (step.kind == Batcher::Step::Kind::kPrefill) RETURN_IF_ERROR(tellTokens(step));
     RETURN_IF_ERROR(carryOut(decision));
     while (!transfers_.empty() && transfers_.front().work->test()) {
@@ -226,9 +227,7 @@ Status InferenceServer::lead(const Arrivals& rate, TimePoint start) {
 
 /// The instance that goes on with what the other one has begun.
 Status InferenceServer::leadDecode() {
-  Batcher batcher(role_, {.batch = serving_.batch,
-                          .prefillTokens = serving_.prefillTokens,
-                          .kvTokens = inference::kvTokens(job_)});
+  Batcher batcher(role_, limits());
   std::int64_t offered = 0;
   const auto ask = [&] { return all_->receive(&offered, 1, reduction::DataType::kI64, partner()); };
   std::shared_ptr<comm::Work> offer = ask();
@@ -330,10 +329,7 @@ Status InferenceServer::carryOut(const Decision& decision) {
   if (decision.accept != Decision::kNobody) receiveKeysAndValues(requests_.at(decision.accept));
   for (int i = 0; i < decision.arrived; ++i) RETURN_IF_ERROR(takeArrived());
   const bool runs = !leads() || role_ == Role::kDecode;
-  if (runs && decision.kind == Decision::Kind::kStep) {
-    RETURN_IF_ERROR(stage_.run(decision.work));
-    if (leads()) ++steps_;
-  }
+  if (runs && decision.kind == Decision::Kind::kStep) RETURN_IF_ERROR(runStep(decision.work));
   for (const int id : decision.ends) RETURN_IF_ERROR(end(id));
   return okStatus();
 }
@@ -368,9 +364,22 @@ Status InferenceServer::end(int id) {
                {"checkpoint_ms", 0.0},
                {"digest", std::string()},
                {"ms", 0.0},
+               {"late_ms", toMilliseconds(stage_.takeLate())},
                {"exposed_ms", json::object()}};
   if (leads() && !moves) message["last"] = toJson(at);
   return hooks_->tellAll(message);
+}
+
+/// The rank's part of a step. The first rank tells of each, so that what was done is known also of
+/// a server that is killed, and that it gets on. While it computes for long it can say nothing.
+Status InferenceServer::runStep(const Stage::Work& work) {
+  const Duration computing = stage_.computing(work);
+  const bool tells = leads() && !warmup_;
+  if (tells && computing > kHeartbeat) {
+    RETURN_IF_ERROR(hooks_->tell({{"type", "alive"}, {"computes_ns", computing.count()}}));
+  }
+  RETURN_IF_ERROR(stage_.run(work));
+  return tells ? hooks_->tell({{"type", "step"}}) : okStatus();
 }
 
 /// To the controller, unless something has been waited for for long.
@@ -386,8 +395,7 @@ Status InferenceServer::tellServed() {
   return hooks_->tellAll({{"type", "served"},
                           {"wrong", checks.wrong},
                           {"checked", checks.checked},
-                          {"steps", std::exchange(steps_, 0)},
-                          {"late_ms", toMilliseconds(stage_.late())}});
+                          {"late_ms", toMilliseconds(stage_.takeLate())}});
 }
 
 Status InferenceServer::sendKeysAndValues(const Request& request) {

@@ -16,8 +16,9 @@ namespace faultline::workload {
 ///
 /// What it tells the controller: "begin" when a request's prefill begins, "token" when it has its
 /// first token, "end" of a request on every rank that worked on it (by the one that has the last
-/// token with "last"), "rate" when the requests of a rate begin to come, and "idle" now and then
-/// when there is nothing to do. Requests are the iterations of the bench.
+/// token with "last"), "rate" when the requests of a rate begin to come, "step" when a first rank
+/// has done one, and "alive" now and then when it does not wait for anybody, or before it computes
+/// for long. Requests are the iterations of the bench.
 class Server {
  public:
   struct Hooks {

@@ -101,6 +101,10 @@ Status Stage::receive(Message message, int peer, DataType type, std::int64_t cou
   return okStatus();
 }
 
+Duration Stage::computing(const Work& work) const {
+  return job_.model.layers * work.layer + work.head;
+}
+
 Status Stage::run(const Work& work) {
   work_ = work;
   end_ = now();

@@ -55,8 +55,10 @@ class Stage {
   void corruptNext() { corrupt_ = true; }
   /// Does that to this result, when it is due.
   void corrupt(reduction::DataType type, void* data, std::int64_t count);
-  /// So much later than computing would have been over was the rank, over all steps.
-  Duration late() const { return late_; }
+  /// Time that a step computes, on all stages together.
+  Duration computing(const Work& work) const;
+  /// So much later than computing would have been over was the rank, since the last call.
+  Duration takeLate() { return std::exchange(late_, Duration::zero()); }
   bool isFirst() const { return place_.stage == 0 && place_.tensor == 0; }
 
  private:

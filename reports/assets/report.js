@@ -88,10 +88,13 @@
   function overheadCell({summary}) {
     const overhead = summary.overhead_pct;
     if (!overhead) return el('span', {class: 'state neutral'}, kNothing);
+    return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`), ...howSure(overhead));
+  }
+
+  function howSure(overhead) {
     const ci = overhead.ci95;
-    return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`),
-      overhead.distinguishable === false ? el('span', {class: 'sub'}, 'not distinguishable from 0') : null,
-      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks'));
+    return [overhead.distinguishable === false ? el('span', {class: 'sub'}, 'not distinguishable from 0') : null,
+      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks')];
   }
 
   function boundCell({summary}) {
@@ -481,10 +484,11 @@
     const tail = (all, which) => (isNumber(all[which]) ? duration(all[which]) : kNothing);
     const latency = (title, key, cost) => ({title, number: true, cell: ({rate}) => el('span', null,
       `${tail(rate[key], 'p50')} / ${tail(rate[key], 'p95')} / ${tail(rate[key], 'p99')}`,
-      el('span', {class: 'sub'}, `n ${grouped(rate[key].n)}${rate[cost] ? `; median costs ${fixed(rate[cost].median, 1)} %` : ''}`))});
-    const knees = data.summary.filter((row) => isNumber(row.knee_qps))
-      .map((row) => `${row.strategy} from ${row.knee_qps} a second on`);
-    document.querySelector('#requests .knee').textContent = knees.length > 0
+      el('span', {class: 'sub'}, `n ${grouped(rate[key].n)}`),
+      ...(rate[cost] ? [el('span', {class: 'sub'}, `median costs ${fixed(rate[cost].median, 1)} % (${plural(rate[cost].n, 'block')})`), ...howSure(rate[cost])] : []))});
+    const served = data.summary.filter((row) => (row.rates || []).length > 0);
+    const knees = served.map((row) => `${row.strategy} ${isNumber(row.knee_qps) ? `from ${row.knee_qps} a second on` : 'none'}`);
+    document.querySelector('#requests .knee').textContent = served.some((row) => isNumber(row.knee_qps))
       ? `Not kept up with (less than 90 % finished within the objectives): ${knees.join('; ')}.` : 'All rates were kept up with.';
     body('requests').replaceChildren(table([
       {title: 'Strategy', nowrap: true, head: true, cell: ({row}) => name(row.strategy)},

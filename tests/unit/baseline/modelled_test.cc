@@ -17,6 +17,8 @@ Parameters options(std::span<const ParameterSpec> specs, const Texts& texts = {}
   return Parameters::parse("model", specs, texts).value();
 }
 
+constexpr std::string_view kExtra = "extra time of all requests, of one fault";
+
 double term(const Modelled& row, std::string_view name) {
   for (const Modelled::Term& each : row.terms) {
     if (each.name == name) return each.value;
@@ -30,7 +32,6 @@ ServingCase serving() {
   return {.requestsPerSecond = 2,
           .capacity = 4,
           .requests = 400,
-          .faultAfterSeconds = 100,
           .promptTokens = 1000,
           .outputTokens = 200,
           .prefillSeconds = 0.5,
@@ -67,13 +68,17 @@ TEST(ModelledTest, TheBacklogOfAnOutageFallsByWhatTheServerHasToSpare) {
 
 TEST(ModelledTest, ARestartedServerDoesAllRunningRequestsAgain) {
   const Modelled row = restartServer(
-      serving(), options(kRestartServerOptions, {{"detect", "4s"}, {"restart", "5s"}}));
+      serving(), options(kRestartServerOptions,
+                         {{"detect", "4s"}, {"restart", "5s"}, {"time_between_faults", "200s"}}));
   EXPECT_NEAR(term(row, "outage"), 9, 1e-9);
   EXPECT_NEAR(term(row, "requests redone"), 6, 1e-9);
   EXPECT_NEAR(term(row, "work redone"), 0.75, 1e-9);
   // 9.75 s of backlog, gone after 19.5 s: 2 * 9.75 * 19.5 / 2.
-  EXPECT_NEAR(term(row, "delay of requests after the fault"), 190.125, 1e-9);
-  // The six wait 9 s, and take 0.5 + 100 * 0.0125 = 1.75 s again.
+  EXPECT_NEAR(term(row, "of it, that of requests not under way then"), 190.125, 1e-9);
+  // The six wait 9 s, and take 0.5 + 100 * 0.0125 = 1.75 s again; 2 * 19.5 others wait.
+  EXPECT_NEAR(term(row, kExtra), 6 * 10.75 + 190.125, 1e-9);
+  EXPECT_NEAR(term(row, "requests that take longer"), 45, 1e-9);
+  EXPECT_NEAR(term(row, "extra time of each of them"), (6 * 10.75 + 190.125) / 45, 1e-9);
   EXPECT_NEAR(*row.overheadPercent, 100 * (6 * 10.75 + 190.125) / 1200, 1e-9);
   // A fifth of the six have no token yet: 12.9 s and all of the queue, of 400 * 0.6 s; the others
   // lose 51.6 s between their tokens, of 400 * 2.4 s.
@@ -83,16 +88,11 @@ TEST(ModelledTest, ARestartedServerDoesAllRunningRequestsAgain) {
 }
 
 TEST(ModelledTest, ReroutedRequestsShareOneReplicaLess) {
-  const Modelled full =
-      rerouteRequests(serving(), options(kRerouteRequestsOptions, {{"detect", "10s"}}));
-  EXPECT_NEAR(term(full, "load of the others"), 100, 1e-9);
-  EXPECT_FALSE(full.note.empty()) << "the other one is full";
-
   ServingCase quarter = serving();
   quarter.requestsPerSecond = 1;  // of each of two replicas
-  quarter.requests = 200;
-  const Modelled row =
-      rerouteRequests(quarter, options(kRerouteRequestsOptions, {{"detect", "10s"}}));
+  const Modelled row = rerouteRequests(
+      quarter, options(kRerouteRequestsOptions,
+                       {{"detect", "10s"}, {"replace", "100s"}, {"time_between_faults", "200s"}}));
   EXPECT_NEAR(term(row, "requests rerouted"), 3, 1e-9);
   // Three prompts of 1.1 times the length; ten requests that came meanwhile.
   EXPECT_NEAR(term(row, "work redone by each other replica"), 3 * 0.55 + 10 / 4.0, 1e-9);
@@ -102,15 +102,67 @@ TEST(ModelledTest, ReroutedRequestsShareOneReplicaLess) {
   const double running = 3 * (10 + 0.55), waiting = 1 * 10 * 10 / 2.0;
   const double queued = 2 * 4.15 * 8.3 / 2;
   EXPECT_NEAR(*row.overheadPercent,
-              100 * (running + waiting + queued + 2 * 90 * (0.125 - 0.0416666666667)) / 1200, 1e-6);
-  EXPECT_NEAR(term(row, "TPOT longer by"), 100 * running / 1200, 1e-9) << "of both replicas";
+              100 * (running + waiting + queued + 2 * 90 * (0.125 - 0.0416666666667)) / 600, 1e-6);
+  EXPECT_NEAR(term(row, "TPOT longer by"), 100 * running / 600, 1e-9)
+      << "two replicas have twice the requests, and twice the faults";
+  EXPECT_NEAR(term(row, "requests that take longer"), 3 + 10 + 2 * 90, 1e-9);
   EXPECT_TRUE(row.note.empty());
 }
 
+TEST(ModelledTest, ReplicasThatAreFullCatchUpWhenTheLostOneIsReplaced) {
+  const Modelled row = rerouteRequests(
+      serving(), options(kRerouteRequestsOptions,
+                         {{"detect", "10s"}, {"replace", "100s"}, {"time_between_faults", "1h"}}));
+  EXPECT_NEAR(term(row, "load of the others"), 100, 1e-9);
+  // Six prompts of 1.1 times the length and 20 requests are work for 8.3 s, which stays for 90 s;
+  // then each of two has half of it, gone at half a second a second.
+  const double running = 6 * (10 + 0.55), waiting = 2 * 10 * 10 / 2.0;
+  EXPECT_NEAR(term(row, "work redone by each other replica"), 8.3, 1e-9);
+  EXPECT_NEAR(term(row, kExtra), running + waiting + 4 * 8.3 * 90 + 2 * 2 * 4.15 * 8.3 / 2, 1e-6);
+  EXPECT_TRUE(row.overheadPercent) << row.note;
+}
+
+TEST(ModelledTest, PercentagesAreOfTheTimeBetweenFaultsWhateverTheRunHad) {
+  ServingCase longer = serving();
+  longer.requests *= 100;
+  for (const std::string_view name : {kRestartServer, kRerouteRequests, kKvReplicate}) {
+    const StrategySpec& spec = *findStrategy(name);
+    const auto made = [&](const ServingCase& server, const char* between) {
+      return *modelOf(name, &server,
+                      options(spec.options, {{std::string(kTimeBetweenFaults), between}}));
+    };
+    const Modelled row = made(serving(), "100h"), rarer = made(serving(), "200h");
+    ASSERT_TRUE(row.overheadPercent && rarer.overheadPercent) << name;
+    EXPECT_EQ(row.overheadPercent, made(longer, "100h").overheadPercent) << name;
+    const double always = name == kKvReplicate ? 2 : 0;
+    EXPECT_NEAR(*row.overheadPercent - always, 2 * (*rarer.overheadPercent - always), 1e-9) << name;
+    EXPECT_NEAR(term(row, kExtra), term(rarer, kExtra), 1e-9) << name;
+  }
+}
+
+TEST(ModelledTest, AServerThatNeverCatchesUpHasNoPercentage) {
+  ServingCase full = serving();
+  full.requestsPerSecond = full.capacity;
+  for (const std::string_view name : {kRestartServer, kKvReplicate}) {
+    const StrategySpec& spec = *findStrategy(name);
+    const Modelled never = *modelOf(name, &full, options(spec.options));
+    EXPECT_FALSE(never.overheadPercent) << name;
+    EXPECT_THAT(never.note, ::testing::HasSubstr("as can be served")) << name;
+    for (const Modelled::Term& each : never.terms) EXPECT_NE(each.name, kExtra) << name;
+    const ServingCase half = serving();
+    const Modelled soon =
+        *modelOf(name, &half, options(spec.options, {{std::string(kTimeBetweenFaults), "10s"}}));
+    EXPECT_FALSE(soon.overheadPercent) << name;
+    EXPECT_THAT(soon.note, ::testing::HasSubstr("never catches up")) << name;
+  }
+}
+
 TEST(ModelledTest, ReplicatedKeysAndValuesComeBackAndFewTokensAreDoneAgain) {
-  const Modelled row = kvReplicate(serving(), options(kKvReplicateOptions, {{"restart", "6.3s"}}));
+  const Modelled row = kvReplicate(
+      serving(),
+      options(kKvReplicateOptions, {{"restart", "6.3s"}, {"time_between_faults", "200s"}}));
   EXPECT_NEAR(term(row, "detect"), 3, 1e-9);
-  EXPECT_NEAR(term(row, "keys and values come back"), 6 * 1100 * 1e6 / 1e9, 1e-9);
+  EXPECT_NEAR(term(row, "its keys and values come back"), 6 * 1100 * 1e6 / 1e9, 1e-9);
   EXPECT_NEAR(term(row, "tokens done again"), 0.0125, 1e-9);
   const double outage = 3 + 6.3 + 6.6 + 0.0125;
   EXPECT_NEAR(*row.overheadPercent, 2 + 100 * (6 * outage + 2 * outage * outage) / 1200, 1e-9);
@@ -128,11 +180,9 @@ TEST(ModelledTest, ARequestOfOneTokenHasNoTimeBetweenTokens) {
 }
 
 TEST(ModelledTest, WithItsDefaultsReplicationIsFarCheaperThanARestart) {
-  ServingCase longRun = serving();
-  longRun.requests = 4000;
-  const auto kept = kvReplicate(longRun, options(kKvReplicateOptions));
-  const auto restarted = restartServer(longRun, options(kRestartServerOptions));
-  EXPECT_GT(*restarted.overheadPercent, 10 * *kept.overheadPercent);
+  const auto kept = kvReplicate(serving(), options(kKvReplicateOptions));
+  const auto restarted = restartServer(serving(), options(kRestartServerOptions));
+  EXPECT_GT(term(restarted, kExtra), 10 * term(kept, kExtra));
 }
 
 TEST(ModelledTest, EveryModelledStrategyHasAModelAndNoOther) {

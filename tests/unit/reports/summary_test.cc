@@ -150,18 +150,21 @@ TEST(TerminalSummaryTest, SaysWhatBecameOfRequests) {
   rate = {.qps = 8, .requests = 60, .finished = 40, .late = 15, .lost = 5, .redone = 3};
   rate.goodput = 8 * 40 / 60.0;
   rate.ttft_ms = {.p50 = 12.25, .p95 = 40, .p99 = {}, .max = 50, .n = 59};
-  rate.ttft_overhead_pct = Overhead{.median = 1.5};
-  rate.tpot_overhead_pct = Overhead{.median = -0.25};
+  rate.ttft_overhead_pct = Overhead{1.5, Interval{0.5, 2.5}, 2.5, true, 10};
+  rate.tpot_overhead_pct = Overhead{-0.25, Interval{-1, 0.5}, 1.5, false, 10};
   result.summary[2].knee_qps = 8;
+  result.summary[0].rates.resize(1);
+  result.summary[0].knee_qps = 16;
   std::string text = terminalSummary(result, {});
   EXPECT_LE(widestLine(text), 100u);
   std::ranges::replace(text, '\n', ' ');
   while (text.find("  ") != std::string::npos) text.replace(text.find("  "), 2, " ");
   EXPECT_THAT(text, HasSubstr("hot_repair, 8/s: 60 requests, 40 finished, 15 late, 5 lost, 3 "
                               "redone; goodput 5.33/s; p50/p95/p99 of TTFT 12.2/40.0/- ms (n 59)"));
-  EXPECT_THAT(text, HasSubstr("medians against fault_free: TTFT +1.5 %, TPOT -0.2 %"));
+  EXPECT_THAT(text, HasSubstr("medians against fault_free (blocks: 10): TTFT 1.5 % [0.5, 2.5] %, "
+                              "TPOT -0.2 % [-1.0, 0.5] % ="));
   EXPECT_THAT(text, HasSubstr("hot_repair: less than 90 % of the requests are finished in time "
-                              "from 8/s on"));
+                              "from 8/s on (fault_free: from 16/s on)"));
   EXPECT_THAT(text, HasSubstr("3 restarts, with 12 requests that had to be begun again."));
   EXPECT_THAT(text, Not(HasSubstr("checkpoint")));
 }

@@ -53,6 +53,25 @@ TEST(MetricsTest, LatenciesAreComparedBelowTheKneeOfFaultFree) {
   EXPECT_THAT(costs(), ElementsAre(MetricValue(10.0), MetricValue(20.0)));
 }
 
+TEST(MetricsTest, TheUpperEndOfALatencysCostIsThatOfEveryRateOrOfNone) {
+  reports::ScenarioResult result;
+  reports::Summary& row = result.summary.emplace_back();
+  row.strategy = "hot_repair";
+  row.rates.resize(2);
+  for (reports::RateRow& rate : row.rates) {
+    rate.tpot_overhead_pct = reports::Overhead{1, reports::Interval{0.5, 2}, 2.5, true, 10};
+  }
+  const auto costs = [&](const char* which) {
+    return metricsOf(result)("hot_repair", std::string("tpot_overhead_pct") + which);
+  };
+  EXPECT_THAT(costs(".ci95.hi"), ElementsAre(MetricValue(2.0), MetricValue(2.0)));
+  EXPECT_THAT(costs(".at_most"), ElementsAre(MetricValue(2.5), MetricValue(2.5)));
+  row.rates[1].tpot_overhead_pct->at_most.reset();
+  EXPECT_THAT(costs(".at_most"), IsEmpty()) << "what is not known of a rate holds for none";
+  row.rates[0].tpot_overhead_pct.reset();
+  EXPECT_THAT(costs(""), IsEmpty());
+}
+
 TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   reports::ScenarioResult rich = testing::hugeResult(10, 30);
   for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
@@ -76,7 +95,8 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     const reports::Percentiles times{.p50 = 1, .p95 = 2, .p99 = 3, .max = 4, .n = 300};
     row.latency = reports::Latency{times, times, times};
     reports::RateRow& rate = row.rates.emplace_back();
-    rate.ttft_overhead_pct = rate.tpot_overhead_pct = reports::Overhead{.median = 5};
+    rate.ttft_overhead_pct = rate.tpot_overhead_pct =
+        reports::Overhead{5, reports::Interval{4, 6}, 6, true};
     row.knee_qps = 6;
   }
   rich.noise.emplace().drift_pct = 0.1;

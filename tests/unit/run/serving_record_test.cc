@@ -33,15 +33,15 @@ scenario::Scenario someServer() {
 std::int64_t at(Duration after) { return (kServerStart + after).time_since_epoch().count(); }
 
 void rate(ServingRecord& record, int number, Duration when) {
-  record.told({{"type", "rate"}, {"rate", number}, {"at", at(when)}});
+  record.told(0, {{"type", "rate"}, {"rate", number}, {"at", at(when)}});
 }
 void begin(ServingRecord& record, int id) { record.begun({{"iteration", id}}); }
 void token(ServingRecord& record, int id, Duration when) {
-  record.told({{"type", "token"}, {"requests", {id}}, {"at", at(when)}});
+  record.told(0, {{"type", "token"}, {"requests", {id}}, {"at", at(when)}});
 }
 void end(ServingRecord& record, int id, Duration when) {
-  record.ended({{"iteration", id}});  // a rank that does not have the last token
-  record.ended({{"iteration", id}, {"last", at(when)}});
+  record.ended(1, {{"iteration", id}});  // a rank that does not have the last token
+  record.ended(0, {{"iteration", id}, {"last", at(when)}});
 }
 
 reports::Run finished(ServingRecord& record) {
@@ -119,6 +119,21 @@ TEST(ServingRecordTest, AfterARestartIsAskedForWhatIsMissing) {
   EXPECT_EQ(run.rates[0].redone, 1);
 }
 
+TEST(ServingRecordTest, StepsAndLatenessAreThoseOfAllAttempts) {
+  ServingRecord record(someServer(), 0);
+  rate(record, 0, 0ms);
+  for (int step = 0; step < 3; ++step) record.told(0, {{"type", "step"}});
+  record.ended(0, {{"iteration", 0}, {"late_ms", 2.0}});
+  record.ended(1, {{"iteration", 0}, {"late_ms", 3.5}});
+  // Killed, and begun again: each attempt tells what is new.
+  record.told(2, {{"type", "step"}});
+  record.ended(0, {{"iteration", 0}, {"late_ms", 2.0}});
+  record.told(0, {{"type", "served"}, {"late_ms", 0.25}});
+  const reports::Run run = finished(record);
+  EXPECT_EQ(run.counters.at("steps"), 4);
+  EXPECT_EQ(run.counters.at("late_compute_us"), 4250) << "of the slowest rank";
+}
+
 TEST(ServingRecordTest, ABlockHasItsOwnArrivalsAndARowDoesNot) {
   const auto requestsOf = [](int block) {
     return ServingRecord(someServer(), block).whatIsLeft().rates[0].requests;
@@ -170,6 +185,33 @@ TEST(LatencyTest, MediansAreComparedWithinABlock) {
   EXPECT_EQ(rows[1].rates[1].goodput, 0);
   ASSERT_TRUE(rows[1].latency);
   EXPECT_EQ(rows[1].latency->e2e_ms.n, 18);
+}
+
+TEST(LatencyTest, WhatMediansCostHasAnIntervalAndTheNoiseOfEqualRuns) {
+  scenario::Scenario scenario = someServer();
+  scenario.strategies.push_back({.name = "again", .options = {}, .does = "fault_free"});
+  std::vector<reports::Run> runs;
+  for (int block = 0; block < 10; ++block) {
+    // The second row is 4 % faster and slower by turns; hot_repair costs 1 % of TTFT, 20 of TPOT.
+    const double by = block % 2 == 0 ? 1.04 : 0.96;
+    runs.push_back(runOf("fault_free", block, 100, 10));
+    runs.push_back(runOf("again", block, 100 * by, 10 * by));
+    runs.push_back(runOf("hot_repair", block, 101, 12));
+  }
+  const auto rows = summarise(scenario, runs, 7);
+  const auto& ttft = rows[1].rates[0].ttft_overhead_pct;
+  const auto& tpot = rows[1].rates[0].tpot_overhead_pct;
+  ASSERT_TRUE(ttft && tpot && ttft->ci95 && ttft->at_most && tpot->distinguishable);
+  EXPECT_EQ(ttft->n, 10);
+  EXPECT_NEAR(ttft->ci95->hi, 1, 1e-9);
+  EXPECT_NEAR(*ttft->at_most, 4, 1e-9) << "less than what equal runs differ by cannot be seen";
+  EXPECT_EQ(ttft->distinguishable, false);
+  EXPECT_NEAR(*tpot->at_most, 20, 1e-9);
+  EXPECT_EQ(tpot->distinguishable, true);
+
+  const auto few = summarise(scenario, std::span(runs).first(5 * 3), 7);
+  EXPECT_FALSE(few[1].rates[0].ttft_overhead_pct->ci95) << "5 blocks";
+  EXPECT_EQ(few[1].rates[0].ttft_overhead_pct->n, 5);
 }
 
 }  // namespace

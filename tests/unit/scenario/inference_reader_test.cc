@@ -111,6 +111,22 @@ TEST(InferenceReaderTest, OnlyAServerHasRequests) {
   EXPECT_THAT(messageOf("version: 1\nname: n\nworkload: {kind: training}\n"
                         "strategies: [armed]\nexpect: [armed.ttft_ms.p95 <= 5]\n"),
               HasSubstr("only a workload of kind inference has requests"));
+  EXPECT_THAT(
+      messageOf(
+          "version: 1\nname: n\nworkload: {kind: training}\n"
+          "strategies: [fault_free, armed]\nexpect: [armed.tpot_overhead_pct.at_most <= 5]\n"),
+      HasSubstr("only a workload of kind inference has requests"));
+}
+
+TEST(InferenceReaderTest, WhatLatenciesCostAtMostTakesBlocksAndASecondRowOfFaultFree) {
+  const auto why = [](const std::string& rest) { return messageOf(std::string(kServer) + rest); };
+  EXPECT_EQ(why("expect: [fail_stop.ttft_overhead_pct <= 3]\n"), "");
+  EXPECT_THAT(why("expect: [fault_free.ttft_overhead_pct <= 3]\n"),
+              HasSubstr("it has none of its own"));
+  EXPECT_THAT(why("repeat: 5\nexpect: [fail_stop.ttft_overhead_pct.ci95.hi <= 3]\n"),
+              HasSubstr("needs 'repeat' to be at least 6"));
+  EXPECT_THAT(why("repeat: 10\nexpect: [fail_stop.tpot_overhead_pct.at_most <= 3]\n"),
+              HasSubstr("{fault_free: {as: again}}"));
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "harness/stats/overhead.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// What the overheads of blocks come to in the report, with an interval where there are enough of
+/// them, held against the noise of equal runs where that is known. nullopt without a block.
+std::optional<reports::Overhead> overheadRow(std::span<const stats::Block> blocks,
+                                             const std::optional<stats::NoiseBand>& band,
+                                             std::uint64_t seed);
+
+}  // namespace faultline::run
