@@ -28,6 +28,13 @@ std::optional<reports::Interval> exposedInterval(const Scope& scope) {
   return known ? scope.row->exposed_overhead_pct->ci95 : std::nullopt;
 }
 
+Values range(const reports::Summary* row,
+             std::optional<reports::Overhead> reports::Summary::*overhead) {
+  if (row == nullptr || !(row->*overhead) || !(row->*overhead)->ci95) return {};
+  const reports::Interval& interval = *(row->*overhead)->ci95;
+  return {scenario::ValueRange{interval.lo, interval.hi}};
+}
+
 Values interval(const Scope& scope, double reports::Interval::*end) {
   if (scope.row == nullptr || !scope.row->overhead_pct || !scope.row->overhead_pct->ci95) return {};
   return {(*scope.row->overhead_pct->ci95).*end};
@@ -46,6 +53,8 @@ constexpr std::array kRowMetrics{
              if (s.row == nullptr || !s.row->overhead_pct) return Values{};
              return Values{s.row->overhead_pct->median};
            }},
+    Reader{"overhead_pct.ci95",
+           [](const Scope& s) { return range(s.row, &reports::Summary::overhead_pct); }},
     Reader{"overhead_pct.ci95.lo",
            [](const Scope& s) { return interval(s, &reports::Interval::lo); }},
     Reader{"overhead_pct.ci95.hi",
@@ -66,6 +75,8 @@ constexpr std::array kRowMetrics{
              if (s.row == nullptr || !s.row->exposed_overhead_pct) return Values{};
              return Values{s.row->exposed_overhead_pct->median};
            }},
+    Reader{"exposed_overhead_pct.ci95",
+           [](const Scope& s) { return range(s.row, &reports::Summary::exposed_overhead_pct); }},
     Reader{"exposed_overhead_pct.ci95.lo",
            [](const Scope& s) {
              const auto interval = exposedInterval(s);
