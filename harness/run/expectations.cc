@@ -78,6 +78,20 @@ std::string whyNoValue(const scenario::Expectation& expectation,
   return "";
 }
 
+/// Cells are compared with what a rail carries: without that there is nothing to judge, and nothing
+/// that failed. Empty: that is not why the expectation has no value.
+std::string whyNotMeasured(const scenario::Expectation& expectation,
+                           const reports::ScenarioResult& result) {
+  for (const scenario::MetricName& name : expectation.metrics()) {
+    if (!name.metric.starts_with(scenario::kCellMetrics)) continue;
+    for (const reports::Run* run : scopeOf(result, name.strategy).runs) {
+      if (run->goodput_missing.empty()) continue;
+      return fmt::format("{}, block {}: {}.", run->strategy, run->block + 1, run->goodput_missing);
+    }
+  }
+  return "";
+}
+
 /// Why it is void; empty: it is not.
 std::string whyVoid(const scenario::Expectation& expectation,
                     const reports::ScenarioResult& result) {
@@ -99,7 +113,12 @@ std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario&
     reports::Expectation& line = judged.emplace_back();
     line.text = expectation.text;
     line.message = whyNoValue(expectation, lookup);
-    if (!line.message.empty()) continue;
+    if (!line.message.empty()) {
+      const std::string unmeasured = whyNotMeasured(expectation, result);
+      line.is_void = !unmeasured.empty();
+      if (line.is_void) line.message = unmeasured;
+      continue;
+    }
     const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
     line.value = valueOf(*scenario::findMetric(expectation.metric, !expectation.strategy.empty()),
                          verdict.value);

@@ -99,7 +99,7 @@ class Session {
 
   Stage stage_ = Stage::kSettingUp;
   TimePoint began_{};
-  std::optional<BitsPerSecond> goodput_;
+  Goodput goodput_;
   int readyRanks_ = 0;
   int doneRanks_ = 0;
   bool stopping_ = false;                                  // the ranks were told to end early
@@ -131,7 +131,7 @@ Status Session::prepare() {
   spec.rail_rate = scenario_.cluster.railRate;
   ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
   if (scenario_.workload.sweeps()) {
-    ASSIGN_OR_RETURN(goodput_, measureGoodput(*cluster_));
+    goodput_ = measureGoodput(*cluster_);
   }
   sampler_.emplace(*cluster_);
   RETURN_IF_ERROR(sampler_->sample(now()));

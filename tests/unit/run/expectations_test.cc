@@ -389,6 +389,26 @@ TEST(ExpectationsTest, OfASpeedThatIsMisMeasuredOrDrownsInNoiseTheyAreVoid) {
   EXPECT_TRUE(judged[1].pass);
 }
 
+TEST(ExpectationsTest, CellsWithoutTheGoodputOfARailAreVoid) {
+  scenario::ReadResult read = scenario::readScenario(
+      "version: 1\nname: s\ncluster: {nodes: 4, rails: 2, rail_rate: 400Mbit}\n"
+      "workload: {kind: collective, iterations: 3, collective: {sizes: 16MiB}}\nstrategies: "
+      "[balance]\nexpect: [balance.cells.large.time_over_ideal <= 1.1, balance.status == ok]\n",
+      "s");
+  ASSERT_TRUE(read.ok());
+  auto run = sampleRun("balance", 1);
+  reports::CollectiveRow& row = run.collectives.emplace_back();
+  row.size_bytes = 16 << 20;
+  row.p50_ms = 100;
+  const auto judged = [&] { return evaluateExpectations(*read.scenario, resultOf({run})); };
+  EXPECT_FALSE(judged()[0].is_void);
+  run.goodput_missing = "the probe hung";
+  EXPECT_TRUE(judged()[0].is_void);
+  EXPECT_FALSE(judged()[0].pass);
+  EXPECT_EQ(judged()[0].message, "balance, block 2: the probe hung.");
+  EXPECT_TRUE(judged()[1].pass);
+}
+
 TEST(ExpectationsTest, TheOrderOfRowsWithTheirIntervals) {
   const auto scenario = sampleScenario(
       "repeat: 6\nexpect: [fail_stop.overhead_pct.ci95 > hot_repair.overhead_pct.ci95 > "
