@@ -206,7 +206,7 @@ TEST(GoodputTest, TheFirstIntervalsAndWhatIsLeftOverDoNotCount) {
 }
 
 TEST(GoodputTest, IsTheMedianOfSomeProbes) {
-  std::vector<BitsPerSecond> measured{390, 500, 380};
+  std::vector<BitsPerSecond> measured{500, 390, 380};
   std::size_t calls = 0;
   const Goodput goodput =
       medianGoodput([&]() -> Result<BitsPerSecond> { return measured.at(calls++); });
