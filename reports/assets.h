@@ -8,11 +8,13 @@ namespace faultline::reports::assets {
 std::string_view pageHeadTemplate();  ///< head.html, with placeholders like {{title}}
 std::string_view reportTemplate();    ///< report.html, likewise
 std::string_view matrixTemplate();
-std::string_view compareTemplate();  ///< matrix.html, likewise
-std::string_view reportCss();        ///< report.css
-std::string_view reportJs();         ///< report.js: the page's text and tables
-std::string_view elementsJs();       ///< elements.js: elements, tables, numbers as text
-std::string_view chartsJs();         ///< charts.js: the page's charts
-std::string_view chartJsLibrary();   ///< Chart.js, the vendored library
+std::string_view compareTemplate();   ///< compare.html, likewise
+std::string_view overviewTemplate();  ///< overview.html, likewise
+std::string_view reportCss();         ///< report.css
+std::string_view reportJs();          ///< report.js: the page's text and tables
+std::string_view overviewJs();        ///< overview.js: the tables of overview.html
+std::string_view elementsJs();        ///< elements.js: elements, tables, numbers as text
+std::string_view chartsJs();          ///< charts.js: the page's charts
+std::string_view chartJsLibrary();    ///< Chart.js, the vendored library
 
 }  // namespace faultline::reports::assets

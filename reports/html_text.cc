@@ -1,5 +1,7 @@
 #include "reports/html_text.h"
 
+#include <fmt/format.h>
+
 #include "reports/text.h"
 
 namespace faultline::reports {
@@ -22,6 +24,22 @@ std::string escapedForHtml(const std::string& text) {
         break;
       default:
         safe += character;
+    }
+  }
+  return safe;
+}
+
+/// '<' would let "</script>" or "<!--" in user text end the script element; the others make it
+/// safe in any part of a page.
+std::string escapedForScript(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size() + text.size() / 8);
+  for (const char character : text) {
+    if (character == '<' || character == '>' || character == '&') {
+      safe += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+    } else {
+      safe += character;
     }
   }
   return safe;

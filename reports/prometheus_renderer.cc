@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <iomanip>
@@ -93,6 +94,7 @@ class Metrics {
     addStrategies();
     addSpeeds();
     addPauses();
+    addRequests();
     return std::move(page_).finish();
   }
 
@@ -138,7 +140,8 @@ class Metrics {
   }
 
   void addStrategies() {
-    const std::vector<StrategyTally> tallies = tallyByStrategy(result_);
+    std::vector<StrategyTally> tallies = tallyByStrategy(result_);
+    std::erase_if(tallies, [&](const auto& tally) { return isModelled(tally.strategy); });
     const auto each = [&](const char* name, const char* help, auto valueOf) {
       page_.metric(name, help);
       for (const StrategyTally& tally : tallies) {
@@ -165,7 +168,19 @@ class Metrics {
          [](const StrategyTally& tally) { return tally.wrong_elements; });
   }
 
+  /// No run of a modelled row is made: it has nothing to count.
+  bool isModelled(const std::string& strategy) const {
+    const auto row = std::ranges::find(result_.summary, strategy, &Summary::strategy);
+    return row != result_.summary.end() && row->origin == Origin::kModelled;
+  }
+
   void addSpeeds() {
+    page_.metric("faultline_row_info",
+                 "A row of the report, whether it was measured, and what one must know about it; "
+                 "always 1.");
+    for (const Summary& row : result_.summary) {
+      page_.sample(with(rowLabels(row), "note", row.note), 1);
+    }
     std::map<std::string, std::vector<const Summary*>> by_unit;
     for (const Summary& row : result_.summary) {
       if (row.throughput) by_unit[unitInName(row.throughput->unit)].push_back(&row);
@@ -209,13 +224,7 @@ class Metrics {
       if (!row.failover_pause_ms) continue;
       const Labels common = labels(row.strategy);
       const Percentiles& pause = *row.failover_pause_ms;
-      const auto quantile = [&](const char* name, const std::optional<double>& ms) {
-        if (ms) page_.sample(with(common, "quantile", name), *ms / kMillisecondsPerSecond);
-      };
-      quantile("0.5", pause.p50);
-      quantile("0.95", pause.p95);
-      quantile("0.99", pause.p99);
-      quantile("1", pause.max);
+      addQuantiles(common, pause);
       double sum_ms = 0;
       for (const Run& run : result_.runs) {
         if (run.strategy != row.strategy || !run.faulted) continue;
@@ -224,6 +233,75 @@ class Metrics {
       page_.sample(common, sum_ms / kMillisecondsPerSecond, "_sum");
       page_.sample(common, pause.n, "_count");
     }
+  }
+
+  void addQuantiles(const Labels& common, const Percentiles& times) {
+    const auto quantile = [&](const char* name, const std::optional<double>& ms) {
+      if (ms) page_.sample(with(common, "quantile", name), *ms / kMillisecondsPerSecond);
+    };
+    quantile("0.5", times.p50);
+    quantile("0.95", times.p95);
+    quantile("0.99", times.p99);
+    quantile("1", times.max);
+  }
+
+  /// `add(row, rate, labels)` for each rate that each row was offered.
+  template <typename Add>
+  void eachRate(Add add) {
+    for (const Summary& row : result_.summary) {
+      for (std::size_t i = 0; i < row.rates.size(); ++i) {
+        add(row, static_cast<int>(i),
+            with(rowLabels(row), "qps", fmt::format("{}", row.rates[i].qps)));
+      }
+    }
+  }
+
+  /// Sum over the requests of all runs of the row.
+  double sumMs(const Summary& row, int rate, std::optional<double> ServedRequest::*latency) const {
+    double sum = 0;
+    for (const Run& run : result_.runs) {
+      if (run.strategy != row.strategy) continue;
+      for (const ServedRequest& request : run.requests) {
+        if (request.rate == rate) sum += (request.*latency).value_or(0);
+      }
+    }
+    return sum;
+  }
+
+  /// Of a server, by the rate that it was offered.
+  void addRequests() {
+    page_.metric("faultline_requests", "Requests of all runs, by what became of them.");
+    eachRate([&](const Summary& row, int i, const Labels& labels) {
+      const RateRow& rate = row.rates[i];
+      page_.sample(with(labels, "fate", "finished"), rate.finished);
+      page_.sample(with(labels, "fate", "late"), rate.late);
+      page_.sample(with(labels, "fate", "lost"), rate.lost);
+    });
+    page_.metric("faultline_redone_requests", "Of them, those that were begun again.");
+    eachRate([&](const Summary& row, int i, const Labels& labels) {
+      page_.sample(labels, row.rates[i].redone);
+    });
+    page_.metric("faultline_goodput_requests_per_second",
+                 "Requests that were finished within the objectives.");
+    eachRate([&](const Summary& row, int i, const Labels& labels) {
+      page_.sample(labels, row.rates[i].goodput);
+    });
+    const auto latency = [&](const char* name, const char* help, Percentiles RateRow::*times,
+                             std::optional<double> ServedRequest::*of) {
+      page_.metric(name, help, "summary");
+      eachRate([&](const Summary& row, int i, const Labels& labels) {
+        const Percentiles& spread = row.rates[i].*times;
+        addQuantiles(labels, spread);
+        page_.sample(labels, sumMs(row, i, of) / kMillisecondsPerSecond, "_sum");
+        page_.sample(labels, spread.n, "_count");
+      });
+    };
+    latency("faultline_ttft_seconds", "From a request's arrival to its first token.",
+            &RateRow::ttft_ms, &ServedRequest::ttft_ms);
+    latency("faultline_tpot_seconds", "Time of each further token.", &RateRow::tpot_ms,
+            &ServedRequest::tpot_ms);
+    latency("faultline_e2e_seconds", "From a request's arrival to its last token.",
+            &RateRow::e2e_ms, &ServedRequest::e2e_ms);
   }
 
   const ScenarioResult& result_;

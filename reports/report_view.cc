@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "reports/html_text.h"
 #include "reports/result_json.h"
 #include "reports/tally.h"
 #include "reports/verdict_text.h"
@@ -182,21 +183,6 @@ Json distributions(const ScenarioResult& result) {
   return list;
 }
 
-/// '<' would let "</script>" or "<!--" in user text end the script element; the others make it
-/// safe in any part of a page.
-std::string escapedForScript(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size() + json.size() / 8);
-  for (const char character : json) {
-    if (character == '<' || character == '>' || character == '&') {
-      safe += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
-    } else {
-      safe += character;
-    }
-  }
-  return safe;
-}
-
 }  // namespace
 
 Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
@@ -252,8 +238,7 @@ std::string reportViewText(const ScenarioResult& result, std::size_t budget) {
   }};
   std::string text;
   for (const ViewLimits& limits : kLimits) {
-    text = escapedForScript(
-        reportView(result, limits).dump(-1, ' ', false, Json::error_handler_t::replace));
+    text = escapedForScript(reportView(result, limits));
     if (text.size() <= budget) break;
   }
   return text;

@@ -450,6 +450,7 @@ struct Run {
   std::vector<RateRow> rates;               ///< likewise
   /// TCP payload that one rail carried before the ranks began, by iperf3; null: not measured.
   std::optional<double> goodput_mbit;
+  std::string goodput_missing;  ///< why it was not, though it could have been; empty: it was
 };
 
 /// What two equal runs differ by: fault_free against its second row, block by block, in percent.
@@ -553,7 +554,8 @@ struct TrainingFacts {
 /// One line of the scenario's `expect`, judged.
 struct Expectation {
   std::string text;
-  /// What the metric was: a number, a name, or null when it did not exist.
+  /// What the metric was: a number, a name, or null when it did not exist; an interval, or metrics
+  /// that are compared with each other, as text.
   Json value;
   bool pass = false;
   std::string message;  ///< why it fails, when the value alone does not say so, or is void

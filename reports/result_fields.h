@@ -433,6 +433,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("requests", run.requests);
   v.field("rates", run.rates);
   v.field("goodput_mbit", run.goodput_mbit);
+  v.field("goodput_missing", run.goodput_missing);
 }
 
 template <typename V>

@@ -24,7 +24,7 @@ std::optional<double> median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::string number(std::optional<double> value) {
+std::string ratioText(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "";
 }
 
@@ -72,7 +72,7 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy, co
     wrong += row->wrong_elements;
     misMeasured = misMeasured || row->mis_measured;
   }
-  std::string overBound = number(over(&CollectiveRow::time_over_bound));
+  std::string overBound = ratioText(over(&CollectiveRow::time_over_bound));
   if (misMeasured) overBound += " mis-measured";
   if (first.latency_only) overBound = "latency";
   if (unsettled) overBound += " unsettled";
@@ -82,8 +82,9 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy, co
       "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} |\n",
       cleanText(scenarioName(result)), portsOf(first), callOf(first), first.size_bytes,
       cleanText(strategy), counted, over(&CollectiveRow::p50_ms).value_or(0),
-      number(over(&CollectiveRow::time_over_ideal)), number(over(&CollectiveRow::bound)), overBound,
-      number(over(&CollectiveRow::model)), number(over(&CollectiveRow::time_over_model)), wrong);
+      ratioText(over(&CollectiveRow::time_over_ideal)), ratioText(over(&CollectiveRow::bound)),
+      overBound, ratioText(over(&CollectiveRow::model)),
+      ratioText(over(&CollectiveRow::time_over_model)), wrong);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 # The last line is "N scenarios good, N not; trend: ..."; exit code 1 when a scenario was not, or when
 # something got significantly worse than it was in the nights before. Settings, with their defaults:
 #
-#   NIGHTLY_OUT=nightly-out        results go to $NIGHTLY_OUT/<date>/<scenario>, the page to
-#                                  $NIGHTLY_OUT/<date>/trend.html
+#   NIGHTLY_OUT=nightly-out        results go to $NIGHTLY_OUT/<date>/<scenario>, the pages to
+#                                  $NIGHTLY_OUT/<date>/overview.html and trend.html
 #   NIGHTLY_DB=$NIGHTLY_OUT/results.db   the history; keep this file
 #   NIGHTLY_NIGHTS=14              how many nights the newest is held against
 #   NIGHTLY_TOLERANCE=2            percent that may be lost before it counts
@@ -55,6 +55,7 @@ done
 
 trend=0
 if ((${#results[@]})); then
+  build/faultline report --overview "${results[@]}" --out "$night" >/dev/null
   build/faultline history add "$database" "${results[@]}"
   build/faultline history trend "$database" --nights "${NIGHTLY_NIGHTS:-14}" \
     --tolerance "${NIGHTLY_TOLERANCE:-2}" --out "$night" || trend=$?

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "harness/run/confusion.h"
 #include "harness/run/joined.h"
 #include "reports/confusion.h"
+#include "reports/overview.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "reports/result_schema.h"
@@ -29,6 +31,7 @@ struct Options {
   bool table = false;
   bool schema = false;
   bool sweep = false;
+  bool overview = false;
   std::string out;
   bool json = false;
 };
@@ -102,18 +105,47 @@ int matrix(const Options& options) {
   return verdict;
 }
 
+/// Where a result's own report is, seen from `directory`; empty: there is none.
+std::string reportOf(const FoundResult& found, const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path page = fs::path(found.folder) / "report.html";
+  if (found.folder.empty() || !fs::exists(page, error)) return "";
+  const fs::path from = fs::proximate(page, directory, error);
+  return error ? "" : fs::path(".") / from;
+}
+
+int overview(const Options& options) {
+  const auto results = findResults(options.directories);
+  if (!results.ok()) return fail(results.status(), kExitUsage);
+  std::vector<reports::OverviewEntry> entries;
+  for (const FoundResult& one : *results) {
+    entries.push_back({&one.result, reportOf(one, options.out)});
+  }
+  if (options.json) print(reports::overviewView(entries));
+  const Status status = reports::writeOverview(entries, options.out);
+  if (!status.ok()) return fail(status, kExitCannotRun);
+  if (!options.json) print("report: " + options.out + "/overview.html\n");
+  return kExitOk;
+}
+
 int report(const Options& options) {
   if (options.schema) {
     print(reports::resultSchema());
     return kExitOk;
   }
   if (options.matrix) return matrix(options);
+  if (options.overview && !options.out.empty()) return overview(options);
+  if (options.overview) {
+    return fail(Status(Code::kInvalidArgument, "--overview is a page: say where, with --out"),
+                kExitUsage);
+  }
   if (options.table && options.out.empty() && !options.json) return table(options);
   if (options.sweep && options.out.empty() && !options.json) return sweep(options);
   if (options.table || options.sweep || options.directories.size() > 1 || !options.out.empty()) {
     return fail(Status(Code::kInvalidArgument,
-                       "several folders are for --matrix, --table and --sweep, and --out for "
-                       "--matrix; --table and --sweep are text"),
+                       "several folders are for --overview, --matrix, --table and --sweep, and "
+                       "--out for --overview and --matrix; --table and --sweep are text"),
                 kExitUsage);
   }
   return reportAgain(options.directories.front(), options.json);
@@ -142,8 +174,16 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
                  "bound and model")
       ->excludes("--matrix")
       ->excludes("--table");
+  command
+      ->add_flag("--overview", options->overview,
+                 "One page of all results in the directories: strategies against baselines, with "
+                 "intervals and the bound; a section for each result")
+      ->excludes("--matrix")
+      ->excludes("--table")
+      ->excludes("--sweep");
   command->add_option("--out", options->out,
-                      "With --matrix: write matrix.html and matrix.json into this directory");
+                      "With --matrix or --overview: write matrix.html and matrix.json, or "
+                      "overview.html, into this directory");
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
@@ -151,6 +191,7 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       "Writes results.csv, junit.xml, trace.json, metrics.prom and report.html again; result.json "
       "stays as it "
       "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
+      "  faultline report --overview nightly/acceptance --out nightly\n"
       "  faultline report --matrix nightly/acceptance --out nightly\n"
       "  faultline report --table nightly/acceptance\n"
       "  faultline report --sweep nightly/sweep");

@@ -35,20 +35,27 @@ Result<reports::ScenarioResult> readFileOfResult(const std::string& path) {
 
 }  // namespace
 
-Result<std::vector<reports::ScenarioResult>> readResults(std::span<const std::string> paths) {
-  std::vector<reports::ScenarioResult> results;
+Result<std::vector<FoundResult>> findResults(std::span<const std::string> paths) {
+  std::vector<FoundResult> results;
   for (const std::string& path : paths) {
     std::error_code ignored;
     if (fs::is_regular_file(path, ignored)) {
       ASSIGN_OR_RETURN(reports::ScenarioResult result, readFileOfResult(path));
-      results.push_back(std::move(result));
+      results.push_back({std::move(result), ""});
       continue;
     }
     for (const std::string& folder : foldersWithResults(path)) {
       ASSIGN_OR_RETURN(reports::ScenarioResult result, reports::readResult(folder));
-      results.push_back(std::move(result));
+      results.push_back({std::move(result), folder});
     }
   }
+  return results;
+}
+
+Result<std::vector<reports::ScenarioResult>> readResults(std::span<const std::string> paths) {
+  ASSIGN_OR_RETURN(std::vector<FoundResult> found, findResults(paths));
+  std::vector<reports::ScenarioResult> results;
+  for (FoundResult& one : found) results.push_back(std::move(one.result));
   return results;
 }
 

@@ -88,12 +88,13 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
                   baseline::kFaultFree);
   }
   std::erase_if(scenario.expect, [&](const scenario::Expectation& expectation) {
-    const bool gone = !expectation.strategy.empty() && !chosen(expectation.strategy);
-    const scenario::Metric* const metric =
-        scenario::findMetric(expectation.metric, !expectation.strategy.empty());
-    const bool needsReference = !reference && metric != nullptr && metric->needsFaultFree;
-    const bool left_out =
-        gone || needsReference || !scenario::whyMeaningless(expectation, scenario).empty();
+    const bool gone = std::ranges::any_of(expectation.metrics(), [&](const auto& name) {
+      const scenario::Metric* const metric =
+          scenario::findMetric(name.metric, !name.strategy.empty());
+      const bool needsReference = !reference && metric != nullptr && metric->needsFaultFree;
+      return needsReference || (!name.strategy.empty() && !chosen(name.strategy));
+    });
+    const bool left_out = gone || !scenario::whyMeaningless(expectation, scenario).empty();
     if (left_out) {
       std::cerr << "not judged, as --strategy leaves it out: " << expectation.text << '\n';
     }

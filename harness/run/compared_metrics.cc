@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/cell_metrics.h"
 #include "harness/run/summary.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -84,15 +86,55 @@ Samples processorTimes(const ScenarioResult& result, const std::string& strategy
   });
 }
 
+template <std::optional<double> reports::ServedRequest::*kLatency>
+Samples answered(const Run& run) {
+  Samples times;
+  for (const reports::ServedRequest& request : run.requests) {
+    if (request.*kLatency) times.push_back(*(request.*kLatency));
+  }
+  return times;
+}
+
 /// Of requests that were answered, the median of each run.
 template <std::optional<double> reports::ServedRequest::*kLatency>
 Samples latencies(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    Samples times;
-    for (const reports::ServedRequest& request : run.requests) {
-      if (request.*kLatency) times.push_back(*(request.*kLatency));
+    return completed(run) ? stats::median(answered<kLatency>(run)) : std::nullopt;
+  });
+}
+
+/// Of runs that have answered enough of them for it.
+Samples slowFirstTokens(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    constexpr double kP95 = 0.95;
+    const Samples times = answered<&reports::ServedRequest::ttft_ms>(run);
+    if (!completed(run) || times.size() < stats::kMinSamplesForP95) return std::nullopt;
+    return stats::quantile(times, kP95);
+  });
+}
+
+Samples goodShares(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    constexpr double kPercentOfAll = 100;
+    if (!completed(run) || run.requests.empty()) return std::nullopt;
+    const auto good = std::ranges::count(run.requests, "finished", &reports::ServedRequest::fate);
+    return kPercentOfAll * static_cast<double>(good) / static_cast<double>(run.requests.size());
+  });
+}
+
+/// Geometric mean over the cells of each run, in which all of them weigh the same.
+template <bool kLarge>
+Samples callTimes(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    double logarithms = 0;
+    int cells = 0;
+    for (const reports::CollectiveRow& row : run.collectives) {
+      if ((row.size_bytes >= kLargeCell) != kLarge || !(row.p50_ms > 0)) continue;
+      logarithms += std::log(row.p50_ms);
+      ++cells;
     }
-    return completed(run) ? stats::median(times) : std::nullopt;
+    if (!completed(run) || cells == 0) return std::nullopt;
+    return std::exp(logarithms / cells);
   });
 }
 
@@ -129,6 +171,17 @@ constexpr std::array kMetrics{
     ComparedMetric{"tpot_ms", "ms", false, Kind::kSpeed,
                    latencies<&reports::ServedRequest::tpot_ms>,
                    "median time of each further token of each completed run"},
+    ComparedMetric{
+        "ttft_p95_ms", "ms", false, Kind::kSpeed, slowFirstTokens,
+        "p95 of the time to the first token of each completed run (from 60 requests on)"},
+    ComparedMetric{"e2e_ms", "ms", false, Kind::kSpeed, latencies<&reports::ServedRequest::e2e_ms>,
+                   "median time from arrival to last token of each completed run"},
+    ComparedMetric{"good_pct", "%", true, Kind::kSpeed, goodShares,
+                   "requests of each completed run that were finished within the objectives"},
+    ComparedMetric{"small_calls_ms", "ms", false, Kind::kSpeed, callTimes<false>,
+                   "geometric mean of the median calls of a sweep's combinations below 8 MiB"},
+    ComparedMetric{"large_calls_ms", "ms", false, Kind::kSpeed, callTimes<true>,
+                   "the same from 8 MiB on"},
     ComparedMetric{"pause_ms", "ms", false, Kind::kSampled, pauses,
                    "longest pause at a failover of each run"},
     ComparedMetric{"restart_ms", "ms", false, Kind::kSampled, restartTimes,

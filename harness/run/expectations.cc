@@ -15,13 +15,13 @@
 namespace faultline::run {
 namespace {
 
-/// What decided, as a number, a name or a flag again.
+/// What decided, as a number, a name or a flag again; an interval, or several numbers, as a text.
 reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
   if (metric.type == scenario::MetricType::kName) return text;
   if (metric.type == scenario::MetricType::kFlag) return text == "true";
   double value = 0;
   const char* const end = text.data() + text.size();
-  if (std::from_chars(text.data(), end, value).ptr != end) return nullptr;
+  if (std::from_chars(text.data(), end, value).ptr != end) return text;
   if (!std::isfinite(value)) return nullptr;
   constexpr double kExactIntegers = 0x1p53;
   if (std::trunc(value) == value && std::abs(value) <= kExactIntegers) {
@@ -52,8 +52,8 @@ std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
   return noise.empty() ? "" : noise + ".";
 }
 
-std::string whyNothing(const scenario::Expectation& expectation, const scenario::Metric& metric) {
-  const std::string whose = expectation.strategy.empty() ? "the experiment" : expectation.strategy;
+std::string whyNothing(const scenario::MetricName& name, const scenario::Metric& metric) {
+  const std::string whose = name.strategy.empty() ? "the experiment" : name.strategy;
   switch (metric.scope) {
     case scenario::Metric::Scope::kEveryRun:
       return fmt::format("No run of {} has this value ({}).", whose, metric.doc);
@@ -66,6 +66,43 @@ std::string whyNothing(const scenario::Expectation& expectation, const scenario:
                      whose, metric.doc);
 }
 
+/// The first of its metrics of which nothing can be said, in words; empty: all have values.
+std::string whyNoValue(const scenario::Expectation& expectation,
+                       const scenario::MetricLookup& lookup) {
+  for (const scenario::MetricName& name : expectation.metrics()) {
+    const scenario::Metric* const metric =
+        scenario::findMetric(name.metric, !name.strategy.empty());
+    if (metric == nullptr) return "There is no such metric.";
+    if (lookup(name.strategy, name.metric).empty()) return whyNothing(name, *metric);
+  }
+  return "";
+}
+
+/// Cells are compared with what a rail carries: without that there is nothing to judge, and nothing
+/// that failed. Empty: that is not why the expectation has no value.
+std::string whyNotMeasured(const scenario::Expectation& expectation,
+                           const reports::ScenarioResult& result) {
+  for (const scenario::MetricName& name : expectation.metrics()) {
+    if (!name.metric.starts_with(scenario::kCellMetrics)) continue;
+    for (const reports::Run* run : scopeOf(result, name.strategy).runs) {
+      if (run->goodput_missing.empty()) continue;
+      return fmt::format("{}, block {}: {}.", run->strategy, run->block + 1, run->goodput_missing);
+    }
+  }
+  return "";
+}
+
+/// Why it is void; empty: it is not.
+std::string whyVoid(const scenario::Expectation& expectation,
+                    const reports::ScenarioResult& result) {
+  for (const scenario::MetricName& name : expectation.metrics()) {
+    const scenario::Metric& metric = *scenario::findMetric(name.metric, !name.strategy.empty());
+    std::string why = whyVoid(scopeOf(result, name.strategy), metric);
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario& scenario,
@@ -75,18 +112,20 @@ std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario&
   for (const scenario::Expectation& expectation : scenario.expect) {
     reports::Expectation& line = judged.emplace_back();
     line.text = expectation.text;
-    const scenario::Metric* const metric =
-        scenario::findMetric(expectation.metric, !expectation.strategy.empty());
-    if (metric == nullptr || lookup(expectation.strategy, expectation.metric).empty()) {
-      line.message =
-          metric == nullptr ? "There is no such metric." : whyNothing(expectation, *metric);
+    line.message = whyNoValue(expectation, lookup);
+    if (!line.message.empty()) {
+      const std::string unmeasured = whyNotMeasured(expectation, result);
+      line.is_void = !unmeasured.empty();
+      if (line.is_void) line.message = unmeasured;
       continue;
     }
     const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
-    line.value = valueOf(*metric, verdict.value);
-    line.message = whyVoid(scopeOf(result, expectation.strategy), *metric);
+    line.value = valueOf(*scenario::findMetric(expectation.metric, !expectation.strategy.empty()),
+                         verdict.value);
+    line.message = whyVoid(expectation, result);
     line.is_void = !line.message.empty();
     line.pass = verdict.pass && !line.is_void;
+    if (!line.is_void) line.message = verdict.why;
   }
   return judged;
 }

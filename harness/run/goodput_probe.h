@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +16,20 @@ inline constexpr std::string_view kGoodputProgram = "iperf3";
 /// The path of a program in $PATH.
 std::optional<std::string> findProgram(std::string_view name);
 
+/// What a rail carries.
+struct Goodput {
+  std::optional<BitsPerSecond> value;
+  std::string missing{};  ///< why it was not measured, though it could have been; empty: it was
+};
+
 /// What TCP carries over rail 0 from node 1 to node 0, as iperf3's receiver sees it when its first
-/// moments are over. nullopt where iperf3 is not installed or there is only one node; an error when
-/// it did not come to a result.
-Result<std::optional<BitsPerSecond>> measureGoodput(cluster::NetnsCluster& cluster);
+/// moments are over: the median of several short probes. Nothing where iperf3 is not installed or
+/// there is only one node.
+Goodput measureGoodput(cluster::NetnsCluster& cluster);
+
+/// The median of what `probe` measures when called some times. One that comes to no result is made
+/// again, once; after a second one there is no goodput, and the reason. Pure, but for the probe.
+Goodput medianGoodput(const std::function<Result<BitsPerSecond>()>& probe);
 
 /// Of what `iperf3 --server --json` has printed; kInvalidArgument when that has no result.
 Result<BitsPerSecond> goodputOf(std::string_view report);

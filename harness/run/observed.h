@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "harness/run/fault_control.h"
+#include "harness/run/goodput_probe.h"
 #include "harness/run/sampler.h"
 #include "reports/result.h"
 
@@ -20,7 +21,7 @@ struct Observed {
   std::vector<reports::Evidence> evidence;
   /// Why the faults prove nothing; empty: they do.
   std::string invalidBecause;
-  std::optional<BitsPerSecond> goodput;  ///< of one rail
+  Goodput goodput;  ///< of one rail
 };
 
 /// Of a run that is over, whatever its workload; `faults`: nothing when it had none. `start`: of

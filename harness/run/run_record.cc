@@ -429,10 +429,11 @@ reports::Run RunRecord::finish(Observed observed) {
   checkPlans();
   run_.collectives = calls_.rows(unsettledCalls(scenario_, run_));
   run_.exposed = exposed_.rows();
-  if (observed.goodput) {
+  if (observed.goodput.value) {
     constexpr double kMega = 1e6;
-    run_.goodput_mbit = static_cast<double>(*observed.goodput) / kMega;
+    run_.goodput_mbit = static_cast<double>(*observed.goodput.value) / kMega;
   }
+  run_.goodput_missing = std::move(observed.goodput.missing);
   compareWithModels(scenario_, run_);
   for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
   const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;

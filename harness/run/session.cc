@@ -14,12 +14,12 @@
 #include "harness/run/goodput_probe.h"
 #include "harness/run/message.h"
 #include "harness/run/rank_group.h"
+#include "harness/run/rank_setup.h"
 #include "harness/run/run_record.h"
 #include "harness/run/sampler.h"
-#include "harness/run/server_watch.h"
 #include "harness/run/timeline.h"
+#include "harness/run/watchdog.h"
 #include "harness/workload/rank_config.h"
-#include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
 namespace {
@@ -33,21 +33,10 @@ constexpr Duration kLeaveBudget = 2s;
 // When a rank has failed, the words of the others are waited for so long, and, where they know a
 // give-up budget, until it is over besides.
 constexpr Duration kLastWords = 1s;
-constexpr std::uint16_t kRendezvousPort = 29500;
-
-static_assert(baseline::kAnyAlgorithm == comm::CommunicatorOptions::kAnyAlgorithm);
-
 /// Whether the error of a rank may only be what the end of another rank led to.
 bool isConsequence(const json& error) {
   const std::string code = field(error, "code", std::string());
   return code == codeName(Code::kUnavailable) || code == codeName(Code::kAborted);
-}
-
-/// Those that decide what the instances of a server do.
-std::vector<int> firstRanks(const scenario::Scenario& scenario) {
-  std::vector<int> ranks{0};
-  if (scenario.workload.serving->disaggregated) ranks.push_back(scenario.cluster.ranks() / 2);
-  return ranks;
 }
 
 class Session {
@@ -61,10 +50,11 @@ class Session {
         ranks_(scenario.cluster.ranks()),
         failStop_(planned.strategy->kind() == baseline::kFailStop),
         shrinks_(baseline::losesRanks(planned.strategy->kind())),
-        excludes_(planned.strategy->kind() == baseline::kExcludeRank),
-        resilient_(planned.strategy->kind() != baseline::kFaultFree && !failStop_ && !excludes_),
-        checkpoints_(fmt::format("{}/checkpoints-{}", options.directory, planned.block)),
-        record_(scenario, planned) {}
+        resilient_(givesUpByBudget(planned.strategy->kind())),
+        setup_{scenario, planned, options.seed,
+               fmt::format("{}/checkpoints-{}", options.directory, planned.block)},
+        record_(scenario, planned),
+        watchdog_(scenario) {}
   ~Session();
 
   Result<SessionResult> execute();
@@ -74,7 +64,6 @@ class Session {
 
   Status prepare();
   Status startRanks(bool restart);
-  json configOf(int rank, bool restart) const;
   Status loop();
   Status tick();
   void received(int rank, const json& message);
@@ -90,7 +79,6 @@ class Session {
   Status checkWatchdog(TimePoint now);
   Status isolate(TimePoint now, TimePoint fault);
   void fail(reports::RunStatus status, const std::string& message);
-  std::string checkpointPath(int rank) const;
 
   const scenario::Scenario& scenario_;
   const PlannedRun& planned_;
@@ -99,9 +87,8 @@ class Session {
   const int ranks_;
   const bool failStop_;
   const bool shrinks_;
-  const bool excludes_;
-  const bool resilient_;           // its library gives up by a budget
-  const std::string checkpoints_;  // folder, of this run alone
+  const bool resilient_;  // its library gives up by a budget
+  const RankSetup setup_;
   RunRecord record_;
 
   std::unique_ptr<cluster::NetnsCluster> cluster_;
@@ -112,7 +99,7 @@ class Session {
 
   Stage stage_ = Stage::kSettingUp;
   TimePoint began_{};
-  std::optional<BitsPerSecond> goodput_;
+  Goodput goodput_;
   int readyRanks_ = 0;
   int doneRanks_ = 0;
   bool stopping_ = false;                                  // the ranks were told to end early
@@ -120,11 +107,7 @@ class Session {
   std::set<int> leftOut_;                                  // ranks that the others go on without
   std::map<int, int> warmupEnded_;                         // by warm-up iteration
   std::map<int, std::vector<std::uint64_t>> warmupBytes_;  // at its begin, by node
-  TimePoint lastMark_{};                                   // the newest sign of training
-  ServerWatch watch_;                                      // of a server
-  std::uint64_t lastDelivered_ = 0;  // payload, looked at from the first fault on
-  TimePoint lastGrowth_{};           // of it
-  HangProof hang_;
+  Watchdog watchdog_;
   struct Failure {
     std::string message;
     bool consequence;  // there may be a better explanation
@@ -137,7 +120,7 @@ class Session {
 Session::~Session() {
   group_.reset();           // nobody writes any more
   std::error_code ignored;  // what is left lies in the user's own folder
-  if (failStop_) std::filesystem::remove_all(checkpoints_, ignored);
+  if (failStop_) std::filesystem::remove_all(setup_.checkpoints, ignored);
 }
 
 Status Session::prepare() {
@@ -148,7 +131,7 @@ Status Session::prepare() {
   spec.rail_rate = scenario_.cluster.railRate;
   ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
   if (scenario_.workload.sweeps()) {
-    ASSIGN_OR_RETURN(goodput_, measureGoodput(*cluster_));
+    goodput_ = measureGoodput(*cluster_);
   }
   sampler_.emplace(*cluster_);
   RETURN_IF_ERROR(sampler_->sample(now()));
@@ -159,57 +142,14 @@ Status Session::prepare() {
   if (failStop_) {
     // Those of a run that was killed would be taken for this one's.
     std::error_code error;
-    std::filesystem::remove_all(checkpoints_, error);
-    if (!error) std::filesystem::create_directories(checkpoints_, error);
+    std::filesystem::remove_all(setup_.checkpoints, error);
+    if (!error) std::filesystem::create_directories(setup_.checkpoints, error);
     if (error) {
-      return errorf(Code::kIo, "create an empty folder for checkpoints {}: {}", checkpoints_,
+      return errorf(Code::kIo, "create an empty folder for checkpoints {}: {}", setup_.checkpoints,
                     error.message());
     }
   }
   return startRanks(/*restart=*/false);
-}
-
-std::string Session::checkpointPath(int rank) const {
-  return fmt::format("{}/rank{}", checkpoints_, rank);
-}
-
-json Session::configOf(int rank, bool restart) const {
-  workload::RankConfig config;
-  config.rank = rank;
-  config.size = ranks_;
-  config.jobKey = jobKey_;
-  const int node = rank / scenario_.cluster.ranksPerNode;
-  for (int rail = 0; rail < scenario_.cluster.rails; ++rail) {
-    config.nics.push_back({cluster::railName(rail), cluster::railAddress(node, rail)});
-  }
-  config.managementAddress = cluster::managementAddress(node);
-  config.rendezvousAddress = cluster::managementAddress(0);
-  config.rendezvousPort = kRendezvousPort;
-  config.controlTos = cluster_->controlTos();
-  config.resilient = resilient_;
-  const baseline::StrategySpec& kind = *baseline::findStrategy(planned_.strategy->kind());
-  if (kind.name == baseline::kBalance || kind.planned()) config.policy = channel::Policy::kPull;
-  if (kind.planned()) {
-    config.planned = true;
-    config.algorithm = kind.plannedBy;
-  }
-  config.limits = scenario_.limits;
-  config.telemetry = scenario_.telemetryOf(*planned_.strategy);
-  config.ioThreads = scenario_.ioThreads;
-  config.workload = scenario_.workload;
-  if (scenario_.workload.serves()) config.server = record_.whatIsLeftToServe();
-  if (restart) config.workload.warmupIterations = 0;
-  config.seed = options_.seed;
-  const Parameters& chosen = planned_.strategy->options;
-  config.corruptOneElement =
-      chosen.has(baseline::kCorruptOneElement) && chosen.get<bool>(baseline::kCorruptOneElement);
-  if (shrinks_) config.shrinkPatience = chosen.get<Duration>(baseline::kPatience);
-  if (excludes_) config.excludeAfter = chosen.get<Duration>(baseline::kWait);
-  if (failStop_ && !scenario_.workload.serves()) {  // a server has no state to go on from
-    config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>("checkpoint_every"));
-    config.checkpointPath = checkpointPath(rank);
-  }
-  return workload::toJson(config);
 }
 
 Status Session::startRanks(bool restart) {
@@ -224,7 +164,11 @@ Status Session::startRanks(bool restart) {
     process.arguments = {"faultline", "rank"};
     process.namespace_fd = cluster_->nodeNamespace(rank / scenario_.cluster.ranksPerNode);
     process.stderr_fd = options_.logFd;
-    process.first_message = configOf(rank, restart);
+    workload::RankConfig config = rankConfig(setup_, rank, restart);
+    config.jobKey = jobKey_;
+    config.controlTos = cluster_->controlTos();
+    if (scenario_.workload.serves()) config.server = record_.whatIsLeftToServe();
+    process.first_message = workload::toJson(config);
   }
   ASSIGN_OR_RETURN(group_, RankGroup::start(processes, "rank"));
   return okStatus();
@@ -286,7 +230,7 @@ Status Session::tick() {
   RETURN_IF_ERROR(checkFailure(time));
   RETURN_IF_ERROR(checkWatchdog(time));
   if (stage_ == Stage::kIsolating && !faults_->anyActive()) {
-    hang_.restarted();
+    watchdog_.proof().restarted();
     faults_->restarted();
     record_.repaired(now());
     stage_ = Stage::kReloading;
@@ -311,20 +255,21 @@ void Session::received(int rank, const json& message) {
   } else if (type == "checked") {
     record_.checked(message);
   } else if (type == "alive") {
-    watch_.alive(rank, now(), Duration(field(message, "computes_ns", std::int64_t{0})));
+    watchdog_.alive(rank, now(), Duration(field(message, "computes_ns", std::int64_t{0})));
   } else if (type == "step" || type == "rate" || type == "token" || type == "served") {
-    if (type == "step") watch_.stepDone(rank, now());
+    if (type == "step") watchdog_.stepDone(rank, now());
     record_.served(rank, message);
     if (type == "served") record_.events(rank, message, damageLookup());
   } else if (type == "begin") {
-    lastMark_ = now();
+    const TimePoint mark = now();
+    watchdog_.marked(mark);
     const int iteration = field(message, "iteration", 0);
     if (record_.iterationBegan(message) && faults_) {
       (void)sampler_->sample(now());
-      faults_->iterationBegan(iteration, momentOf(message, "at"), lastMark_, *sampler_);
+      faults_->iterationBegan(iteration, momentOf(message, "at"), mark, *sampler_);
     }
   } else if (type == "end") {
-    lastMark_ = now();
+    watchdog_.marked(now());
     record_.iterationEnded(rank, message);
     record_.events(rank, message, damageLookup());
     if (faults_) {
@@ -389,8 +334,7 @@ void Session::allReady() {
     record_.reloaded(time);
   }
   stage_ = Stage::kRunning;
-  lastMark_ = time;
-  if (scenario_.workload.serves()) watch_.started(firstRanks(scenario_), time);
+  watchdog_.started(time);
   group_->broadcast({{"type", "start"}});
 }
 
@@ -407,14 +351,14 @@ void Session::shrunk(const json& message) {
   for (int rank = 0; rank < ranks_; ++rank) {
     if (!std::ranges::count(left, rank)) leftOut_.insert(rank);
   }
-  lastMark_ = now();
+  watchdog_.marked(now());
   failure_.reset();  // it has been survived
 }
 
 void Session::excluded(int rank, const json& message) {
   record_.excluded(rank, message);
   leftOut_.insert(rank);
-  lastMark_ = now();
+  watchdog_.marked(now());
   if (std::ssize(leftOut_) < ranks_) return;
   fail(reports::RunStatus::kFailed, "every rank had a port that was down: none is left");
 }
@@ -439,7 +383,7 @@ Status Session::checkFailure(TimePoint time) {
   const bool allSpoke = std::ranges::count(ended_, true) == ranks_;
   const bool restarts = failStop_ && !failure_->consequence;  // its time is measured
   if (!allSpoke && !restarts && time < lastWordsUntil_) return okStatus();
-  const std::optional<TimePoint> fault = hang_.latest();
+  const std::optional<TimePoint> fault = watchdog_.proof().latest();
   if (failStop_ && fault && stage_ != Stage::kSettingUp) {
     // An error instead of a hang: the job is restarted all the same.
     record_.crashed(failure_->message);
@@ -457,36 +401,22 @@ void Session::stopInTime(TimePoint time) {
 }
 
 Status Session::followHangs(TimePoint time) {
-  for (const TimePoint damage : faults_->damages()) hang_.damaged(damage);
-  if (stage_ != Stage::kRunning || !hang_.wantsPayload(time)) return okStatus();
+  HangProof& proof = watchdog_.proof();
+  for (const TimePoint damage : faults_->damages()) proof.damaged(damage);
+  if (stage_ != Stage::kRunning || !proof.wantsPayload(time)) return okStatus();
   ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
-  hang_.payload(time, delivered);
+  proof.payload(time, delivered);
   return okStatus();
 }
 
 Status Session::checkWatchdog(TimePoint time) {
-  if (!failStop_ || stage_ != Stage::kRunning) return okStatus();
-  // Between two iterations the ranks wait for each other, which can hang as well.
-  const std::optional<IterationTable::Row> open = record_.table().open();
-  const Duration watchdog = planned_.strategy->options.get<Duration>("watchdog");
-  if (!hang_.latest()) return okStatus();  // slow, but nothing was broken
+  if (!failStop_ || stage_ != Stage::kRunning || !watchdog_.proof().latest()) return okStatus();
   ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
-  if (delivered > lastDelivered_) lastGrowth_ = time;
-  lastDelivered_ = delivered;
-  // As a library's watchdog: a collective has been under way for so long and nothing moves.
-  TimePoint since = open ? open->begin + scenario_.workload.compute.duration : lastMark_;
-  // A server may have nothing to do, and says so.
-  if (scenario_.workload.serves()) since = watch_.quietSince();
-  if (time < std::max(since, lastGrowth_) + watchdog) return okStatus();
-  HangProof::Hang hang = hang_.judge(delivered);
-  // What was in flight is not all: transfers go on to begin, each with a part on a living rail,
-  // until there are no more of them. From then on not one byte has moved.
-  if (scenario_.workload.serves()) {
-    hang.payload = 0;
-    hang.watchedFrom = std::max(hang.fault, lastGrowth_);
-  }
-  record_.hung(time, hang);
-  return isolate(time, hang.fault);
+  const Duration patience = planned_.strategy->options.get<Duration>("watchdog");
+  const auto hang = watchdog_.check(time, patience, delivered, record_.table().open());
+  if (!hang) return okStatus();
+  record_.hung(time, *hang);
+  return isolate(time, hang->fault);
 }
 
 Status Session::isolate(TimePoint time, TimePoint fault) {

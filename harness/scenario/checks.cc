@@ -427,14 +427,34 @@ class Checker {
                              kind));
     }
     for (const Fault& fault : scenario_.faults) {
-      const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);
-      if (spec == nullptr || !spec->cutsLink || fault.kind == "port_down") continue;
-      fail(path, fmt::format("{}: leaves out the ranks of a node with a port that is down, and {} "
-                             "leaves all ports up: nobody would know whom to leave out. Use "
-                             "port_down",
-                             kind, fault.kind));
+      const std::string why = whyNobodyIsLeftOut(fault);
+      if (why.empty()) continue;
+      fail(path, fmt::format("{}: leaves out the ranks of a node with a port that is down, and {}",
+                             kind, why));
       return;
     }
+  }
+
+  /// Empty: some ranks are left out, and some are left.
+  std::string whyNobodyIsLeftOut(const Fault& fault) const {
+    const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);
+    if (spec == nullptr || spec->target != injector::TargetKind::kLink) return "";
+    if (fault.kind == "port_flap") {
+      return "port_flap brings the port back again and again: whether anybody is left out would "
+             "depend on the moment. Use port_down";
+    }
+    if (fault.kind != "port_down") {
+      return fmt::format(
+          "{} leaves all ports up: nobody would know whom to leave out. Use "
+          "port_down",
+          fault.kind);
+    }
+    const Cluster& cluster = scenario_.cluster;
+    const bool whole =
+        fault.target && fault.target->part == Part::kRailGroup && findings_.usable({"cluster"});
+    if (!whole || std::ssize(groupNodes(*fault.target, cluster)) < cluster.nodes) return "";
+    return "this 'rail_group' is down at all nodes: no rank would be left. Name some of its "
+           "'nodes'";
   }
 
   /// How long a job without resilience hangs before anything is done about it.

@@ -71,6 +71,7 @@ class CommandChecker {
                          kind));
       }
       if (named) checkOptions(item.entries.front().value, kind, foreign);
+      if (named && kind == baseline::kNccl) checkFailsOver(item.entries.front().value);
     }
   }
 
@@ -86,6 +87,17 @@ class CommandChecker {
                                       "'env' are possible",
                                       option.key, kind));
     }
+  }
+
+  /// A row of NCCL's own failover that nothing makes fail over says nothing about it.
+  void checkFailsOver(const Node& options) {
+    const Node* const mode = options.find(baseline::kMode);
+    const bool failsOver = mode != nullptr && mode->text == baseline::kPortFailover;
+    if (!failsOver || scenario_.hasFaults()) return;
+    if (!findings_.usable({"faults", "sequences", "fault_processes"})) return;
+    findings_.add(mode->where, fmt::format("mode: {} has nothing to fail over from: add a fault of "
+                                           "a link, or write {}",
+                                           baseline::kPortFailover, baseline::kStock));
   }
 
   /// Keys by which only ranks of ours are told something.

@@ -62,7 +62,8 @@ Result<MetricValue> parseExpected(const Metric& metric, std::string_view text) {
     case MetricType::kCount:
       if (number) return MetricValue(*number);
       return wrong("a number");
-    case MetricType::kPercent: {
+    case MetricType::kPercent:
+    case MetricType::kInterval: {
       if (number) return MetricValue(*number);
       if (!text.empty() && text.back() == '%') {
         const auto percent = parseNumber(text.substr(0, text.size() - 1));
@@ -119,44 +120,117 @@ Status unknownMetric(std::string_view path, std::string_view strategy) {
   return errorf(Code::kInvalidArgument, "{} has no metric '{}'{}", strategy, path, hint);
 }
 
-bool holds(const MetricValue& value, Comparison comparison, const MetricValue& expected) {
-  if (value.index() != expected.index()) return comparison == Comparison::kNotEqual;
-  switch (comparison) {
-    case Comparison::kEqual:
-      return value == expected;
-    case Comparison::kNotEqual:
-      return value != expected;
-    case Comparison::kLess:
-      return value < expected;
-    case Comparison::kLessEqual:
-      return value <= expected;
-    case Comparison::kGreater:
-      return value > expected;
-    case Comparison::kGreaterEqual:
-      return value >= expected;
-  }
-  return false;
+bool hasOrder(const Metric& metric) {
+  return metric.type != MetricType::kName && metric.type != MetricType::kFlag;
 }
 
-std::string printed(const MetricValue& value) {
-  if (const auto* number = std::get_if<double>(&value)) {
-    // Whole numbers in full (a count of elements), others with the digits that mean something.
-    constexpr double kExactIntegers = 0x1p53;
-    const bool whole = std::trunc(*number) == *number && std::abs(*number) < kExactIntegers;
-    return whole ? fmt::format("{:.0f}", *number) : fmt::format("{:.4g}", *number);
+/// Reads "hot_repair.failovers.count" or "duration".
+Result<MetricName> parseMetric(std::string_view path, std::span<const std::string> run_strategies) {
+  const auto runs = [&](std::string_view strategy) {
+    return std::find(run_strategies.begin(), run_strategies.end(), strategy) !=
+           run_strategies.end();
+  };
+  MetricName name{"", std::string(path)};
+  const std::string_view owner = path.substr(0, path.find('.'));
+  const std::string_view rest = path.substr(std::min(owner.size() + 1, path.size()));
+  if (baseline::findStrategy(owner) != nullptr || runs(owner)) {
+    name = {std::string(owner), std::string(rest)};
+  } else if (findMetric(path, false) == nullptr && findMetric(rest, true) != nullptr) {
+    // Not global: a metric of a strategy that does not exist.
+    const std::vector<std::string_view> names(run_strategies.begin(), run_strategies.end());
+    return errorf(Code::kInvalidArgument, "there is no strategy '{}'{}", owner,
+                  suggestion(owner, names));
   }
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  return std::get<std::string>(value);
+  const Metric* const metric = findMetric(name.metric, !name.strategy.empty());
+  if (metric == nullptr) return unknownMetric(name.metric, name.strategy);
+  if (!name.strategy.empty() && !runs(name.strategy)) {
+    return errorf(Code::kInvalidArgument,
+                  "the scenario does not run {}: add it to 'strategies', or remove the expectation",
+                  name.strategy);
+  }
+  if (metric->needsFaultFree && !runs(baseline::kFaultFree)) {
+    return errorf(Code::kInvalidArgument,
+                  "'{}' is measured against {}: add it to 'strategies', or remove the expectation",
+                  path, baseline::kFaultFree);
+  }
+  return name;
 }
 
-/// Which of two values that satisfy the comparison is closer to failing it.
-bool closerToFailing(const MetricValue& a, const MetricValue& b, Comparison comparison) {
-  if (comparison == Comparison::kLess || comparison == Comparison::kLessEqual) return a > b;
-  if (comparison == Comparison::kGreater || comparison == Comparison::kGreaterEqual) return a < b;
-  return false;
+/// Whether the right-hand side of a comparison of numbers is a metric: "30" and "1.5s" are not,
+/// "balance.overhead_pct.median > ..." is.
+bool isMetric(std::string_view value) {
+  const char first = value.front();
+  if ((first < 'a' || first > 'z') && (first < 'A' || first > 'Z')) return false;
+  const std::string_view word = trimmed(value.substr(0, value.find_first_of("=!<>")));
+  return isWord(word) &&
+         (word.find('.') != std::string_view::npos || findMetric(word, false) != nullptr);
+}
+
+/// Numbers of the same unit can be compared with each other.
+MetricType unitOf(const Metric& metric) {
+  if (metric.type == MetricType::kInterval) return MetricType::kPercent;
+  if (metric.type == MetricType::kTime) return MetricType::kMilliseconds;
+  return metric.type;
+}
+
+/// Reads "b > c" of "a > b > c".
+Result<std::vector<MetricName>> parseOthers(const MetricName& first, const Operator& comparison,
+                                            std::string_view text,
+                                            std::span<const std::string> run_strategies) {
+  if (comparison.comparison == Comparison::kNotEqual) {
+    return errorf(Code::kInvalidArgument, "two metrics are compared with == < <= > or >=, not !=");
+  }
+  std::vector<MetricName> others;
+  MetricName left = first;
+  for (std::string_view rest = text;;) {
+    const std::size_t end = rest.find_first_of("=!<>");
+    const std::string_view path = trimmed(rest.substr(0, end));
+    if (!isWord(path)) {
+      return errorf(Code::kInvalidArgument, "'{}' is no metric: write 'metric {} metric'",
+                    shortened(path), comparison.sign);
+    }
+    ASSIGN_OR_RETURN(MetricName right, parseMetric(path, run_strategies));
+    const Metric& a = *findMetric(left.metric, !left.strategy.empty());
+    const Metric& b = *findMetric(right.metric, !right.strategy.empty());
+    if (!hasOrder(b) || unitOf(a) != unitOf(b)) {
+      return errorf(Code::kInvalidArgument, "'{}' cannot be compared with '{}': not the same unit",
+                    a.path, b.path);
+    }
+    if (b.type == MetricType::kInterval && comparison.comparison == Comparison::kEqual) {
+      return errorf(Code::kInvalidArgument,
+                    "'{}' is an interval: compare it with < <= > or >=", path);
+    }
+    if (right == first || std::ranges::count(others, right) > 0) {
+      return errorf(Code::kInvalidArgument, "'{}' is there twice: it is compared with itself",
+                    path);
+    }
+    left = right;
+    others.push_back(std::move(right));
+    if (end == std::string_view::npos) return others;
+    rest.remove_prefix(end);
+    const bool same = rest.starts_with(comparison.sign) &&
+                      rest.substr(comparison.sign.size()).find_first_of("=!<>") != 0;
+    if (!same) {
+      return errorf(Code::kInvalidArgument,
+                    "'{}' is no expectation: several metrics are compared with the same sign, here "
+                    "{}",
+                    shortened(rest), comparison.sign);
+    }
+    rest.remove_prefix(comparison.sign.size());
+  }
 }
 
 }  // namespace
+
+std::vector<MetricName> Expectation::metrics() const {
+  std::vector<MetricName> all{{strategy, metric}};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+std::string_view signOf(Comparison comparison) {
+  return std::ranges::find(kOperators, comparison, &Operator::comparison)->sign;
+}
 
 Result<Expectation> parseExpectation(std::string_view text,
                                      std::span<const std::string> run_strategies) {
@@ -189,56 +263,28 @@ Result<Expectation> parseExpectation(std::string_view text,
                   shortened(text));
   }
 
-  Expectation expectation{std::string(text), "", std::string(path), found->comparison, {}};
-  const std::string_view owner = path.substr(0, path.find('.'));
-  if (baseline::findStrategy(owner) != nullptr ||
-      std::find(run_strategies.begin(), run_strategies.end(), owner) != run_strategies.end()) {
-    expectation.strategy = owner;
-    expectation.metric = path.substr(std::min(owner.size() + 1, path.size()));
-  } else if (findMetric(path, false) == nullptr) {
-    // Not global: perhaps a metric of a strategy that does not exist.
-    const std::string_view rest = path.substr(std::min(owner.size() + 1, path.size()));
-    if (findMetric(rest, true) != nullptr) {
-      const std::vector<std::string_view> names(run_strategies.begin(), run_strategies.end());
-      return errorf(Code::kInvalidArgument, "there is no strategy '{}'{}", owner,
-                    suggestion(owner, names));
-    }
-  }
-  const Metric* metric = findMetric(expectation.metric, !expectation.strategy.empty());
-  if (metric == nullptr) return unknownMetric(expectation.metric, expectation.strategy);
-  const auto runs = [&](std::string_view strategy) {
-    return std::find(run_strategies.begin(), run_strategies.end(), strategy) !=
-           run_strategies.end();
-  };
-  if (!expectation.strategy.empty() && !runs(expectation.strategy)) {
-    return errorf(Code::kInvalidArgument,
-                  "the scenario does not run {}: add it to 'strategies', or remove the expectation",
-                  expectation.strategy);
-  }
-  if (metric->needsFaultFree && !runs(baseline::kFaultFree)) {
-    return errorf(Code::kInvalidArgument,
-                  "'{}' is measured against {}: add it to 'strategies', or remove the expectation",
-                  path, baseline::kFaultFree);
-  }
-  if ((metric->type == MetricType::kName || metric->type == MetricType::kFlag) &&
-      found->comparison != Comparison::kEqual && found->comparison != Comparison::kNotEqual) {
+  Expectation expectation;
+  expectation.text = text;
+  expectation.comparison = found->comparison;
+  ASSIGN_OR_RETURN(const MetricName first, parseMetric(path, run_strategies));
+  expectation.strategy = first.strategy;
+  expectation.metric = first.metric;
+  const Metric& metric = *findMetric(first.metric, !first.strategy.empty());
+  const bool ordered =
+      found->comparison != Comparison::kEqual && found->comparison != Comparison::kNotEqual;
+  if (!hasOrder(metric) && ordered) {
     return errorf(Code::kInvalidArgument, "'{}' has no order: compare it with == or !=", path);
   }
-  ASSIGN_OR_RETURN(expectation.expected, parseExpected(*metric, value));
-  return expectation;
-}
-
-Verdict evaluate(const Expectation& expectation, const MetricLookup& lookup) {
-  const std::vector<MetricValue> values = lookup(expectation.strategy, expectation.metric);
-  if (values.empty()) return {false, "none"};
-  const MetricValue* deciding = nullptr;
-  for (const MetricValue& value : values) {
-    if (!holds(value, expectation.comparison, expectation.expected)) return {false, printed(value)};
-    if (deciding == nullptr || closerToFailing(value, *deciding, expectation.comparison)) {
-      deciding = &value;
-    }
+  if (metric.type == MetricType::kInterval && !ordered) {
+    return errorf(Code::kInvalidArgument,
+                  "'{}' is an interval: compare it with < <= > or >=", path);
   }
-  return {true, printed(*deciding)};
+  if (!hasOrder(metric) || !isMetric(value)) {
+    ASSIGN_OR_RETURN(expectation.expected, parseExpected(metric, value));
+    return expectation;
+  }
+  ASSIGN_OR_RETURN(expectation.others, parseOthers(first, *found, value, run_strategies));
+  return expectation;
 }
 
 }  // namespace faultline::scenario

@@ -14,14 +14,40 @@ namespace faultline::scenario {
 
 enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
 
-/// "hot_repair.failovers.count >= 1", understood.
+/// Both ends of a kInterval.
+struct ValueRange {
+  double lo = 0;
+  double hi = 0;
+  bool operator==(const ValueRange&) const = default;
+};
+
+using MetricValue = std::variant<double, std::string, bool, ValueRange>;
+
+/// A metric, and whose it is.
+struct MetricName {
+  std::string strategy;  ///< empty: of the whole result
+  std::string metric;    ///< path in the table
+  bool operator==(const MetricName&) const = default;
+};
+
+/// "==", "<=", ...
+std::string_view signOf(Comparison comparison);
+
+/// "hot_repair.failovers.count >= 1", understood; or metrics that are compared with each other, as
+/// in "hot_repair.overhead_pct.ci95 > balance.overhead_pct.ci95".
 struct Expectation {
   std::string text;      ///< as written
   std::string strategy;  ///< empty: of the whole result
   std::string metric;    ///< path in the table
   Comparison comparison = Comparison::kEqual;
   /// Numbers in the metric's canonical unit: milliseconds (also for kTime), percent, bytes.
-  std::variant<double, std::string, bool> expected;
+  MetricValue expected;
+  /// Instead of `expected`: the first metric is compared with the first of these, that one with the
+  /// second, and so on: a > b > c.
+  std::vector<MetricName> others;
+
+  /// All that it speaks of, the first one too.
+  std::vector<MetricName> metrics() const;
   bool operator==(const Expectation&) const = default;
 };
 
@@ -29,8 +55,6 @@ struct Expectation {
 /// strategy that is not run, and a comparison that makes no sense are errors.
 Result<Expectation> parseExpectation(std::string_view text,
                                      std::span<const std::string> strategies);
-
-using MetricValue = std::variant<double, std::string, bool>;
 
 /// Gives all values of a metric in canonical units: for kEveryRun and kEveryEvent one per run or
 /// event (for strategies that meet faults: of the faulted runs), for kSummary one or, where the
@@ -43,9 +67,12 @@ struct Verdict {
   /// The value that decides: the one that fails first, else the one closest to failing; "none"
   /// when there was nothing to look at, which fails.
   std::string value;
+  /// Of metrics that are compared with each other, which two do not hold.
+  std::string why;
 };
 
-/// Holds when there is at least one value and all of them satisfy the comparison.
+/// Holds when there is at least one value and all of them satisfy the comparison: of two metrics,
+/// all values of one with all values of the other. Where an interval is compared, all of it is.
 Verdict evaluate(const Expectation& expectation, const MetricLookup& lookup);
 
 }  // namespace faultline::scenario

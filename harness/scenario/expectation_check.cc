@@ -14,8 +14,8 @@ namespace faultline::scenario {
 namespace {
 
 /// The same of metrics of cells and plans; empty for others.
-std::string whyNoCellsOrPlans(const Expectation& expectation, const Scenario& scenario) {
-  const std::string_view metric = expectation.metric;
+std::string whyNoCellsOrPlans(const MetricName& name, const Scenario& scenario) {
+  const std::string_view metric = name.metric;
   if (metric.starts_with(kCellMetrics) && !scenario.workload.sweeps()) {
     return fmt::format("{}: only a workload of kind collective has cells", metric);
   }
@@ -23,7 +23,7 @@ std::string whyNoCellsOrPlans(const Expectation& expectation, const Scenario& sc
     return fmt::format("{}: only a workload of kind inference has requests", metric);
   }
   if (!metric.starts_with(kPlanMetrics)) return "";
-  const Strategy* const strategy = scenario.find(expectation.strategy);
+  const Strategy* const strategy = scenario.find(name.strategy);
   const baseline::StrategySpec* const kind =
       strategy == nullptr ? nullptr : baseline::findStrategy(strategy->kind());
   if (kind == nullptr || kind->planned()) return "";
@@ -31,10 +31,10 @@ std::string whyNoCellsOrPlans(const Expectation& expectation, const Scenario& sc
 }
 
 /// The same of metrics that only programs that are not ours have, or cannot have; empty for others.
-std::string whyNotOfPrograms(const Expectation& expectation, const Scenario& scenario) {
-  const std::string_view path = expectation.metric;
+std::string whyNotOfPrograms(const MetricName& name, const Scenario& scenario) {
+  const std::string_view path = name.metric;
   const bool foreign = scenario.workload.isForeign();
-  const Metric* const metric = findMetric(path, !expectation.strategy.empty());
+  const Metric* const metric = findMetric(path, !name.strategy.empty());
   if (metric == nullptr) return "";
   const bool told = metric->path == kAnyProgramMetric;
   if (!foreign && (told || path == "exit_code")) {
@@ -43,25 +43,23 @@ std::string whyNotOfPrograms(const Expectation& expectation, const Scenario& sce
   if (foreign && !isKnownOfPrograms(*metric)) {
     return fmt::format("{}: nobody sees that in programs that are not ours", path);
   }
-  const std::string_view name = path.substr(std::min(kProgramMetrics.size(), path.size()));
-  if (foreign && told && scenario.workload.command.find(name) == nullptr) {
-    return fmt::format("{}: 'workload.command.metrics' has no '{}'", path, name);
+  const std::string_view number = path.substr(std::min(kProgramMetrics.size(), path.size()));
+  if (foreign && told && scenario.workload.command.find(number) == nullptr) {
+    return fmt::format("{}: 'workload.command.metrics' has no '{}'", path, number);
   }
   return "";
 }
 
-}  // namespace
-
-std::string whyMeaningless(const Expectation& expectation, const Scenario& scenario) {
-  const std::string& metric = expectation.metric;
-  const Strategy* const row = scenario.find(expectation.strategy);
+std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
+  const std::string& metric = name.metric;
+  const Strategy* const row = scenario.find(name.strategy);
   if (row != nullptr && baseline::isModelled(row->kind())) {
     return fmt::format(
         "{} is modelled: it follows from its parameters, and nothing that is measured could make "
         "this hold or fail",
-        expectation.strategy);
+        name.strategy);
   }
-  if (std::string why = whyNotOfPrograms(expectation, scenario); !why.empty()) return why;
+  if (std::string why = whyNotOfPrograms(name, scenario); !why.empty()) return why;
   const bool random = scenario.workload.gradient.data == DataKind::kRandom;
   if (random && (metric == "wrong_elements" || metric == "checked_elements")) {
     return fmt::format(
@@ -77,12 +75,11 @@ std::string whyMeaningless(const Expectation& expectation, const Scenario& scena
   if (exposed && !scenario.workload.model) {
     return fmt::format("{}: only jobs that follow from a 'model' know what is exposed", metric);
   }
-  if (expectation.strategy == baseline::kFaultFree &&
-      metric.find("overhead_pct") != std::string::npos) {
+  if (name.strategy == baseline::kFaultFree && metric.find("overhead_pct") != std::string::npos) {
     return fmt::format("{} is what overhead is measured against: it has none of its own",
                        baseline::kFaultFree);
   }
-  if (std::string why = whyNoCellsOrPlans(expectation, scenario); !why.empty()) return why;
+  if (std::string why = whyNoCellsOrPlans(name, scenario); !why.empty()) return why;
   const auto blocks = static_cast<std::size_t>(scenario.repeat);
   const bool interval = metric.find("overhead_pct.ci95") != std::string::npos ||
                         metric == "exposed_overhead_pct.half_width";
@@ -100,6 +97,15 @@ std::string whyMeaningless(const Expectation& expectation, const Scenario& scena
   if (noise && blocks < stats::kMinPairsForBand) {
     return fmt::format("{}: noise needs 'repeat' to be at least {}, not {}", metric,
                        stats::kMinPairsForBand, blocks);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string whyMeaningless(const Expectation& expectation, const Scenario& scenario) {
+  for (const MetricName& name : expectation.metrics()) {
+    if (std::string why = whyMeaningless(name, scenario); !why.empty()) return why;
   }
   return "";
 }

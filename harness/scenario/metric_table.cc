@@ -63,6 +63,11 @@ constexpr std::array kMetrics{
            "work per second, in the workload's unit (training: iterations), median over the runs"},
     Metric{"overhead_pct.median", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed, "v0 / v - 1 against fault_free, per block, median over the blocks", true},
+    Metric{"overhead_pct.ci95", Measure::kInterval, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed,
+           "its 95 % interval (from 6 blocks on), as a whole: above another one, or a value, when "
+           "all of it is",
+           true},
     Metric{"overhead_pct.ci95.lo", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed, "lower end of its 95 % interval (from 6 blocks on)", true},
     Metric{"overhead_pct.ci95.hi", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
@@ -80,6 +85,8 @@ constexpr std::array kMetrics{
            "for communication, in percent of a fault-free iteration, per block, median over the "
            "blocks; only with a 'model'",
            true},
+    Metric{"exposed_overhead_pct.ci95", Measure::kInterval, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed, "its 95 % interval (from 6 blocks on), as a whole", true},
     Metric{"exposed_overhead_pct.ci95.lo", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed, "lower end of its 95 % interval (from 6 blocks on)", true},
     Metric{"exposed_overhead_pct.ci95.hi", Measure::kPercent, Scope::kSummary, Owner::kStrategy,

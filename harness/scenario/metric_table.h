@@ -13,6 +13,7 @@ enum class MetricType {
   kTime,          ///< needs a unit: "30s"
   kPercent,       ///< "30" or "30%"
   kBytes,         ///< "0" or "64KiB"
+  kInterval,      ///< of percent, both ends: above another when no value is in both
   kName,          ///< a word, compared with == and != only
   kFlag,          ///< true | false, likewise
 };

@@ -28,7 +28,7 @@ const directory = mkdtempSync(join(tmpdir(), 'faultline-report-'));
 function makeReport(kind) {
   const target = join(directory, kind);
   execFileSync(program, [target, kind], {stdio: ['ignore', 'ignore', 'inherit']});
-  return join(target, 'report.html');
+  return join(target, kind === 'overview' ? 'overview.html' : 'report.html');
 }
 
 /// What the browser says about a page: see the checks below.
@@ -195,6 +195,40 @@ const tests = {
     const steps = await page.evaluate(`Chart.getChart(document.querySelectorAll('#failovers canvas')[1]).data.datasets.map(({label, data}) => [label, data.length])`);
     assert.deepEqual(steps, [['detected', 12], ['fenced', 12], ['resumed', 12], ['restored', 12]]);
     await page.close();
+  },
+
+  async 'the overview has all strategies of all scenarios, and can be sorted, copied and printed'(browser) {
+    const report = makeReport('overview');
+    const times = [];
+    for (const screen of [kWide, kNarrow, {...kWide, dark: true}]) {
+      const {page, text, headings, drawnMs} = await check(browser, report, screen, 0);
+      assert.equal(headings.length, 1 + 6, 'a section for each result');
+      assert.match(text, /kv_replicate\s*modelled/);
+      assert.match(text, /95 %: \d/);
+      times.push(drawnMs);
+      const [up, copied, bars, links] = await page.evaluate(`(async () => {
+        const table = document.querySelector('#scenario-quickstart-2 table');
+        const heading = [...table.querySelectorAll('th')].find((th) => th.innerText.startsWith('Overhead'));
+        heading.querySelector('button').click();
+        let copied = '';
+        navigator.clipboard.writeText = async (written) => { copied = written; };
+        document.querySelector('#scenario-quickstart-2 .copy').click();
+        await new Promise((resolve) => setTimeout(resolve, 0));
+        return [[...table.tBodies[0].rows].map((row) => parseFloat(row.cells[heading.cellIndex].innerText)).filter((n) => !isNaN(n)), copied,
+          [...table.querySelectorAll('.overhead-bar')].map((bar) => [...bar.children].map((part) => part.className)),
+          [...document.querySelectorAll('#overview a[href]')].every((a) => document.getElementById(a.getAttribute('href').slice(1)))];
+      })()`);
+      assert.ok(up.length >= 3);
+      assert.deepEqual(up, [...up].sort((a, b) => a - b));
+      assert.match(copied, /^Strategy\tRuns\tOverhead\t/);
+      assert.ok(bars.some((parts) => parts.join() === 'to,ci,best'), 'median, interval and bound');
+      assert.ok(links, 'an address leads nowhere');
+      const {data} = await page.send('Page.printToPDF', {printBackground: true});
+      assert.ok(data.length > 20_000, 'the printed page is empty');
+      await page.close();
+    }
+    assert.ok(Math.min(...times) < kLongestDrawMs, `${times} ms`);
+    assert.ok(statSync(report).size < kLargestPage);
   },
 
   async 'tables can be sorted by numbers and copied'(browser) {

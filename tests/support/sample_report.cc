@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "reports/overview.h"
 #include "reports/renderer.h"
 #include "reports/terminal_summary.h"
 #include "support/sample_result.h"
@@ -74,17 +76,31 @@ reports::ScenarioResult resultNamed(const std::string& name) {
   return result;
 }
 
+/// All of them but the huge one, on one page. Returns the exit code.
+int writeSampleOverview(const std::string& directory) {
+  std::vector<reports::ScenarioResult> results;
+  for (const char* name : {"sample", "rich", "hostile", "invalid", "interrupted", "empty"}) {
+    results.push_back(resultNamed(name));
+  }
+  std::vector<reports::OverviewEntry> entries;
+  for (const auto& result : results) entries.push_back({&result, "./sample/report.html"});
+  const Status status = reports::writeOverview(entries, directory);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace faultline
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(
-        stderr,
-        "usage: sample_report DIRECTORY [sample|rich|hostile|huge|invalid|interrupted|empty]\n");
+    std::fprintf(stderr,
+                 "usage: sample_report DIRECTORY "
+                 "[sample|rich|hostile|huge|invalid|interrupted|empty|overview]\n");
     return 2;
   }
   const std::string name = argc > 2 ? argv[2] : "sample";
+  if (name == "overview") return faultline::writeSampleOverview(argv[1]);
   const auto result = faultline::resultNamed(name);
   // The other files of a huge result are not thinned: half a gigabyte.
   std::filesystem::create_directories(argv[1]);

@@ -50,6 +50,24 @@ TEST_F(ReportCommandTest, MakesAMatrixOfAllResultsInADirectory) {
   EXPECT_EQ(run(directory_ + "/a " + directory_ + "/b"), kExitUsage) << "which report?";
 }
 
+TEST_F(ReportCommandTest, AnOverviewOfAllResultsLeadsToTheirReports) {
+  for (const char* name : {"/a", "/b"}) {
+    ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + name).ok());
+  }
+  fs::remove(directory_ + "/b/report.html");
+  EXPECT_EQ(run("--overview " + directory_ + " --json --out " + directory_ + "/pages"), kExitOk)
+      << err_;
+  const reports::Json scenarios = reports::Json::parse(out_)["scenarios"];
+  ASSERT_EQ(scenarios.size(), 2u);
+  const std::string link = scenarios[0]["report"];
+  EXPECT_EQ(link, "./../a/report.html");
+  EXPECT_TRUE(fs::exists(directory_ + "/pages/" + link));
+  EXPECT_EQ(scenarios[1]["report"], "") << "there is none";
+  EXPECT_TRUE(fs::exists(directory_ + "/pages/overview.html"));
+  EXPECT_EQ(run("--overview " + directory_), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--out"));
+}
+
 TEST_F(ReportCommandTest, ADirectoryWithoutAResultIsAMistakeOfTheUser) {
   EXPECT_EQ(run(directory_), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("result.json: No such file"));

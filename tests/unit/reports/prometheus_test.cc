@@ -150,6 +150,73 @@ TEST(PrometheusTest, WhatIsNotKnownIsNotThere) {
   EXPECT_FALSE(Exposition(makePrometheusRenderer()->text({})).samples.empty());
 }
 
+/// A server's row at 2 and 4 requests a second, and a modelled one.
+ScenarioResult servedResult() {
+  ScenarioResult result = testing::sampleResult();
+  Summary& row = result.summary[2];
+  for (const double qps : {2.0, 4.0}) {
+    RateRow& rate = row.rates.emplace_back();
+    rate.qps = qps;
+    rate.finished = 58;
+    rate.lost = 2;
+    rate.redone = 3;
+    rate.goodput = qps * 58 / 60;
+    rate.ttft_ms = {.p50 = 100 * qps, .p95 = 400, .p99 = std::nullopt, .max = 500, .n = 58};
+  }
+  for (Run& run : result.runs) {
+    if (run.strategy != row.strategy) continue;
+    run.requests = {{.id = 0, .rate = 0, .fate = "finished", .ttft_ms = 250},
+                    {.id = 1, .rate = 1, .fate = "finished", .ttft_ms = 900},
+                    {.id = 2, .rate = 0, .fate = "lost"}};
+  }
+  Summary& modelled = result.summary.emplace_back();
+  modelled.strategy = "kv_replicate";
+  modelled.origin = Origin::kModelled;
+  modelled.note = "modelled, not executed: it \"replicates\"";
+  modelled.overhead_pct = Overhead{.median = 12};
+  return result;
+}
+
+TEST(PrometheusTest, LatenciesOfEachRateWithTheirNumber) {
+  const ScenarioResult result = servedResult();
+  const Exposition page(makePrometheusRenderer()->text(result));
+  using Wanted = std::map<std::string, std::string>;
+  const Wanted slow{{"strategy", "hot_repair"}, {"origin", "measured"}, {"qps", "2"}};
+  const auto quantile = [&](const char* which) {
+    Wanted labels = slow;
+    labels["quantile"] = which;
+    return page.value("faultline_ttft_seconds", labels);
+  };
+  EXPECT_DOUBLE_EQ(quantile("0.5"), 0.2);
+  EXPECT_DOUBLE_EQ(quantile("0.95"), 0.4);
+  EXPECT_TRUE(std::isnan(quantile("0.99"))) << "too few requests";
+  EXPECT_EQ(page.value("faultline_ttft_seconds_count", slow), 58);
+  const auto runs = std::ranges::count(result.runs, "hot_repair", &Run::strategy);
+  EXPECT_DOUBLE_EQ(page.value("faultline_ttft_seconds_sum", slow), 0.25 * runs);
+  EXPECT_DOUBLE_EQ(page.value("faultline_ttft_seconds",
+                              {{"qps", "4"}, {"quantile", "0.5"}, {"strategy", "hot_repair"}}),
+                   0.4);
+  EXPECT_EQ(page.value("faultline_requests", {{"qps", "2"}, {"fate", "lost"}}), 2);
+  EXPECT_EQ(page.value("faultline_redone_requests", {{"qps", "4"}}), 3);
+}
+
+TEST(PrometheusTest, ModelledRowsAreMarkedAndCountNothing) {
+  const Exposition page(makePrometheusRenderer()->text(servedResult()));
+  const std::map<std::string, std::string> modelled{{"strategy", "kv_replicate"},
+                                                    {"origin", "modelled"}};
+  EXPECT_DOUBLE_EQ(page.value("faultline_overhead_ratio", modelled), 0.12);
+  EXPECT_EQ(page.value("faultline_row_info", modelled), 1);
+  for (const Sample& sample : page.samples.at("faultline_row_info")) {
+    const bool computed = sample.labels.at("origin") == "modelled";
+    EXPECT_EQ(sample.labels.at("note"),
+              computed ? "modelled, not executed: it \"replicates\"" : "");
+  }
+  for (const char* counted : {"faultline_runs", "faultline_wrong_elements"}) {
+    EXPECT_TRUE(std::isnan(page.value(counted, {{"strategy", "kv_replicate"}}))) << counted;
+    EXPECT_FALSE(std::isnan(page.value(counted, {{"strategy", "hot_repair"}}))) << counted;
+  }
+}
+
 TEST(PrometheusTest, HostileTextStaysInItsLabel) {
   ScenarioResult result = testing::hostileResult();
   result.summary[0].throughput->unit = "GB\"}/s\n";

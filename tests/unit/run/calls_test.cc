@@ -205,6 +205,30 @@ TEST(GoodputTest, TheFirstIntervalsAndWhatIsLeftOverDoNotCount) {
   }
 }
 
+TEST(GoodputTest, IsTheMedianOfSomeProbes) {
+  std::vector<BitsPerSecond> measured{500, 390, 380};
+  std::size_t calls = 0;
+  const Goodput goodput =
+      medianGoodput([&]() -> Result<BitsPerSecond> { return measured.at(calls++); });
+  EXPECT_EQ(goodput.value, 390);
+  EXPECT_EQ(calls, measured.size());
+  EXPECT_EQ(goodput.missing, "");
+}
+
+TEST(GoodputTest, AProbeThatHangsIsMadeAgainOnce) {
+  const auto after = [](int hung) {
+    int calls = 0;
+    return medianGoodput([=]() mutable -> Result<BitsPerSecond> {
+      if (++calls > 1 && calls <= 1 + hung) return errorf(Code::kDeadlineExceeded, "no end");
+      return 400;
+    });
+  };
+  EXPECT_EQ(after(1).value, 400);
+  const Goodput none = after(2);
+  EXPECT_FALSE(none.value);
+  EXPECT_THAT(none.missing, ::testing::HasSubstr("iperf3, and not again: no end"));
+}
+
 TEST(GoodputTest, ProgramsAreFoundInThePath) {
   EXPECT_TRUE(findProgram("sh"));
   EXPECT_FALSE(findProgram("no-such-program-anywhere"));

@@ -200,7 +200,9 @@ TEST(NcclProgramTest, TheRowsKindComesBetweenTheWorkloadAndTheRow) {
   const auto read = scenario::readScenario(
       "version: 1\nname: n\ncluster: {nodes: 2, rails: 1}\nworkload:\n  {kind: command, command: "
       "{run: [a], env: {NCCL_IB_RESILIENCY_PORT_FAILOVER: '0', NCCL_DEBUG: INFO}}}\nstrategies: "
-      "[{nccl: {mode: port_failover, env: {NCCL_NET_MERGE_LEVEL: PXB}}}]\n",
+      "[{nccl: {mode: port_failover, env: {NCCL_NET_MERGE_LEVEL: PXB}}}]\nfaults: [{kind: "
+      "port_down, "
+      "target: {node: 1, rail: 0}, at: 1s, duration: 1s}]\n",
       "n");
   ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
   const auto plan = planPrograms(

@@ -47,6 +47,58 @@ const Comparison::Row& rowOf(const Comparison& comparison, const std::string& st
   throw std::runtime_error("no row of " + strategy + " " + metric);
 }
 
+/// Six runs of a server whose requests take `slowness` times as long, one in 20 of them six times.
+ScenarioResult served(double slowness, double tail = 6) {
+  ScenarioResult made = result(20);
+  for (reports::Run& run : made.runs) {
+    for (int i = 0; i < 100; ++i) {
+      const double time = (100 + run.block + 0.01 * i) * slowness * (i % 20 >= 18 ? tail : 1);
+      const bool good = time < 500;
+      run.requests.push_back({.id = i,
+                              .fate = good ? "finished" : "late",
+                              .ttft_ms = time,
+                              .tpot_ms = time / 10,
+                              .e2e_ms = time * 5});
+    }
+  }
+  return made;
+}
+
+TEST(ComparisonTest, SlowerRequestsAreARegression) {
+  const Comparison slower = compared(served(1), served(1.2));
+  for (const char* metric : {"ttft_ms", "ttft_p95_ms", "tpot_ms", "e2e_ms"}) {
+    EXPECT_TRUE(rowOf(slower, "hot_repair", metric).regression) << metric;
+    EXPECT_NEAR(*rowOf(slower, "hot_repair", metric).difference, 20, 0.1) << metric;
+  }
+  const Comparison tail = compared(served(1, 1), served(1, 4));
+  EXPECT_FALSE(rowOf(tail, "hot_repair", "ttft_ms").regression);
+  EXPECT_TRUE(rowOf(tail, "hot_repair", "ttft_p95_ms").regression) << "only the tail is slower";
+  const Comparison late = compared(served(1, 1), served(1, 6));
+  EXPECT_TRUE(rowOf(late, "hot_repair", "good_pct").regression);
+  EXPECT_NEAR(*rowOf(late, "hot_repair", "good_pct").difference, -10, 1e-9) << "in points";
+}
+
+TEST(ComparisonTest, SlowerCallsOfASweepAreARegressionOfTheirSize) {
+  const auto swept = [](double small, double large) {
+    ScenarioResult made = result(20);
+    for (reports::Run& run : made.runs) {
+      for (const std::int64_t size : {1 << 10, 1 << 20, 8 << 20, 64 << 20}) {
+        reports::CollectiveRow& row = run.collectives.emplace_back();
+        row.size_bytes = size;
+        row.p50_ms = (size < 8 << 20 ? small : large) * static_cast<double>(size) * 1e-5 *
+                     (1 + 0.001 * run.block);
+      }
+    }
+    return made;
+  };
+  const Comparison slower = compared(swept(1, 1), swept(1, 1.1));
+  EXPECT_FALSE(rowOf(slower, "hot_repair", "small_calls_ms").regression);
+  EXPECT_TRUE(rowOf(slower, "hot_repair", "large_calls_ms").regression);
+  EXPECT_NEAR(*rowOf(slower, "hot_repair", "large_calls_ms").difference, 10, 0.1);
+  EXPECT_TRUE(
+      rowOf(compared(swept(1, 1), swept(1.1, 1)), "hot_repair", "small_calls_ms").regression);
+}
+
 TEST(ComparisonTest, EqualResultsAreNotDistinguishable) {
   const Comparison same = compared(result(20), result(20));
   EXPECT_EQ(same.regressions(), 0);

@@ -31,6 +31,7 @@ reports::ScenarioResult resultOf(std::vector<reports::Run> runs) {
 std::size_t indexOf(MetricType type) {
   if (type == MetricType::kName) return MetricValue(std::string()).index();
   if (type == MetricType::kFlag) return MetricValue(true).index();
+  if (type == MetricType::kInterval) return MetricValue(scenario::ValueRange{}).index();
   return MetricValue(0.0).index();
 }
 
@@ -430,6 +431,55 @@ TEST(ExpectationsTest, OfASpeedThatIsMisMeasuredOrDrownsInNoiseTheyAreVoid) {
   EXPECT_TRUE(judged[0].is_void);
   EXPECT_EQ(judged[0].message, "too noisy.");
   EXPECT_TRUE(judged[1].pass);
+}
+
+TEST(ExpectationsTest, CellsWithoutTheGoodputOfARailAreVoid) {
+  scenario::ReadResult read = scenario::readScenario(
+      "version: 1\nname: s\ncluster: {nodes: 4, rails: 2, rail_rate: 400Mbit}\n"
+      "workload: {kind: collective, iterations: 3, collective: {sizes: 16MiB}}\nstrategies: "
+      "[balance]\nexpect: [balance.cells.large.time_over_ideal <= 1.1, balance.status == ok]\n",
+      "s");
+  ASSERT_TRUE(read.ok());
+  auto run = sampleRun("balance", 1);
+  reports::CollectiveRow& row = run.collectives.emplace_back();
+  row.size_bytes = 16 << 20;
+  row.p50_ms = 100;
+  const auto judged = [&] { return evaluateExpectations(*read.scenario, resultOf({run})); };
+  EXPECT_FALSE(judged()[0].is_void);
+  run.goodput_missing = "the probe hung";
+  EXPECT_TRUE(judged()[0].is_void);
+  EXPECT_FALSE(judged()[0].pass);
+  EXPECT_EQ(judged()[0].message, "balance, block 2: the probe hung.");
+  EXPECT_TRUE(judged()[1].pass);
+}
+
+TEST(ExpectationsTest, TheOrderOfRowsWithTheirIntervals) {
+  const auto scenario = sampleScenario(
+      "repeat: 6\nexpect: [fail_stop.overhead_pct.ci95 > hot_repair.overhead_pct.ci95 > "
+      "armed.overhead_pct.median]\n");
+  auto result = resultOf({sampleRun("fault_free", 0), faultedRun("hot_repair", 0)});
+  result.summary.clear();
+  const auto add = [&](const char* strategy, double low, double median, double high) {
+    reports::Summary& row = result.summary.emplace_back();
+    row.strategy = strategy;
+    row.overhead_pct = reports::Overhead{median, reports::Interval{low, high}};
+  };
+  add("fail_stop", 40, 50, 60);
+  add("hot_repair", 7, 8, 9);
+  add("armed", 0.1, 0.5, 7.5);
+  const auto judged = [&] { return evaluateExpectations(scenario, result).at(0); };
+  EXPECT_TRUE(judged().pass) << judged().message;
+  EXPECT_EQ(judged().value.dump(), "\"[40, 60]; [7, 9]; 0.5\"");
+  result.summary[2].overhead_pct->median = 7.2;
+  EXPECT_FALSE(judged().pass);
+  EXPECT_FALSE(judged().is_void);
+  EXPECT_EQ(judged().message, "hot_repair.overhead_pct.ci95 is not > armed.overhead_pct.median.");
+  result.summary[2].mis_measured = true;
+  result.summary[2].note = "mis-measured: reason";
+  EXPECT_TRUE(judged().is_void) << "one row that is void suffices";
+  result.summary[2].overhead_pct.reset();
+  EXPECT_THAT(judged().message, HasSubstr("The runs of armed are too few to say it"));
+  EXPECT_TRUE(judged().value.is_null());
 }
 
 TEST(MetricsTest, EffortIsPerByteThatTheRanksSent) {

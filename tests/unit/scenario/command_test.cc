@@ -130,8 +130,14 @@ TEST(CommandTest, WhatOnlyRanksOfOursKnowIsRefused) {
   const auto with = [](const std::string& more) { return withCommand("run: [a]", more); };
   expectMistake(with("strategies: [armed, hot_repair]\n"), "6:21", "needs ranks that are ours");
   expectMistake(with("strategies: [{armed: {telemetry: on}}]\n"), "6:23", "has none for programs");
-  EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: port_failover, as: a, env: {A: b}}}]\n")),
+  const std::string failing_over =
+      "strategies: [{nccl: {mode: port_failover, as: a, env: {A: b}}}]\n";
+  EXPECT_THAT(mistakesIn(with(failing_over +
+                              "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
+                              "duration: 1s}]\n")),
               IsEmpty());
+  expectMistake(with(failing_over), "6:28", "nothing to fail over from");
+  EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: stock}}]\n")), IsEmpty());
   expectMistake(with("strategies: [{nccl: {mode: prayer}}]\n"), "6:28",
                 "is not one of stock, port");
   expectMistake(with("telemetry: on\n"), "7:12", "know nothing of it");

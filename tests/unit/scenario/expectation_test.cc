@@ -115,6 +115,98 @@ TEST(ExpectationTest, NamesAndFlagsCompareForEquality) {
   EXPECT_FALSE(verdict("status == ok", {1.0}).pass) << "a lookup of the wrong type";
 }
 
+const std::vector<std::string> kRows{"fault_free", "hot_repair", "balance", "optcc"};
+
+Expectation comparing(const std::string& text) {
+  const auto expectation = parseExpectation(text, kRows);
+  EXPECT_TRUE(expectation.ok()) << expectation.status().message();
+  return expectation.ok() ? *expectation : Expectation{};
+}
+
+TEST(ExpectationTest, ComparesMetricsWithEachOther) {
+  const Expectation order = comparing(
+      "hot_repair.overhead_pct.ci95 > balance.overhead_pct.ci95>optcc.overhead_pct.median");
+  EXPECT_EQ(order.strategy, "hot_repair");
+  EXPECT_EQ(order.metric, "overhead_pct.ci95");
+  EXPECT_EQ(order.comparison, Comparison::kGreater);
+  const std::vector<MetricName> others{{"balance", "overhead_pct.ci95"},
+                                       {"optcc", "overhead_pct.median"}};
+  EXPECT_EQ(order.others, others);
+  EXPECT_EQ(order.metrics().size(), 3u);
+  EXPECT_EQ(comparing("hot_repair.overhead_pct.median <= noise.median_band_pct").others,
+            (std::vector<MetricName>{{"", "noise.median_band_pct"}}));
+  EXPECT_EQ(comparing("hot_repair.duration < duration").others,
+            (std::vector<MetricName>{{"", "duration"}}));
+  EXPECT_TRUE(comparing("hot_repair.overhead_pct.ci95 < 30%").others.empty());
+  EXPECT_TRUE(comparing("hot_repair.failovers.cause == remote_nic").others.empty());
+}
+
+TEST(ExpectationTest, RefusesMetricsThatCannotBeComparedWithEachOther) {
+  const auto refusal = [](const std::string& right) {
+    return refused("balance.overhead_pct.median < " + right, kRows);
+  };
+  EXPECT_THAT(refusal("hot_repare.overhead_pct.median"),
+              HasSubstr("there is no strategy 'hot_repare' (did you mean 'hot_repair'?)"));
+  EXPECT_THAT(refusal("armed.overhead_pct.median"), HasSubstr("does not run armed"));
+  EXPECT_THAT(refusal("hot_repair.overhead_pct.meddian"), HasSubstr("did you mean"));
+  EXPECT_THAT(refusal("overhead_pct.median"), HasSubstr("belongs to a strategy"));
+  EXPECT_THAT(refusal("hot_repair.failovers.count"), HasSubstr("not the same unit"));
+  EXPECT_THAT(refusal("hot_repair.status"), HasSubstr("not the same unit"));
+  EXPECT_THAT(refusal("balance.overhead_pct.median"), HasSubstr("with itself"));
+  EXPECT_THAT(refusal("optcc.overhead_pct.median < balance.overhead_pct.median"),
+              HasSubstr("with itself"));
+  EXPECT_THAT(refusal("hot_repair.overhead_pct.median > optcc.overhead_pct.median"),
+              HasSubstr("the same sign"));
+  EXPECT_THAT(refusal("hot_repair.overhead_pct.median <= optcc.overhead_pct.median"),
+              HasSubstr("the same sign"));
+  EXPECT_THAT(refusal("hot_repair.overhead_pct.median < 5"), HasSubstr("there is no metric '5'"));
+  EXPECT_THAT(refusal("hot_repair.overhead_pct.median <"), HasSubstr("is no metric"));
+  EXPECT_THAT(refused("balance.overhead_pct.median != optcc.overhead_pct.median", kRows),
+              HasSubstr("not !="));
+  EXPECT_THAT(refused("balance.overhead_pct.ci95 == 5", kRows), HasSubstr("is an interval"));
+  EXPECT_THAT(refused("balance.overhead_pct.median == optcc.overhead_pct.ci95", kRows),
+              HasSubstr("is an interval"));
+}
+
+TEST(ExpectationTest, AnIntervalIsAboveAnotherOneWhenTheyDoNotOverlap) {
+  const auto judged = [](const std::string& text, const ValueRange& hot, const ValueRange& balance,
+                         double optcc) {
+    return evaluate(comparing(text),
+                    [&](const std::string& row, const std::string&) -> std::vector<MetricValue> {
+                      if (row == "optcc") return {optcc};
+                      return {row == "balance" ? balance : hot};
+                    });
+  };
+  const std::string order =
+      "hot_repair.overhead_pct.ci95 > balance.overhead_pct.ci95 > optcc.overhead_pct.median";
+  const Verdict apart = judged(order, {7.5, 7.9}, {0.9, 1.2}, 0.5);
+  EXPECT_TRUE(apart.pass) << apart.why;
+  EXPECT_EQ(apart.value, "[7.5, 7.9]; [0.9, 1.2]; 0.5");
+  const Verdict within = judged(order, {7.5, 7.9}, {0.9, 1.2}, 1.0);
+  EXPECT_FALSE(within.pass) << "the median of one is in the interval of the other";
+  EXPECT_EQ(within.why, "balance.overhead_pct.ci95 is not > optcc.overhead_pct.median.");
+  EXPECT_FALSE(judged(order, {1.1, 7.9}, {0.9, 1.2}, 0.5).pass) << "they overlap";
+  EXPECT_FALSE(judged(order, {0.1, 0.2}, {0.9, 1.2}, 0.5).pass);
+  const std::string touching = "balance.overhead_pct.ci95 < hot_repair.overhead_pct.ci95";
+  EXPECT_FALSE(judged(touching, {2, 3}, {1, 2}, 0).pass);
+  EXPECT_TRUE(
+      judged("balance.overhead_pct.ci95 <= hot_repair.overhead_pct.ci95", {2, 3}, {1, 2}, 0).pass);
+}
+
+TEST(ExpectationTest, AllValuesOfOneMetricAgainstAllOfTheOther) {
+  const auto judged = [](std::vector<MetricValue> hot, std::vector<MetricValue> balance) {
+    return evaluate(comparing("hot_repair.failovers.count >= balance.failovers.count"),
+                    [&](const std::string& row, const std::string&) {
+                      return row == "balance" ? balance : hot;
+                    });
+  };
+  EXPECT_TRUE(judged({3.0, 4.0}, {1.0, 3.0}).pass);
+  EXPECT_FALSE(judged({2.0, 4.0}, {1.0, 3.0}).pass) << "2 against 3";
+  EXPECT_FALSE(judged({2.0}, {}).pass) << "nothing to look at";
+  EXPECT_FALSE(judged({std::nan("")}, {1.0}).pass);
+  EXPECT_FALSE(judged({1.0}, {std::nan("")}).pass);
+}
+
 TEST(ExpectationTest, PrintsWholeNumbersInFull) {
   EXPECT_EQ(verdict("checked_elements > 0", {1234567890.0}).value, "1234567890");
   EXPECT_EQ(verdict("hot_repair.overhead_pct.median < 5", {1.23456}).value, "1.235");

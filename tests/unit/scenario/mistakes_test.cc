@@ -124,6 +124,18 @@ TEST(OneMistakeTest, Strategies) {
                            "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, "
                            "until: end}]\n"),
             "4:14", "blackhole leaves all ports up"},
+       Case{withStrategies("[exclude_rank]",
+                           "faults: [{kind: throttle, rate: 25%, target: {node: 1, rail: 0}, at: "
+                           "1s, until: end}]\n"),
+            "4:14", "throttle leaves all ports up"},
+       Case{withStrategies("[exclude_rank]",
+                           "faults: [{kind: port_flap, target: {node: 1, rail: 0}, at: 1s, until: "
+                           "end}]\n"),
+            "4:14", "again and again"},
+       Case{withStrategies("[exclude_rank]",
+                           "faults: [{kind: port_down, target: {rail_group: 0}, at: 1s, until: "
+                           "end}]\n"),
+            "4:14", "no rank would be left"},
        Case{withStrategies("[{exclude_rank: {wait: 1s}}]",
                            "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
                            "duration: 1s}]\n"),
