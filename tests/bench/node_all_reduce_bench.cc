@@ -4,6 +4,9 @@
 //
 //   bench_node_all_reduce --nodes 4 --per-node 2 --rails 2 --rate 200Mbit --size 8388608
 //   bench_node_all_reduce --nodes 4 --per-node 1 --rails 4 --lost 2 --algorithm optcc
+//   bench_node_all_reduce --nodes 8 --per-node 1 --rails 1 --slow 50% --algorithm optcc --calls 24
+//
+// With --slow nothing is lost: all rails of these nodes run at that part of their rate.
 //
 // Times are medians in units of S/B: S = bytes per rank, B = what the NICs of a node carry (0.957
 // of their rate: headers). In every round the ring runs with and without the NICs, the other
@@ -18,9 +21,12 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -46,7 +52,7 @@ using bench::share;
 
 constexpr double kGoodput = 0.957;  // of the rate, in segments of 1448 bytes
 constexpr int kWarmUp = 3;
-constexpr int kMeasured = 8;
+constexpr int kMostCalls = 64;
 constexpr std::uint16_t kRendezvousPort = 20'000;
 constexpr Duration kSettle = 500ms;  // from the loss of the NIC on
 
@@ -60,10 +66,40 @@ struct Options {
   int segments = 32;
   int rounds = 3;
   int lost = 1;      // NICs, the first ones, of each degraded node
+  std::string slow;  // instead: what their rails keep of their rate
+  int calls = 8;     // measured in each round
+  bool everyCall = false;
+  bool alone = false;
   int degraded = 1;  // nodes: 1, then 3
   int ranks() const { return nodes * perNode; }
+  double left() const {
+    if (slow.empty()) return static_cast<double>(rails - lost) / rails;
+    return std::stod(slow) / 100;
+  }
   bool isDegraded(int node) const { return node % 2 == 1 && node < 2 * degraded; }
 };
+
+/// What the kernel counts of the TCP of a network namespace: segments sent again, and why.
+constexpr std::array kTcpCounters{"RetransSegs",    "TCPTimeouts",         "TCPLossProbes",
+                                  "TCPFastRetrans", "TCPSlowStartRetrans", "TCPDSACKRecv"};
+using TcpCounts = std::array<std::int64_t, kTcpCounters.size()>;
+
+/// Of this thread's. Each line of names is followed by one of values.
+TcpCounts tcpCounts() {
+  TcpCounts counts{};
+  for (const char* const path : {"/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"}) {
+    std::ifstream file(path);
+    std::string names, values, name, value;
+    while (std::getline(file, names) && std::getline(file, values)) {
+      std::istringstream nameWords(names), valueWords(values);
+      while (nameWords >> name && valueWords >> value) {
+        const auto* const found = std::ranges::find(kTcpCounters, name);
+        if (found != kTcpCounters.end()) counts[found - kTcpCounters.begin()] = std::stoll(value);
+      }
+    }
+  }
+  return counts;
+}
 
 /// What the ranks and the parent share.
 struct Board {
@@ -75,7 +111,12 @@ struct Board {
     std::atomic<std::int64_t> begin{std::numeric_limits<std::int64_t>::max()};
     std::atomic<std::int64_t> end{0};
   };
-  std::array<std::array<Span, kMeasured>, 2> spans;  // by series
+  std::array<std::array<Span, kMostCalls>, 2> spans;                                // by series
+  std::array<std::array<std::atomic<std::int64_t>, kTcpCounters.size()>, 2> tcp{};  // by series
+
+  void addTcp(int series, const TcpCounts& before, const TcpCounts& after) {
+    for (std::size_t i = 0; i < before.size(); ++i) tcp[series][i] += after[i] - before[i];
+  }
 
   void note(int series, int i, TimePoint begin, TimePoint end) {
     Span& span = spans[series][i];
@@ -93,7 +134,7 @@ schedule::PortBandwidths portsOf(const Options& options) {
   std::vector<double> ports(options.ranks(), 1.0);
   for (int rank = 0; rank < options.ranks(); ++rank) {
     if (!options.isDegraded(rank / options.perNode)) continue;
-    ports[rank] = static_cast<double>(options.rails - options.lost) / options.rails;
+    ports[rank] = options.left();
   }
   return {.send = ports, .receive = ports};
 }
@@ -127,7 +168,8 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   std::vector<float> data(count);
   for (int turn = 1; turn <= series; ++turn) {
     while (board.asked < turn) usleep(1000);
-    for (int i = -kWarmUp; i < kMeasured; ++i) {
+    const TcpCounts before = tcpCounts();
+    for (int i = -kWarmUp; i < options.calls; ++i) {
       std::ranges::fill(data, 1.0F);
       require(comm->barrier()->wait());
       const TimePoint begin = now();
@@ -138,20 +180,26 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
       if (i >= 0) board.note(turn - 1, i, begin, work->finished());
     }
     require(comm->barrier()->wait());
+    if (rank % options.perNode == 0) board.addTcp(turn - 1, before, tcpCounts());
     ++board.waiting;
   }
   require(comm->finish());
 }
 
-std::vector<std::unique_ptr<injector::Fault>> loseNics(cluster::NetnsCluster& cluster,
-                                                       const Options& options) {
-  const auto* kind = injector::findFaultKind("port_down");
+std::vector<std::unique_ptr<injector::Fault>> degrade(cluster::NetnsCluster& cluster,
+                                                      const Options& options) {
+  const bool slow = !options.slow.empty();
+  const char* const name = slow ? "throttle" : "port_down";
+  const auto parameters = require(injector::FaultParameters::parse(
+      *injector::findFaultKind(name),
+      {slow ? std::pair<const std::string, std::string>{"rate", options.slow}
+            : std::pair<const std::string, std::string>{"how", "carrier"}}));
   std::vector<std::unique_ptr<injector::Fault>> faults;
   for (int node = 0; node < options.nodes; ++node) {
-    for (int rail = 0; options.isDegraded(node) && rail < options.lost; ++rail) {
-      faults.push_back(require(injector::makeFault(
-          "port_down", require(injector::FaultParameters::parse(*kind, {{"how", "carrier"}})),
-          cluster.railTarget(node, rail))));
+    for (int rail = 0; options.isDegraded(node) && rail < (slow ? options.rails : options.lost);
+         ++rail) {
+      faults.push_back(
+          require(injector::makeFault(name, parameters, cluster.railTarget(node, rail))));
       require(faults.back()->prepare());
       require(faults.back()->apply());
     }
@@ -193,15 +241,26 @@ Times measure(cluster::NetnsCluster& cluster, const Options& options, const std:
   const auto await = [&] {
     reaches(board.waiting, options.ranks() * ++board.asked);
     std::vector<double> seconds;
-    for (const Board::Span& span : board.spans[board.asked - 1]) {
+    for (int i = 0; i < options.calls; ++i) {
+      const Board::Span& span = board.spans[board.asked - 1][i];
       seconds.push_back(toSeconds(Duration(span.end - span.begin)));
+    }
+    if (options.everyCall) {
+      std::printf("%s;", algorithm.c_str());
+      for (std::size_t i = 0; i < kTcpCounters.size(); ++i) {
+        std::printf(" %s %lld", kTcpCounters[i],
+                    static_cast<long long>(board.tcp[board.asked - 1][i]));
+      }
+      std::printf("; ms:");
+      for (const double one : seconds) std::printf(" %.0f", one * 1e3);
+      std::printf("\n");
     }
     return *stats::median(seconds);
   };
   reaches(board.joined, options.ranks());  // with all rails
   Times times;
   if (alsoWhole) times.whole = await();
-  const std::vector<std::unique_ptr<injector::Fault>> faults = loseNics(cluster, options);
+  const std::vector<std::unique_ptr<injector::Fault>> faults = degrade(cluster, options);
   usleep(kSettle / 1us);
   times.lost = await();
   for (const auto& fault : faults) require(fault->revert());
@@ -243,7 +302,8 @@ int run(const Options& options) {
                         {"ring, NICs lost", "ring", false},
                         {options.algorithm.c_str(), options.algorithm, false}};
   for (int round = 0; round < options.rounds; ++round) {
-    const Times ring = measure(*cluster, options, "ring", /*alsoWhole=*/true);
+    const Times ring =
+        options.alone ? Times{} : measure(*cluster, options, "ring", /*alsoWhole=*/true);
     const Times server = measure(*cluster, options, options.algorithm, /*alsoWhole=*/false);
     const std::array seconds{ring.whole, ring.lost, server.lost};
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -278,13 +338,18 @@ int main(int argc, char** argv) {
   CLI::App app{"AllReduce by nodes of several ranks, with and without a lost NIC"};
   app.add_option("--nodes", options.nodes)->check(CLI::Range(2, 16));
   app.add_option("--per-node", options.perNode)->check(CLI::Range(1, 8));
-  app.add_option("--rails", options.rails)->check(CLI::Range(2, 8));
+  app.add_option("--rails", options.rails)->check(CLI::Range(1, 8));
   app.add_option("--rate", options.rate, "Of a rail");
   app.add_option("--size", options.size, "Bytes per rank");
   app.add_option("--segments", options.segments, "Of that algorithm");
   app.add_option("--algorithm", options.algorithm, "Made for the loss");
   app.add_option("--lost", options.lost, "NICs that each degraded node loses")
       ->check(CLI::Range(0, 7));
+  app.add_option("--slow", options.slow, "Instead: what their rails keep, in percent");
+  app.add_option("--calls", options.calls, "Measured in each round")
+      ->check(CLI::Range(1, faultline::kMostCalls));
+  app.add_flag("--alone", options.alone, "Without the rings to compare with");
+  app.add_flag("--every-call", options.everyCall, "Print the time of each, and what TCP resent");
   app.add_option("--degraded", options.degraded, "Nodes that lose some: 1, then 3");
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100));
   CLI11_PARSE(app, argc, argv);
