@@ -10,6 +10,7 @@
 #include "harness/run/bound.h"
 #include "harness/run/ports_left.h"
 #include "harness/run/settled_calls.h"
+#include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 
@@ -40,11 +41,14 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
                                    Collective operation, const scenario::Cluster& cluster,
                                    double end_ms) {
   constexpr int kSegments = 2;  // RankConfig::segments
+  // A chain passes on slice by slice, and the model whole segments.
+  const bool chain = operation == Collective::kBroadcast || operation == Collective::kReduce;
+  const auto slices = static_cast<int>(row.size_bytes / comm::Executor::kSliceBytes);
   Executed executed{
       schedule::algorithmOf(operation).name,
       {.ranks = cluster.ranks(),
        .elements = row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype)),
-       .segments = kSegments,
+       .segments = chain ? std::max(kSegments, slices) : kSegments,
        .window = schedule::executionWindow(cluster.rails)}};
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();

@@ -74,7 +74,7 @@ struct CommunicatorOptions {
   int segments = 2;
   /// A collective travels in slices of so many bytes, a multiple of 8, and each of its lanes has at
   /// most `window` of them under way in each direction. Equal on all ranks.
-  Bytes sliceBytes = 256 << 10;
+  Bytes sliceBytes = Executor::kSliceBytes;
   int window = Executor::kWindow;
   /// Whether events are made and kept; see `trace`.
   telemetry::Mode telemetry = telemetry::Mode::kOff;

@@ -42,6 +42,7 @@ class Executor {
  public:
   /// Enough to hide the way of a grant and of its data, few enough that peers do not collide.
   static constexpr int kWindow = 4;
+  static constexpr Bytes kSliceBytes = 256 << 10;
 
   /// A message's stream is its collective's number, and in so many low bits its lane.
   static constexpr int kLaneBits = 16;

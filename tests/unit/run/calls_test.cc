@@ -151,6 +151,16 @@ TEST(CallBoundTest, AFaultThatLastsIsInBoundAndModel) {
   EXPECT_FALSE(row.mis_measured);
 }
 
+TEST(CallBoundTest, AChainPassesOnSliceBySlice) {
+  const auto scenario = sweep("sizes: 8MiB, operations: [broadcast, reduce]");
+  reports::Run run = runOf(scenario);
+  compareWithModels(scenario, run);
+  constexpr double kSlices = 8 << 2;
+  for (const reports::CollectiveRow& row : run.collectives) {
+    EXPECT_THAT(*row.model, DoubleNear((kSlices + kRanks - 2) / kSlices, 1e-3)) << row.operation;
+  }
+}
+
 TEST(CallBoundTest, BandwidthsThatChangeHaveNoBound) {
   const std::string later =
       "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 1s}]\n";
