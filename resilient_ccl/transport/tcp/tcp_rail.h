@@ -24,6 +24,7 @@ class TcpRail final : public FramedRail {
   Result<std::size_t> receive(std::span<const iovec> pieces) override;
   Result<std::size_t> send(std::span<const iovec> pieces) override;
   void close() override { socket_.reset(); }
+  void pushAgain() const;
 
   UniqueFd socket_;
 };
