@@ -36,7 +36,7 @@ class Watchdog {
 
  private:
   const scenario::Scenario& scenario_;
-  TimePoint lastMark_{};             // the newest sign of training
+  TimePoint lastMark_{};  // the newest sign of training
   ServerWatch server_;
   std::uint64_t lastDelivered_ = 0;  // payload, looked at from the first fault on
   TimePoint lastGrowth_{};           // of it

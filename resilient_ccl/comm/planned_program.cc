@@ -21,6 +21,7 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
                            .elements = key.elements,
                            .elementSize = key.elementSize,
                            .ranksPerNode = settings.ranksPerNode,
+                           .rails = settings.rails,
                            .algorithm = settings.algorithm};
   if (choice.segments > 0) {
     const auto all = schedule::algorithms();

@@ -24,16 +24,18 @@ constexpr Bytes kLeastMessage = 32 << 10;
 constexpr Bytes kLeastOfTwice = 4 << 10;
 /// Seconds of the model that differ by less are those of the same messages.
 constexpr double kSameTime = 1e-9;
-/// Where each rank sends to all others, several messages are on their way to each at a time, and
-/// ports queue what arrives together. So many are granted on a rail (schedule::executionWindow, of
-/// contributions and of results), and the slowest port should hold no more than it carries in
-/// kQueueTime, or kLeastQueue. The model has no queues; longer messages cost less in it, and more
-/// in reality: with 8 ranks and 200 Mbit/s, one of which has half, calls of 8 MiB took 710 ms in
-/// messages of 19 KiB, and either 720 or 910 ms in those of twice as much.
+/// Where each rank sends to all others, ranks that drift apart meet at the same receiver, and one
+/// of them waits for as long as a message takes. The model has no drift; longer messages than this
+/// cost less in it, and more in reality: with 8 ranks 1 MiB each takes 1.4 to 1.6 times the bound.
+constexpr Bytes kMostMessage = 64 << 10;
+/// Several of them are on their way to each rank at a time, and its port queues what arrives
+/// together: so many on a single rail (schedule::executionWindow, of contributions and of results).
+/// The slowest port should hold no more than it carries in kQueueTime, or kLeastQueue. (Measured,
+/// docs/sweep.md. Over several rails a message is cut into parts, and shorter ones leave rails
+/// idle.)
 constexpr int kGranted = 2 * schedule::executionWindow(1);
 constexpr double kQueueTime = 0.005;
 constexpr Bytes kLeastQueue = 128 << 10;
-constexpr Bytes kMostMessage = 64 << 10;
 /// A saving below this is noise of the model: the plan that needs less is kept.
 constexpr double kWorthIt = 0.995;
 /// One that takes so much longer than the best so far is not looked at any further: another number
@@ -58,7 +60,7 @@ std::uint64_t hashOf(const PlanRequest& request, const Plan& plan) {
 /// pipeline, more cost messages.
 class Search {
  public:
-  Search(std::string_view algorithm, schedule::ScheduleRequest request, Bytes bytes,
+  Search(std::string_view algorithm, schedule::ScheduleRequest request, Bytes bytes, int rails,
          const LinkModel& model)
       : algorithm_(algorithm), request_(std::move(request)) {
     unit_ = static_cast<double>(bytes) / model.bandwidth;  // S/B in seconds
@@ -69,7 +71,8 @@ class Search {
     const Bytes most = bytes / (kLeastMessage * request_.ranks);
     while (most_ < kMostSegments && 2 * most_ <= most) most_ *= 2;
     if (!schedule::sendsToAll(algorithm_)) return;
-    const Bytes longest = std::min(kMostMessage, queueOf(model.bandwidth) / kGranted);
+    const Bytes longest =
+        rails > 1 ? kMostMessage : std::min(kMostMessage, queueOf(model.bandwidth) / kGranted);
     while (least_ < kMostSegments && bytes > longest * request_.ranks * least_) least_ *= 2;
     most_ = std::max(most_, least_);
   }
@@ -136,7 +139,7 @@ class Search {
 
 /// Of all algorithms, `ring` among them; the cheapest first, which is the ring where no other one
 /// is worth it.
-std::vector<Candidate> candidatesOf(const schedule::ScheduleRequest& wanted, Bytes bytes,
+std::vector<Candidate> candidatesOf(const schedule::ScheduleRequest& wanted, Bytes bytes, int rails,
                                     const LinkModel& model, const Candidate& ring) {
   std::vector<Candidate> all;
   Candidate best = ring;
@@ -148,7 +151,7 @@ std::vector<Candidate> candidatesOf(const schedule::ScheduleRequest& wanted, Byt
     if (!known && std::isfinite(one.predicted)) all.push_back(one);
   };
   for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
-    Search search(algorithm.name, wanted, bytes, model);
+    Search search(algorithm.name, wanted, bytes, rails, model);
     const auto found = algorithm.name == kRing ? ring : search.cheapest(best.predicted);
     // One that cannot serve these ranks says so.
     if (!found.ok()) continue;
@@ -196,14 +199,15 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
   const Bytes bytes = request.elements * request.elementSize;
   Plan plan;
   if (wanted.ranks > 1 && bytes > 0) {
-    ASSIGN_OR_RETURN(const Candidate ring, Search(kRing, wanted, bytes, model).cheapest());
+    ASSIGN_OR_RETURN(const Candidate ring,
+                     Search(kRing, wanted, bytes, request.rails, model).cheapest());
     plan.ring = ring.predicted;
     Candidate best = ring;
     if (request.algorithm.empty()) {
-      plan.candidates = candidatesOf(wanted, bytes, model, ring);
+      plan.candidates = candidatesOf(wanted, bytes, request.rails, model, ring);
       best = plan.candidates.front();
     } else {
-      Search search(request.algorithm, wanted, bytes, model);
+      Search search(request.algorithm, wanted, bytes, request.rails, model);
       ASSIGN_OR_RETURN(best,
                        request.segments > 0 ? search.play(request.segments) : search.cheapest());
     }

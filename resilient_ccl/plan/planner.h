@@ -28,6 +28,8 @@ struct PlanRequest {
   Bytes elementSize = 4;
   /// Ranks that share the NICs of a node (schedule::ScheduleRequest).
   int ranksPerNode = 1;
+  /// Of a port; over several, messages are cut into a part for each.
+  int rails = 1;
   /// The one to plan for; empty: the cheapest of all.
   std::string algorithm = {};
   /// Segments of that algorithm; 0: as many as are cheapest.

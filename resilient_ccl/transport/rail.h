@@ -129,8 +129,8 @@ class Rail {
   /// now; the rest of it goes into scratch memory. Only asked of rails without late writes.
   virtual void divert() = 0;
   /// What the transport says of its own deliveries, below the acknowledgements of the channel.
-  /// Nothing outstanding where it cannot tell. Asked where nothing seems to move: what the transport
-  /// has only put off it tries again.
+  /// Nothing outstanding where it cannot tell. Asked where nothing seems to move: what the
+  /// transport has only put off it tries again.
   virtual Delivery delivery() const { return {}; }
 
   /// Closes this end: first hands what has already arrived to the sink, then makes sure that

@@ -154,6 +154,25 @@ TEST(PlannerTest, MessagesToAllAreShortAlsoWhereTheModelDoesNotCare) {
   EXPECT_LT(plan->predicted, 1.05 * plan->bound);
 }
 
+// Six of them fit into the queue of the slowest port.
+TEST(PlannerTest, MessagesOnOneRailSuitTheQueueOfTheSlowestPort) {
+  PlanRequest request{.health = HealthVector(8), .elements = 2 << 20, .algorithm = "optcc"};
+  const auto messageOf = [&](double bandwidth) {
+    const LinkModel model{.latency = 100e-6, .perMessage = 10e-6, .bandwidth = bandwidth};
+    const auto plan = choosePlan(request, model);
+    EXPECT_TRUE(plan.ok());
+    return (8 << 20) / (8 * plan->segments);
+  };
+  EXPECT_LE(messageOf(25e6), (128 << 10) / 6) << "the smallest queue";
+  const int whole = messageOf(120e6);
+  EXPECT_GT(whole, 32 << 10) << "600 kB in 5 ms: nothing but the drift of ranks counts";
+  request.health[2].receive = Health::kWhole / 4;
+  EXPECT_LE(messageOf(120e6), 150'000 / 6);
+  request.health[2].receive = Health::kWhole;
+  request.rails = 4;
+  EXPECT_GT(messageOf(25e6), 32 << 10) << "cut into parts for each rail";
+}
+
 // What may be used instead of the cheapest: other ranks plan for one of them by its name.
 TEST(PlannerTest, CandidatesAreOrderedAndOneOfThemCanBeAskedFor) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
