@@ -40,12 +40,14 @@ Json viewOf(const Summary& row, const StrategyTally& tally) {
             {"checked_elements", tally.checked_elements},
             {"overhead_pct", nullptr},
             {"ci95", nullptr},
+            {"distinguishable", nullptr},
             {"pause_ms", nullptr},
             {"ttft_ms", nullptr},
             {"tpot_ms", nullptr}};
   if (row.overhead_pct) {
     json["overhead_pct"] = row.overhead_pct->median;
     if (const auto& ci = row.overhead_pct->ci95) json["ci95"] = {ci->lo, ci->hi};
+    if (const auto known = row.overhead_pct->distinguishable) json["distinguishable"] = *known;
   }
   if (row.failover_pause_ms) json["pause_ms"] = viewOf(*row.failover_pause_ms);
   if (row.latency) {
@@ -86,7 +88,8 @@ Json overviewView(std::span<const OverviewEntry> entries) {
   for (const OverviewEntry& entry : entries) {
     const std::string name = scenarioName(*entry.result);
     const int number = ++seen[name];
-    scenarios.push_back(viewOf(entry, number == 1 ? name : fmt::format("{}-{}", name, number)));
+    // No name of a scenario has a colon.
+    scenarios.push_back(viewOf(entry, number == 1 ? name : fmt::format("{}:{}", name, number)));
   }
   return {{"scenarios", std::move(scenarios)}};
 }

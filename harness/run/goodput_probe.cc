@@ -119,6 +119,7 @@ Goodput medianGoodput(const std::function<Result<BitsPerSecond>()>& probe) {
     const Result<BitsPerSecond> one = probe();
     if (one.ok()) {
       measured.push_back(static_cast<double>(*one));
+      failed = 0;
     } else if (++failed > kRetries) {
       return {std::nullopt, fmt::format("a rail could not be measured with {}, and not again: {}",
                                         kGoodputProgram, one.status().message())};

@@ -33,6 +33,7 @@ constexpr Duration kLeaveBudget = 2s;
 // When a rank has failed, the words of the others are waited for so long, and, where they know a
 // give-up budget, until it is over besides.
 constexpr Duration kLastWords = 1s;
+
 /// Whether the error of a rank may only be what the end of another rank led to.
 bool isConsequence(const json& error) {
   const std::string code = field(error, "code", std::string());

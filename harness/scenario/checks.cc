@@ -480,12 +480,13 @@ class Checker {
                  const Fault& fault, const std::string& fault_path) {
     const Duration wait = strategy.options.get<Duration>(option);
     const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
-    if (kind == nullptr || !kind->cutsLink || !fault.duration) return;
+    if (kind == nullptr || !(kind->cutsLink || kind->between) || !fault.duration) return;
     if (!findings_.usable({fault_path + ".duration"}) || wait < *fault.duration) return;
-    fail(path, fmt::format("{}: {} is not shorter than the {} of {} ({}): the link would be back "
-                           "before the job is seen to hang",
-                           option, formatDuration(wait), formatDuration(*fault.duration),
-                           fault.kind, fault_path));
+    fail(path,
+         fmt::format("{}: {} is not shorter than the {} of {} ({}): what it breaks would be back "
+                     "before the job is seen to hang",
+                     option, formatDuration(wait), formatDuration(*fault.duration), fault.kind,
+                     fault_path));
   }
 
   const Scenario& scenario_;

@@ -6,16 +6,19 @@
   const data = JSON.parse(document.getElementById('data').textContent);
   const main = document.getElementById('main');
 
-  const slug = (text) => `scenario-${String(text).replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 60)}`;
+  const slug = (text) => `scenario-${String(text).replace(/[^A-Za-z0-9_.:-]+/g, '-')}`;
   const toneOf = (scenario) => (scenario.interrupted ? 'warn' : {pass: 'good', invalid: 'warn'}[scenario.verdict] || 'bad');
   const wordOf = (scenario) => (scenario.interrupted ? 'partial' : scenario.verdict);
-  const strategy = (row) => el('span', null, name(row.strategy), row.origin === 'modelled' ? el('span', {class: 'tag'}, 'modelled') : null);
+  /// Of other things than a run: the denominator is not that of executed rows.
+  const modelled = (row) => row.origin === 'modelled';
+  const strategy = (row) => el('span', null, name(row.strategy), modelled(row) ? el('span', {class: 'tag'}, 'modelled') : null);
 
   function overhead(row) {
     if (!isNumber(row.overhead_pct)) return kNothing;
+    if (modelled(row)) return el('span', null, `${fixed(row.overhead_pct, 1)} %`, el('span', {class: 'sub'}, 'modelled: see the note'));
     return el('span', null, el('strong', null, `${fixed(row.overhead_pct, 1)} %`), el('span', {class: 'sub'}, row.ci95
       ? `95${kSpace}%: ${fixed(row.ci95[0], 1)} to ${fixed(row.ci95[1], 1)}${kSpace}%`
-      : row.origin === 'modelled' ? 'no interval' : 'no interval below 6 blocks'));
+      : 'no interval below 6 blocks'), row.distinguishable === false ? el('span', {class: 'sub'}, 'not distinguishable from 0') : null);
   }
 
   function bound(row) {
@@ -34,11 +37,11 @@
 
   /// From 0 to `most` percent: a bar to the median, its interval, and the bound. Below 0 is drawn as 0.
   function bar(row, most) {
-    if (!isNumber(row.overhead_pct)) return kNothing;
+    if (!isNumber(row.overhead_pct) || modelled(row)) return kNothing;
     const at = (percent) => `${(100 * Math.min(1, Math.max(0, percent / most))).toFixed(2)}%`;
     const label = `${fixed(row.overhead_pct, 1)} %${row.ci95 ? `, ${fixed(row.ci95[0], 1)} to ${fixed(row.ci95[1], 1)} %` : ''}`;
     return el('span', {class: 'overhead-bar', role: 'img', 'aria-label': label},
-      el('i', {class: row.origin === 'modelled' ? 'to modelled' : 'to', style: `width: ${at(row.overhead_pct)}`}),
+      el('i', {class: 'to', style: `width: ${at(row.overhead_pct)}`}),
       row.ci95 ? el('i', {class: 'ci', style: `left: ${at(row.ci95[0])}; right: calc(100% - ${at(row.ci95[1])})`}) : null,
       isNumber(row.bound_pct) ? el('i', {class: 'best', style: `left: ${at(row.bound_pct)}`}) : null);
   }
@@ -70,7 +73,7 @@
       ...strategies.map((one) => ({title: one, number: true, cell: (s) => overhead(rowOf(s, one))})),
     ], data.scenarios)));
     for (const scenario of data.scenarios) {
-      const most = Math.max(0.1, ...scenario.rows.flatMap((row) => [row.overhead_pct, row.bound_pct, row.ci95 && row.ci95[1]]).filter(isNumber));
+      const most = Math.max(0.1, ...scenario.rows.filter((row) => !modelled(row)).flatMap((row) => [row.overhead_pct, row.bound_pct, row.ci95 && row.ci95[1]]).filter(isNumber));
       const id = slug(scenario.id);
       main.append(el('section', {id},
         el('h2', null, scenario.name, el('a', {class: 'anchor', href: `#${id}`, 'aria-label': `Link to ${scenario.name}`})),

@@ -37,7 +37,7 @@ class PortTest {
   static constexpr int kSteps = 64;
 
   /// A port is slower than before, or less slow, when so many paths say so, and about the same (to
-  /// kFull), if there are as many; then it is what the fastest of those say that agree.
+  /// kFull), if there are as many; then it is the middle of those that agree with the fastest.
   /// One that twice as many have seen, and none as faster than kSlow, is what the fastest says.
   static constexpr std::size_t kLooks = 3;
   static constexpr double kSlow = 0.6;

@@ -206,23 +206,25 @@ const tests = {
       assert.match(text, /kv_replicate\s*modelled/);
       assert.match(text, /95 %: \d/);
       times.push(drawnMs);
-      const [up, copied, bars, links] = await page.evaluate(`(async () => {
-        const table = document.querySelector('#scenario-quickstart-2 table');
+      const [up, copied, bars, links, top] = await page.evaluate(`(async () => {
+        const table = document.getElementById('scenario-quickstart:2').querySelector('table');
         const heading = [...table.querySelectorAll('th')].find((th) => th.innerText.startsWith('Overhead'));
         heading.querySelector('button').click();
         let copied = '';
         navigator.clipboard.writeText = async (written) => { copied = written; };
-        document.querySelector('#scenario-quickstart-2 .copy').click();
+        document.getElementById('scenario-quickstart:2').querySelector('.copy').click();
         await new Promise((resolve) => setTimeout(resolve, 0));
         return [[...table.tBodies[0].rows].map((row) => parseFloat(row.cells[heading.cellIndex].innerText)).filter((n) => !isNaN(n)), copied,
           [...table.querySelectorAll('.overhead-bar')].map((bar) => [...bar.children].map((part) => part.className)),
-          [...document.querySelectorAll('#overview a[href]')].every((a) => document.getElementById(a.getAttribute('href').slice(1)))];
+          [...document.querySelectorAll('#overview a[href]')].every((a) => document.getElementById(a.getAttribute('href').slice(1))),
+          document.querySelector('#overview .body').innerText];
       })()`);
       assert.ok(up.length >= 3);
       assert.deepEqual(up, [...up].sort((a, b) => a - b));
       assert.match(copied, /^Strategy\tRuns\tOverhead\t/);
       assert.ok(bars.some((parts) => parts.join() === 'to,ci,best'), 'median, interval and bound');
       assert.ok(links, 'an address leads nowhere');
+      assert.match(top, /modelled: see the note/);
       const {data} = await page.send('Page.printToPDF', {printBackground: true});
       assert.ok(data.length > 20_000, 'the printed page is empty');
       await page.close();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/distributions.h"
 #include "base/random.h"
 
 namespace faultline::plan {
@@ -22,12 +23,6 @@ struct Contest {
 
   double best() const { return *std::ranges::min_element(truly); }
 };
-
-/// A standard normal number.
-double normal(Random& random) {
-  constexpr double kTwoPi = 6.283185307179586;
-  return std::sqrt(-2 * std::log(1 - random.unit())) * std::cos(kTwoPi * random.unit());
-}
 
 /// Calls, one after the other; a change takes effect some calls after it is wanted.
 struct Calls {

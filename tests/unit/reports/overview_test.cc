@@ -46,7 +46,7 @@ TEST(OverviewTest, ResultsOfOneScenarioHaveAnchorsOfTheirOwn) {
   const std::vector<OverviewEntry> twice{{&result, ""}, {&result, ""}};
   const Json scenarios = overviewView(twice)["scenarios"];
   EXPECT_EQ(scenarios[0]["id"], "quickstart");
-  EXPECT_EQ(scenarios[1]["id"], "quickstart-2");
+  EXPECT_EQ(scenarios[1]["id"], "quickstart:2");
 }
 
 TEST(OverviewTest, LoadsNothingAndRunsNothingOfAResult) {

@@ -239,6 +239,16 @@ TEST(GoodputTest, AProbeThatHangsIsMadeAgainOnce) {
   EXPECT_THAT(none.missing, ::testing::HasSubstr("iperf3, and not again: no end"));
 }
 
+TEST(GoodputTest, EachProbeMayHangOnce) {
+  int calls = 0;
+  const Goodput found = medianGoodput([&]() -> Result<BitsPerSecond> {
+    if (++calls % 2 == 1) return errorf(Code::kDeadlineExceeded, "no end");
+    return 400;
+  });
+  EXPECT_EQ(found.value, 400);
+  EXPECT_EQ(calls, 6);
+}
+
 TEST(GoodputTest, ProgramsAreFoundInThePath) {
   EXPECT_TRUE(findProgram("sh"));
   EXPECT_FALSE(findProgram("no-such-program-anywhere"));

@@ -252,6 +252,10 @@ TEST(OneMistakeTest, Combinations) {
        Case{"version: 1\nname: n\nworkload: {kind: training}\nstrategies: [fail_stop]\n"
             "faults: [{kind: blackhole, target: {node: 1, rail: 0}, at: 1s, duration: 500ms}]\n",
             "4:14", "watchdog: 600ms is not shorter"},
+       Case{"version: 1\nname: n\ncluster: {nodes: 3}\nworkload: {kind: training}\n"
+            "strategies: [{fail_stop: {watchdog: 2s}}]\nfaults: [{kind: path_cut, "
+            "target: {node: 1, rail: 0, peer: 2}, at: 1s, duration: 1s}]\n",
+            "5:37", "watchdog: 2s is not shorter than the 1s of path_cut (faults.0)"},
        Case{"version: 1\nname: n\nworkload: {kind: training, warmup_iterations: 0}\n"
             "strategies: [hot_repair]\nfaults: [{kind: blackhole, target: {node: 1, rail: 0}, "
             "during: {iteration: 1}, until: end}]\n",
