@@ -470,6 +470,7 @@ class Link {
   void forgetGaps(int rail);
   bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);
+  void noteLife(int path, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
@@ -519,6 +520,7 @@ class Link {
   TimePoint acknowledgeBy_ = TimePoint::max();
   int lastControlPath_ = 0;
   TimePoint nextRound_ = TimePoint::max();
+  TimePoint lastRound_{};
   TimePoint probeUntil_{};  // until then somebody wants to know
   TimePoint lastHeard_;
   TimePoint heardSince_;  // without a longer silence

@@ -58,6 +58,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
       case RecordType::kProbe:
         if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
           prober_.heard(path, probe->round);
+          noteLife(path, now);
           replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
           if (probe->trial != 0 && !mutant(Mutant::kNobodyJoinsATrial)) {
             probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
@@ -178,6 +179,15 @@ void Link::probeUntil(TimePoint end, TimePoint now) {
   probeUntil_ = std::max(probeUntil_, end);
 }
 
+/// A path that was dead carries something again: it is asked at once, not when its turn comes, up
+/// to a second later.
+void Link::noteLife(int path, TimePoint now) {
+  if (path == options_.rails || rails_[path].phase != Phase::kDown) return;
+  const bool asked = prober_.answeredInARow(path) > 0 || !rails_[path].portUp;
+  if (asked) return;
+  nextRound_ = std::min(nextRound_, std::max(now, lastRound_ + options_.suspectProbeInterval));
+}
+
 std::uint32_t Link::examine(TimePoint now) {
   probeUntil(now + kExamination, now);
   return prober_.round();
@@ -210,10 +220,15 @@ Duration Link::probeInterval(TimePoint now) const {
   return interval;
 }
 
-/// A path that answers is asked often, to have it back soon; one that has been silent for long
-/// seldom, so that an outage of hours costs next to nothing and is prolonged by a hundredth.
+/// A path that answers is asked often, to have it back soon, and at the pace of a trial while there
+/// is no rail; one that has been silent for long seldom, so that an outage of hours costs next to
+/// nothing and is prolonged by a hundredth.
 Duration Link::returnProbeInterval(int rail, TimePoint now) const {
-  if (prober_.answeredInARow(rail) > 0) return options_.returnProbeInterval;
+  if (prober_.answeredInARow(rail) > 0) {
+    const bool needed = liveRails() == 0;
+    return needed ? std::min(options_.suspectProbeInterval, options_.returnProbeInterval)
+                  : options_.returnProbeInterval;
+  }
   constexpr int kShareOfOutage = 100;
   return std::clamp((now - rails_[rail].failedAt) / kShareOfOutage, options_.returnProbeInterval,
                     std::max(options_.returnProbeInterval, options_.longestReturnInterval));
@@ -228,6 +243,7 @@ void Link::probe(TimePoint now) {
   if (nextRound_ == TimePoint::max() || nextRound_ > now + interval) nextRound_ = now + interval;
   if (now < nextRound_) return;
   nextRound_ = now + interval;
+  lastRound_ = now;
   bool trial = false;
   for (int rail = 0; rail < options_.rails; ++rail) {
     Rail& state = rails_[rail];

@@ -34,6 +34,43 @@ TEST_P(LongOutageTest, APathIsProbedOnceASecondForHoursAndTakenBackWhenItAnswers
   expectClean(world);
 }
 
+// The end whose port it was asks first; the other end, which is not asked for a second yet, does so
+// when it hears that.
+TEST_P(LongOutageTest, APortThatComesBackAfterMinutesIsAskedAtOnceByBothEnds) {
+  for (const int damaged : {0, 1}) {
+    SimWorld world(options());
+    world.portDown(damaged, 1);
+    world.run(10min + 123ms);
+    ASSERT_FALSE(world.link(0).railUp(1));
+    world.heal(1);
+    world.run((options().link.answersToReturn + 1) * options().link.returnProbeInterval);
+    for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.link(end).railUp(1)) << damaged;
+    expectClean(world);
+  }
+}
+
+// Ten milliseconds apart is soon enough where others carry the load.
+TEST_P(LongOutageTest, WhereThereIsNoRailAPathThatAnswersIsTriedAtThePaceOfATrial) {
+  SimOptions patient = options();
+  patient.link.giveUp = 10s;
+  for (const bool last : {false, true}) {
+    SimWorld world(patient);
+    world.run(50ms);
+    if (last) world.blackHole(0);
+    world.blackHole(1);
+    bothWays(world, 1 << 20);
+    world.run(500ms);
+    ASSERT_FALSE(world.link(0).railUp(1));
+    world.heal(1);
+    const Duration first = patient.link.returnProbeInterval;
+    world.run(first + patient.link.answersToReturn * patient.link.suspectProbeInterval);
+    for (int end = 0; end < 2; ++end) EXPECT_EQ(world.link(end).railUp(1), last);
+    if (last) world.heal(0);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+    expectClean(world);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rails, LongOutageTest, LinkFixture::allRails(), LinkFixture::railsName);
 
 }  // namespace
