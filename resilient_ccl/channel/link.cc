@@ -150,7 +150,12 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const int home = homeRail(id, chunk);
     const int live = liveRailFrom(home);
-    queueOf(live < 0 ? home : live).push_back({id, chunk * length, -1});
+    const ChunkRef ref{id, chunk * length, -1};
+    // Last, unless its grant was late: the receiver waits for the oldest messages.
+    std::deque<ChunkRef>& queue = queueOf(live < 0 ? home : live);
+    auto place = queue.end();
+    while (place != queue.begin() && ref < *std::prev(place)) --place;
+    queue.insert(place, ref);
   }
 }
 
@@ -238,8 +243,7 @@ Bytes Link::outstandingBytes() const {
 LinkLoad Link::load(TimePoint now) const {
   LinkLoad load = loadMeter_.at(now);
   load.arrived = counters_.bytesArrived;
-  load.receiving = std::ranges::any_of(
-      slots_, [](const auto& slot) { return slot.second.length != transport::kUnknownLength; });
+  load.receiving = !begun_.empty();
   for (int rail = 0; rail < options_.rails; ++rail) {
     if (railUp(rail)) load.railsUp |= std::uint64_t{1} << rail;
   }
@@ -289,8 +293,10 @@ bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
   return transport::fits(header, slot.capacity, slot.length, cut_);
 }
 
-void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) const {
+void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   if (slot.length >= 0) return;
+  if (begun_.empty() || header.slot < *begun_.begin()) oldestSince_ = now;
+  begun_.insert(header.slot);
   slot.length = static_cast<Bytes>(header.messageLength);
   slot.chunksLeft = cut_.chunkCount(header.messageLength);
   slot.arrived.assign(slot.chunksLeft, false);
@@ -298,17 +304,20 @@ void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) const {
 }
 
 std::optional<std::uint32_t> Link::oldestBegun() const {
-  std::optional<std::uint32_t> oldest;
-  for (const auto& [id, slot] : slots_) {
-    if (slot.length >= 0 && (!oldest || id < *oldest)) oldest = id;
-  }
-  return oldest;
+  return begun_.empty() ? std::nullopt : std::optional(*begun_.begin());
+}
+
+/// For how long the receive has got nothing, of the time in which nobody waited for an older one.
+Duration Link::waited(std::uint32_t slot, TimePoint now) const {
+  const TimePoint progress = slots_.at(slot).lastProgress;
+  return now - (oldestBegun() == slot ? std::max(progress, oldestSince_) : progress);
 }
 
 void Link::received(std::uint32_t slot, TimePoint now) {
-  const Duration nothing = now - std::exchange(slots_.at(slot).lastProgress, now);
-  const bool longest = nothing > counters_.longestReceiveStall && oldestBegun() == slot;
-  if (longest) counters_.longestReceiveStall = nothing;
+  if (oldestBegun() == slot) {
+    counters_.longestReceiveStall = std::max(counters_.longestReceiveStall, waited(slot, now));
+  }
+  slots_.at(slot).lastProgress = now;
 }
 
 int Link::writerOf(const Place& place) const {
@@ -389,7 +398,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
     auto& [index, failover] = *next;
     const int seen = index;
     if (failover.watched == header.slot) {
-      failover.record.receiveStall = now - slot.lastProgress;
+      failover.record.receiveStall = waited(header.slot, now);
       failover.watched.reset();
       maybeFinishFailover(seen, now);  // and with it those that it has inherited chunks from
     }
@@ -399,6 +408,8 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   if (--slot.chunksLeft > mutant(Mutant::kReceiveDoneOneChunkEarly)) return;
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;
+  if (*begun_.begin() == header.slot) oldestSince_ = now;
+  begun_.erase(header.slot);
   slots_.erase(found);
   acknowledgementDue_ = true;
   io_.receiveDone(token, length);

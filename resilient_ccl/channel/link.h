@@ -6,8 +6,10 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -320,6 +322,11 @@ class Link {
     std::uint64_t message = 0;
     std::uint64_t offset = 0;
     int failover = -1;  // index of the failover that it is resent for, or -1
+    /// What is sent again goes first, then the oldest message.
+    bool operator<(const ChunkRef& other) const {
+      return std::tuple(failover < 0, message, offset) <
+             std::tuple(other.failover < 0, other.message, other.offset);
+    }
   };
   struct InFlight {
     std::uint64_t sequence;
@@ -418,8 +425,9 @@ class Link {
 
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
-  void begin(Slot& slot, const ChunkHeader& header, TimePoint now) const;
+  void begin(Slot& slot, const ChunkHeader& header, TimePoint now);
   std::optional<std::uint32_t> oldestBegun() const;  // receive
+  Duration waited(std::uint32_t slot, TimePoint now) const;
   void received(std::uint32_t slot, TimePoint now);  // something of it
   void connect(int rail);
   void grantArrived(const GrantRecord& grant);
@@ -453,7 +461,7 @@ class Link {
   void beginFence(int rail, Failure failure, TimePoint now);
   void holdOffLonger(Rail& state) const;
   void maybeFinishFence(int rail, TimePoint now);
-  void repinQueue(int rail);
+  void pinQueues();
   void blamePort(int rail, Cause cause, TimePoint now);
   void reportMissing(int rail, TimePoint now);
   void peerGaveUp(const RailRecord& record, bool fenced, TimePoint now);
@@ -494,6 +502,8 @@ class Link {
   std::unordered_map<MessageKey, std::uint64_t> awaitingGrant_;
   std::unordered_map<MessageKey, GrantRecord> grants_;  // for sends not posted yet
   std::unordered_map<std::uint32_t, Slot> slots_;
+  std::set<std::uint32_t> begun_;  // of slots_, those of which something has arrived
+  TimePoint oldestSince_{};        // since then their first one is the first
   std::uint64_t nextMessage_ = 0;
   std::uint32_t nextSlot_ = 0;
   // Chunks granted and not yet on a rail: one queue per rail when pinned, queue 0 for all when

@@ -2,6 +2,7 @@
 #include <array>
 #include <cassert>
 #include <string_view>
+#include <vector>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
@@ -62,9 +63,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
     ++counters_.failbacks;
     io_.failedBack(rail, now);
   }
-  for (int other = 0; other < options_.rails; ++other) {
-    if (rails_[other].phase != Phase::kUp) repinQueue(other);
-  }
+  pinQueues();
   pump(now);
 }
 
@@ -196,7 +195,7 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   record.detected = now;
 
   // What has not been handed to the rail need not wait for the fence.
-  if (!mutant(Mutant::kQueueLeftOnDeadRail)) repinQueue(rail);
+  if (!mutant(Mutant::kQueueLeftOnDeadRail)) pinQueues();
   if (!mutant(Mutant::kPeerNotTold)) {
     sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, failure);
   }
@@ -320,14 +319,21 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   pump(now);
 }
 
-void Link::repinQueue(int rail) {
+/// After a rail has come or gone: everything that waits goes to the rail that it belongs to now.
+/// What is sent again first, then the oldest messages: the receiver waits for those.
+void Link::pinQueues() {
   if (options_.policy == Policy::kPull) return;
-  const int partner = liveRailFrom(rail);
-  if (partner < 0 || partner == rail) return;
-  std::deque<ChunkRef>& from = queues_[rail];
-  std::deque<ChunkRef>& to = queues_[partner];
-  to.insert(to.end(), from.begin(), from.end());
-  from.clear();
+  std::vector<ChunkRef> waiting;
+  for (std::deque<ChunkRef>& queue : queues_) {
+    waiting.insert(waiting.end(), queue.begin(), queue.end());
+    queue.clear();
+  }
+  std::stable_sort(waiting.begin(), waiting.end());
+  for (const ChunkRef& chunk : waiting) {
+    const int home = homeRail(chunk.message, chunk.offset / chunkBytes(chunk.message));
+    const int live = liveRailFrom(home);
+    queues_[live < 0 ? home : live].push_back(chunk);
+  }
 }
 
 void Link::chunkRedelivered(int failover, TimePoint now) {

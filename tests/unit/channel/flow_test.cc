@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "resilient_ccl/channel/partners.h"
 #include "tests/support/sim_world.h"
 
 // Rails of different speed: windows by rate, pull in proportion, and tails that go again over a
@@ -374,40 +373,6 @@ TEST(FlowTest, ASlowRailIsAskedAgainAndTakenUpWhenItIsFast) {
   world.slow(0, 10e6);
   rounds(500ms);
   EXPECT_GT(rounds(500ms), fast * 8 / 10);
-  expectWhole(world);
-}
-
-TEST(PartnersTest, NearestFirstAndThenByNumber) {
-  using Partners = std::vector<std::vector<int>>;
-  EXPECT_EQ(channel::partnersByNumber(3), (Partners{{1, 2}, {2, 0}, {0, 1}}));
-  EXPECT_EQ(channel::partnersByNumber(1), Partners{{}});
-  // 0 and 2 on one switch, 1 and 3 on another; 0 and 1 on one socket.
-  const Partners distance{{0, 4, 2, 4}, {4, 0, 6, 2}, {2, 6, 0, 6}, {4, 2, 6, 0}};
-  EXPECT_EQ(channel::partnersByDistance(distance),
-            (Partners{{2, 1, 3}, {3, 0, 2}, {0, 3, 1}, {1, 0, 2}}));
-}
-
-TEST(PartnersTest, TheLoadOfAFailedRailGoesToItsFirstPartnerThatLives) {
-  SimOptions options = pulling(4);
-  options.link.policy = Policy::kPinned;
-  options.link.partners = {{2, 3, 1}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}};
-  SimWorld world(options);
-  const auto carried = [&] {
-    std::array<Bytes, 4> bytes;
-    for (int rail = 0; rail < 4; ++rail) bytes[rail] = world.arrivedBytes(1, rail);
-    world.message(0, 64 * kChunk);
-    EXPECT_TRUE(world.runUntilIdle(1s));
-    for (int rail = 0; rail < 4; ++rail) bytes[rail] = world.arrivedBytes(1, rail) - bytes[rail];
-    return bytes;
-  };
-  using Shares = std::array<Bytes, 4>;
-  EXPECT_EQ(carried(), (Shares{16 * kChunk, 16 * kChunk, 16 * kChunk, 16 * kChunk}));
-  world.portDown(0, 0);
-  world.run(20ms);
-  EXPECT_EQ(carried(), (Shares{0, 16 * kChunk, 32 * kChunk, 16 * kChunk}));
-  world.portDown(0, 2);
-  world.run(20ms);
-  EXPECT_EQ(carried(), (Shares{0, 32 * kChunk, 0, 32 * kChunk})) << "2 goes to 1, 0 to 3";
   expectWhole(world);
 }
 
