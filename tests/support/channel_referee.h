@@ -46,6 +46,8 @@ class Referee {
   void degraded(int end, const channel::RailDegradation& change);
   /// Judges the failovers that the ends have reported; to be called at the end.
   void judgeFailovers();
+  /// Whether the one short outage was noticed; to be called at the end.
+  void judgeShortOutage();
   void judgeCopies(const channel::LinkCounters& counters);
 
   std::vector<std::string>& problems() { return problems_; }
