@@ -36,7 +36,13 @@ class Arrivals {
       }
       newest_ = number;
     } else if (number >= begin_ && number < end_ && !mutant(Mutant::kOvertakenStaysLost)) {
-      open_ = false;
+      // What is missing on one side of it may be lost all the same.
+      if (number - begin_ >= end_ - number) {
+        end_ = number;
+      } else {
+        begin_ = number + 1;
+      }
+      open_ = open_ && end_ - begin_ >= least;
     }
   }
 

@@ -58,6 +58,7 @@ void Referee::changed(const RailChange& change) {
   if (change.to == Phase::kUp) rail.upAgain = change.when;
   if (change.to == Phase::kOpening) reopened(change);
   if (change.from == Phase::kOpening && change.to == Phase::kDown) rail.closed = change.when;
+  if (change.input == Input::kStart) rail.cancelled = change.when;
   if (change.from != Phase::kUp) return;
   rail.closed = change.when;
   const auto& options = script_.options.link;
@@ -79,7 +80,8 @@ void Referee::givenUp(const RailChange& change) {
     return;
   }
   const TimePoint opened = rails_[change.rail].firstUp[change.epoch] - 2 * options.openTime;
-  const bool broken = world_.lastBroken(change.rail) >= opened ||
+  const bool cancelled = change.input == Input::kReset && rails_[change.rail].cancelled >= opened;
+  const bool broken = cancelled || world_.lastBroken(change.rail) >= opened ||
                       (change.input == Input::kStall && world_.lastStuck(change.rail) >= opened);
   if (!broken && options.datagramLoss + options.datagramsHeld <= kTolerableLoss) {
     problems_.push_back(fmt::format("a false verdict: end {} gives up rail {} by {}", change.end,

@@ -63,6 +63,7 @@ class Referee {
 
   struct RailState {
     std::map<std::uint32_t, TimePoint> firstUp;  // by epoch
+    TimePoint cancelled{};                       // an attempt to connect, as the work began
     TimePoint closed{};                          // at the connecting end, the last time
     TimePoint upAgain{};                         // since when it is up there after a failure
     Duration holdOff{};
