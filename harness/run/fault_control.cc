@@ -141,7 +141,7 @@ Status FaultControl::step(TimePoint now, const Sampler& sampler) {
     if (!entry.active) continue;
     RETURN_IF_ERROR(entry.fault->step(now));
     const std::optional<Duration> duration = entry.spec.durationOf(entry.strikes.size() - 1);
-    const std::optional<TimePoint> from = entry.trigger.lastsFrom(strike.applied);
+    const std::optional<TimePoint> from = entry.trigger.lastsFrom(strike.applied, strike.within);
     if (duration && from && now >= *from + *duration) over.push_back(&entry);
   }
   return end(over);

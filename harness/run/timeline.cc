@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/stats/quantile.h"
+#include "reports/result.h"
 
 namespace faultline::run {
 namespace {
@@ -64,9 +65,10 @@ std::optional<double> FaultTrigger::progress(std::uint64_t bytes) const {
   return static_cast<double>(bytes - *mark_) / static_cast<double>(whole);
 }
 
-std::optional<TimePoint> FaultTrigger::lastsFrom(TimePoint applied) const {
-  if (!std::holds_alternative<scenario::BeforeStart>(fault_.trigger)) return applied;
-  return start_;
+std::optional<TimePoint> FaultTrigger::lastsFrom(TimePoint applied, Duration within) const {
+  if (std::holds_alternative<scenario::BeforeStart>(fault_.trigger)) return start_;
+  const bool known = toMilliseconds(within) <= reports::Failover::kMomentKnownMs;
+  return known ? applied : applied + within;
 }
 
 bool FaultTrigger::due(TimePoint now, std::uint64_t bytes) {

@@ -52,9 +52,11 @@ class FaultTrigger {
   /// That happened at `when`.
   void happened(TimePoint when) { awaitedAt_ = when; }
 
-  /// When the time that it lasts begins to count, having been applied at `applied`; nullopt: not
-  /// yet.
-  std::optional<TimePoint> lastsFrom(TimePoint applied) const;
+  /// When the time that it lasts begins to count, having been applied at `applied`, or at most
+  /// `within` later; nullopt: not yet. Where that is long (reports::Failover::kMomentKnownMs) it
+  /// counts from when the fault surely was there: the kernel, busy with other changes, has begun
+  /// late, and of 250 ms of a black hole 17 were left.
+  std::optional<TimePoint> lastsFrom(TimePoint applied, Duration within) const;
   /// Whether the fault is due now; true once per repetition. `bytes`: the target's counter now.
   bool due(TimePoint now, std::uint64_t bytes);
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "resilient_ccl/channel/mutant.h"
 
 namespace faultline::channel {
 
@@ -19,20 +20,29 @@ class Arrivals {
 
   /// The datagram with `number`, from 1, has come in. A second time, and it changes nothing.
   void note(std::uint64_t number, TimePoint now) {
-    if (number > newest_) {
-      if (open_ && now - seen_ >= kOrderKept) {
-        ++gaps_;
+    const std::uint64_t least = mutant(Mutant::kOneLostIsAGap) ? 1 : kLeastGap;
+    const Duration patience = mutant(Mutant::kOvertakenIsLost) ? Duration{} : kOrderKept;
+    if (number > newest_ || mutant(Mutant::kRepeatedIsAGap)) {
+      if (open_ && now - seen_ >= patience) {
+        gaps_ += mutant(Mutant::kGapsIgnored) ? 0 : 1;
         open_ = false;
       }
-      if (!open_ && number - newest_ > kLeastGap) {
+      const std::uint64_t missing = number - newest_ - 1;
+      if (!open_ && missing >= least) {
         open_ = true;
         begin_ = newest_ + 1;
         end_ = number;
         seen_ = now;
       }
       newest_ = number;
-    } else if (number >= begin_ && number < end_) {
-      open_ = false;
+    } else if (number >= begin_ && number < end_ && !mutant(Mutant::kOvertakenStaysLost)) {
+      // What is missing on one side of it may be lost all the same.
+      if (number - begin_ >= end_ - number) {
+        end_ = number;
+      } else {
+        begin_ = number + 1;
+      }
+      open_ = open_ && end_ - begin_ >= least;
     }
   }
 

@@ -55,6 +55,12 @@ enum class Mutant : std::uint8_t {
   kNobodyJoinsATrial,
   kDoubtIsProof,
   kDoubtKept,
+  // numbers of datagrams
+  kGapsIgnored,
+  kOneLostIsAGap,
+  kRepeatedIsAGap,
+  kOvertakenIsLost,
+  kOvertakenStaysLost,
   // slow rails
   kSilentPathIsSlow,
   kAbsenceIsSlowness,

@@ -42,10 +42,15 @@ void EventLog::degraded(int peer, const channel::RailDegradation& change) {
 }
 
 void EventLog::explained(int peer, int rail, channel::Cause cause, channel::Where where) {
-  const auto latest = std::find_if(failovers_.rbegin(), failovers_.rend(), [&](const auto& it) {
-    return it.peer == peer && it.failover.rail == rail;
-  });
-  if (latest == failovers_.rend() || latest->failover.cause != channel::Cause::kPath) return;
+  // By its own time: one whose chunks went down with a later connection, too, is reported after it.
+  auto latest = failovers_.end();
+  for (auto it = failovers_.begin(); it != failovers_.end(); ++it) {
+    if (it->peer != peer || it->failover.rail != rail) continue;
+    const bool later =
+        latest == failovers_.end() || it->failover.detected >= latest->failover.detected;
+    if (later) latest = it;
+  }
+  if (latest == failovers_.end() || latest->failover.cause != channel::Cause::kPath) return;
   latest->failover.cause = cause;
   latest->failover.where = where;
   if (cause != channel::Cause::kPath) {

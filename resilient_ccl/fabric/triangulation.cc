@@ -62,7 +62,8 @@ void Triangulation::asked(int asker, int about, int rail, TimePoint now) {
   std::erase_if(duties_, [&](const Duty& duty) {
     return duty.asker == asker && duty.about == about && duty.rail == rail;
   });
-  duties_.push_back({asker, about, rail, io_.examine(about), now + kExamination});
+  const Duration patience = rail == kAnyPath ? kExamination : kPatience;
+  duties_.push_back({asker, about, rail, io_.examine(about), now + patience});
 }
 
 void Triangulation::answered(int witness, int about, int rail, Reach reach) {

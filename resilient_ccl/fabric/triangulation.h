@@ -58,9 +58,13 @@ class Triangulation {
   /// Witnesses that are asked: enough to outvote one that is damaged itself, whatever the size of
   /// the job.
   static constexpr int kMostWitnesses = 3;
-  /// A witness's own examination takes six rounds; then its answer must come.
-  static constexpr Duration kExamination = 50ms;
+  /// When the one who asks decides with what it has.
   static constexpr Duration kDeadline = 200ms;
+  /// A witness answers as soon as it knows, after six rounds or fewer if the process that it is
+  /// asked about is there. Where that is busy it waits for it, as long as its answer is of use.
+  static constexpr Duration kPatience = 150ms;
+  /// Over all paths together six rounds without an answer are the answer.
+  static constexpr Duration kExamination = 50ms;
   /// In place of a rail: over any path.
   static constexpr int kAnyPath = -1;
 

@@ -41,6 +41,7 @@ class Player {
     world_.run(100ms);  // late writes have landed by then
     world_.checkMemory();
     referee_.judgeFailovers();
+    referee_.judgeShortOutage();
     Outcome outcome{.problems = world_.problems(),
                     .coverage = std::move(referee_.coverage()),
                     .trace = world_.trace()};

@@ -16,6 +16,9 @@ namespace {
 constexpr double kTolerableLoss = 0.05;
 /// An answer may be read that much later than the path carried it.
 constexpr Duration kAnswerDelay = 30ms;
+/// A rail waits no longer for its transport's timer when an outage took so many datagrams in a row.
+constexpr Duration kNoticedWithin = 100ms;
+constexpr int kTellingLoss = 3;
 
 }  // namespace
 
@@ -55,6 +58,7 @@ void Referee::changed(const RailChange& change) {
   if (change.to == Phase::kUp) rail.upAgain = change.when;
   if (change.to == Phase::kOpening) reopened(change);
   if (change.from == Phase::kOpening && change.to == Phase::kDown) rail.closed = change.when;
+  if (change.input == Input::kStart) rail.cancelled = change.when;
   if (change.from != Phase::kUp) return;
   rail.closed = change.when;
   const auto& options = script_.options.link;
@@ -76,7 +80,8 @@ void Referee::givenUp(const RailChange& change) {
     return;
   }
   const TimePoint opened = rails_[change.rail].firstUp[change.epoch] - 2 * options.openTime;
-  const bool broken = world_.lastBroken(change.rail) >= opened ||
+  const bool cancelled = change.input == Input::kReset && rails_[change.rail].cancelled >= opened;
+  const bool broken = cancelled || world_.lastBroken(change.rail) >= opened ||
                       (change.input == Input::kStall && world_.lastStuck(change.rail) >= opened);
   if (!broken && options.datagramLoss + options.datagramsHeld <= kTolerableLoss) {
     problems_.push_back(fmt::format("a false verdict: end {} gives up rail {} by {}", change.end,
@@ -141,6 +146,25 @@ const Action* Referee::only(Action::Kind kind) const {
     fault = &action;
   }
   return fault;
+}
+
+/// It was over before anybody could ask, and took datagrams along: their numbers say so.
+void Referee::judgeShortOutage() {
+  const auto& options = script_.options;
+  if (options.datagramLoss + options.datagramsHeld > 0 || !options.backsOff) return;
+  const Action* outage = nullptr;
+  for (const Action& action : script_.actions) {
+    if (action.kind == Action::Kind::kMessages || action.kind == Action::Kind::kNote) continue;
+    if (action.kind != Action::Kind::kBlackHole || outage != nullptr) return;
+    outage = &action;
+  }
+  if (outage == nullptr || outage->length >= options.link.suspectAfter) return;
+  const Duration waited = world_.longestBackOff(outage->rail);
+  const int lost = world_.mostLostInARow(outage->rail);
+  if (waited < kNoticedWithin || lost < kTellingLoss) return;
+  problems_.push_back(
+      fmt::format("rail {} waits for {} after an outage of {} that took {} datagrams", outage->rail,
+                  formatDuration(waited), formatDuration(outage->length), lost));
 }
 
 /// In the long run they are a small share of what is sent, whatever the rails do.

@@ -46,6 +46,8 @@ class Referee {
   void degraded(int end, const channel::RailDegradation& change);
   /// Judges the failovers that the ends have reported; to be called at the end.
   void judgeFailovers();
+  /// Whether the one short outage was noticed; to be called at the end.
+  void judgeShortOutage();
   void judgeCopies(const channel::LinkCounters& counters);
 
   std::vector<std::string>& problems() { return problems_; }
@@ -61,6 +63,7 @@ class Referee {
 
   struct RailState {
     std::map<std::uint32_t, TimePoint> firstUp;  // by epoch
+    TimePoint cancelled{};                       // an attempt to connect, as the work began
     TimePoint closed{};                          // at the connecting end, the last time
     TimePoint upAgain{};                         // since when it is up there after a failure
     Duration holdOff{};

@@ -85,9 +85,13 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     if (world.onDegraded) world.onDegraded(index, change);
   }
   void causeFound(int rail, channel::Cause cause) override {
-    const auto latest =
-        std::ranges::find(failovers.rbegin(), failovers.rend(), rail, &channel::Failover::rail);
-    if (latest == failovers.rend() || latest->cause != channel::Cause::kPath) {
+    // An older one whose chunks it has inherited is reported after it.
+    auto latest = failovers.end();
+    for (auto it = failovers.begin(); it != failovers.end(); ++it) {
+      if (it->rail != rail) continue;
+      if (latest == failovers.end() || it->detected > latest->detected) latest = it;
+    }
+    if (latest == failovers.end() || latest->cause != channel::Cause::kPath) {
       world.problems_.push_back("another cause of a failover that has not been reported, or known");
       return;
     }

@@ -65,6 +65,8 @@ class SimRail : public transport::Rail {
   /// Something has come that `read` takes in.
   virtual void read() {}
   std::function<void()> onReadable;
+  /// What was lost is on the wire now: its timer has expired.
+  std::function<void()> onSentAgain;
   /// The time of the fence is over: `close` is to be called.
   std::function<void()> onFenceDue;
   /// Called with every piece of the sender's memory that the rail reads.

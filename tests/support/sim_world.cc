@@ -130,7 +130,15 @@ void SimWorld::observe(int end, Input input) {
     const std::pair now(self.link->phase(rail), self.link->epoch(rail));
     const auto before = std::exchange(self.seen[rail], now);
     if (now == before) continue;
-    const RailChange change{clock_.now(), end, rail, before.first, now.first, now.second, input};
+    // Whatever else happens in the same tick.
+    const bool stalled = input != Input::kStall || now.first == Link::Phase::kFencing;
+    const RailChange change{clock_.now(),
+                            end,
+                            rail,
+                            before.first,
+                            now.first,
+                            now.second,
+                            stalled ? input : Input::kTick};
     if (change.from == Link::Phase::kUp) {
       self.windowAtFailure[{rail, change.when}] = std::exchange(self.largestWindow[rail], 0);
       const End::Connection connection(rail, change.epoch);
@@ -142,7 +150,7 @@ void SimWorld::observe(int end, Input input) {
     if (options_.trace) {
       trace_.add(clock_.now(), fmt::format("end {}: rail {} {} -> {} by {}, epoch {}", end, rail,
                                            phaseName(change.from), phaseName(change.to),
-                                           inputName(input), change.epoch));
+                                           inputName(change.input), change.epoch));
     }
     if (onRailChange) onRailChange(change);
   }
@@ -229,6 +237,10 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
           }
           problems_.push_back("a rail reads memory that the sender has given back");
         };
+        made->onSentAgain = [this, rail] {
+          Duration& longest = health_[rail].longestBackOff;
+          longest = std::max(longest, clock_.now() - lastBroken(rail));
+        };
         made->onReadable = [this, side, rail, made] {
           runEvent(
               side, Input::kChunk, [made] { made->read(); }, socketOf(rail));
@@ -281,10 +293,13 @@ void SimWorld::abandon(int end, int rail) {
 void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
   ++ends_[from]->datagramsSent[path];
   if (path < options_.link.rails) {
+    Health& health = health_[path];
     if (!ends_[from]->portUp[path] || !ends_[from]->wires[path].carries ||
         !ends_[1 - from]->portUp[path]) {
+      health.mostLost = std::max(health.mostLost, ++health.lost[from]);
       return;
     }
+    health.lost[from] = 0;
   } else if (!managementUp_) {
     return;
   }

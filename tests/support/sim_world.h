@@ -121,6 +121,11 @@ class SimWorld {
   TimePoint lastStuck(int rail) const;
   static constexpr double kStuckRate = 1;  ///< bytes per second
   TimePoint lastWhole(int rail) const;
+  /// The longest time that a rail has waited for its timer although it was whole again, and how
+  /// many datagrams in a row an outage took that were sent over its path in one direction: the most
+  /// of all outages.
+  Duration longestBackOff(int rail) const { return health_[rail].longestBackOff; }
+  int mostLostInARow(int rail) const { return health_[rail].mostLost; }
   /// When its wires were last slower than kEqual of another rail's.
   TimePoint lastSlow(int rail) const;
   static constexpr double kEqual = 0.8;
@@ -197,6 +202,9 @@ class SimWorld {
     TimePoint lastStuck{};
     TimePoint lastWhole{};
     TimePoint lastSlow{};
+    Duration longestBackOff{};
+    std::array<int, kEnds> lost{};  // in a row, by sender
+    int mostLost = 0;
   };
 
   SimOptions options_;

@@ -29,6 +29,7 @@ void StreamRail::putOnTheWire(std::size_t count, int attempt) {
               [this, count, attempt] { putOnTheWire(count, attempt + 1); });
     return;
   }
+  if (attempt > 0 && onSentAgain) onSentAgain();
   outstanding_ = 0;
   acknowledged_ += count;
   Outgoing& chunk = outgoing_.front();

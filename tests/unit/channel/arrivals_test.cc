@@ -43,6 +43,18 @@ TEST(ArrivalsTest, ThreeInARowAreAGapWhenLaterOnesHaveComeForSomeTime) {
   EXPECT_EQ(arrivals.gaps(), 2u) << "too late";
 }
 
+TEST(ArrivalsTest, AnOutageStaysAGapWhenTheFirstAfterItIsOvertaken) {
+  Arrivals arrivals;
+  note(arrivals, {1, 55, 53, 54, 56}, 0ms);
+  EXPECT_EQ(arrivals.possibleGaps(), 1u);
+  note(arrivals, {2}, 1ms);
+  note(arrivals, {57}, 4ms);
+  EXPECT_EQ(arrivals.gaps(), 1u);
+  // Of seven no three in a row are missing in the end.
+  note(arrivals, {65, 61, 62, 60}, 5ms);
+  EXPECT_EQ(arrivals.possibleGaps(), 1u);
+}
+
 TEST(ArrivalsTest, WhatWasOvertakenIsNoGap) {
   Arrivals arrivals;
   note(arrivals, {1, 5, 4, 3, 2, 6}, 0ms);

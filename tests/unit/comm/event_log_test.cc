@@ -67,5 +67,20 @@ TEST(EventLogTest, TheLatestFailoverOfARailIsExplained) {
   EXPECT_EQ(log.since({}).failovers[1].failover.cause, Cause::kRemoteNic) << "known already";
 }
 
+TEST(EventLogTest, TheLatestIsTheOneThatWasDetectedLast) {
+  EventLog log;
+  channel::Failover earlier = failoverOf(0), later = failoverOf(0);
+  earlier.cause = Cause::kRail;
+  earlier.detected = TimePoint{} + 1s;
+  later.detected = TimePoint{} + 2s;
+  // Its chunks went down with the next connection, too: it is over after that one.
+  log.failedOver(1, later);
+  log.failedOver(1, earlier);
+  log.explained(1, 0, Cause::kLocalNic, Where::kLocal);
+  const auto failovers = log.since({}).failovers;
+  EXPECT_EQ(failovers[0].failover.cause, Cause::kLocalNic);
+  EXPECT_EQ(failovers[1].failover.cause, Cause::kRail);
+}
+
 }  // namespace
 }  // namespace faultline::comm

@@ -26,6 +26,7 @@ class World {
   void breakPath(int a, int b) { dead_.insert({std::min(a, b), std::max(a, b)}); }
   /// The process says nothing any more, over any path.
   void stop(int process) { stopped_.insert(process); }
+  void wake(int process) { stopped_.erase(process); }
   /// The process has no path over the rail.
   void takeRail(int process) { withoutRail_.insert(process); }
   void begin(int self, int peer) { ends_[self]->triangulation.begin(peer, kRail, now_); }
@@ -218,6 +219,18 @@ TEST(TriangulationTest, AWitnessThatSaysNothingIsNotWaitedForWithoutEnd) {
   alone.begin(0, 1);
   alone.run(500ms);
   EXPECT_EQ(alone.found(0, 1), Where::kUnknown);
+}
+
+TEST(TriangulationTest, AWitnessWaitsForAPeerThatIsBusy) {
+  World world(3);
+  world.breakPath(0, 1);
+  world.stop(1);
+  world.begin(0, 1);
+  world.run(100ms);
+  world.wake(1);
+  world.run(400ms);
+  EXPECT_EQ(world.found(0, 1), Where::kBetween);
+  EXPECT_EQ(world.answers(), 1);
 }
 
 TEST(TriangulationTest, WhoHasNoPathOverTheRailIsNoWitnessForItButForAllPaths) {

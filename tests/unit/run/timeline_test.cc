@@ -27,6 +27,18 @@ TEST(FaultTriggerTest, AtFiresOnceAtItsTime) {
   EXPECT_FALSE(trigger.due(kBegin + 3s, 0));
 }
 
+TEST(FaultTriggerTest, WhatTheKernelTakesItsTimeForLastsAsLongAsItShould) {
+  const FaultTrigger trigger(during(20, 0.5));
+  EXPECT_EQ(trigger.lastsFrom(kBegin, 5ms), kBegin);
+  EXPECT_EQ(trigger.lastsFrom(kBegin, 233ms), kBegin + 233ms);
+  scenario::Fault beforehand;
+  beforehand.trigger = scenario::BeforeStart{};
+  FaultTrigger early(beforehand);
+  EXPECT_EQ(early.lastsFrom(kBegin, 233ms), std::nullopt);
+  early.started(kBegin + 1s);
+  EXPECT_EQ(early.lastsFrom(kBegin, 233ms), kBegin + 1s);
+}
+
 TEST(FaultTriggerTest, DuringFiresAtItsShareOfAWarmupIteration) {
   FaultTrigger trigger(during(20, 0.5));
   for (const std::uint64_t bytes : {900, 1000, 5000}) trigger.warmupIteration(bytes);
