@@ -6,10 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <set>
 
-#include "base/log.h"
 #include "base/system_calls.h"
 #include "resilient_ccl/comm/engine_word.h"
 #include "resilient_ccl/comm/node_layout.h"
@@ -18,35 +15,10 @@
 namespace faultline::comm {
 namespace {
 
-// So long after the first word of a failure all others have arrived: nobody tells another one who
-// has been told, and a word is repeated every few milliseconds.
-constexpr Duration kAgreementTime = 100ms;
-// After a failure the progress thread goes on repeating the abort for this long.
-constexpr Duration kAbortTime = 300ms;
-constexpr Duration kPollTime = 50ms;
 // While there is work, ports are looked at this often.
 constexpr Duration kPlanningTime = 10ms;
 // Counters are copied for other threads this often while there is work.
 constexpr Duration kCountersPause = 10ms;
-
-/// What a process tells the others of itself: its door, and its addresses.
-std::string introduce(const transport::tcp::Endpoint& door, const fabric::ProcessAddress& address) {
-  std::string bytes(sizeof(door.address) + sizeof(door.port), '\0');
-  std::memcpy(bytes.data(), &door.address, sizeof(door.address));
-  std::memcpy(bytes.data() + sizeof(door.address), &door.port, sizeof(door.port));
-  return bytes + address.serialize();
-}
-
-Result<fabric::ProcessAddress> parseIntroduction(const std::string& bytes,
-                                                 transport::tcp::Endpoint& door) {
-  constexpr std::size_t kDoor = sizeof(door.address) + sizeof(door.port);
-  if (bytes.size() < kDoor) {
-    return errorf(Code::kInvalidArgument, "a process address of {} bytes", bytes.size());
-  }
-  std::memcpy(&door.address, bytes.data(), sizeof(door.address));
-  std::memcpy(&door.port, bytes.data() + sizeof(door.address), sizeof(door.port));
-  return fabric::ProcessAddress::parse(bytes.substr(kDoor));
-}
 
 }  // namespace
 
@@ -62,141 +34,6 @@ Engine::Engine(const CommunicatorOptions& options)
 Engine::~Engine() {
   stop();
   planning_.reset();  // its thread calls back
-}
-
-Result<std::shared_ptr<Engine>> Engine::start(const CommunicatorOptions& options) {
-  std::shared_ptr<Engine> engine(new Engine(options));
-  ASSIGN_OR_RETURN(UniqueFd door,
-                   transport::tcp::openListener({options.fabric.managementAddress, "", 0}));
-  engine->door_ = std::make_shared<const UniqueFd>(std::move(door));
-  RETURN_IF_ERROR(engine->open({}));
-  return engine;
-}
-
-Result<std::shared_ptr<Engine>> Engine::restart(const CommunicatorOptions& options,
-                                                const Engine& failed, UniqueFd listener) {
-  std::shared_ptr<Engine> engine(new Engine(options));
-  engine->door_ = failed.door_;
-  RETURN_IF_ERROR(engine->open(std::move(listener)));
-  return engine;
-}
-
-Status Engine::open(UniqueFd listener) {
-  const TimePoint deadline = now() + options_.setupTimeout;
-  fabric::FabricOptions fabricOptions = options_.fabric;
-  fabricOptions.self = options_.rank;
-  fabricOptions.recorder = recorder_.get();
-  ASSIGN_OR_RETURN(
-      fabric_, fabric::Fabric::create(fabricOptions, static_cast<fabric::FabricClient&>(*this)));
-  ASSIGN_OR_RETURN(bootstrap_, Bootstrap::connect({.rank = options_.rank,
-                                                   .size = options_.size,
-                                                   .jobKey = fabricOptions.jobKey,
-                                                   .address = fabricOptions.managementAddress,
-                                                   .rendezvous = options_.rendezvous,
-                                                   .listener = std::move(listener),
-                                                   .timeout = options_.setupTimeout}));
-  ASSIGN_OR_RETURN(const transport::tcp::Endpoint door,
-                   transport::tcp::localEndpoint(this->door()));
-  ASSIGN_OR_RETURN(const std::vector<std::string> blobs,
-                   bootstrap_->allGather(introduce(door, fabric_->address())));
-  std::vector<fabric::ProcessAddress> addresses;
-  for (const std::string& blob : blobs) {
-    ASSIGN_OR_RETURN(addresses.emplace_back(), parseIntroduction(blob, doors_.emplace_back()));
-    hosts_.push_back(addresses.back().host);
-  }
-  RETURN_IF_ERROR(fabric_->connect(addresses));
-  RETURN_IF_ERROR(awaitRails(deadline));
-  bool joined = false;
-  if (!failure_) {
-    ASSIGN_OR_RETURN(joined, awaitOthers(deadline));
-  }
-  if (!joined) {
-    // All have the same word then, and have heard it.
-    while (now() < failedAt_ + kAbortTime) (void)fabric_->poll(kPollTime);
-    return *failure_;
-  }
-  if (const std::string missing = fabric_->missingRails(); !missing.empty()) {
-    spdlog::warn("begins without {}: not connected within {}", missing,
-                 formatDuration(options_.railGrace));
-  }
-  fabric_->start();
-  if (options_.planned) {
-    planning_ = std::make_unique<Planning>(
-        *fabric_, options_.rank, static_cast<int>(fabricOptions.nics.size()), options_.health,
-        PlanningCalls{
-            .fail = [this](const Status& why) { fail(why); },
-            .event =
-                [this](PlanEvent event) {
-                  const std::lock_guard lock(mutex_);
-                  events_.planned(std::move(event));
-                },
-            .tested =
-                [this](const PortTestEvent& event) {
-                  const std::lock_guard lock(mutex_);
-                  events_.tested(event);
-                },
-            .onProgressThread = [this](auto call) { onProgressThread(std::move(call)); }});
-  }
-
-  wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
-  RETURN_IF_ERROR(fabric_->watch(wakeup_.get(), [this] {
-    std::uint64_t count;
-    countSystemCall();
-    (void)!read(wakeup_.get(), &count, sizeof(count));
-  }));
-  for (const auto& [rank, fd] : bootstrap_->connections()) {
-    RETURN_IF_ERROR(
-        fabric_->watch(fd, [this, rank = rank, fd = fd] { connectionReadable(rank, fd); }));
-  }
-  thread_ = std::thread([this] { progress(); });
-  return okStatus();
-}
-
-Status Engine::awaitRails(TimePoint deadline) {
-  const bool mayMiss = options_.fabric.link.resilient;
-  const TimePoint begin = now(), grace = begin + options_.railGrace;
-  const TimePoint end = std::min(deadline, grace + options_.fabric.link.giveUp);
-  while (!failure_ && !fabric_->allRailsUp()) {
-    const bool reached = mayMiss && fabric_->allPeersReached();
-    if (reached && now() >= grace) break;
-    if (now() >= end) {
-      fail(errorf(Code::kDeadlineExceeded,
-                  "{} could be connected within {}: {} missing; look at these ports, their "
-                  "addresses and the network between them",
-                  mayMiss ? "not one rail to some rank" : "not all rails",
-                  formatDuration(end - begin), fabric_->missingRails()));
-    }
-    RETURN_IF_ERROR(fabric_->poll(kPollTime));
-  }
-  return okStatus();
-}
-
-/// Nobody begins before everybody has what it needs; false: somebody will not get it, and all know.
-Result<bool> Engine::awaitOthers(TimePoint deadline) {
-  constexpr const char* kReady = "ready";
-  std::set<int> silent;
-  for (const auto& [rank, fd] : bootstrap_->connections()) {
-    RETURN_IF_ERROR(fabric_->watch(fd, [this, &silent, fd = fd] {
-      fabric_->unwatch(fd);
-      silent.erase(fd);
-    }));
-    silent.insert(fd);
-  }
-  Status told = bootstrap_->offer(kReady);
-  // The word of one who has begun, and failed, may be faster than that all are ready.
-  const auto end = [&] { return failure_ ? failedAt_ + kAgreementTime : deadline; };
-  while (told.ok() && !silent.empty() && now() < end()) {
-    RETURN_IF_ERROR(fabric_->poll(kPollTime));
-  }
-  for (const int fd : silent) fabric_->unwatch(fd);
-  if (told.ok() && !silent.empty()) {
-    told = errorf(Code::kDeadlineExceeded, "not all ranks had their rails within {}",
-                  formatDuration(options_.setupTimeout));
-  }
-  if (told.ok()) told = bootstrap_->collect(kReady).status();
-  if (!told.ok()) fail(told);
-  return told.ok();
 }
 
 // --- progress thread ---
@@ -395,102 +232,6 @@ void Engine::connectionReadable(int rank, int fd) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   fabric_->unwatch(fd);
   if (!goodbyes_.contains(rank)) fabric_->doubt(rank);
-}
-
-void Engine::checkDeadlines() {
-  if (failure_) return;
-  if (rollCall_ && rollCall_->over(now())) {
-    return fail(errorf(Code::kDeadlineExceeded,
-                       "collective {} of communicator {} is not done within {}: {}",
-                       rollCall_->number(), rollCall_->communicator(),
-                       formatDuration(options_.collectiveTimeout), rollCall_->result()));
-  }
-  if (rollCall_) return;
-  const auto isOld = [this, time = now()](TimePoint called) {
-    return time - called > options_.collectiveTimeout;
-  };
-  const auto oldest = std::ranges::min_element(
-      running_, {}, [](const auto& running) { return running.second.began; });
-  if (oldest != running_.end() && isOld(oldest->second.began)) {
-    const Running& late = oldest->second;
-    return overdue(*late.group, late.number, late.program.get());
-  }
-  for (const auto& group : groups_) {
-    if (group->held().empty() || !isOld(group->held().front().called)) continue;
-    return overdue(*group, group->held().front().job.number, nullptr);
-  }
-}
-
-/// `program`: of a message between two; else it is not needed.
-void Engine::overdue(const Group& group, std::uint64_t number, const Program* program) {
-  if (isPointToPoint(number)) {
-    const Program::Step& step = program->lanes()[0].steps[0];
-    return fail(errorf(Code::kDeadlineExceeded,
-                       "a message {} rank {} is not done within {}: it takes no part",
-                       step.kind == schedule::OpKind::kSend ? "to" : "from",
-                       group.members()[step.peer], formatDuration(options_.collectiveTimeout)));
-  }
-  rollCall_.emplace(group.id(), number, group.members(), now());
-  const EngineWord question{.kind = EngineWord::Kind::kRollCall, .about = group.id()};
-  for (const int member : group.members()) {
-    if (member != options_.rank) fabric_->tell(member, question.bytes());
-  }
-  rollCall_->present(options_.rank, group.begun());
-}
-
-/// Nobody goes before everybody has said goodbye and been told: who is missed then is not missed.
-void Engine::takeLeave() {
-  if (!leaveBy_) {
-    leaveBy_ = now() + options_.setupTimeout;
-    for (int rank = 0; rank < options_.size; ++rank) {
-      if (rank != options_.rank) {
-        fabric_->tell(rank, EngineWord{.kind = EngineWord::Kind::kGoodbye}.bytes());
-      }
-    }
-  }
-  if (givenUp_) return part(*failure_);
-  const bool allSaid = std::ssize(goodbyes_) == options_.size - 1;
-  if (allSaid && fabric_->told()) return part(okStatus());
-  if (now() < *leaveBy_) return;
-  if (allSaid) return part(okStatus());  // somebody has left before its last word came
-  std::string missing;
-  for (int rank = 0; rank < options_.size; ++rank) {
-    if (rank == options_.rank || goodbyes_.contains(rank)) continue;
-    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
-  }
-  part(errorf(Code::kDeadlineExceeded, "rank(s) {} did not say goodbye within {}", missing,
-              formatDuration(options_.setupTimeout)));
-}
-
-void Engine::part(const Status& how) {
-  const std::lock_guard lock(mutex_);
-  if (!parted_) parted_ = how;
-  partedNow_.notify_all();
-}
-
-void Engine::fail(const Status& why, bool toldByPeer) {
-  if (givenUp_ || (failure_ && !toldByPeer)) return;
-  if (!failure_) failedAt_ = now();
-  // As long as the others will have it.
-  const Status named =
-      toldByPeer ? why
-                 : Status(why.code(), fmt::format("rank {}: {}", options_.rank, why.message())
-                                          .substr(0, fabric::Fabric::kLongestReason));
-  if (!toldByPeer) fabric_->abort(named.message());  // else its author has told everybody
-  // Several may have noticed at once. All take the same word.
-  if (!failure_ || named.message() < failure_->message()) failure_ = named;
-}
-
-void Engine::giveUp() {
-  givenUp_ = true;
-  fabric_->shutDown();  // the callers get their buffers back, and staging memory goes
-  reducer_.drop();
-  for (auto& [tag, running] : running_) running.work->complete(*failure_);
-  running_.clear();
-  for (const auto& group : groups_) {
-    for (const Group::Command& command : group->held()) command.work->complete(*failure_);
-    group->held().clear();
-  }
 }
 
 // --- other threads ---

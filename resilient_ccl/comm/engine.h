@@ -143,6 +143,13 @@ class Engine : private fabric::FabricClient, private ReducerClient {
     TimePoint began;
   };
 
+  // So long after the first word of a failure all others have arrived: nobody tells another one who
+  // has been told, and a word is repeated every few milliseconds.
+  static constexpr Duration kAgreementTime = 100ms;
+  // After a failure the progress thread goes on repeating the abort for this long.
+  static constexpr Duration kAbortTime = 300ms;
+  static constexpr Duration kPollTime = 50ms;
+
   explicit Engine(const CommunicatorOptions& options);
   Status open(UniqueFd listener);
   Status awaitRails(TimePoint deadline);

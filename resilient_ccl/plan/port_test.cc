@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <utility>
 
 namespace faultline::plan {
 
@@ -20,18 +22,27 @@ class PortTest::Judgement {
     bool isKnown() const {
       if (fastest == 0 || isWhole()) return true;
       if (looks.empty()) return false;
-      return told < kLooks ? !differ(before, share()) : agreed().has_value();
+      return told < kLooks ? !differ(before, share()) : fastestAgree();
     }
     /// More than by what measurements differ.
     bool fasterThan(double rate) const { return isWhole() || fastest * kFull > rate; }
 
-    /// What paths say that agree with the fastest: noise makes paths slower, and never faster than
-    /// their ports (`blame` leaves the others out).
+    /// The second fastest of the paths that agree with the fastest (`blame` leaves the others out):
+    /// noise makes paths slower, and hardly ever two of them faster than their port.
     std::optional<double> agreed() const {
       if (looks.size() < kLooks) return std::nullopt;
+      return fastestTwo().second;
+    }
+    bool fastestAgree() const {
+      if (looks.size() < kLooks) return false;
+      const auto [first, second] = fastestTwo();
+      return second >= kAlike * first;
+    }
+    /// Of two looks at least.
+    std::pair<double, double> fastestTwo() const {
       std::vector<double> sorted = looks;
-      std::ranges::sort(sorted);
-      return sorted[sorted.size() / 2];
+      std::ranges::sort(sorted, std::greater<>());
+      return {sorted[0], sorted[1]};
     }
     /// Noise may say so, but not so often.
     bool surelySlow() const { return told >= 2 * kLooks && fastest < kSlow; }

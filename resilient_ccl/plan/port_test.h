@@ -37,9 +37,11 @@ class PortTest {
   static constexpr int kSteps = 64;
 
   /// A port is slower than before, or less slow, when so many paths say so, and about the same (to
-  /// kFull), if there are as many; then it is the middle of those that agree with the fastest.
+  /// kFull), if there are as many; then it is what the second fastest says. While that is less than
+  /// kAlike of what the fastest says there is another round.
   /// One that twice as many have seen, and none as faster than kSlow, is what the fastest says.
   static constexpr std::size_t kLooks = 3;
+  static constexpr double kAlike = 0.94;
   static constexpr double kSlow = 0.6;
   /// After the glance. A path that somebody's processor made look slow needs a round more.
   static constexpr std::size_t kMostRounds = 8;
