@@ -193,6 +193,8 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
     line.add(found == run.metrics.end() ? std::nan("") : found->second.value);
   }
   if (withOrigin) {
+    line.addNothing();
+    line.addNothing();
     line.add(nameOf(Origin::kMeasured));
     line.addNothing();
   }
@@ -205,15 +207,17 @@ std::string modelledLine(const ScenarioResult& result, const Summary& row, std::
   line.add(scenarioName(result));
   line.add(result.seed);
   line.add(row.strategy);
-  constexpr std::size_t kBefore = 3, kLast = 2;
+  constexpr std::size_t kBefore = 3, kLast = 4;
   for (std::size_t i = kBefore + kLast; i < columns; ++i) line.addNothing();
+  line.add(row.fault_cost ? row.fault_cost->seconds : std::nan(""));
+  line.add(row.fault_cost ? row.fault_cost->requests : std::nan(""));
   line.add(nameOf(row.origin));
   line.add(row.overhead_pct ? row.overhead_pct->median : std::nan(""));
   return std::move(line).finish();
 }
 
 /// A row per run: strategy, block and arm are its key, as tools that compare tables want it.
-/// Behind them a row per modelled strategy, if there is one, with two columns of its own at the
+/// Behind them a row per modelled strategy, if there is one, with four columns of its own at the
 /// end.
 class CsvRenderer final : public Renderer {
  public:
@@ -227,6 +231,8 @@ class CsvRenderer final : public Renderer {
     const bool modelled =
         std::ranges::count(result.summary, Origin::kModelled, &Summary::origin) > 0;
     if (modelled) {
+      last_columns.add("modelled_fault_s");
+      last_columns.add("modelled_fault_requests");
       last_columns.add("origin");
       last_columns.add("modelled_overhead_pct");
     }

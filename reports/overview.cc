@@ -38,6 +38,7 @@ Json viewOf(const Summary& row, const StrategyTally& tally) {
             {"note", row.note},
             {"wrong_elements", tally.wrong_elements},
             {"checked_elements", tally.checked_elements},
+            {"fault_cost_text", row.fault_cost ? Json(faultCostText(*row.fault_cost)) : nullptr},
             {"overhead_pct", nullptr},
             {"ci95", nullptr},
             {"distinguishable", nullptr},

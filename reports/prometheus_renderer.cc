@@ -212,6 +212,17 @@ class Metrics {
          });
     each("faultline_overhead_bound_ratio", "Overhead of the best possible algorithm.",
          [](const Summary& row) { return row.bound_pct; });
+    const auto modelled = [&](const char* name, const char* help, double FaultCost::*amount) {
+      page_.metric(name, help);
+      for (const Summary& row : result_.summary) {
+        if (row.fault_cost) page_.sample(rowLabels(row), (*row.fault_cost).*amount);
+      }
+    };
+    modelled("faultline_modelled_fault_seconds",
+             "By the model of a server: what one fault costs all requests together.",
+             &FaultCost::seconds);
+    modelled("faultline_modelled_fault_requests", "Requests that take longer with it.",
+             &FaultCost::requests);
   }
 
   Labels rowLabels(const Summary& row) const {

@@ -220,6 +220,10 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   view["reasons"] = verdict.reasons;
   if (result.noise) view["noise_text"] = noiseText(*result.noise);
   if (result.drift) view["drift_text"] = driftText(*result.drift);
+  for (std::size_t i = 0; i < result.summary.size(); ++i) {
+    const auto& cost = result.summary[i].fault_cost;
+    if (cost) view["summary"][i]["fault_cost_text"] = faultCostText(*cost);
+  }
   view["told"] = result.notes;
   view["tallies"] = tallies(result);
   view["distributions"] = distributions(result);

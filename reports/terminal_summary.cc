@@ -95,6 +95,9 @@ std::string number(const std::optional<double>& value, int digits = 1) {
   return value ? number(*value, digits) : kNothing;
 }
 
+constexpr const char* kFaultCostMeaning =
+    "s of requests: what one fault costs by a model, all of so many requests together";
+
 /// "1.5 [0.5, 2.5] =", with the unit behind each number.
 std::string overheadText(const Overhead& overhead, const char* unit = "") {
   std::string text = number(overhead.median) + unit;
@@ -106,6 +109,7 @@ std::string overheadText(const Overhead& overhead, const char* unit = "") {
 }
 
 std::string overheadText(const Summary& row) {
+  if (row.fault_cost) return faultCostText(*row.fault_cost);
   return row.overhead_pct ? overheadText(*row.overhead_pct) : kNothing;
 }
 
@@ -202,7 +206,11 @@ std::string latencyText(const ScenarioResult& result) {
   std::string text;
   const auto times = [](const Percentiles& all) {
     std::string line = number(all.p50) + "/" + number(all.p95) + "/" + number(all.p99);
-    return line + " ms (n " + std::to_string(all.n) + ")";
+    line += " ms (n " + std::to_string(all.n);
+    if (const std::string missing = missingPercentiles(all); !missing.empty()) {
+      line += ": " + missing;
+    }
+    return line + ")";
   };
   for (const Summary& row : result.summary) {
     for (const RateRow& rate : row.rates) {
@@ -233,6 +241,7 @@ std::string table(const ScenarioResult& result) {
   std::string text = formatRow(titles) + std::string(kWidth, '-') + "\n";
   std::string unit;
   bool modelled = false;
+  bool costs = false;
   bool noise = false;
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     const auto row = std::find_if(result.summary.begin(), result.summary.end(),
@@ -244,6 +253,7 @@ std::string table(const ScenarioResult& result) {
     if (summarised && row->throughput) unit = row->throughput->unit;
     if (!summarised) continue;
     modelled = modelled || row->origin == Origin::kModelled;
+    costs = costs || row->fault_cost;
     noise = noise || (row->overhead_pct && row->overhead_pct->distinguishable == false);
   }
   std::string legend = "pause: p50/max; lost: restarts/iterations";
@@ -251,6 +261,7 @@ std::string table(const ScenarioResult& result) {
   if (noise) legend += "; = not distinguishable from 0";
   if (modelled) legend += "; * modelled, not measured";
   text += fitted(legend, kWidth) + "\n";
+  if (costs) text += fitted(kFaultCostMeaning, kWidth) + "\n";
   for (const Summary& row : result.summary) {
     if (row.note.empty()) continue;
     text += wrapped(fmt::format("{}{}: {}", row.mis_measured ? "! " : "", row.strategy, row.note));

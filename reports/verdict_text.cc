@@ -149,6 +149,10 @@ std::string noiseText(const Noise& noise) {
       "noise: {} pairs of equal runs (fault_free, {}) differ by up to {:.2f} %, their median by up "
       "to {:.2f} %",
       noise.pairs, noise.strategy, noise.band_pct, noise.median_band_pct);
+  for (const auto& [what, band] :
+       {std::pair{"TTFT", noise.ttft_band_pct}, std::pair{"TPOT", noise.tpot_band_pct}}) {
+    if (band) text += fmt::format("; median {} of a rate by up to {:.2f} %", what, *band);
+  }
   if (noise.drift_pct) text += fmt::format("; drift {:+.2f} %", *noise.drift_pct);
   return noise.void_because.empty() ? text : fmt::format("! {}: {}", text, noise.void_because);
 }
@@ -164,6 +168,20 @@ std::string driftText(const Drift& drift) {
     text += fmt::format("; those on the same side differ by up to {:.2f} %", *drift.spread_pct);
   }
   return drift.void_because.empty() ? text : fmt::format("! {}: {}", text, drift.void_because);
+}
+
+std::string missingPercentiles(const Percentiles& times) {
+  if (times.n == 0 || times.p99) return "";
+  const std::string p99 = fmt::format("p99 from {} on", Percentiles::kSamplesForP99);
+  if (times.p95) return p99;
+  return fmt::format("p95 from {} on, {}", Percentiles::kSamplesForP95, p99);
+}
+
+std::string faultCostText(const FaultCost& cost) {
+  // Parts of a second matter only where there are few; numbers of requests are whole to a reader.
+  constexpr double kWhole = 10;
+  return fmt::format("{:.{}f} s of {:.0f} requests", cost.seconds, cost.seconds < kWhole ? 2 : 0,
+                     cost.requests);
 }
 
 VerdictText explainVerdict(const ScenarioResult& result) {

@@ -52,6 +52,8 @@ void addOverheads(const ServingCase& serving, const Parameters& options, const E
                     {"of it, that of requests not under way then", extra.waiting, "s"},
                     {"requests that take longer", extra.affected, "requests"},
                     {"extra time of each of them", seconds / extra.affected, "s"}});
+  row.faultSeconds = seconds;
+  row.faultRequests = extra.affected;
   const double requests = serving.requestsPerSecond * betweenFaults(options);
   const double all = serving.endToEndSeconds;
   const double first = serving.firstTokenSeconds;

@@ -25,6 +25,10 @@ struct Modelled {
   std::optional<double> overheadPercent;
   std::vector<Term> terms;
   std::string note;  ///< in words, what one must know beyond the terms; empty: nothing
+  /// Of a server: the seconds by which one fault makes all requests together longer, and how many
+  /// of them; likewise nullopt.
+  std::optional<double> faultSeconds{};
+  double faultRequests = 0;
 };
 
 /// One server of a model without a fault, in the real job's times and rates: means over the

@@ -1,5 +1,8 @@
 #include "harness/baseline/nccl_variables.h"
 
+#include <fmt/format.h>
+
+#include "base/clock.h"
 #include "harness/baseline/strategy_table.h"
 
 namespace faultline::baseline {
@@ -7,7 +10,8 @@ namespace faultline::baseline {
 std::map<std::string, std::string> ncclVariables(std::string_view strategy,
                                                  const Parameters& options) {
   if (strategy != kNccl) return {};
-  const bool failover = options.get<std::string>(kMode) == kPortFailover;
+  const std::string mode = options.get<std::string>(kMode);
+  const bool failover = mode == kPortFailover;
   const char* const on = failover ? "1" : "0";
   std::map<std::string, std::string> variables{
       {"NCCL_NET_PLUGIN", "none"},
@@ -16,6 +20,15 @@ std::map<std::string, std::string> ncclVariables(std::string_view strategy,
   };
   // It fails over inside of a virtual NIC, and by default only ports of one card are made one.
   if (failover) variables["NCCL_NET_MERGE_LEVEL"] = "SYS";
+  // What only the program can do: docs/command.md.
+  if (rebuildsItself(mode)) {
+    variables["FAULTLINE_NCCL_RECOVERY"] = mode;
+    variables["FAULTLINE_NCCL_WAIT_MS"] = fmt::format(
+        "{}", std::chrono::ceil<std::chrono::milliseconds>(options.get<Duration>(kWait)).count());
+    variables["FAULTLINE_NCCL_RECOVERY_FILE"] = fmt::format("{{output}}/{}", kRecoveryFile);
+  } else {
+    variables["FAULTLINE_NCCL_RECOVERY"] = "none";
+  }
   return variables;
 }
 

@@ -77,12 +77,27 @@ constexpr std::array kExcludeRankOptions{
                   kHour},
     kPatienceOption, kRecord, kCorrupt};
 
-constexpr std::array<std::string_view, 2> kNcclModes{kStock, kPortFailover};
-constexpr std::array kNcclOptions{ParameterSpec{
-    kMode, ParameterType::kEnum, kStock,
-    "stock: NCCL as it is by default; port_failover: its own failover between the ports of a "
-    "merged NIC, and back (InfiniBand and RoCE only, NCCL 2.29.7 and 2.30.3)",
-    kNcclModes}};
+constexpr std::array<std::string_view, 4> kNcclModes{kStock, kPortFailover, kAbortReinit,
+                                                     kShrinkMode};
+constexpr std::array kNcclOptions{
+    ParameterSpec{
+        kMode, ParameterType::kEnum, kStock,
+        "stock: NCCL as it is by default; port_failover: its own failover between the ports of a "
+        "merged NIC, and back (InfiniBand and RoCE only, NCCL 2.29.7 and 2.30.3); abort_reinit: "
+        "the program aborts its communicator and makes it anew with all ranks (2.4); shrink: those "
+        "that are left make a smaller one of it (2.27.3). For the last two the program must take "
+        "part: docs/command.md",
+        kNcclModes},
+    ParameterSpec{kWait,
+                  ParameterType::kDuration,
+                  "10s",
+                  "of abort_reinit and shrink: the program takes a collective that is not done so "
+                  "long after its call for failed, as NCCL over sockets does not see a port that "
+                  "is down. Where nothing else tells it, a shorter fault passes unnoticed, and the "
+                  "run is invalid. The default is that of exclude_rank",
+                  {},
+                  kMillisecond,
+                  kHour}};
 
 constexpr std::string_view kNoPlan;
 constexpr std::string_view kCommand = "command";
@@ -146,11 +161,13 @@ constexpr std::array kStrategies{
         "what the faults cost such a program",
         true,
         {}},
-    StrategySpec{kNccl,
-                 "A program that uses NCCL meets the faults, with the variables that its 'mode' "
-                 "needs; only for a workload of kind command.",
-                 "what the faults cost with NCCL alone, or with its own failover", true,
-                 kNcclOptions, kNoPlan, false, kCommand},
+    StrategySpec{
+        kNccl,
+        "A program that uses NCCL meets the faults, with the variables that its 'mode' "
+        "needs; only for a workload of kind command.",
+        "what the faults cost with NCCL alone, with its own failover, or with a program that "
+        "makes its communicator anew",
+        true, kNcclOptions, kNoPlan, false, kCommand},
     StrategySpec{kRestartAtScale,
                  "Modelled, not executed: a job of a large cluster is restarted from a checkpoint "
                  "after each fault, with phases as they are published.",
@@ -173,6 +190,11 @@ constexpr std::array kStrategies{
                  kKvReplicateOptions, kNoPlan, true, kInference},
 };
 
+/// Keys beside the options have no default, and may be left out.
+std::string describeKey(const ParameterSpec& spec, std::string_view type) {
+  return describeRow(spec.name, fmt::format("{}, optional", type)) + describeRow("", spec.meaning);
+}
+
 }  // namespace
 
 std::span<const StrategySpec> strategies() { return kStrategies; }
@@ -189,6 +211,10 @@ const ParameterSpec& rowEnvironmentSpec() { return kRowEnvironment; }
 
 bool losesRanks(std::string_view strategy) {
   return strategy == kShrink || strategy == kExcludeRank;
+}
+
+bool rebuildsItself(std::string_view ncclMode) {
+  return ncclMode == kAbortReinit || ncclMode == kShrinkMode;
 }
 
 bool isModelled(std::string_view strategy) {
@@ -208,8 +234,10 @@ std::string describeStrategy(const StrategySpec& strategy) {
                                : strategy.meetsFaults ? "the scenario's"
                                                       : "none") +
          (strategy.workload.empty() ? "" : describeRow("workload", strategy.workload)) +
-         "\noptions\n" + describeParameters(strategy.options) + describeParameters({&kRowName, 1}) +
-         describeParameters({&kRowEnvironment, 1});
+         "\noptions\n" + (strategy.options.empty() ? "" : describeParameters(strategy.options)) +
+         describeKey(kRowName, "name") +
+         (suitsForeignPrograms(strategy.name) ? describeKey(kRowEnvironment, "mapping of texts")
+                                              : "");
 }
 
 }  // namespace faultline::baseline

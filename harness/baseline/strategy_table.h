@@ -46,10 +46,13 @@ inline constexpr std::string_view kNccl = "nccl";
 inline constexpr std::string_view kMode = "mode";
 inline constexpr std::string_view kStock = "stock";
 inline constexpr std::string_view kPortFailover = "port_failover";
+inline constexpr std::string_view kAbortReinit = "abort_reinit";
+inline constexpr std::string_view kShrinkMode = "shrink";
 
 /// Option of kShrink and kExcludeRank: comm::Communicator::shrink.
 inline constexpr std::string_view kPatience = "patience";
-/// Option of kExcludeRank: a collective that is not done for so long has failed.
+/// Option of kExcludeRank, and of kNccl where the program rebuilds: a collective that is not done
+/// for so long has failed.
 inline constexpr std::string_view kWait = "wait";
 inline constexpr std::string_view kR2AllReduce = "r2_allreduce";
 inline constexpr std::string_view kOptcc = "optcc";
@@ -83,6 +86,9 @@ bool isModelled(std::string_view strategy);
 
 /// Whether programs that are not ours can be run under it: all it asks for is faults, or none.
 bool suitsForeignPrograms(std::string_view strategy);
+
+/// Whether it is a mode of kNccl in which the program itself makes a communicator anew.
+bool rebuildsItself(std::string_view ncclMode);
 
 /// All strategies that can be run, in the order in which they are listed.
 std::span<const StrategySpec> strategies();

@@ -198,8 +198,12 @@ int run(const Options& options) {
     for (const Category& category : all) {
       for (const Item& item : category.items) known.push_back(item.name);
     }
-    std::cerr << fmt::format("faultline: there is no '{}'{}\n", options.name,
-                             suggestion(options.name, known));
+    // Without a name that is near, all of them: more than anybody reads.
+    std::string help = suggestion(options.name, known);
+    if (help.find("did you mean") == std::string::npos) {
+      help = "; 'faultline list' shows what there is";
+    }
+    std::cerr << fmt::format("faultline: there is no '{}'{}\n", options.name, help);
     return kExitUsage;
   }
   if (options.json) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 
 namespace faultline::run {
@@ -18,6 +19,14 @@ CommandRecord::CommandRecord(const scenario::Scenario& scenario, const PlannedRu
   run_.kind = planned.strategy->kind();
   if (!planned.strategy->environment.empty()) {
     run_.options[baseline::rowEnvironmentSpec().name] = planned.strategy->environment;
+  }
+  if (run_.kind == baseline::kNccl) {
+    const std::string mode = planned.strategy->options.get<std::string>(baseline::kMode);
+    run_.options[baseline::kMode] = mode;
+    if (baseline::rebuildsItself(mode)) {
+      run_.options[baseline::kWait] =
+          formatDuration(planned.strategy->options.get<Duration>(baseline::kWait));
+    }
   }
   run_.block = planned.block;
   run_.arm = planned.arm;
@@ -69,8 +78,24 @@ void CommandRecord::told(Result<std::map<std::string, reports::Quantity>> number
   if (numbers.ok()) {
     run_.metrics = *std::move(numbers);
   } else {
-    invalid_ = numbers.status().message();
+    invalid(numbers.status().message());
   }
+}
+
+void CommandRecord::invalid(const std::string& because) {
+  if (invalid_.empty()) invalid_ = because;
+}
+
+void CommandRecord::rebuilt(const command::Rebuildings::Rebuilding& made,
+                            std::optional<TimePoint> fault) {
+  std::vector<reports::Shrink>& all = made.missing.empty() ? run_.rebuilds : run_.shrinks;
+  reports::Shrink& entry = all.emplace_back();
+  if (fault) entry.fault_ms = sinceStart(*fault);
+  entry.noticed_ms = sinceStart(made.noticed);
+  entry.resumed_ms = sinceStart(made.resumed);
+  entry.ranks = made.ranks;
+  entry.missing = made.missing;
+  entry.iteration = open_ ? open_->index : 0;
 }
 
 void CommandRecord::addThroughput() {

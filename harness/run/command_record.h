@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "harness/command/recovery.h"
 #include "harness/launch/process.h"
 #include "harness/run/plan.h"
 #include "harness/run/program_plan.h"
@@ -48,6 +49,12 @@ class CommandRecord {
 
   /// What they told, or why that is not known.
   void told(Result<std::map<std::string, reports::Quantity>> numbers);
+
+  /// All that were left have a communicator again (nccl, modes abort_reinit and shrink); `fault`:
+  /// the latest before it.
+  void rebuilt(const command::Rebuildings::Rebuilding& made, std::optional<TimePoint> fault);
+  /// The run proves nothing, unless it failed: the first reason counts.
+  void invalid(const std::string& because);
 
   /// The result's entry. To be called once, last.
   reports::Run finish(Observed observed);

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <set>
 
+#include "harness/baseline/nccl_variables.h"
+#include "harness/baseline/strategy_table.h"
 #include "harness/run/command_record.h"
 #include "harness/run/fault_control.h"
 #include "harness/run/message.h"
@@ -49,6 +52,7 @@ class CommandSession {
   Status prepare();
   Status prepareFolders();
   Status resolvePrograms();
+  void prepareRecovery();
   Status startGuards();
   Status loop();
   Status tick();
@@ -57,6 +61,9 @@ class CommandSession {
   void allStarted();
   void processEnded(std::size_t guard, const json& message);
   void lookAtProgress(TimePoint time);
+  void lookAtRecovery(TimePoint time);
+  void rebuilt(const std::optional<command::Rebuildings::Rebuilding>& made);
+  bool mayDie(const launch::ExitStatus& status) const;
   void iterationBegan(int iteration, TimePoint time);
   void end(reports::RunStatus status, const std::string& message);
   void readNumbers();
@@ -78,6 +85,9 @@ class CommandSession {
   std::optional<FaultControl> faults_;
   std::optional<RankGroup> guards_;  // one for each entry of command_.nodes
   std::optional<ProgressFiles> progress_;
+  // Where the programs are to make their communicator anew.
+  std::optional<RecoveryFiles> recovery_;
+  std::optional<command::Rebuildings> rebuildings_;
   TimePoint began_{};
   std::size_t startedGuards_ = 0;
   std::set<std::size_t> finishedGuards_;
@@ -144,7 +154,20 @@ Status CommandSession::prepare() {
   std::vector<std::string> files;
   for (const ProgramPlan::Process& process : plan_.processes) files.push_back(process.progress);
   progress_.emplace(std::move(files));
+  prepareRecovery();
   return startGuards();
+}
+
+void CommandSession::prepareRecovery() {
+  if (planned_.strategy->kind() != baseline::kNccl) return;
+  const std::string mode = planned_.strategy->options.get<std::string>(baseline::kMode);
+  if (!baseline::rebuildsItself(mode)) return;
+  std::vector<std::string> files;
+  for (const ProgramPlan::Process& process : plan_.processes) {
+    files.push_back(fmt::format("{}/{}", process.folder, baseline::kRecoveryFile));
+  }
+  recovery_.emplace(std::move(files));
+  rebuildings_.emplace(command_.processes(), mode == baseline::kShrinkMode);
 }
 
 Status CommandSession::startGuards() {
@@ -179,6 +202,14 @@ Result<SessionResult> CommandSession::execute() {
   RETURN_IF_ERROR(reverted);
   RETURN_IF_ERROR(killed);
 
+  if (rebuildings_ && !record_.hasFailed()) {
+    // Ends that came in the last step of the loop may have been told before.
+    lookAtRecovery(now());
+    if (const std::string problem = rebuildings_->problem(); !problem.empty()) {
+      record_.invalid(fmt::format("{}: {}; how a program takes part: docs/command.md",
+                                  planned_.strategy->name, problem));
+    }
+  }
   if (!record_.hasFailed()) readNumbers();
   SessionResult result;
   result.interrupted = interrupted_;
@@ -214,6 +245,7 @@ Status CommandSession::tick() {
   RETURN_IF_ERROR(sampler_->sample(time));
   if (endingSince_) return okStatus();
   lookAtProgress(time);
+  lookAtRecovery(time);
   if (faults_) RETURN_IF_ERROR(faults_->step(time, *sampler_));
   const bool started = startedGuards_ == command_.nodes.size();
   if (record_.endedProcesses() < command_.processes() &&
@@ -264,7 +296,8 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
   const ProgramPlan::Process& process = processOf(guard, field(message, "program", std::size_t{0}));
   const launch::ExitStatus status{field(message, "code", 0), field(message, "signal", 0)};
   const TimePoint when = std::max(record_.start(), momentOf(message, "at"));
-  const bool well = status.signal == 0 && std::ranges::count(command_.successExit, status.code) > 0;
+  const bool well = mayDie(status) || (status.signal == 0 &&
+                                       std::ranges::count(command_.successExit, status.code) > 0);
   const std::string output = fmt::format("{}/rank{}", folderName(), process.rank);
   if (!well && !toBeEnded_) {
     end(reports::RunStatus::kFailed,
@@ -277,6 +310,35 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
   constexpr int kNone = -1;
   if (faults_) faults_->iterationEnded(process.rank, record_.open().value_or(kNone), when);
   record_.ended(process, output, when, status);
+  if (rebuildings_) {
+    lookAtRecovery(when);  // what it told before it ended
+    rebuilt(rebuildings_->ended(process.rank, when));
+  }
+}
+
+/// Others go on without a process that a fault killed, where that is what the row is about.
+bool CommandSession::mayDie(const launch::ExitStatus& status) const {
+  return rebuildings_ && rebuildings_->mayLose() && faults_ && !faults_->damages().empty() &&
+         status.signal == SIGKILL;
+}
+
+void CommandSession::lookAtRecovery(TimePoint time) {
+  if (!recovery_) return;
+  const Status looked = recovery_->look([&](int rank, const command::RecoveryEvent& event) {
+    rebuilt(rebuildings_->told(rank, event, time));
+  });
+  if (!looked.ok()) end(reports::RunStatus::kFailed, looked.message());
+}
+
+void CommandSession::rebuilt(const std::optional<command::Rebuildings::Rebuilding>& made) {
+  if (!made) return;
+  std::optional<TimePoint> fault;
+  if (faults_) {
+    for (const TimePoint damage : faults_->damages()) {
+      if (damage <= made->noticed) fault = damage;
+    }
+  }
+  record_.rebuilt(*made, fault);
 }
 
 void CommandSession::lookAtProgress(TimePoint time) {

@@ -31,6 +31,7 @@ std::string outcomeOf(const reports::Run& run) {
   if (!run.failovers.empty()) text += fmt::format(", {} failovers", run.failovers.size());
   if (!run.restarts.empty()) text += fmt::format(", {} restart(s)", run.restarts.size());
   if (!run.shrinks.empty()) text += fmt::format(", {} ranks left", run.shrinks.back().ranks);
+  if (!run.rebuilds.empty()) text += fmt::format(", {} rebuilding(s)", run.rebuilds.size());
   if (run.wrong_elements > 0) text += fmt::format(", {} WRONG elements", run.wrong_elements);
   if (run.status != reports::RunStatus::kOk && !run.message.empty()) text += ": " + run.message;
   return text;
@@ -61,6 +62,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
 
   std::map<std::string, std::string> clusterFacts;
   const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
+  BlockGoodput goodput;
   for (std::size_t i = 0; i < plan.size() && outcome.benchError.ok(); ++i) {
     const PlannedRun& planned = plan[i];
     const std::string what = fmt::format("[{}/{}] block {}, {}", i + 1, plan.size(),
@@ -72,6 +74,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                            {.directory = options.folder.path(),
                                             .logFd = log.get(),
                                             .seed = scenario.seed,
+                                            .goodput = &goodput,
                                             .keepCluster = options.keep && last},
                                            interrupt);
     if (!session.ok()) {

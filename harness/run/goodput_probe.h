@@ -27,6 +27,17 @@ struct Goodput {
 /// there is only one node.
 Goodput measureGoodput(cluster::NetnsCluster& cluster);
 
+/// Measures once for each block: the clusters of its runs have the same shape, and come one after
+/// the other. What could not be measured is tried again by the next run of the block.
+class BlockGoodput {
+ public:
+  Goodput of(int block, const std::function<Goodput()>& measure);
+
+ private:
+  std::optional<int> block_;
+  Goodput known_;
+};
+
 /// The median of what `probe` measures when called some times. One that comes to no result is made
 /// again, once; after a second one there is no goodput, and the reason. Pure, but for the probe.
 Goodput medianGoodput(const std::function<Result<BitsPerSecond>()>& probe);

@@ -58,17 +58,24 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
             ? "as it is"
             : fmt::format("as without 'scale' (times x {0:.0f}, rates / {0:.0f})", serving->scale);
     row.note += fmt::format(
-        " what one fault costs in the time of requests. The percentages are of all requests from "
-        "one "
-        "fault to the next (time_between_faults), those of executed rows of the {:.4g} in a run "
-        "with "
-        "its faults: compare the extra time of one fault. Measured by fault_free, {}:",
+        " what one fault costs in the time of requests. A percentage, as of all requests from one "
+        "fault to the next (time_between_faults), is only among the terms: those of executed rows "
+        "are of the {:.4g} requests of a run with its faults. Measured by fault_free, {}:",
         serving->requests, conversion);
     for (const auto& term : termsOf(*serving)) tell(term, "measured: ");
     separator = "; modelled, in real times: ";
   }
   for (const auto& term : modelled->terms) tell(term, "");
-  if (modelled->overheadPercent) row.overhead_pct = reports::Overhead{*modelled->overheadPercent};
+  if (ofServer) {
+    if (modelled->faultSeconds) {
+      row.fault_cost = reports::FaultCost{*modelled->faultSeconds, modelled->faultRequests};
+    }
+    if (modelled->overheadPercent) {
+      tell({"all requests until the next fault longer by", *modelled->overheadPercent, "%"}, "");
+    }
+  } else if (modelled->overheadPercent) {
+    row.overhead_pct = reports::Overhead{*modelled->overheadPercent};
+  }
   if (!modelled->note.empty()) row.note += "; " + modelled->note;
   return row;
 }

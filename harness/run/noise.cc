@@ -8,12 +8,37 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/serving_record.h"
 #include "harness/run/summary.h"
 #include "harness/stats/drift.h"
 #include "harness/stats/overhead.h"
 
 namespace faultline::run {
 namespace {
+
+/// The widest band of the rates that fault_free keeps up with.
+std::optional<double> latencyBandOf(const scenario::Scenario& scenario,
+                                    std::span<const reports::Run> runs, std::uint64_t seed,
+                                    std::optional<double> reports::ServedRequest::*which) {
+  std::optional<double> widest;
+  for (int rate = 0; rate < ratesKeptUp(runs); ++rate) {
+    const auto band = latencyBand(scenario, runs, rate, which, seed);
+    if (band) widest = std::max(widest.value_or(0), band->percent);
+  }
+  return widest;
+}
+
+std::string whyLatenciesVoid(const reports::Noise& noise, double limit) {
+  for (const auto& [what, band] :
+       {std::pair{"TTFT", noise.ttft_band_pct}, std::pair{"TPOT", noise.tpot_band_pct}}) {
+    if (!band || *band <= limit) continue;
+    return fmt::format(
+        "the machine was too noisy: the median {} of equal runs differed by up to {:.1f} %, and "
+        "above {:.3g} % no latency means anything",
+        what, *band, limit);
+  }
+  return "";
+}
 
 std::string whyVoid(const stats::NoiseBand& band, const std::optional<double>& drift,
                     const scenario::NoiseLimits& limits) {
@@ -46,9 +71,17 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
     if (const auto speed = speedOf(run); equal && speed) speeds.push_back(*speed);
   }
   const auto drift = stats::driftPercent(speeds);
-  return reports::Noise{second->name,  static_cast<int>(pairs.size()),
-                        band->percent, band->medianPercent,
-                        drift,         whyVoid(*band, drift, scenario.noise)};
+  reports::Noise noise{second->name,  static_cast<int>(pairs.size()),
+                       band->percent, band->medianPercent,
+                       drift,         whyVoid(*band, drift, scenario.noise)};
+  if (!scenario.workload.serves()) return noise;
+  using reports::ServedRequest;
+  noise.ttft_band_pct = latencyBandOf(scenario, runs, seed, &ServedRequest::ttft_ms);
+  noise.tpot_band_pct = latencyBandOf(scenario, runs, seed, &ServedRequest::tpot_ms);
+  if (noise.void_because.empty()) {
+    noise.void_because = whyLatenciesVoid(noise, scenario.noise.latencyPercent);
+  }
+  return noise;
 }
 
 }  // namespace faultline::run

@@ -155,6 +155,11 @@ Values plannedAlgorithms(const Scope& scope) {
   return values;
 }
 
+MetricValue noticeTime(const Shrink& made) {
+  return number(made.noticed_ms - made.fault_ms.value_or(made.noticed_ms));
+}
+MetricValue rebuildTime(const Shrink& made) { return number(made.resumed_ms - made.noticed_ms); }
+
 constexpr double kMiB = 1 << 20;
 constexpr double kGiB = 1 << 30;
 constexpr double kMsPerSecond = 1000;
@@ -330,16 +335,17 @@ constexpr std::array kRunMetrics{
              return everyEvent(s, &Run::shrinks, [](const Shrink& e) { return number(e.ranks); });
            }},
     Reader{"shrinks.notice_ms",
-           [](const Scope& s) {
-             return everyEvent(s, &Run::shrinks, [](const Shrink& e) {
-               return number(e.noticed_ms - e.fault_ms.value_or(e.noticed_ms));
-             });
-           }},
+           [](const Scope& s) { return everyEvent(s, &Run::shrinks, noticeTime); }},
     Reader{"shrinks.rebuild_ms",
+           [](const Scope& s) { return everyEvent(s, &Run::shrinks, rebuildTime); }},
+    Reader{"rebuilds.count",
            [](const Scope& s) {
-             return everyEvent(s, &Run::shrinks,
-                               [](const Shrink& e) { return number(e.resumed_ms - e.noticed_ms); });
+             return everyRun(s, [](const Run& r) { return number(r.rebuilds.size()); });
            }},
+    Reader{"rebuilds.notice_ms",
+           [](const Scope& s) { return everyEvent(s, &Run::rebuilds, noticeTime); }},
+    Reader{"rebuilds.rebuild_ms",
+           [](const Scope& s) { return everyEvent(s, &Run::rebuilds, rebuildTime); }},
     Reader{"exclusions.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.exclusions.size()); });

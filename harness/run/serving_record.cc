@@ -53,7 +53,8 @@ std::vector<stats::Block> latencyBlocks(std::span<const Run> runs, const std::st
   return blocks;
 }
 
-/// What equal runs differ by in this latency at this rate.
+}  // namespace
+
 std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
                                             std::span<const Run> runs, int rate, Latency which,
                                             std::uint64_t seed) {
@@ -62,7 +63,19 @@ std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
   return stats::noiseBand(latencyBlocks(runs, second->name, rate, which), seed);
 }
 
-}  // namespace
+int ratesKeptUp(std::span<const Run> runs) {
+  std::vector<inference::Account> accounts;
+  for (const Run& run : runs) {
+    if (run.strategy != baseline::kFaultFree) continue;
+    accounts.resize(std::max(accounts.size(), run.rates.size()));
+    for (std::size_t rate = 0; rate < run.rates.size(); ++rate) {
+      accounts[rate].requests += run.rates[rate].requests;
+      accounts[rate].finished += run.rates[rate].finished;
+    }
+  }
+  const int knee = inference::kneeOf(accounts);
+  return knee < 0 ? static_cast<int>(accounts.size()) : knee;
+}
 
 ServingRecord::ServingRecord(const scenario::Scenario& scenario, int block)
     : serving_(*scenario.workload.serving),

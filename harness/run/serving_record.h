@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "harness/inference/accounting.h"
 #include "harness/scenario/scenario.h"
+#include "harness/stats/overhead.h"
 #include "harness/workload/rank_config.h"
 #include "reports/result.h"
 
@@ -53,6 +54,17 @@ class ServingRecord {
 
 /// Counts and latencies of some requests of one row of the report.
 reports::RateRow rateRow(std::span<const reports::ServedRequest> requests, double qps);
+
+/// What equal runs (fault_free and its second row) differ by in this latency's median at this rate;
+/// nullopt without a second row, or with fewer than stats::kMinPairsForBand pairs.
+std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
+                                            std::span<const reports::Run> runs, int rate,
+                                            std::optional<double> reports::ServedRequest::*which,
+                                            std::uint64_t seed);
+
+/// The first so many rates are those that fault_free keeps up with: below its knee, over all
+/// blocks.
+int ratesKeptUp(std::span<const reports::Run> runs);
 
 /// The row of a strategy: by rate, with what its medians cost against fault_free in the same block,
 /// and over all rates. Nothing of other workloads.

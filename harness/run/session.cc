@@ -132,7 +132,9 @@ Status Session::prepare() {
   spec.rail_rate = scenario_.cluster.railRate;
   ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
   if (scenario_.workload.sweeps()) {
-    goodput_ = measureGoodput(*cluster_);
+    const auto measure = [this] { return measureGoodput(*cluster_); };
+    goodput_ =
+        options_.goodput == nullptr ? measure() : options_.goodput->of(planned_.block, measure);
   }
   sampler_.emplace(*cluster_);
   RETURN_IF_ERROR(sampler_->sample(now()));

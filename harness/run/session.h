@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "harness/cluster/netns_cluster.h"
+#include "harness/run/goodput_probe.h"
 #include "harness/run/interrupt.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/scenario.h"
@@ -18,7 +19,8 @@ struct SessionOptions {
   std::string directory;  ///< for checkpoints; exists
   int logFd = -1;         ///< where ranks log to (borrowed)
   std::uint64_t seed = 0;
-  bool keepCluster = false;  ///< hand the cluster out instead of taking it down
+  BlockGoodput* goodput = nullptr;  ///< what the runs of a block share (borrowed)
+  bool keepCluster = false;         ///< hand the cluster out instead of taking it down
 };
 
 /// What one run came to.

@@ -74,6 +74,8 @@ std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs,
 }
 
 reports::Percentiles percentilesOf(std::span<const double> values) {
+  static_assert(reports::Percentiles::kSamplesForP95 == stats::kMinSamplesForP95 &&
+                reports::Percentiles::kSamplesForP99 == stats::kMinSamplesForP99);
   const stats::Distribution distribution = stats::describe(values);
   return {distribution.p50, distribution.p95, distribution.p99, distribution.max,
           static_cast<int>(distribution.n)};

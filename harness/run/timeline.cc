@@ -154,33 +154,34 @@ std::optional<Damage> whatBroke(std::vector<Damage> damages) {
 void HangProof::damaged(TimePoint when) {
   if (when <= known_) return;
   known_ = when;
-  damages_.push_back({.when = when, .sampled = {}, .payload = {}});
+  watches_.push_back({.damaged = when, .sampled = {}, .payload = {}});
 }
 
 bool HangProof::wantsPayload(TimePoint now) const {
-  return std::ranges::any_of(damages_, [&](const Damage& damage) {
-    return !damage.payload && now >= damage.when + kDrainTime;
+  return std::ranges::any_of(watches_, [&](const Watch& watch) {
+    return !watch.payload && now >= watch.damaged + kDrainTime;
   });
 }
 
 void HangProof::payload(TimePoint now, std::uint64_t delivered) {
-  for (Damage& damage : damages_) {
-    if (damage.payload || now < damage.when + kDrainTime) continue;
-    damage.payload = delivered;
-    damage.sampled = now;
+  for (Watch& watch : watches_) {
+    if (watch.payload || now < watch.damaged + kDrainTime) continue;
+    watch.payload = delivered;
+    watch.sampled = now;
   }
 }
 
 std::optional<TimePoint> HangProof::latest() const {
-  if (damages_.empty()) return std::nullopt;
-  return damages_.back().when;
+  if (watches_.empty()) return std::nullopt;
+  return watches_.back().damaged;
 }
 
 HangProof::Hang HangProof::judge(std::uint64_t delivered) const {
-  Hang hang{.fault = damages_.back().when, .payload = {}, .watchedFrom = damages_.back().when};
-  for (const Damage& damage : damages_) {
-    if (!damage.payload) continue;
-    hang = {damage.when, delivered - *damage.payload, damage.sampled};
+  Hang hang{
+      .fault = watches_.back().damaged, .payload = {}, .watchedFrom = watches_.back().damaged};
+  for (const Watch& watch : watches_) {
+    if (!watch.payload) continue;
+    hang = {watch.damaged, delivered - *watch.payload, watch.sampled};
     if (*hang.payload == 0) break;
   }
   return hang;

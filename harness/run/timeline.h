@@ -162,7 +162,7 @@ class HangProof {
   bool wantsPayload(TimePoint now) const;
   void payload(TimePoint now, std::uint64_t delivered);
   /// A new attempt, on a whole network: the faults so far have had their effect.
-  void restarted() { damages_.clear(); }
+  void restarted() { watches_.clear(); }
 
   /// The last fault of this attempt; nullopt: there was none.
   std::optional<TimePoint> latest() const;
@@ -170,13 +170,13 @@ class HangProof {
   Hang judge(std::uint64_t delivered) const;
 
  private:
-  struct Damage {
-    TimePoint when;
+  struct Watch {
+    TimePoint damaged;
     TimePoint sampled{};
     std::optional<std::uint64_t> payload;  // delivered until `sampled`
   };
-  std::vector<Damage> damages_;  // of this attempt
-  TimePoint known_{};            // the last one of all attempts
+  std::vector<Watch> watches_;  // of this attempt
+  TimePoint known_{};           // the last damage of all attempts
 };
 
 /// The iterations of a run, put together from the marks of its ranks.

@@ -12,6 +12,7 @@
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/strategy_checks.h"
 
 namespace faultline::scenario {
 namespace {
@@ -39,10 +40,7 @@ class Checker {
     for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
       checkSequence(scenario_.sequences[i], fmt::format("sequences.{}", i));
     }
-    checkStrategies();
-    checkFaultsAreMet();
-    checkSomethingRuns();
-    checkReference();
+    checkStrategies(scenario_, root_, findings_);
   }
 
  private:
@@ -309,184 +307,6 @@ class Checker {
          fmt::format("times: the last of {} comes after {}, and a run ends at its deadline of {}",
                      fault.times, formatDuration(begin + last),
                      formatDuration(scenario_.limits.deadline)));
-  }
-
-  /// Every element of the list of strategies is understood.
-  bool strategiesAreKnown() const {
-    const Node* const list = root_.find("strategies");
-    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
-      if (!findings_.usable({fmt::format("strategies.{}", i)})) return false;
-    }
-    return findings_.usable({"strategies"});
-  }
-
-  void checkFaultsAreMet() {
-    if (!scenario_.hasFaults() || !strategiesAreKnown()) return;
-    if (!findings_.usable({"faults", "sequences", "fault_processes"})) return;
-    for (const Strategy& strategy : scenario_.strategies) {
-      const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
-      if (spec == nullptr || spec->meetsFaults) return;
-    }
-    fail("strategies",
-         fmt::format("none of these strategies meets the faults: add one that does, "
-                     "like {}, or remove '{}'",
-                     scenario_.workload.isForeign() ? baseline::kUnprotected : baseline::kHotRepair,
-                     !scenario_.faults.empty()      ? "faults"
-                     : !scenario_.sequences.empty() ? "sequences"
-                                                    : "fault_processes"));
-  }
-
-  void checkSomethingRuns() {
-    if (scenario_.strategies.empty() || !strategiesAreKnown()) return;
-    const bool computed = std::ranges::all_of(scenario_.strategies, [](const Strategy& strategy) {
-      return baseline::isModelled(strategy.kind());
-    });
-    if (!computed) return;
-    fail("strategies", fmt::format("all of these are modelled, and nothing would be run: add one "
-                                   "that is executed, like {}",
-                                   baseline::kFaultFree));
-  }
-
-  void checkReference() {
-    if (scenario_.workload.gradient.data != DataKind::kRandom) return;
-    if (scenario_.find(std::string(baseline::kFaultFree)) != nullptr) return;
-    if (!findings_.usable({"workload.gradient.data"}) || !strategiesAreKnown()) return;
-    fail("workload.gradient.data",
-         fmt::format("data: random results are right when they equal those of {}: add it to "
-                     "'strategies', or write 'data: integers'",
-                     baseline::kFaultFree));
-  }
-
-  /// Strategies that cannot be had with every scenario.
-  void checkStrategies() {
-    const Node* const list = root_.find("strategies");
-    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
-      const Node& item = list->items[i];
-      checkSuits(item, fmt::format("strategies.{}", i));
-      for (const std::string_view kind :
-           {baseline::kShrink, baseline::kExcludeRank, baseline::kFailStop}) {
-        const Node* const options = item.find(kind);
-        if (item.text == kind || options != nullptr) {
-          checkStrategy(kind, options, fmt::format("strategies.{}", i));
-        }
-      }
-    }
-  }
-
-  /// Rows that only another kind of workload has.
-  void checkSuits(const Node& item, const std::string& path) {
-    const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
-    const auto* const spec =
-        baseline::findStrategy(named ? item.entries.front().key : std::string_view(item.text));
-    const Workload& workload = scenario_.workload;
-    if (spec == nullptr || spec->workload.empty() || workload.isForeign()) return;
-    if (!findings_.usable({"workload.kind"}) || spec->workload == workload.kind) return;
-    fail(path, fmt::format("{}: only for 'workload: {{kind: {}}}'", spec->name, spec->workload));
-  }
-
-  void checkStrategy(std::string_view kind, const Node* options, const std::string& path) {
-    if (baseline::losesRanks(kind)) checkShrink(kind, path);
-    if (kind == baseline::kExcludeRank) checkExcluding(path);
-    if (kind == baseline::kShrink) return;
-    const std::string_view wait = kind == baseline::kFailStop ? "watchdog" : baseline::kWait;
-    const std::string waitPath = fmt::format("{}.{}.{}", path, kind, wait);
-    const Node* const as =
-        options == nullptr ? nullptr : options->find(baseline::rowNameSpec().name);
-    const Strategy* const strategy = scenario_.find(as == nullptr ? std::string(kind) : as->text);
-    if (strategy != nullptr && findings_.usable({waitPath})) checkWait(*strategy, wait, waitPath);
-  }
-
-  void checkShrink(std::string_view kind, const std::string& path) {
-    const Workload& workload = scenario_.workload;
-    if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
-    if (workload.serves()) {
-      fail(path, fmt::format("{}: each rank of a server has a part of the model that no other one "
-                             "has: use {}, which serves again what was under way",
-                             kind, baseline::kFailStop));
-    } else if (workload.sweeps()) {
-      fail(path,
-           fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'", kind));
-    } else if (workload.model && !workload.model->onlyCopies()) {
-      fail(path,
-           fmt::format("{}: each rank has a part of the model that no other one has; it needs "
-                       "'parallel' with nothing but 'data', and without 'zero'",
-                       kind));
-    } else if (workload.gradient.data == DataKind::kRandom) {
-      fail(path, fmt::format("{}: results of fewer ranks differ from those of {}: write 'data: "
-                             "integers', of which every element is checked",
-                             kind, baseline::kFaultFree));
-    }
-  }
-
-  /// A rank is left out because its own port is down, which is seen at once, and only once.
-  void checkExcluding(const std::string& path) {
-    const std::string_view kind = baseline::kExcludeRank;
-    if (!scenario_.processes.empty() || !scenario_.sequences.empty()) {
-      fail(path, fmt::format("{}: it goes on without ranks once, and 'fault_processes' and "
-                             "'sequences' strike again: write the one fault under 'faults'",
-                             kind));
-    }
-    for (const Fault& fault : scenario_.faults) {
-      const std::string why = whyNobodyIsLeftOut(fault);
-      if (why.empty()) continue;
-      fail(path, fmt::format("{}: leaves out the ranks of a node with a port that is down, and {}",
-                             kind, why));
-      return;
-    }
-  }
-
-  /// Empty: some ranks are left out, and some are left.
-  std::string whyNobodyIsLeftOut(const Fault& fault) const {
-    const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);
-    if (spec == nullptr || spec->target != injector::TargetKind::kLink) return "";
-    if (fault.kind == "port_flap") {
-      return "port_flap brings the port back again and again: whether anybody is left out would "
-             "depend on the moment. Use port_down";
-    }
-    if (fault.kind != "port_down") {
-      return fmt::format(
-          "{} leaves all ports up: nobody would know whom to leave out. Use "
-          "port_down",
-          fault.kind);
-    }
-    const Cluster& cluster = scenario_.cluster;
-    const bool whole =
-        fault.target && fault.target->part == Part::kRailGroup && findings_.usable({"cluster"});
-    if (!whole || std::ssize(groupNodes(*fault.target, cluster)) < cluster.nodes) return "";
-    return "this 'rail_group' is down at all nodes: no rank would be left. Name some of its "
-           "'nodes'";
-  }
-
-  /// How long a job without resilience hangs before anything is done about it.
-  void checkWait(const Strategy& strategy, std::string_view option, const std::string& path) {
-    const Duration wait = strategy.options.get<Duration>(option);
-    if (findings_.usable({"limits.deadline"}) && wait >= scenario_.limits.deadline) {
-      fail(path, fmt::format("{}: {} never fires: a run ends at its deadline of {}", option,
-                             formatDuration(wait), formatDuration(scenario_.limits.deadline)));
-    }
-    for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
-      checkHang(strategy, option, path, scenario_.faults[i], fmt::format("faults.{}", i));
-    }
-    for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
-      const std::vector<Fault>& faults = scenario_.sequences[i].faults;
-      for (std::size_t k = 0; k < faults.size(); ++k) {
-        checkHang(strategy, option, path, faults[k], fmt::format("sequences.{}.faults.{}", i, k));
-      }
-    }
-  }
-
-  /// What a job without resilience is to hang from must last until that is seen.
-  void checkHang(const Strategy& strategy, std::string_view option, const std::string& path,
-                 const Fault& fault, const std::string& fault_path) {
-    const Duration wait = strategy.options.get<Duration>(option);
-    const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
-    if (kind == nullptr || !(kind->cutsLink || kind->between) || !fault.duration) return;
-    if (!findings_.usable({fault_path + ".duration"}) || wait < *fault.duration) return;
-    fail(path,
-         fmt::format("{}: {} is not shorter than the {} of {} ({}): what it breaks would be back "
-                     "before the job is seen to hang",
-                     option, formatDuration(wait), formatDuration(*fault.duration), fault.kind,
-                     fault_path));
   }
 
   const Scenario& scenario_;

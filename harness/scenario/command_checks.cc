@@ -16,6 +16,7 @@ namespace faultline::scenario {
 namespace {
 
 constexpr std::string_view kPath = "workload.command";
+constexpr std::string_view kProcessKill = "process_kill";
 
 class CommandChecker {
  public:
@@ -71,7 +72,7 @@ class CommandChecker {
                          kind));
       }
       if (named) checkOptions(item.entries.front().value, kind, foreign);
-      if (named && kind == baseline::kNccl) checkFailsOver(item.entries.front().value);
+      if (named && kind == baseline::kNccl) checkNccl(item.entries.front().value);
     }
   }
 
@@ -79,8 +80,9 @@ class CommandChecker {
     for (const Entry& option : options.entries) {
       const bool env = option.key == baseline::rowEnvironmentSpec().name;
       const bool name = option.key == baseline::rowNameSpec().name;
-      const bool mode = kind == baseline::kNccl && option.key == baseline::kMode;
-      if (name || mode || env == foreign) continue;
+      const bool its = kind == baseline::kNccl &&
+                       (option.key == baseline::kMode || option.key == baseline::kWait);
+      if (name || its || env == foreign) continue;
       findings_.add(option.where,
                     env ? "env: only the programs of a workload of kind command have one"
                         : fmt::format("{}: {} has none for programs that are not ours: 'as' and "
@@ -89,15 +91,45 @@ class CommandChecker {
     }
   }
 
-  /// A row of NCCL's own failover that nothing makes fail over says nothing about it.
-  void checkFailsOver(const Node& options) {
+  /// A row of a way to meet faults says nothing of it where there is none that it could meet.
+  void checkNccl(const Node& options) {
     const Node* const mode = options.find(baseline::kMode);
-    const bool failsOver = mode != nullptr && mode->text == baseline::kPortFailover;
-    if (!failsOver || scenario_.hasFaults()) return;
+    const std::string kind = mode == nullptr ? std::string(baseline::kStock) : mode->text;
+    const bool rebuilds = baseline::rebuildsItself(kind);
+    if (const Node* const wait = options.find(baseline::kWait); wait != nullptr && !rebuilds) {
+      findings_.add(wait->where, fmt::format("wait: only of the modes {} and {}, in which the "
+                                             "program itself gives a communicator up",
+                                             baseline::kAbortReinit, baseline::kShrinkMode));
+    }
+    if (!rebuilds && kind != baseline::kPortFailover) return;
     if (!findings_.usable({"faults", "sequences", "fault_processes"})) return;
-    findings_.add(mode->where, fmt::format("mode: {} has nothing to fail over from: add a fault of "
-                                           "a link, or write {}",
-                                           baseline::kPortFailover, baseline::kStock));
+    if (!scenario_.hasFaults()) {
+      findings_.add(mode->where,
+                    fmt::format("mode: {} has nothing to {} from: add a fault of a link, or write "
+                                "{}",
+                                kind, rebuilds ? "recover" : "fail over", baseline::kStock));
+    }
+    if (kind == baseline::kAbortReinit && kills()) {
+      findings_.add(mode->where,
+                    fmt::format("mode: {} goes on with all ranks, and nobody starts a process "
+                                "again that was killed: write {}",
+                                kind, baseline::kShrinkMode));
+    }
+  }
+
+  /// Whether a fault of the scenario kills processes.
+  bool kills() const {
+    const auto killsOne = [](const Fault& fault) { return fault.kind == kProcessKill; };
+    return std::ranges::any_of(scenario_.faults, killsOne) ||
+           std::ranges::any_of(scenario_.sequences,
+                               [&](const Sequence& sequence) {
+                                 return std::ranges::any_of(sequence.faults, killsOne);
+                               }) ||
+           std::ranges::any_of(scenario_.processes, [](const FaultProcess& process) {
+             return std::ranges::any_of(process.kinds, [](const FaultProcess::Kind& kind) {
+               return kind.name == kProcessKill;
+             });
+           });
   }
 
   /// Keys by which only ranks of ours are told something.

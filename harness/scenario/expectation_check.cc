@@ -43,6 +43,17 @@ std::string whyNotOfPrograms(const MetricName& name, const Scenario& scenario) {
   if (foreign && !isKnownOfPrograms(*metric)) {
     return fmt::format("{}: nobody sees that in programs that are not ours", path);
   }
+  const bool rebuilds = path.starts_with(kRebuildMetrics);
+  if (rebuilds || (foreign && path.starts_with(kShrinkMetrics))) {
+    const std::string_view mode = rebuilds ? baseline::kAbortReinit : baseline::kShrinkMode;
+    const Strategy* const row = scenario.find(name.strategy);
+    const bool has = row != nullptr && row->kind() == baseline::kNccl &&
+                     row->options.get<std::string>(baseline::kMode) == mode;
+    if (!has) {
+      return fmt::format("{}: only a row of '{}' with 'mode: {}' tells that", path, baseline::kNccl,
+                         mode);
+    }
+  }
   const std::string_view number = path.substr(std::min(kProgramMetrics.size(), path.size()));
   if (foreign && told && scenario.workload.command.find(number) == nullptr) {
     return fmt::format("{}: 'workload.command.metrics' has no '{}'", path, number);

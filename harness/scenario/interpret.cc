@@ -86,6 +86,7 @@ class ScenarioReader {
   static NoiseLimits noiseOf(const Parameters& values, const Scenario& scenario) {
     NoiseLimits noise;
     noise.bandPercent = values.get<Percent>("noise.void_above").value;
+    noise.latencyPercent = values.get<Percent>("noise.latency_void_above").value;
     noise.driftPercent = values.get<Percent>("noise.drift_above").value;
     noise.driftRuns = integer(values, "noise.drift_check");
     if (noise.driftRuns == 0) return noise;

@@ -316,6 +316,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"limits", toJson(scenario.limits)},
             {"noise",
              {{"void_above", formatParameter(Percent{scenario.noise.bandPercent})},
+              {"latency_void_above", formatParameter(Percent{scenario.noise.latencyPercent})},
               {"drift_above", formatParameter(Percent{scenario.noise.driftPercent})},
               {"drift_check", scenario.noise.driftRuns}}},
             {"telemetry", name(scenario.telemetry)},

@@ -177,6 +177,14 @@ constexpr std::array kMetrics{
            Trust::kFault, "from the fault until a rank that was left had an error"},
     Metric{"shrinks.rebuild_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "from that error until all that were left went on"},
+    Metric{
+        "rebuilds.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
+        "times that the programs made a communicator of all ranks anew (nccl, abort_reinit), per "
+        "faulted run"},
+    Metric{"rebuilds.notice_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kFault, "from the fault until a program told that its communicator had failed"},
+    Metric{"rebuilds.rebuild_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kFault, "from then on until all had told of a new one"},
     Metric{"exclusions.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "ranks that left the job because a port of their node was down, per faulted run"},
     Metric{"exclusions.rank", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
@@ -310,7 +318,8 @@ bool isKnownOfPrograms(const Metric& metric) {
   constexpr std::array<std::string_view, 8> kPaths{
       "status",   "exit_code",  kAnyProgramMetric,  "evidence.ok",
       "duration", "runs.count", "iterations.count", "throughput.median"};
-  constexpr std::array<std::string_view, 3> kPrefixes{"iteration_ms.", "overhead_pct.", "noise."};
+  constexpr std::array<std::string_view, 5> kPrefixes{"iteration_ms.", "overhead_pct.", "noise.",
+                                                      kShrinkMetrics, kRebuildMetrics};
   return std::ranges::count(kPaths, metric.path) > 0 ||
          std::ranges::any_of(kPrefixes,
                              [&](auto prefix) { return metric.path.starts_with(prefix); });

@@ -45,6 +45,10 @@ inline constexpr std::string_view kCellMetrics = "cells.";
 inline constexpr std::string_view kPlanMetrics = "plans.";
 /// Likewise about what programs that are not ours tell; the name of the number follows.
 inline constexpr std::string_view kProgramMetrics = "metrics.";
+/// Likewise about communicators that such programs made anew, with all of their ranks.
+inline constexpr std::string_view kRebuildMetrics = "rebuilds.";
+/// Likewise, with fewer; jobs of ours have that too.
+inline constexpr std::string_view kShrinkMetrics = "shrinks.";
 /// Their row in the table.
 inline constexpr std::string_view kAnyProgramMetric = "metrics.<name>";
 

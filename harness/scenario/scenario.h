@@ -279,7 +279,9 @@ void eachLimit(LimitsOrConst& limits, const Visit& visit) {
 
 /// When a machine was too noisy for speeds to mean anything, and what is done to find out.
 struct NoiseLimits {
-  double bandPercent = stats::kMaxBandPercent;    ///< equal runs beside each other differ by less
+  double bandPercent = stats::kMaxBandPercent;  ///< equal runs beside each other differ by less
+  /// The same of the median TTFT and TPOT of a rate that fault_free keeps up with.
+  double latencyPercent = stats::kMaxLatencyBandPercent;
   double driftPercent = stats::kMaxDriftPercent;  ///< equal runs at the end and at the beginning
   int driftRuns = 0;    ///< fault-free runs before all others, and as many after them
   Strategy driftRow{};  ///< of those, with driftRuns > 0: fault_free with another name

@@ -119,6 +119,9 @@ constexpr std::array kNoiseFields{
         percent("void_above", "2%", 0.01, 100,
                 "a second row of fault_free may differ by so much in 95 % of its pairs, and equal "
                 "runs of the drift check from each other")},
+    Field{percent("latency_void_above", "10%", 0.01, 100,
+                  "of a server: likewise its median TTFT and TPOT at each rate that fault_free "
+                  "keeps up with")},
     Field{percent("drift_above", "5%", 0.01, 100,
                   "equal runs at the end may take so much more or less time than at the "
                   "beginning")},

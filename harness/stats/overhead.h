@@ -36,6 +36,10 @@ inline constexpr std::size_t kMinPairsForBand = 10;
 /// Above this band the machine is too noisy: the run is void.
 inline constexpr double kMaxBandPercent = 2;
 
+/// The same of median latencies of a server, of few requests each: a median over ten blocks then
+/// shows about a third of it (1 / sqrt(10)), which are the 3 % that are published for one lost NIC.
+inline constexpr double kMaxLatencyBandPercent = 10;
+
 /// What two runs of the same thing differ by on this machine at this time.
 struct NoiseBand {
   double percent = 0;  ///< 95 % of the pairs differ by at most this much

@@ -38,6 +38,11 @@ Status PathCut::openProbes() {
     return errorf(Code::kUnsupported, "it needs two links and a third one at the same switch");
   }
   if (others.size() > kMostOtherPorts) others.resize(kMostOtherPorts);
+  // The switch itself gets broadcasts of every port that forwards, isolated or not: so it is seen
+  // that the two reach the switch also while faults have the other ports.
+  ASSIGN_OR_RETURN(const netlink::Link attachment,
+                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+  if (attachment.bridge_ifindex != 0) others.push_back(attachment.bridge_ifindex);
   for (Way& way : ways_) {
     std::vector<int> listeners{way.to.ifindex};
     listeners.insert(listeners.end(), others.begin(), others.end());
@@ -52,7 +57,9 @@ Status PathCut::waitUntilWhole() {
   const TimePoint deadline = now() + kWholeBudget;
   while (true) {
     for (Way& way : ways_) RETURN_IF_ERROR(way.probe->step());
-    if (std::ranges::all_of(ways_, [](const Way& way) { return way.probe->passesEverywhere(); })) {
+    if (std::ranges::all_of(ways_, [](const Way& way) {
+          return way.probe->allSent() && way.crossed() > 0 && way.elsewhere() > 0;
+        })) {
       return okStatus();
     }
     if (now() >= deadline) {
@@ -120,8 +127,8 @@ Evidence PathCut::verdict() const {
   const Way& back = ways_.back();
   return {"path_cut", "probes across the path",
           fmt::format("of {} probes of the NIC {} left the switch towards the peer and {} by "
-                      "another port; of {} of the peer's {} left it towards the NIC and {} by "
-                      "another port; {} their carrier",
+                      "another port or reached the switch itself; of {} of the peer's {} left it "
+                      "towards the NIC and {} came so far; {} their carrier",
                       there.probe->sent(), there.crossed(), there.elsewhere(), back.probe->sent(),
                       back.crossed(), back.elsewhere(), carriers_ ? "both kept" : "not both kept"),
           conclusive()};

@@ -14,7 +14,8 @@ namespace faultline::injector {
 /// The path between two links of one switch loses everything in both directions; both links stay up
 /// and reach everybody else. The bridge isolates both ports: with the first nothing changes, with
 /// the second both directions are cut at once. Evidence: probe frames of either NIC leave the
-/// switch by other ports, and none by that of the peer.
+/// switch by other ports, or reach the switch's own interface, and none leaves by the port of the
+/// peer.
 class PathCut final : public Fault {
  public:
   PathCut(const FaultParameters& parameters, const netlink::LinkTarget& target);

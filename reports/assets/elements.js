@@ -105,6 +105,15 @@ const elements = (() => {
     return [Math.floor(ms / 60000), 'min', Math.floor((ms % 60000) / 1000), 's'].join(kSpace);
   }
 
+  /// Why there is no p95 or p99: too few samples. Empty: there are both, or no sample at all.
+  function missingTail(of) {
+    if (!of || !of.n || isNumber(of.p99)) return '';
+    return isNumber(of.p95) ? 'p99 from 300 on' : 'p95 from 60 on, p99 from 300 on';
+  }
+
+  /// What one fault costs by the model of a server: seconds, for there is no percentage of a run.
+  const faultCost = (text) => el('span', null, text, el('span', {class: 'sub'}, 'by one fault, modelled: see the note'));
+
   function size(bytes) {
     const units = ['B', 'kB', 'MB', 'GB', 'TB'];
     let value = bytes;
@@ -120,6 +129,6 @@ const elements = (() => {
   const state = (tone, text) => el('span', {class: `state ${tone ? `tone-${tone}` : 'neutral'}`}, text);
   const yesNo = (ok, yes, no) => state(ok ? 'good' : 'bad', ok ? `✓ ${yes}` : `✗ ${no}`);
 
-  return {count, duration, el, fixed, grouped, isNumber, kNothing, kSpace, legend, name, pairs, panel, plural, size, state, table,
+  return {count, duration, el, faultCost, fixed, grouped, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, size, state, table,
     yesNo};
 })();

@@ -2,7 +2,7 @@
 
 // Fills overview.html from the JSON in #data (reports/overview.h).
 (() => {
-  const {count, duration, el, fixed, grouped, isNumber, kNothing, kSpace, legend, name, panel, plural, state, table} = elements;
+  const {count, duration, el, faultCost, fixed, grouped, isNumber, kNothing, kSpace, legend, missingTail, name, panel, plural, state, table} = elements;
   const data = JSON.parse(document.getElementById('data').textContent);
   const main = document.getElementById('main');
 
@@ -14,6 +14,7 @@
   const strategy = (row) => el('span', null, name(row.strategy), modelled(row) ? el('span', {class: 'tag'}, 'modelled') : null);
 
   function overhead(row) {
+    if (row.fault_cost_text) return faultCost(row.fault_cost_text);
     if (!isNumber(row.overhead_pct)) return kNothing;
     if (modelled(row)) return el('span', null, `${fixed(row.overhead_pct, 1)} %`, el('span', {class: 'sub'}, 'modelled: see the note'));
     return el('span', null, el('strong', null, `${fixed(row.overhead_pct, 1)} %`), el('span', {class: 'sub'}, row.ci95
@@ -31,7 +32,8 @@
       const of = row[key];
       if (!of || !of.n) return kNothing;
       const tail = [['p95', of.p95], ['p99', of.p99]].filter(([, v]) => isNumber(v)).map(([p, v]) => `${p}${kSpace}${duration(v)}, `).join('');
-      return el('span', null, el('strong', null, duration(of.p50)), el('span', {class: 'sub'}, `${tail}max${kSpace}${duration(of.max)}, ${count(of.n)}`));
+      return el('span', null, el('strong', null, duration(of.p50)), el('span', {class: 'sub'}, `${tail}max${kSpace}${duration(of.max)}, ${count(of.n)}`),
+        missingTail(of) ? el('span', {class: 'sub'}, missingTail(of)) : null);
     };
   }
 
@@ -65,7 +67,7 @@
   function drawAll() {
     // One line per scenario, one column per strategy that any of them has.
     const strategies = [...new Set(data.scenarios.flatMap((scenario) => scenario.rows.map((row) => row.strategy)))]
-      .filter((one) => data.scenarios.some((scenario) => scenario.rows.some((row) => row.strategy === one && isNumber(row.overhead_pct))));
+      .filter((one) => data.scenarios.some((scenario) => scenario.rows.some((row) => row.strategy === one && (isNumber(row.overhead_pct) || row.fault_cost_text))));
     const rowOf = (scenario, one) => scenario.rows.find((row) => row.strategy === one) || {};
     document.querySelector('#overview .body').replaceChildren(panel(table([
       {title: 'Scenario', head: true, cell: (s) => el('a', {href: `#${slug(s.id)}`}, name(s.name))},

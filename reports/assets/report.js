@@ -2,7 +2,7 @@
 
 // Fills the page from the JSON in #data (reports/report_view.h).
 (() => {
-  const {count, duration, el, fixed, grouped, isNumber, kNothing, kSpace, legend, name, pairs, panel, plural, size, state, table,
+  const {count, duration, el, faultCost, fixed, grouped, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, size, state, table,
     yesNo} = elements;
   const kUsualWatchdogS = 600;  // the default of the field's libraries
   const kMomentKnownMs = 5;     // as in reports/result.h
@@ -87,6 +87,7 @@
 
   function overheadCell({summary}) {
     const overhead = summary.overhead_pct;
+    if (summary.fault_cost_text) return faultCost(summary.fault_cost_text);
     if (!overhead) return el('span', {class: 'state neutral'}, kNothing);
     return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`), ...howSure(overhead));
   }
@@ -106,7 +107,8 @@
     const pause = summary.failover_pause_ms;
     if (!pause || !pause.n) return kNothing;
     const tail = [['p95', pause.p95], ['p99', pause.p99]].filter(([, v]) => isNumber(v)).map(([p, v]) => `${p}${kSpace}${duration(v)}, `).join('');
-    return el('span', null, el('strong', null, duration(pause.p50)), el('span', {class: 'sub'}, `${tail}max${kSpace}${duration(pause.max)}, ${count(pause.n)}`));
+    return el('span', null, el('strong', null, duration(pause.p50)), el('span', {class: 'sub'}, `${tail}max${kSpace}${duration(pause.max)}, ${count(pause.n)}`),
+      missingTail(pause) ? el('span', {class: 'sub'}, missingTail(pause)) : null);
   }
 
   function latencyColumns(rows) {
@@ -114,7 +116,8 @@
     const cell = (key) => ({summary}) => {
       const values = (summary.latency || {})[key];
       return values ? el('span', null, duration(values.p50), el('span', {class: 'sub'},
-        `${isNumber(values.p95) ? `p95${kSpace}${duration(values.p95)}, ` : ''}max${kSpace}${duration(values.max)}, ${count(values.n)}`)) : kNothing;
+        `${isNumber(values.p95) ? `p95${kSpace}${duration(values.p95)}, ` : ''}max${kSpace}${duration(values.max)}, ${count(values.n)}`),
+        missingTail(values) ? el('span', {class: 'sub'}, missingTail(values)) : null) : kNothing;
     };
     return [{title: 'Time to first token', number: true, cell: cell('ttft_ms')}, {title: 'Time per token', number: true, cell: cell('tpot_ms')}];
   }
@@ -402,23 +405,27 @@
 
   function leaver(run, rank) {
     const left = run.exclusions.find((exclusion) => exclusion.rank === rank);
-    return left ? `rank ${rank} (left: port of rail ${left.rails.join(', ')} down)` : `rank ${rank} (died)`;
+    if (left) return `rank ${rank} (left: port of rail ${left.rails.join(', ')} down)`;
+    const end = run.processes.find((process) => process.rank === rank);
+    return `rank ${rank} (${end && end.signal === 0 ? 'left' : 'died'})`;
   }
 
   function drawShrinks() {
-    const rows = data.runs.flatMap((run) => run.shrinks.map((shrink) => ({run, shrink})));
+    const rows = data.runs.flatMap((run) => [...run.shrinks, ...(run.rebuilds ?? [])].map((shrink) => ({run, shrink})));
     if (rows.length === 0) return hide('shrinks');
     const target = body('shrinks');
     target.replaceChildren();
     target.append(panel(table([
       {title: 'Run', head: true, cell: ({run}) => name(blockName(run))},
-      {title: 'Without', cell: ({run, shrink: s}) => s.missing.map((rank) => leaver(run, rank)).join(', ')},
-      {title: 'Ranks left', number: true, cell: ({shrink: s}) => grouped(s.ranks)},
+      {title: 'Without', cell: ({run, shrink: s}) => s.missing.map((rank) => leaver(run, rank)).join(', ') || 'nobody'},
+      {title: 'Ranks', number: true, cell: ({shrink: s}) => grouped(s.ranks)},
       {title: 'Noticed after', number: true, cell: ({shrink: s}) => duration(s.fault_ms === null ? null : s.noticed_ms - s.fault_ms)},
       {title: 'Rebuilt in', number: true, cell: ({shrink: s}) => el('strong', null, duration(s.resumed_ms - s.noticed_ms))},
       {title: 'Went on with iteration', number: true, cell: ({shrink: s}) => grouped(s.iteration)},
     ], rows, true)));
-    target.append(el('p', {class: 'hint'}, 'An iteration of fewer ranks is as much less work: throughput and overhead count it so.'));
+    if (rows.some(({run}) => run.kind !== 'nccl')) {
+      target.append(el('p', {class: 'hint'}, 'An iteration of fewer ranks is as much less work: throughput and overhead count it so.'));
+    }
   }
 
   // --- plans
@@ -485,6 +492,7 @@
     const latency = (title, key, cost) => ({title, number: true, cell: ({rate}) => el('span', null,
       `${tail(rate[key], 'p50')} / ${tail(rate[key], 'p95')} / ${tail(rate[key], 'p99')}`,
       el('span', {class: 'sub'}, `n ${grouped(rate[key].n)}`),
+      missingTail(rate[key]) ? el('span', {class: 'sub'}, missingTail(rate[key])) : null,
       ...(rate[cost] ? [el('span', {class: 'sub'}, `median costs ${fixed(rate[cost].median, 1)} % (${plural(rate[cost].n, 'block')})`), ...howSure(rate[cost])] : []))});
     const served = data.summary.filter((row) => (row.rates || []).length > 0);
     const knees = served.map((row) => `${row.strategy} ${isNumber(row.knee_qps) ? `from ${row.knee_qps} a second on` : 'none'}`);

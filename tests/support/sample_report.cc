@@ -46,6 +46,8 @@ void addRichRows(reports::ScenarioResult& result) {
   modelled.strategy = "kv_replicate";
   modelled.origin = reports::Origin::kModelled;
   modelled.latency.reset();
+  modelled.overhead_pct.reset();
+  modelled.fault_cost = reports::FaultCost{245.4, 31};
   result.summary.push_back(modelled);
   strikeSlowly(result, 80);
 }

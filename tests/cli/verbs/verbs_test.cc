@@ -132,6 +132,7 @@ TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {
   expectUsageError(runFaultline({"list", "weather"}), "weather");
   expectUsageError(runFaultline({"describe"}), "NAME is required");
   expectUsageError(runFaultline({"describe", "port_don"}), "did you mean 'port_down'?");
+  expectUsageError(runFaultline({"describe", "zzzzzzzz"}), "'faultline list' shows what there is");
 }
 
 TEST(ValidateTest, AGoodFileIsOk) {

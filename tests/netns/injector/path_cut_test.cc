@@ -56,6 +56,21 @@ TEST_F(PathCutTest, UnderLoadTheEvidenceIsTheSame) {
   EXPECT_TRUE(evidence.ok) << evidence.observed;
 }
 
+TEST_F(PathCutTest, IsProvedAlsoWhileTheThirdNodesPortIsDown) {
+  netlink::Socket& third = cluster_->nodeSocket(kThird);
+  const int nic = cluster_->railTarget(kThird, 0).nic.ifindex;
+  const auto fault = makeTestFault("path_cut");
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(netlink::setUp(third, nic, false));
+  ASSERT_OK(fault->apply());
+  ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+  EXPECT_TRUE(evidence.ok) << evidence.observed;
+  ASSERT_OK(fault->revert());
+  ASSERT_OK_AND_ASSIGN(const Evidence whole, fault->evidence());
+  EXPECT_FALSE(whole.ok) << whole.observed;
+  EXPECT_OK(makeTestFault("path_cut")->prepare()) << "it was down before";
+}
+
 TEST_F(PathCutTest, WhatIsWholeAndWhatIsSilentAltogetherIsNoCutPath) {
   const auto fault = makeTestFault("path_cut");
   ASSERT_OK(fault->prepare());

@@ -203,6 +203,93 @@ TEST_F(CommandRunTest, WithoutItsProgressFileTheFaultNeverTriggers) {
   EXPECT_THAT(result().reason, HasSubstr("never triggered"));
 }
 
+// Programs of a "communicator" that is a file in a common folder: each looks at its own port, and
+// at what the others told. No NCCL, but the real fault, and the protocol of docs/command.md.
+
+/// Until the fault, then $1 of both processes, then 0.2 s of work.
+std::string rebuilding(const std::string& then) {
+  return R"(common="{output}/.."
+        echo 0 >> "{progress}"
+        while [ "$(cat /sys/class/net/rail0/operstate)" = up ] && ! [ -e "$common/failed" ];
+  do sleep 0.01 done touch "$common/failed" told() {
+      echo "$1" >> "$FAULTLINE_NCCL_RECOVERY_FILE";
+    }
+        )" + then +
+         R"(
+        sleep 0.2)";
+}
+
+constexpr const char* kPortDownEarly =
+    "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 300ms, duration: 700ms}]\n";
+
+TEST_F(CommandRunTest, AllMakeTheirCommunicatorAnew) {
+  const Ran ran = run(rebuilding(R"([ "$FAULTLINE_NCCL_RECOVERY" = abort_reinit ] || exit 9
+        [ "$FAULTLINE_NCCL_WAIT_MS" = 700 ] || exit 8
+        told failed; sleep 0.1; told 'rebuilt 2')"),
+                      "    progress: progress",
+                      std::string("strategies: [{nccl: {mode: abort_reinit, wait: 700ms}}]\n") +
+                          kPortDownEarly +
+                          "expect: [nccl.status == ok, nccl.rebuilds.count == 1, "
+                          "nccl.rebuilds.rebuild_ms >= 50, nccl.rebuilds.notice_ms <= 600]\n");
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run made = result().runs.at(0);
+  EXPECT_EQ(made.options["mode"], "abort_reinit");
+  ASSERT_EQ(made.rebuilds.size(), 1u);
+  EXPECT_EQ(made.rebuilds[0].ranks, 2);
+  EXPECT_EQ(made.rebuilds[0].fault_ms, made.faults.at(0).start_ms);
+  EXPECT_TRUE(made.shrinks.empty());
+}
+
+TEST_F(CommandRunTest, TheRanksBehindThePortLeaveAndTheOthersShrink) {
+  const Ran ran = run(rebuilding(R"(told failed
+        if [ {node} = 1 ]; then told left; exit 0; fi
+        told 'rebuilt 1')"),
+                      "    progress: progress",
+                      std::string("strategies: [{nccl: {mode: shrink}}]\n") + kPortDownEarly +
+                          "expect: [nccl.status == ok, nccl.shrinks.ranks == 1]\n");
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run made = result().runs.at(0);
+  ASSERT_EQ(made.shrinks.size(), 1u);
+  EXPECT_EQ(made.shrinks[0].missing, std::vector<int>{1});
+  EXPECT_GE(made.shrinks[0].noticed_ms, made.faults.at(0).start_ms);
+}
+
+constexpr const char* kKilled =
+    "faults: [{kind: process_kill, target: {node: 1}, at: 300ms, until: end}]\n";
+
+TEST_F(CommandRunTest, OthersGoOnWithoutAProcessThatIsKilled) {
+  // The one that is left learns of it as late as it likes: here by a clock.
+  const std::string script = R"([ {node} = 1 ] && exec sleep 60
+        sleep 1
+        echo failed >> "$FAULTLINE_NCCL_RECOVERY_FILE"
+        echo 'rebuilt 1' >> "$FAULTLINE_NCCL_RECOVERY_FILE"
+        sleep 0.2)";
+  const Ran ran = run(script, "",
+                      std::string("strategies: [{nccl: {mode: shrink}}, unprotected]\n") + kKilled +
+                          "expect: [nccl.status == ok, nccl.shrinks.ranks == 1, "
+                          "unprotected.status == failed]\n");
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::Run made = result().runs.at(0);
+  ASSERT_EQ(made.shrinks.size(), 1u);
+  EXPECT_EQ(made.shrinks[0].missing, std::vector<int>{1});
+  EXPECT_EQ(made.processes.at(1).signal, SIGKILL);
+}
+
+TEST_F(CommandRunTest, AProgramThatTakesNoPartProvesNothing) {
+  const Ran ran =
+      run("sleep 1.2", "", std::string("strategies: [{nccl: {mode: shrink}}]\n") + kPortDownEarly);
+  EXPECT_EQ(ran.exit, 5) << ran.out << ran.err;
+  EXPECT_THAT(result().reason, HasSubstr("no process told that its communicator failed"));
+}
+
+TEST_F(CommandRunTest, WhatCannotBeUnderstoodFailsTheRun) {
+  const Ran ran = run(R"(echo rebuilt >> "$FAULTLINE_NCCL_RECOVERY_FILE"; sleep 30)", "",
+                      std::string("strategies: [{nccl: {mode: shrink}}]\n") + kPortDownEarly +
+                          "expect: [nccl.status == failed]\n");
+  EXPECT_EQ(result().runs.at(0).status, reports::RunStatus::kFailed) << ran.out << ran.err;
+  EXPECT_THAT(result().runs.at(0).message, HasSubstr("'rebuilt' is none of 'failed'"));
+}
+
 TEST_F(CommandRunTest, AGuardThatIsNotTheFirstOfItsNamespaceRefuses) {
   // Its job cannot be understood, so that nothing happens should it not refuse.
   launch::SpawnOptions options;

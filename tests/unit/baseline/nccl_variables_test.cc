@@ -18,18 +18,32 @@ std::map<std::string, std::string> variables(std::string_view strategy,
 }
 
 TEST(NcclVariablesTest, StockIsSaidSoThatNothingElseTurnsFailoverOn) {
-  EXPECT_THAT(variables(kNccl),
-              UnorderedElementsAre(Pair("NCCL_NET_PLUGIN", "none"),
-                                   Pair("NCCL_IB_RESILIENCY_PORT_FAILOVER", "0"),
-                                   Pair("NCCL_IB_RESILIENCY_PORT_RECOVERY", "0")));
+  EXPECT_THAT(
+      variables(kNccl),
+      UnorderedElementsAre(Pair("NCCL_NET_PLUGIN", "none"), Pair("FAULTLINE_NCCL_RECOVERY", "none"),
+                           Pair("NCCL_IB_RESILIENCY_PORT_FAILOVER", "0"),
+                           Pair("NCCL_IB_RESILIENCY_PORT_RECOVERY", "0")));
 }
 
 TEST(NcclVariablesTest, FailoverNeedsAMergedNic) {
   EXPECT_THAT(
       variables(kNccl, {{"mode", "port_failover"}}),
       UnorderedElementsAre(Pair("NCCL_NET_PLUGIN", "none"), Pair("NCCL_NET_MERGE_LEVEL", "SYS"),
+                           Pair("FAULTLINE_NCCL_RECOVERY", "none"),
                            Pair("NCCL_IB_RESILIENCY_PORT_FAILOVER", "1"),
                            Pair("NCCL_IB_RESILIENCY_PORT_RECOVERY", "1")));
+}
+
+TEST(NcclVariablesTest, AProgramIsToldWhatItIsToDoItself) {
+  for (const char* mode : {"abort_reinit", "shrink"}) {
+    EXPECT_THAT(variables(kNccl, {{"mode", mode}, {"wait", "1500us"}}),
+                UnorderedElementsAre(
+                    Pair("NCCL_NET_PLUGIN", "none"), Pair("NCCL_IB_RESILIENCY_PORT_FAILOVER", "0"),
+                    Pair("NCCL_IB_RESILIENCY_PORT_RECOVERY", "0"),
+                    Pair("FAULTLINE_NCCL_RECOVERY", mode), Pair("FAULTLINE_NCCL_WAIT_MS", "2"),
+                    Pair("FAULTLINE_NCCL_RECOVERY_FILE", "{output}/recovery.txt")))
+        << mode;
+  }
 }
 
 TEST(NcclVariablesTest, OtherStrategiesHaveNone) {

@@ -29,6 +29,9 @@ TEST(StrategyTableTest, EveryStrategyIsDocumentedAndCanCorrupt) {
     }
   }
   EXPECT_EQ(findStrategy("prayer"), nullptr);
+  for (const StrategySpec& strategy : strategies()) {
+    EXPECT_THAT(describeStrategy(strategy), ::testing::Not(::testing::HasSubstr("required")));
+  }
 }
 
 TEST(StrategyTableTest, OnlyBaselinesAreSparedTheFault) {

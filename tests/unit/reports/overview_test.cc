@@ -20,6 +20,10 @@ TEST(OverviewTest, HasEveryStrategyWithItsIntervalAndTheBound) {
   modelled.strategy = "restart_at_scale";
   modelled.origin = Origin::kModelled;
   modelled.overhead_pct = Overhead{.median = 14.6};
+  Summary& server = result.summary.emplace_back();
+  server.strategy = "kv_replicate";
+  server.origin = Origin::kModelled;
+  server.fault_cost = FaultCost{245, 31};
   const OverviewEntry entry{&result, "./quickstart/report.html"};
   const Json scenarios = overviewView(std::span(&entry, 1))["scenarios"];
   ASSERT_EQ(scenarios.size(), 1u);
@@ -35,7 +39,9 @@ TEST(OverviewTest, HasEveryStrategyWithItsIntervalAndTheBound) {
   EXPECT_EQ(row["bound_pct"], *hot.bound_pct);
   EXPECT_EQ(row["pause_ms"]["n"], 12);
   EXPECT_EQ(one["rows"][0]["overhead_pct"], nullptr) << "the reference has none";
-  const Json& last = one["rows"].back();
+  EXPECT_EQ(one["rows"].back()["fault_cost_text"], "245 s of 31 requests");
+  EXPECT_EQ(one["rows"].back()["overhead_pct"], nullptr);
+  const Json& last = one["rows"][one["rows"].size() - 2];
   EXPECT_EQ(last["origin"], "modelled");
   EXPECT_EQ(last["ci95"], nullptr);
   EXPECT_EQ(last["status"], "-") << "no run was made";

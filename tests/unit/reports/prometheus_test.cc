@@ -174,6 +174,7 @@ ScenarioResult servedResult() {
   modelled.origin = Origin::kModelled;
   modelled.note = "modelled, not executed: it \"replicates\"";
   modelled.overhead_pct = Overhead{.median = 12};
+  modelled.fault_cost = FaultCost{245.5, 31};
   return result;
 }
 
@@ -205,6 +206,8 @@ TEST(PrometheusTest, ModelledRowsAreMarkedAndCountNothing) {
   const std::map<std::string, std::string> modelled{{"strategy", "kv_replicate"},
                                                     {"origin", "modelled"}};
   EXPECT_DOUBLE_EQ(page.value("faultline_overhead_ratio", modelled), 0.12);
+  EXPECT_EQ(page.value("faultline_modelled_fault_seconds", modelled), 245.5);
+  EXPECT_EQ(page.value("faultline_modelled_fault_requests", modelled), 31);
   EXPECT_EQ(page.value("faultline_row_info", modelled), 1);
   for (const Sample& sample : page.samples.at("faultline_row_info")) {
     const bool computed = sample.labels.at("origin") == "modelled";

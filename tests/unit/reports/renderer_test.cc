@@ -186,6 +186,7 @@ TEST(CsvTest, AModelledRowIsMarkedBehindTheRuns) {
   row.strategy = "kv_replicate";
   row.origin = Origin::kModelled;
   row.overhead_pct = Overhead{12.5};
+  row.fault_cost = FaultCost{245.5, 31};
   const auto rows = parseCsv(makeCsvRenderer()->text(result));
   ASSERT_EQ(rows.size(), 1 + result.runs.size() + 1);
   for (const auto& each : rows) EXPECT_EQ(each.size(), rows[0].size());
@@ -195,6 +196,11 @@ TEST(CsvTest, AModelledRowIsMarkedBehindTheRuns) {
   EXPECT_EQ(last[2], "kv_replicate");
   EXPECT_EQ(last[last.size() - 2], "modelled");
   EXPECT_EQ(last.back(), "12.5");
+  const auto column = [&](const char* name) {
+    return last[static_cast<std::size_t>(std::ranges::find(rows[0], name) - rows[0].begin())];
+  };
+  EXPECT_EQ(column("modelled_fault_s"), "245.5");
+  EXPECT_EQ(column("modelled_fault_requests"), "31");
 }
 
 TEST(CsvTest, CommasQuotesAndLineEndsStayInTheirCell) {

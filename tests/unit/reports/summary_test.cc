@@ -160,13 +160,23 @@ TEST(TerminalSummaryTest, SaysWhatBecameOfRequests) {
   std::ranges::replace(text, '\n', ' ');
   while (text.find("  ") != std::string::npos) text.replace(text.find("  "), 2, " ");
   EXPECT_THAT(text, HasSubstr("hot_repair, 8/s: 60 requests, 40 finished, 15 late, 5 lost, 3 "
-                              "redone; goodput 5.33/s; p50/p95/p99 of TTFT 12.2/40.0/- ms (n 59)"));
+                              "redone; goodput 5.33/s; p50/p95/p99 of TTFT 12.2/40.0/- ms (n 59: "
+                              "p99 from 300 on), TPOT -/-/- ms (n 0)"));
   EXPECT_THAT(text, HasSubstr("medians against fault_free (blocks: 10): TTFT 1.5 % [0.5, 2.5] %, "
                               "TPOT -0.2 % [-1.0, 0.5] % ="));
   EXPECT_THAT(text, HasSubstr("hot_repair: less than 90 % of the requests are finished in time "
                               "from 8/s on (fault_free: from 16/s on)"));
   EXPECT_THAT(text, HasSubstr("3 restarts, with 12 requests that had to be begun again."));
   EXPECT_THAT(text, Not(HasSubstr("checkpoint")));
+}
+
+TEST(TerminalSummaryTest, SaysWhyAPercentileIsMissing) {
+  EXPECT_EQ(missingPercentiles({}), "") << "nobody was served";
+  EXPECT_EQ(missingPercentiles({.p50 = 1, .p95 = {}, .p99 = {}, .max = 2, .n = 59}),
+            "p95 from 60 on, p99 from 300 on");
+  EXPECT_EQ(missingPercentiles({.p50 = 1, .p95 = 2, .p99 = {}, .max = 2, .n = 60}),
+            "p99 from 300 on");
+  EXPECT_EQ(missingPercentiles({.p50 = 1, .p95 = 2, .p99 = 2, .max = 2, .n = 300}), "");
 }
 
 TEST(TerminalSummaryTest, FitsAHundredColumns) {
@@ -191,6 +201,20 @@ TEST(TerminalSummaryTest, AModelledRowIsMarkedHoweverLongItsNameIs) {
   const std::string line = text.substr(text.find("a_name_that"));
   EXPECT_THAT(line.substr(0, line.find('\n')), HasSubstr(" modelled "));
   EXPECT_THAT(text, HasSubstr("* modelled, not measured"));
+}
+
+TEST(TerminalSummaryTest, OfAModelledServerItSaysWhatOneFaultCosts) {
+  ScenarioResult result = testing::sampleResult();
+  Summary& row = result.summary.emplace_back();
+  row.strategy = "kv_replicate";
+  row.origin = Origin::kModelled;
+  row.fault_cost = FaultCost{245.4, 31.3};
+  const std::string text = terminalSummary(result);
+  const std::string line = text.substr(text.find("kv_replicate"));
+  EXPECT_THAT(line.substr(0, line.find('\n')), HasSubstr(" 245 s of 31 requests "));
+  EXPECT_THAT(text, HasSubstr("what one fault costs by a model"));
+  EXPECT_THAT(terminalSummary(testing::sampleResult()), Not(HasSubstr("by a model")));
+  EXPECT_EQ(faultCostText({0.256, 2}), "0.26 s of 2 requests");
 }
 
 TEST(TerminalSummaryTest, CarriesNoControlCharactersOfTheResult) {

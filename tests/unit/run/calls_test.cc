@@ -249,6 +249,21 @@ TEST(GoodputTest, EachProbeMayHangOnce) {
   EXPECT_EQ(calls, 6);
 }
 
+TEST(GoodputTest, ABlockIsMeasuredOnceAndAgainOnlyWhereThatFailed) {
+  int calls = 0;
+  BlockGoodput shared;
+  const auto good = [&] { return Goodput{400 + ++calls}; };
+  const auto bad = [&] {
+    ++calls;
+    return Goodput{std::nullopt, "no end"};
+  };
+  EXPECT_EQ(shared.of(0, bad).missing, "no end");
+  EXPECT_EQ(shared.of(0, good).value, 402) << "tried again";
+  EXPECT_EQ(shared.of(0, bad).value, 402);
+  EXPECT_EQ(shared.of(1, good).value, 403) << "another block";
+  EXPECT_EQ(calls, 3);
+}
+
 TEST(GoodputTest, ProgramsAreFoundInThePath) {
   EXPECT_TRUE(findProgram("sh"));
   EXPECT_FALSE(findProgram("no-such-program-anywhere"));

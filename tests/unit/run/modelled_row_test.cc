@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/judge.h"
 #include "harness/run/plan.h"
@@ -59,7 +61,33 @@ TEST(ModelledRowTest, WithoutAServerNothingIsMadeUpOfRequests) {
                                    .requests = 500,
                                    .endToEndSeconds = 3,
                                    .bytesPerSecond = 1e9};
-  EXPECT_THAT(modelledRow(strategy, full).note, HasSubstr("the backlog stays or grows"));
+  const reports::Summary never = modelledRow(strategy, full);
+  EXPECT_THAT(never.note, HasSubstr("the backlog stays or grows"));
+  EXPECT_FALSE(never.fault_cost) << "what never ends has no sum";
+}
+
+TEST(ModelledRowTest, OfAServerItIsWhatOneFaultCostsAndNoPercentage) {
+  const baseline::StrategySpec& spec = *baseline::findStrategy(baseline::kKvReplicate);
+  const scenario::Strategy strategy{"kv_replicate",
+                                    Parameters::parse(spec.name, spec.options, {}).value()};
+  const baseline::ServingCase serving{.requestsPerSecond = 2,
+                                      .capacity = 4,
+                                      .requests = 500,
+                                      .firstTokenSeconds = 1,
+                                      .tokenSeconds = 0.02,
+                                      .endToEndSeconds = 3,
+                                      .bytesPerSecond = 1e9};
+  const reports::Summary row = modelledRow(strategy, serving);
+  EXPECT_FALSE(row.overhead_pct) << "that of executed rows is of other requests";
+  ASSERT_TRUE(row.fault_cost && row.model);
+  const auto valueOf = [&](std::string_view name) {
+    const auto term = std::ranges::find(row.model->terms, name, &reports::ModelTerm::name);
+    return term == row.model->terms.end() ? -1 : term->value;
+  };
+  EXPECT_EQ(row.fault_cost->seconds, valueOf("extra time of all requests, of one fault"));
+  EXPECT_EQ(row.fault_cost->requests, valueOf("requests that take longer"));
+  EXPECT_GT(row.fault_cost->seconds, 0);
+  EXPECT_GT(valueOf("all requests until the next fault longer by"), 0);
 }
 
 TEST(ModelledRowTest, IsNeitherRunNorMissed) {

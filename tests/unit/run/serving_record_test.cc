@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/run/noise.h"
 #include "harness/run/summary.h"
 
 namespace faultline::run {
@@ -10,6 +11,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -212,6 +214,41 @@ TEST(LatencyTest, WhatMediansCostHasAnIntervalAndTheNoiseOfEqualRuns) {
   const auto few = summarise(scenario, std::span(runs).first(5 * 3), 7);
   EXPECT_FALSE(few[1].rates[0].ttft_overhead_pct->ci95) << "5 blocks";
   EXPECT_EQ(few[1].rates[0].ttft_overhead_pct->n, 5);
+}
+
+TEST(LatencyTest, WhereEqualRunsDifferTooMuchInThemTheResultIsVoid) {
+  scenario::Scenario scenario = someServer();
+  scenario.strategies.push_back({.name = "again", .options = {}, .does = "fault_free"});
+  const auto noiseAt = [&](double ttftBy, double tpotBy) {
+    std::vector<reports::Run> runs;
+    for (int block = 0; block < 12; ++block) {
+      const double sign = block % 2 == 0 ? 1 : -1;
+      runs.push_back(runOf("fault_free", block, 100, 10));
+      runs.push_back(runOf("again", block, 100 * (1 + sign * ttftBy), 10 * (1 + sign * tpotBy)));
+      for (reports::Run* run : {&runs[runs.size() - 2], &runs.back()}) {
+        run->throughput = reports::Quantity{10, "requests/s"};
+        for (reports::ServedRequest& request : run->requests) request.e2e_ms = 100;
+      }
+    }
+    return noiseOf(scenario, runs, 7);
+  };
+  const auto quiet = noiseAt(0.05, 0.02);
+  ASSERT_TRUE(quiet && quiet->ttft_band_pct && quiet->tpot_band_pct);
+  EXPECT_NEAR(*quiet->ttft_band_pct, 5, 1e-9);
+  EXPECT_NEAR(*quiet->tpot_band_pct, 2, 1e-9);
+  EXPECT_EQ(quiet->void_because, "");
+  EXPECT_THAT(noiseAt(0.2, 0.02)->void_because, HasSubstr("the median TTFT of equal runs"));
+  EXPECT_THAT(noiseAt(0.05, 0.2)->void_because, HasSubstr("the median TPOT of equal runs"));
+  scenario.noise.latencyPercent = 30;
+  EXPECT_EQ(noiseAt(0.2, 0.2)->void_because, "");
+}
+
+TEST(LatencyTest, BeyondTheKneeNoNoiseIsLookedFor) {
+  std::vector<reports::Run> runs{runOf("fault_free", 0, 100, 10), runOf("hot_repair", 0, 100, 10)};
+  EXPECT_EQ(ratesKeptUp(runs), 2);
+  runs[0].rates[1].finished = 1;
+  EXPECT_EQ(ratesKeptUp(runs), 1);
+  EXPECT_EQ(ratesKeptUp({}), 0);
 }
 
 }  // namespace

@@ -138,6 +138,28 @@ TEST(CommandTest, WhatOnlyRanksOfOursKnowIsRefused) {
               IsEmpty());
   expectMistake(with(failing_over), "6:28", "nothing to fail over from");
   EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: stock}}]\n")), IsEmpty());
+  for (const char* mode : {"abort_reinit", "shrink"}) {
+    const std::string rebuilding = fmt::format("strategies: [{{nccl: {{mode: {}}}}}]\n", mode);
+    expectMistake(with(rebuilding), "6:28", "nothing to recover from");
+    EXPECT_THAT(mistakesIn(with(rebuilding +
+                                "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
+                                "duration: 1s}]\n")),
+                IsEmpty());
+  }
+  const std::string killing =
+      "faults: [{kind: process_kill, target: {node: 1}, at: 1s, until: end}]\n";
+  expectMistake(with("strategies: [{nccl: {mode: abort_reinit}}]\n" + killing), "6:28",
+                "nobody starts a process again");
+  EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: shrink, wait: 1s}}]\n" + killing)),
+              IsEmpty());
+  expectMistake(with("strategies: [{nccl: {mode: stock, wait: 1s}}]\n"), "6:41",
+                "wait: only of the modes");
+  const std::string rows = "strategies: [{nccl: {mode: shrink}}, unprotected]\n" + killing;
+  EXPECT_THAT(mistakesIn(with(rows + "expect: [nccl.shrinks.ranks == 3]\n")), IsEmpty());
+  expectMistake(with(rows + "expect: [nccl.rebuilds.count == 1]\n"), "8:10",
+                "only a row of 'nccl' with 'mode: abort_reinit'");
+  expectMistake(with(rows + "expect: [unprotected.shrinks.count == 1]\n"), "8:10",
+                "only a row of 'nccl' with 'mode: shrink'");
   expectMistake(with("strategies: [{nccl: {mode: prayer}}]\n"), "6:28",
                 "is not one of stock, port");
   expectMistake(with("telemetry: on\n"), "7:12", "know nothing of it");

@@ -1,0 +1,206 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/run_events.h"
+
+/// One run of a strategy: `runs[]` of result.json. A part of the result model (result.h, which has
+/// the units).
+namespace faultline::reports {
+
+/// JSON that keeps the order of its keys, so that two results can be compared line by line.
+using Json = nlohmann::ordered_json;
+
+enum class Arm { kPlain, kArmed, kFaulted };
+enum class RunStatus { kOk, kFailed, kHung, kInvalid };
+
+/// A number with the unit people read it in, e.g. {12.4, "iterations/s"}.
+struct Quantity {
+  double value = 0;
+  std::string unit;
+};
+
+/// One iteration of the workload, as the slowest rank saw it.
+struct Iteration {
+  int index = 0;
+  double start_ms = 0;
+  double ms = 0;
+  /// How long computing stood still for communication, mean over the ranks; null: not known.
+  std::optional<double> exposed_ms{};
+};
+
+struct Interval {
+  double lo = 0;
+  double hi = 0;
+};
+
+/// Extra time per unit of work, v0 / v - 1, in percent: per block, then the median of the blocks.
+struct Overhead {
+  double median = 0;
+  std::optional<Interval> ci95{};  ///< null below 6 blocks
+  /// Against `ScenarioResult::noise`; null without it. What the overhead is at most: the upper end
+  /// of the interval, and never less than the noise of a median.
+  std::optional<double> at_most{};
+  std::optional<bool> distinguishable{};  ///< it is more than noise
+  int n = 0;  ///< blocks that it is the median of; 0 where the row itself says so
+};
+
+/// A distribution. p95 is null below 60 samples and p99 below 300.
+struct Percentiles {
+  static constexpr int kSamplesForP95 = 60;
+  static constexpr int kSamplesForP99 = 300;
+
+  std::optional<double> p50;
+  std::optional<double> p95;
+  std::optional<double> p99;
+  std::optional<double> max;
+  int n = 0;
+};
+
+/// What became of one request (workload `inference`).
+struct ServedRequest {
+  int id = 0;
+  int rate = 0;  ///< index into Run::rates
+  int prompt = 0;
+  int output = 0;
+  std::string fate{};  ///< "finished" within the objectives, "late" beyond them, "lost"
+  int begun = 0;       ///< times; more than once: redone after a restart
+  std::optional<double> arrival_ms{};  ///< null: its rate had not begun when the run ended
+  std::optional<double> ttft_ms{};     ///< from arrival to its first token
+  std::optional<double> tpot_ms{};     ///< mean time of each further token
+  std::optional<double> e2e_ms{};      ///< from arrival to its last token
+};
+
+/// All requests of one rate: finished + late + lost are all of them; redone ones are among them.
+struct RateRow {
+  double qps = 0;  ///< requests per second that were offered
+  int requests = 0;
+  int finished = 0;
+  int late = 0;
+  int lost = 0;
+  int redone = 0;
+  double goodput = 0;  ///< of `qps`, what is finished within the objectives
+  Percentiles ttft_ms{};
+  Percentiles tpot_ms{};
+  Percentiles e2e_ms{};
+  /// Of the medians against those of fault_free, with the noise of its second row at this rate;
+  /// only in the summary.
+  std::optional<Overhead> ttft_overhead_pct{};
+  std::optional<Overhead> tpot_overhead_pct{};
+};
+
+/// One row of a sweep of collective calls: all calls of a run with the same operation, size, type,
+/// operator and place. The time of a call is that of its slowest rank. Bandwidths are of the median
+/// time, by the definitions of nccl-tests (doc/PERFORMANCE.md there), in GB/s, 10^9 bytes.
+///
+/// `ideal_ms` is what a fault-free call needs at the goodput that was measured in the same run;
+/// `bound` and `model` are, in units of it, what the best possible algorithm and the model of the
+/// strategy's own schedule need with the bandwidths that the faults left. All are null where there
+/// is none: faults came or went meanwhile, goodput is unknown, or there is no model.
+struct CollectiveRow {
+  std::string operation;  ///< "all_reduce", ...
+  std::int64_t size_bytes = 0;
+  std::int64_t count = 0;  ///< with which it is called
+  std::string dtype;
+  std::string op;  ///< empty: it reduces nothing
+  bool in_place = false;
+  int n = 0;  ///< calls whose times count
+  /// Calls whose times do not: of a strategy that plans, those before a plan that fits the ports
+  /// was in use. Their elements are counted.
+  int left_out = 0;
+  /// There was no such plan before the last call ended: all calls count.
+  bool unsettled = false;
+  double p50_ms = 0;
+  double min_ms = 0;
+  double max_ms = 0;
+  double algbw = 0;
+  double busbw = 0;
+  std::int64_t wrong_elements = 0;
+  std::int64_t checked_elements = 0;
+  std::vector<double> send;  ///< bandwidth that each node had, 1 = whole; empty: not one value
+  std::vector<double> receive;
+  std::optional<double> ideal_ms;
+  std::optional<double> time_over_ideal;
+  std::optional<double> bound;
+  std::optional<double> time_over_bound;
+  std::optional<double> model;
+  std::optional<double> time_over_model;
+  /// So little that it mostly passes in the bursts of the ports, above their rate.
+  bool latency_only = false;
+  bool mis_measured = false;  ///< better than possible by more than measurements vary
+};
+
+/// Time in which computing stood still for one phase of a model's communication.
+struct ExposedPhase {
+  std::string phase;     ///< as in TrainingFacts
+  double ms = 0;         ///< of an iteration; mean of all iterations and ranks
+  double share_pct = 0;  ///< of the iterations' time
+};
+
+/// One execution of the workload under one strategy.
+struct Run {
+  std::string strategy;  ///< the name of its row
+  std::string kind;      ///< what it does: the strategy's name, also where the row has another
+  Json options = Json::object();  ///< the strategy's options as used
+  int block = 0;                  ///< repetition this run belongs to, from 0
+  Arm arm = Arm::kPlain;
+  bool faulted = false;  ///< faults were due in this run
+  RunStatus status = RunStatus::kOk;
+  std::string message;     ///< why, when the status is not ok
+  double duration_ms = 0;  ///< start barrier until the last rank's end
+  /// Time that the slowest rank spent on writing checkpoints; a part of the strategy's overhead.
+  double checkpoint_ms = 0;
+  std::vector<Iteration> iterations;
+  std::int64_t wrong_elements = 0;
+  std::int64_t checked_elements = 0;
+  std::string digest;  ///< of every result on every rank
+  std::optional<Quantity> throughput;
+  std::vector<Failover> failovers;
+  /// Likewise of connections that carried nothing at that time: verdicts, and nothing to pause.
+  std::vector<Failover> idle_failovers;
+  std::vector<Failback> failbacks;
+  std::vector<Degradation> degradations;
+  std::vector<RankError> errors;
+  std::vector<Restart> restarts;
+  std::vector<Shrink> shrinks;
+  std::vector<Shrink> rebuilds;  ///< by programs that are not ours, without losing one
+  std::vector<Exclusion> exclusions;
+  std::vector<RailTotals> rails;
+  std::vector<RailSeries> rail_series;
+  std::vector<AppliedFault> faults;
+  std::vector<Evidence> evidence;
+  std::vector<ResourceUse> resources;
+  std::map<std::string, std::int64_t> counters;
+  Telemetry telemetry;
+  std::vector<AppliedPlan> plans;
+  std::vector<PortTest> port_tests;
+  std::vector<CollectiveRow> collectives;   ///< of the workload `collective`
+  std::vector<ExposedPhase> exposed;        ///< of training that follows from a model
+  std::vector<ProgramEnd> processes;        ///< of the workload `command`, by rank
+  std::map<std::string, Quantity> metrics;  ///< likewise: what they told
+  std::vector<ServedRequest> requests;      ///< of the workload `inference`
+  std::vector<RateRow> rates;               ///< likewise
+  /// TCP payload that one rail carried before the first run of the block, by iperf3; null: not
+  /// measured.
+  std::optional<double> goodput_mbit;
+  std::string goodput_missing;  ///< why it was not, though it could have been; empty: it was
+};
+
+/// The words that JSON uses: "faulted", "hung", ...
+const char* nameOf(Arm arm);
+const char* nameOf(RunStatus status);
+
+/// What a run does; results of earlier versions have only the name of its row.
+inline const std::string& kindOf(const Run& run) {
+  return run.kind.empty() ? run.strategy : run.kind;
+}
+
+/// The latest plan for the largest size, which says what the run came to; nullptr without plans.
+const AppliedPlan* lastPlanOfLargest(const Run& run);
+
+}  // namespace faultline::reports
