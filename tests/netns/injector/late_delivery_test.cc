@@ -1,3 +1,5 @@
+#include <array>
+
 #include "injector/netlink/drop_filter.h"
 #include "injector/netlink/link.h"
 #include "tests/netns/injector/fault_fixture.h"
@@ -51,6 +53,27 @@ TEST_F(LateDeliveryTest, ALinkThatDoesNotHoldIsNotProved) {
       << "whose filter has gone cannot be let go";
   const auto evidence = fault->evidence();
   EXPECT_TRUE(!evidence.ok() || !evidence->ok);
+}
+
+TEST_F(LateDeliveryTest, WhatCrossesWhileItHoldsDisprovesIt) {
+  const auto there = startFlow(kTargetNode, 0);
+  const auto back = startFlow(2, kTargetNode);
+  const auto fault = makeTestFault("late_delivery", {{"hold", "300ms"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  netlink::Socket& socket = *target_.attachment.socket;
+  ASSERT_OK(netlink::removeDropRules(socket, target_.attachment.ifindex));
+  ASSERT_TRUE(test::pollUntil(kLong, [&] {
+    EXPECT_OK(fault->step(now()));
+    return now() - fault->transitions().back().after > 150ms;
+  }));
+  const std::array<netlink::DropRule, 2> rules{
+      {{.passing = netlink::Passing::kReceived}, {.passing = netlink::Passing::kSent}}};
+  ASSERT_OK(netlink::addDropRules(socket, target_.attachment.ifindex, rules));
+  ASSERT_TRUE(stepThroughHold(*fault));
+  ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+  EXPECT_FALSE(evidence.ok) << evidence.observed;
+  EXPECT_NE(evidence.observed.find("probes crossed it"), std::string::npos) << evidence.observed;
 }
 
 TEST_F(LateDeliveryTest, WhatMeetsAPortThatIsDownIsCountedAndProvesNothing) {
