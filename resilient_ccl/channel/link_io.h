@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "resilient_ccl/channel/wire.h"
+#include "resilient_ccl/transport/rail.h"
+
+// What a link is told, tells, and asks of the world.
+
+namespace faultline::channel {
+
+using transport::ChunkHeader;
+using transport::RemoteRegion;
+
+/// How chunks are assigned to rails.
+enum class Policy : std::uint8_t {
+  kPinned,  ///< a chunk belongs to a rail; when that fails, to its partner: hot repair alone
+  kPull,    ///< each rail takes the next chunk when its window has room, and the last chunks of
+            ///< a slow one go again over a faster one: balances by itself
+};
+
+/// Everything about a link that can be chosen. Equal on both ends, except for `partners`.
+struct LinkOptions {
+  int rails = 1;
+  Policy policy = Policy::kPinned;
+  /// Off: no probes, no failover, no give-up budget, as in a stock library. A reset is an error, a
+  /// silent rail hangs.
+  bool resilient = true;
+  Bytes chunkBytes = 64 << 10;
+  /// The window of a rail, bytes that the other application has not acknowledged yet: kLeastWindow
+  /// chunks, and what the rail carries in this time, as measured; never more than a receipt
+  /// reaches.
+  Duration windowTime = 2ms;
+  /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
+  /// them sooner than the one that has them; and of all messages, beyond a kTailShare-th of what
+  /// has been delivered since. 0, or not resilient: none.
+  Bytes tailBudget = 512 << 10;
+  /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
+  /// the order of their numbers, from the next one on.
+  std::vector<std::vector<int>> partners;
+  /// A rail with chunks outstanding that makes no progress this long is probed.
+  Duration suspectAfter = 10ms;
+  /// Pause between probe rounds while a rail is suspected.
+  Duration suspectProbeInterval = 2500us;
+  /// Pause between probe rounds while a rail is down and may have come back: the first one, and
+  /// that of a path that answers again.
+  Duration returnProbeInterval = 10ms;
+  /// The longest one, of a path that has been dead for minutes.
+  Duration longestReturnInterval = 1s;
+  /// Pause between probe rounds that only ask whether the peer is still there.
+  Duration idleProbeInterval = 200ms;
+  /// Answers in a row after which a path counts as healed.
+  int answersToReturn = 3;
+  /// A failed rail is not taken back before this; grows holdOffGrowth times with each failure that
+  /// follows within holdOffMemory of the return before, up to longestHoldOff. A train of short
+  /// flaps costs at most a few migrations: 50 ms, 500 ms, 5 s, 10 s. No rail is held off while
+  /// there is no other.
+  Duration holdOff = 50ms;
+  int holdOffGrowth = 10;
+  Duration holdOffMemory = 10s;
+  Duration longestHoldOff = 10s;
+  /// After this long without any live rail, or without any sign of the peer, the link is given up.
+  Duration giveUp = 10s;
+};
+
+/// One failover of one rail as this end saw it.
+struct Failover {
+  int rail = 0;
+  Cause cause = Cause::kNone;
+  /// Of kPath alone: which direction was lost, as far as it was known when the repair was over.
+  DeadDirection deadDirection = DeadDirection::kUnknown;
+  Where where = Where::kUnknown;
+  bool stalled = false;     ///< given up because the transport was stuck, not the path
+  bool told = false;        ///< the other end noticed first
+  bool sending = false;     ///< chunks of this end were outstanding on it
+  bool receiving = false;   ///< a message to this end had begun and was not complete
+  TimePoint detected{};     ///< this end gave the rail up
+  TimePoint fenced{};       ///< both ends had closed it and knew what had arrived
+  TimePoint redelivered{};  ///< the last chunk outstanding on it had arrived elsewhere
+  TimePoint restored{};     ///< the rail was taken back; the epoch of the clock: not yet
+  Bytes resentBytes = 0;
+  /// Of the chunks of this end that were outstanding on the rail: what the other end has received
+  /// over it and, because a copy was under way, over another one, too.
+  Bytes duplicateBytes = 0;
+  /// Longest time without progress of a receive that had begun, seen until the redelivery.
+  Duration receiveStall{};
+};
+
+/// A rail has become far slower than the others, or is so no more.
+struct RailDegradation {
+  int rail = 0;
+  bool degraded = false;
+  double share = 1;  ///< what it carried meanwhile, of the fastest other rail
+  TimePoint when{};
+};
+
+/// What a link has done so far.
+struct LinkCounters {
+  std::uint64_t chunksSent = 0, chunksArrived = 0, chunksResent = 0, chunksDuplicate = 0;
+  Bytes bytesSent = 0, bytesArrived = 0, bytesResent = 0, bytesDuplicate = 0;
+  /// Sent again over a faster rail while another still had them.
+  std::uint64_t chunksCopied = 0;
+  Bytes bytesCopied = 0;
+  std::uint64_t failovers = 0, failbacks = 0, suspicions = 0, stalls = 0, probesSent = 0;
+  /// Times that a rail became far slower than the others, and lived.
+  std::uint64_t degradations = 0;
+  std::uint64_t datagramsSent = 0;
+  /// The longest time in which the oldest receive that had begun got nothing, whether a rail was
+  /// given up or not.
+  Duration longestReceiveStall{};
+
+  LinkCounters& operator+=(const LinkCounters& other);
+};
+
+/// What a link asks of the world. None of these may call the link back before it has returned.
+class LinkIo {
+ public:
+  virtual ~LinkIo() = default;
+  /// Sends a control datagram over path 0 .. rails-1 (the NIC of that rail) or `rails` (management
+  /// network). It may be lost.
+  virtual void sendDatagram(int path, std::span<const std::byte> datagram) = 0;
+  virtual void submit(int rail, const ChunkHeader& header, const std::byte* data,
+                      const RemoteRegion& region) = 0;
+  /// transport::Rail::lateWrites of the rail that has just been opened.
+  virtual bool lateWrites(int rail) const = 0;
+  /// transport::Rail::detach.
+  virtual bool detach(int rail, std::uint64_t sequence) = 0;
+  /// transport::Rail::divert.
+  virtual void divert(int rail) = 0;
+  /// transport::Rail::delivery of a rail that is up.
+  virtual transport::Delivery delivery(int rail) const = 0;
+  /// Whether this end's port of the rail is down, as far as can be told at once: onPort may come
+  /// later.
+  virtual bool portLost(int rail) const = 0;
+  /// Close this end of the rail (transport::Rail::fence); then onRailFenced.
+  virtual void fenceRail(int rail) = 0;
+  /// Connect the rail for this epoch (only asked of the connecting end); then onRailOpened or
+  /// onOpenFailed.
+  /// `attempt` grows with every call and goes into the hello: see Link::onHello.
+  virtual void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) = 0;
+  /// Stop connecting; nothing is called back for it.
+  virtual void cancelOpen(int rail) = 0;
+  virtual void sendDone(std::uint64_t token) = 0;
+  virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
+  virtual void failedOver(const Failover& failover) = 0;
+  /// The cause of the rail's latest failover, found out after failedOver.
+  virtual void causeFound(int rail, Cause cause) = 0;
+  virtual void failedBack(int rail, TimePoint when) = 0;
+  /// The rail lives and is far slower than the others from now on, or is so no more.
+  virtual void railDegraded(const RailDegradation& change) = 0;
+  /// A note of the other end (Link::sendNote).
+  virtual void noteArrived(std::span<const std::byte> note) = 0;
+  /// Nothing has been heard of the peer for so long that it will be given up soon: whoever else
+  /// may hear it is to be asked now, for `heardElsewhere`.
+  virtual void peerMissing() = 0;
+  /// While `on`, whoever sends datagrams watches whether the peer's host refuses them:
+  /// Link::onRefused.
+  virtual void watchRefusals(bool on) = 0;
+  /// The link is lost; nothing else will be called, but this again (kAborted) when the other end
+  /// says that it gives the job up, and why.
+  virtual void linkFailed(const Status& why) = 0;
+};
+
+}  // namespace faultline::channel
