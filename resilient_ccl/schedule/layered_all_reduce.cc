@@ -14,6 +14,10 @@ namespace {
 
 /// Lanes of all layers together, about: enough to share a port in eighths.
 constexpr int kLanes = 8;
+/// Where ports of fast ranks have time left, a layer's lanes run their rings in so many turns.
+constexpr int kTurns = 4;
+/// Their busy time over that of the slowest rank's port, at most.
+constexpr std::int64_t kTurnsBelowPercent = 85;
 
 class LayeredAllReduce final : public Schedule {
  public:
@@ -28,12 +32,16 @@ class LayeredAllReduce final : public Schedule {
       for (int i = 0; i < static_cast<int>(layer.excluded.size()); ++i) {
         place[at(layer.excluded[at(i)])] = -1 - i;
       }
-      for (int i = 0; i < layer.lanes; ++i) {
-        lanes_.push_back({&layer, {members, split(layer.part, layer.lanes, i)}});
+      const int first = static_cast<int>(lanes_.size()), lanes = layer.lanes * layer.turns;
+      for (int i = 0; i < lanes; ++i) {
+        lanes_.push_back({&layer,
+                          {members, split(layer.part, lanes, i)},
+                          i,
+                          i < layer.lanes ? -1 : first + i - layer.lanes});
       }
       places_.push_back(std::move(place));
       // As many chunks of the ring, cut into equal parts, as make the segments.
-      cuts_.push_back((segments + members - 1) / members);
+      cuts_.push_back((segments + members * layer.turns - 1) / (members * layer.turns));
     }
   }
 
@@ -46,16 +54,25 @@ class LayeredAllReduce final : public Schedule {
     if (ring(lane).part.count == 0) return 0;
     const int place = placeOf(rank, lane);
     if (place < 0) return 2 * chunks(lane);
-    return ring(lane).opCount() + chunks(lane) * (receives(place, lane) + sends(place, lane));
+    const int inChain = chainPlace(place, lane);
+    return ring(lane).opCount() + chunks(lane) * (receives(inChain, lane) + sends(inChain, lane));
   }
 
   Op op(int rank, int lane, std::int64_t index) const override {
     assert(0 <= index && index < opCount(rank, lane));
     const int place = placeOf(rank, lane);
     if (place < 0) return excludedOp(-1 - place, lane, index);
-    if (index >= ring(lane).opCount()) return memberOp(place, lane, index - ring(lane).opCount());
+    if (index >= ring(lane).opCount()) {
+      return memberOp(chainPlace(place, lane), lane, index - ring(lane).opCount());
+    }
     Op op = ring(lane).op(place, lane, index);
     op.peer = layer(lane).members[at(op.peer)];
+    if (const int before = lanes_[at(lane)].after; index == 0 && before >= 0) {
+      const std::int64_t last = ring(before).opCount() - 2;  // its ring's last receive
+      if (last < 0) return op;
+      const std::int64_t count = ring(before).op(place, before, last).piece.count;
+      op.waits[at(op.waitCount++)] = {before, last, count};
+    }
     return op;
   }
 
@@ -63,6 +80,8 @@ class LayeredAllReduce final : public Schedule {
   struct Lane {
     const RingLayer* layer;
     RingLane ring;
+    int number;  ///< among those of the layer
+    int after;   ///< its ring begins when that of this lane is done; -1: at once
   };
 
   const RingLayer& layer(int lane) const { return *lanes_[at(lane)].layer; }
@@ -71,6 +90,19 @@ class LayeredAllReduce final : public Schedule {
   /// Position in the ring, or -1 - number among the excluded.
   int placeOf(int rank, int lane) const { return places_[at(layerIndex(lane))][at(rank)]; }
   int members(int lane) const { return ring(lane).ranks; }
+  /// What several excluded ranks send to one member may be more than the rails carry that they have
+  /// in common. So each lane's chain begins one member after that of the lane before. What one
+  /// sends has room, and answers of one member at a time do not collide at its port.
+  int chainPlace(int place, int lane) const {
+    return (place + members(lane) - turn(lane)) % members(lane);
+  }
+  int ringPlace(int inChain, int lane) const { return (inChain + turn(lane)) % members(lane); }
+  int chainMember(int inChain, int lane) const {
+    return layer(lane).members[at(ringPlace(inChain, lane))];
+  }
+  int turn(int lane) const {
+    return excluded(lane) > 1 ? lanes_[at(lane)].number % members(lane) : 0;
+  }
   int excluded(int lane) const { return static_cast<int>(layer(lane).excluded.size()); }
 
   /// Of the pipeline through the excluded ranks.
@@ -100,7 +132,7 @@ class LayeredAllReduce final : public Schedule {
     const int server = members(lane) - 1 - number % members(lane);
     Op op;
     op.kind = index % 2 == 0 ? OpKind::kSend : OpKind::kRecv;
-    op.peer = layer(lane).members[at(index % 2 == 0 ? 0 : server)];
+    op.peer = chainMember(index % 2 == 0 ? 0 : server, lane);
     op.piece = chunk(lane, index / 2);
     return op;
   }
@@ -128,8 +160,8 @@ class LayeredAllReduce final : public Schedule {
     op.piece = chunk(lane, number);
     // The ring has to be through with these elements.
     const std::int64_t ringChunk = number / cuts_[at(layerIndex(lane))];
-    for (const std::int64_t last :
-         {ring(lane).lastReceiveOf(place, ringChunk), ring(lane).lastSendOf(place, ringChunk)}) {
+    for (const std::int64_t last : {ring(lane).lastReceiveOf(ringPlace(place, lane), ringChunk),
+                                    ring(lane).lastSendOf(ringPlace(place, lane), ringChunk)}) {
       if (last < 0) continue;
       op.waits[at(op.waitCount++)] = {lane, last, ring(lane).chunk(ringChunk).count};
     }
@@ -139,7 +171,7 @@ class LayeredAllReduce final : public Schedule {
       if (which > 0) op.after = receiveIndex(place, lane, number, which - 1);
     } else {
       op.kind = OpKind::kRecv;
-      op.peer = layer(lane).members[at(place - 1)];
+      op.peer = chainMember(place - 1, lane);
     }
     return op;
   }
@@ -150,7 +182,7 @@ class LayeredAllReduce final : public Schedule {
     op.kind = OpKind::kSend;
     op.piece = chunk(lane, number);
     if (alongRing) {
-      op.peer = layer(lane).members[at(place + 1)];
+      op.peer = chainMember(place + 1, lane);
     } else {
       const int leaf = place + 1 < members(lane) ? which - 1 : which;
       const int fromEnd = members(lane) - 1 - place;
@@ -206,6 +238,20 @@ std::vector<RingLayer> ringLayers(int ranks, std::int64_t elements, int segments
   const Shares shares(weights);
   for (int i = 0; i < shares.count(); ++i) {
     layers[at(i)].part = shares.piece({0, elements}, i);
+  }
+  // What the port of a slowest and of a fastest rank carries, each over its bandwidth.
+  std::int64_t slow = 0, fast = 0;
+  for (const RingLayer& layer : layers) {
+    const auto n = static_cast<std::int64_t>(layer.members.size());
+    const std::int64_t inRing = 2 * (n - 1) * layer.part.count / n;
+    slow += layer.excluded.empty() ? inRing : layer.part.count;
+    fast += inRing + (layer.excluded.empty() ? 0 : layer.part.count);
+  }
+  const bool hasTime = 100 * fast * levels.front() <= kTurnsBelowPercent * slow * levels.back();
+  for (RingLayer& layer : layers) {
+    // With more turns than that there would be more chunks than segments.
+    const int most = segments / static_cast<int>(layer.members.size());
+    if (layer.excluded.size() == 1 && hasTime) layer.turns = std::clamp(most, 1, kTurns);
   }
   return layers;
 }

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/ring_lane.h"
@@ -58,6 +61,75 @@ TEST(LayeredTest, LayersPeelOffTheSlowest) {
   EXPECT_EQ(layers[0].part.count + layers[1].part.count + layers[2].part.count, 1000);
   EXPECT_NEAR(static_cast<double>(layers[1].part.count) / layers[0].part.count, 9.0 / 8, 0.01);
   EXPECT_NEAR(static_cast<double>(layers[2].part.count) / layers[0].part.count, 3, 0.02);
+}
+
+// r2ccl.md 2.2, with the K that is used, where there are chunks for four turns.
+TEST(LayeredTest, R2AllReduceInTurnsIsNearTheFormula) {
+  for (const auto& [ranks, segments] : {std::pair{4, 16}, {4, 64}, {8, 32}, {8, 64}, {16, 64}}) {
+    for (const double r : {0.25, 0.5}) {
+      const double p = ranks, n = p - 1;
+      const double rings = (1 - r) * n / (n - 1), whole = r * p / (p - 1);
+      const double y = rings / (rings + whole);
+      const double time = 2 * n / p * (1 - y) / r + y / r * (1 + 1.0 / segments);
+      std::vector<double> bandwidths(static_cast<std::size_t>(ranks), 1.0);
+      bandwidths[1] = r;
+      EXPECT_LE(timeOverRing("r2_allreduce", bandwidths, segments), 1.03 * time / (2 * n / p))
+          << ranks << " ranks, one at " << r << ", " << segments << " segments";
+    }
+  }
+}
+
+TEST(LayeredTest, RingsTakeTurnsWhereFastPortsHaveTime) {
+  const auto turns = [](int segments, std::vector<double> bandwidths) {
+    const int ranks = static_cast<int>(bandwidths.size());
+    return ringLayers(ranks, 100'000, segments, bandwidths, false).at(1).turns;
+  };
+  EXPECT_EQ(turns(32, {1, 0.5, 1, 1, 1, 1, 1, 1}), 4);
+  EXPECT_EQ(turns(16, {1, 0.5, 1, 1, 1, 1, 1, 1}), 2) << "no more chunks than segments";
+  EXPECT_EQ(turns(32, {1, 0.75, 1, 1, 1, 1, 1, 1}), 1) << "all ports are busy";
+  EXPECT_EQ(turns(32, {1, 0.5, 1, 0.5, 1, 1, 1, 1}), 1) << "two are left out";
+}
+
+TEST(LayeredTest, ALaneOfTheNextTurnBeginsWhenTheRingIsDone) {
+  const std::vector<double> bandwidths{1, 0.5, 1, 1};
+  const auto layers = ringLayers(4, 48'000, 32, bandwidths, false);
+  ASSERT_EQ(layers[1].turns, 4);
+  const auto schedule = makeSchedule(
+      "r2_allreduce",
+      {.ranks = 4, .elements = 48'000, .segments = 32, .bandwidths = {bandwidths, bandwidths}});
+  for (int i = 0; i < layers[1].lanes * layers[1].turns; ++i) {
+    const Op first = (*schedule)->op(2, layers[0].lanes + i, 0);
+    if (i < layers[1].lanes) {
+      EXPECT_EQ(first.waitCount, 0);
+      continue;
+    }
+    ASSERT_EQ(first.waitCount, 1);
+    EXPECT_EQ(first.waits[0].lane, layers[0].lanes + i - layers[1].lanes);
+    const Op last = (*schedule)->op(2, first.waits[0].lane, first.waits[0].op);
+    EXPECT_EQ(last.kind, OpKind::kRecv);
+    EXPECT_EQ(last.piece.count, first.waits[0].count);
+  }
+}
+
+// Over rails that two have lost one member could not hear both.
+TEST(LayeredTest, SeveralExcludedRanksDoNotAllSendToOneMember) {
+  const std::vector<double> bandwidths{1, 0.5, 1, 0.5, 1, 1, 1, 1};
+  const auto schedule = makeSchedule(
+      "r2_allreduce",
+      {.ranks = 8, .elements = 1 << 20, .segments = 32, .bandwidths = {bandwidths, bandwidths}});
+  const auto layers = ringLayers(8, 1 << 20, 32, bandwidths, false);
+  std::int64_t all = 0;
+  std::vector<std::int64_t> to(8, 0);
+  for (int lane = layers[0].lanes; lane < (*schedule)->lanes(); ++lane) {
+    for (std::int64_t i = 0; i < (*schedule)->opCount(1, lane); ++i) {
+      const Op op = (*schedule)->op(1, lane, i);
+      if (op.kind != OpKind::kSend) continue;
+      all += op.piece.count;
+      to[static_cast<std::size_t>(op.peer)] += op.piece.count;
+    }
+  }
+  EXPECT_EQ(all, layers[1].part.count);
+  EXPECT_LE(*std::ranges::max_element(to), all / layers[1].lanes + 1);
 }
 
 TEST(LayeredTest, WithoutAGainThereIsOneRing) {
