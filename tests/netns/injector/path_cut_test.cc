@@ -68,7 +68,7 @@ TEST_F(PathCutTest, IsProvedAlsoWhileTheThirdNodesPortIsDown) {
   ASSERT_OK(fault->revert());
   ASSERT_OK_AND_ASSIGN(const Evidence whole, fault->evidence());
   EXPECT_FALSE(whole.ok) << whole.observed;
-  EXPECT_OK(makeTestFault("path_cut")->prepare()) << "it was down before";
+  EXPECT_OK(makeTestFault("path_cut")->prepare());  // it was down before
 }
 
 TEST_F(PathCutTest, WhatIsWholeAndWhatIsSilentAltogetherIsNoCutPath) {

@@ -13,6 +13,7 @@ using ::testing::Not;
 
 TEST(OverviewTest, HasEveryStrategyWithItsIntervalAndTheBound) {
   ScenarioResult result = testing::sampleResult();
+  result.summary.reserve(result.summary.size() + 2);  // rows are referred to below
   Summary& hot = result.summary[2];
   ASSERT_EQ(hot.strategy, "hot_repair");
   hot.overhead_pct->ci95 = Interval{15, 26};
