@@ -96,7 +96,7 @@ std::string number(const std::optional<double>& value, int digits = 1) {
 }
 
 constexpr const char* kFaultCostMeaning =
-    "s of requests: what one fault costs by a model, all of so many requests together";
+    "s of req: what one fault costs by a model, so many requests (req) all together";
 
 /// "1.5 [0.5, 2.5] =", with the unit behind each number.
 std::string overheadText(const Overhead& overhead, const char* unit = "") {
@@ -206,11 +206,7 @@ std::string latencyText(const ScenarioResult& result) {
   std::string text;
   const auto times = [](const Percentiles& all) {
     std::string line = number(all.p50) + "/" + number(all.p95) + "/" + number(all.p99);
-    line += " ms (n " + std::to_string(all.n);
-    if (const std::string missing = missingPercentiles(all); !missing.empty()) {
-      line += ": " + missing;
-    }
-    return line + ")";
+    return line + " ms (n " + std::to_string(all.n) + ")";
   };
   for (const Summary& row : result.summary) {
     for (const RateRow& rate : row.rates) {
@@ -219,6 +215,11 @@ std::string latencyText(const ScenarioResult& result) {
           "p50/p95/p99 of TTFT {}, TPOT {}, whole {}",
           row.strategy, rate.qps, rate.requests, rate.finished, rate.late, rate.lost, rate.redone,
           rate.goodput, times(rate.ttft_ms), times(rate.tpot_ms), times(rate.e2e_ms));
+      // TPOT is of those that are longer than one token: never more.
+      const Percentiles& fewest = rate.tpot_ms.n > 0 ? rate.tpot_ms : rate.ttft_ms;
+      if (const std::string missing = missingPercentiles(fewest); !missing.empty()) {
+        line += fmt::format("; too few requests for -: {}", missing);
+      }
       if (rate.ttft_overhead_pct && rate.tpot_overhead_pct) {
         line += fmt::format("; medians against fault_free (blocks: {}): TTFT {}, TPOT {}",
                             rate.ttft_overhead_pct->n, overheadText(*rate.ttft_overhead_pct, " %"),

@@ -180,7 +180,7 @@ std::string missingPercentiles(const Percentiles& times) {
 std::string faultCostText(const FaultCost& cost) {
   // Parts of a second matter only where there are few; numbers of requests are whole to a reader.
   constexpr double kWhole = 10;
-  return fmt::format("{:.{}f} s of {:.0f} requests", cost.seconds, cost.seconds < kWhole ? 2 : 0,
+  return fmt::format("{:.{}f} s of {:.0f} req", cost.seconds, cost.seconds < kWhole ? 2 : 0,
                      cost.requests);
 }
 

@@ -31,6 +31,9 @@ struct Modelled {
   double faultRequests = 0;
 };
 
+/// Names of terms end so that are percentages of all requests from one fault to the next.
+inline constexpr std::string_view kLongerBy = "longer by";
+
 /// One server of a model without a fault, in the real job's times and rates: means over the
 /// requests of one rate. harness/run/serving_case.h makes it of what was measured.
 struct ServingCase {

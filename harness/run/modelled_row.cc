@@ -9,6 +9,8 @@
 namespace faultline::run {
 namespace {
 
+constexpr std::string_view kAllLonger = "all requests until the next fault longer by";
+
 /// What was measured, in the order in which it is told.
 std::vector<baseline::Modelled::Term> termsOf(const baseline::ServingCase& serving) {
   return {{"offered", serving.requestsPerSecond, "requests/s"},
@@ -49,6 +51,7 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
     model.terms.push_back({.name = fmt::format("{}{}", origin, term.name),
                            .value = term.value,
                            .unit = std::string(term.unit)});
+    if (term.name.ends_with(baseline::kLongerBy)) return;  // of other requests than those of runs
     row.note += fmt::format("{}{} {:.4g} {}", separator, term.name, term.value, term.unit);
     separator = ", ";
   };
@@ -58,9 +61,10 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
             ? "as it is"
             : fmt::format("as without 'scale' (times x {0:.0f}, rates / {0:.0f})", serving->scale);
     row.note += fmt::format(
-        " what one fault costs in the time of requests. A percentage, as of all requests from one "
-        "fault to the next (time_between_faults), is only among the terms: those of executed rows "
-        "are of the {:.4g} requests of a run with its faults. Measured by fault_free, {}:",
+        " what one fault costs in the time of requests (percentages, of all requests from it to "
+        "the "
+        "next one, are in result.json; those of executed rows are of the {:.4g} requests of a run "
+        "with its faults). Measured by fault_free, {}:",
         serving->requests, conversion);
     for (const auto& term : termsOf(*serving)) tell(term, "measured: ");
     separator = "; modelled, in real times: ";
@@ -71,7 +75,7 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
       row.fault_cost = reports::FaultCost{*modelled->faultSeconds, modelled->faultRequests};
     }
     if (modelled->overheadPercent) {
-      tell({"all requests until the next fault longer by", *modelled->overheadPercent, "%"}, "");
+      tell({kAllLonger, *modelled->overheadPercent, "%"}, "");
     }
   } else if (modelled->overheadPercent) {
     row.overhead_pct = reports::Overhead{*modelled->overheadPercent};

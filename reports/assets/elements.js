@@ -112,7 +112,7 @@ const elements = (() => {
   }
 
   /// What one fault costs by the model of a server: seconds, for there is no percentage of a run.
-  const faultCost = (text) => el('span', null, text, el('span', {class: 'sub'}, 'by one fault, modelled: see the note'));
+  const faultCost = (text) => el('span', null, text, el('span', {class: 'sub'}, '(requests) by one fault, modelled: see the note'));
 
   function size(bytes) {
     const units = ['B', 'kB', 'MB', 'GB', 'TB'];

@@ -78,6 +78,7 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
   for (reports::Run& run : rich.runs) run.errors = {{.rank = 0, .at_ms = 9e6, .message = "gone"}};
   for (reports::Run& run : rich.runs) run.resources.push_back({.rank = 0, .sent_bytes = 1 << 20});
   for (reports::Run& run : rich.runs) run.shrinks.emplace_back().fault_ms = 1;
+  for (reports::Run& run : rich.runs) run.rebuilds.emplace_back().fault_ms = 1;
   for (reports::Run& run : rich.runs) run.exclusions.emplace_back().rank = 1;
   for (reports::Run& run : rich.runs) {
     run.plans.emplace_back().algorithm = "ring";

@@ -17,6 +17,7 @@ namespace faultline::run {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 scenario::Scenario withModel(const std::string& options = "") {
   const std::string yaml =
@@ -88,6 +89,8 @@ TEST(ModelledRowTest, OfAServerItIsWhatOneFaultCostsAndNoPercentage) {
   EXPECT_EQ(row.fault_cost->requests, valueOf("requests that take longer"));
   EXPECT_GT(row.fault_cost->seconds, 0);
   EXPECT_GT(valueOf("all requests until the next fault longer by"), 0);
+  EXPECT_GT(valueOf("TTFT longer by"), 0);
+  EXPECT_THAT(row.note, Not(HasSubstr("longer by"))) << "beside executed rows it would mislead";
 }
 
 TEST(ModelledRowTest, IsNeitherRunNorMissed) {

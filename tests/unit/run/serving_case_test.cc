@@ -164,18 +164,21 @@ TEST(ServingCaseTest, TheRowHasANumberAndSaysWhatWasMeasuredAndWhatWasNot) {
   EXPECT_THAT(row.note, HasSubstr("times x 10, rates / 10"));
   EXPECT_THAT(row.note, HasSubstr("offered 1 requests/s"));
   EXPECT_THAT(row.note, HasSubstr("modelled, in real times: extra time of all requests"));
-  ASSERT_TRUE(row.overhead_pct && row.model);
+  ASSERT_TRUE(row.fault_cost && row.model);
+  EXPECT_FALSE(row.overhead_pct) << "its denominator is not that of executed rows";
   EXPECT_EQ(row.model->terms.front().name, "measured: offered");
-  EXPECT_THAT(row.note, HasSubstr("those of executed rows of the 2 in a run"));
+  EXPECT_THAT(row.note, HasSubstr("are of the 2 requests of a run with its faults"));
   // One request a second, each of 0.2 + 0.7 s: 0.9 under way, of 208 tokens each. Half loaded, and
   // two requests come until the next fault.
   const double outage = 0.3 + 0.5 + 0.9 * 208 * 16384 / 1e8 + 0.05;
   const double waiting = outage * outage / (2 * 0.5);
-  EXPECT_NEAR(row.overhead_pct->median, 100 * (0.9 * outage + waiting) / (2 * 0.9), 1e-6);
-  const reports::ModelTerm& tpot = row.model->terms.back();
+  EXPECT_NEAR(row.fault_cost->seconds, 0.9 * outage + waiting, 1e-6);
+  const reports::ModelTerm& share = row.model->terms.back();
+  EXPECT_EQ(share.name, "all requests until the next fault longer by");
+  EXPECT_NEAR(share.value, 100 * (0.9 * outage + waiting) / (2 * 0.9), 1e-6);
+  const reports::ModelTerm& tpot = row.model->terms[row.model->terms.size() - 2];
   EXPECT_EQ(tpot.name, "TPOT longer by");
   EXPECT_NEAR(tpot.value, 100 * 0.9 * outage / (2 * 0.9), 1e-6);
-  EXPECT_FALSE(row.overhead_pct->ci95) << "nothing varies";
 }
 
 }  // namespace
