@@ -22,8 +22,8 @@ constexpr Duration kOperationalBudget = 10s;
 constexpr int kPauseMilliseconds = 1;
 // A port that comes back is reachable only when its addresses are resolved again. What was sent
 // into the dead port has begun that, and with the kernel's usual second between two questions the
-// rail would stay out of use for up to a second after the repair; with 50 ms, seven total outages in
-// a hundred took more than 50 ms longer than the fault. The patience is the usual one.
+// rail would stay out of use for up to a second after the repair; with 50 ms, seven total outages
+// in a hundred took more than 50 ms longer than the fault. The patience is the usual one.
 constexpr netlink::AddressQuestions kAddressQuestions{.pause = 10ms, .patience = 3s};
 
 struct Namespace {

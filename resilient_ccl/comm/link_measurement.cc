@@ -123,7 +123,8 @@ class Measurement {
     return all;
   }
 
-  /// Ports may be slow from the start, and the fastest of many ranks is one that noise has flattered.
+  /// Ports may be slow from the start, and the fastest of many ranks is one that noise has
+  /// flattered.
   static double quick(std::vector<double> seconds) {
     std::ranges::sort(seconds);
     return seconds[(seconds.size() - 1) / 4];
