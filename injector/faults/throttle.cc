@@ -74,6 +74,11 @@ Status Throttle::step(TimePoint now) {
     if (side.proven()) continue;
     ASSIGN_OR_RETURN(const netlink::ShaperState state,
                      netlink::readShaper(*side.from.socket, side.from.ifindex));
+    side.kernel_rate = state.rate;
+    if (state.rate != side.plan.after) {
+      side.meter = RateMeter(side.plan.window);
+      continue;
+    }
     side.meter.observe(now, state.sent_bytes, state.backlog);
     if (probing_) RETURN_IF_ERROR(feed(side, state.backlog));
   }
@@ -134,8 +139,10 @@ Evidence Throttle::verdict() const {
                                 "backlog",
                                 side.name, static_cast<double>(measured->rate) / 1e6,
                                 toMilliseconds(measured->window));
-    observed += fmt::format(" (to be {}, was {}{})", formatRate(side.plan.after),
-                            formatRate(side.plan.before), probing_ ? ", own probes" : "");
+    observed += fmt::format(" (to be {}, was {}; the shaper says {}{})",
+                            formatRate(side.plan.after), formatRate(side.plan.before),
+                            side.kernel_rate ? formatRate(*side.kernel_rate) : "nothing yet",
+                            probing_ ? ", own probes" : "");
   }
   return {"throttle", "rate of leaving the queue under backlog", observed, conclusive()};
 }

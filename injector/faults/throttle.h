@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@
 namespace faultline::injector {
 
 /// The link becomes slow in one or both directions. Works on links that are shaped by our own
-/// shaper. Evidence: the rate at which the queue is emptied while something waits in it; when the
-/// job does not give that load, a stream of probe frames.
+/// shaper. Evidence: the rate at which the queue is emptied while something waits in it and the
+/// kernel says that the shaper has the new rate (a machine that is starved sends slowly, too); when
+/// the job does not give that load, a stream of probe frames.
 class Throttle final : public Fault {
  public:
   Throttle(const FaultParameters& parameters, const netlink::LinkTarget& target);
@@ -41,6 +43,7 @@ class Throttle final : public Fault {
     netlink::LinkEnd to;
     ThrottlePlan plan;
     RateMeter meter{Duration::zero()};
+    std::optional<BitsPerSecond> kernel_rate;  ///< what the shaper had when it was last read
     netlink::MacAddress destination{};
     std::vector<netlink::FrameSocket> probes;
 
