@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +47,10 @@ class ControlStream {
   /// Which of the other end's records have come; travels in every datagram.
   const Receipt& received() const { return received_; }
 
-  bool idle() const { return open_.empty(); }
+  /// Whether a record of this type is not acknowledged yet.
+  bool awaits(RecordType type) const {
+    return std::ranges::any_of(open_, [type](const Open& open) { return open.type == type; });
+  }
 
  private:
   struct Open {

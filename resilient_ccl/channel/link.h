@@ -141,8 +141,9 @@ class Link {
   /// The peer's host says that nobody has the socket any more that a datagram was sent to. A
   /// process closes it only when it ends, and a host does not refuse for one that is stopped.
   void onRefused(TimePoint now);
-  /// Whether the other end has everything that was told it in records.
-  bool told() const { return failed_ || control_.idle(); }
+  /// Whether the other end has every note that was sent it. Words about rails are not waited for:
+  /// who closes its rails and goes does not acknowledge what this end says of them.
+  bool told() const { return failed_ || !control_.awaits(RecordType::kNote); }
   /// Whether the peer answers others (kSilent: none of those who were asked), after peerMissing.
   void heardElsewhere(Reach reach) { elsewhere_ = reach; }
   /// Tells the peer, over every path, that the job is given up.

@@ -149,6 +149,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   // After a failure the progress thread goes on repeating the abort for this long.
   static constexpr Duration kAbortTime = 300ms;
   static constexpr Duration kPollTime = 50ms;
+  static constexpr Duration kGoodbyeTime = 200ms;  ///< for all to acknowledge that we leave
 
   explicit Engine(const CommunicatorOptions& options);
   Status open(UniqueFd listener);
@@ -213,7 +214,9 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   TimePoint failedAt_{};
   std::optional<RollCall> rollCall_;
   std::optional<TimePoint> leaveBy_;  // goodbye has been said; others must say it by then
+  TimePoint doubtFrom_{};             // who does not acknowledge it by then may be gone
   std::set<int> goodbyes_;            // processes that have said it
+  std::set<int> untold_;              // processes that have not acknowledged ours
   bool givenUp_ = false;  // all ranks have the same failure_ by now, and nothing is done any more
   TimePoint countersDue_{};
 

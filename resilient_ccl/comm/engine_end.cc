@@ -52,20 +52,28 @@ void Engine::overdue(const Group& group, std::uint64_t number, const Program* pr
 }
 
 /// Nobody goes before everybody has said goodbye and been told: who is missed then is not missed.
+/// Who has been told once needs nothing more: it may be gone before others are, and what its end
+/// does to the rails is told to nobody.
 void Engine::takeLeave() {
   if (!leaveBy_) {
     leaveBy_ = now() + options_.setupTimeout;
+    doubtFrom_ = now() + kGoodbyeTime;
     for (int rank = 0; rank < options_.size; ++rank) {
-      if (rank != options_.rank) {
-        fabric_->tell(rank, EngineWord{.kind = EngineWord::Kind::kGoodbye}.bytes());
-      }
+      if (rank == options_.rank) continue;
+      fabric_->tell(rank, EngineWord{.kind = EngineWord::Kind::kGoodbye}.bytes());
+      untold_.insert(rank);
     }
   }
   if (givenUp_) return part(*failure_);
+  std::erase_if(untold_, [this](int rank) { return fabric_->told(rank); });
   const bool allSaid = std::ssize(goodbyes_) == options_.size - 1;
-  if (allSaid && fabric_->told()) return part(okStatus());
+  if (allSaid && untold_.empty()) return part(okStatus());
+  if (allSaid && now() >= doubtFrom_) {
+    // They had our goodbye, or they would have stayed; it is their acknowledgement that was lost.
+    for (const int rank : untold_) fabric_->doubt(rank);
+  }
   if (now() < *leaveBy_) return;
-  if (allSaid) return part(okStatus());  // somebody has left before its last word came
+  if (allSaid) return part(okStatus());  // somebody has left, and its host does not say so
   std::string missing;
   for (int rank = 0; rank < options_.size; ++rank) {
     if (rank == options_.rank || goodbyes_.contains(rank)) continue;

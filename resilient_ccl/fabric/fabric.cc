@@ -38,10 +38,6 @@ void Fabric::Impl::tellClient(int peer, std::span<const std::byte> word) {
   link(peer).sendNote(std::span(note).first(sizeof(kind) + word.size()));
 }
 
-bool Fabric::Impl::told() const {
-  return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->link().told(); });
-}
-
 // --- descriptors ---
 
 Status Fabric::Impl::watch(int fd, std::function<void()> ready) {
@@ -306,7 +302,7 @@ Status Fabric::watch(int fd, std::function<void()> ready) {
 }
 void Fabric::unwatch(int fd) { impl_->unwatch(fd); }
 void Fabric::tell(int peer, std::span<const std::byte> word) { impl_->tellClient(peer, word); }
-bool Fabric::told() const { return impl_->told(); }
+bool Fabric::told(int peer) const { return impl_->link(peer).told(); }
 void Fabric::doubt(int peer) { impl_->link(peer).doubt(now()); }
 
 void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,

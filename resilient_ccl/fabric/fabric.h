@@ -136,8 +136,8 @@ class Fabric {
   void tell(int peer, std::span<const std::byte> word);
   static constexpr std::size_t kLongestWord =
       channel::Record::kMaxPayload - sizeof(std::uint32_t);  // behind the kind of a note
-  /// Whether all peers that can be reached have what was told them.
-  bool told() const;
+  /// Whether `peer` has what was told it; true when its link has failed.
+  bool told(int peer) const;
 
   /// Another connection with this peer's process has ended: a hint that it is gone (Link::doubt).
   void doubt(int peer);

@@ -48,7 +48,6 @@ class Fabric::Impl : private TriangulationIo {
   void loads(std::vector<std::optional<channel::LinkLoad>>& out) const;
 
   Link& link(int peer);
-  bool told() const;
   void tellClient(int peer, std::span<const std::byte> word);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);

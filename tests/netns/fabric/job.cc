@@ -134,7 +134,13 @@ void Job::reduceUntilStopped(int rank) {
     if (data[0] != 0 && last < 0) last = iteration + 1;
     work = std::move(next);
   }
+  const TimePoint leaves = now();
   if (const Status status = self.comm->finish(); !status.ok()) problem(rank, status);
+  const Duration budget = comm::CommunicatorOptions{}.setupTimeout;
+  if (now() - leaves > budget / 2) {
+    problem(rank, errorf(Code::kInternal, "the goodbye took {} of the {} that it may take at most",
+                         formatDuration(now() - leaves), formatDuration(budget)));
+  }
 }
 
 bool Job::awaitConnected() {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/unit/channel/link_fixture.h"
 
 // When there is nothing left to send over: what returns within the budget goes on, the rest is an
@@ -36,6 +38,22 @@ TEST_P(LinkEndingTest, WhoIsHeardByNobodyIsNamedByWhatOthersSay) {
     EXPECT_EQ(contains(why, "though others hear it"), reach == Reach::kAnswers) << why;
     EXPECT_EQ(contains(why, "gone for all"), reach == Reach::kSilent) << why;
   }
+}
+
+TEST_P(LinkEndingTest, WhatIsSaidOfTheRailsOfOneWhoLeftIsNotWaitedFor) {
+  SimWorld world(options());
+  bothWays(world, 1 << 20);
+  ASSERT_TRUE(world.runUntilIdle(2s));
+  world.note(0, std::array{std::byte{7}});
+  EXPECT_FALSE(world.link(0).told());
+  world.run(20ms);
+  EXPECT_TRUE(world.link(0).told());
+  world.kill(1);
+  for (const int rail : {0, 1}) world.portDown(0, rail);
+  world.run(50ms);
+  EXPECT_EQ(world.link(0).phase(0), Link::Phase::kFencing) << "nobody confirms the fence";
+  EXPECT_TRUE(world.error(0).ok());
+  EXPECT_TRUE(world.link(0).told());
 }
 
 TEST_P(LinkEndingTest, WhoComesBackInTimeIsMissedAndNotGivenUp) {
