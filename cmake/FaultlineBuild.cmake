@@ -64,6 +64,11 @@ function(faultline_test)
   if(T_LABEL MATCHES "^(unit|cli)$" AND NOT FAULTLINE_SANITIZE)
     target_compile_options(${program} PRIVATE -O0)
   endif()
+  # Undefined behaviour is looked for in what is tested, and memory errors in the tests, too: checks
+  # of the templates that tests are made of were a third of the time of building them.
+  if(FAULTLINE_SANITIZE MATCHES "undefined")
+    target_compile_options(${program} PRIVATE -fno-sanitize=undefined)
+  endif()
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()

@@ -89,8 +89,7 @@ TEST_F(ThrottleTest, ARateThatSomethingElseMadeIsNoEvidence) {
   const auto fault = makeTestFault("throttle", {{"rate", "50%"}, {"direction", "tx"}});
   ASSERT_OK(fault->prepare());
   ASSERT_OK(fault->apply());
-  ASSERT_OK(
-      netlink::setShaperRate(*target_.nic.socket, target_.nic.ifindex, kRailRate * 45 / 100));
+  ASSERT_OK(netlink::setShaperRate(*target_.nic.socket, target_.nic.ifindex, kRailRate * 45 / 100));
   ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
   EXPECT_FALSE(evidence.ok) << evidence.observed;
 }
