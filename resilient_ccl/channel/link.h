@@ -202,7 +202,6 @@ class Link {
     Bytes length = transport::kUnknownLength;  // of the message; known from the first chunk on
     std::uint64_t chunksLeft = 0;
     std::vector<bool> arrived;
-    TimePoint lastProgress{};
   };
   struct Rail {
     Phase phase = Phase::kDown;
@@ -246,11 +245,11 @@ class Link {
   };
   struct OpenFailover {
     Failover record;
-    std::uint64_t chunksLeft = 0;          // to be delivered elsewhere
-    std::optional<std::uint32_t> watched;  // begun receive whose next chunk ends the stall
-    bool repairing = true;                 // not fenced at both ends yet
-    std::vector<int> inherited;            // failovers whose chunks went down with this rail too
-    std::uint64_t secondsLeft = 0;         // under way elsewhere, and delivered here
+    std::uint64_t chunksLeft = 0;   // to be delivered elsewhere
+    bool watching = false;          // until the first begun receive gets something
+    bool repairing = true;          // not fenced at both ends yet
+    std::vector<int> inherited;     // failovers whose chunks went down with this rail too
+    std::uint64_t secondsLeft = 0;  // under way elsewhere, and delivered here
   };
 
   int paths() const { return options_.rails + 1; }
@@ -275,8 +274,6 @@ class Link {
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
   void begin(Slot& slot, const ChunkHeader& header, TimePoint now);
-  std::optional<std::uint32_t> oldestBegun() const;  // receive
-  Duration waited(std::uint32_t slot, TimePoint now) const;
   void received(std::uint32_t slot, TimePoint now);  // something of it
   void connect(int rail);
   void grantArrived(const GrantRecord& grant);
@@ -352,7 +349,7 @@ class Link {
   std::unordered_map<MessageKey, GrantRecord> grants_;  // for sends not posted yet
   std::unordered_map<std::uint32_t, Slot> slots_;
   std::set<std::uint32_t> begun_;  // of slots_, those of which something has arrived
-  TimePoint oldestSince_{};        // since then their first one is the first
+  TimePoint firstWaitsSince_{};    // since then the first of them has got nothing
   std::uint64_t nextMessage_ = 0;
   std::uint32_t nextSlot_ = 0;
   // Chunks granted and not yet on a rail: one queue per rail when pinned, queue 0 for all when
