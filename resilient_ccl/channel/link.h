@@ -235,6 +235,7 @@ class Link {
     Duration holdOff{};
     TimePoint mayReturn{};
     TimePoint upSince{};
+    TimePoint probed{};          // by the peer, over this path
     std::uint32_t attempts = 0;  // connecting end: made; accepting end: the latest taken
   };
   /// Datagrams that a path carries, in both directions.
@@ -319,12 +320,14 @@ class Link {
 
   Duration probeInterval(TimePoint now) const;  // Duration::max(): no rounds needed
   Duration returnProbeInterval(int rail, TimePoint now) const;
+  Duration answeringInterval() const;  // between rounds to a path that answers and is not up
   void checkSuspicions(TimePoint now);
   bool stalled(int rail);
   void forgetGaps(int rail);
   bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);
   void noteLife(int path, TimePoint now);
+  void askSoon(int rail, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);

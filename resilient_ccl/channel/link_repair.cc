@@ -106,7 +106,7 @@ void Link::onPort(int rail, bool up, TimePoint now) {
   state.portUp = up;
   if (up) {
     prober_.acquit(rail);
-    noteLife(rail, now);
+    askSoon(rail, now);
   } else {
     blamePort(rail, Cause::kLocalNic, now);
     onRailFailed(rail, Cause::kLocalNic, now);
