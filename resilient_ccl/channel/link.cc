@@ -147,15 +147,19 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
   message.slot = grant.slot;
   message.region = {grant.address, grant.regionKey};
   const std::uint64_t chunks = message.chunksLeft, length = cut_.chunkBytes(message.length);
+  queued_.clear();
+  for (const std::deque<ChunkRef>& queue : queues_) queued_.push_back(queue.size());
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const int home = homeRail(id, chunk);
     const int live = liveRailFrom(home);
-    const ChunkRef ref{id, chunk * length, -1};
-    // Last, unless its grant was late: the receiver waits for the oldest messages.
-    std::deque<ChunkRef>& queue = queueOf(live < 0 ? home : live);
-    auto place = queue.end();
-    while (place != queue.begin() && ref < *std::prev(place)) --place;
-    queue.insert(place, ref);
+    queueOf(live < 0 ? home : live).push_back({id, chunk * length, -1});
+  }
+  // Last, unless its grant was late: the receiver waits for the oldest messages.
+  for (std::size_t index = 0; index < queues_.size(); ++index) {
+    std::deque<ChunkRef>& queue = queues_[index];
+    const auto added = queue.begin() + static_cast<std::ptrdiff_t>(queued_[index]);
+    if (added == queue.end()) continue;
+    std::rotate(std::upper_bound(queue.begin(), added, *added), added, queue.end());
   }
 }
 

@@ -358,6 +358,7 @@ class Link {
   // Chunks granted and not yet on a rail: one queue per rail when pinned, queue 0 for all when
   // pull.
   std::vector<std::deque<ChunkRef>> queues_;
+  std::vector<std::size_t> queued_;        // scratch of enqueueMessage
   std::map<int, OpenFailover> failovers_;  // those not reported yet
   int nextFailover_ = 0;
   Bytes tailCredit_;  // bytes that may be copied now
