@@ -30,26 +30,55 @@ PathCut::~PathCut() {
 }
 
 Status PathCut::openProbes() {
-  std::vector<int> others;
+  others_.clear();
   for (const int port : target_.siblings) {
-    if (port != target_.peer_attachment.ifindex) others.push_back(port);
+    if (port != target_.peer_attachment.ifindex) others_.push_back(port);
   }
-  if (target_.peer_nic.socket == nullptr || others.empty()) {
+  if (target_.peer_nic.socket == nullptr || others_.empty()) {
     return errorf(Code::kUnsupported, "it needs two links and a third one at the same switch");
   }
-  if (others.size() > kMostOtherPorts) others.resize(kMostOtherPorts);
+  if (others_.size() > kMostOtherPorts) others_.resize(kMostOtherPorts);
   // The switch itself gets broadcasts of every port that forwards, isolated or not: so it is seen
   // that the two reach the switch also while faults have the other ports.
   ASSIGN_OR_RETURN(const netlink::Link attachment,
                    netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
-  if (attachment.bridge_ifindex != 0) others.push_back(attachment.bridge_ifindex);
+  switch_listens_ = attachment.bridge_ifindex != 0;
   for (Way& way : ways_) {
     std::vector<int> listeners{way.to.ifindex};
-    listeners.insert(listeners.end(), others.begin(), others.end());
+    listeners.insert(listeners.end(), others_.begin(), others_.end());
+    if (switch_listens_) listeners.push_back(attachment.bridge_ifindex);
     ASSIGN_OR_RETURN(ProbeRound probe, ProbeRound::open(way.from, *way.to.socket, listeners));
     way.probe.emplace(std::move(probe));
   }
+  return noteForwarding(/*begins=*/true);
+}
+
+/// A port that begins to forward only after the probes were sent need not have seen them.
+Status PathCut::noteForwarding(bool begins) {
+  if (begins) forwarding_ = others_;
+  std::vector<int> still;
+  for (const int port : forwarding_) {
+    ASSIGN_OR_RETURN(const netlink::Link link, netlink::readLink(*target_.attachment.socket, port));
+    if (netlink::isOperational(link)) still.push_back(port);
+  }
+  forwarding_ = std::move(still);
   return okStatus();
+}
+
+int PathCut::byOthers(const Way& way) const {
+  int most = 0;
+  for (std::size_t index = 0; index < others_.size(); ++index) {
+    most = std::max(most, way.probe->passed(1 + index));
+  }
+  return most;
+}
+
+int PathCut::atSwitch(const Way& way) const {
+  return switch_listens_ ? way.probe->passed(1 + others_.size()) : 0;
+}
+
+bool PathCut::reached(const Way& way) const {
+  return byOthers(way) > 0 || (forwarding_.empty() && atSwitch(way) > 0);
 }
 
 /// Otherwise their absence later would prove nothing.
@@ -57,8 +86,9 @@ Status PathCut::waitUntilWhole() {
   const TimePoint deadline = now() + kWholeBudget;
   while (true) {
     for (Way& way : ways_) RETURN_IF_ERROR(way.probe->step());
-    if (std::ranges::all_of(ways_, [](const Way& way) {
-          return way.probe->allSent() && way.crossed() > 0 && way.elsewhere() > 0;
+    RETURN_IF_ERROR(noteForwarding(/*begins=*/false));
+    if (std::ranges::all_of(ways_, [this](const Way& way) {
+          return way.probe->allSent() && way.crossed() > 0 && reached(way);
         })) {
       return okStatus();
     }
@@ -99,9 +129,11 @@ Status PathCut::step(TimePoint now) {
   if (probing_ && conclusive()) return okStatus();
   if (!probing_) {
     for (Way& way : ways_) RETURN_IF_ERROR(way.probe->restart());
+    RETURN_IF_ERROR(noteForwarding(/*begins=*/true));
     reached_.reset();
     probing_ = true;
   }
+  RETURN_IF_ERROR(noteForwarding(/*begins=*/false));
   carriers_ = true;
   bool there = true;
   for (Way& way : ways_) {
@@ -109,7 +141,7 @@ Status PathCut::step(TimePoint now) {
     ASSIGN_OR_RETURN(const netlink::Link nic,
                      netlink::readLink(*way.from.socket, way.from.ifindex));
     carriers_ = carriers_ && nic.carrier;
-    there = there && way.probe->allSent() && way.elsewhere() > 0;
+    there = there && way.probe->allSent() && reached(way);
   }
   latest_ = now;
   if (there && !reached_) reached_ = now;
@@ -126,11 +158,13 @@ Evidence PathCut::verdict() const {
   const Way& there = ways_.front();
   const Way& back = ways_.back();
   return {"path_cut", "probes across the path",
-          fmt::format("of {} probes of the NIC {} left the switch towards the peer and {} by "
-                      "another port or reached the switch itself; of {} of the peer's {} left it "
-                      "towards the NIC and {} came so far; {} their carrier",
-                      there.probe->sent(), there.crossed(), there.elsewhere(), back.probe->sent(),
-                      back.crossed(), back.elsewhere(), carriers_ ? "both kept" : "not both kept"),
+          fmt::format("of {} probes of the NIC {} left the switch towards the peer, {} by another "
+                      "port, and {} reached the switch itself; of {} of the peer's {} left it "
+                      "towards the NIC, {} by another port, and {} reached it; {} other ports "
+                      "forwarded; {} their carrier",
+                      there.probe->sent(), there.crossed(), byOthers(there), atSwitch(there),
+                      back.probe->sent(), back.crossed(), byOthers(back), atSwitch(back),
+                      forwarding_.size(), carriers_ ? "both kept" : "not both kept"),
           conclusive()};
 }
 

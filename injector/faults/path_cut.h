@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
@@ -14,8 +15,8 @@ namespace faultline::injector {
 /// The path between two links of one switch loses everything in both directions; both links stay up
 /// and reach everybody else. The bridge isolates both ports: with the first nothing changes, with
 /// the second both directions are cut at once. Evidence: probe frames of either NIC leave the
-/// switch by other ports, or reach the switch's own interface, and none leaves by the port of the
-/// peer.
+/// switch by another port, and none leaves by the port of the peer. Where no other port forwards
+/// (faults have them all), it is enough that they reach the switch's own interface.
 class PathCut final : public Fault {
  public:
   PathCut(const FaultParameters& parameters, const netlink::LinkTarget& target);
@@ -41,8 +42,12 @@ class PathCut final : public Fault {
     std::optional<ProbeRound> probe{};  // from the first look on
 
     int crossed() const { return probe->passed(0); }
-    int elsewhere() const { return probe->passedMost(1); }
   };
+
+  int byOthers(const Way& way) const;  // frames, of the port that most left by
+  int atSwitch(const Way& way) const;
+  bool reached(const Way& way) const;  // the switch, and left it where they could
+  Status noteForwarding(bool begins);
 
   Status openProbes();
   Status waitUntilWhole();
@@ -50,6 +55,9 @@ class PathCut final : public Fault {
 
   netlink::LinkTarget target_;
   std::array<Way, 2> ways_;
+  std::vector<int> others_;      ///< ports besides those of the two; some of them
+  std::vector<int> forwarding_;  ///< of them, since the probes began
+  bool switch_listens_ = false;  ///< after `others_`
   std::string peer_address_;
   bool applied_ = false;
 

@@ -147,15 +147,19 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
   message.slot = grant.slot;
   message.region = {grant.address, grant.regionKey};
   const std::uint64_t chunks = message.chunksLeft, length = cut_.chunkBytes(message.length);
+  queued_.clear();
+  for (const std::deque<ChunkRef>& queue : queues_) queued_.push_back(queue.size());
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const int home = homeRail(id, chunk);
     const int live = liveRailFrom(home);
-    const ChunkRef ref{id, chunk * length, -1};
-    // Last, unless its grant was late: the receiver waits for the oldest messages.
-    std::deque<ChunkRef>& queue = queueOf(live < 0 ? home : live);
-    auto place = queue.end();
-    while (place != queue.begin() && ref < *std::prev(place)) --place;
-    queue.insert(place, ref);
+    queueOf(live < 0 ? home : live).push_back({id, chunk * length, -1});
+  }
+  // Last, unless its grant was late: the receiver waits for the oldest messages.
+  for (std::size_t index = 0; index < queues_.size(); ++index) {
+    std::deque<ChunkRef>& queue = queues_[index];
+    const auto added = queue.begin() + static_cast<std::ptrdiff_t>(queued_[index]);
+    if (added == queue.end()) continue;
+    std::rotate(std::upper_bound(queue.begin(), added, *added), added, queue.end());
   }
 }
 
@@ -295,29 +299,29 @@ bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
 
 void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   if (slot.length >= 0) return;
-  if (begun_.empty() || header.slot < *begun_.begin()) oldestSince_ = now;
+  // An older one is the first from now on; what has been waited for the former first goes on.
+  if (begun_.empty()) firstWaitsSince_ = now;
   begun_.insert(header.slot);
   slot.length = static_cast<Bytes>(header.messageLength);
   slot.chunksLeft = cut_.chunkCount(header.messageLength);
   slot.arrived.assign(slot.chunksLeft, false);
-  slot.lastProgress = now;
 }
 
-std::optional<std::uint32_t> Link::oldestBegun() const {
-  return begun_.empty() ? std::nullopt : std::optional(*begun_.begin());
-}
-
-/// For how long the receive has got nothing, of the time in which nobody waited for an older one.
-Duration Link::waited(std::uint32_t slot, TimePoint now) const {
-  const TimePoint progress = slots_.at(slot).lastProgress;
-  return now - (oldestBegun() == slot ? std::max(progress, oldestSince_) : progress);
-}
-
+/// Something of a begun receive has come. Only the first one waits: the others get theirs when it
+/// has got all there is.
 void Link::received(std::uint32_t slot, TimePoint now) {
-  if (oldestBegun() == slot) {
-    counters_.longestReceiveStall = std::max(counters_.longestReceiveStall, waited(slot, now));
+  if (*begun_.begin() != slot) return;
+  const Duration waited = now - std::exchange(firstWaitsSince_, now);
+  counters_.longestReceiveStall = std::max(counters_.longestReceiveStall, waited);
+  for (auto next = failovers_.begin(); next != failovers_.end();) {
+    auto& [index, failover] = *next;
+    const int seen = index;
+    if (std::exchange(failover.watching, false)) {
+      failover.record.receiveStall = waited;
+      maybeFinishFailover(seen, now);  // and with it those that it has inherited chunks from
+    }
+    next = failovers_.upper_bound(seen);
   }
-  slots_.at(slot).lastProgress = now;
 }
 
 int Link::writerOf(const Place& place) const {
@@ -394,21 +398,10 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   slot.arrived[chunk] = true;
   ++counters_.chunksArrived;
   counters_.bytesArrived += header.length;
-  for (auto next = failovers_.begin(); next != failovers_.end();) {
-    auto& [index, failover] = *next;
-    const int seen = index;
-    if (failover.watched == header.slot) {
-      failover.record.receiveStall = waited(header.slot, now);
-      failover.watched.reset();
-      maybeFinishFailover(seen, now);  // and with it those that it has inherited chunks from
-    }
-    next = failovers_.upper_bound(seen);
-  }
   received(header.slot, now);
   if (--slot.chunksLeft > mutant(Mutant::kReceiveDoneOneChunkEarly)) return;
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;
-  if (*begun_.begin() == header.slot) oldestSince_ = now;
   begun_.erase(header.slot);
   slots_.erase(found);
   acknowledgementDue_ = true;

@@ -203,7 +203,6 @@ class Link {
     Bytes length = transport::kUnknownLength;  // of the message; known from the first chunk on
     std::uint64_t chunksLeft = 0;
     std::vector<bool> arrived;
-    TimePoint lastProgress{};
   };
   struct Rail {
     Phase phase = Phase::kDown;
@@ -237,6 +236,7 @@ class Link {
     Duration holdOff{};
     TimePoint mayReturn{};
     TimePoint upSince{};
+    TimePoint probed{};          // by the peer, over this path
     std::uint32_t attempts = 0;  // connecting end: made; accepting end: the latest taken
   };
   /// Datagrams that a path carries, in both directions.
@@ -247,11 +247,11 @@ class Link {
   };
   struct OpenFailover {
     Failover record;
-    std::uint64_t chunksLeft = 0;          // to be delivered elsewhere
-    std::optional<std::uint32_t> watched;  // begun receive whose next chunk ends the stall
-    bool repairing = true;                 // not fenced at both ends yet
-    std::vector<int> inherited;            // failovers whose chunks went down with this rail too
-    std::uint64_t secondsLeft = 0;         // under way elsewhere, and delivered here
+    std::uint64_t chunksLeft = 0;   // to be delivered elsewhere
+    bool watching = false;          // until the first begun receive gets something
+    bool repairing = true;          // not fenced at both ends yet
+    std::vector<int> inherited;     // failovers whose chunks went down with this rail too
+    std::uint64_t secondsLeft = 0;  // under way elsewhere, and delivered here
   };
 
   int paths() const { return options_.rails + 1; }
@@ -276,8 +276,6 @@ class Link {
   int writerOf(const Place& place) const;  // the rail that is writing there; -1: none
   bool fits(const Slot& slot, const ChunkHeader& header) const;
   void begin(Slot& slot, const ChunkHeader& header, TimePoint now);
-  std::optional<std::uint32_t> oldestBegun() const;  // receive
-  Duration waited(std::uint32_t slot, TimePoint now) const;
   void received(std::uint32_t slot, TimePoint now);  // something of it
   void connect(int rail);
   void grantArrived(const GrantRecord& grant);
@@ -323,12 +321,14 @@ class Link {
 
   Duration probeInterval(TimePoint now) const;  // Duration::max(): no rounds needed
   Duration returnProbeInterval(int rail, TimePoint now) const;
+  Duration answeringInterval() const;  // between rounds to a path that answers and is not up
   void checkSuspicions(TimePoint now);
   bool stalled(int rail);
   void forgetGaps(int rail);
   bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);
   void noteLife(int path, TimePoint now);
+  void askSoon(int rail, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
@@ -353,12 +353,13 @@ class Link {
   std::unordered_map<MessageKey, GrantRecord> grants_;  // for sends not posted yet
   std::unordered_map<std::uint32_t, Slot> slots_;
   std::set<std::uint32_t> begun_;  // of slots_, those of which something has arrived
-  TimePoint oldestSince_{};        // since then their first one is the first
+  TimePoint firstWaitsSince_{};    // since then the first of them has got nothing
   std::uint64_t nextMessage_ = 0;
   std::uint32_t nextSlot_ = 0;
   // Chunks granted and not yet on a rail: one queue per rail when pinned, queue 0 for all when
   // pull.
   std::vector<std::deque<ChunkRef>> queues_;
+  std::vector<std::size_t> queued_;        // scratch of enqueueMessage
   std::map<int, OpenFailover> failovers_;  // those not reported yet
   int nextFailover_ = 0;
   Bytes tailCredit_;  // bytes that may be copied now

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
@@ -180,12 +181,20 @@ void Link::probeUntil(TimePoint end, TimePoint now) {
 }
 
 /// A path that was dead carries something again: it is asked at once, not when its turn comes, up
-/// to a second later.
+/// to a second later. By the first probe after a silence only: where nothing but the other
+/// direction is lost the peer's probes come for ever. Silent is a path on which none came for
+/// longer than the peer, which probes at the same pace, lets it wait.
 void Link::noteLife(int path, TimePoint now) {
-  if (path == options_.rails || rails_[path].phase != Phase::kDown) return;
-  const bool asked = prober_.answeredInARow(path) > 0 || !rails_[path].portUp;
-  if (asked) return;
-  nextRound_ = std::min(nextRound_, std::max(now, lastRound_ + options_.suspectProbeInterval));
+  if (path == options_.rails) return;
+  const TimePoint before = std::exchange(rails_[path].probed, now);
+  if (now - before > 2 * returnProbeInterval(path, now)) askSoon(path, now);
+}
+
+/// As far as it is not asked often anyway; no sooner than a path that answers would be.
+void Link::askSoon(int rail, TimePoint now) {
+  const Rail& state = rails_[rail];
+  if (state.phase != Phase::kDown || !state.portUp || prober_.answeredInARow(rail) > 0) return;
+  nextRound_ = std::min(nextRound_, std::max(now, lastRound_ + answeringInterval()));
 }
 
 std::uint32_t Link::examine(TimePoint now) {
@@ -224,14 +233,16 @@ Duration Link::probeInterval(TimePoint now) const {
 /// is no rail; one that has been silent for long seldom, so that an outage of hours costs next to
 /// nothing and is prolonged by a hundredth.
 Duration Link::returnProbeInterval(int rail, TimePoint now) const {
-  if (prober_.answeredInARow(rail) > 0) {
-    const bool needed = liveRails() == 0;
-    return needed ? std::min(options_.suspectProbeInterval, options_.returnProbeInterval)
-                  : options_.returnProbeInterval;
-  }
+  if (prober_.answeredInARow(rail) > 0) return answeringInterval();
   constexpr int kShareOfOutage = 100;
   return std::clamp((now - rails_[rail].failedAt) / kShareOfOutage, options_.returnProbeInterval,
                     std::max(options_.returnProbeInterval, options_.longestReturnInterval));
+}
+
+Duration Link::answeringInterval() const {
+  const bool needed = liveRails() == 0;
+  return needed ? std::min(options_.suspectProbeInterval, options_.returnProbeInterval)
+                : options_.returnProbeInterval;
 }
 
 void Link::probe(TimePoint now) {

@@ -106,7 +106,7 @@ void Link::onPort(int rail, bool up, TimePoint now) {
   state.portUp = up;
   if (up) {
     prober_.acquit(rail);
-    noteLife(rail, now);
+    askSoon(rail, now);
   } else {
     blamePort(rail, Cause::kLocalNic, now);
     onRailFailed(rail, Cause::kLocalNic, now);
@@ -274,7 +274,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   OpenFailover& failover = failovers_.at(index);
   failover.repairing = false;
   failover.record.fenced = now;
-  failover.watched = oldestBegun();
+  failover.watching = !begun_.empty();
 
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
   for (const InFlight& open : outstanding) {
@@ -287,7 +287,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   state.inFlightBytes = 0;
   loadMeter_.update(outstandingBytes(), 0, now);
   failover.record.sending = !outstanding.empty();
-  failover.record.receiving = failover.watched.has_value();
+  failover.record.receiving = failover.watching;
   const int partner = liveRailFrom(rail);
   std::deque<ChunkRef>& queue = queueOf(partner < 0 ? rail : partner);
   // Newest first to the front of the queue, so that the oldest is resent first.
@@ -358,7 +358,7 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
   OpenFailover& failover = found->second;
   if (failover.chunksLeft > 0 || failover.repairing) return;
   if (failover.record.redelivered == TimePoint{}) failover.record.redelivered = now;
-  if (failover.watched && slots_.contains(*failover.watched)) return;
+  if (failover.watching) return;
   if (failover.secondsLeft > 0) return;
   if (failover.record.cause == Cause::kPath &&
       failover.record.deadDirection == DeadDirection::kUnknown) {

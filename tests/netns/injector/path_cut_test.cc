@@ -95,6 +95,20 @@ TEST_F(PathCutTest, OneDirectionOnlyIsNotEnough) {
   EXPECT_FALSE(evidence.ok) << evidence.observed;
 }
 
+// That they reach the switch does not prove that it would send them to anybody.
+TEST_F(PathCutTest, WhatAThirdPortCouldHaveSeenAndDidNotIsNoProof) {
+  const auto fault = makeTestFault("path_cut");
+  ASSERT_OK(fault->prepare());
+  constexpr netlink::DropRule kAll{netlink::Passing::kSent, 1};
+  for (const int port : target_.siblings) {
+    if (port == target_.peer_attachment.ifindex) continue;
+    ASSERT_OK(netlink::addDropRules(*target_.attachment.socket, port, std::span(&kAll, 1)));
+  }
+  ASSERT_OK(fault->apply());
+  ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+  EXPECT_FALSE(evidence.ok) << evidence.observed;
+}
+
 TEST_F(PathCutTest, IsUndoneByItsDestructor) {
   {
     const auto fault = makeTestFault("path_cut");

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/unit/channel/link_fixture.h"
 
 // Hours are cheap under the simulated clock.
@@ -45,6 +47,41 @@ TEST_P(LongOutageTest, APortThatComesBackAfterMinutesIsAskedAtOnceByBothEnds) {
     world.heal(1);
     world.run((options().link.answersToReturn + 1) * options().link.returnProbeInterval);
     for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.link(end).railUp(1)) << damaged;
+    expectClean(world);
+  }
+}
+
+// Each end's probes come to the other over one of the two, and an answer over neither: a probe that
+// comes in is no sign of a return when they come all the time.
+TEST_P(LongOutageTest, TwoOppositeLossesDoNotMakeTheEndsAskEachOtherForEver) {
+  for (const bool last : {false, true}) {
+    SimOptions patient = options();
+    patient.link.rails = last ? 2 : 3;
+    patient.link.giveUp = 1h;
+    SimWorld world(patient);
+    world.run(50ms);
+    world.blackHole(0, /*fromEnd0=*/true, /*fromEnd1=*/false);
+    world.blackHole(1, /*fromEnd0=*/false, /*fromEnd1=*/true);
+    bothWays(world, 1 << 20);
+    world.run(10min);
+    const auto sent = [&](int end) {
+      std::int64_t sum = 0;
+      for (int path = 0; path <= patient.link.rails; ++path) sum += world.datagramsSent(end, path);
+      return sum;
+    };
+    std::array<std::int64_t, 2> before{sent(0), sent(1)};
+    constexpr int kSeconds = 60;
+    world.run(kSeconds * 1s);
+    // While something is under way all paths are asked every 200 ms, and answer.
+    const Duration pace =
+        last ? patient.link.idleProbeInterval : patient.link.longestReturnInterval;
+    const std::int64_t rounds = kSeconds * 1s / pace;
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_FALSE(world.link(end).railUp(0) || world.link(end).railUp(1));
+      EXPECT_LE(sent(end) - before[end], 2 * rounds * (patient.link.rails + 1)) << end << last;
+    }
+    for (const int rail : {0, 1}) world.heal(rail);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
     expectClean(world);
   }
 }

@@ -108,5 +108,26 @@ TEST(PinnedTest, AReceiveWaitsFromWhenItIsTheFirst) {
   expectWhole(world);
 }
 
+// Two messages on a dead rail, of which the younger one has begun over the other: that the older
+// one begins first when they come again ends the wait, and does not make it forgotten.
+TEST(PinnedTest, WhatTheFirstHasWaitedCountsAlsoWhenAnOlderOneBegins) {
+  SimWorld world(pinned(2));
+  world.run(50ms);
+  world.message(0, 2 * kChunk);
+  world.run(50ms);
+  world.message(0, 2 * kChunk);
+  world.run(50ms);
+  world.blackHole(0);
+  world.message(0, 1024);        // on rail 0 alone
+  world.message(0, 2 * kChunk);  // on both
+  ASSERT_TRUE(world.runUntilIdle(5s)) << world.error(0).message();
+  EXPECT_GT(world.link(1).counters().longestReceiveStall, 20ms);
+  EXPECT_LT(world.link(1).counters().longestReceiveStall, 50ms);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_TRUE(world.failovers(1).front().receiving);
+  EXPECT_GT(world.failovers(1).front().receiveStall, 20ms);
+  expectWhole(world);
+}
+
 }  // namespace
 }  // namespace faultline::test
