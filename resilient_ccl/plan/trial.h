@@ -24,8 +24,8 @@ class Trial {
   /// What so many calls of a candidate took is remembered, the latest, and is enough to judge it.
   static constexpr std::size_t kMostCalls = 48;
   /// A candidate can win if the model gives it at most so much more than the best one was measured
-  /// to take. Where bandwidth decides, the model is about right: if it says a tenth too much, what is
-  /// not tried for this would win less than 5 %. Where latency does, it is not.
+  /// to take. Where bandwidth decides, the model is about right: if it says a tenth too much, what
+  /// is not tried for this would win less than 5 %. Where latency does, it is not.
   static constexpr double kModelError = 1.05;
   static constexpr double kSmallModelError = 10;
   /// Latency decides when the bandwidth term is less than this share of what the model says, or
