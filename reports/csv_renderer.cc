@@ -210,7 +210,7 @@ std::string modelledLine(const ScenarioResult& result, const Summary& row, std::
   constexpr std::size_t kBefore = 3, kLast = 4;
   for (std::size_t i = kBefore + kLast; i < columns; ++i) line.addNothing();
   line.add(row.fault_cost ? row.fault_cost->seconds : std::nan(""));
-  line.add(row.fault_cost ? row.fault_cost->requests : std::nan(""));
+  line.add(row.fault_cost ? row.fault_cost->requests.value_or(std::nan("")) : std::nan(""));
   line.add(nameOf(row.origin));
   line.add(row.overhead_pct ? row.overhead_pct->median : std::nan(""));
   return std::move(line).finish();

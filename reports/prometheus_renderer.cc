@@ -212,17 +212,18 @@ class Metrics {
          });
     each("faultline_overhead_bound_ratio", "Overhead of the best possible algorithm.",
          [](const Summary& row) { return row.bound_pct; });
-    const auto modelled = [&](const char* name, const char* help, double FaultCost::*amount) {
+    const auto modelled = [&](const char* name, const char* help, auto amount) {
       page_.metric(name, help);
       for (const Summary& row : result_.summary) {
-        if (row.fault_cost) page_.sample(rowLabels(row), (*row.fault_cost).*amount);
+        const auto value = row.fault_cost ? amount(*row.fault_cost) : std::nullopt;
+        if (value) page_.sample(rowLabels(row), *value);
       }
     };
     modelled("faultline_modelled_fault_seconds",
-             "By the model of a server: what one fault costs all requests together.",
-             &FaultCost::seconds);
+             "By a model: what one fault costs the job, or all requests together.",
+             [](const FaultCost& cost) { return std::optional(cost.seconds); });
     modelled("faultline_modelled_fault_requests", "Requests that take longer with it.",
-             &FaultCost::requests);
+             [](const FaultCost& cost) { return cost.requests; });
   }
 
   Labels rowLabels(const Summary& row) const {

@@ -88,11 +88,11 @@ struct Model {
   std::vector<ModelTerm> terms;
 };
 
-/// What one fault costs by the model of a server: there is no percentage that could stand beside
-/// those of executed rows, which are of the requests of a run.
+/// What one fault costs by a model: there is no percentage that could stand beside those of
+/// executed rows, which are of a run with its faults, and of the requests of a run.
 struct FaultCost {
-  double seconds = 0;   ///< by which all requests together take longer
-  double requests = 0;  ///< that take longer
+  double seconds = 0;                ///< by which all requests together, or the job, take longer
+  std::optional<double> requests{};  ///< that take longer; nullopt: of a job, all of which waits
 };
 
 /// One row of the table of strategies.
@@ -112,7 +112,7 @@ struct Summary {
   std::optional<Quantity> throughput;            ///< median of the blocks
   std::optional<Latency> latency;
   std::optional<Model> model{};           ///< null: the row was measured
-  std::optional<FaultCost> fault_cost{};  ///< of modelled servers only
+  std::optional<FaultCost> fault_cost{};  ///< of modelled rows only
   std::vector<RateRow> rates;             ///< of the workload `inference`, over all blocks
   /// The first of the rates at which less than 90 % of the requests are finished within the
   /// objectives; null: there is none.

@@ -96,7 +96,8 @@ std::string number(const std::optional<double>& value, int digits = 1) {
 }
 
 constexpr const char* kFaultCostMeaning =
-    "s of req: what one fault costs by a model, so many requests (req) all together";
+    "s of req, min of the job: what one fault costs by a model, so many requests (req) all "
+    "together";
 
 /// "1.5 [0.5, 2.5] =", with the unit behind each number.
 std::string overheadText(const Overhead& overhead, const char* unit = "") {
@@ -118,10 +119,14 @@ std::string pauseText(const Summary& row) {
   return number(row.failover_pause_ms->p50) + "/" + number(row.failover_pause_ms->max);
 }
 
+std::string nameInTable(const Summary& row) {
+  return row.strategy + (row.origin == Origin::kModelled ? "*" : "");
+}
+
 Row rowOf(const Summary& row, const StrategyTally& tally) {
   const bool modelled = row.origin == Origin::kModelled;
   return {
-      row.strategy + (modelled ? "*" : ""),
+      nameInTable(row),
       fmt::format("{}", tally.runs),
       modelled ? "modelled" : statusWords(tally),  // a long name loses its mark
       overheadText(row),
@@ -241,6 +246,7 @@ std::string table(const ScenarioResult& result) {
   for (std::size_t i = 0; i < titles.size(); ++i) titles[i] = kColumns[i].title;
   std::string text = formatRow(titles) + std::string(kWidth, '-') + "\n";
   std::string unit;
+  std::string fullNames;  // of those that the column is too narrow for
   bool modelled = false;
   bool costs = false;
   bool noise = false;
@@ -251,6 +257,10 @@ std::string table(const ScenarioResult& result) {
     Summary unsummarised;
     unsummarised.strategy = tally.strategy;
     text += formatRow(rowOf(summarised ? *row : unsummarised, tally));
+    const std::string name = cleanText(nameInTable(summarised ? *row : unsummarised));
+    if (const std::string cut = fitted(name, kColumns[0].width); cut != name) {
+      fullNames += fmt::format("{}{} is {}", fullNames.empty() ? "" : ", ", cut, name);
+    }
     if (summarised && row->throughput) unit = row->throughput->unit;
     if (!summarised) continue;
     modelled = modelled || row->origin == Origin::kModelled;
@@ -263,6 +273,7 @@ std::string table(const ScenarioResult& result) {
   if (modelled) legend += "; * modelled, not measured";
   text += fitted(legend, kWidth) + "\n";
   if (costs) text += fitted(kFaultCostMeaning, kWidth) + "\n";
+  if (!fullNames.empty()) text += wrapped(fullNames);
   for (const Summary& row : result.summary) {
     if (row.note.empty()) continue;
     text += wrapped(fmt::format("{}{}: {}", row.mis_measured ? "! " : "", row.strategy, row.note));

@@ -180,8 +180,14 @@ std::string missingPercentiles(const Percentiles& times) {
 std::string faultCostText(const FaultCost& cost) {
   // Parts of a second matter only where there are few; numbers of requests are whole to a reader.
   constexpr double kWhole = 10;
+  if (!cost.requests) {
+    constexpr double kMinute = 60;
+    const bool minutes = cost.seconds >= kWhole * kMinute;
+    return fmt::format("{:.{}f} {} of the job", cost.seconds / (minutes ? kMinute : 1),
+                       cost.seconds < kWhole ? 2 : 0, minutes ? "min" : "s");
+  }
   return fmt::format("{:.{}f} s of {:.0f} req", cost.seconds, cost.seconds < kWhole ? 2 : 0,
-                     cost.requests);
+                     *cost.requests);
 }
 
 VerdictText explainVerdict(const ScenarioResult& result) {

@@ -28,7 +28,7 @@ std::string spreadText(const Percentiles& times);
 /// Why it has no p95 or p99: "p95 from 60 on, p99 from 300 on"; empty: it has both, or no sample.
 std::string missingPercentiles(const Percentiles& times);
 
-/// "245 s of 31 req": what one fault costs by the model of a server; in all reports alike.
+/// "245 s of 31 req", "68 min of the job": what one fault costs by a model; in all reports alike.
 std::string faultCostText(const FaultCost& cost);
 
 /// "1 234 567": digits in groups of three.

@@ -127,6 +127,7 @@ Modelled restartAtScale(const Parameters& options) {
                .note = {}};
   if (useful > 0) {
     row.overheadPercent = kWholeInPercent * all / useful;
+    row.faultSeconds = all;
   } else {
     row.note = "the next fault comes before the job has recovered: it never gets on";
   }

@@ -25,13 +25,14 @@ struct Modelled {
   std::optional<double> overheadPercent;
   std::vector<Term> terms;
   std::string note;  ///< in words, what one must know beyond the terms; empty: nothing
-  /// Of a server: the seconds by which one fault makes all requests together longer, and how many
-  /// of them; likewise nullopt.
+  /// The seconds by which one fault makes a job, or all requests of a server together, longer;
+  /// likewise nullopt.
   std::optional<double> faultSeconds{};
-  double faultRequests = 0;
+  std::optional<double> faultRequests{};  ///< of a server: that take longer
 };
 
-/// Names of terms end so that are percentages of all requests from one fault to the next.
+/// Names of terms end so that are percentages of the time from one fault to the next, or of all
+/// requests in it.
 inline constexpr std::string_view kLongerBy = "longer by";
 
 /// One server of a model without a fault, in the real job's times and rates: means over the

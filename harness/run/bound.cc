@@ -273,7 +273,11 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
   if (met && scenario.workload.serves()) {
     return "no best possible: there is no model of how requests wait for each other";
   }
-  if (!met || scenario.workload.sweeps()) return "";  // a sweep has bounds of its own
+  if (!met) return "";
+  if (scenario.workload.sweeps()) {
+    return "no best possible of all calls together: each operation and size has its own, in the "
+           "table of collectives";
+  }
   if (std::string why = whyNoModel(scenario.workload.model); !why.empty()) return why;
   if (scenario.workload.isForeign()) return "";  // nobody knows what it has to send
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);

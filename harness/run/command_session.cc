@@ -308,7 +308,8 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
   // With the process ends the iteration that it was in. Where none is told of, its end is all that
   // shows that it has gone on.
   constexpr int kNone = -1;
-  if (faults_) faults_->iterationEnded(process.rank, record_.open().value_or(kNone), when);
+  if (faults_)
+    faults_->iterationEnded(process.rank, record_.open().value_or(kNone), when, *sampler_);
   record_.ended(process, output, when, status);
   if (rebuildings_) {
     lookAtRecovery(when);  // what it told before it ended
@@ -344,7 +345,7 @@ void CommandSession::rebuilt(const std::optional<command::Rebuildings::Rebuildin
 void CommandSession::lookAtProgress(TimePoint time) {
   const Status looked = progress_->look([&](int rank, int iteration) {
     const CommandRecord::Step step = record_.progressed(rank, iteration, time);
-    if (step.ended && faults_) faults_->iterationEnded(rank, *step.ended, time);
+    if (step.ended && faults_) faults_->iterationEnded(rank, *step.ended, time, *sampler_);
     if (step.began) iterationBegan(*step.began, time);
   });
   if (!looked.ok()) end(reports::RunStatus::kFailed, looked.message());

@@ -45,6 +45,18 @@ netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster
   return cluster.pathTarget(target.node, *target.peer, target.rail);
 }
 
+/// What the first strike passed by, with a semicolon behind it; empty: nothing.
+std::string wereTooShort(const FaultTrigger& trigger) {
+  const auto& passed = trigger.tooShort();
+  if (passed.empty()) return "";
+  if (passed.size() == 1) {
+    return fmt::format("iteration {} was over at {:.0f} %; ", passed.front().iteration,
+                       passed.front().progress * 100);
+  }
+  return fmt::format("{} iterations from {} on were over sooner; ", passed.size(),
+                     passed.front().iteration);
+}
+
 /// Whether both act on one port of a switch, or isolate some: two pairs could not be told apart.
 bool collide(const scenario::Target& a, const scenario::Target& b) {
   const auto acts = [](const scenario::Target& target, int node) {
@@ -61,6 +73,9 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   FaultControl control;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
   control.ranks_ = scenario.workload.isForeign() ? 1 : scenario.cluster.ranks();
+  const bool serves = scenario.workload.serves();
+  if (serves) control.requests_.emplace(control.ranks_);
+  using enum FaultTrigger::Likeness;
   for (const scenario::Fault& spec : scenario::allFaults(scenario)) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
     ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault,
@@ -70,7 +85,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
                     : fmt::format("prepare {}", spec.kind)));
     const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
     control.entries_.push_back(Entry{.spec = spec,
-                                     .trigger = FaultTrigger(spec),
+                                     .trigger = FaultTrigger(spec, serves ? kOwnLengths : kEqual),
                                      .fault = std::move(fault),
                                      .strikes = {},
                                      .alone = kind != nullptr && kind->alone});
@@ -96,10 +111,12 @@ void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
   }
 }
 
-void FaultControl::iterationEnded(int rank, int iteration, TimePoint when) {
+void FaultControl::iterationEnded(int rank, int iteration, TimePoint when, const Sampler& sampler,
+                                  bool last) {
   const auto begun = begun_.find(iteration);
+  const bool over = !requests_ || requests_->ended(iteration, last);
   for (Entry& entry : entries_) {
-    entry.trigger.iterationEnded(iteration);
+    if (over) entry.trigger.iterationEnded(iteration, sampler.nodeBytes(nodeOf(entry.spec)));
     for (Strike& strike : entry.strikes) {
       if (strike.hit) strike.hit->iterationEnded(rank, iteration, when);
       if (when > strike.applied) strike.endedLater.insert(rank);
@@ -226,6 +243,7 @@ std::vector<FaultControl::Entry*> FaultControl::allActive() {
 bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &Entry::active); }
 
 void FaultControl::restarted() {
+  if (requests_) requests_->restarted();
   for (Entry& entry : entries_) entry.trigger.restarted();
 }
 
@@ -283,7 +301,7 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
         hit.ok = strike.hit->ok();
         hit.iteration = strike.hit->iteration();
         hit.progress_pct = strike.hit->progress() * 100;
-        hit.detail = strike.hit->detail();
+        hit.detail = wereTooShort(entry.trigger) + strike.hit->detail();
         fault.hit = hit;
       }
     }
@@ -329,8 +347,10 @@ std::string FaultControl::invalidBecause() const {
       return fmt::format("{} ({}) {}", kind, triggerText(entry.spec, index), problem);
     }
     if (entry.strikes.size() == static_cast<std::size_t>(entry.spec.times)) continue;
-    return fmt::format("{} ({}) never triggered", kind,
-                       triggerText(entry.spec, entry.strikes.size()));
+    const std::string why = entry.strikes.empty() ? wereTooShort(entry.trigger) : "";
+    return fmt::format("{} ({}) never triggered{}", kind,
+                       triggerText(entry.spec, entry.strikes.size()),
+                       why.empty() ? "" : ": " + why.substr(0, why.find(';')));
   }
   return "";
 }

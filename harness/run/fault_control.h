@@ -27,7 +27,9 @@ class FaultControl {
   void warmupIteration(int node, std::uint64_t bytes);
   void started(TimePoint t0);
   void iterationBegan(int iteration, TimePoint when, TimePoint seen, const Sampler& sampler);
-  void iterationEnded(int rank, int iteration, TimePoint when);
+  /// `last`: of a server, the rank has told the request's last token.
+  void iterationEnded(int rank, int iteration, TimePoint when, const Sampler& sampler,
+                      bool last = false);
 
   /// Does what is due now: applies, steps, gathers evidence, reverts.
   Status step(TimePoint now, const Sampler& sampler);
@@ -87,6 +89,7 @@ class FaultControl {
   std::string problemOf(const Strike& strike) const;
 
   int ranks_ = 0;
+  std::optional<RequestEnds> requests_;  // of a server
   std::vector<Entry> entries_;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
 };

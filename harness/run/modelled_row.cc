@@ -10,6 +10,7 @@ namespace faultline::run {
 namespace {
 
 constexpr std::string_view kAllLonger = "all requests until the next fault longer by";
+constexpr std::string_view kJobLonger = "the job until the next fault longer by";
 
 /// What was measured, in the order in which it is told.
 std::vector<baseline::Modelled::Term> termsOf(const baseline::ServingCase& serving) {
@@ -69,16 +70,17 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
     for (const auto& term : termsOf(*serving)) tell(term, "measured: ");
     separator = "; modelled, in real times: ";
   }
+  if (!ofServer) {
+    row.note +=
+        " what one fault costs the job (the percentage, of the time from it to the next one, is in "
+        "result.json; those of executed rows are of a run with its faults):";
+  }
   for (const auto& term : modelled->terms) tell(term, "");
-  if (ofServer) {
-    if (modelled->faultSeconds) {
-      row.fault_cost = reports::FaultCost{*modelled->faultSeconds, modelled->faultRequests};
-    }
-    if (modelled->overheadPercent) {
-      tell({kAllLonger, *modelled->overheadPercent, "%"}, "");
-    }
-  } else if (modelled->overheadPercent) {
-    row.overhead_pct = reports::Overhead{*modelled->overheadPercent};
+  if (modelled->faultSeconds) {
+    row.fault_cost = reports::FaultCost{*modelled->faultSeconds, modelled->faultRequests};
+  }
+  if (modelled->overheadPercent) {
+    tell({ofServer ? kAllLonger : kJobLonger, *modelled->overheadPercent, "%"}, "");
   }
   if (!modelled->note.empty()) row.note += "; " + modelled->note;
   return row;

@@ -276,7 +276,8 @@ void Session::received(int rank, const json& message) {
     record_.iterationEnded(rank, message);
     record_.events(rank, message, damageLookup());
     if (faults_) {
-      faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"));
+      faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"),
+                              *sampler_, message.contains("last"));
     }
   } else if (type == "ready") {
     if (++readyRanks_ == ranks_) allReady();

@@ -16,7 +16,8 @@ constexpr Duration kAftermath = 1s;
 
 }  // namespace
 
-FaultTrigger::FaultTrigger(const scenario::Fault& fault) : fault_(fault) {
+FaultTrigger::FaultTrigger(const scenario::Fault& fault, Likeness iterations)
+    : fault_(fault), iterations_(iterations) {
   if (const auto* during = std::get_if<scenario::During>(&fault.trigger)) {
     iteration_ = during->iteration;
   }
@@ -42,16 +43,21 @@ bool FaultTrigger::isTimeFor(TimePoint now) const {
 void FaultTrigger::iterationBegan(int iteration, TimePoint when, TimePoint seen,
                                   std::uint64_t bytes) {
   if (!std::holds_alternative<scenario::During>(fault_.trigger) || fired_ == fault_.times) return;
-  const bool wanted =
-      fired_ == 0 ? iteration == iteration_ : isTimeFor(when) && seen - when <= kPromptMark;
+  const bool promptly = isTimeFor(when) && seen - when <= kPromptMark;
+  const bool wanted = fired_ == 0 && tooShort_.empty() ? iteration == iteration_ : promptly;
   if (watching_ || !wanted) return;
   watching_ = true;
   mark_ = bytes;
   iteration_ = iteration;
 }
 
-void FaultTrigger::iterationEnded(int iteration) {
-  if (fired_ > 0 && iteration == iteration_) watching_ = false;
+void FaultTrigger::iterationEnded(int iteration, std::uint64_t bytes) {
+  if (!watching_ || iteration != iteration_) return;
+  if (fired_ == 0) {
+    if (iterations_ == Likeness::kEqual) return;
+    tooShort_.push_back({iteration, progress(bytes).value_or(0)});
+  }
+  watching_ = false;
 }
 
 std::uint64_t FaultTrigger::bytesPerIteration() const {
@@ -103,8 +109,8 @@ void HitProof::iterationEnded(int rank, int iteration, TimePoint when) {
 }
 
 bool HitProof::ok() const {
-  const std::size_t needed = std::min(2, ranks_);
-  return progress_ > 0 && progress_ < 1 && othersMoved_ && endedLater_.size() >= needed;
+  return progress_ > 0 && progress_ < 1 && othersMoved_ &&
+         std::ssize(endedLater_) >= ranksNeeded(ranks_);
 }
 
 std::string HitProof::detail() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,9 +26,15 @@ namespace faultline::run {
 /// `during` counts progress as bytes of the target node's rails (both directions) since the
 /// iteration began, relative to the same bytes in this run's warm-up iterations. It therefore works
 /// for programs that are not ours: all it needs are marks and interface counters.
+///
+/// Iterations move equally much (Likeness::kEqual), so that the first strike waits for its own and
+/// is a miss when that was over before. Requests of a server do not (kOwnLengths): one of a single
+/// token is over before it has moved half of what others move. There the first strike comes in the
+/// first iteration, from that one on, that is not over before it has reached the progress.
 class FaultTrigger {
  public:
-  explicit FaultTrigger(const scenario::Fault& fault);
+  enum class Likeness { kEqual, kOwnLengths };
+  explicit FaultTrigger(const scenario::Fault& fault, Likeness iterations = Likeness::kEqual);
 
   /// Bytes that the target node's rails moved in one warm-up iteration.
   void warmupIteration(std::uint64_t bytes) { warmup_.push_back(bytes); }
@@ -35,8 +42,10 @@ class FaultTrigger {
   /// counter is `bytes`. Known too late, the counter says little of the iteration: a repetition
   /// waits for the next one.
   void iterationBegan(int iteration, TimePoint when, TimePoint seen, std::uint64_t bytes);
-  /// A rank has ended `iteration`: a repetition that has not come by then waits for the next one.
-  void iterationEnded(int iteration);
+  /// `iteration` has ended, on a rank (Likeness::kEqual) or for all that a strike could still hit
+  /// (kOwnLengths), when the target's counter is `bytes`: what has not come by then and may come in
+  /// another one waits for the next.
+  void iterationEnded(int iteration, std::uint64_t bytes);
   /// The ranks were killed: an iteration that was watched in vain will begin again.
   void restarted() { watching_ = false; }
   /// t = 0: all ranks have passed the start barrier.
@@ -65,6 +74,15 @@ class FaultTrigger {
   /// The iteration that is watched, or was when the fault was last due; with `during`.
   int iteration() const { return iteration_; }
 
+  /// An iteration that was over before the first strike.
+  struct TooShort {
+    int iteration = 0;
+    double progress = 0;  ///< reached by then
+    bool operator==(const TooShort&) const = default;
+  };
+  /// Those that the first strike was not in, in the order of time.
+  const std::vector<TooShort>& tooShort() const { return tooShort_; }
+
   /// Progress in [0, ...) of the watched iteration; nullopt before it began, or without `during`.
   std::optional<double> progress(std::uint64_t bytes) const;
   /// Median bytes of a warm-up iteration; 0 when there was none.
@@ -78,6 +96,8 @@ class FaultTrigger {
   bool isTimeFor(TimePoint now) const;
 
   const scenario::Fault fault_;
+  const Likeness iterations_;
+  std::vector<TooShort> tooShort_;
   std::vector<std::uint64_t> warmup_;
   std::optional<TimePoint> start_;
   std::optional<std::uint64_t> mark_;  // at the begin of `iteration_`
@@ -100,6 +120,9 @@ class HitProof {
         othersBytes_(othersBytes),
         ranks_(ranks) {}
 
+  /// So many ranks must end the iteration later, of a job of `ranks`.
+  static int ranksNeeded(int ranks) { return std::min(2, ranks); }
+
   void othersCounter(std::uint64_t bytes) { othersMoved_ = othersMoved_ || bytes > othersBytes_; }
   void iterationEnded(int rank, int iteration, TimePoint when);
 
@@ -118,6 +141,25 @@ class HitProof {
   bool othersMoved_ = false;
   std::set<int> endedLater_;
   Duration lastEnd_{};
+};
+
+/// Says when a request is over for a strike: nobody, or too few, could end it later (HitProof).
+/// Where prefill and decode are apart the ranks of the first are through with it long before.
+class RequestEnds {
+ public:
+  explicit RequestEnds(int ranks) : ranks_(ranks) {}
+
+  /// A rank is through with it; `last`: it has told the last token. True when it is over.
+  bool ended(int request, bool last) {
+    const int left = ranks_ - ++through_[request];
+    return last || left < HitProof::ranksNeeded(ranks_);
+  }
+  /// The ranks were killed: requests that were open begin again.
+  void restarted() { through_.clear(); }
+
+ private:
+  int ranks_;
+  std::map<int, int> through_;  // ranks, by request
 };
 
 /// What a fault did to the way between two nodes: it struck between `before` and `after`.

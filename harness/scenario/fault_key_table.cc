@@ -36,8 +36,12 @@ constexpr std::array kTargetFields{
 constexpr Record kTarget{"What the fault acts on.", kTargetFields};
 
 constexpr std::array kDuringFields{
-    Field{number("iteration", "", 0, kMostIterations - 1, "the iteration, counted from 0"),
-          Shape::kScalar, true},
+    Field{
+        number(
+            "iteration", "", 0, kMostIterations - 1,
+            "the iteration, counted from 0; of a server the request, or, where that is over before "
+            "'progress', the first one that begins after it and gets so far"),
+        Shape::kScalar, true},
     Field{{"progress",
            Type::kPercent,
            "50%",

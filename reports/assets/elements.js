@@ -111,8 +111,8 @@ const elements = (() => {
     return isNumber(of.p95) ? 'p99 from 300 on' : 'p95 from 60 on, p99 from 300 on';
   }
 
-  /// What one fault costs by the model of a server: seconds, for there is no percentage of a run.
-  const faultCost = (text) => el('span', null, text, el('span', {class: 'sub'}, '(requests) by one fault, modelled: see the note'));
+  /// What one fault costs by a model: time, for there is no percentage of a run.
+  const faultCost = (text) => el('span', null, text, el('span', {class: 'sub'}, 'by one fault, modelled: see the note'));
 
   function size(bytes) {
     const units = ['B', 'kB', 'MB', 'GB', 'TB'];

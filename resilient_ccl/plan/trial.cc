@@ -70,9 +70,10 @@ void Trial::ended(std::size_t candidate, double seconds, TimePoint now) {
   }
   fastestOfTurn_ = callsOfTurn_ == 0 ? seconds : std::min(fastestOfTurn_, seconds);
   ++callsOfTurn_;
-  const bool hopeless = callsOfTurn_ >= 2 && fastest > 0 && fastestOfTurn_ > kHopeless * fastest;
-  if (hopeless) option.out = true;
-  if (hopeless || callsOfTurn_ >= kTurn) decide(now);
+  const bool known = callsOfTurn_ >= 2 && fastest > 0;
+  if (known && fastestOfTurn_ > kHopeless * fastest) option.out = true;
+  const bool slower = known && fastestOfTurn_ > (1 + kAlike) * fastest + options_[best].error;
+  if (option.out || slower || callsOfTurn_ >= kTurn) decide(now);
 }
 
 /// The fastest that is not out, as far as is known; the one in use where nothing is.
@@ -91,7 +92,7 @@ std::size_t Trial::best() const {
 /// What is faster than the bound is so because shapers let something pass at once: then others may
 /// be faster still.
 bool Trial::goodEnough(const Option& best) const {
-  return best.median >= kBurst * bound_ && best.median <= kGoodEnough * bound_;
+  return best.median >= kBurst * bound_ && (1 - kLeastError) * best.median <= kGoodEnough * bound_;
 }
 
 bool Trial::mayWin(const Option& option, double best) const {

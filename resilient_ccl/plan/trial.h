@@ -24,8 +24,9 @@ class Trial {
   /// What so many calls of a candidate took is remembered, the latest, and is enough to judge it.
   static constexpr std::size_t kMostCalls = 48;
   /// A candidate can win if the model gives it at most so much more than the best one was measured
-  /// to take. Where bandwidth decides, the model is about right; where latency does, it is not.
-  static constexpr double kModelError = 1.15;
+  /// to take. Where bandwidth decides, the model is about right: if it says a tenth too much, what
+  /// is not tried for this would win less than 5 %. Where latency does, it is not.
+  static constexpr double kModelError = 1.05;
   static constexpr double kSmallModelError = 10;
   /// Latency decides when the bandwidth term is less than this share of what the model says, or
   /// calls are this much faster than it: what shapers let pass at once.
@@ -33,7 +34,9 @@ class Trial {
   static constexpr double kBurst = 0.95;
   /// Within this of the bound none can be better by more: nothing else is tried.
   static constexpr double kGoodEnough = 1.05;
-  /// A turn ends early when its calls, two at least, take this much longer than the best.
+  /// A turn ends early when its calls, two at least, are all slower than the best by more than what
+  /// matters (kAlike) and what its median may be off by; and the candidate is out with it when they
+  /// take this much longer.
   static constexpr double kHopeless = 1.5;
   /// And at once when the first call takes so many times as long.
   static constexpr double kAbsurd = 10;

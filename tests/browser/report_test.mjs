@@ -224,7 +224,7 @@ const tests = {
       assert.match(copied, /^Strategy\tRuns\tOverhead\t/);
       assert.ok(bars.some((parts) => parts.join() === 'to,ci,best'), 'median, interval and bound');
       assert.ok(links, 'an address leads nowhere');
-      assert.match(top, /245 s of 31 req\s*\(requests\) by one fault, modelled: see the note/);
+      assert.match(top, /245 s of 31 req\s*by one fault, modelled: see the note/);
       const {data} = await page.send('Page.printToPDF', {printBackground: true});
       assert.ok(data.length > 20_000, 'the printed page is empty');
       await page.close();

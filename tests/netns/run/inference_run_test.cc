@@ -180,6 +180,59 @@ TEST(InferenceRunTest, AServerWhoseDecodeIsFullDoesNotHang) {
   }
 }
 
+/// The request that the fault is meant for moves a fiftieth of what the others do.
+std::string shortRequest(const std::string& trace, int number) {
+  return R"(version: 1
+name: short
+cluster: {kind: netns, nodes: 2, ranks_per_node: 1, rails: 2, rail_rate: 400Mbit}
+workload:
+  kind: inference
+  warmup_iterations: 2
+  model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: 32000, sequence: 2048, dtype: bf16}
+  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 20GB}
+  parallel: {tensor: 2}
+  scale: 10
+  inference:
+    trace: )" +
+         trace + R"(
+    objectives: {ttft: 2s, tpot: 400ms}
+strategies: [fault_free, hot_repair]
+faults:
+  - {kind: port_down, target: {node: 1, rail: 0}, during: {iteration: )" +
+         std::to_string(number) + R"(, progress: 50%}, until: end}
+limits: {deadline: 60s, give_up: 10s, chunk: 4KiB}
+seed: 7
+expect:
+  - wrong_elements == 0
+  - hot_repair.failovers.count >= 1
+)";
+}
+
+TEST(InferenceRunTest, AStrikeMeantForARequestThatIsTooShortComesInTheNext) {
+  const testing::TemporaryFolder folder;
+  const std::string trace =
+      folder.write("trace.csv", "0,1000,12\n0.6,20,1\n1.0,1000,12\n1.6,1000,12\n");
+  const Served served = serve(shortRequest(trace, 1), 0);
+  ASSERT_EQ(served.result.runs.size(), 2u);
+  const auto& faults = served.result.runs.back().faults;
+  ASSERT_EQ(faults.size(), 1u);
+  ASSERT_TRUE(faults.front().hit);
+  EXPECT_TRUE(faults.front().hit->ok) << faults.front().hit->detail;
+  EXPECT_EQ(faults.front().hit->iteration, 2);
+  EXPECT_NE(faults.front().hit->detail.find("iteration 1 was over at "), std::string::npos);
+}
+
+TEST(InferenceRunTest, AStrikeThatNoRequestIsLeftForIsInvalid) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder.write("trace.csv", "0,1000,12\n0.1,1000,12\n0.8,20,1\n");
+  const reports::ScenarioResult result = serve(shortRequest(trace, 2), 5).result;
+  ASSERT_EQ(result.runs.size(), 2u);
+  EXPECT_EQ(result.runs.back().status, reports::RunStatus::kInvalid);
+  EXPECT_NE(result.runs.back().message.find("never triggered: iteration 2 was over at "),
+            std::string::npos)
+      << result.runs.back().message;
+}
+
 TEST(InferenceRunTest, ACorruptElementFailsTheRun) {
   std::string text = server("corrupt", kApart);
   const std::string rows = "strategies: [fault_free, ";

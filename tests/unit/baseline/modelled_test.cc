@@ -47,6 +47,8 @@ TEST(ModelledTest, RestartAtScaleGivesThePublishedMedianAndItsShareOfTheJob) {
   EXPECT_NEAR(term(row, "recovery"), 68, 1e-9) << "R2CCL: median 68 min";
   // 12.7 % of the time is lost: 1 / (1 - 0.1271) - 1.
   EXPECT_NEAR(*row.overheadPercent, 100 * 68.0 / 467, 1e-9);
+  EXPECT_NEAR(*row.faultSeconds, 68 * 60, 1e-9);
+  EXPECT_FALSE(row.faultRequests) << "it is no server";
 }
 
 TEST(ModelledTest, AJobThatFailsBeforeItHasRecoveredHasNoOverheadButAReason) {

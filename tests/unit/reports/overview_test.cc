@@ -20,7 +20,7 @@ TEST(OverviewTest, HasEveryStrategyWithItsIntervalAndTheBound) {
   Summary& modelled = result.summary.emplace_back();
   modelled.strategy = "restart_at_scale";
   modelled.origin = Origin::kModelled;
-  modelled.overhead_pct = Overhead{.median = 14.6};
+  modelled.fault_cost = FaultCost{.seconds = 68 * 60};
   Summary& server = result.summary.emplace_back();
   server.strategy = "kv_replicate";
   server.origin = Origin::kModelled;
@@ -45,6 +45,7 @@ TEST(OverviewTest, HasEveryStrategyWithItsIntervalAndTheBound) {
   const Json& last = one["rows"][one["rows"].size() - 2];
   EXPECT_EQ(last["origin"], "modelled");
   EXPECT_EQ(last["ci95"], nullptr);
+  EXPECT_EQ(last["fault_cost_text"], "68 min of the job");
   EXPECT_EQ(last["status"], "-") << "no run was made";
 }
 

@@ -201,6 +201,8 @@ TEST(TerminalSummaryTest, AModelledRowIsMarkedHoweverLongItsNameIs) {
   const std::string line = text.substr(text.find("a_name_that"));
   EXPECT_THAT(line.substr(0, line.find('\n')), HasSubstr(" modelled "));
   EXPECT_THAT(text, HasSubstr("* modelled, not measured"));
+  EXPECT_THAT(text, HasSubstr("a_name_that_i~ is a_name_that_is_too_long*"));
+  EXPECT_THAT(terminalSummary(testing::sampleResult()), Not(HasSubstr("~ is")));
 }
 
 TEST(TerminalSummaryTest, OfAModelledServerItSaysWhatOneFaultCosts) {
@@ -215,6 +217,8 @@ TEST(TerminalSummaryTest, OfAModelledServerItSaysWhatOneFaultCosts) {
   EXPECT_THAT(text, HasSubstr("what one fault costs by a model"));
   EXPECT_THAT(terminalSummary(testing::sampleResult()), Not(HasSubstr("by a model")));
   EXPECT_EQ(faultCostText({0.256, 2}), "0.26 s of 2 req");
+  EXPECT_EQ(faultCostText({68 * 60, {}}), "68 min of the job");
+  EXPECT_EQ(faultCostText({59, {}}), "59 s of the job");
 }
 
 TEST(TerminalSummaryTest, CarriesNoControlCharactersOfTheResult) {

@@ -47,6 +47,15 @@ TEST(BoundTest, OfAModelBucketsAreReadyInTheLastMicroBatch) {
   EXPECT_NEAR(*boundPercent(scenario, runs, "hot_repair"), 100 * 8.125 / kFree, 0.01);
 }
 
+TEST(BoundTest, ASweepHasOneForEachCellAndSaysSo) {
+  auto scenario = sampleScenario(faults(kPortDown));
+  scenario.workload.kind = scenario::Workload::kCollectiveKind;
+  ASSERT_TRUE(scenario.workload.sweeps());
+  const auto runs = with(faultedRun("hot_repair", 0));
+  EXPECT_THAT(whyNoBound(scenario, runs, "hot_repair"), HasSubstr("each operation and size"));
+  EXPECT_EQ(whyNoBound(scenario, runs, "fault_free"), "") << "it met no fault";
+}
+
 TEST(BoundTest, OtherPlansOfAModelHaveNoneAndSayWhy) {
   auto scenario = sampleScenario(faults(kPortDown));
   const auto runs = with(faultedRun("hot_repair", 0));

@@ -38,15 +38,21 @@ TEST(ModelledRowTest, IsMarkedAndSaysWhatItStandsOn) {
   EXPECT_EQ(row.strategy, "big");
   EXPECT_EQ(row.origin, reports::Origin::kModelled);
   EXPECT_EQ(row.n, 0);
-  ASSERT_TRUE(row.overhead_pct && row.model);
-  EXPECT_NEAR(row.overhead_pct->median, 100 * 100.0 / 435, 1e-9);
-  EXPECT_FALSE(row.overhead_pct->ci95) << "nothing varies";
-  EXPECT_THAT(row.note, HasSubstr("modelled, not executed: detect 16.5 min"));
+  EXPECT_FALSE(row.overhead_pct) << "that of executed rows is of a run with its faults";
+  ASSERT_TRUE(row.fault_cost && row.model);
+  EXPECT_EQ(row.fault_cost->seconds, 6000);
+  EXPECT_FALSE(row.fault_cost->requests);
+  EXPECT_THAT(row.note, HasSubstr("modelled, not executed: what one fault costs the job"));
+  EXPECT_THAT(row.note, HasSubstr(": detect 16.5 min"));
+  EXPECT_THAT(row.note, Not(HasSubstr("longer by"))) << "beside executed rows it would mislead";
   ASSERT_EQ(row.model->parameters.size(), 5u);
   EXPECT_EQ(row.model->parameters[2].name, "load");
   EXPECT_EQ(row.model->parameters[2].value, "63min");
   EXPECT_THAT(row.model->parameters[2].meaning, HasSubstr("15 to 47 min"));
-  EXPECT_EQ(row.model->terms.back().value, 100);
+  ASSERT_GE(row.model->terms.size(), 2u);
+  EXPECT_EQ(row.model->terms[row.model->terms.size() - 2].value, 100);
+  EXPECT_EQ(row.model->terms.back().name, "the job until the next fault longer by");
+  EXPECT_NEAR(row.model->terms.back().value, 100 * 100.0 / 435, 1e-9);
 }
 
 TEST(ModelledRowTest, WithoutAServerNothingIsMadeUpOfRequests) {

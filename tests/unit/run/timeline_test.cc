@@ -72,7 +72,7 @@ class RepeatedFaultTest : public ::testing::Test {
   void began(int iteration, Duration when, Duration seen, std::uint64_t bytes) {
     trigger_->iterationBegan(iteration, kBegin + when, kBegin + seen, bytes);
   }
-  void ended(int iteration) { trigger_->iterationEnded(iteration); }
+  void ended(int iteration) { trigger_->iterationEnded(iteration, 0); }
   bool due(Duration when, std::uint64_t bytes = 0) { return trigger_->due(kBegin + when, bytes); }
 
   std::optional<FaultTrigger> trigger_;
@@ -200,6 +200,58 @@ TEST(FaultTriggerTest, WithBytesTheFirstOfASequenceComesAgainInTheNextIteration)
   trigger.iterationBegan(5, kBegin + 1500ms, kBegin + 1500ms, 3000);
   EXPECT_FALSE(trigger.due(kBegin + 1510ms, 3499));
   EXPECT_TRUE(trigger.due(kBegin + 1510ms, 3500));
+}
+
+TEST(FaultTriggerTest, ARequestThatIsOverTooSoonLeavesItsStrikeToTheNext) {
+  // As it was: request 1 has one token, is over at 12 %, and request 2 brings it to 30 %.
+  FaultTrigger trigger(during(1, 0.3), FaultTrigger::Likeness::kOwnLengths);
+  trigger.warmupIteration(1000);
+  trigger.started(kBegin);
+  trigger.iterationBegan(0, kBegin, kBegin, 0);
+  trigger.iterationBegan(1, kBegin + 1s, kBegin + 1s, 1000);
+  EXPECT_FALSE(trigger.due(kBegin + 1050ms, 1120));
+  trigger.iterationEnded(0, 1120);  // an older one, under way besides
+  EXPECT_TRUE(trigger.tooShort().empty());
+  trigger.iterationEnded(1, 1120);
+  EXPECT_EQ(trigger.tooShort(), (std::vector<FaultTrigger::TooShort>{{1, 0.12}}));
+  EXPECT_FALSE(trigger.due(kBegin + 1100ms, 1400)) << "no request is watched";
+  // Known too late: what it has moved is not known.
+  trigger.iterationBegan(2, kBegin + 1200ms, kBegin + 1290ms, 1800);
+  EXPECT_FALSE(trigger.due(kBegin + 1300ms, 2200));
+  trigger.iterationBegan(3, kBegin + 1400ms, kBegin + 1401ms, 2400);
+  EXPECT_FALSE(trigger.due(kBegin + 1410ms, 2699));
+  EXPECT_TRUE(trigger.due(kBegin + 1410ms, 2700));
+  EXPECT_EQ(trigger.iteration(), 3);
+  EXPECT_DOUBLE_EQ(*trigger.progress(2700), 0.3);
+  trigger.iterationBegan(4, kBegin + 2s, kBegin + 2s, 5000);
+  EXPECT_FALSE(trigger.due(kBegin + 2s, 6000)) << "it has struck";
+}
+
+TEST(FaultTriggerTest, AmongEqualIterationsTheFirstStrikeIsForItsOwnAlone) {
+  FaultTrigger trigger(during(1, 0.3));
+  trigger.warmupIteration(1000);
+  trigger.started(kBegin);
+  trigger.iterationBegan(1, kBegin, kBegin, 0);
+  trigger.iterationEnded(1, 290);
+  EXPECT_TRUE(trigger.tooShort().empty());
+  trigger.iterationBegan(2, kBegin + 1s, kBegin + 1s, 290);
+  EXPECT_TRUE(trigger.due(kBegin + 1s, 310));
+  EXPECT_EQ(trigger.iteration(), 1) << "a miss: no rank ends it later";
+}
+
+TEST(RequestEndsTest, ARequestIsOverWhenTooFewRanksCouldEndItLater) {
+  RequestEnds apart(4);  // two ranks prefill, two decode
+  EXPECT_FALSE(apart.ended(7, false));
+  EXPECT_FALSE(apart.ended(7, false)) << "its keys and values are on their way";
+  EXPECT_TRUE(apart.ended(7, false)) << "one rank is left, and two must end it later";
+  EXPECT_FALSE(apart.ended(8, false));
+  EXPECT_TRUE(apart.ended(8, true)) << "one token: it is not decoded";
+  EXPECT_FALSE(apart.ended(9, false));
+  apart.restarted();
+  EXPECT_FALSE(apart.ended(9, false));
+  EXPECT_FALSE(apart.ended(9, false));
+  EXPECT_TRUE(RequestEnds(2).ended(0, false));
+  EXPECT_TRUE(RequestEnds(1).ended(0, false));
 }
 
 TEST(FaultTriggerTest, WithoutWarmupNothingCanBeRelatedToIt) {
