@@ -222,6 +222,7 @@ std::string latencyText(const ScenarioResult& result) {
       }
       if (rate.ttft_overhead_pct && rate.tpot_overhead_pct) {
         line += fmt::format("; medians against fault_free (blocks: {}): TTFT {}, TPOT {}",
+      if (const std::string burst = burstText(rate); !burst.empty()) line += "; " + burst;
                             rate.ttft_overhead_pct->n, overheadText(*rate.ttft_overhead_pct, " %"),
                             overheadText(*rate.tpot_overhead_pct, " %"));
       }

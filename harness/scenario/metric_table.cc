@@ -278,9 +278,10 @@ constexpr std::array kMetrics{
            "those that were never served"},
     Metric{"requests.redone", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
            "those that were begun again after a restart; they are among the others"},
-    Metric{
-        "goodput", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-        "requests per second that are served within the objectives, of each rate, over all runs"},
+    Metric{"goodput", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
+           "requests per second that were finished within the objectives, from the first arrival "
+           "to the "
+           "last token of each rate, over all runs"},
     Metric{"good_pct", Measure::kPercent, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "share of the requests that are served within the objectives, of all rates"},
     Metric{"knee_qps", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,

@@ -501,7 +501,8 @@
     body('requests').replaceChildren(table([
       {title: 'Strategy', nowrap: true, head: true, cell: ({row}) => name(row.strategy)},
       {title: 'Rate, 1/s', number: true, cell: ({rate}) => fixed(rate.qps, 2)},
-      {title: 'Goodput, 1/s', number: true, cell: ({rate}) => fixed(rate.goodput, 2)},
+      {title: 'Goodput, 1/s', number: true, cell: ({rate}) => (isNumber(rate.burst_below_requests)
+        ? el('span', null, fixed(rate.goodput, 2), el('span', {class: 'sub'}, `a burst, not a rate: set requests to ${grouped(rate.burst_below_requests)} or more`)) : fixed(rate.goodput, 2))},
       ...['finished', 'late', 'lost', 'redone'].map((key) => ({title: key[0].toUpperCase() + key.slice(1), number: true, cell: ({rate}) => grouped(rate[key])})),
       latency('TTFT p50 / p95 / p99', 'ttft_ms', 'ttft_overhead_pct'),
       latency('TPOT p50 / p95 / p99', 'tpot_ms', 'tpot_overhead_pct'),
