@@ -202,9 +202,12 @@ constexpr std::array kMetrics{
            "algorithm is fixed"},
     Metric{"cells.large.time_over_best", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, of cells of at least 8 MiB"},
+    Metric{"cells.large.all_reduce.time_over_best", Measure::kCount, Scope::kEveryEvent,
+           Owner::kStrategy, Trust::kSpeed,
+           "likewise, of those of AllReduce alone: what its plan gains"},
     Metric{"cells.large.time_over_bound", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "median time of each of these cells, over that of the best possible algorithm; none "
+           "median time of each large cell, over that of the best possible algorithm; none "
            "where a cell has no bound"},
     Metric{"cells.large.time_over_ideal", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
