@@ -4,21 +4,25 @@
 #
 #   ci/setup.sh               everything: build, tests, sanitizers, fuzzers, browser test
 #   ci/setup.sh --build-only  what `ci/quickstart.sh` needs
+#   ci/setup.sh --scenarios   that, and the programs with which scenarios measure (iperf3: without it
+#                             there is no ideal, and so no time_over_ideal and time_over_bound)
 set -euo pipefail
 
 build=(git g++ cmake ninja-build ccache pkg-config
   libnl-3-dev libnl-route-3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libspdlog-dev
   libfmt-dev libtinyxml2-dev libsqlite3-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libhwloc-dev)
-tests=(clang iproute2 iperf3 procps nodejs)
+scenarios=(iproute2 iperf3)
+tests=(clang procps nodejs)
 
 say() { echo "setup: $*"; }
 
 wanted=("${build[@]}")
 case "${1:-}" in
   --build-only) ;;
-  "") wanted+=("${tests[@]}") ;;
+  --scenarios) wanted+=("${scenarios[@]}") ;;
+  "") wanted+=("${scenarios[@]}" "${tests[@]}") ;;
   *)
-    echo "usage: $0 [--build-only]" >&2
+    echo "usage: $0 [--build-only|--scenarios]" >&2
     exit 2
     ;;
 esac
@@ -31,7 +35,7 @@ fi
 # Ubuntu's chromium package is a snap, which cannot open files of a build directory.
 # shellcheck source=/dev/null
 distribution=$(. /etc/os-release && echo "${ID:-unknown}")
-if [[ ${1:-} != --build-only ]]; then
+if [[ -z ${1:-} ]]; then
   if [[ $distribution == ubuntu ]]; then
     say "chromium is only a snap on Ubuntu: the browser test will be skipped (or set CHROMIUM to a browser)"
   else

@@ -73,9 +73,9 @@ std::string legend(const Comparison& comparison) {
   return fmt::format(
       "Medians of the runs with their 95 % interval (from 6 runs on), n of BASE/NEW; pt: points. "
       "Better and worse: p < {} (Mann-Whitney, two-sided), from {} runs per side on. WORSE: by "
-      "more "
-      "than {:.4g}, which is the tolerance.",
-      comparison.significance, comparison.min_values, comparison.tolerance_pct);
+      "more than the tolerance, {:.4g} % (percentages: {:.4g} points).",
+      comparison.significance, comparison.min_values, comparison.tolerance_pct,
+      comparison.tolerance_pct);
 }
 
 /// Text of a result on one line.
@@ -268,55 +268,21 @@ std::string htmlOf(const Comparison& comparison, const Comparison::Scenario& sce
       with_nights ? "<th>Nights</th>" : "", rows);
 }
 
+/// Colour and word at the top of the page.
+std::pair<const char*, const char*> headOf(const Comparison& comparison) {
+  if (comparison.regressions() > 0) return {"tone-bad", "REGRESSION"};
+  switch (comparison.standing()) {
+    case Standing::kWorse:
+      return {"tone-bad", comparison.vanished().empty() ? "FAILS NOW" : "MISSING"};
+    case Standing::kUnproven:
+      return {"tone-warn", "VOID"};
+    case Standing::kAsGood:
+      break;
+  }
+  return {"tone-good", "NO REGRESSION"};
+}
+
 }  // namespace
-
-const char* nameOf(Change change) {
-  switch (change) {
-    case Change::kBetter:
-      return "better";
-    case Change::kWorse:
-      return "worse";
-    case Change::kNotDistinguishable:
-      return "not distinguishable";
-    case Change::kTooFew:
-      return "too few values";
-    case Change::kVoid:
-      return "void";
-    case Change::kMissingInBase:
-      return "missing in BASE";
-    case Change::kMissingInNew:
-      return "missing in NEW";
-  }
-  return "unknown";
-}
-
-int Comparison::count(Change change) const {
-  return static_cast<int>(std::ranges::count(rows, change, &Row::change));
-}
-
-int Comparison::regressions() const {
-  return static_cast<int>(std::ranges::count(rows, true, &Row::regression));
-}
-
-int Comparison::judged() const {
-  return count(Change::kBetter) + count(Change::kWorse) + count(Change::kNotDistinguishable);
-}
-
-std::string Comparison::verdict() const {
-  if (rows.empty()) return "nothing to compare";
-  std::string text = fmt::format("{} regression{} beyond {:.4g} %", regressions(),
-                                 regressions() == 1 ? "" : "s", tolerance_pct);
-  for (const Change change :
-       {Change::kBetter, Change::kWorse, Change::kNotDistinguishable, Change::kTooFew,
-        Change::kVoid, Change::kMissingInBase, Change::kMissingInNew}) {
-    const int rows_of_it = count(change) - (change == Change::kWorse ? regressions() : 0);
-    if (rows_of_it == 0) continue;
-    text += fmt::format(", {} {}{}", rows_of_it, nameOf(change),
-                        change == Change::kWorse ? " within it" : "");
-  }
-  if (judged() == 0) text += ": no row could be compared, which proves nothing";
-  return text;
-}
 
 std::string comparisonText(const Comparison& comparison) {
   std::string text =
@@ -361,6 +327,9 @@ Json comparisonJson(const Comparison& comparison) {
           {"significance", comparison.significance},
           {"regressions", comparison.regressions()},
           {"judged", comparison.judged()},
+          {"vanished", comparison.vanished()},
+          {"fails_now", comparison.failsNow()},
+          {"invalid_now", comparison.invalidNow()},
           {"verdict", comparison.verdict()},
           {"scenarios", std::move(scenarios)},
           {"rows", std::move(rows)}};
@@ -377,16 +346,13 @@ std::string comparisonHtml(const Comparison& comparison) {
   const std::string now = escapedForHtml(comparison.now);
   const std::string verdict = escapedForHtml(comparison.verdict());
   const std::string reading = escapedForHtml(legend(comparison));
+  const auto [tone, word] = headOf(comparison);
   return filled(assets::compareTemplate(), {{"head", head},
                                             {"title", title},
                                             {"base", base},
                                             {"new", now},
-                                            {"tone", comparison.regressions() > 0 ? "tone-bad"
-                                                     : comparison.judged() == 0   ? "tone-warn"
-                                                                                  : "tone-good"},
-                                            {"word", comparison.regressions() > 0 ? "REGRESSION"
-                                                     : comparison.judged() == 0   ? "VOID"
-                                                                                : "NO REGRESSION"},
+                                            {"tone", tone},
+                                            {"word", word},
                                             {"verdict", verdict},
                                             {"reading", reading},
                                             {"sections", sections}});

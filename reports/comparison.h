@@ -26,6 +26,13 @@ enum class Change : std::uint8_t {
 /// "better", "not distinguishable", "missing in BASE", ...
 const char* nameOf(Change change);
 
+/// What NEW is beside BASE, all in all.
+enum class Standing : std::uint8_t {
+  kAsGood,
+  kWorse,     ///< a regression, something that passed and fails now, or something that is gone
+  kUnproven,  ///< no row could be judged, or something that passed is invalid now
+};
+
 struct Comparison {
   /// The values of one side: one per run, of all its results of the scenario.
   struct Side {
@@ -77,8 +84,9 @@ struct Comparison {
   std::string base;  ///< what the user called the two sides
   std::string now;
   double tolerance_pct = 0;
-  double significance = 0;  ///< p below this is no chance
-  int min_values = 0;       ///< per side
+  double significance = 0;     ///< p below this is no chance
+  int min_values = 0;          ///< per side
+  bool allow_missing = false;  ///< what vanished is no change for the worse
   std::vector<Scenario> scenarios;
   std::vector<Row> rows;
 
@@ -86,6 +94,15 @@ struct Comparison {
   int regressions() const;
   /// Rows that could be told better, worse or not distinguishable.
   int judged() const;
+  /// What BASE has results of and NEW has none: scenarios by name, strategies of the others as
+  /// "scenario: strategy". A metric alone that is missing (a pause where nothing failed over) is
+  /// not.
+  std::vector<std::string> vanished() const;
+  /// Scenarios of which most results of BASE passed, and one of NEW failed or is an error.
+  std::vector<std::string> failsNow() const;
+  /// The same, with one of NEW that is invalid.
+  std::vector<std::string> invalidNow() const;
+  Standing standing() const;
   /// "2 regressions beyond 2 %, 1 better, 4 not distinguishable, 1 missing in BASE".
   std::string verdict() const;
 };

@@ -14,7 +14,7 @@ namespace faultline::reports {
 namespace {
 
 constexpr double kPercent = 100;
-constexpr double kMillisecondsPerSecond = 1000;
+constexpr double kMsPerSecond = 1000;
 
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
@@ -119,7 +119,7 @@ class Metrics {
     page_.metric("faultline_result_start_timestamp_seconds", "When it was started, Unix time.");
     page_.sample(labels(), unixTime(result_.started_at));
     page_.metric("faultline_result_duration_seconds", "How long all of it took.");
-    page_.sample(labels(), result_.duration_ms / kMillisecondsPerSecond);
+    page_.sample(labels(), result_.duration_ms / kMsPerSecond);
     page_.metric("faultline_result_verdict", "1 for the verdict that it has, 0 for the others.");
     for (const Verdict verdict :
          {Verdict::kPass, Verdict::kFail, Verdict::kInvalid, Verdict::kError}) {
@@ -242,14 +242,14 @@ class Metrics {
         if (run.strategy != row.strategy || !run.faulted) continue;
         for (const Failover& failover : run.failovers) sum_ms += failover.pause_ms;
       }
-      page_.sample(common, sum_ms / kMillisecondsPerSecond, "_sum");
+      page_.sample(common, sum_ms / kMsPerSecond, "_sum");
       page_.sample(common, pause.n, "_count");
     }
   }
 
   void addQuantiles(const Labels& common, const Percentiles& times) {
     const auto quantile = [&](const char* name, const std::optional<double>& ms) {
-      if (ms) page_.sample(with(common, "quantile", name), *ms / kMillisecondsPerSecond);
+      if (ms) page_.sample(with(common, "quantile", name), *ms / kMsPerSecond);
     };
     quantile("0.5", times.p50);
     quantile("0.95", times.p95);
@@ -304,7 +304,7 @@ class Metrics {
       eachRate([&](const Summary& row, int i, const Labels& labels) {
         const Percentiles& spread = row.rates[i].*times;
         addQuantiles(labels, spread);
-        page_.sample(labels, sumMs(row, i, of) / kMillisecondsPerSecond, "_sum");
+        page_.sample(labels, sumMs(row, i, of) / kMsPerSecond, "_sum");
         page_.sample(labels, spread.n, "_count");
       });
     };

@@ -50,6 +50,41 @@ Json iterationColumns(const std::vector<Iteration>& iterations, int points) {
           {"count", std::move(count)}};
 }
 
+/// Requests whose last token came, by the time at which it did, in the same columns: requests
+/// overlap, so what is drawn of them is how many ended in each of equal bins.
+Json answeredColumns(const std::vector<ServedRequest>& requests) {
+  constexpr double kMostBins = 80;  // each wide enough to be seen
+  double end = 0;
+  for (const ServedRequest& request : requests) {
+    if (request.arrival_ms && request.e2e_ms) {
+      end = std::max(end, *request.arrival_ms + *request.e2e_ms);
+    }
+  }
+  double width = 1;
+  for (const double step : {1., 2., 5.}) {
+    const double wide =
+        step * std::pow(10, std::ceil(std::log10(std::max(end, 1.) / kMostBins / step)));
+    if (step == 1 || wide < width) width = wide;
+  }
+  std::vector<int> counts(end > 0 ? static_cast<std::size_t>(end / width) + 1 : 0);
+  for (const ServedRequest& request : requests) {
+    if (!request.arrival_ms || !request.e2e_ms) continue;
+    const double at = std::max(*request.arrival_ms + *request.e2e_ms, 0.);
+    ++counts[static_cast<std::size_t>(at / width)];
+  }
+  Json columns{{"index", Json::array()},
+               {"start_ms", Json::array()},
+               {"ms", Json::array()},
+               {"count", Json::array()}};
+  for (std::size_t bin = 0; bin < counts.size(); ++bin) {
+    columns["index"].push_back(bin);
+    columns["start_ms"].push_back(rounded(static_cast<double>(bin) * width));
+    columns["ms"].push_back(rounded(width));
+    columns["count"].push_back(counts[bin]);
+  }
+  return columns;
+}
+
 Json thinned(const RailSeries& series, int points) {
   const std::size_t group = std::max<std::size_t>(groupSize(series.tx_bytes.size(), points), 1);
   Json bytes = Json::array();
@@ -105,8 +140,11 @@ Json runView(const Run& run, Json json, const ViewLimits& limits,
   };
   json["iteration_count"] = run.iterations.size();
   json["failover_count"] = run.failovers.size();
-  json["iterations"] = curves ? iterationColumns(run.iterations, limits.points) : Json(nullptr);
-  if (long_curve(run.iterations.size())) thinned_parts[0] = true;
+  const bool serves = !run.requests.empty();
+  json["iterations"] = !curves  ? Json(nullptr)
+                       : serves ? answeredColumns(run.requests)
+                                : iterationColumns(run.iterations, limits.points);
+  if (!serves && long_curve(run.iterations.size())) thinned_parts[0] = true;
   Json series = Json::array();
   if (curves) {
     for (const RailSeries& one : run.rail_series) {

@@ -103,6 +103,7 @@ void visitFields(V& v, Of<RateRow> auto& rate) {
   v.field("lost", rate.lost);
   v.field("redone", rate.redone);
   v.field("goodput", rate.goodput);
+  v.field("burst_below_requests", rate.burst_below_requests);
   v.field("ttft_ms", rate.ttft_ms);
   v.field("tpot_ms", rate.tpot_ms);
   v.field("e2e_ms", rate.e2e_ms);

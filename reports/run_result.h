@@ -84,7 +84,14 @@ struct RateRow {
   int late = 0;
   int lost = 0;
   int redone = 0;
-  double goodput = 0;  ///< of `qps`, what is finished within the objectives
+  /// Requests per second that were finished within the objectives, from the first arrival to the
+  /// last token of a run; over all runs in the summary. What was served, whatever was offered: of a
+  /// rate that is not kept up with it is the server's capacity, and at the best `qps`.
+  double goodput = 0;
+  /// Only in the summary, and only of a burst: the arrivals of this rate are over before a few
+  /// requests could follow each other, so that latencies and goodput are of a queue that drains.
+  /// `requests` from which on they would last long enough.
+  std::optional<int> burst_below_requests{};
   Percentiles ttft_ms{};
   Percentiles tpot_ms{};
   Percentiles e2e_ms{};

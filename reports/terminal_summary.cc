@@ -95,6 +95,8 @@ std::string number(const std::optional<double>& value, int digits = 1) {
   return value ? number(*value, digits) : kNothing;
 }
 
+constexpr const char* kOverheadOfAServer =
+    "overhead: how much longer requests took on average, from arrival to last token";
 constexpr const char* kFaultCostMeaning =
     "s of req, min of the job: what one fault costs by a model, so many requests (req) all "
     "together";
@@ -225,6 +227,7 @@ std::string latencyText(const ScenarioResult& result) {
       if (const std::string missing = missingPercentiles(fewest); !missing.empty()) {
         line += fmt::format("; too few requests for -: {}", missing);
       }
+      if (const std::string burst = burstText(rate); !burst.empty()) line += "; " + burst;
       if (rate.ttft_overhead_pct && rate.tpot_overhead_pct) {
         line += fmt::format("; medians against fault_free (blocks: {}): TTFT {}, TPOT {}",
                             rate.ttft_overhead_pct->n, overheadText(*rate.ttft_overhead_pct, " %"),
@@ -267,11 +270,13 @@ std::string table(const ScenarioResult& result) {
     costs = costs || row->fault_cost;
     noise = noise || (row->overhead_pct && row->overhead_pct->distinguishable == false);
   }
-  std::string legend = "pause: p50/max; lost: restarts/iterations";
+  std::string legend = "pause: p50/max; lost: restarts/";
+  legend += serves(result) ? "requests" : "iterations";
   if (!unit.empty()) legend += "; throughput: " + unit;
   if (noise) legend += "; = not distinguishable from 0";
   if (modelled) legend += "; * modelled, not measured";
   text += fitted(legend, kWidth) + "\n";
+  if (serves(result)) text += fitted(kOverheadOfAServer, kWidth) + "\n";
   if (costs) text += fitted(kFaultCostMeaning, kWidth) + "\n";
   if (!fullNames.empty()) text += wrapped(fullNames);
   for (const Summary& row : result.summary) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -16,6 +17,7 @@ constexpr double kBitsPerByte = 8;
 // Process ids of the trace. "Process" is the format's word for a group of tracks.
 constexpr int kJobPid = 1;
 constexpr int kFaultPid = 2;
+constexpr int kRequestPid = 3;
 constexpr int kFirstNodePid = 10;
 
 enum JobTrack : int { kRunTrack = 1, kIterationTrack = 2, kRestartTrack = 3, kPlanTrack = 4 };
@@ -123,16 +125,64 @@ class TraceBuilder {
     trace_.slice(kJobPid, kRunTrack, "run", fmt::format("{} block {}", run.strategy, run.block), 0,
                  endOf(run),
                  {{"arm", nameOf(run.arm)}, {"status", nameOf(run.status)}, {"why", run.message}});
-    for (const Iteration& iteration : run.iterations) {
-      trace_.slice(kJobPid, kIterationTrack, "iteration", fmt::format("{}", iteration.index),
-                   iteration.start_ms, iteration.start_ms + iteration.ms);
+    if (run.requests.empty()) {
+      for (const Iteration& iteration : run.iterations) {
+        trace_.slice(kJobPid, kIterationTrack, "iteration", fmt::format("{}", iteration.index),
+                     iteration.start_ms, iteration.start_ms + iteration.ms);
+      }
     }
+    addRequests(run.requests);
     for (const Restart& restart : run.restarts) addRestart(restart);
     for (const AppliedPlan& plan : run.plans) addPlan(plan);
     for (std::size_t i = 0; i < run.faults.size(); ++i) addFault(run, i);
     for (const Failover& failover : run.failovers) addFailover(failover);
     for (const RailSeries& series : run.rail_series) addSeries(series);
     addTelemetry(run.telemetry);
+  }
+
+  /// Requests overlap: each goes on the first lane that is free when it arrives. Those that were
+  /// never served are moments, on the lane where they would have waited.
+  void addRequests(const std::vector<ServedRequest>& requests) {
+    std::vector<const ServedRequest*> arrived;
+    for (const ServedRequest& request : requests) {
+      if (request.arrival_ms) arrived.push_back(&request);
+    }
+    std::ranges::stable_sort(arrived, {}, [](const auto* request) { return *request->arrival_ms; });
+    std::vector<double> busy_until_ms;
+    for (const ServedRequest* request : arrived) {
+      const double from = *request->arrival_ms;
+      const auto lane =
+          std::ranges::find_if(busy_until_ms, [&](double until_ms) { return until_ms <= from; });
+      const auto number = static_cast<std::size_t>(lane - busy_until_ms.begin());
+      if (lane == busy_until_ms.end()) busy_until_ms.push_back(from);
+      const int tid = requestLane(static_cast<int>(number));
+      const std::string name = fmt::format("request {}", request->id);
+      Json args{{"rate", request->rate},
+                {"prompt", request->prompt},
+                {"output", request->output},
+                {"fate", request->fate},
+                {"begun", request->begun}};
+      if (!request->e2e_ms) {
+        trace_.moment(kRequestPid, tid, "request", name, from, std::move(args));
+        continue;
+      }
+      const double to = from + *request->e2e_ms;
+      busy_until_ms[number] = to;
+      trace_.slice(kRequestPid, tid, "request", name, from, to, std::move(args));
+      if (!request->ttft_ms) continue;
+      trace_.slice(kRequestPid, tid, "request", "first token", from,
+                   std::fmin(from + *request->ttft_ms, to));
+    }
+  }
+
+  int requestLane(int number) {
+    trace_.process(kRequestPid, "requests");
+    const int tid = number + 1;
+    if (tid > request_lanes_) {
+      request_lanes_ = tid;
+      trace_.track(kRequestPid, tid, fmt::format("lane {}", tid));
+    }
+    return tid;
   }
 
   void addRestart(const Restart& restart) {
@@ -266,6 +316,7 @@ class TraceBuilder {
   const ScenarioResult& result_;
   Trace trace_;
   std::map<int, bool> fault_tracks_;
+  int request_lanes_ = 0;
   std::map<std::tuple<int, int, int, std::string>, int> failover_tracks_;
   std::map<std::tuple<int, int, int, std::string>, int> telemetry_tracks_;
 };

@@ -105,14 +105,12 @@ void addRecovery(const ScenarioResult& result, const StrategyTally& all,
                                   plural(all.failovers, "failover"), all.longest_pause_ms));
   }
   if (all.restarts > 0) {
-    const bool serves =
-        std::ranges::any_of(result.runs, [](const Run& run) { return !run.requests.empty(); });
-    reasons.push_back(serves ? fmt::format("{}, with {} that had to be begun again.",
-                                           plural(all.restarts, "restart"),
-                                           plural(all.lost_iterations, "request"))
-                             : fmt::format("{} from a checkpoint, with {} of lost work.",
-                                           plural(all.restarts, "restart"),
-                                           plural(all.lost_iterations, "iteration")));
+    reasons.push_back(serves(result) ? fmt::format("{}, with {} that had to be begun again.",
+                                                   plural(all.restarts, "restart"),
+                                                   plural(all.lost_iterations, "request"))
+                                     : fmt::format("{} from a checkpoint, with {} of lost work.",
+                                                   plural(all.restarts, "restart"),
+                                                   plural(all.lost_iterations, "iteration")));
   }
 }
 
@@ -168,6 +166,18 @@ std::string driftText(const Drift& drift) {
     text += fmt::format("; those on the same side differ by up to {:.2f} %", *drift.spread_pct);
   }
   return drift.void_because.empty() ? text : fmt::format("! {}: {}", text, drift.void_because);
+}
+
+bool serves(const ScenarioResult& result) {
+  return std::ranges::any_of(result.runs, [](const Run& run) { return !run.requests.empty(); });
+}
+
+std::string burstText(const RateRow& rate) {
+  if (!rate.burst_below_requests) return "";
+  return fmt::format(
+      "a burst, not a rate: all have arrived before a few could be served one after the other; "
+      "set `requests` to {} or more",
+      *rate.burst_below_requests);
 }
 
 std::string missingPercentiles(const Percentiles& times) {

@@ -28,6 +28,13 @@ std::string spreadText(const Percentiles& times);
 /// Why it has no p95 or p99: "p95 from 60 on, p99 from 300 on"; empty: it has both, or no sample.
 std::string missingPercentiles(const Percentiles& times);
 
+/// Its runs are of a server: their iterations are requests, which overlap.
+bool serves(const ScenarioResult& result);
+
+/// What to change where a rate is a burst: "a burst, not a rate: ..., from 108 `requests` on it is
+/// one"; empty where it is a rate.
+std::string burstText(const RateRow& rate);
+
 /// "245 s of 31 req", "68 min of the job": what one fault costs by a model; in all reports alike.
 std::string faultCostText(const FaultCost& cost);
 

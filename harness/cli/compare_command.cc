@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/cli/cli.h"
+#include "harness/cli/comparison_exit.h"
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
 #include "harness/run/comparison.h"
@@ -20,6 +21,7 @@ struct Options {
   std::string base;
   std::string now;
   double tolerance_pct = kDefaultTolerancePercent;
+  bool allow_missing = false;
   std::string out;
   bool json = false;
 };
@@ -34,8 +36,9 @@ int compare(const Options& options) {
   if (!base.ok()) return fail(base.status(), kExitUsage);
   const auto now = readResults(std::span(&options.now, 1));
   if (!now.ok()) return fail(now.status(), kExitUsage);
-  const reports::Comparison comparison =
+  reports::Comparison comparison =
       run::compare(*base, *now, {options.base, options.now, options.tolerance_pct});
+  comparison.allow_missing = options.allow_missing;
   if (options.json) {
     print(reports::comparisonJson(comparison));
   } else {
@@ -46,8 +49,7 @@ int compare(const Options& options) {
     if (!status.ok()) return fail(status, kExitCannotRun);
     if (!options.json) std::cout << "report: " << options.out << "/compare.html\n";
   }
-  if (comparison.regressions() > 0) return kExitExpectation;
-  return comparison.judged() > 0 ? kExitOk : kExitInvalid;
+  return exitCodeOf(comparison.standing());
 }
 
 }  // namespace
@@ -67,12 +69,16 @@ CLI::App* addCompareCommand(CLI::App& app, int& exit_code) {
       ->type_name("PERCENT")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_flag("--allow-missing", options->allow_missing,
+                    "Scenarios and strategies that NEW has not are no change for the worse");
   command->add_option("--out", options->out,
                       "Write compare.html and compare.json into this directory");
   addJsonFlag(*command, options->json);
   command->footer(
-      "Exit code 1: a regression; 5: no row could be compared (fewer than 5 runs on a side, too "
-      "much noise, nothing in common).\n\nExamples:\n"
+      "Exit code 1: a regression, a scenario or strategy that NEW has not, or a scenario that "
+      "passed "
+      "and fails now; 5: no row could be compared (fewer than 5 runs on a side, too much noise, "
+      "nothing in common), or a scenario that passed is invalid now.\n\nExamples:\n"
       "  faultline compare faultline-out/yesterday faultline-out/today\n"
       "  faultline compare --tolerance 5 --out diff base.json new.json");
   command->callback([options, &exit_code] { exit_code = compare(*options); });

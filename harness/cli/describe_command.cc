@@ -17,6 +17,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
 #include "harness/scenario/table.h"
+#include "harness/scenario/workload_keys.h"
 #include "injector/fault_table.h"
 
 namespace faultline::cli {
@@ -76,10 +77,15 @@ Page strategyPage(const baseline::StrategySpec& strategy) {
 }
 
 Page workloadPage(const Item& item) {
-  Json keys = scenario::scenarioSchema()["properties"]["workload"]["properties"];
+  Json keys = Json::object();
+  const Json all = scenario::scenarioSchema()["properties"]["workload"]["properties"];
+  for (const auto& [key, schema] : all.items()) {
+    if (scenario::hasWorkloadKey(item.name, key)) keys[key] = schema;
+  }
   std::string text = item.name + "\n\n" + describeRow("does", item.summary) +
                      "\nparameters (keys of 'workload')\n";
   for (const scenario::Field& field : scenario::workloadTable().fields) {
+    if (!scenario::hasWorkloadKey(item.name, field.spec.name)) continue;
     text += scenario::describeField(field, "  ");
   }
   return {std::move(text),
@@ -87,6 +93,38 @@ Page workloadPage(const Item& item) {
            {"category", "workload"},
            {"summary", item.summary},
            {"parameters", std::move(keys)}}};
+}
+
+/// Parts of the language that one looks for by name, because the manual calls them so.
+struct Part {
+  std::string_view name;
+  std::string_view where;  ///< what has these keys
+  const scenario::Record& (*record)();
+};
+constexpr Part kParts[] = {
+    {"fault_processes", "each element of 'fault_processes'", scenario::processTable},
+    {"sequences", "each element of 'sequences'", scenario::sequenceTable},
+    {"target", "'target' of a fault", scenario::targetTable},
+    {"rail_group", "'target' of a fault", scenario::targetTable}};
+
+Page partPage(const Part& part) {
+  const scenario::Record& record = part.record();
+  std::string summary(record.meaning);
+  for (const scenario::Field& field : record.fields) {
+    if (field.spec.name == part.name) summary = field.spec.meaning;  // a key of it
+  }
+  std::string text = fmt::format("{}\n\n", part.name) + describeRow("does", summary) +
+                     fmt::format("\nkeys of {}\n", part.where);
+  Json keys = Json::array();
+  for (const scenario::Field& field : record.fields) {
+    text += scenario::describeField(field, "  ");
+    keys.push_back({{"name", field.spec.name}, {"meaning", field.spec.meaning}});
+  }
+  return {std::move(text),
+          {{"name", part.name},
+           {"category", "part of a scenario"},
+           {"summary", summary},
+           {"keys", std::move(keys)}}};
 }
 
 Page algorithmPage(const Item& item) {
@@ -179,6 +217,9 @@ std::optional<Page> find(const std::string& name) {
   if (const auto* strategy = baseline::findStrategy(name)) return strategyPage(*strategy);
   if (const auto* card = model::findModel(name)) return Page{modelText(*card), modelJson(*card)};
   if (const auto* card = model::findDevice(name)) return Page{deviceText(*card), deviceJson(*card)};
+  for (const Part& part : kParts) {
+    if (part.name == name) return partPage(part);
+  }
   for (const Category& category : catalogue()) {
     for (const Item& item : category.items) {
       if (item.name != name && (item.file.empty() || item.file != name)) continue;
@@ -194,6 +235,7 @@ int run(const Options& options) {
   const std::optional<Page> page = find(options.name);
   if (!page) {
     std::vector<std::string_view> known{kLanguage};
+    for (const Part& part : kParts) known.push_back(part.name);
     const std::vector<Category> all = catalogue();
     for (const Category& category : all) {
       for (const Item& item : category.items) known.push_back(item.name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/cli/cli.h"
+#include "harness/cli/comparison_exit.h"
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
 #include "harness/history/store.h"
@@ -22,6 +23,7 @@ struct Options {
   std::string database;
   std::vector<std::string> results;
   history::TrendOptions trend{.name = "", .tolerance_pct = kDefaultTolerancePercent};
+  bool allow_missing = false;
   std::string out;
   bool json = false;
 };
@@ -59,7 +61,8 @@ int trend(Options options) {
   const auto results = store->read();
   if (!results.ok()) return fail(results.status(), kExitUsage);
   options.trend.name = std::filesystem::path(options.database).filename();
-  const reports::Comparison comparison = history::trend(*results, options.trend);
+  reports::Comparison comparison = history::trend(*results, options.trend);
+  comparison.allow_missing = options.allow_missing;
   if (options.json) {
     print(reports::comparisonJson(comparison));
   } else {
@@ -70,8 +73,7 @@ int trend(Options options) {
     if (!status.ok()) return fail(status, kExitCannotRun);
     if (!options.json) std::cout << "report: " << options.out << "/trend.html\n";
   }
-  if (comparison.regressions() > 0) return kExitExpectation;
-  return comparison.judged() > 0 ? kExitOk : kExitInvalid;
+  return exitCodeOf(comparison.standing());
 }
 
 #else
@@ -124,12 +126,17 @@ CLI::App* addHistoryCommand(CLI::App& app, int& exit_code) {
       ->type_name("PERCENT")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  showing->add_flag("--allow-missing", options->allow_missing,
+                    "Strategies that the newest result has not are no change for the worse");
   showing->add_option("--out", options->out, "Write trend.html and trend.json into this directory");
   addJsonFlag(*showing, options->json);
   showing->callback([options, &exit_code] { exit_code = trend(*options); });
 
   command->footer(
-      "Exit codes of trend: 1 a regression, 5 no row could be compared.\n\nExamples:\n"
+      "Exit codes of trend: 1 a regression, a strategy that the newest result has not, or a "
+      "scenario "
+      "that mostly passed and fails now; 5 no row could be compared, or one that mostly passed is "
+      "invalid now.\n\nExamples:\n"
       "  faultline history add results.db faultline-out/quickstart\n"
       "  faultline history trend results.db --nights 14 --out trend");
   return command;

@@ -29,6 +29,7 @@ CellRows cellsOfRuns(const std::vector<const reports::Run*>& runs) {
 }
 
 bool counts(const CollectiveRow& row, Cells which) {
+  if (which == Cells::kLargeAllReduce && row.operation != "all_reduce") return false;
   return which == Cells::kAll || row.size_bytes >= kLargeCell;
 }
 

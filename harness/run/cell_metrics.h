@@ -15,7 +15,7 @@ namespace faultline::run {
 /// Cells of at least so many bytes are large: their time is that of the bytes.
 inline constexpr Bytes kLargeCell = 8 << 20;
 
-enum class Cells { kAll, kLarge };
+enum class Cells { kAll, kLarge, kLargeAllReduce };
 
 /// A column of the rows of the scope's strategy (`time_over_bound`, ...); cells of few bytes for
 /// their ports (`latency_only`) are left out. Empty when one of the others has no value. Pure.

@@ -121,6 +121,8 @@ constexpr std::array kRowMetrics{
            [](const Scope& s) { return numbers(cellsOverBest(s, Cells::kAll)); }},
     Reader{"cells.large.time_over_best",
            [](const Scope& s) { return numbers(cellsOverBest(s, Cells::kLarge)); }},
+    Reader{"cells.large.all_reduce.time_over_best",
+           [](const Scope& s) { return numbers(cellsOverBest(s, Cells::kLargeAllReduce)); }},
     Reader{"cells.large.time_over_bound",
            [](const Scope& s) {
              return numbers(cellRatios(s, Cells::kLarge, &CollectiveRow::time_over_bound));

@@ -38,6 +38,60 @@ std::vector<ServedRequest> ofRate(const Run& run, int rate) {
   return requests;
 }
 
+/// Milliseconds from the first arrival of these requests of one run to the last token of any of
+/// them; 0 where there was none.
+double servedMs(std::span<const ServedRequest> requests) {
+  std::optional<double> first;
+  std::optional<double> last;
+  for (const ServedRequest& request : requests) {
+    if (!request.arrival_ms) continue;
+    first = std::min(first.value_or(*request.arrival_ms), *request.arrival_ms);
+    if (!request.e2e_ms) continue;
+    const double end = *request.arrival_ms + *request.e2e_ms;
+    last = std::max(last.value_or(end), end);
+  }
+  return first && last ? *last - *first : 0;
+}
+
+constexpr double kMsPerSecond = 1000;
+
+/// Good requests per second of the time in which they were served; 0 where there was none.
+double goodputOf(int finished, double served_ms) {
+  return served_ms > 0 ? finished * kMsPerSecond / served_ms : 0;
+}
+
+/// The median time of a request that has the server almost to itself: of the rate at which it is
+/// least, in the runs of fault_free, or of this strategy where there are none.
+std::optional<double> unhurriedMs(std::span<const Run> runs, const std::string& strategy) {
+  for (const std::string& whose : {std::string(baseline::kFaultFree), strategy}) {
+    std::map<int, std::vector<double>> times;
+    for (const Run& run : runs) {
+      if (run.strategy != whose) continue;
+      for (const ServedRequest& request : run.requests) {
+        if (request.e2e_ms) times[request.rate].push_back(*request.e2e_ms);
+      }
+    }
+    std::optional<double> least;
+    for (const auto& [rate, all] : times) {
+      const double median = *stats::median(all);
+      least = std::min(least.value_or(median), median);
+    }
+    if (least) return least;
+  }
+  return std::nullopt;
+}
+
+/// `requests` at which arrivals of this rate last as long as kRoundsOfARate of these times, if that
+/// is more than there are.
+std::optional<int> burstBelow(int requests, double qps, std::optional<double> unhurried_ms) {
+  // In so many times of a request the batch has been filled and emptied, so that what is told is of
+  // the rate and not of the queue that a handful of requests at once makes.
+  constexpr double kRoundsOfARate = 4;
+  if (!unhurried_ms) return std::nullopt;
+  const double needed = std::ceil(kRoundsOfARate * *unhurried_ms * qps / kMsPerSecond);
+  return requests < needed ? std::optional(static_cast<int>(needed)) : std::nullopt;
+}
+
 /// The medians of this latency beside those of fault_free, block by block, as speeds.
 std::vector<stats::Block> latencyBlocks(std::span<const Run> runs, const std::string& strategy,
                                         int rate, Latency which) {
@@ -203,7 +257,7 @@ RateRow rateRow(std::span<const ServedRequest> requests, double qps) {
     row.lost += request.fate == nameOf(inference::Fate::kLost);
     row.redone += request.begun > 1;
   }
-  if (row.requests > 0) row.goodput = qps * row.finished / row.requests;
+  row.goodput = goodputOf(row.finished, servedMs(requests));
   row.ttft_ms = percentilesOf(latencies(requests, &ServedRequest::ttft_ms));
   row.tpot_ms = percentilesOf(latencies(requests, &ServedRequest::tpot_ms));
   row.e2e_ms = percentilesOf(latencies(requests, &ServedRequest::e2e_ms));
@@ -215,12 +269,19 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
   if (!scenario.workload.serves()) return;
   std::vector<std::vector<ServedRequest>> byRate;
   std::vector<double> qps;
+  std::vector<double> served_ms;  // by rate, of all runs
   std::vector<ServedRequest> all;
+  int blocks = 0;
   for (const Run& run : runs) {
     if (run.strategy != row.strategy) continue;
+    ++blocks;
     byRate.resize(std::max(byRate.size(), run.rates.size()));
     qps.resize(byRate.size());
-    for (std::size_t rate = 0; rate < run.rates.size(); ++rate) qps[rate] = run.rates[rate].qps;
+    served_ms.resize(byRate.size());
+    for (std::size_t rate = 0; rate < run.rates.size(); ++rate) {
+      qps[rate] = run.rates[rate].qps;
+      served_ms[rate] += servedMs(ofRate(run, static_cast<int>(rate)));
+    }
     for (const ServedRequest& request : run.requests) {
       byRate[static_cast<std::size_t>(request.rate)].push_back(request);
       all.push_back(request);
@@ -230,8 +291,11 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
   const RateRow whole = rateRow(all, 0);
   row.latency = reports::Latency{whole.ttft_ms, whole.tpot_ms, whole.e2e_ms};
   std::vector<inference::Account> accounts;
+  const std::optional<double> unhurried = unhurriedMs(runs, row.strategy);
   for (std::size_t rate = 0; rate < byRate.size(); ++rate) {
     RateRow& made = row.rates.emplace_back(rateRow(byRate[rate], qps[rate]));
+    made.goodput = goodputOf(made.finished, served_ms[rate]);
+    made.burst_below_requests = burstBelow(made.requests / blocks, qps[rate], unhurried);
     accounts.push_back({.requests = made.requests, .finished = made.finished});
     if (row.strategy == baseline::kFaultFree) continue;
     const int number = static_cast<int>(rate);

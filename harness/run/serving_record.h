@@ -52,7 +52,8 @@ class ServingRecord {
   std::map<int, double> lateMs_;  // by rank
 };
 
-/// Counts and latencies of some requests of one row of the report.
+/// Counts, latencies and goodput of some requests of one run. The goodput of requests of several
+/// runs is not in it, as their times overlap: addLatencies has it.
 reports::RateRow rateRow(std::span<const reports::ServedRequest> requests, double qps);
 
 /// What equal runs (fault_free and its second row) differ by in this latency's median at this rate;

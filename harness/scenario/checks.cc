@@ -13,6 +13,8 @@
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/strategy_checks.h"
+#include "harness/scenario/table.h"
+#include "harness/scenario/workload_keys.h"
 
 namespace faultline::scenario {
 namespace {
@@ -72,29 +74,10 @@ class Checker {
     if (!findings_.usable({"workload.kind"})) return;
     const Node* const workload = root_.find("workload");
     if (workload == nullptr) return;
-    const bool sweeps = scenario_.workload.sweeps();
-    const bool foreign = scenario_.workload.isForeign();
-    const bool serves = scenario_.workload.serves();
-    const bool trains = !sweeps && !foreign && !serves;
-    const std::pair<std::string_view, bool> keys[] = {{"compute", trains},
-                                                      {"gradient", trains},
-                                                      {"model", trains || serves},
-                                                      {"device", trains || serves},
-                                                      {"parallel", trains || serves},
-                                                      {"micro_batches", trains},
-                                                      {"micro_batch", trains},
-                                                      {"sequence", trains},
-                                                      {"scale", trains || serves},
-                                                      {"collective", sweeps},
-                                                      {"command", foreign},
-                                                      {"inference", serves},
-                                                      {"iterations", !foreign && !serves},
-                                                      {"warmup_iterations", !foreign},
-                                                      {"time", !foreign && !serves}};
-    for (const auto& [key, its] : keys) {
-      const Node* const node = workload->find(key);
-      if (node == nullptr || its) continue;
-      findings_.add(node->where, fmt::format("{}: a workload of kind {} has none", key,
+    for (const Field& field : workloadTable().fields) {
+      const Node* const node = workload->find(field.spec.name);
+      if (node == nullptr || hasWorkloadKey(scenario_.workload.kind, field.spec.name)) continue;
+      findings_.add(node->where, fmt::format("{}: a workload of kind {} has none", field.spec.name,
                                              scenario_.workload.kind));
     }
   }

@@ -202,9 +202,12 @@ constexpr std::array kMetrics{
            "algorithm is fixed"},
     Metric{"cells.large.time_over_best", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, of cells of at least 8 MiB"},
+    Metric{"cells.large.all_reduce.time_over_best", Measure::kCount, Scope::kEveryEvent,
+           Owner::kStrategy, Trust::kSpeed,
+           "likewise, of those of AllReduce alone: what its plan gains"},
     Metric{"cells.large.time_over_bound", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "median time of each of these cells, over that of the best possible algorithm; none "
+           "median time of each large cell, over that of the best possible algorithm; none "
            "where a cell has no bound"},
     Metric{"cells.large.time_over_ideal", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
@@ -278,9 +281,10 @@ constexpr std::array kMetrics{
            "those that were never served"},
     Metric{"requests.redone", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
            "those that were begun again after a restart; they are among the others"},
-    Metric{
-        "goodput", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-        "requests per second that are served within the objectives, of each rate, over all runs"},
+    Metric{"goodput", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
+           "requests per second that were finished within the objectives, from the first arrival "
+           "to the "
+           "last token of each rate, over all runs"},
     Metric{"good_pct", Measure::kPercent, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "share of the requests that are served within the objectives, of all rates"},
     Metric{"knee_qps", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,

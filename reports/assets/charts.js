@@ -193,7 +193,8 @@ const charts = (() => {
     });
   }
 
-  /// Iterations per second as steps; zero where nothing ran. columns: {start_ms, ms, count}
+  /// Iterations per second as steps; zero where nothing ran. columns: {start_ms, ms, count}, one after
+  /// the other; of a server the requests that were answered, in equal bins.
   function rate(columns) {
     const points = [];
     const kGap = 1.5;  // of the iteration's own time: more than this between two is a standstill
@@ -211,8 +212,9 @@ const charts = (() => {
     return points;
   }
 
-  /// points of `rate`; faults: {from, to} in seconds; reference: a rate to compare with, or null
-  function throughput(parent, {points, faults, reference, maxX, maxY}) {
+  /// points of `rate`; faults: {from, to} in seconds; reference: a rate to compare with, or null; unit:
+  /// what there is so many of per second
+  function throughput(parent, {points, faults, reference, maxX, maxY, unit}) {
     const datasets = [{
       data: points,
       borderColor: colour('--accent'),
@@ -230,7 +232,7 @@ const charts = (() => {
         pointRadius: 0,
       });
     }
-    return draw(parent, 150, 'Iterations per second over time', {
+    return draw(parent, 150, `${unit} per second over time`, {
       type: 'line',
       data: {datasets},
       options: {
@@ -247,7 +249,7 @@ const charts = (() => {
             filter: (item) => item.datasetIndex === 0,
             callbacks: {
               title: (items) => (items.length ? `${items[0].parsed.x.toFixed(2)} s` : ''),
-              label: (item) => `${item.parsed.y.toFixed(2)} iterations/s`,
+              label: (item) => `${item.parsed.y.toFixed(2)} ${unit}/s`,
             },
           },
         },

@@ -58,6 +58,15 @@
     return ((data.scenario || {}).workload || {}).kind === 'command';
   }
 
+  /// Its iterations are requests, which overlap.
+  function isServer() {
+    return ((data.scenario || {}).workload || {}).kind === 'inference';
+  }
+
+  /// What one iteration of the bench is to the user, and one that a restart has to do again.
+  const unitOfWork = () => (isServer() ? 'request' : 'iteration');
+  const lostWork = (n) => (isServer() ? `${plural(n, 'request')} begun again` : `${plural(n, 'iteration')} lost`);
+
   function drawTiles() {
     if (data.runs.length === 0) return hide('tiles');
     const sum = (key) => data.tallies.reduce((total, tally) => total + tally[key], 0);
@@ -76,7 +85,7 @@
         evidence.some((e) => !e.ok) ? 'bad' : null),
       ...(isForeign() ? [] : [
         tile('Failovers', grouped(sum('failovers')), null, sum('failovers') > 0 ? `longest pause ${duration(pause)}` : 'none'),
-        tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? `${plural(sum('lost_iterations'), 'iteration')} lost` : 'none')]));
+        tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? lostWork(sum('lost_iterations')) : 'none')]));
   }
 
   // --- strategies
@@ -122,6 +131,20 @@
     return [{title: 'Time to first token', number: true, cell: cell('ttft_ms')}, {title: 'Time per token', number: true, cell: cell('tpot_ms')}];
   }
 
+  /// What the page's own sentences say of iterations, in the words of a server.
+  function wordServer() {
+    if (!isServer()) return;
+    const lead = (id, text) => { document.querySelector(`#${id} .lead`).textContent = text; };
+    lead('cost', 'Overhead is how much longer a request took on average, from its arrival to its last token, than in the ' +
+      'fault-free runs of the same block. Throughput is that of the arrivals while the server keeps up.');
+    lead('time', 'Above: requests per second whose last token came. Below: what each rail of one node sent. ' +
+      'All pictures of a block share their axes.');
+    lead('latency', 'The share of all requests, and of all pauses at failovers, that took at most so long. ' +
+      'Further left is better; a long tail is what a mean hides.');
+    lead('restarts', 'A stock library stops at a fault: the server hangs until a watchdog kills it and is started anew, ' +
+      'and clients ask again for what they have not got.');
+  }
+
   function drawCost() {
     const rows = strategyRows();
     const target = body('cost');
@@ -137,7 +160,7 @@
         ? el('span', null, fixed(summary.throughput.value, 2), el('span', {class: 'sub'}, summary.throughput.unit)) : kNothing)},
       ...latencyColumns(rows),
       {title: 'Restarts', number: true, cell: ({tally}) => (tally.restarts
-        ? el('span', null, grouped(tally.restarts), el('span', {class: 'sub'}, `${plural(tally.lost_iterations, 'iteration')} lost`)) : '0')},
+        ? el('span', null, grouped(tally.restarts), el('span', {class: 'sub'}, lostWork(tally.lost_iterations))) : '0')},
     ], rows, true)));
     for (const {summary} of rows.filter((row) => row.summary.note)) {
       target.append(el('p', {class: 'hint'}, `${summary.strategy}: ${summary.note}.`));
@@ -211,7 +234,8 @@
     const series = (run) => run.rail_series.filter((s) => s.node === view.node && s.bin_ms > 0).sort((a, b) => a.rail - b.rail);
     const railNames = distinct(shown.flatMap((run) => series(run).map((s) => s.rail)));
     const plain = shown.find((run) => !run.faulted && run.iterations && run.iterations.ms.length > 0);
-    const reference = plain ? medianRate(plain) : null;
+    // Of a server there is no one rate: each of the load's has its own.
+    const reference = plain && !isServer() ? medianRate(plain) : null;
 
     const prepared = shown.map((run) => ({
       run, faults: faultSpans(run, maxX), points: run.iterations ? charts.rate(run.iterations) : [],
@@ -239,9 +263,10 @@
     for (const {run, faults, points, rails} of prepared) {
       const tone = {ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad';
       const card = el('div', {class: 'panel'}, el('h3', null, name(run.strategy), state(tone, run.status)),
-        el('p', {class: 'axis-title'}, 'iterations per second'));
+        el('p', {class: 'axis-title'}, isServer() ? 'answered requests/s' : 'iterations per second'));
       grid.append(card);
-      charts.throughput(card, {points, faults, reference: run === plain ? null : reference, maxX, maxY: maxRate});
+      charts.throughput(card, {points, faults, reference: run === plain ? null : reference, maxX, maxY: maxRate,
+        unit: isServer() ? 'requests' : 'iterations'});
       if (rails.length === 0) continue;
       card.append(el('p', {class: 'axis-title'}, `node ${view.node}: Mbit/s sent, rails stacked`));
       charts.rails(card, {rails, faults, maxX, maxY: maxMbit});
@@ -395,7 +420,7 @@
       {title: 'Hang', number: true, cell: ({restart: r}) => duration(r.hang_ms)},
       {title: 'Isolate', number: true, cell: ({restart: r}) => duration(r.isolate_ms)},
       {title: 'Load', number: true, cell: ({restart: r}) => duration(r.load_ms)},
-      {title: 'Lost work', number: true, cell: ({restart: r}) => `${plural(r.lost_iterations, 'iteration')}, ${duration(r.lost_ms)}`},
+      {title: 'Lost work', number: true, cell: ({restart: r}) => `${plural(r.lost_iterations, unitOfWork())}, ${duration(r.lost_ms)}`},
       {title: 'Sum', number: true, cell: ({restart: r}) => el('strong', null, duration(r.hang_ms + r.isolate_ms + r.load_ms + r.lost_ms))},
       {title: 'Writing checkpoints', number: true, cell: ({run}) => duration(run.checkpoint_ms)},
       {title: `With a ${kUsualWatchdogS} s watchdog`, number: true, cell: ({restart: r}) => duration(r.unscaled_total_ms)},
@@ -501,7 +526,8 @@
     body('requests').replaceChildren(table([
       {title: 'Strategy', nowrap: true, head: true, cell: ({row}) => name(row.strategy)},
       {title: 'Rate, 1/s', number: true, cell: ({rate}) => fixed(rate.qps, 2)},
-      {title: 'Goodput, 1/s', number: true, cell: ({rate}) => fixed(rate.goodput, 2)},
+      {title: 'Goodput, 1/s', number: true, cell: ({rate}) => (isNumber(rate.burst_below_requests)
+        ? el('span', null, fixed(rate.goodput, 2), el('span', {class: 'sub'}, `a burst, not a rate: set requests to ${grouped(rate.burst_below_requests)} or more`)) : fixed(rate.goodput, 2))},
       ...['finished', 'late', 'lost', 'redone'].map((key) => ({title: key[0].toUpperCase() + key.slice(1), number: true, cell: ({rate}) => grouped(rate[key])})),
       latency('TTFT p50 / p95 / p99', 'ttft_ms', 'ttft_overhead_pct'),
       latency('TPOT p50 / p95 / p99', 'tpot_ms', 'tpot_overhead_pct'),
@@ -519,7 +545,7 @@
       {title: 'Block', number: true, cell: (run) => String(run.block + 1)},
       {title: 'Arm', nowrap: true, cell: (run) => run.arm},
       {title: 'Status', nowrap: true, cell: (run) => state({ok: 'good', hung: 'warn', invalid: 'warn'}[run.status] || 'bad', run.status)},
-      {title: 'Iterations', number: true, cell: (run) => grouped(run.iteration_count)},
+      {title: isServer() ? 'Requests' : 'Iterations', number: true, cell: (run) => grouped(run.iteration_count)},
       {title: 'Took', number: true, cell: (run) => (run.checkpoint_ms > 0
         ? el('span', null, duration(run.duration_ms), el('span', {class: 'sub'}, `${duration(run.checkpoint_ms)} checkpoints`)) : duration(run.duration_ms))},
       {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
@@ -572,7 +598,7 @@
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawTraining, drawRequests, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, wordServer, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawTraining, drawRequests, drawRuns, drawEnvironment]) draw();
     addAnchors();
     document.documentElement.dataset.ready = 'true';
   }

@@ -162,6 +162,31 @@ const tests = {
     await sure.close();
   },
 
+  async 'of a server, whose requests overlap, the answered ones per second are drawn'(browser) {
+    const charts = kSampleCharts + 2;  // latencies instead of the times of iterations
+    const {page, text} = await check(browser, makeReport('server'), kWide, charts);
+    const curves = await page.evaluate(`[...document.querySelector('#time .multiples').children].map((p) => {
+      const {data} = Chart.getChart(p.querySelector('canvas')).data.datasets[0];
+      return {rising: data.every((point, i) => i === 0 || point.x >= data[i - 1].x),
+        sum: data.reduce((sum, point, i) => (i % 2 ? sum + point.y * (point.x - data[i - 1].x) : sum), 0),
+        most: Math.max(...data.map((point) => point.y)), datasets: Chart.getChart(p.querySelector('canvas')).data.datasets.length};
+    })`);
+    assert.equal(curves.length, 3);
+    for (const {rising, sum, most, datasets} of curves) {
+      assert.ok(rising, 'the curve runs backwards in time');
+      assert.ok(Math.abs(sum - 49) < 1e-6, `${sum} of the 49 requests that were answered`);
+      assert.ok(most >= 10 && most <= 40, `${most} a second at the most`);
+      assert.equal(datasets, 1, 'no reference: each rate of a load has its own');
+    }
+    assert.match(text, /answered requests\/s/i);
+    assert.match(text, /how much longer a request took on average/);
+    assert.match(text, /share of all requests/);
+    assert.match(text, /requests? begun again/);
+    assert.match(text, /a burst, not a rate: set requests to 108 or more/);
+    assert.doesNotMatch(text, /unit of work|iterations? lost|all iterations|iterations per second/i);
+    await page.close();
+  },
+
   async 'the heat strips show that traffic left the failed rail'(browser) {
     const {page, heat} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
     assert.equal(heat.length, kSampleStrips);

@@ -52,12 +52,49 @@ void addRichRows(reports::ScenarioResult& result) {
   strikeSlowly(result, 80);
 }
 
+/// The sample as that of a server: in each run ten or more requests in flight at any time, one
+/// every 100 ms, of 1.0 and 1.3 s by turns; the last one is lost.
+void makeServer(reports::ScenarioResult& result) {
+  constexpr int kRequests = 50;
+  constexpr double kApartMs = 100;
+  constexpr double kLastsMs = 1000;
+  result.scenario["workload"]["kind"] = "inference";
+  for (reports::Run& run : result.runs) {
+    run.iterations.clear();
+    for (int id = 0; id < kRequests; ++id) {
+      // Not in the order in which they end.
+      const double lasts = kLastsMs + (id % 2 == 0 ? 3 * kApartMs : 0);
+      run.requests.push_back({.id = id,
+                              .rate = 0,
+                              .prompt = 10,
+                              .output = 5,
+                              .fate = "finished",
+                              .begun = 1,
+                              .arrival_ms = kApartMs * id,
+                              .ttft_ms = kApartMs,
+                              .tpot_ms = kApartMs,
+                              .e2e_ms = lasts});
+      run.iterations.push_back({.index = id, .start_ms = kApartMs * id, .ms = lasts});
+    }
+    run.requests.back().fate = "lost";
+    run.requests.back().e2e_ms.reset();
+  }
+  for (reports::Summary& row : result.summary) {
+    reports::RateRow& rate = row.rates.emplace_back();
+    rate = {.qps = 10, .requests = 3 * kRequests, .finished = 3 * (kRequests - 1), .lost = 3};
+    rate.goodput = 8.2;
+    rate.burst_below_requests = 108;
+  }
+}
+
 reports::ScenarioResult resultNamed(const std::string& name) {
   if (name == "hostile") return testing::hostileResult();
   if (name == "huge") return testing::hugeResult(20, 50);
   reports::ScenarioResult result = testing::sampleResult();
   if (name == "rich") {
     addRichRows(result);
+  } else if (name == "server") {
+    makeServer(result);
   } else if (name == "invalid") {
     result.verdict = reports::Verdict::kInvalid;
     result.reason = "port_down left no evidence in block 2 of hot_repair";
@@ -98,7 +135,7 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
                  "usage: sample_report DIRECTORY "
-                 "[sample|rich|hostile|huge|invalid|interrupted|empty|overview]\n");
+                 "[sample|rich|server|hostile|huge|invalid|interrupted|empty|overview]\n");
     return 2;
   }
   const std::string name = argc > 2 ? argv[2] : "sample";

@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/support/run_program.h"
 
@@ -233,6 +236,35 @@ TEST(DescribeTest, HasAPageForEverythingThatIsListed) {
       EXPECT_EQ(Json::parse(json.out)["name"], name);
     }
   }
+}
+
+TEST(DescribeTest, AWorkloadHasOnlyTheKeysOfItsKind) {
+  const auto keysOf = [](const char* kind) {
+    std::vector<std::string> keys;
+    const Json page = Json::parse(runFaultline({"describe", kind, "--json"}).out);
+    for (const auto& [key, schema] : page["parameters"].items()) keys.push_back(key);
+    std::ranges::sort(keys);
+    return keys;
+  };
+  EXPECT_EQ(keysOf("command"), (std::vector<std::string>{"command", "kind"}));
+  EXPECT_EQ(keysOf("collective"), (std::vector<std::string>{"collective", "iterations", "kind",
+                                                            "time", "warmup_iterations"}));
+  EXPECT_EQ(keysOf("inference"),
+            (std::vector<std::string>{"device", "inference", "kind", "model", "parallel", "scale",
+                                      "warmup_iterations"}));
+  const std::string page = runFaultline({"describe", "inference"}).out;
+  EXPECT_THAT(page, HasSubstr("inference.qps ("));
+  EXPECT_THAT(page, Not(HasSubstr("gradient (")));
+  EXPECT_THAT(runFaultline({"describe", "training"}).out, HasSubstr("gradient.buckets ("));
+}
+
+TEST(DescribeTest, PartsOfTheLanguageHavePages) {
+  const Ran group = runFaultline({"describe", "rail_group"});
+  expectData(group, 0);
+  EXPECT_THAT(group.out, HasSubstr("as when its switch dies"));
+  const Ran processes = runFaultline({"describe", "fault_processes"});
+  expectData(processes, 0);
+  EXPECT_THAT(processes.out, HasSubstr("shortest ("));
 }
 
 TEST(DescribeTest, AModelSaysWhatFollowsFromIt) {

@@ -1,12 +1,15 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
+#include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/run_program.h"
+#include "tests/support/trace_rules.h"
 
 // A server of a model, from the scenario to the result.
 
@@ -76,6 +79,9 @@ void expectModelled(const reports::ScenarioResult& result) {
 
 void expectServed(const reports::ScenarioResult& result) {
   ASSERT_EQ(result.runs.size(), 3u);
+  const std::string trace = reports::makeTraceRenderer()->text(result);
+  EXPECT_NE(trace.find("request 39"), std::string::npos);
+  EXPECT_THAT(testing::traceViolations(reports::Json::parse(trace)), ::testing::IsEmpty());
   for (const reports::Run& run : result.runs) {
     SCOPED_TRACE(run.strategy);
     EXPECT_GT(run.checked_elements, 0);

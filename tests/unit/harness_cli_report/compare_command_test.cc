@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "harness/cli/cli.h"
 #include "reports/renderer.h"
@@ -21,7 +22,8 @@ class CompareCommandTest : public CommandTest {
   CompareCommandTest() : CommandTest("compare", addCompareCommand) {}
 
   /// The sample with twice its three blocks, everything `slower` times slower.
-  void write(const std::string& name, double slower) {
+  void write(const std::string& name, double slower,
+             const std::function<void(reports::ScenarioResult&)>& change = {}) {
     auto result = testing::sampleResult();
     const auto more = testing::sampleResult(8);
     for (reports::Run run : more.runs) {
@@ -29,6 +31,7 @@ class CompareCommandTest : public CommandTest {
       result.runs.push_back(run);
     }
     for (reports::Run& run : result.runs) run.throughput->value /= slower;
+    if (change) change(result);
     ASSERT_TRUE(reports::makeJsonRenderer()->render(result, folder(name)).ok());
   }
   std::string folder(const std::string& name) {
@@ -52,6 +55,33 @@ TEST_F(CompareCommandTest, ARegressionIsExitCodeOne) {
   EXPECT_EQ(reports::Json::parse(out_)["regressions"], 3) << "throughput of three strategies";
   EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.html"));
   EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.json"));
+}
+
+TEST_F(CompareCommandTest, WhatVanishedOrFailsNowIsNoSuccess) {
+  using reports::ScenarioResult;
+  write("base", 1);
+  write("nights/a", 1);
+  write("nights/b", 1, [](ScenarioResult& result) { result.scenario["name"] = "other"; });
+  write("fewer", 1, [](ScenarioResult& result) {
+    std::erase_if(result.runs, [](const auto& run) { return run.strategy == "hot_repair"; });
+  });
+  write("fails", 1, [](ScenarioResult& result) { result.verdict = reports::Verdict::kFail; });
+  write("invalid", 1, [](ScenarioResult& result) { result.verdict = reports::Verdict::kInvalid; });
+  const auto both = [&](const std::string& base, const std::string& now) {
+    return directory_ + "/" + base + " " + directory_ + "/" + now;
+  };
+  EXPECT_EQ(run(both("base", "fewer")), kExitExpectation);
+  EXPECT_THAT(out_, HasSubstr("1 vanished (quickstart: hot_repair)"));
+  EXPECT_EQ(run("--allow-missing " + both("base", "fewer")), kExitOk) << out_;
+  EXPECT_EQ(run(both("fewer", "base")), kExitOk) << "more than before";
+  EXPECT_EQ(run(both("nights", "nights/a")), kExitExpectation);
+  EXPECT_THAT(out_, HasSubstr("1 vanished (other)"));
+  EXPECT_EQ(run(both("nights/a", "nights")), kExitOk) << out_;
+  EXPECT_EQ(run(both("base", "fails") + " --json"), kExitExpectation);
+  EXPECT_EQ(reports::Json::parse(out_)["fails_now"], reports::Json::array({"quickstart"}));
+  EXPECT_EQ(run(both("fails", "fails")), kExitOk) << "as before";
+  EXPECT_EQ(run(both("base", "invalid")), kExitInvalid);
+  EXPECT_THAT(out_, HasSubstr("1 passed and is invalid now (quickstart)"));
 }
 
 TEST_F(CompareCommandTest, NothingComparedIsNoSuccess) {

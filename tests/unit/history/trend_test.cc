@@ -95,6 +95,22 @@ TEST(TrendTest, AStrategyThatIsNoLongerMeasuredIsARow) {
   auto results = nights({100, 100, 100});
   results.back().metrics.clear();
   EXPECT_EQ(trendOf(results).rows[0].change, Change::kMissingInNew);
+  EXPECT_EQ(trendOf(results).vanished(), std::vector<std::string>{"quickstart: hot_repair"});
+  EXPECT_EQ(trendOf(results).standing(), reports::Standing::kWorse);
+}
+
+TEST(TrendTest, ANightThatFailsIsWorseWhereMostPassed) {
+  auto results = nights({100, 100, 100, 100, 100});
+  EXPECT_EQ(trendOf(results).standing(), reports::Standing::kAsGood);
+  results[1].verdict = "fail";
+  results.back().verdict = "fail";
+  EXPECT_EQ(trendOf(results).failsNow(), std::vector<std::string>{"quickstart"});
+  EXPECT_EQ(trendOf(results).standing(), reports::Standing::kWorse);
+  results[2].verdict = "error";
+  EXPECT_EQ(trendOf(results).standing(), reports::Standing::kAsGood) << "half of them failed too";
+  results[1].verdict = results[2].verdict = "pass";
+  results.back().verdict = "invalid";
+  EXPECT_EQ(trendOf(results).standing(), reports::Standing::kUnproven);
 }
 
 TEST(TrendTest, ScenariosAreApart) {

@@ -50,7 +50,9 @@ TEST(ComparisonReportTest, TextSaysItAllInAHundredColumns) {
   EXPECT_THAT(text, HasSubstr("12.35 [12.10, 12.60]"));
   EXPECT_THAT(text, HasSubstr("-14.9 %  0.0003 WORSE"));
   EXPECT_THAT(text, HasSubstr("missing in BASE"));
-  EXPECT_THAT(text, HasSubstr("1 regression beyond 2 %, 1 missing in BASE\n"));
+  EXPECT_THAT(text, HasSubstr("1 regression beyond 2 %, 1 missing in BASE, 1 passed and fails now "
+                              "(quickstart)\n"));
+  EXPECT_THAT(text, HasSubstr("tolerance, 2 % (percentages: 2 points)"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
 }
@@ -101,6 +103,8 @@ TEST(ComparisonReportTest, NothingComparedIsSaidSo) {
   comparison.rows.erase(comparison.rows.begin());
   EXPECT_EQ(comparison.judged(), 0);
   EXPECT_THAT(comparison.verdict(), HasSubstr("no row could be compared"));
+  EXPECT_THAT(comparisonHtml(comparison), HasSubstr("FAILS NOW")) << "that is known all the same";
+  comparison.scenarios[0].new_verdicts = {"pass"};
   EXPECT_THAT(comparisonHtml(comparison), HasSubstr("VOID"));
   comparison.rows.clear();
   EXPECT_EQ(comparison.verdict(), "nothing to compare");

@@ -292,6 +292,39 @@ TEST(TraceTest, KeepsTheRulesOfItsFormat) {
   }
 }
 
+TEST(TraceTest, RequestsThatOverlapAreOnLanesOfTheirOwn) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs.resize(2);
+  for (reports::Run& run : result.runs) {
+    run.iterations.clear();
+    // Three at a time, of which the second ends first; the last is on the lane that is free again.
+    const std::vector<std::pair<double, double>> times{{0, 100}, {10, 20}, {20, 200}, {35, 50}};
+    for (const auto& [at, lasts] : times) {
+      run.requests.push_back({.id = static_cast<int>(run.requests.size()),
+                              .fate = "finished",
+                              .arrival_ms = at,
+                              .ttft_ms = lasts / 2,
+                              .e2e_ms = lasts});
+      run.iterations.push_back({.index = run.requests.back().id, .start_ms = at, .ms = lasts});
+    }
+    run.requests.push_back({.id = 4, .fate = "lost", .arrival_ms = 40});
+    run.requests.push_back({.id = 5, .fate = "lost"});  // its rate never began
+  }
+  const Json trace = Json::parse(makeTraceRenderer()->text(result));
+  EXPECT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
+  std::map<std::string, std::vector<int>> lanes;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") == "request") {
+      lanes[event["name"].get<std::string>()].push_back(event["tid"].get<int>());
+    }
+    EXPECT_NE(event.value("cat", ""), "iteration") << "the same once more";
+  }
+  const std::map<std::string, std::vector<int>> expected{
+      {"request 0", {1, 1}}, {"request 1", {2, 2}}, {"request 2", {3, 3}},
+      {"request 3", {2, 2}}, {"request 4", {4, 4}}, {"first token", {1, 2, 3, 2, 1, 2, 3, 2}}};
+  EXPECT_EQ(lanes, expected);
+}
+
 TEST(TraceTest, ItsRulesAreSeenToBeBroken) {
   const Json good = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
   const auto broken = [&](const char* phase, const char* key, const Json& value) {

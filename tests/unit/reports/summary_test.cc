@@ -150,6 +150,7 @@ TEST(TerminalSummaryTest, SaysWhatBecameOfRequests) {
   rate = {.qps = 8, .requests = 60, .finished = 40, .late = 15, .lost = 5, .redone = 3};
   rate.goodput = 8 * 40 / 60.0;
   rate.ttft_ms = {.p50 = 12.25, .p95 = 40, .p99 = {}, .max = 50, .n = 59};
+  rate.burst_below_requests = 108;
   rate.ttft_overhead_pct = Overhead{1.5, Interval{0.5, 2.5}, 2.5, true, 10};
   rate.tpot_overhead_pct = Overhead{-0.25, Interval{-1, 0.5}, 1.5, false, 10};
   result.summary[2].knee_qps = 8;
@@ -161,7 +162,9 @@ TEST(TerminalSummaryTest, SaysWhatBecameOfRequests) {
   while (text.find("  ") != std::string::npos) text.replace(text.find("  "), 2, " ");
   EXPECT_THAT(text, HasSubstr("hot_repair, 8/s: 60 requests, 40 finished, 15 late, 5 lost, 3 "
                               "redone; goodput 5.33/s; p50/p95/p99 of TTFT 12.2/40.0/- ms (n 59)"));
-  EXPECT_THAT(text, HasSubstr("(n 0); too few requests for -: p99 from 300 on; medians"));
+  EXPECT_THAT(text,
+              HasSubstr("(n 0); too few requests for -: p99 from 300 on; a burst, not a rate"));
+  EXPECT_THAT(text, HasSubstr("set `requests` to 108 or more; medians"));
   EXPECT_THAT(text, HasSubstr("medians against fault_free (blocks: 10): TTFT 1.5 % [0.5, 2.5] %, "
                               "TPOT -0.2 % [-1.0, 0.5] % ="));
   EXPECT_THAT(text, HasSubstr("hot_repair: less than 90 % of the requests are finished in time "

@@ -64,6 +64,18 @@ TEST_F(CellMetricsTest, TheBestIsThatOfTheOthersWhoseAlgorithmIsFixed) {
   EXPECT_THAT(overBest("auto", Cells::kLarge), ElementsAre(DoubleNear(104.0 / 106, 1e-9)));
 }
 
+TEST_F(CellMetricsTest, OfAllReduceAloneOthersCellsAreNotInTheWay) {
+  for (reports::Run& run : result_.runs) {
+    reports::CollectiveRow gather = run.collectives[1];
+    gather.operation = "all_gather";
+    gather.p50_ms = 100;
+    run.collectives.push_back(gather);
+  }
+  EXPECT_THAT(overBest("optcc", Cells::kLarge), SizeIs(2));
+  EXPECT_THAT(overBest("optcc", Cells::kLargeAllReduce),
+              ElementsAre(DoubleNear(106.0 / 205, 1e-9)));
+}
+
 TEST_F(CellMetricsTest, RivalsMetTheSameFaultsWithTheSamePorts) {
   reports::Run reference = cellsRun("fault_free", 1, 50);
   reference.faulted = false;

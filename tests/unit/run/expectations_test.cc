@@ -85,6 +85,7 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     run.processes.emplace_back();
     run.metrics["<name>"].value = 5;
     reports::CollectiveRow& row = run.collectives.emplace_back();
+    row.operation = "all_reduce";
     row.size_bytes = 8 << 20;
     row.p50_ms = 100;
     row.time_over_bound = row.time_over_ideal = row.time_over_model = 1.5;

@@ -76,7 +76,8 @@ TEST(ServingRecordTest, EveryRequestIsInTheResultWhateverBecameOfIt) {
   EXPECT_EQ(first.qps, 1000);
   EXPECT_THAT((std::vector{first.requests, first.finished, first.late, first.lost, first.redone}),
               ElementsAre(3, 1, 1, 1, 0));
-  EXPECT_NEAR(first.goodput, 1000.0 / 3, 1e-9);
+  // One was served in time, from the first arrival to the last token; 1000 a second were offered.
+  EXPECT_NEAR(first.goodput, 1000 / (170 - *run.requests[0].arrival_ms), 1e-9);
   EXPECT_EQ(first.ttft_ms.n, 3);
   EXPECT_EQ(first.tpot_ms.n, 2);
   EXPECT_FALSE(first.ttft_ms.p95);  // of three nobody knows
@@ -183,10 +184,29 @@ TEST(LatencyTest, MediansAreComparedWithinABlock) {
   EXPECT_NEAR(rows[1].rates[1].ttft_overhead_pct->median, 10, 1e-9);
   EXPECT_NEAR(rows[1].rates[1].tpot_overhead_pct->median, 25, 1e-9);
   EXPECT_EQ(rows[1].knee_qps, 2000);
-  EXPECT_EQ(rows[1].rates[0].goodput, 1000);
+  // 3 in each block, in 19, 46 and 64 ms one after the other.
+  EXPECT_NEAR(rows[1].rates[0].goodput, 9 / 0.129, 1e-9);
   EXPECT_EQ(rows[1].rates[1].goodput, 0);
   ASSERT_TRUE(rows[1].latency);
   EXPECT_EQ(rows[1].latency->e2e_ms.n, 18);
+}
+
+TEST(LatencyTest, ARateWhoseArrivalsAreOverAtOnceIsABurst) {
+  const scenario::Scenario scenario = someServer();
+  const std::vector<reports::Run> runs{runOf("fault_free", 0, 10, 2), runOf("fault_free", 1, 20, 2),
+                                       runOf("hot_repair", 0, 500, 2)};
+  const auto rows = summarise(scenario, runs, 7);
+  // The median of fault_free's requests is 23 ms; four of them at 1000 and 2000 a second.
+  EXPECT_EQ(rows[0].rates[0].burst_below_requests, 92);
+  EXPECT_EQ(rows[0].rates[1].burst_below_requests, 184);
+  EXPECT_EQ(rows[1].rates[0].burst_below_requests, 92) << "the fault's time is none of a request";
+
+  auto slow = runs;
+  for (reports::Run& run : slow) run.rates[0].qps = 30;
+  EXPECT_FALSE(summarise(scenario, slow, 7)[0].rates[0].burst_below_requests)
+      << "three requests last 100 ms";
+  for (reports::Run& run : slow) run.rates[0].qps = 33;
+  EXPECT_EQ(summarise(scenario, slow, 7)[0].rates[0].burst_below_requests, 4);
 }
 
 TEST(LatencyTest, WhatMediansCostHasAnIntervalAndTheNoiseOfEqualRuns) {

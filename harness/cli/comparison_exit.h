@@ -1,0 +1,21 @@
+#pragma once
+
+#include "harness/cli/cli.h"
+#include "reports/comparison.h"
+
+namespace faultline::cli {
+
+/// Of `compare` and `history trend`: 1 where NEW is worse, 5 where that could not be told.
+inline int exitCodeOf(reports::Standing standing) {
+  switch (standing) {
+    case reports::Standing::kWorse:
+      return kExitExpectation;
+    case reports::Standing::kUnproven:
+      return kExitInvalid;
+    case reports::Standing::kAsGood:
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace faultline::cli
