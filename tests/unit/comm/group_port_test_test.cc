@@ -42,7 +42,7 @@ TEST(GroupPortTestTest, AShiftThatComesAgainIsAnotherRound) {
   };
   job.run(3s);
   job.taken = 15ms;
-  job.run(1500ms);
+  job.run(1s);
   plan::HealthVector expected(4);
   expected[2].send = 768;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(job.health(i), expected);
