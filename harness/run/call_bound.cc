@@ -44,12 +44,15 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
   // A chain passes on slice by slice, and the model whole segments.
   const bool chain = operation == Collective::kBroadcast || operation == Collective::kReduce;
   const auto slices = static_cast<int>(row.size_bytes / comm::Executor::kSliceBytes);
+  const int window = operation == Collective::kAllReduce
+                         ? schedule::allReduceWindow(cluster.rails, cluster.nodes - 1)
+                         : schedule::executionWindow(cluster.rails);
   Executed executed{
       schedule::algorithmOf(operation).name,
       {.ranks = cluster.ranks(),
        .elements = row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype)),
        .segments = chain ? std::max(kSegments, slices) : kSegments,
-       .window = schedule::executionWindow(cluster.rails)}};
+       .window = window}};
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();
   if (!planned && reports::kindOf(run) != baseline::kBalance) return std::nullopt;

@@ -129,11 +129,14 @@ Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const Coll
   const std::string_view algorithm = call.collective == Collective::kAllReduce
                                          ? options_.algorithm
                                          : schedule::algorithmOf(call.collective).name;
+  const int window = call.collective == Collective::kAllReduce
+                         ? schedule::allReduceWindow(rails(), size() / ranksPerNode_ - 1)
+                         : schedule::executionWindow(rails());
   ASSIGN_OR_RETURN(const std::unique_ptr<schedule::Schedule> schedule,
                    schedule::makeSchedule(algorithm, {.ranks = size(),
                                                       .elements = elements,
                                                       .segments = options_.segments,
-                                                      .window = schedule::executionWindow(rails()),
+                                                      .window = window,
                                                       .bandwidths = bandwidths(),
                                                       .root = call.root,
                                                       .ranksPerNode = ranksPerNode_}));

@@ -34,11 +34,13 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
   }
   PlannedProgram result;
   ASSIGN_OR_RETURN(result.plan, plan::choosePlan(wanted, settings.link));
-  schedule::ScheduleRequest request{.ranks = static_cast<int>(health.size()),
-                                    .elements = key.elements,
-                                    .segments = result.plan.segments,
-                                    .window = schedule::executionWindow(settings.rails),
-                                    .ranksPerNode = settings.ranksPerNode};
+  const auto ranks = static_cast<int>(health.size());
+  schedule::ScheduleRequest request{
+      .ranks = ranks,
+      .elements = key.elements,
+      .segments = result.plan.segments,
+      .window = schedule::allReduceWindow(settings.rails, ranks / settings.ranksPerNode - 1),
+      .ranksPerNode = settings.ranksPerNode};
   for (const plan::Health& port : health) {
     request.bandwidths.send.push_back(plan::fraction(port.send));
     request.bandwidths.receive.push_back(plan::fraction(port.receive));

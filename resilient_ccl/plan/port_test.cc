@@ -24,6 +24,13 @@ class PortTest::Judgement {
       if (looks.empty()) return false;
       return told < kLooks ? !differ(before, share()) : fastestAgree();
     }
+    /// What was told of it does not agree: another look over the same paths may settle that. One
+    /// look that noise has flattered is no reason for it.
+    bool isDisputed() const {
+      if (isKnown() || looks.empty()) return false;
+      if (told < kLooks) return told > 1 && (looks.size() < told || !alike(0));
+      return looks.size() < kLooks || (!alike(0) && !alike(1));
+    }
     /// More than by what measurements differ.
     bool fasterThan(double rate) const { return isWhole() || fastest * kFull > rate; }
 
@@ -31,18 +38,18 @@ class PortTest::Judgement {
     /// noise makes paths slower, and hardly ever two of them faster than their port.
     std::optional<double> agreed() const {
       if (looks.size() < kLooks) return std::nullopt;
-      return fastestTwo().second;
+      return fastestFirst()[1];
     }
-    bool fastestAgree() const {
-      if (looks.size() < kLooks) return false;
-      const auto [first, second] = fastestTwo();
-      return second >= kAlike * first;
+    bool fastestAgree() const { return looks.size() >= kLooks && alike(0); }
+    /// The look of this place among all, the fastest first, and the next one.
+    bool alike(std::size_t place) const {
+      const std::vector<double> sorted = fastestFirst();
+      return sorted[place + 1] >= kAlike * sorted[place];
     }
-    /// Of two looks at least.
-    std::pair<double, double> fastestTwo() const {
+    std::vector<double> fastestFirst() const {
       std::vector<double> sorted = looks;
       std::ranges::sort(sorted, std::greater<>());
-      return {sorted[0], sorted[1]};
+      return sorted;
     }
     /// Noise may say so, but not so often.
     bool surelySlow() const { return told >= 2 * kLooks && fastest < kSlow; }
@@ -80,6 +87,11 @@ class PortTest::Judgement {
   bool allKnown() const {
     return std::ranges::all_of(send, &Port::isKnown) &&
            std::ranges::all_of(receive, &Port::isKnown);
+  }
+
+  bool anyDisputed() const {
+    return std::ranges::any_of(send, &Port::isDisputed) ||
+           std::ranges::any_of(receive, &Port::isDisputed);
   }
 
   /// Most ports carry less than the reference.
@@ -171,16 +183,20 @@ std::optional<int> PortTest::nextShift() const {
   const std::size_t enough = judgement.allLag() ? 2 : 1;
   if (used_.size() >= enough && judgement.allKnown()) return std::nullopt;
   if (used_.size() >= kMostRounds) return std::nullopt;
-  std::optional<int> best;
-  int most = -1;
+  struct Round {
+    int shift;
+    std::ptrdiff_t uses;
+    int gain;
+  };
+  std::optional<Round> best;
   for (int shift = ranksPerNode_; shift < std::ssize(before_); shift += ranksPerNode_) {
-    if (std::ranges::find(used_, shift) != used_.end()) continue;
-    const int gain = this->gain(shift, judgement);
-    if (gain <= most) continue;
-    most = gain;
-    best = shift;
+    const Round round{shift, std::ranges::count(used_, shift), gain(shift, judgement)};
+    if (!best || round.uses < best->uses || (round.uses == best->uses && round.gain > best->gain)) {
+      best = round;
+    }
   }
-  return best;
+  if (!best || (best->uses > 0 && !judgement.anyDisputed())) return std::nullopt;
+  return best->shift;
 }
 
 double PortTest::expected(const Path& path) const {

@@ -22,9 +22,10 @@ struct PortShare {
 /// a slow path one of whose ends was seen to be faster is the other's fault. There is another
 /// round, with the shift that tells most, while there is a port that has neither been seen whole
 /// nor been found guilty, on enough paths where that is new, because processors that are shared
-/// make single ones look slow. So there is one round where nothing is new, two to four where
-/// something is, one more for each path that does not agree with the others of its port, and never
-/// more than ranks. Pure.
+/// make single ones look slow. Where all shifts have been used and what was told of a port does not
+/// agree they come again, those used least first. So there is one round where nothing is new, two
+/// to four where something is, one more for each path that does not agree with the others of its
+/// port, and never more than the glance and kMostRounds. Pure.
 class PortTest {
  public:
   /// A port that carries this share of what most carry is whole.
@@ -43,7 +44,7 @@ class PortTest {
   static constexpr std::size_t kLooks = 3;
   static constexpr double kAlike = 0.94;
   static constexpr double kSlow = 0.6;
-  /// After the glance. A path that somebody's processor made look slow needs a round more.
+  /// After the glance. A look that somebody's processor made slow needs a round more.
   static constexpr std::size_t kMostRounds = 8;
   /// A share that differs by so much is another.
   static constexpr double kOther = 0.1;
@@ -52,7 +53,8 @@ class PortTest {
   /// `ranksPerNode` ranks in a row share their NICs: they all send to the same node.
   PortTest(std::vector<PortShare> before, int ranksPerNode);
 
-  /// The shift of the next round; nothing: all is known, or there are no more paths.
+  /// The shift of the next round, one that was used before where looks do not agree; nothing: all
+  /// is known, or no further round would tell.
   std::optional<int> nextShift() const;
   /// What came of the round of `nextShift`: by receiving rank, what the path to it carried as a
   /// share of the reference; 0: not known.
@@ -79,7 +81,7 @@ class PortTest {
   int ranksPerNode_;
   int rounds_ = 0;
   bool nothingNew_ = false;  // the glance says so
-  std::vector<int> used_;    // shifts of the rounds that count
+  std::vector<int> used_;    // shifts of the rounds that count, in order
   std::vector<Path> paths_;
 };
 

@@ -19,6 +19,13 @@ constexpr int executionWindow(int rails) {
   return std::max(kOfOneRail, kPerRail * rails);
 }
 
+/// That of an AllReduce among so many ranks, or nodes. Over several rails two from each peer at
+/// least: a peer that has lost a rail, or is busy elsewhere, leaves rails to the others.
+constexpr int allReduceWindow(int rails, int peers) {
+  constexpr int kPerPeer = 2;
+  return rails == 1 ? executionWindow(rails) : std::max(executionWindow(rails), kPerPeer * peers);
+}
+
 /// What a schedule is made for. All ranks must use equal values.
 struct ScheduleRequest {
   int ranks = 1;

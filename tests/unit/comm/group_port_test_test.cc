@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+#include <vector>
+
 #include "tests/unit/comm/group_world.h"
 
 namespace faultline::comm {
@@ -27,6 +31,53 @@ TEST(GroupPortTestTest, CallsThatAreLateHaveThePortsTested) {
   EXPECT_TRUE(report.changed);
   EXPECT_GT(report.lateness.value_or(0), 1.08);
   EXPECT_GT(report.operation, 250u);
+}
+
+// Two of the three paths of a slow port look slower than it is: they are looked at again.
+TEST(GroupPortTestTest, AShiftThatComesAgainIsAnotherRound) {
+  Job job(4);
+  job.ports[2].send = 0.75;
+  job.spoils = [](const TestRound& round, int from) {
+    return from == 2 && (round.round == 2 || round.round == 4) ? 0.7 : 1.0;
+  };
+  job.run(3s);
+  job.taken = 15ms;
+  job.run(1s);
+  plan::HealthVector expected(4);
+  expected[2].send = 768;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(job.health(i), expected);
+  EXPECT_EQ(job.tests(), 1u);
+  ASSERT_EQ(job.shifts.size(), 1u + 5u) << "a glance, three, and two again";
+  EXPECT_TRUE(job.reports.at(0).complete);
+  const std::vector<int> exact(job.shifts.begin() + 1, job.shifts.end());
+  EXPECT_EQ(std::set(exact.begin(), exact.end()).size(), 3u);
+}
+
+// An answer of the round before with the same shift says nothing of the one under way.
+TEST(GroupPortTestTest, AnswersOfAnEarlierRoundWithTheSameShiftDoNotCount) {
+  constexpr int kRanks = 4;
+  TestLead lead(1, plan::PortTest(std::vector<plan::PortShare>(kRanks), 1), kRanks, std::nullopt,
+                TimePoint{});
+  std::map<int, std::uint32_t> latest;  // by shift: its round
+  int again = 0;
+  for (int rank = 0; rank < kRanks; ++rank) lead.answer(rank, 1, 0, 0);
+  while (const auto round = lead.next(TimePoint{})) {
+    const auto before = latest.find(round->shift);
+    if (before != latest.end()) {
+      ++again;
+      for (int rank = 0; rank < kRanks; ++rank) lead.answer(rank, 1, before->second, 0.1);
+      ASSERT_FALSE(lead.allAnswered()) << "round " << round->round;
+    }
+    latest[round->shift] = round->round;
+    for (int to = 0; to < kRanks; ++to) {
+      const bool slow = (to + kRanks - round->shift) % kRanks == 2;
+      const double spoilt = round->round == 2 || round->round == 4 ? 0.7 : 1;
+      lead.answer(to, 1, round->round, slow ? 0.75 * spoilt : 1);
+    }
+    ASSERT_TRUE(lead.allAnswered());
+  }
+  EXPECT_GE(again, 1 + 2) << "after the glance, and after three";
+  EXPECT_EQ(lead.ports().shares()[2].send, 0.75);
 }
 
 TEST(GroupPortTestTest, TestsThatFindNothingBecomeRare) {

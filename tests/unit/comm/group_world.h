@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -197,7 +198,9 @@ class World {
     const double share =
         std::min(ports[from].send, ports[static_cast<std::size_t>(number)].receive);
     if (number == 0) rounds.insert({round.test, round.round});
-    rank(number).planner().exchanged(round, plan::quantise(share), now);
+    if (number == 0) shifts.push_back(round.shift);
+    const double spoilt = spoils ? spoils(round, static_cast<int>(from)) : 1;
+    rank(number).planner().exchanged(round, plan::quantise(share * spoilt), now);
   }
   void endExchanges() {
     while (!exchanges.empty()) endExchange(random_.below(exchanges.size()));
@@ -249,6 +252,8 @@ class World {
   std::vector<TestReport> reports;
   std::map<std::uint64_t, int> furthest;                     // ranks that have begun it
   std::set<std::pair<std::uint64_t, std::uint32_t>> rounds;  // of tests
+  std::vector<int> shifts;                                   // of tests, in order
+  std::function<double(const TestRound&, int from)> spoils;  // what is left of a path's rate
   bool fed = true;                                           // health is what is given
   bool givesUp = false;                                      // tests may be given up
   plan::HealthVector given;

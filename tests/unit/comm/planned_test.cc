@@ -370,7 +370,8 @@ TEST(PlannedTest, LateCallsHaveThePortsTestedAndGoOn) {
     EXPECT_EQ(tests[0].communicator, 1u);
     EXPECT_TRUE(report.complete);
     EXPECT_GE(report.rounds, 1);
-    EXPECT_LE(report.rounds, size) << "a glance, and what other ends there are";
+    EXPECT_LE(report.rounds, 1 + static_cast<int>(plan::PortTest::kMostRounds))
+        << "a glance, and shifts that come again where busy processors make looks differ";
     EXPECT_GT(report.lateness.value_or(0), plan::TestTrigger::kLate);
     EXPECT_GT(report.took, 1ms);
   }

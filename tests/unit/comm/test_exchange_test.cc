@@ -4,6 +4,9 @@
 
 #include <deque>
 #include <map>
+#include <set>
+
+#include "resilient_ccl/plan/port_test.h"
 
 namespace faultline::comm {
 namespace {
@@ -135,6 +138,14 @@ TEST(TestExchangeTest, MessagesAreSmallAndFewWhateverTheBandwidth) {
 TEST(TestExchangeTest, AStreamOfATestIsNoOtherOnes) {
   EXPECT_NE(testStream(1, 1), testStream(1, 2));
   EXPECT_NE(testStream(1, 1), testStream(2, 1));
+  // Also where two rounds have the same shift, and so the same two ranks.
+  std::set<std::uint64_t> streams;
+  constexpr std::uint32_t kRounds = 1 + plan::PortTest::kMostRounds;
+  for (std::uint64_t test = 1; test <= 3; ++test) {
+    for (std::uint32_t round = 1; round <= kRounds; ++round)
+      streams.insert(testStream(test, round));
+  }
+  EXPECT_EQ(streams.size(), 3 * kRounds);
   EXPECT_EQ(testStream(1, 1) & ((1u << Executor::kLaneBits) - 1), 0u);
 }
 

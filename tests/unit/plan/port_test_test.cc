@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "base/random.h"
@@ -223,10 +224,11 @@ TEST(PortTestTest, PathsThatDoNotAgreeMakeNoPortSlow) {
   while (const auto shift = test.nextShift()) {
     std::vector<double> rates(4, 1);
     rates[static_cast<std::size_t>(2 + *shift) % 4] =
-        std::array{0.6, 0.5, 0.3, 0.4}.at(static_cast<std::size_t>(test.rounds()));
+        std::array{0.6, 0.5, 0.3, 0.4, 0.65, 0.22, 0.45, 0.35, 0.26}.at(
+            static_cast<std::size_t>(test.rounds()));
     test.measured(*shift, rates);
   }
-  EXPECT_EQ(test.rounds(), 1 + 3);
+  EXPECT_EQ(test.rounds(), 1 + static_cast<int>(PortTest::kMostRounds)) << "asked again";
   EXPECT_EQ(test.shares(), Ports(4));
 }
 
@@ -325,16 +327,18 @@ TEST(PortTestTest, APortThatNobodySeesFasterIsSlowWhateverTheySay) {
   const std::array<double, 8> looks{0, 0.11, 0.5, 0.19, 0.28, 0.36, 0.06, 0.15};
   const auto shareOf = [&looks](std::size_t ranks) {
     PortTest test(Ports(ranks), 1);
+    std::set<int> said;
     while (const auto shift = test.nextShift()) {
       std::vector<double> rates(ranks, 1);
+      const bool again = test.rounds() > 0 && !said.insert(*shift).second;
       rates[(2 + static_cast<std::size_t>(*shift)) % ranks] =
-          test.rounds() == 0 ? 0.5 : looks.at(static_cast<std::size_t>(*shift));
+          test.rounds() == 0 ? 0.5 : (again ? 0 : looks.at(static_cast<std::size_t>(*shift)));
       test.measured(*shift, rates);
     }
     return test.shares()[2].send;
   };
   EXPECT_EQ(shareOf(8), 0.5);
-  EXPECT_EQ(shareOf(5), 1) << "four say something, each another thing";
+  EXPECT_EQ(shareOf(5), 1) << "four say something, each another thing, and nothing more";
 }
 
 TEST(PortTestTest, PortsThatAreAllSlowerThanTheReferenceAreWhole) {

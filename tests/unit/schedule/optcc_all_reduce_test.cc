@@ -112,6 +112,16 @@ TEST(OptccTest, ALoneRankDoesNothing) {
   EXPECT_EQ((*schedule)->opCount(0, 0) + (*schedule)->opCount(0, 1), 0);
 }
 
+// Two from each peer where there are several rails; on one rail more would collide.
+TEST(OptccTest, TheWindowGrowsWithPeersAndRails) {
+  for (const int peers : {0, 1, 3, 7, 31}) EXPECT_EQ(allReduceWindow(1, peers), 3);
+  EXPECT_EQ(allReduceWindow(4, 3), 8) << "two for each rail";
+  EXPECT_EQ(allReduceWindow(4, 7), 14) << "two from each peer";
+  EXPECT_EQ(allReduceWindow(2, 7), 14);
+  EXPECT_EQ(allReduceWindow(8, 3), 16);
+  EXPECT_EQ(allReduceWindow(4, 0), 8) << "one node alone";
+}
+
 TEST(SharesTest, FluidSharesFillAllPorts) {
   // One straggler at 3/4 of p = 4: T = 6/3.75 = 1.6, w ~ b T - 1.
   const Shares shares = ownerShares(4, std::vector<double>{1, 0.75, 1, 1}, PortModel::kFluid);
