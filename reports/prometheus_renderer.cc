@@ -160,7 +160,8 @@ class Metrics {
          [](const StrategyTally& tally) { return tally.failovers; });
     each("faultline_restarts", "Restarts from a checkpoint.",
          [](const StrategyTally& tally) { return tally.restarts; });
-    each("faultline_lost_iterations", "Iterations done again after restarts.",
+    each("faultline_lost_iterations",
+         "What restarts cut off: iterations done again, or requests under way.",
          [](const StrategyTally& tally) { return tally.lost_iterations; });
     each("faultline_checked_elements", "Elements of results that were compared.",
          [](const StrategyTally& tally) { return tally.checked_elements; });
@@ -197,7 +198,8 @@ class Metrics {
       }
     };
     using Percent = std::optional<double>;
-    each("faultline_overhead_ratio", "Extra time per unit of work, v0/v - 1, median of the blocks.",
+    each("faultline_overhead_ratio",
+         "The reference's throughput over the row's, v0/v - 1, median of the blocks.",
          [](const Summary& row) {
            return row.overhead_pct ? Percent(row.overhead_pct->median) : std::nullopt;
          });

@@ -37,24 +37,32 @@
     };
   }
 
-  /// From 0 to `most` percent: a bar to the median, its interval, and the bound. Below 0 is drawn as 0.
-  function bar(row, most) {
+  /// The ends of a scale, in percent, that has 0 and all of these rows on it.
+  function scaleOf(rows) {
+    const all = rows.filter((row) => !modelled(row)).flatMap((row) => [row.overhead_pct, row.bound_pct, ...(row.ci95 || [])]).filter(isNumber);
+    return {least: Math.min(0, ...all), most: Math.max(0.1, ...all)};
+  }
+
+  /// A bar from 0 to the median, to the left where that is negative; its interval, and the bound.
+  function bar(row, {least, most}) {
     if (!isNumber(row.overhead_pct) || modelled(row)) return kNothing;
-    const at = (percent) => `${(100 * Math.min(1, Math.max(0, percent / most))).toFixed(2)}%`;
+    const at = (percent) => `${(100 * (percent - least) / (most - least)).toFixed(2)}%`;
+    const [from, to] = [Math.min(0, row.overhead_pct), Math.max(0, row.overhead_pct)];
     const label = `${fixed(row.overhead_pct, 1)} %${row.ci95 ? `, ${fixed(row.ci95[0], 1)} to ${fixed(row.ci95[1], 1)} %` : ''}`;
     return el('span', {class: 'overhead-bar', role: 'img', 'aria-label': label},
-      el('i', {class: 'to', style: `width: ${at(row.overhead_pct)}`}),
+      el('i', {class: 'to', style: `left: ${at(from)}; right: calc(100% - ${at(to)})`}),
       row.ci95 ? el('i', {class: 'ci', style: `left: ${at(row.ci95[0])}; right: calc(100% - ${at(row.ci95[1])})`}) : null,
       isNumber(row.bound_pct) ? el('i', {class: 'best', style: `left: ${at(row.bound_pct)}`}) : null);
   }
 
-  function columns(rows, most) {
+  function columns(rows, scale) {
+    const end = (percent) => fixed(percent, scale.most - scale.least < 10 ? 1 : 0);
     const optional = (key, title) => (rows.some((row) => row[key] && row[key].n) ? [{title, number: true, cell: times(key)}] : []);
     return [
       {title: 'Strategy', head: true, cell: strategy},
       {title: 'Runs', nowrap: true, cell: (row) => state(row.status === '-' ? null : row.all_ok ? 'good' : 'warn', row.status === '-' ? 'none' : row.status)},
       {title: 'Overhead', number: true, cell: overhead},
-      {title: `0 to ${fixed(most, most < 10 ? 1 : 0)} %`, cell: (row) => bar(row, most)},
+      {title: `${scale.least < 0 ? end(scale.least) : 0} to ${end(scale.most)} %`, cell: (row) => bar(row, scale)},
       {title: 'Best possible', number: true, cell: bound},
       ...optional('pause_ms', 'Pause at failover'),
       ...optional('ttft_ms', 'Time to first token'),
@@ -75,7 +83,6 @@
       ...strategies.map((one) => ({title: one, number: true, cell: (s) => overhead(rowOf(s, one))})),
     ], data.scenarios)));
     for (const scenario of data.scenarios) {
-      const most = Math.max(0.1, ...scenario.rows.filter((row) => !modelled(row)).flatMap((row) => [row.overhead_pct, row.bound_pct, row.ci95 && row.ci95[1]]).filter(isNumber));
       const id = slug(scenario.id);
       main.append(el('section', {id},
         el('h2', null, scenario.name, el('a', {class: 'anchor', href: `#${id}`, 'aria-label': `Link to ${scenario.name}`})),
@@ -83,7 +90,7 @@
         el('p', {class: 'lead'}, state(toneOf(scenario), wordOf(scenario).toUpperCase()), ` ${scenario.headline}. `,
           scenario.report ? el('a', {href: scenario.report.split('/').map(encodeURIComponent).join('/')}, 'Its report') : null),
         scenario.verdict === 'pass' ? null : el('ul', {class: 'reasons'}, scenario.reasons.map((reason) => el('li', null, reason))),
-        panel(table(columns(scenario.rows, most), scenario.rows, true, (row) => `${id}-${row.strategy.replace(/[^A-Za-z0-9_.-]+/g, '-')}`)),
+        panel(table(columns(scenario.rows, scaleOf(scenario.rows)), scenario.rows, true, (row) => `${id}-${row.strategy.replace(/[^A-Za-z0-9_.-]+/g, '-')}`)),
         legend([['overhead', '--bar'], ['95 % interval', '--ink', 'whisker'], ['best possible', '--good', 'tick']]),
         scenario.rows.filter((row) => row.note).map((row) => el('p', {class: 'hint'}, `${row.strategy}: ${row.note}.`))));
     }

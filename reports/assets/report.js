@@ -567,8 +567,8 @@
     const map = (title, values) => (Object.keys(values || {}).length ? panel(el('h3', null, title), pairs(Object.entries(values))) : null);
     body('environment').replaceChildren(el('div', {class: 'columns'},
       panel(el('h3', null, 'Machine'), pairs([['Kernel', env.kernel], ['Processor', env.cpu], ['Cores', env.cores || null], ['GPU', env.gpu || 'none used'],
-        ['NCCL', env.nccl || 'none used'], ['Congestion control', env.congestion_control], ['Build', env.git]])),
-      map('Versions', env.versions), map('Shaping of the rails', env.qdisc), map('Sockets', env.tcp)));
+        ['NCCL', env.nccl || 'none used'], ['Congestion control of the rails', env.congestion_control], ['Build', env.git]])),
+      map('Versions', env.versions), map('Shaping of the rails', env.qdisc), map('Sockets', Object.fromEntries(Object.entries(env.tcp || {}).map(([key, value]) => [key === 'tcp_congestion_control' ? "tcp_congestion_control (the kernel's default)" : key, value])))));
     if ((env.libraries || []).length > 0) {
       body('environment').append(el('details', {class: 'panel'}, el('summary', null, plural(env.libraries.length, 'loaded library').replace('librarys', 'libraries')),
         el('ul', {class: 'mono'}, env.libraries.map((library) => el('li', null, library)))));

@@ -258,6 +258,23 @@ const tests = {
     assert.ok(statSync(report).size < kLargestPage);
   },
 
+  async 'the overview draws what is below 0 to the left of 0'(browser) {
+    const report = makeReport('overview');
+    const page = readFileSync(report, 'utf8');
+    const written = page.replace(/("overhead_pct":\s*)\d[\d.]*/, '$1-12');
+    assert.notEqual(written, page, 'no overhead to change');
+    writeFileSync(report, written);
+    const {page: drawn} = await check(browser, report, kWide, 0);
+    const [width, gap] = await drawn.evaluate(`(() => {
+      const bar = [...document.querySelectorAll('.overhead-bar')].find((one) => one.getAttribute('aria-label').startsWith('-12') || one.getAttribute('aria-label').startsWith('\u221212'));
+      const [whole, part] = [bar, bar.querySelector('.to')].map((one) => one.getBoundingClientRect());
+      return [part.width, part.left - whole.left];
+    })()`);
+    assert.ok(width > 2, `a bar of ${width} px`);
+    assert.ok(gap < 1, 'the lowest value is the left end of the scale');
+    await drawn.close();
+  },
+
   async 'tables can be sorted by numbers and copied'(browser) {
     const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
     const [up, down, words, copied] = await page.evaluate(`(async () => {
