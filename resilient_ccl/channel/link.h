@@ -61,6 +61,10 @@ class Link {
   /// A port that was down when its path died may be told of so much later: Linux holds such events
   /// back for up to a second.
   static constexpr Duration kLatestPortEvent = 1s;
+  /// The path of a rail that is down has fallen silent again when its last answer is older than
+  /// this, and than four pauses between rounds: twenty rounds at the usual pace, and far more than
+  /// an answer takes on a path that is loaded.
+  static constexpr Duration kAnswersAreOld = 200ms;
   /// How long an end that is asked for rounds goes on after the last probe that asked.
   static constexpr int kAssistRounds = 4;
   /// How long an examination probes: rounds enough to tell a silent path from a lossy one.
@@ -321,6 +325,7 @@ class Link {
 
   Duration probeInterval(TimePoint now) const;  // Duration::max(): no rounds needed
   Duration returnProbeInterval(int rail, TimePoint now) const;
+  bool answering(int rail, TimePoint now) const;
   Duration answeringInterval() const;  // between rounds to a path that answers and is not up
   void checkSuspicions(TimePoint now);
   bool stalled(int rail);

@@ -193,7 +193,7 @@ void Link::noteLife(int path, TimePoint now) {
 /// As far as it is not asked often anyway; no sooner than a path that answers would be.
 void Link::askSoon(int rail, TimePoint now) {
   const Rail& state = rails_[rail];
-  if (state.phase != Phase::kDown || !state.portUp || prober_.answeredInARow(rail) > 0) return;
+  if (state.phase != Phase::kDown || !state.portUp || answering(rail, now)) return;
   nextRound_ = std::min(nextRound_, std::max(now, lastRound_ + answeringInterval()));
 }
 
@@ -233,10 +233,16 @@ Duration Link::probeInterval(TimePoint now) const {
 /// is no rail; one that has been silent for long seldom, so that an outage of hours costs next to
 /// nothing and is prolonged by a hundredth.
 Duration Link::returnProbeInterval(int rail, TimePoint now) const {
-  if (prober_.answeredInARow(rail) > 0) return answeringInterval();
+  if (answering(rail, now)) return answeringInterval();
   constexpr int kShareOfOutage = 100;
   return std::clamp((now - rails_[rail].failedAt) / kShareOfOutage, options_.returnProbeInterval,
                     std::max(options_.returnProbeInterval, options_.longestReturnInterval));
+}
+
+/// The path of a rail that is down answers, and has not stopped since.
+bool Link::answering(int rail, TimePoint now) const {
+  const Duration old = std::max(kAnswersAreOld, 4 * options_.returnProbeInterval);
+  return prober_.answeredInARow(rail) > 0 && now - prober_.lastAnswer(rail) <= old;
 }
 
 Duration Link::answeringInterval() const {

@@ -374,8 +374,9 @@ void Link::considerReturn(int rail, TimePoint now) {
   Rail& state = rails_[rail];
   if (state.phase != Phase::kDown || !identity_.connects || !state.portUp) return;
   if (mutant(Mutant::kNoFailback)) return;
-  const bool healed = prober_.answeredInARow(rail) >= options_.answersToReturn ||
-                      mutant(Mutant::kReturnWithoutProbes);
+  const bool proved =
+      answering(rail, now) && prober_.answeredInARow(rail) >= options_.answersToReturn;
+  const bool healed = proved || mutant(Mutant::kReturnWithoutProbes);
   if (options_.resilient && !awaited(state) && !healed) return;
   // A rail that flaps is better than none.
   const bool needed = healed && liveRails() == 0 && !mutant(Mutant::kLastRailHeldOff);

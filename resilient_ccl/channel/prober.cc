@@ -23,6 +23,7 @@ void Prober::answered(int path, std::uint32_t round, TimePoint now) {
         sentAt_[round % kRemembered] - sentAt_[(own.lastAnswered + 1) % kRemembered];
     own.lostRounds = own.lostRounds || (!next && overtaken >= kOrderKept);
     own.lastAnswered = round;
+    own.answeredAt = now;
     own.laterAnswers = 0;
   }
   if (round <= own.lastCounted) return;  // a repetition, or overtaken: counted at most once

@@ -80,9 +80,11 @@ class Prober {
   /// What the answers to the rounds after `after` tell of `path`.
   Reach reach(int path, std::uint32_t after) const;
 
-  /// Rounds answered on `path` in a row, up to the newest one sent (an unanswered newest round is
-  /// not held against it while an answer may still be on its way).
+  /// Rounds answered on `path` in a row since its trial began, up to the latest that was answered,
+  /// however long ago that is: lastAnswer.
   int answeredInARow(int path) const { return paths_[path].inARow; }
+  /// When the latest of them was; the epoch of the clock: never.
+  TimePoint lastAnswer(int path) const { return paths_[path].answeredAt; }
 
  private:
   struct Path {
@@ -91,6 +93,7 @@ class Prober {
     int laterAnswers = 0;            // proofs against this path
     TimePoint lastProof{};
     int inARow = 0;
+    TimePoint answeredAt{};  // the latest of them
     bool lostRounds = false;
   };
 

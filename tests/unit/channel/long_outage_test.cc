@@ -86,6 +86,66 @@ TEST_P(LongOutageTest, TwoOppositeLossesDoNotMakeTheEndsAskEachOtherForEver) {
   }
 }
 
+// What answers is asked every 10 ms, or 2.5 without a rail, to have it back soon; not when it does
+// no more. The other rail has no port in the second case, so that nothing else is under way.
+TEST_P(LongOutageTest, APathThatAnswersOnceAndDiesAgainIsProbedOnceASecond) {
+  for (const bool last : {false, true}) {
+    SimWorld world(options());
+    if (last) world.portDown(0, 0);
+    world.reset(1);
+    world.blackHole(1);
+    world.run(1h);
+    ASSERT_FALSE(world.link(0).railUp(1));
+    world.heal(1);
+    const auto sent = [&] { return world.datagramsSent(0, 1); };
+    const std::int64_t silent = sent();
+    const TimePoint healed = world.clock().now();
+    while (sent() == silent && world.clock().step(healed + 5s)) {
+    }
+    world.run(1500us);  // there and back, and no time for the three that are asked for
+    world.blackHole(1);
+    world.run(1s);
+    EXPECT_GT(sent() - silent, 10) << "it has answered, and was asked often for a while";
+
+    const std::int64_t before = sent();
+    world.run(1h);
+    const std::int64_t expected = 1h / options().link.longestReturnInterval;
+    EXPECT_NEAR(static_cast<double>(sent() - before), static_cast<double>(expected), 2) << last;
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_FALSE(world.link(end).railUp(1));
+      EXPECT_EQ(world.link(end).epoch(1), 1U);
+    }
+
+    for (const int rail : {0, 1}) world.heal(rail);
+    world.run(2 * options().link.longestReturnInterval);
+    for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.link(end).railUp(1));
+    bothWays(world, 1 << 20);
+    EXPECT_TRUE(world.runUntilIdle(10s)) << world.error(0).message();
+    expectClean(world);
+  }
+}
+
+// It answered while it was held off, and is dead when it no longer is: nobody connects it.
+TEST_P(LongOutageTest, AnswersFromBeforeASecondOutageBringNoRailBack) {
+  SimOptions heldOff = options();
+  heldOff.link.holdOff = 1s;
+  SimWorld world(heldOff);
+  bool opened = false;
+  world.onRailChange = [&](const RailChange& change) {
+    opened = opened || (change.rail == 1 && change.to == Link::Phase::kOpening);
+  };
+  world.reset(1);
+  world.run(300ms);
+  ASSERT_FALSE(world.link(0).railUp(1));
+  world.blackHole(1);
+  world.run(10s);
+  EXPECT_FALSE(opened);
+  world.heal(1);
+  world.run(1s);
+  for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.link(end).railUp(1));
+  expectClean(world);
+}
+
 // Ten milliseconds apart is soon enough where others carry the load.
 TEST_P(LongOutageTest, WhereThereIsNoRailAPathThatAnswersIsTriedAtThePaceOfATrial) {
   SimOptions patient = options();
