@@ -13,11 +13,7 @@
 namespace faultline::cli {
 namespace {
 
-/// As much as two equal runs may differ by before a machine counts as too noisy
-/// (stats::kMaxBandPercent): less is not worth waking somebody up.
-constexpr double kDefaultTolerancePercent = 2;
-
-struct Options {
+struct CompareOptions {
   std::string base;
   std::string now;
   double tolerance_pct = kDefaultTolerancePercent;
@@ -26,16 +22,11 @@ struct Options {
   bool json = false;
 };
 
-int fail(const Status& status, int code) {
-  std::cerr << "faultline compare: " << status.message() << '\n';
-  return code;
-}
-
-int compare(const Options& options) {
+int compare(const CompareOptions& options) {
   const auto base = readResults(std::span(&options.base, 1));
-  if (!base.ok()) return fail(base.status(), kExitUsage);
+  if (!base.ok()) return fail("compare", base.status(), kExitUsage);
   const auto now = readResults(std::span(&options.now, 1));
-  if (!now.ok()) return fail(now.status(), kExitUsage);
+  if (!now.ok()) return fail("compare", now.status(), kExitUsage);
   reports::Comparison comparison =
       run::compare(*base, *now, {options.base, options.now, options.tolerance_pct});
   comparison.allow_missing = options.allow_missing;
@@ -46,7 +37,7 @@ int compare(const Options& options) {
   }
   if (!options.out.empty()) {
     const Status status = reports::writeComparison(comparison, options.out);
-    if (!status.ok()) return fail(status, kExitCannotRun);
+    if (!status.ok()) return fail("compare", status, kExitCannotRun);
     if (!options.json) std::cout << "report: " << options.out << "/compare.html\n";
   }
   return exitCodeOf(comparison.standing());
@@ -57,7 +48,7 @@ int compare(const Options& options) {
 CLI::App* addCompareCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command =
       app.add_subcommand("compare", "Say what changed between two results, and whether by chance");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CompareOptions>();
   command->add_option("BASE", options->base, "Result, or folder of results, of before")
       ->required()
       ->type_name("");

@@ -5,6 +5,10 @@
 
 namespace faultline::cli {
 
+/// As much as two equal runs may differ by before a machine counts as too noisy
+/// (stats::kMaxBandPercent): less is not worth waking somebody up.
+inline constexpr double kDefaultTolerancePercent = 2;
+
 /// Of `compare` and `history trend`: 1 where NEW is worse, 5 where that could not be told.
 inline int exitCodeOf(reports::Standing standing) {
   switch (standing) {

@@ -26,7 +26,7 @@ namespace {
 /// The name under which the scenario language itself is described.
 constexpr std::string_view kLanguage = "scenario";
 
-struct Options {
+struct DescribeOptions {
   std::string name;
   bool json = false;
 };
@@ -231,7 +231,7 @@ std::optional<Page> find(const std::string& name) {
   return std::nullopt;
 }
 
-int run(const Options& options) {
+int describe(const DescribeOptions& options) {
   const std::optional<Page> page = find(options.name);
   if (!page) {
     std::vector<std::string_view> known{kLanguage};
@@ -264,12 +264,12 @@ CLI::App* addDescribeCommand(CLI::App& app, int& exit_code) {
                          "Describe a fault, strategy, workload, algorithm, model, device or "
                          "scenario; 'scenario' is the "
                          "language of scenarios (with --json: its JSON Schema)");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DescribeOptions>();
   command->add_option("NAME", options->name, "What 'faultline list' lists, or scenario")
       ->type_name("")
       ->required();
   addJsonFlag(*command, options->json);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &exit_code] { exit_code = describe(*options); });
   return command;
 }
 

@@ -58,7 +58,7 @@ void printText(const std::vector<MachineCheck>& checks) {
   }
 }
 
-int run(bool json) {
+int diagnose(bool json) {
   const std::vector<MachineCheck> checks = checkMachine();
   const bool can_run = canRunQuickstart(checks);
   if (json) {
@@ -80,7 +80,7 @@ CLI::App* addDoctorCommand(CLI::App& app, int& exit_code) {
       app.add_subcommand("doctor", "What this machine can do, and what each missing thing costs");
   const auto json = std::make_shared<bool>(false);
   addJsonFlag(*command, *json);
-  command->callback([json, &exit_code] { exit_code = run(*json); });
+  command->callback([json, &exit_code] { exit_code = diagnose(*json); });
   return command;
 }
 

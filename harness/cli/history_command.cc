@@ -16,10 +16,7 @@
 namespace faultline::cli {
 namespace {
 
-/// As much as machines may differ by that count as quiet (stats::kMaxBandPercent).
-constexpr double kDefaultTolerancePercent = 2;
-
-struct Options {
+struct HistoryOptions {
   std::string database;
   std::vector<std::string> results;
   history::TrendOptions trend{.name = "", .tolerance_pct = kDefaultTolerancePercent};
@@ -28,22 +25,17 @@ struct Options {
   bool json = false;
 };
 
-int fail(const Status& status, int code) {
-  std::cerr << "faultline history: " << status.message() << '\n';
-  return code;
-}
-
 #ifdef FAULTLINE_SQLITE
 
-int add(const Options& options) {
+int add(const HistoryOptions& options) {
   const auto results = readResults(options.results);
-  if (!results.ok()) return fail(results.status(), kExitUsage);
+  if (!results.ok()) return fail("history", results.status(), kExitUsage);
   auto store = history::Store::open(options.database);
-  if (!store.ok()) return fail(store.status(), kExitCannotRun);
+  if (!store.ok()) return fail("history", store.status(), kExitCannotRun);
   int added = 0;
   for (const reports::ScenarioResult& result : *results) {
     const auto was_new = store->add(result);
-    if (!was_new.ok()) return fail(was_new.status(), kExitCannotRun);
+    if (!was_new.ok()) return fail("history", was_new.status(), kExitCannotRun);
     added += *was_new ? 1 : 0;
   }
   const int known = static_cast<int>(results->size()) - added;
@@ -55,11 +47,11 @@ int add(const Options& options) {
   return kExitOk;
 }
 
-int trend(Options options) {
+int trend(HistoryOptions options) {
   const auto store = history::Store::openExisting(options.database);
-  if (!store.ok()) return fail(store.status(), kExitUsage);
+  if (!store.ok()) return fail("history", store.status(), kExitUsage);
   const auto results = store->read();
-  if (!results.ok()) return fail(results.status(), kExitUsage);
+  if (!results.ok()) return fail("history", results.status(), kExitUsage);
   options.trend.name = std::filesystem::path(options.database).filename();
   reports::Comparison comparison = history::trend(*results, options.trend);
   comparison.allow_missing = options.allow_missing;
@@ -70,7 +62,7 @@ int trend(Options options) {
   }
   if (!options.out.empty()) {
     const Status status = reports::writeComparison(comparison, options.out, "trend");
-    if (!status.ok()) return fail(status, kExitCannotRun);
+    if (!status.ok()) return fail("history", status, kExitCannotRun);
     if (!options.json) std::cout << "report: " << options.out << "/trend.html\n";
   }
   return exitCodeOf(comparison.standing());
@@ -80,13 +72,14 @@ int trend(Options options) {
 
 int missing() {
   return fail(
+      "history",
       Status(Code::kUnsupported,
              "this build has no SQLite: install libsqlite3-dev (ci/setup.sh does), configure "
              "and build again"),
       kExitCannotRun);
 }
-int add(const Options& /*options*/) { return missing(); }
-int trend(const Options& /*options*/) { return missing(); }
+int add(const HistoryOptions& /*options*/) { return missing(); }
+int trend(const HistoryOptions& /*options*/) { return missing(); }
 
 #endif
 
@@ -98,7 +91,7 @@ CLI::App* addHistoryCommand(CLI::App& app, int& exit_code) {
                          "Keep results in a file, and say what changed since the nights "
                          "before");
   command->require_subcommand(1);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<HistoryOptions>();
 
   CLI::App* const adding = command->add_subcommand("add", "Add results to a history");
   adding->add_option("DB", options->database, "SQLite file; made when it is not there")

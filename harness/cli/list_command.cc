@@ -12,7 +12,7 @@
 namespace faultline::cli {
 namespace {
 
-struct Options {
+struct ListOptions {
   std::string category;
   bool json = false;
 };
@@ -40,7 +40,7 @@ Json toJson(const Category& category) {
   return items;
 }
 
-void run(const Options& options) {
+void listAll(const ListOptions& options) {
   Json json = Json::object();
   bool first = true;
   for (const Category& category : catalogue()) {
@@ -63,13 +63,13 @@ CLI::App* addListCommand(CLI::App& app, int& exit_code) {
       app.add_subcommand("list",
                          "List scenarios, faults, strategies, workloads, algorithms, models and "
                          "devices");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ListOptions>();
   command->add_option("WHAT", options->category, "One of them; all if not given")
       ->type_name("")
       ->check(CLI::IsMember(categoryNames()));
   addJsonFlag(*command, options->json);
   command->callback([options, &exit_code] {
-    run(*options);
+    listAll(*options);
     exit_code = kExitOk;
   });
   return command;

@@ -10,6 +10,11 @@ void print(const Json& json) {
   std::cout << json.dump(kIndent, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
+int fail(std::string_view verb, const Status& status, int code) {
+  std::cerr << "faultline " << verb << ": " << status.message() << '\n';
+  return code;
+}
+
 void addJsonFlag(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "Print JSON on stdout");
 }

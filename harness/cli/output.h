@@ -3,7 +3,10 @@
 #include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/status.h"
 
 /// What the verbs share: data goes to stdout, in one of two forms.
 namespace faultline::cli {
@@ -12,6 +15,9 @@ using Json = nlohmann::ordered_json;
 
 /// Prints a document on stdout. Bytes that are not UTF-8 (of file names) are replaced, not fatal.
 void print(const Json& json);
+
+/// Says on stderr why `faultline VERB` cannot go on; returns `code`.
+int fail(std::string_view verb, const Status& status, int code);
 
 /// Every verb's `--json`.
 void addJsonFlag(CLI::App& command, bool& json);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/cli/cli.h"
+#include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
 #include "harness/run/confusion.h"
 #include "harness/run/joined.h"
@@ -25,7 +26,7 @@
 namespace faultline::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> directories;
   bool matrix = false;
   bool table = false;
@@ -36,12 +37,7 @@ struct Options {
   bool json = false;
 };
 
-int fail(const Status& status, int code) {
-  std::fprintf(stderr, "faultline report: %s\n", status.message().c_str());
-  return code;
-}
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void printPlain(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 reports::Json summaryOf(const reports::ScenarioResult& result, const std::string& directory) {
   reports::Json files = reports::Json::array();
@@ -54,54 +50,50 @@ reports::Json summaryOf(const reports::ScenarioResult& result, const std::string
           {"files", std::move(files)}};
 }
 
-void print(const reports::Json& json) {
-  print(json.dump(2, ' ', false, reports::Json::error_handler_t::replace) + "\n");
-}
-
 int reportAgain(const std::string& directory, bool json) {
   const auto result = reports::readResult(directory);
-  if (!result.ok()) return fail(result.status(), kExitUsage);
+  if (!result.ok()) return fail("report", result.status(), kExitUsage);
   const Status status = reports::renderDirectory(directory);
-  if (!status.ok()) return fail(status, kExitCannotRun);
+  if (!status.ok()) return fail("report", status, kExitCannotRun);
   if (json) {
     print(summaryOf(*result, directory));
   } else {
-    print(reports::terminalSummary(
+    printPlain(reports::terminalSummary(
         *result, {.colour = ::isatty(STDOUT_FILENO) == 1, .report_dir = directory}));
   }
   return kExitOk;
 }
 
-int table(const Options& options) {
+int table(const ReportOptions& options) {
   auto results = readResults(options.directories);
-  if (!results.ok()) return fail(results.status(), kExitUsage);
-  print(reports::scenarioTable(run::joined(std::move(*results))));
+  if (!results.ok()) return fail("report", results.status(), kExitUsage);
+  printPlain(reports::scenarioTable(run::joined(std::move(*results))));
   return kExitOk;
 }
 
-int sweep(const Options& options) {
+int sweep(const ReportOptions& options) {
   const auto results = readResults(options.directories);
-  if (!results.ok()) return fail(results.status(), kExitUsage);
-  print(reports::sweepTable(*results));
+  if (!results.ok()) return fail("report", results.status(), kExitUsage);
+  printPlain(reports::sweepTable(*results));
   return kExitOk;
 }
 
-int matrix(const Options& options) {
+int matrix(const ReportOptions& options) {
   const auto results = readResults(options.directories);
-  if (!results.ok()) return fail(results.status(), kExitUsage);
+  if (!results.ok()) return fail("report", results.status(), kExitUsage);
   const reports::ConfusionMatrix matrix = run::confusionOf(*results);
   if (options.json) {
     print(reports::confusionJson(matrix));
   } else {
-    print(reports::confusionText(matrix));
+    printPlain(reports::confusionText(matrix));
   }
   const std::string complaint = matrix.complaint();
-  if (!options.json && !complaint.empty()) print("\n" + complaint + "\n");
+  if (!options.json && !complaint.empty()) printPlain("\n" + complaint + "\n");
   const int verdict = complaint.empty() ? kExitOk : kExitExpectation;
   if (options.out.empty()) return verdict;
   const Status status = reports::writeConfusion(matrix, options.out);
-  if (!status.ok()) return fail(status, kExitCannotRun);
-  if (!options.json) print("\nreport: " + options.out + "/matrix.html\n");
+  if (!status.ok()) return fail("report", status, kExitCannotRun);
+  if (!options.json) printPlain("\nreport: " + options.out + "/matrix.html\n");
   return verdict;
 }
 
@@ -115,21 +107,21 @@ std::string reportOf(const FoundResult& found, const std::string& directory) {
   return error ? "" : fs::path(".") / from;
 }
 
-int overview(const Options& options) {
+int overview(const ReportOptions& options) {
   const auto results = findResults(options.directories);
-  if (!results.ok()) return fail(results.status(), kExitUsage);
+  if (!results.ok()) return fail("report", results.status(), kExitUsage);
   std::vector<reports::OverviewEntry> entries;
   for (const FoundResult& one : *results) {
     entries.push_back({&one.result, reportOf(one, options.out)});
   }
   if (options.json) print(reports::overviewView(entries));
   const Status status = reports::writeOverview(entries, options.out);
-  if (!status.ok()) return fail(status, kExitCannotRun);
-  if (!options.json) print("report: " + options.out + "/overview.html\n");
+  if (!status.ok()) return fail("report", status, kExitCannotRun);
+  if (!options.json) printPlain("report: " + options.out + "/overview.html\n");
   return kExitOk;
 }
 
-int report(const Options& options) {
+int report(const ReportOptions& options) {
   if (options.schema) {
     print(reports::resultSchema());
     return kExitOk;
@@ -137,13 +129,15 @@ int report(const Options& options) {
   if (options.matrix) return matrix(options);
   if (options.overview && !options.out.empty()) return overview(options);
   if (options.overview) {
-    return fail(Status(Code::kInvalidArgument, "--overview is a page: say where, with --out"),
+    return fail("report",
+                Status(Code::kInvalidArgument, "--overview is a page: say where, with --out"),
                 kExitUsage);
   }
   if (options.table && options.out.empty() && !options.json) return table(options);
   if (options.sweep && options.out.empty() && !options.json) return sweep(options);
   if (options.table || options.sweep || options.directories.size() > 1 || !options.out.empty()) {
-    return fail(Status(Code::kInvalidArgument,
+    return fail("report",
+                Status(Code::kInvalidArgument,
                        "several folders are for --overview, --matrix, --table and --sweep, and "
                        "--out for --overview and --matrix; --table and --sweep are text"),
                 kExitUsage);
@@ -156,7 +150,7 @@ int report(const Options& options) {
 CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
   CLI::App* command = app.add_subcommand(
       "report", "Make the report of a finished run again, or one of many runs together");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::Option* const directories =
       command->add_option("DIR", options->directories, "Output directory of a run, or of many")
           ->type_name("");

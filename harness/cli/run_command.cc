@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* kDefaultFolder = "faultline-out";
 
-struct Options {
+struct RunOptions {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
   std::vector<std::string> strategies;
@@ -104,7 +104,8 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
 }
 
 /// --out as it is; else a new folder below ./faultline-out named after scenario and time.
-Result<std::string> makeDirectory(const Options& options, const std::string& name, bool several) {
+Result<std::string> makeDirectory(const RunOptions& options, const std::string& name,
+                                  bool several) {
   std::filesystem::path path = options.directory;
   std::error_code error;
   if (path.empty()) {
@@ -185,7 +186,7 @@ void holdUntilInterrupted(const cluster::NetnsCluster& cluster, cluster::Privile
   while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
 }
 
-int runOne(const scenario::Scenario& scenario, const Options& options, bool keep,
+int runOne(const scenario::Scenario& scenario, const RunOptions& options, bool keep,
            cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory =
       makeDirectory(options, scenario.name, options.files.size() > 1);
@@ -222,7 +223,7 @@ int runOne(const scenario::Scenario& scenario, const Options& options, bool keep
   return codeOf(outcome.result);
 }
 
-int run(const Options& options) {
+int runScenario(const RunOptions& options) {
   std::vector<std::string> overrides = options.overrides;
   if (options.repeat) overrides.push_back(fmt::format("repeat={}", *options.repeat));
   if (options.seed) overrides.push_back(fmt::format("seed={}", *options.seed));
@@ -274,7 +275,7 @@ int run(const Options& options) {
 CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   CLI::App* const command =
       app.add_subcommand("run", "Run scenarios; the first line printed is the output directory");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   command->add_option("FILE", options->files, "Scenario files")->required()->type_name("");
   command->add_option("--out", options->directory,
                       "Output directory (default: a new one below ./faultline-out)");
@@ -289,7 +290,7 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
                     "Leave the last cluster up until Ctrl-C, to look inside");
   addOverrideOption(*command, options->overrides);
   addJsonFlag(*command, options->json);
-  command->callback([options, &exitCode] { exitCode = run(*options); });
+  command->callback([options, &exitCode] { exitCode = runScenario(*options); });
   return command;
 }
 

@@ -14,7 +14,7 @@
 namespace faultline::cli {
 namespace {
 
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
   bool json = false;
@@ -33,7 +33,7 @@ Json toJson(const std::string& file, const scenario::ReadResult& result) {
   return json;
 }
 
-int run(const Options& options) {
+int validate(const ValidateOptions& options) {
   if (options.schema) {
     print(scenario::scenarioSchema());
     return kExitOk;
@@ -61,7 +61,7 @@ int run(const Options& options) {
 CLI::App* addValidateCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command =
       app.add_subcommand("validate", "Check scenario files and print every mistake");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ValidateOptions>();
   CLI::Option* const files =
       command->add_option("FILE", options->files, "Scenario files")->type_name("");
   addOverrideOption(*command, options->overrides);
@@ -71,7 +71,7 @@ CLI::App* addValidateCommand(CLI::App& app, int& exit_code) {
   addJsonFlag(*command, options->json);
   command->callback([options, files, schema, &exit_code] {
     if (files->empty() && schema->empty()) throw CLI::RequiredError("FILE");
-    exit_code = run(*options);
+    exit_code = validate(*options);
   });
   return command;
 }
