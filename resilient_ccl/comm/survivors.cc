@@ -156,7 +156,10 @@ std::optional<Survivors> Search::follow(int leader, TimePoint deadline) {
       roster_.gone(leader);
       return std::nullopt;
     }
-    auto line = SignedLine::connect(authenticator_, options_.address, door, hello, deadline);
+    // Who listens there may be gone without a word, on a connection that only this end has.
+    const TimePoint answered = now() + std::min(kGreetingTime, options_.patience / 4);
+    auto line = SignedLine::connect(authenticator_, options_.address, door, hello,
+                                    std::min(answered, deadline));
     if (line.ok()) {
       const auto word = line->receive(authenticator_, leader, deadline);
       const auto decision =
