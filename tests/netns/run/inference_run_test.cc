@@ -16,16 +16,22 @@
 namespace faultline::run {
 namespace {
 
-/// The fault is longer than the watchdog, and comes twice: the rail may carry nothing just then.
-std::string server(const std::string& name, const std::string& plan) {
-  return "version: 1\nname: " + name + R"(
-cluster: {kind: netns, nodes: 2, ranks_per_node: 2, rails: 2, rail_rate: 400Mbit}
+/// A scenario up to its plan: a small model on two nodes of two rails.
+std::string head(const std::string& name, int ranksPerNode, const std::string& memoryBandwidth) {
+  return "version: 1\nname: " + name +
+         "\ncluster: {kind: netns, nodes: 2, rails: 2, rail_rate: 400Mbit, ranks_per_node: " +
+         std::to_string(ranksPerNode) + R"(}
 workload:
   kind: inference
   warmup_iterations: 2
   model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: 32000, sequence: 2048, dtype: bf16}
-  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 20GB}
-)" + plan +
+  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: )" +
+         memoryBandwidth + "}\n  scale: 10\n";
+}
+
+/// The fault is longer than the watchdog, and comes twice: the rail may carry nothing just then.
+std::string server(const std::string& name, const std::string& plan) {
+  return head(name, 2, "20GB") + plan +
          R"(
 strategies: [fault_free, {fail_stop: {watchdog: 300ms}}, hot_repair, kv_replicate]
 faults:
@@ -128,13 +134,13 @@ Served serve(const std::string& scenario, int exit) {
 }
 
 const std::string kApart =
-    "  parallel: {tensor: 2}\n  scale: 10\n  inference:\n"
+    "  parallel: {tensor: 2}\n  inference:\n"
     "    disaggregated: true" +
     std::string(kAsked);
 
 TEST(InferenceRunTest, StagesAndTensorRanksServeThroughAFaultAndARestart) {
   const std::string plan =
-      "  parallel: {tensor: 2, pipeline: 2}\n  scale: 10\n  inference:" + std::string(kAsked);
+      "  parallel: {tensor: 2, pipeline: 2}\n  inference:" + std::string(kAsked);
   const Served served = serve(server("mixed", plan), 0);
   EXPECT_NE(served.out.find("20 requests, "), std::string::npos) << served.out;
   expectServed(served.result);
@@ -146,16 +152,7 @@ TEST(InferenceRunTest, PrefillAndDecodeApartMoveKeysAndValuesThroughAFaultAndARe
 
 /// Requests come twice as fast as decode, with room for one, is done with each: keys and values
 /// wait for longer than the watchdog does, and decode works in one process, which delivers nothing.
-constexpr const char* kFullDecode = R"(version: 1
-name: full
-cluster: {kind: netns, nodes: 2, ranks_per_node: 1, rails: 2, rail_rate: 400Mbit}
-workload:
-  kind: inference
-  warmup_iterations: 2
-  model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: 32000, sequence: 2048, dtype: bf16}
-  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 4GB}
-  scale: 10
-  inference:
+const std::string kFullDecode = head("full", 1, "4GB") + R"(  inference:
     disaggregated: true
     qps: [4]
     requests: 5
@@ -188,16 +185,7 @@ TEST(InferenceRunTest, AServerWhoseDecodeIsFullDoesNotHang) {
 
 /// The request that the fault is meant for moves a fiftieth of what the others do.
 std::string shortRequest(const std::string& trace, int number) {
-  return R"(version: 1
-name: short
-cluster: {kind: netns, nodes: 2, ranks_per_node: 1, rails: 2, rail_rate: 400Mbit}
-workload:
-  kind: inference
-  warmup_iterations: 2
-  model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: 32000, sequence: 2048, dtype: bf16}
-  device: {gflops: 6000, efficiency: 40%, memory: 80GB, memory_bandwidth: 20GB}
-  parallel: {tensor: 2}
-  scale: 10
+  return head("short", 1, "20GB") + R"(  parallel: {tensor: 2}
   inference:
     trace: )" +
          trace + R"(
