@@ -36,7 +36,7 @@ count() {
   passed=$((passed + tests - bad - off - skips))
   failed=$((failed + bad))
   skipped+=$(awk -f ci/skips.awk "$file" | sed "s/^/$name /")$'\n'
-  failures+=$(sed -n "s/.*<testcase name=\"\([^\"]*\)\".* status=\"fail\".*/$name \1/p" "$file")$'\n'
+  failures+=$(awk -f ci/failures.awk "$file" | sed "s/^\([^ ]\)/$name \1/")$'\n'
 }
 
 fail() {
