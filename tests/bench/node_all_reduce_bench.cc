@@ -63,6 +63,7 @@ struct Options {
   std::string rate = "200Mbit";
   std::string algorithm = "optcc_server";
   Bytes size = 8 << 20;
+  Bytes chunk = channel::LinkOptions{}.chunkBytes;
   int segments = 32;
   int rounds = 3;
   int lost = 1;      // NICs, the first ones, of each degraded node
@@ -150,6 +151,7 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   job.size = options.ranks();
   job.rendezvous = {address(cluster::managementAddress(0)), kRendezvousPort};
   job.algorithm = algorithm;
+  job.fabric.link.chunkBytes = options.chunk;
   if (algorithm != "ring") {
     job.segments = options.segments;
     job.bandwidths = portsOf(options);
@@ -341,6 +343,7 @@ int main(int argc, char** argv) {
   app.add_option("--rails", options.rails)->check(CLI::Range(1, 8));
   app.add_option("--rate", options.rate, "Of a rail");
   app.add_option("--size", options.size, "Bytes per rank");
+  app.add_option("--chunk", options.chunk, "Bytes of a chunk on a rail, at most");
   app.add_option("--segments", options.segments, "Of that algorithm");
   app.add_option("--algorithm", options.algorithm, "Made for the loss");
   app.add_option("--lost", options.lost, "NICs that each degraded node loses")
