@@ -213,8 +213,8 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
     if (!made.ok() || flags.segments || (message.alpha == 0 && message.perMessage == 0)) {
       return made;
     }
-    job.segments = request.segments =
-        schedule::bestSegments(flags.algorithm, request, message, kMostSegments);
+    job.segments = request.segments = schedule::bestSegments(flags.algorithm, request, message,
+                                                             kMostSegments, job.cost.portModel);
     return schedule::makeSchedule(flags.algorithm, request);
   };
   if (flags.lostRails.empty()) {

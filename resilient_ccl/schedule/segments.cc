@@ -13,8 +13,9 @@ namespace {
 /// The time of an algorithm with k segments, without what does not depend on k.
 class Pipeline {
  public:
-  Pipeline(std::string_view algorithm, const ScheduleRequest& request, const MessageCost& message)
-      : algorithm_(algorithm), request_(request), message_(message) {
+  Pipeline(std::string_view algorithm, const ScheduleRequest& request, const MessageCost& message,
+           PortModel ports)
+      : algorithm_(algorithm), request_(request), message_(message), ports_(ports) {
     if (request_.bandwidths.size() == 0) {
       request_.bandwidths = std::vector<double>(static_cast<std::size_t>(request.ranks), 1.0);
     }
@@ -32,7 +33,11 @@ class Pipeline {
       // Macro steps of the ring of the others, one after the other, with two messages each way.
       const double n = request_.ranks - 1;
       const double load = std::max(2.0, 1 / slowest());
-      return (k * n + 2 * n + 1) * (load / (k * n) + message_.alpha + 2 * o);
+      const double moved = load / (k * n) + 2 * o;
+      // On one-port ports the slack of the schedule hides a latency that is less than a step.
+      const double step =
+          ports_ == PortModel::kOnePort ? std::max(moved, message_.alpha) : moved + message_.alpha;
+      return (k * n + 2 * n + 1) * step;
     }
     if (algorithm_ == "r2_allreduce" || algorithm_ == "r2_recursive") {
       // R2CCL: the part Y of the buffer that goes through the slow rank.
@@ -66,11 +71,16 @@ class Pipeline {
 
   /// Cyclic shift (OptCC): k+1 cycles for k segments.
   double shift(const PortBandwidths& ports, double perPort, double k) const {
-    const double load = lowerBound(ports, PortModel::kFluid);
+    const double load = lowerBound(ports, ports_);
     const std::vector<double> all = ports.slower();
     // A port that its own data fill owns no shard, and so has the messages of others' only.
     const bool owns = load * *std::min_element(all.begin(), all.end()) > 1 + kNothing;
     const double messages = (owns ? 2 : 1) * (static_cast<double>(ports.size()) - 1) * perPort;
+    if (ports_ == PortModel::kOnePort) {
+      // The cycles do not overlap (facts of schedule D: k+1 times the latency).
+      const double steps = 2 * (static_cast<double>(ports.size()) - 1) * perPort;
+      return load * (1 + 1 / k) + (k + 1) * (message_.alpha + steps * message_.perMessage);
+    }
     return load * (1 + 1 / k) + k * messages * message_.perMessage;
   }
   static constexpr double kNothing = 1e-9;
@@ -78,13 +88,14 @@ class Pipeline {
   std::string_view algorithm_;
   ScheduleRequest request_;
   MessageCost message_;
+  PortModel ports_;
 };
 
 }  // namespace
 
 int bestSegments(std::string_view algorithm, const ScheduleRequest& request,
-                 const MessageCost& message, int most) {
-  const Pipeline pipeline(algorithm, request, message);
+                 const MessageCost& message, int most, PortModel ports) {
+  const Pipeline pipeline(algorithm, request, message, ports);
   int best = 1;
   double least = std::numeric_limits<double>::infinity();
   for (int k = 1; k <= most; k *= 2) {
