@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/run/noise.h"
+#include "harness/run/run_record.h"
 #include "harness/run/summary.h"
 
 namespace faultline::run {
@@ -145,6 +146,18 @@ TEST(ServingRecordTest, ABlockHasItsOwnArrivalsAndARowDoesNot) {
   EXPECT_NE(requestsOf(3), requestsOf(4));
 }
 
+TEST(ServingRecordTest, RunsOfTheDriftCheckAreAskedForTheSame) {
+  scenario::Scenario scenario = someServer();
+  scenario.noise.driftRuns = 1;
+  scenario.noise.driftRow = {.name = "drift_check", .options = {}, .does = "fault_free"};
+  const auto requestsOf = [&](const scenario::Strategy& strategy, int block) {
+    RunRecord record(scenario, {block, &strategy, reports::Arm::kPlain});
+    return record.whatIsLeftToServe().rates[0].requests;
+  };
+  EXPECT_EQ(requestsOf(scenario.noise.driftRow, 0), requestsOf(scenario.noise.driftRow, 1));
+  EXPECT_NE(requestsOf(scenario.strategies[0], 0), requestsOf(scenario.strategies[0], 1));
+}
+
 /// All requests of a run with these latencies.
 reports::Run runOf(const std::string& strategy, int block, double ttft, double tpot) {
   reports::Run run;
@@ -254,6 +267,7 @@ TEST(LatencyTest, WhereEqualRunsDifferTooMuchInThemTheResultIsVoid) {
   };
   const auto quiet = noiseAt(0.05, 0.02);
   ASSERT_TRUE(quiet && quiet->ttft_band_pct && quiet->tpot_band_pct);
+  EXPECT_FALSE(quiet->drift_pct) << "each block has other arrivals";
   EXPECT_NEAR(*quiet->ttft_band_pct, 5, 1e-9);
   EXPECT_NEAR(*quiet->tpot_band_pct, 2, 1e-9);
   EXPECT_EQ(quiet->void_because, "");
