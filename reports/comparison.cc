@@ -244,8 +244,9 @@ std::string htmlDifferences(const Comparison::Scenario& scenario) {
   }
   return fmt::format(
       "<details class=\"panel\" open><summary>Not the same on both sides: {}</summary>"
-      "<div class=\"scroll\"><table><tr><th>Setting</th><th>BASE</th><th>NEW</th></tr>\n{}</table>"
-      "</div></details>\n",
+      "<div "
+      "class=\"scroll\"><table><thead><tr><th>Setting</th><th>BASE</th><th>NEW</th></tr></thead>"
+      "\n<tbody>{}</tbody></table></div></details>\n",
       scenario.differences.size() == 1 ? "1 setting"
                                        : fmt::format("{} settings", scenario.differences.size()),
       rows);
@@ -260,9 +261,11 @@ std::string htmlOf(const Comparison& comparison, const Comparison::Scenario& sce
   }
   return fmt::format(
       "<section>\n<h2>{}</h2>\n<p class=\"lead\">Verdict of BASE: {}; of NEW: {}.</p>\n"
-      "{}<div class=\"panel scroll\"><table><tr><th>Strategy</th><th>Metric</th>{}"
+      "{}<div class=\"panel scroll\"><table><thead><tr><th>Strategy</th><th>Metric</th>{}"
       "<th class=\"number\">BASE</th><th class=\"number\">NEW</th><th class=\"number\">Difference"
-      "</th><th class=\"number\">p</th><th>Verdict</th></tr>\n{}</table></div>\n</section>\n",
+      "</th><th "
+      "class=\"number\">p</th><th>Verdict</th></tr></thead>\n<tbody>{}</tbody></table></div>"
+      "\n</section>\n",
       escapedForHtml(scenario.name), verdictsText(scenario.base_verdicts),
       verdictsText(scenario.new_verdicts), htmlDifferences(scenario),
       with_nights ? "<th>Nights</th>" : "", rows);
@@ -340,7 +343,7 @@ std::string comparisonHtml(const Comparison& comparison) {
   for (const Comparison::Scenario& scenario : comparison.scenarios) {
     sections += htmlOf(comparison, scenario);
   }
-  const std::string head = pageHead(comparison.title + " · Faultline", PageScripts::kNone);
+  const std::string head = pageHead(comparison.title + " · Faultline", PageScripts::kInline);
   const std::string title = escapedForHtml(comparison.title);
   const std::string base = escapedForHtml(comparison.base);
   const std::string now = escapedForHtml(comparison.now);
@@ -355,7 +358,8 @@ std::string comparisonHtml(const Comparison& comparison) {
                                             {"word", word},
                                             {"verdict", verdict},
                                             {"reading", reading},
-                                            {"sections", sections}});
+                                            {"sections", sections},
+                                            {"elements", assets::elementsJs()}});
 }
 
 Status writeComparison(const Comparison& comparison, const std::string& directory,

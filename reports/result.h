@@ -42,10 +42,12 @@ struct Environment {
 struct Noise {
   std::string strategy;  ///< the second row
   int pairs = 0;
-  double band_pct = 0;              ///< 95 % of the pairs differ by at most this much
-  double median_band_pct = 0;       ///< their median by at most this much, with 95 % certainty
-  std::optional<double> drift_pct;  ///< equal runs at the end against those at the beginning
-  std::string void_because;         ///< why no speed can be told; empty: it can
+  double band_pct = 0;         ///< 95 % of the pairs differ by at most this much
+  double median_band_pct = 0;  ///< their median by at most this much, with 95 % certainty
+  /// Equal runs at the end against those at the beginning. Null: of a server, whose blocks are
+  /// asked for different things, or too few.
+  std::optional<double> drift_pct;
+  std::string void_because;  ///< why no speed can be told; empty: it can
   /// Of a server: as band_pct, of the median TTFT (TPOT) of a rate; the widest of those that
   /// fault_free keeps up with. Null: of no server, or no such rate.
   std::optional<double> ttft_band_pct{};
@@ -53,10 +55,12 @@ struct Noise {
 };
 
 /// Whether the machine was the same at the end as at the beginning: fault-free runs before all
-/// others and after them (`noise: {drift_check: N}`).
+/// others and after them (`noise: {drift_check: N}`), or those of the first half of the blocks and
+/// of the other (`noise: {across_blocks: on}`).
 struct Drift {
   int before = 0;  ///< runs that have a speed
   int after = 0;
+  bool across_blocks = false;
   std::optional<double> drift_pct;   ///< more time per unit of work after than before, medians
   std::optional<double> spread_pct;  ///< the most by which two on the same side differ
   std::optional<double> p;           ///< of Mann and Whitney's test, from 5 on each side on
@@ -175,7 +179,7 @@ struct ScenarioResult {
   std::vector<Run> runs;
   std::vector<Summary> summary;
   std::optional<Noise> noise;  ///< null without a second row of fault_free, or with too few pairs
-  std::optional<Drift> drift;  ///< null without `noise: {drift_check: N}`
+  std::optional<Drift> drift;  ///< null without drift_check and across_blocks
   std::vector<Expectation> expectations;
   std::vector<std::string> notes;  ///< what a reader must know of what was done, in sentences
 };

@@ -81,6 +81,7 @@ template <typename V>
 void visitFields(V& v, Of<Drift> auto& drift) {
   v.field("before", drift.before);
   v.field("after", drift.after);
+  v.field("across_blocks", drift.across_blocks);
   v.field("drift_pct", drift.drift_pct);
   v.field("spread_pct", drift.spread_pct);
   v.field("p", drift.p);

@@ -109,6 +109,8 @@ void visitFields(V& v, Of<RateRow> auto& rate) {
   v.field("e2e_ms", rate.e2e_ms);
   v.field("ttft_overhead_pct", rate.ttft_overhead_pct);
   v.field("tpot_overhead_pct", rate.tpot_overhead_pct);
+  v.field("ttft_p95_overhead_pct", rate.ttft_p95_overhead_pct);
+  v.field("tpot_p95_overhead_pct", rate.tpot_p95_overhead_pct);
 }
 
 template <typename V>

@@ -99,6 +99,10 @@ struct RateRow {
   /// only in the summary.
   std::optional<Overhead> ttft_overhead_pct{};
   std::optional<Overhead> tpot_overhead_pct{};
+  /// Of the 95th percentiles of all requests of the blocks, from 60 on; `n` of Percentiles has how
+  /// many. `median` is that of the samples as they are.
+  std::optional<Overhead> ttft_p95_overhead_pct{};
+  std::optional<Overhead> tpot_p95_overhead_pct{};
 };
 
 /// One row of a sweep of collective calls: all calls of a run with the same operation, size, type,

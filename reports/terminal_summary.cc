@@ -233,6 +233,11 @@ std::string latencyText(const ScenarioResult& result) {
                             rate.ttft_overhead_pct->n, overheadText(*rate.ttft_overhead_pct, " %"),
                             overheadText(*rate.tpot_overhead_pct, " %"));
       }
+      if (rate.ttft_p95_overhead_pct && rate.tpot_p95_overhead_pct) {
+        line +=
+            fmt::format("; p95: TTFT {}, TPOT {}", overheadText(*rate.ttft_p95_overhead_pct, " %"),
+                        overheadText(*rate.tpot_p95_overhead_pct, " %"));
+      }
       text += wrapped(line);
     }
     if (row.knee_qps) {

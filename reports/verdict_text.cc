@@ -156,8 +156,9 @@ std::string noiseText(const Noise& noise) {
 }
 
 std::string driftText(const Drift& drift) {
-  std::string text = fmt::format("drift: {} fault-free runs before all others and {} after them",
-                                 drift.before, drift.after);
+  std::string text = fmt::format("drift: {} fault-free runs {} and {} {}", drift.before,
+                                 drift.across_blocks ? "of the first blocks" : "before all others",
+                                 drift.after, drift.across_blocks ? "of the last" : "after them");
   if (drift.drift_pct) {
     text += fmt::format(": {:+.2f} % time, {:.3g} % at most", *drift.drift_pct, drift.limit_pct);
   }

@@ -120,15 +120,16 @@ CLI::App* addHistoryCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   showing->add_flag("--allow-missing", options->allow_missing,
-                    "Strategies that the newest result has not are no change for the worse");
+                    "Scenarios that the last night did not run, and strategies that the newest "
+                    "result has not, are no change for the worse");
   showing->add_option("--out", options->out, "Write trend.html and trend.json into this directory");
   addJsonFlag(*showing, options->json);
   showing->callback([options, &exit_code] { exit_code = trend(*options); });
 
   command->footer(
-      "Exit codes of trend: 1 a regression, a strategy that the newest result has not, or a "
-      "scenario "
-      "that mostly passed and fails now; 5 no row could be compared, or one that mostly passed is "
+      "Exit codes of trend: 1 a regression, a scenario that the last night did not run, a strategy "
+      "that the newest result has not, or a scenario that mostly passed and fails now; 5 no row "
+      "could be compared, or one that mostly passed is "
       "invalid now.\n\nExamples:\n"
       "  faultline history add results.db faultline-out/quickstart\n"
       "  faultline history trend results.db --nights 14 --out trend");

@@ -52,6 +52,30 @@ struct History {
   const StoredResult* newest;
 };
 
+/// The scenarios that this machine ran in one of the last `nights` before its last night, and not
+/// in that. A night ends where a scenario comes again that it has had; the machine is that of the
+/// newest result of all.
+std::set<std::string> notRunAnyMore(std::span<const StoredResult> results, int nights) {
+  Results in_time;
+  for (const StoredResult& result : results) in_time.push_back(&result);
+  std::ranges::stable_sort(in_time, {}, &StoredResult::started_at);
+  std::vector<std::set<std::string>> by_night;
+  for (const StoredResult* result : in_time) {
+    if (result->cpu != in_time.back()->cpu || result->cores != in_time.back()->cores) continue;
+    if (by_night.empty() || by_night.back().contains(result->scenario)) by_night.emplace_back();
+    by_night.back().insert(result->scenario);
+  }
+  std::set<std::string> missing;
+  const auto before = static_cast<std::size_t>(std::max(nights, 0));
+  const std::size_t last = by_night.empty() ? 0 : by_night.size() - 1;
+  for (std::size_t night = last - std::min(last, before); night < last; ++night) {
+    for (const std::string& name : by_night[night]) {
+      if (!by_night[last].contains(name)) missing.insert(name);
+    }
+  }
+  return missing;
+}
+
 History historyOf(std::span<const StoredResult> results, const std::string& scenario, int nights) {
   History history;
   for (const StoredResult& result : results) {
@@ -153,12 +177,17 @@ Comparison trend(std::span<const StoredResult> results, const TrendOptions& opti
   comparison.min_values = stats::kMinValuesToCompare;
   std::set<std::string> names;
   for (const StoredResult& result : results) names.insert(result.scenario);
+  const std::set<std::string> missing = notRunAnyMore(results, options.nights);
   for (const std::string& name : names) {
     const History history = historyOf(results, name, options.nights);
     Comparison::Scenario& scenario = comparison.scenarios.emplace_back();
     scenario.name = name;
     for (const StoredResult* night : history.nights) {
       scenario.base_verdicts.push_back(night->verdict);
+    }
+    if (missing.contains(name)) {  // what was the newest is a night like those before it
+      scenario.base_verdicts.push_back(history.newest->verdict);
+      continue;
     }
     scenario.new_verdicts.push_back(history.newest->verdict);
     addDifferences(history, scenario.differences);

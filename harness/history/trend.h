@@ -40,7 +40,9 @@ struct TrendOptions {
 /// (processor and cores); those of other machines and the older ones are drawn, but not compared
 /// with. Judged as two results are (run::judge, all values of those nights against the newest's),
 /// and not distinguishable when the newest median lies within those of at least three nights: what
-/// nights differ by is no change. `results`: the oldest first. Pure.
+/// nights differ by is no change. A scenario that the last night had no result of, and one of the
+/// last `nights` before it on that machine had, has vanished (Comparison::vanished): a night ends
+/// where a scenario comes again. `results`: the oldest first. Pure.
 reports::Comparison trend(std::span<const StoredResult> results, const TrendOptions& options);
 
 }  // namespace faultline::history

@@ -98,6 +98,13 @@ void addNew(std::vector<T>& list, const T& value) {
   if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
 
+/// What a path is, where two are easily taken for each other; in the words of report.html.
+std::string withMeaning(const std::string& path) {
+  if (path == "environment.congestion_control") return path + " (of the rails)";
+  if (path == "environment.tcp.tcp_congestion_control") return path + " (the kernel's default)";
+  return path;
+}
+
 /// Path and value of everything that a number depends on: "environment.kernel" -> "\"Linux 6.1\"".
 std::map<std::string, std::string> settingsOf(const ScenarioResult& result) {
   ScenarioResult settings;
@@ -115,7 +122,7 @@ std::map<std::string, std::string> settingsOf(const ScenarioResult& result) {
     for (const auto& [path, value] : paths.items()) {
       std::string dotted = path.substr(1);
       std::ranges::replace(dotted, '/', '.');
-      flat[dotted] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+      flat[withMeaning(dotted)] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     }
   }
   return flat;

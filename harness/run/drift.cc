@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string_view>
 #include <vector>
 
+#include "harness/baseline/strategy_table.h"
 #include "harness/run/summary.h"
 #include "harness/stats/drift.h"
 
@@ -15,14 +17,18 @@ std::string whyVoid(const stats::Drift& drift, const scenario::NoiseLimits& limi
   if (std::abs(drift.percent) > limits.driftPercent) {
     const std::string chance = drift.p ? fmt::format(" (p = {:.2g})", *drift.p) : "";
     return fmt::format(
-        "the machine was too noisy: equal runs took {:.1f} % {} time after all others than before "
-        "them{}, and above {:.3g} % no speed means anything",
-        std::abs(drift.percent), drift.percent > 0 ? "more" : "less", chance, limits.driftPercent);
+        "the machine was too noisy: equal runs took {:.1f} % {} time {}{}, and above {:.3g} % no "
+        "speed means anything",
+        std::abs(drift.percent), drift.percent > 0 ? "more" : "less",
+        limits.acrossBlocks ? "in the last blocks than in the first"
+                            : "after all others than before them",
+        chance, limits.driftPercent);
   }
   if (drift.spreadPercent && *drift.spreadPercent > limits.bandPercent) {
     return fmt::format(
-        "the machine was too noisy: equal runs right after each other differed by up to {:.1f} %, "
-        "and above {:.3g} % no speed means anything",
+        "the machine was too noisy: equal runs {} differed by up to {:.1f} %, and above {:.3g} % "
+        "no speed means anything",
+        limits.acrossBlocks ? "of the same half of the blocks" : "right after each other",
         *drift.spreadPercent, limits.bandPercent);
   }
   return "";
@@ -33,16 +39,21 @@ std::string whyVoid(const stats::Drift& drift, const scenario::NoiseLimits& limi
 std::optional<reports::Drift> driftOf(const scenario::Scenario& scenario,
                                       std::span<const reports::Run> runs) {
   const scenario::NoiseLimits& limits = scenario.noise;
-  if (limits.driftRuns == 0) return std::nullopt;
+  if (limits.driftRuns == 0 && !limits.acrossBlocks) return std::nullopt;
+  const std::string_view row = limits.acrossBlocks ? baseline::kFaultFree : limits.driftRow.name;
+  const int on_each_side = limits.acrossBlocks ? scenario.repeat / 2 : limits.driftRuns;
+  const int first_after = limits.acrossBlocks ? scenario.repeat - on_each_side : on_each_side;
   std::vector<double> before;
   std::vector<double> after;
   for (const reports::Run& run : runs) {
     const auto speed = speedOf(run);
-    if (run.strategy != limits.driftRow.name || !speed) continue;
-    (run.block < limits.driftRuns ? before : after).push_back(*speed);
+    if (run.strategy != row || !speed) continue;
+    if (run.block < on_each_side) before.push_back(*speed);
+    if (run.block >= first_after) after.push_back(*speed);
   }
   reports::Drift result{.before = static_cast<int>(before.size()),
                         .after = static_cast<int>(after.size()),
+                        .across_blocks = limits.acrossBlocks,
                         .drift_pct = {},
                         .spread_pct = {},
                         .p = {},
@@ -51,9 +62,10 @@ std::optional<reports::Drift> driftOf(const scenario::Scenario& scenario,
   const auto drift = stats::drift(before, after);
   if (!drift) {
     result.void_because = fmt::format(
-        "nobody knows whether the machine changed: of {} fault-free runs before all others {} have "
-        "a speed, of those after them {}",
-        limits.driftRuns, before.size(), after.size());
+        "nobody knows whether the machine changed: of {} fault-free runs {} {} have a speed, of "
+        "those {} {}",
+        on_each_side, limits.acrossBlocks ? "of the first blocks" : "before all others",
+        before.size(), limits.acrossBlocks ? "of the last" : "after them", after.size());
     return result;
   }
   result.drift_pct = drift->percent;

@@ -57,6 +57,26 @@ std::string wereTooShort(const FaultTrigger& trigger) {
                      passed.front().iteration);
 }
 
+/// Of a program that is not ours: what it did not do that the trigger waits for, and what to do.
+/// Empty: it did all that; or the trigger waits for nothing of it.
+std::string whatTheProgramDidNot(const FaultTrigger& trigger, const scenario::Fault& fault) {
+  if (!std::holds_alternative<scenario::During>(fault.trigger)) return "";
+  if (!trigger.began()) {
+    return fmt::format(
+        "no process told that iteration {} began. Each writes the number of each iteration, from "
+        "0, into its file of 'command.progress' ($FAULTLINE_PROGRESS)",
+        trigger.iteration());
+  }
+  if (trigger.bytesPerIteration() == 0) {
+    return fmt::format(
+        "the rails of node {} carried nothing in the iterations before, so that progress is "
+        "unknown. Let the program send over them ({{interfaces}}, {{rail_0_address_1}}), or strike "
+        "'at' a time",
+        nodeOf(fault));
+  }
+  return "";
+}
+
 /// Whether both act on one port of a switch, or isolate some: two pairs could not be told apart.
 bool collide(const scenario::Target& a, const scenario::Target& b) {
   const auto acts = [](const scenario::Target& target, int node) {
@@ -72,7 +92,8 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
                                           cluster::NetnsCluster& cluster) {
   FaultControl control;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
-  control.ranks_ = scenario.workload.isForeign() ? 1 : scenario.cluster.ranks();
+  control.foreign_ = scenario.workload.isForeign();
+  control.ranks_ = control.foreign_ ? 1 : scenario.cluster.ranks();
   const bool serves = scenario.workload.serves();
   if (serves) control.requests_.emplace(control.ranks_);
   using enum FaultTrigger::Likeness;
@@ -347,7 +368,13 @@ std::string FaultControl::invalidBecause() const {
       return fmt::format("{} ({}) {}", kind, triggerText(entry.spec, index), problem);
     }
     if (entry.strikes.size() == static_cast<std::size_t>(entry.spec.times)) continue;
-    const std::string why = entry.strikes.empty() ? wereTooShort(entry.trigger) : "";
+    std::string why = entry.strikes.empty() ? wereTooShort(entry.trigger) : "";
+    if (foreign_ && entry.strikes.empty()) {
+      if (std::string not_done = whatTheProgramDidNot(entry.trigger, entry.spec);
+          !not_done.empty()) {
+        why = std::move(not_done);
+      }
+    }
     return fmt::format("{} ({}) never triggered{}", kind,
                        triggerText(entry.spec, entry.strikes.size()),
                        why.empty() ? "" : ": " + why.substr(0, why.find(';')));

@@ -89,6 +89,7 @@ class FaultControl {
   std::string problemOf(const Strike& strike) const;
 
   int ranks_ = 0;
+  bool foreign_ = false;                 // programs that are not ours
   std::optional<RequestEnds> requests_;  // of a server
   std::vector<Entry> entries_;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older

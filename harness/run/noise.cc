@@ -70,7 +70,8 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
     const bool equal = run.strategy == baseline::kFaultFree || run.strategy == second->name;
     if (const auto speed = speedOf(run); equal && speed) speeds.push_back(*speed);
   }
-  const auto drift = stats::driftPercent(speeds);
+  // Each block of a server has other arrivals, so runs of different blocks are not equal.
+  const auto drift = scenario.workload.serves() ? std::nullopt : stats::driftPercent(speeds);
   reports::Noise noise{second->name,  static_cast<int>(pairs.size()),
                        band->percent, band->medianPercent,
                        drift,         whyVoid(*band, drift, scenario.noise)};

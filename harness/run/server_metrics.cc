@@ -142,6 +142,30 @@ constexpr std::array kServerMetrics{
            [](const Scope& s) {
              return latencyOverheads(s, &reports::RateRow::tpot_overhead_pct, kMostCost);
            }},
+    Reader{"ttft_p95_overhead_pct",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::ttft_p95_overhead_pct, kMedianCost);
+           }},
+    Reader{"ttft_p95_overhead_pct.ci95.hi",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::ttft_p95_overhead_pct, kUpperCost);
+           }},
+    Reader{"ttft_p95_overhead_pct.at_most",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::ttft_p95_overhead_pct, kMostCost);
+           }},
+    Reader{"tpot_p95_overhead_pct",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::tpot_p95_overhead_pct, kMedianCost);
+           }},
+    Reader{"tpot_p95_overhead_pct.ci95.hi",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::tpot_p95_overhead_pct, kUpperCost);
+           }},
+    Reader{"tpot_p95_overhead_pct.at_most",
+           [](const Scope& s) {
+             return latencyOverheads(s, &reports::RateRow::tpot_p95_overhead_pct, kMostCost);
+           }},
     Reader{"requests.count",
            [](const Scope& s) { return requestCounts(s, &reports::RateRow::requests); }},
     Reader{"requests.finished",

@@ -92,19 +92,54 @@ std::optional<int> burstBelow(int requests, double qps, std::optional<double> un
   return requests < needed ? std::optional(static_cast<int>(needed)) : std::nullopt;
 }
 
-/// The medians of this latency beside those of fault_free, block by block, as speeds.
-std::vector<stats::Block> latencyBlocks(std::span<const Run> runs, const std::string& strategy,
-                                        int rate, Latency which) {
-  std::vector<stats::Block> blocks;
+/// This latency of all requests of a strategy beside that of fault_free, block by block.
+std::vector<stats::SampleBlock> latencySamples(std::span<const Run> runs,
+                                               const std::string& strategy, int rate,
+                                               Latency which) {
+  std::vector<stats::SampleBlock> blocks;
   for (const Run& run : runs) {
     if (run.strategy != strategy || !completed(run)) continue;
     const Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
     if (free == nullptr || !completed(*free)) continue;
-    const auto with = stats::median(latencies(ofRate(run, rate), which));
-    const auto without = stats::median(latencies(ofRate(*free, rate), which));
+    blocks.push_back({.reference = latencies(ofRate(*free, rate), which),
+                      .measured = latencies(ofRate(run, rate), which)});
+  }
+  return blocks;
+}
+
+/// The medians of these, as speeds.
+std::vector<stats::Block> latencyBlocks(std::span<const Run> runs, const std::string& strategy,
+                                        int rate, Latency which) {
+  std::vector<stats::Block> blocks;
+  for (const stats::SampleBlock& block : latencySamples(runs, strategy, rate, which)) {
+    const auto with = stats::median(block.measured);
+    const auto without = stats::median(block.reference);
     if (with && without && *with > 0 && *without > 0) blocks.push_back({1 / *without, 1 / *with});
   }
   return blocks;
+}
+
+/// What the 95th percentile costs, held against that of the second row of fault_free.
+std::optional<reports::Overhead> p95Cost(const scenario::Scenario& scenario,
+                                         std::span<const Run> runs, const std::string& strategy,
+                                         int rate, Latency which, std::uint64_t seed) {
+  const auto tail = stats::p95Overhead(latencySamples(runs, strategy, rate, which), seed);
+  if (!tail) return std::nullopt;
+  const auto blocks = latencyBlocks(runs, strategy, rate, which).size();
+  reports::Overhead cost{.median = tail->percent, .n = static_cast<int>(blocks)};
+  if (!tail->interval95) return cost;
+  cost.ci95 = reports::Interval{tail->interval95->low, tail->interval95->high};
+  const scenario::Strategy* const second = scenario.secondFaultFree();
+  if (second == nullptr) return cost;
+  const auto samples = latencySamples(runs, second->name, rate, which);
+  const auto equal = stats::p95Overhead(samples, seed);
+  if (samples.size() < stats::kMinPairsForBand || !equal || !equal->interval95) return cost;
+  const stats::NoiseBand band{.percent = std::abs(equal->percent),
+                              .medianPercent = std::max(std::abs(equal->interval95->low),
+                                                        std::abs(equal->interval95->high))};
+  cost.at_most = stats::atMost(*tail->interval95, band);
+  cost.distinguishable = stats::distinguishable(tail->percent, *tail->interval95, band);
+  return cost;
 }
 
 }  // namespace
@@ -305,6 +340,11 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
     };
     made.ttft_overhead_pct = cost(&ServedRequest::ttft_ms);
     made.tpot_overhead_pct = cost(&ServedRequest::tpot_ms);
+    const auto p95 = [&](Latency which) {
+      return p95Cost(scenario, runs, row.strategy, number, which, seed);
+    };
+    made.ttft_p95_overhead_pct = p95(&ServedRequest::ttft_ms);
+    made.tpot_p95_overhead_pct = p95(&ServedRequest::tpot_ms);
   }
   if (const int knee = inference::kneeOf(accounts); knee >= 0) {
     row.knee_qps = qps[static_cast<std::size_t>(knee)];

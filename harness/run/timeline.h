@@ -71,6 +71,8 @@ class FaultTrigger {
 
   /// How many repetitions have been due so far.
   int fired() const { return fired_; }
+  /// Whether an iteration that it could strike in has begun; with `during`.
+  bool began() const { return mark_.has_value(); }
   /// The iteration that is watched, or was when the fault was last due; with `during`.
   int iteration() const { return iteration_; }
 

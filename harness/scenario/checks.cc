@@ -30,6 +30,7 @@ class Checker {
     checkCommand(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
+    checkNoise();
     checkProcesses(scenario_, root_, findings_);
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
       const std::string path = fmt::format("faults.{}", i);
@@ -135,6 +136,28 @@ class Checker {
       fail(path,
            "time: with 'data: random' the digests of runs are compared, which must have done the "
            "same work: write 'data: integers', or only 'iterations'");
+    }
+  }
+
+  void checkNoise() {
+    const std::string path = "noise.across_blocks";
+    if (!scenario_.noise.acrossBlocks || !findings_.usable({"strategies", "repeat", "noise"})) {
+      return;
+    }
+    if (scenario_.noise.driftRuns > 0) {
+      fail(path, "across_blocks: drift_check asks the same with runs of its own: choose one");
+    }
+    if (scenario_.workload.serves()) {
+      fail(path,
+           "across_blocks: each block of a server has other arrivals, so that its runs are not "
+           "equal: use drift_check");
+    }
+    if (scenario_.find(std::string(baseline::kFaultFree)) == nullptr) {
+      fail(path, "across_blocks: there is no fault_free in 'strategies'");
+    }
+    if (scenario_.repeat < NoiseLimits::kMinBlocksAcross) {
+      fail(path, fmt::format("across_blocks needs 'repeat' to be at least {}, not {}",
+                             NoiseLimits::kMinBlocksAcross, scenario_.repeat));
     }
   }
 

@@ -105,6 +105,12 @@ std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
         "{}: noise is seen between two equal runs: add '{{{}: {{as: again}}}}' to 'strategies'",
         metric, baseline::kFaultFree);
   }
+  if (metric == "noise.drift_pct" && scenario.workload.serves()) {
+    return fmt::format(
+        "{}: each block of a server has other arrivals, so that its runs are not equal: "
+        "'noise: {{drift_check: N}}' looks at drift",
+        metric);
+  }
   if (noise && blocks < stats::kMinPairsForBand) {
     return fmt::format("{}: noise needs 'repeat' to be at least {}, not {}", metric,
                        stats::kMinPairsForBand, blocks);

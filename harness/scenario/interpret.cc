@@ -89,6 +89,7 @@ class ScenarioReader {
     noise.latencyPercent = values.get<Percent>("noise.latency_void_above").value;
     noise.driftPercent = values.get<Percent>("noise.drift_above").value;
     noise.driftRuns = integer(values, "noise.drift_check");
+    noise.acrossBlocks = values.get<std::string>("noise.across_blocks") == "on";
     if (noise.driftRuns == 0) return noise;
     const std::string free(baseline::kFaultFree);
     const Strategy* const listed = scenario.find(free);

@@ -271,6 +271,32 @@ constexpr std::array kMetrics{
            "what it is at most, of each rate: the upper end of its interval, or the noise of a "
            "median at that rate, if that is greater (needs a second row of fault_free)",
            true},
+    Metric{"ttft_p95_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "what the 95th percentile of TTFT of each rate below the knee of fault_free costs "
+           "against that of fault_free, over the requests of all blocks (from 60 on)",
+           true},
+    Metric{"ttft_p95_overhead_pct.ci95.hi", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed, "upper end of its 95 % interval, of each rate (from 6 blocks on)", true},
+    Metric{
+        "ttft_p95_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+        Trust::kSpeed,
+        "what it is at most, of each rate: the upper end of its interval, or that of equal runs, "
+        "if that is greater (needs a second row of fault_free)",
+        true},
+    Metric{"tpot_p95_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "what the 95th percentile of TPOT of each rate below the knee of fault_free costs "
+           "against that of fault_free, over the requests of all blocks (from 60 on)",
+           true},
+    Metric{"tpot_p95_overhead_pct.ci95.hi", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed, "upper end of its 95 % interval, of each rate (from 6 blocks on)", true},
+    Metric{
+        "tpot_p95_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+        Trust::kSpeed,
+        "what it is at most, of each rate: the upper end of its interval, or that of equal runs, "
+        "if that is greater (needs a second row of fault_free)",
+        true},
     Metric{"requests.count", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
            "requests, per run"},
     Metric{"requests.finished", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
@@ -312,8 +338,9 @@ std::span<const Metric> metricTable() { return kMetrics; }
 
 bool isOfRequests(std::string_view path) {
   constexpr std::array<std::string_view, 3> kPaths{"goodput", "good_pct", "knee_qps"};
-  constexpr std::array<std::string_view, 6> kPrefixes{
-      "ttft_ms.", "tpot_ms.", "e2e_ms.", "requests.", "ttft_overhead_pct", "tpot_overhead_pct"};
+  constexpr std::array<std::string_view, 8> kPrefixes{
+      "ttft_ms.",          "tpot_ms.",          "e2e_ms.",           "requests.",
+      "ttft_overhead_pct", "tpot_overhead_pct", "ttft_p95_overhead", "tpot_p95_overhead"};
   return std::ranges::count(kPaths, path) > 0 ||
          std::ranges::any_of(kPrefixes, [&](auto prefix) { return path.starts_with(prefix); });
 }

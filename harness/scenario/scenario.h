@@ -285,6 +285,10 @@ struct NoiseLimits {
   double driftPercent = stats::kMaxDriftPercent;  ///< equal runs at the end and at the beginning
   int driftRuns = 0;    ///< fault-free runs before all others, and as many after them
   Strategy driftRow{};  ///< of those, with driftRuns > 0: fault_free with another name
+  /// Instead of such runs: those of fault_free in the first half of the blocks, and in the other.
+  bool acrossBlocks = false;
+  /// With acrossBlocks: two runs on each side, so that their difference can be seen.
+  static constexpr int kMinBlocksAcross = 4;
   static constexpr std::string_view kDriftRow = "drift_check";
   bool operator==(const NoiseLimits&) const = default;
 };

@@ -110,6 +110,7 @@ constexpr Record kLimits{"When to stop waiting, how often to ask, and how much a
                          kLimitFields};
 
 constexpr double kMostDriftRuns = 50;
+constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 constexpr ParameterSpec percent(std::string_view name, std::string_view fallback, double minimum,
                                 double maximum, std::string_view meaning) {
   return {name, Type::kPercent, fallback, meaning, {}, minimum, maximum};
@@ -127,7 +128,11 @@ constexpr std::array kNoiseFields{
                   "beginning")},
     Field{number("drift_check", "0", 0, kMostDriftRuns,
                  "fault-free runs that are made before all others, and as many after them, in a "
-                 "row of their own (drift_check)")},
+                 "row of their own (drift_check); of a server all with the same arrivals")},
+    Field{choice("across_blocks", "off", kSwitch,
+                 "on: hold the runs of fault_free in the first half of the blocks against those in "
+                 "the other half, as drift_check does with runs of its own; of no server, each of "
+                 "whose blocks has other arrivals")},
 };
 constexpr Record kNoise{
     "When the machine was too noisy: a result above these is void, its verdict invalid.",

@@ -31,6 +31,27 @@ struct Overhead {
 /// machine cancel. Blocks without an overhead are left out.
 Overhead overhead(std::span<const Block> blocks, std::uint64_t seed);
 
+/// One interleaved block of many times each: of requests of the reference run and of the run under
+/// test, in the same unit.
+struct SampleBlock {
+  std::vector<double> reference;
+  std::vector<double> measured;
+};
+
+/// What a 95th percentile is longer by.
+struct TailOverhead {
+  std::size_t n = 0;                   ///< samples of the side that has fewer
+  double percent = 0;                  ///< p95 of all measured over p95 of all reference, less 1
+  std::optional<Interval> interval95;  ///< absent below kMinBlocksForInterval blocks
+};
+
+/// Of the samples of all blocks together, since one block has too few for a p95; the interval by
+/// drawing whole blocks (cluster bootstrap: Davison and Hinkley 1997, section 3.8), because samples
+/// of a run are not independent. Blocks without samples on a side are left out. nullopt below
+/// kMinSamplesForP95 samples on a side or where the reference is not positive. Equal seeds give
+/// equal intervals.
+std::optional<TailOverhead> p95Overhead(std::span<const SampleBlock> blocks, std::uint64_t seed);
+
 /// Pairs below which an A/A band is not given.
 inline constexpr std::size_t kMinPairsForBand = 10;
 /// Above this band the machine is too noisy: the run is void.

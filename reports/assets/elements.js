@@ -25,7 +25,7 @@ const elements = (() => {
     const main = cell.cloneNode(true);
     for (const small of main.querySelectorAll('.sub')) small.remove();
     const text = main.textContent.replaceAll('\u202f', '').replaceAll(kSpace, ' ').trim();
-    const match = /^([+-]?[\d.]+)(?: ?(ms|s|min|kB|MB|GB|TB)(?![A-Za-z]))?/.exec(text);
+    const match = /^<?([+-]?[\d.]+)(?: ?(ms|s|min|kB|MB|GB|TB)(?![A-Za-z]))?/.exec(text);
     return match ? Number(match[1]) * (kUnits[match[2]] || 1) : text;
   }
 
@@ -63,21 +63,32 @@ const elements = (() => {
     }
   }
 
+  /// Headings that sort, and a button below that copies: of a table that is there, with a head.
+  function equip(shown) {
+    [...shown.tHead.rows[0].cells].forEach((heading, column) => {
+      heading.setAttribute('scope', 'col');
+      const button = el('button', {type: 'button', class: 'sort'}, ...heading.childNodes);
+      button.addEventListener('click', () => sortBy(heading, column));
+      heading.replaceChildren(button);
+    });
+    const button = el('button', {type: 'button', class: 'copy', title: 'Copy the table, for a spreadsheet'}, 'copy');
+    button.addEventListener('click', () => copy(button, shown));
+    shown.after(el('div', {class: 'tools'}, button));
+  }
+
   /// columns: [{title, number, nowrap, words, cell(row) -> node or text}]. `cards`: on narrow
   /// screens each row becomes a card; otherwise the table scrolls inside its panel. Headings sort.
   function table(columns, rows, cards, id) {
     const kind = (column) =>
       [column.number && 'number', column.nowrap && 'nowrap', column.words && 'words', column.head && 'head']
         .filter(Boolean).join(' ') || null;
-    const head = el('tr', null, columns.map((c) =>
-      el('th', {scope: 'col', class: c.number ? 'number' : null}, el('button', {type: 'button', class: 'sort'}, c.title))));
-    head.childNodes.forEach((heading, column) => heading.firstChild.addEventListener('click', () => sortBy(heading, column)));
+    const head = el('tr', null, columns.map((c) => el('th', {class: c.number ? 'number' : null}, c.title)));
     const lines = rows.map((row) => el('tr', {id: id ? id(row) : null}, columns.map((column) =>
       el('td', {class: kind(column), 'data-label': column.title}, el('span', null, column.cell(row))))));
     const shown = el('table', {class: cards ? 'cards' : null}, el('thead', null, head), el('tbody', null, lines));
-    const button = el('button', {type: 'button', class: 'copy', title: 'Copy the table, for a spreadsheet'}, 'copy');
-    button.addEventListener('click', () => copy(button, shown));
-    return el('div', {class: 'scroll', tabindex: cards ? null : 0}, shown, el('div', {class: 'tools'}, button));
+    const around = el('div', {class: 'scroll', tabindex: cards ? null : 0}, shown);
+    equip(shown);
+    return around;
   }
 
   function pairs(entries) {
@@ -129,6 +140,6 @@ const elements = (() => {
   const state = (tone, text) => el('span', {class: `state ${tone ? `tone-${tone}` : 'neutral'}`}, text);
   const yesNo = (ok, yes, no) => state(ok ? 'good' : 'bad', ok ? `✓ ${yes}` : `✗ ${no}`);
 
-  return {count, duration, el, faultCost, fixed, grouped, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, size, state, table,
+  return {count, duration, el, equip, faultCost, fixed, grouped, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, size, state, table,
     yesNo};
 })();

@@ -514,11 +514,12 @@
     const rows = data.summary.flatMap((row) => (row.rates || []).map((rate) => ({row, rate})));
     if (rows.length === 0) return hide('requests');
     const tail = (all, which) => (isNumber(all[which]) ? duration(all[which]) : kNothing);
-    const latency = (title, key, cost) => ({title, number: true, cell: ({rate}) => el('span', null,
+    const latency = (title, key, cost, p95) => ({title, number: true, cell: ({rate}) => el('span', null,
       `${tail(rate[key], 'p50')} / ${tail(rate[key], 'p95')} / ${tail(rate[key], 'p99')}`,
       el('span', {class: 'sub'}, `n ${grouped(rate[key].n)}`),
       missingTail(rate[key]) ? el('span', {class: 'sub'}, missingTail(rate[key])) : null,
-      ...(rate[cost] ? [el('span', {class: 'sub'}, `median costs ${fixed(rate[cost].median, 1)} % (${plural(rate[cost].n, 'block')})`), ...howSure(rate[cost])] : []))});
+      ...(rate[cost] ? [el('span', {class: 'sub'}, `median costs ${fixed(rate[cost].median, 1)} % (${plural(rate[cost].n, 'block')})`), ...howSure(rate[cost])] : []),
+      ...(rate[p95] ? [el('span', {class: 'sub'}, `p95 costs ${fixed(rate[p95].median, 1)} %`), ...howSure(rate[p95])] : []))});
     const served = data.summary.filter((row) => (row.rates || []).length > 0);
     const knees = served.map((row) => `${row.strategy} ${isNumber(row.knee_qps) ? `from ${row.knee_qps} a second on` : 'none'}`);
     document.querySelector('#requests .knee').textContent = served.some((row) => isNumber(row.knee_qps))
@@ -529,9 +530,9 @@
       {title: 'Goodput, 1/s', number: true, cell: ({rate}) => (isNumber(rate.burst_below_requests)
         ? el('span', null, fixed(rate.goodput, 2), el('span', {class: 'sub'}, `a burst, not a rate: set requests to ${grouped(rate.burst_below_requests)} or more`)) : fixed(rate.goodput, 2))},
       ...['finished', 'late', 'lost', 'redone'].map((key) => ({title: key[0].toUpperCase() + key.slice(1), number: true, cell: ({rate}) => grouped(rate[key])})),
-      latency('TTFT p50 / p95 / p99', 'ttft_ms', 'ttft_overhead_pct'),
-      latency('TPOT p50 / p95 / p99', 'tpot_ms', 'tpot_overhead_pct'),
-      latency('Whole p50 / p95 / p99', 'e2e_ms', null),
+      latency('TTFT p50 / p95 / p99', 'ttft_ms', 'ttft_overhead_pct', 'ttft_p95_overhead_pct'),
+      latency('TPOT p50 / p95 / p99', 'tpot_ms', 'tpot_overhead_pct', 'tpot_p95_overhead_pct'),
+      latency('Whole p50 / p95 / p99', 'e2e_ms', null, null),
     ], rows));
   }
 

@@ -28,7 +28,7 @@ const directory = mkdtempSync(join(tmpdir(), 'faultline-report-'));
 function makeReport(kind) {
   const target = join(directory, kind);
   execFileSync(program, [target, kind], {stdio: ['ignore', 'ignore', 'inherit']});
-  return join(target, kind === 'overview' ? 'overview.html' : 'report.html');
+  return join(target, {overview: 'overview.html', trend: 'trend.html'}[kind] || 'report.html');
 }
 
 /// What the browser says about a page: see the checks below.
@@ -271,7 +271,7 @@ const tests = {
       return [part.width, part.left - whole.left];
     })()`);
     assert.ok(width > 2, `a bar of ${width} px`);
-    assert.ok(gap < 1, 'the lowest value is the left end of the scale');
+    assert.ok(Math.abs(gap) < 1, `the lowest value is the left end of the scale, and not ${gap} px from it`);
     await drawn.close();
   },
 
@@ -297,6 +297,35 @@ const tests = {
     assert.ok(lines.every((line) => line.length === lines[0].length), 'cells are missing');
     assert.equal(lines[0][0], 'Strategy');
     await page.close();
+  },
+
+  async 'the tables of compare and history trend can be sorted and copied too'(browser) {
+    for (const screen of [kWide, kNarrow]) {
+      const {page, verdict, headings} = await check(browser, makeReport('trend'), screen, 0);
+      assert.equal(verdict, 'MISSING');
+      assert.deepEqual(headings, ['quickstart', 'another']);
+      const [up, p, copied, buttons] = await page.evaluate(`(async () => {
+        const table = [...document.querySelectorAll('table')].find((one) => one.innerText.includes('hot_repair'));
+        const click = (title) => {
+          const heading = [...table.querySelectorAll('th')].find((th) => th.innerText === title);
+          heading.querySelector('button').click();
+          return [...table.tBodies[0].rows].map((row) => row.cells[heading.cellIndex].innerText);
+        };
+        const result = [click('Difference'), click('p')];
+        let text = '';
+        navigator.clipboard.writeText = async (written) => { text = written; };
+        table.parentNode.querySelector('.copy').click();
+        await new Promise((resolve) => setTimeout(resolve, 0));
+        return [...result, text, document.querySelectorAll('.copy').length];
+      })()`);
+      assert.deepEqual(up, ['-14.9 %', '+9.5 %', '+101.0 %'], 'as numbers, not as words');
+      assert.deepEqual(p, ['<0.0001', '0.02', '0.30'], 'what is below the smallest is first');
+      assert.equal(buttons, 3, 'two scenarios and what was not the same');
+      const lines = copied.split('\n').map((line) => line.split('\t'));
+      assert.equal(lines.length, 4);
+      assert.equal(lines[1][0], 'hot_repair');
+      await page.close();
+    }
   },
 
   async 'every part has an address, and so has every run'(browser) {

@@ -2,9 +2,12 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "reports/comparison.h"
 #include "reports/overview.h"
 #include "reports/renderer.h"
 #include "reports/terminal_summary.h"
@@ -128,6 +131,50 @@ int writeSampleOverview(const std::string& directory) {
   return status.ok() ? 0 : 1;
 }
 
+/// A made-up comparison, with a small picture of three nights. Returns the exit code.
+int writeSampleComparison(const std::string& directory) {
+  using reports::Change;
+  using reports::Comparison;
+  Comparison comparison;
+  comparison.title = "Nightly trend";
+  comparison.base = "results.db";
+  comparison.now = "the newest";
+  comparison.tolerance_pct = 2;
+  comparison.significance = 0.01;
+  comparison.min_values = 5;
+  comparison.scenarios = {
+      {"quickstart", {"pass", "pass"}, {"pass"}, {{"environment.kernel", "6.1", "6.6"}}},
+      {"another", {"pass"}, {}, {}}};
+  for (const auto& [strategy, difference, p] :
+       {std::tuple{"balance", 9.5, 0.02}, std::tuple{"hot_repair", -14.9, 0.00001},
+        std::tuple{"optcc", 101.0, 0.3}}) {
+    Comparison::Row& row = comparison.rows.emplace_back();
+    row.scenario = "quickstart";
+    row.strategy = strategy;
+    row.metric = "throughput";
+    row.unit = "iterations/s";
+    row.base = {.n = 10, .median = 12.345, .ci95 = reports::Interval{12.1, 12.6}};
+    row.now = {.n = 10, .median = 10.5, .ci95 = std::nullopt};
+    row.difference = difference;
+    row.difference_unit = "%";
+    row.p = p;
+    row.change = difference < 0 ? Change::kWorse : Change::kNotDistinguishable;
+    row.nights = {{.started_at = "2026-05-01T01:00:00Z",
+                   .git = "a",
+                   .verdict = "pass",
+                   .side = row.base,
+                   .compared = true},
+                  {.started_at = "2026-05-02T01:00:00Z",
+                   .git = "b",
+                   .verdict = "pass",
+                   .side = row.now,
+                   .compared = true}};
+  }
+  const Status status = reports::writeComparison(comparison, directory, "trend");
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace faultline
 
@@ -135,10 +182,11 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
                  "usage: sample_report DIRECTORY "
-                 "[sample|rich|server|hostile|huge|invalid|interrupted|empty|overview]\n");
+                 "[sample|rich|server|hostile|huge|invalid|interrupted|empty|overview|trend]\n");
     return 2;
   }
   const std::string name = argc > 2 ? argv[2] : "sample";
+  if (name == "trend") return faultline::writeSampleComparison(argv[1]);
   if (name == "overview") return faultline::writeSampleOverview(argv[1]);
   const auto result = faultline::resultNamed(name);
   // The other files of a huge result are not thinned: half a gigabyte.

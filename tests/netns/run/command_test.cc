@@ -200,7 +200,16 @@ TEST_F(CommandRunTest, AFaultStrikesInTheIterationThatTheProgramTellsOf) {
 TEST_F(CommandRunTest, WithoutItsProgressFileTheFaultNeverTriggers) {
   const Ran ran = run("true", "    nodes: [0]\n    progress: progress", kDuring);
   EXPECT_EQ(ran.exit, 5) << ran.out << ran.err;
-  EXPECT_THAT(result().reason, HasSubstr("never triggered"));
+  EXPECT_THAT(result().reason,
+              HasSubstr("never triggered: no process told that iteration 3 began"));
+}
+
+TEST_F(CommandRunTest, WithoutBytesOnTheRailsTheReportSaysWhatToDo) {
+  const Ran ran = run("for i in 0 1 2 3 4; do echo $i >> \"$FAULTLINE_PROGRESS\"; sleep 0.05; done",
+                      "    nodes: [0]\n    progress: progress", kDuring);
+  EXPECT_EQ(ran.exit, 5) << ran.out << ran.err;
+  EXPECT_THAT(result().reason, HasSubstr("the rails of node 1 carried nothing"));
+  EXPECT_THAT(result().reason, HasSubstr("or strike 'at' a time"));
 }
 
 // Programs of a "communicator" that is a file in a common folder: each looks at its own port, and

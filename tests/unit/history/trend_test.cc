@@ -99,6 +99,33 @@ TEST(TrendTest, AStrategyThatIsNoLongerMeasuredIsARow) {
   EXPECT_EQ(trendOf(results).standing(), reports::Standing::kWorse);
 }
 
+TEST(TrendTest, AScenarioThatTheLastNightDidNotRunHasVanished) {
+  const auto runOn = [](const std::vector<int>& others) {
+    auto results = nights({100, 100, 100, 100});
+    for (const int day : others) results.push_back(night(day, 50, "other"));
+    return results;
+  };
+  EXPECT_THAT(trendOf(runOn({1, 2, 3, 4})).vanished(), ::testing::IsEmpty());
+  const Comparison gone = trendOf(runOn({1, 2, 3}));
+  EXPECT_EQ(gone.vanished(), std::vector<std::string>{"other"});
+  EXPECT_EQ(gone.standing(), reports::Standing::kWorse);
+  EXPECT_THAT(reports::comparisonText(gone), HasSubstr("other: 3 pass -> no result"));
+  Comparison allowed = gone;
+  allowed.allow_missing = true;
+  EXPECT_EQ(allowed.standing(), reports::Standing::kAsGood);
+  // The first of a night, and the last, whatever the order of the list is.
+  auto first = runOn({1, 2, 3});
+  for (StoredResult& one : first) {
+    if (one.scenario == "other") one.started_at.replace(11, 2, "00");
+  }
+  EXPECT_EQ(trendOf(first).vanished(), std::vector<std::string>{"other"});
+  EXPECT_THAT(trendOf(runOn({4})).vanished(), ::testing::IsEmpty()) << "new";
+  EXPECT_THAT(trendOf(runOn({1}), 2).vanished(), ::testing::IsEmpty()) << "long ago";
+  auto elsewhere = runOn({1, 2, 3});
+  for (std::size_t i = 4; i < elsewhere.size(); ++i) elsewhere[i].cpu = "another CPU";
+  EXPECT_THAT(trendOf(elsewhere).vanished(), ::testing::IsEmpty()) << "another machine's";
+}
+
 TEST(TrendTest, ANightThatFailsIsWorseWhereMostPassed) {
   auto results = nights({100, 100, 100, 100, 100});
   EXPECT_EQ(trendOf(results).standing(), reports::Standing::kAsGood);

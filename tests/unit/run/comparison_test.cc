@@ -213,13 +213,21 @@ TEST(ComparisonTest, InsideTheBandOfEqualRunsNothingIsDistinguished) {
 }
 
 TEST(ComparisonTest, DifferentSettingsAreNamed) {
-  auto now = result(20);
+  auto before = result(20);
+  before.environment.tcp["tcp_congestion_control"] = "cubic";
+  auto now = before;
   now.environment.kernel = "Linux 6.6";
+  now.environment.congestion_control = "reno";
+  now.environment.tcp["tcp_congestion_control"] = "bbr";
   now.scenario["workload"]["iterations"] = 20;
   now.scenario["new"] = true;
-  const Comparison comparison = compared(result(20), now);
+  const Comparison comparison = compared(before, now);
   const auto& differences = comparison.scenarios[0].differences;
-  EXPECT_EQ(differences.size(), 3u);
+  EXPECT_EQ(differences.size(), 5u);
+  for (const char* const path : {"environment.congestion_control (of the rails)",
+                                 "environment.tcp.tcp_congestion_control (the kernel's default)"}) {
+    EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::what, path)));
+  }
   EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::what, "environment.kernel")));
   EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::now, "20")));
   EXPECT_THAT(differences, Contains(Field(&Comparison::Difference::base, "")));

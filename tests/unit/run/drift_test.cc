@@ -86,6 +86,33 @@ TEST(DriftCheckTest, EqualRunsThatDifferAreVoid) {
       "");
 }
 
+TEST(DriftCheckTest, AcrossBlocksTheRunsThatAreThereAnywayAreLookedAt) {
+  const auto scenario = sampleScenario("repeat: 5\nnoise: {across_blocks: on}\n");
+  EXPECT_EQ(planRuns(scenario, 7).size(), 5u * 4u) << "no run of its own";
+  const auto driftAt = [&](const std::vector<double>& speeds) {
+    std::vector<reports::Run> runs;
+    for (std::size_t block = speeds.size(); block-- > 0;) {  // the order of runs says nothing
+      runs.push_back(sampleRun("hot_repair", static_cast<int>(block), 1));
+      runs.push_back(sampleRun("fault_free", static_cast<int>(block), speeds[block]));
+    }
+    return *driftOf(scenario, runs);
+  };
+  const reports::Drift quiet = driftAt({10, 10.1, 5, 10.05, 10});
+  EXPECT_EQ(quiet.before, 2);
+  EXPECT_EQ(quiet.after, 2) << "the middle one of five is in neither half";
+  EXPECT_NEAR(*quiet.spread_pct, 1, 1e-9);
+  EXPECT_EQ(quiet.void_because, "");
+  EXPECT_THAT(reports::driftText(quiet), HasSubstr("2 fault-free runs of the first blocks and 2"));
+  EXPECT_THAT(driftAt({10, 10, 10, 9.4, 9.4}).void_because,
+              HasSubstr("6.4 % more time in the last"));
+  EXPECT_THAT(driftAt({10, 9.7, 10, 9.85, 9.85}).void_because,
+              HasSubstr("differed by up to 3.1 %"));
+  EXPECT_THAT(driftAt({10, 10}).void_because, HasSubstr("2 have a speed, of those of the last 0"));
+  const auto again = scenario::readScenario(scenario::toJson(scenario).dump(), "again.yaml");
+  ASSERT_TRUE(again.ok()) << again.mistakes.front().toString();
+  EXPECT_EQ(*again.scenario, scenario);
+}
+
 TEST(DriftCheckTest, WithoutASpeedOnBothSidesNobodyKnows) {
   const auto scenario = checkedScenario("drift_check: 1");
   auto runs = runsOf({10}, {10});

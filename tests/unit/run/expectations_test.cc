@@ -98,8 +98,8 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     const reports::Percentiles times{.p50 = 1, .p95 = 2, .p99 = 3, .max = 4, .n = 300};
     row.latency = reports::Latency{times, times, times};
     reports::RateRow& rate = row.rates.emplace_back();
-    rate.ttft_overhead_pct = rate.tpot_overhead_pct =
-        reports::Overhead{5, reports::Interval{4, 6}, 6, true};
+    rate.ttft_overhead_pct = rate.tpot_overhead_pct = rate.ttft_p95_overhead_pct =
+        rate.tpot_p95_overhead_pct = reports::Overhead{5, reports::Interval{4, 6}, 6, true};
     row.knee_qps = 6;
   }
   rich.noise.emplace().drift_pct = 0.1;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/run/noise.h"
+#include "harness/run/run_record.h"
 #include "harness/run/summary.h"
 
 namespace faultline::run {
@@ -145,6 +146,18 @@ TEST(ServingRecordTest, ABlockHasItsOwnArrivalsAndARowDoesNot) {
   EXPECT_NE(requestsOf(3), requestsOf(4));
 }
 
+TEST(ServingRecordTest, RunsOfTheDriftCheckAreAskedForTheSame) {
+  scenario::Scenario scenario = someServer();
+  scenario.noise.driftRuns = 1;
+  scenario.noise.driftRow = {.name = "drift_check", .options = {}, .does = "fault_free"};
+  const auto requestsOf = [&](const scenario::Strategy& strategy, int block) {
+    RunRecord record(scenario, {block, &strategy, reports::Arm::kPlain});
+    return record.whatIsLeftToServe().rates[0].requests;
+  };
+  EXPECT_EQ(requestsOf(scenario.noise.driftRow, 0), requestsOf(scenario.noise.driftRow, 1));
+  EXPECT_NE(requestsOf(scenario.strategies[0], 0), requestsOf(scenario.strategies[0], 1));
+}
+
 /// All requests of a run with these latencies.
 reports::Run runOf(const std::string& strategy, int block, double ttft, double tpot) {
   reports::Run run;
@@ -236,6 +249,35 @@ TEST(LatencyTest, WhatMediansCostHasAnIntervalAndTheNoiseOfEqualRuns) {
   EXPECT_EQ(few[1].rates[0].ttft_overhead_pct->n, 5);
 }
 
+TEST(LatencyTest, WhatThe95thPercentileCostsIsOfAllBlocksTogether) {
+  scenario::Scenario scenario = someServer();
+  scenario.strategies.push_back({.name = "again", .options = {}, .does = "fault_free"});
+  // Of the three requests of a run the last takes `tail` times as long, in three blocks.
+  const auto rowsOf = [&](int blocks, double tail) {
+    std::vector<reports::Run> runs;
+    for (int block = 0; block < blocks; ++block) {
+      for (const char* const row : {"fault_free", "again", "hot_repair"}) {
+        runs.push_back(runOf(row, block, 100 + block % 2, 10));
+        if (runs.back().strategy == "hot_repair" && block < 3) {
+          *runs.back().requests[2].ttft_ms *= tail;
+        }
+      }
+    }
+    return summarise(scenario, runs, 7)[1].rates[0];
+  };
+  const reports::RateRow slow = rowsOf(20, 2);
+  ASSERT_TRUE(slow.ttft_p95_overhead_pct && slow.ttft_p95_overhead_pct->ci95);
+  EXPECT_EQ(slow.ttft_ms.n, 60);
+  EXPECT_NEAR(slow.ttft_p95_overhead_pct->median, 100.0 * (2 * 100 - 101) / 101 * 0.05, 1.5)
+      << "3 of 60 are slow: h = 59 * 0.95 is a twentieth of the way to the first of them";
+  EXPECT_NEAR(slow.ttft_overhead_pct->median, 0, 1e-9) << "the median does not see them";
+  EXPECT_GT(slow.ttft_p95_overhead_pct->ci95->hi, 50) << "some draws have six of them";
+  EXPECT_GT(*slow.ttft_p95_overhead_pct->at_most, 50);
+  EXPECT_NEAR(slow.tpot_p95_overhead_pct->median, 0, 1e-9);
+  EXPECT_EQ(slow.tpot_p95_overhead_pct->distinguishable, false);
+  EXPECT_FALSE(rowsOf(19, 2).ttft_p95_overhead_pct) << "57 requests";
+}
+
 TEST(LatencyTest, WhereEqualRunsDifferTooMuchInThemTheResultIsVoid) {
   scenario::Scenario scenario = someServer();
   scenario.strategies.push_back({.name = "again", .options = {}, .does = "fault_free"});
@@ -254,6 +296,7 @@ TEST(LatencyTest, WhereEqualRunsDifferTooMuchInThemTheResultIsVoid) {
   };
   const auto quiet = noiseAt(0.05, 0.02);
   ASSERT_TRUE(quiet && quiet->ttft_band_pct && quiet->tpot_band_pct);
+  EXPECT_FALSE(quiet->drift_pct) << "each block has other arrivals";
   EXPECT_NEAR(*quiet->ttft_band_pct, 5, 1e-9);
   EXPECT_NEAR(*quiet->tpot_band_pct, 2, 1e-9);
   EXPECT_EQ(quiet->void_because, "");

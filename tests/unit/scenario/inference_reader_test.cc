@@ -103,6 +103,12 @@ TEST(InferenceReaderTest, MistakesSayWhatToDo) {
   EXPECT_THAT(messageOf(with("scale: 1000", "scale: 1\n  inference_: 1")), HasSubstr("inference_"));
   EXPECT_THAT(messageOf(with("[fault_free, ", "[shrink, ")),
               HasSubstr("shrink: each rank of a server"));
+  const std::string server = kServer;
+  EXPECT_THAT(messageOf(server + "repeat: 10\nnoise: {across_blocks: on}\n"),
+              HasSubstr("each block of a server has other arrivals"));
+  EXPECT_THAT(messageOf(with("[fault_free, ", "[fault_free, {fault_free: {as: again}}, ") +
+                        "repeat: 10\nexpect: [noise.drift_pct < 5]\n"),
+              HasSubstr("'noise: {drift_check: N}' looks at drift"));
 }
 
 TEST(InferenceReaderTest, OnlyAServerHasRequests) {

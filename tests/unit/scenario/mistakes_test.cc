@@ -356,6 +356,16 @@ TEST(OneMistakeTest, Sweeps) {
            "6:57", "the calls of this workload differ"}});
 }
 
+TEST(OneMistakeTest, AcrossBlocks) {
+  const auto noise = [](const std::string& more, const std::string& strategies = "[fault_free]") {
+    return withStrategies(strategies) + "noise: {across_blocks: on" + more + "}\n";
+  };
+  EXPECT_TRUE(mistakesOf(noise("") + "repeat: 4\n").empty());
+  expectEach({Case{noise("") + "repeat: 3\n", "5:24", "needs 'repeat' to be at least 4, not 3"},
+              Case{noise(", drift_check: 1") + "repeat: 4\n", "5:24", "drift_check asks the same"},
+              Case{noise("", "[armed]") + "repeat: 4\n", "5:24", "there is no fault_free"}});
+}
+
 TEST(OneMistakeTest, CellsAndPlansWhereThereAreNone) {
   const std::string sweep =
       "version: 1\nname: n\nworkload: {kind: collective}\nstrategies: [balance, optcc]\nexpect: ";
