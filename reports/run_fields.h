@@ -69,6 +69,9 @@ void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.field("time_over_bound", row.time_over_bound);
   v.field("model", row.model);
   v.field("time_over_model", row.time_over_model);
+  v.field("formula", row.formula);
+  v.field("formula_chunks", row.formula_chunks);
+  v.field("time_over_formula", row.time_over_formula);
   v.field("latency_only", row.latency_only);
   v.field("mis_measured", row.mis_measured);
 }

@@ -141,6 +141,11 @@ struct CollectiveRow {
   std::optional<double> time_over_bound;
   std::optional<double> model;
   std::optional<double> time_over_model;
+  /// Of r2_allreduce: the formula of its authors, over the healthy ring (schedule::r2Formula), with
+  /// the chunks that its schedule really had; no chunks: where that is a ring alone.
+  std::optional<double> formula;
+  std::optional<int> formula_chunks;
+  std::optional<double> time_over_formula;
   /// So little that it mostly passes in the bursts of the ports, above their rate.
   bool latency_only = false;
   bool mis_measured = false;  ///< better than possible by more than measurements vary

@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kSweepHead =
     "| scenario | left of the ports | call | bytes | strategy | n | time ms | time / ideal | bound "
-    "| / bound | model | / model | wrong |\n"
-    "|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+    "| / bound | model | / model | formula | / formula | wrong |\n"
+    "|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
 
 std::optional<double> median(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
@@ -79,12 +79,13 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy, co
   const std::string counted =
       leftOut == 0 ? fmt::format("{}", calls) : fmt::format("{} of {}", calls, calls + leftOut);
   return fmt::format(
-      "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} |\n",
+      "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
       cleanText(scenarioName(result)), portsOf(first), callOf(first), first.size_bytes,
       cleanText(strategy), counted, over(&CollectiveRow::p50_ms).value_or(0),
       ratioText(over(&CollectiveRow::time_over_ideal)), ratioText(over(&CollectiveRow::bound)),
       overBound, ratioText(over(&CollectiveRow::model)),
-      ratioText(over(&CollectiveRow::time_over_model)), wrong);
+      ratioText(over(&CollectiveRow::time_over_model)), ratioText(over(&CollectiveRow::formula)),
+      ratioText(over(&CollectiveRow::time_over_formula)), wrong);
 }
 
 }  // namespace

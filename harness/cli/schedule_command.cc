@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "resilient_ccl/schedule/listing.h"
 #include "resilient_ccl/schedule/msccl/exporter.h"
 #include "resilient_ccl/schedule/msccl/xml.h"
+#include "resilient_ccl/schedule/r2_formula.h"
 #include "resilient_ccl/schedule/verifier.h"
 
 namespace faultline::cli {
@@ -53,9 +55,20 @@ int verify(const ScheduleFlags& flags, const ScheduleJob& job) {
   return verifyAndPrint(*job.schedule, flags.asJson ? headOf(flags, job) : json());
 }
 
+/// Where the authors of the algorithm have one.
+std::optional<schedule::R2Formula> formulaOf(const ScheduleFlags& flags, const ScheduleJob& job) {
+  if (flags.algorithm != "r2_allreduce" || flags.ranksPerNode > 1) return std::nullopt;
+  return schedule::r2Formula({.ranks = job.schedule->ranks(),
+                              .elements = job.schedule->elements(),
+                              .segments = job.segments,
+                              .bandwidths = job.bandwidths},
+                             job.bandwidths);
+}
+
 int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
   const auto cost = schedule::costOf(*job.schedule, job.bandwidths, job.cost);
   if (!cost.ok()) return fail(cost.status());
+  const auto formula = formulaOf(flags, job);
   if (flags.asJson) {
     json out = headOf(flags, job);
     out["port_model"] = flags.portModel;
@@ -64,6 +77,11 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
     out["time_over_ring"] = cost->timeOverRing;
     out["bound_over_ring"] = cost->boundOverRing;
     out["time_over_bound"] = cost->timeOverBound;
+    if (formula) {
+      out["formula_over_ring"] = formula->timeOverRing;
+      out["formula_chunks"] = formula->chunks ? json(*formula->chunks) : json();
+      out["time_over_formula"] = cost->timeOverRing / formula->timeOverRing;
+    }
     out["messages_per_rank_max"] = cost->messagesPerRankMax;
     out["depth"] = cost->depth;
     out["from_steps"] = cost->fromSteps;
@@ -83,6 +101,11 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
   fmt::print("  time / fault-free ring   {:.4f}\n", cost->timeOverRing);
   fmt::print("  bound / fault-free ring  {:.4f}\n", cost->boundOverRing);
   fmt::print("  time / bound             {:.4f}\n", cost->timeOverBound);
+  if (formula) {
+    fmt::print("  formula of its authors   {:.4f} ({})\n", formula->timeOverRing,
+               formula->chunks ? fmt::format("K = {}", *formula->chunks) : "a ring alone");
+    fmt::print("  time / formula           {:.4f}\n", cost->timeOverRing / formula->timeOverRing);
+  }
   fmt::print("  messages per rank, max   {}\n", cost->messagesPerRankMax);
   fmt::print("  depth                    {}\n", cost->depth);
   return kExitOk;

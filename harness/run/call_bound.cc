@@ -13,12 +13,16 @@
 #include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
+#include "resilient_ccl/schedule/r2_formula.h"
 
 namespace faultline::run {
 namespace {
 
 using schedule::Collective;
 using schedule::PortBandwidths;
+
+/// The algorithm that has a formula of its authors.
+constexpr std::string_view kR2AllReduce = "r2_allreduce";
 
 /// The bandwidths of the calls; nullopt when they changed, or nothing is left of a node. Without
 /// the first one, which may be hit by what strikes, unless calls were left out already.
@@ -101,10 +105,18 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
     row.bound = schedule::lowerBound(operation, *left, schedule::PortModel::kFluid) / busy;
   }
   const double end = calls.back().start_ms + calls.back().ms;
-  row.model = modelOf(executedBy(run, row, operation, cluster, end), *left);
+  const auto executed = executedBy(run, row, operation, cluster, end);
+  row.model = modelOf(executed, *left);
+  if (executed && executed->algorithm == kR2AllReduce) {
+    if (const auto formula = schedule::r2Formula(executed->request, *left)) {
+      row.formula = formula->timeOverRing;
+      row.formula_chunks = formula->chunks;
+    }
+  }
   if (!row.time_over_ideal) return;
   if (row.bound) row.time_over_bound = *row.time_over_ideal / *row.bound;
   if (row.model) row.time_over_model = *row.time_over_ideal / *row.model;
+  if (row.formula) row.time_over_formula = *row.time_over_ideal / *row.formula;
   row.mis_measured =
       !row.latency_only && row.time_over_bound && *row.time_over_bound < 1 - kBoundTolerance;
 }

@@ -11,11 +11,15 @@ namespace faultline::run {
 /// - ideal: the bytes that each node has to send in a fault-free call (`schedule::faultFreeTime`),
 ///   2(p-1)/p of the size for AllReduce, at the goodput of all its rails;
 /// - bound: `schedule::lowerBound` on fluid ports; model: `schedule::costOf` of the schedule that
-///   the strategy runs, likewise: of a strategy that plans, the one that its ranks told of.
+///   the strategy runs, likewise: of a strategy that plans, the one that its ranks told of. Without
+///   alpha and o (`CostOptions::alpha`, `perMessage`), though the plans tell of both: the ranks
+///   measured them on themselves, so that a slow transport would get a slow model and pass;
+/// - formula: of r2_allreduce with at most one slow node, that of its authors for the chunks that
+///   its schedule had (`schedule::r2Formula`).
 ///
 /// A row has bandwidths when all calls whose times count had the same; of those of a row of which
-/// all do, all but the first (it may be hit by what strikes at t = 0). Bound and model are for one
-/// rank per node. Pure.
+/// all do, all but the first (it may be hit by what strikes at t = 0). Bound, model and formula are
+/// for one rank per node. Pure.
 void compareWithModels(const scenario::Scenario& scenario, reports::Run& run);
 
 }  // namespace faultline::run

@@ -135,6 +135,10 @@ constexpr std::array kRowMetrics{
            [](const Scope& s) {
              return numbers(cellRatios(s, Cells::kLarge, &CollectiveRow::time_over_model));
            }},
+    Reader{"cells.large.time_over_formula",
+           [](const Scope& s) {
+             return numbers(cellRatios(s, Cells::kLarge, &CollectiveRow::time_over_formula));
+           }},
     Reader{"cells.large.busbw_kept_pct",
            [](const Scope& s) { return numbers(cellsKept(s, Cells::kLarge)); }},
 };

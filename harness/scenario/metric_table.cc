@@ -213,6 +213,10 @@ constexpr std::array kMetrics{
            Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
     Metric{"cells.large.time_over_model", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed, "likewise, over the model of the strategy's own schedule"},
+    Metric{"cells.large.time_over_formula", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "likewise, over the formula of r2_allreduce's authors; none where another algorithm "
+           "runs, or more than one node is slow"},
     Metric{"cells.large.busbw_kept_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
            "median busbw of each of these cells, in percent of that of fault_free; none where a "

@@ -40,8 +40,7 @@ class LayeredAllReduce final : public Schedule {
                           i < layer.lanes ? -1 : first + i - layer.lanes});
       }
       places_.push_back(std::move(place));
-      // As many chunks of the ring, cut into equal parts, as make the segments.
-      cuts_.push_back((segments + members * layer.turns - 1) / (members * layer.turns));
+      cuts_.push_back(pipelineChunks(layer, segments) / (members * layer.turns));
     }
   }
 
@@ -254,6 +253,11 @@ std::vector<RingLayer> ringLayers(int ranks, std::int64_t elements, int segments
     if (layer.excluded.size() == 1 && hasTime) layer.turns = std::clamp(most, 1, kTurns);
   }
   return layers;
+}
+
+int pipelineChunks(const RingLayer& layer, int segments) {
+  const int inRing = static_cast<int>(layer.members.size()) * layer.turns;
+  return (segments + inRing - 1) / inRing * inRing;
 }
 
 std::unique_ptr<Schedule> layeredAllReduce(std::string_view algorithm, int ranks,

@@ -28,6 +28,10 @@ struct RingLayer {
 std::vector<RingLayer> ringLayers(int ranks, std::int64_t elements, int segments,
                                   const std::vector<double>& bandwidths, bool allLevels);
 
+/// In how many chunks the part of a layer goes through its excluded ranks, all turns together: as
+/// many chunks of the ring, cut into equal parts, as make `segments`, so at least that.
+int pipelineChunks(const RingLayer& layer, int segments);
+
 /// AllReduce in layers: all rings at the same time; then, for each layer, the excluded ranks send
 /// their contributions to one member, which adds them in a fixed order and sends the result along
 /// the ring, whose members pass it on to the excluded ranks, pipelined in at least `segments`

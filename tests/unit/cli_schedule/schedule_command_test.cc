@@ -46,6 +46,23 @@ TEST(ScheduleCommandTest, VerifyAsJson) {
   EXPECT_TRUE(json["problems"].empty());
 }
 
+TEST(ScheduleCommandTest, TheFormulaOfR2AllReduceIsForItsChunks) {
+  const std::string r2 = "cost --algorithm r2_allreduce --ranks 8 --segments 32 --straggler 1:";
+  const auto json = nlohmann::json::parse(run(r2 + "0.5 --json").out);
+  EXPECT_EQ(json["formula_chunks"], 56);
+  EXPECT_DOUBLE_EQ(json["formula_over_ring"], 1 + 4.0 / 7 * (1 + 1.0 / 56));
+  EXPECT_NEAR(json["time_over_formula"].get<double>(), 1, 0.05);
+  EXPECT_THAT(run(r2 + "0.75").out, HasSubstr("(K = 35)"));
+  EXPECT_THAT(run("cost --algorithm r2_allreduce --ranks 4 --straggler 1:0.5").out,
+              HasSubstr("2.0000 (a ring alone)"));
+  for (const char* none : {"ring --ranks 4 --straggler 1:0.5",
+                           "r2_allreduce --ranks 4 --straggler 1:0.5 --straggler 2:0.5"}) {
+    const auto other =
+        nlohmann::json::parse(run(std::string("cost --json --algorithm ") + none).out);
+    EXPECT_FALSE(other.contains("formula_over_ring")) << none;
+  }
+}
+
 TEST(ScheduleCommandTest, AWrongScheduleIsExitCode1) {
   const schedule::RecordedSchedule nothing(2, 1, 10);
   testing::internal::CaptureStdout();

@@ -97,7 +97,7 @@ TEST(SweepTableTest, ComparesTheMediansOfTheRuns) {
   const std::vector<ScenarioResult> results{result};
   const std::string table = sweepTable(results);
   EXPECT_THAT(table, HasSubstr("| half | 1: 0.50, 3: 1.00 out 0.25 in | all_reduce f32 | 8388608 | "
-                               "balance | 15 | 20.00 | 2.000 | 1.333 | 1.500 |  |  | 0 |\n"
+                               "balance | 15 | 20.00 | 2.000 | 1.333 | 1.500 |  |  |  |  | 0 |\n"
                                "| half | 1: 0.50, 3: 1.00 out 0.25 in | all_reduce f32 | 8388608 | "
                                "optcc | 5 | 10.00 | 1.000 | 1.333 | 0.750 mis-measured |"));
   EXPECT_THAT(table,
@@ -117,6 +117,18 @@ TEST(SweepTableTest, SaysWhichCallsDoNotCount) {
   EXPECT_THAT(table, HasSubstr("| 16777216 | balance | 5 | 20.00 |  |  | 1.020 unsettled |"));
 }
 
+TEST(SweepTableTest, TheFormulaIsNextToTheModel) {
+  CollectiveRow row = allReduce(8 << 20, false, 10);
+  row.model = 1.75;
+  row.time_over_model = 1.01;
+  row.formula = 1.72;
+  row.time_over_formula = 1.03;
+  const std::vector<ScenarioResult> results{resultOf({row})};
+  const std::string table = sweepTable(results);
+  EXPECT_THAT(table, HasSubstr("| model | / model | formula | / formula | wrong |"));
+  EXPECT_THAT(table, HasSubstr("| 1.750 | 1.010 | 1.720 | 1.030 | 0 |"));
+}
+
 TEST(SweepResultTest, ComesBackAsItWas) {
   CollectiveRow row = allReduce(4096, true, 1.5);
   row.send = {1, 0.5};
@@ -127,6 +139,9 @@ TEST(SweepResultTest, ComesBackAsItWas) {
   row.time_over_bound = 1.09;
   row.model = 1.15;
   row.time_over_model = 1.04;
+  row.formula = 1.7;
+  row.formula_chunks = 35;
+  row.time_over_formula = 1.02;
   row.latency_only = row.mis_measured = row.unsettled = true;
   row.left_out = 3;
   const std::string text = toJsonText(resultOf({row}));

@@ -202,6 +202,45 @@ TEST(CallBoundTest, OnlyWhatTheStrategyRunsIsItsModel) {
   EXPECT_TRUE(run.collectives.front().bound);
 }
 
+/// r2_allreduce, with a plan of so many segments that says what is left of rank 1.
+reports::Run r2Run(const scenario::Scenario& scenario, int segments, const std::string& algorithm) {
+  reports::Run run = runOf(scenario, 800);
+  run.strategy = algorithm;
+  run.faults = {fault("port_down", 0, 3)};
+  reports::AppliedPlan& plan = run.plans.emplace_back();
+  plan.at_ms = -1;
+  plan.communicator = 1;
+  plan.bytes = run.collectives.front().size_bytes;
+  plan.elements = run.collectives.front().count;
+  plan.algorithm = algorithm;
+  plan.segments = segments;
+  plan.health.assign(kRanks, reports::PortHealth{1, 1});
+  plan.health[1] = {0.5, 0.5};
+  return run;
+}
+
+TEST(CallBoundTest, R2AllReduceIsHeldAgainstTheFormulaForItsChunks) {
+  const auto scenario = sweep("sizes: 10MB", kHalfANode);
+  reports::Run run = r2Run(scenario, 8, "r2_allreduce");
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  // 4 ranks, half of one lost: 1 + 2/3 (1 + 1/K), and 8 segments in two turns of three chunks
+  // are 12.
+  ASSERT_TRUE(row.formula && row.formula_chunks && row.time_over_formula);
+  EXPECT_EQ(*row.formula_chunks, 12);
+  EXPECT_DOUBLE_EQ(*row.formula, 1 + 2.0 / 3 * (1 + 1.0 / 12));
+  EXPECT_DOUBLE_EQ(*row.time_over_formula, *row.time_over_ideal / *row.formula);
+}
+
+TEST(CallBoundTest, OtherAlgorithmsHaveNoFormula) {
+  const auto scenario = sweep("sizes: 10MB", kHalfANode);
+  reports::Run run = r2Run(scenario, 8, "optcc");
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_TRUE(row.model);
+  EXPECT_FALSE(row.formula || row.formula_chunks || row.time_over_formula);
+}
+
 TEST(GoodputTest, TheFirstIntervalsAndWhatIsLeftOverDoNotCount) {
   const auto interval = [](double seconds, double bytes) {
     return fmt::format(R"({{"sum": {{"seconds": {}, "bytes": {}}}}})", seconds, bytes);

@@ -89,6 +89,7 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     row.size_bytes = 8 << 20;
     row.p50_ms = 100;
     row.time_over_bound = row.time_over_ideal = row.time_over_model = 1.5;
+    row.time_over_formula = 1.5;
   }
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   for (reports::Summary& row : rich.summary) {
