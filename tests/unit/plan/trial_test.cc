@@ -150,9 +150,9 @@ TEST(TrialTest, NothingElseIsTriedWhereTheFirstIsAtTheBound) {
   EXPECT_EQ(other.used, 2u);
 }
 
-// As measured: one of eight NICs of one of four ranks lost, calls of 180 ms in a job of some dozen of
-// them. The model is right to a tenth. What is slower by a tenth is known after two calls that count,
-// and the ring, which the model gives more than the best takes, is not tried.
+// As measured: one of eight NICs of one of four ranks lost, calls of 180 ms in a job of some dozen
+// of them. The model is right to a tenth. What is slower by a tenth is known after two calls that
+// count, and the ring, which the model gives more than the best takes, is not tried.
 TEST(TrialTest, AShortJobIsNotSpentOnWhatIsKnownToBeSlower) {
   Contest contest{.truly = {0.183, 0.203, 0.184, 0.193, 0.193},
                   .predicted = {0.174, 0.179, 0.181, 0.182, 0.195},
