@@ -223,6 +223,7 @@ class Link {
     TimePoint lastProgress{};
     bool suspected = false;
     std::uint64_t deliveredBefore = 0;  // by the transport, when the path last answered in order
+    TimePoint moved{};                  // when the transport was last seen to deliver in the trial
     std::uint32_t gapsBefore = 0;       // of its path, when it last made progress
     // receiving
     Receipt received;
@@ -328,7 +329,7 @@ class Link {
   bool answering(int rail, TimePoint now) const;
   Duration answeringInterval() const;  // between rounds to a path that answers and is not up
   void checkSuspicions(TimePoint now);
-  bool stalled(int rail);
+  bool stalled(int rail, TimePoint now);
   void forgetGaps(int rail);
   bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);

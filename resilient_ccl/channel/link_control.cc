@@ -137,7 +137,7 @@ void Link::checkSuspicions(TimePoint now) {
     if (!state.suspected) continue;
     if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {
       beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
-    } else if (stalled(rail) || (liveRails() > 1 && stuck(rail, now))) {
+    } else if (stalled(rail, now) || (liveRails() > 1 && stuck(rail, now))) {
       ++counters_.stalls;
       beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
     }
@@ -148,15 +148,29 @@ void Link::checkSuspicions(TimePoint now) {
 /// before the loss: it waits for a retransmission timer, as long again as the outage at worst. A
 /// slow rail goes on delivering and loses no datagrams; the machine of a stopped peer acknowledges
 /// what arrives, so that nothing is outstanding.
-bool Link::stalled(int rail) {
+/// When the path is back, what had come in before the outage is acknowledged, and the rest may wait
+/// all the same: a transport that has moved is asked again, after as many answers and, as a slow
+/// one moves in steps, after a round trip.
+bool Link::stalled(int rail, TimePoint now) {
   const bool answers = prober_.answeredInARow(rail) >= Prober::kAnswersAfterLoss;
   if (!prober_.cameBack(rail) && !(answers && interrupted(rail))) return false;
+  Rail& state = rails_[rail];
   const transport::Delivery delivery = io_.delivery(rail);
-  const bool stuck = delivery.outstanding && delivery.acknowledged == rails_[rail].deliveredBefore;
-  if (stuck || mutant(Mutant::kKernelNotAsked)) return true;
-  prober_.acquit(rail);  // it moves: a new trial
-  rails_[rail].deliveredBefore = delivery.acknowledged;
-  forgetGaps(rail);
+  if (mutant(Mutant::kKernelNotAsked)) return true;
+  const bool moved = delivery.acknowledged != state.deliveredBefore;
+  if (delivery.outstanding && !moved) {
+    const TimePoint since = std::max(state.lastProgress, state.moved);
+    return now - since > delivery.roundTrip || mutant(Mutant::kRoundTripIgnored);
+  }
+  state.deliveredBefore = delivery.acknowledged;
+  state.moved = now;
+  const bool known = delivery.roundTrip > Duration::zero();
+  if (delivery.outstanding && known && !mutant(Mutant::kOneMoveIsEnough)) {
+    prober_.countAgain(rail);
+  } else {
+    prober_.acquit(rail);  // it moves: a new trial
+    forgetGaps(rail);
+  }
   return false;
 }
 

@@ -52,6 +52,8 @@ enum class Mutant : std::uint8_t {
   kVerdictFromSilence,
   kBurstProves,
   kKernelNotAsked,
+  kOneMoveIsEnough,
+  kRoundTripIgnored,
   kNobodyJoinsATrial,
   kDoubtIsProof,
   kDoubtKept,

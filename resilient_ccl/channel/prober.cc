@@ -48,6 +48,8 @@ void Prober::acquit(int path) {
   paths_[path].lostRounds = false;
 }
 
+void Prober::countAgain(int path) { paths_[path].inARow = 0; }
+
 void Prober::reported(const Hearing& heardThere) {
   const bool newer = heardThere.newest >= heardThere_.newest && heardThere.newest <= round_;
   if (newer) heardThere_ = heardThere;

@@ -61,6 +61,9 @@ class Prober {
   /// Forgets what was held against a path: it has shown life, or its trial begins.
   void acquit(int path);
 
+  /// Only answers from now on are in a row; what else is held against `path` stays.
+  void countAgain(int path);
+
   /// Whether the newest round sent was answered on `path`.
   bool answeredNewest(int path) const { return paths_[path].lastAnswered == round_; }
 

@@ -103,6 +103,7 @@ class RailSink {
 struct Delivery {
   std::uint64_t acknowledged = 0;  ///< bytes that the other machine has acknowledged, in all
   bool outstanding = false;        ///< bytes have been sent and not been acknowledged
+  Duration roundTrip{};            ///< from sending to acknowledgement, smoothed; zero: not known
 };
 
 /// One path between two processes over one NIC pair. Carries chunks; completes, fails, or says

@@ -148,17 +148,18 @@ const Action* Referee::only(Action::Kind kind) const {
   return fault;
 }
 
-/// It was over before anybody could ask, and took datagrams along: their numbers say so.
+/// It took datagrams along: their numbers say so, also when it was over before anybody could ask.
 void Referee::judgeShortOutage() {
   const auto& options = script_.options;
   if (options.datagramLoss + options.datagramsHeld > 0 || !options.backsOff) return;
   const Action* outage = nullptr;
   for (const Action& action : script_.actions) {
     if (action.kind == Action::Kind::kMessages || action.kind == Action::Kind::kNote) continue;
+    if (action.kind == Action::Kind::kSlow) continue;
     if (action.kind != Action::Kind::kBlackHole || outage != nullptr) return;
     outage = &action;
   }
-  if (outage == nullptr || outage->length >= options.link.suspectAfter) return;
+  if (outage == nullptr) return;
   const Duration waited = world_.longestBackOff(outage->rail);
   const int lost = world_.mostLostInARow(outage->rail);
   if (waited < kNoticedWithin || lost < kTellingLoss) return;

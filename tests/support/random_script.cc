@@ -180,22 +180,51 @@ void addDisorder(Random& random, Script& script) {
       {.kind = Kind::kMessages, .end = end, .bytes = 200'000, .count = 6 * options.link.rails});
 }
 
-/// An outage that is over before anybody asks, of a rail that sends again when its timer says so.
+/// An outage that is over before anybody asks: both ends have much to send.
+Duration addOutageBeforeSuspicion(Random& random, Script& script) {
+  script.options.link.suspectAfter = 20ms;
+  for (int end = 0; end < SimWorld::kEnds; ++end) {
+    script.actions.push_back({.kind = Kind::kMessages,
+                              .end = end,
+                              .bytes = 200'000,
+                              .count = 12 * script.options.link.rails});
+  }
+  return 8ms + upTo(random, 8ms);
+}
+
+/// One that is over before there is a verdict: the only end that sends has lost rounds and next to
+/// no other datagram.
+Duration addOutageBeforeVerdict(Random& random, Script& script) {
+  SimOptions& options = script.options;
+  options.link.suspectAfter = 10ms;
+  options.link.chunkBytes = 64 << 10;
+  std::erase_if(script.actions, [](const Action& action) {
+    return action.kind == Kind::kMessages && action.end != 0;
+  });
+  script.actions.push_back({.kind = Kind::kMessages,
+                            .end = 0,
+                            .bytes = Bytes{1'200'000} * options.link.rails,
+                            .count = 2});
+  for (int rail = 0; rail < options.link.rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kSlow, .rail = rail, .rate = 20e6});
+  }
+  return options.link.suspectAfter + options.wireLatency + 1500us + upTo(random, 3ms);
+}
+
+/// A short outage of a rail that sends again when its timer says so. What came in just before is
+/// acknowledged when it is over.
 void addShortOutage(Random& random, Script& script) {
   SimOptions& options = script.options;
   options.lateWrites = options.mixed = false;
   options.backsOff = true;
-  options.link.suspectAfter = 20ms;
   options.datagramJitter = 100us;
-  const int rails = options.link.rails;
-  for (int end = 0; end < SimWorld::kEnds; ++end) {
-    script.actions.push_back(
-        {.kind = Kind::kMessages, .end = end, .bytes = 200'000, .count = 12 * rails});
-  }
+  options.wireLatency = 50us + upTo(random, 2ms);
+  const Duration length = random.below(2) ? addOutageBeforeVerdict(random, script)
+                                          : addOutageBeforeSuspicion(random, script);
   script.actions.push_back({.kind = Kind::kBlackHole,
                             .at = 2ms + upTo(random, 10ms),
-                            .rail = static_cast<int>(random.below(rails)),
-                            .length = 8ms + upTo(random, 8ms)});
+                            .rail = static_cast<int>(random.below(options.link.rails)),
+                            .length = length});
 }
 
 /// A rail that fails again while it is being opened, several times.

@@ -19,7 +19,7 @@ using Schedule = std::function<void(Duration delay, std::function<void()> action
 
 /// One direction of a rail's wire.
 struct Wire {
-  Duration latency = 50us;
+  Duration latency{};
   double bytesPerSecond = 100e6;
   bool carries = true;      ///< false: a black hole
   Duration lateDelivery{};  ///< rails with late writes: of chunks under way when the wire died
@@ -45,7 +45,9 @@ class SimRail : public transport::Rail {
 
   void connect(SimRail* peer) { peer_ = peer; }
 
-  transport::Delivery delivery() const override { return {acknowledged_, outstanding_ > 0}; }
+  transport::Delivery delivery() const override {
+    return {acknowledged_, outstanding_ > 0, roundTrip_};
+  }
   void fence() override {
     if (fencing_) return;
     fencing_ = true;
@@ -78,8 +80,9 @@ class SimRail : public transport::Rail {
   transport::RailSink& sink_;
   Schedule schedule_;
   SimRail* peer_ = nullptr;
-  std::uint64_t acknowledged_ = 0;  // bytes that the wire has carried
+  std::uint64_t acknowledged_ = 0;  // bytes that the wire has carried, as far as this end knows
   std::uint64_t outstanding_ = 0;   // bytes for which it has been asked and has not
+  Duration roundTrip_{};            // unknown unless the kind of rail measures it
   bool begun_ = false;
   bool fencing_ = false;
   bool fenced_ = false;

@@ -23,6 +23,7 @@ SimWorld::SimWorld(const SimOptions& options)
     self.arrivedBytes.resize(options.link.rails);
     self.datagramsSent.resize(options.link.rails + 1);
     for (auto& wire : self.wires) {
+      wire.latency = options.wireLatency;
       wire.fenceTime = options.fenceTime;
       wire.lateDelivery = options.lateDelivery;
       wire.backsOff = options.backsOff;

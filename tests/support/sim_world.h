@@ -51,6 +51,7 @@ struct SimOptions {
   /// Share of the datagrams that are held up for so long, and then overtaken by many.
   double datagramsHeld = 0;
   Duration heldFor = 200ms;
+  Duration wireLatency = 50us;  ///< of rails, one way
   Duration openTime = 300us;
   Duration fenceTime = 100us;
   /// SimWorld::lateDelivery from the beginning.

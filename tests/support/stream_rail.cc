@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace faultline::test {
+namespace {
+
+/// So long after the path is back the receiver says again what it has got, at the latest.
+constexpr Duration kAcknowledgedAgain = 1ms;
+
+}  // namespace
 
 void StreamRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
   outgoing_.push_back({.header = header, .data = data, .copy = {}});
@@ -17,7 +23,7 @@ void StreamRail::sendNext() {
   const std::size_t piece = std::max<std::size_t>(1, length / wire_.pieces(length));
   const std::size_t rest = length - chunk.sent;
   const std::size_t count = rest < 2 * piece ? rest : piece;
-  outstanding_ = count;
+  outstanding_ += count;
   schedule_(fromSeconds(count / wire_.bytesPerSecond),
             [this, count] { putOnTheWire(count, /*attempt=*/0); });
 }
@@ -30,8 +36,8 @@ void StreamRail::putOnTheWire(std::size_t count, int attempt) {
     return;
   }
   if (attempt > 0 && onSentAgain) onSentAgain();
-  outstanding_ = 0;
-  acknowledged_ += count;
+  schedule_(2 * wire_.latency,
+            [this, count] { acknowledge(count, fromSeconds(count / wire_.bytesPerSecond)); });
   Outgoing& chunk = outgoing_.front();
   const std::span<const std::byte> bytes(chunk.data + chunk.sent, count);
   if (onRead) onRead(bytes);
@@ -42,6 +48,21 @@ void StreamRail::putOnTheWire(std::size_t count, int attempt) {
   chunk.sent += count;
   if (chunk.sent == chunk.header.length) outgoing_.pop_front();
   sendNext();
+}
+
+/// Two pieces are under way as a rule, the first of them on the wire: the second has waited for it.
+/// What is lost is of no use for the estimate; the weight of a sample is that of RFC 6298.
+void StreamRail::acknowledge(std::size_t count, Duration wireTime) {
+  if (fenced_ || peer_ == nullptr) return;
+  if (!peer().wire_.carries) {
+    schedule_(kAcknowledgedAgain, [this, count, wireTime] { acknowledge(count, wireTime); });
+    return;
+  }
+  outstanding_ -= count;
+  acknowledged_ += count;
+  const Duration sample = lastWireTime_ + wireTime + 2 * wire_.latency;
+  roundTrip_ = roundTrip_ == Duration::zero() ? sample : (7 * roundTrip_ + sample) / 8;
+  lastWireTime_ = wireTime;
 }
 
 bool StreamRail::detach(std::uint64_t sequence) {

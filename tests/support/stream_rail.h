@@ -10,7 +10,8 @@ namespace faultline::test {
 /// One end of a rail in memory with TCP's semantics: chunks stand one behind the other in a stream;
 /// each is read from the sender's buffer in pieces, at the latest moment, when the wire takes them.
 /// The receiver's process reads what has come when it runs, asks its sink where each payload goes,
-/// and writes it piece by piece. What a broken stream has not delivered never lands.
+/// and writes it piece by piece. What a broken stream has not delivered never lands. The sender
+/// knows of what has come in once the other direction carries an acknowledgement.
 class StreamRail : public SimRail {
  public:
   using SimRail::SimRail;
@@ -40,11 +41,13 @@ class StreamRail : public SimRail {
 
   void sendNext();
   void putOnTheWire(std::size_t count, int attempt);
+  void acknowledge(std::size_t count, Duration wireTime);
   void deliver(Piece piece);
   StreamRail& peer() { return static_cast<StreamRail&>(*peer_); }
 
   std::deque<Outgoing> outgoing_;
-  bool sending_ = false;  // the first of them is being sent
+  bool sending_ = false;     // the first of them is being sent
+  Duration lastWireTime_{};  // of the latest piece that was acknowledged
   std::deque<Piece> inbox_;
   std::byte* place_ = nullptr;
 };

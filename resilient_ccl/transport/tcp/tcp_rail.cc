@@ -50,7 +50,9 @@ Delivery TcpRail::delivery() const {
   countSystemCall();
   if (getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0) pushAgain();
-  return {.acknowledged = info.tcpi_bytes_acked, .outstanding = info.tcpi_unacked > 0};
+  return {.acknowledged = info.tcpi_bytes_acked,
+          .outstanding = info.tcpi_unacked > 0,
+          .roundTrip = std::chrono::microseconds(info.tcpi_rtt)};
 }
 
 }  // namespace faultline::transport::tcp

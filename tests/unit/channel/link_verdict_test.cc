@@ -187,6 +187,28 @@ TEST_P(LinkVerdictTest, AnInterruptionBeforeTheSuspicionCountsToo) {
   }
 }
 
+TEST_P(LinkVerdictTest, WhatCameInBeforeAnOutageIsAcknowledgedLateAndProvesNothing) {
+  for (Duration outage = 13ms; outage < 20ms; outage += 250us) {
+    SCOPED_TRACE(formatDuration(outage));
+    SimOptions chosen = options();
+    chosen.backsOff = true;
+    chosen.wireLatency = 1ms;
+    SimWorld world(chosen);
+    for (const int rail : {0, 1}) world.slow(rail, 20e6);
+    for (int i = 0; i < 4; ++i) world.message(0, 2 << 20);  // only acknowledgements come back
+    world.run(10ms);
+    world.blackHole(0);
+    world.run(outage);
+    world.heal(0);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    expectClean(world);
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_LT(world.link(end).counters().longestReceiveStall, outage + 20ms);
+      EXPECT_FALSE(world.failovers(end).empty());
+    }
+  }
+}
+
 TEST_P(LinkVerdictTest, AStallIsMeasuredAlsoWhereNoRailIsGivenUp) {
   // Over before it is suspected: only the transport's timer ends it.
   for (const Duration outage : {0ms, 6ms}) {
