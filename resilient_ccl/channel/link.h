@@ -222,9 +222,10 @@ class Link {
     bool lateWrites = false;
     TimePoint lastProgress{};
     bool suspected = false;
-    std::uint64_t deliveredBefore = 0;  // by the transport, when the path last answered in order
-    TimePoint moved{};                  // when the transport was last seen to deliver in the trial
-    std::uint32_t gapsBefore = 0;       // of its path, when it last made progress
+    transport::Delivery delivery;  // as last seen in the trial
+    TimePoint lastDelivery{};      // when it was seen to be more than before
+    Duration roundTrip{};          // as known before that
+    std::uint32_t gapsBefore = 0;  // of its path, when it last made progress
     // receiving
     Receipt received;
     int unacknowledged = 0;          // chunks that no datagram has told of
@@ -238,6 +239,7 @@ class Link {
     Cause lastCause = Cause::kNone;
     TimePoint failedAt{};
     // failback
+    bool struckWhileOpening = false;  // the last attempt ended because a port failed
     Duration holdOff{};
     TimePoint mayReturn{};
     TimePoint upSince{};
@@ -330,6 +332,8 @@ class Link {
   Duration answeringInterval() const;  // between rounds to a path that answers and is not up
   void checkSuspicions(TimePoint now);
   bool stalled(int rail, TimePoint now);
+  bool watchDelivery(int rail, TimePoint now);
+  void newTrial(int rail);
   void forgetGaps(int rail);
   bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);

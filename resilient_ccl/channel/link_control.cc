@@ -128,7 +128,8 @@ void Link::checkSuspicions(TimePoint now) {
       state.suspected = true;
       ++counters_.suspicions;
       prober_.acquit(rail);  // only probes from now on count
-      state.deliveredBefore = io_.delivery(rail).acknowledged;
+      state.delivery = io_.delivery(rail);
+      state.roundTrip = state.delivery.roundTrip;
       nextRound_ = now;
       if (io_.portLost(rail) && !mutant(Mutant::kPortNotLookedAt)) {
         onRailFailed(rail, Cause::kLocalNic, now);
@@ -144,34 +145,46 @@ void Link::checkSuspicions(TimePoint now) {
   }
 }
 
-/// The path lost datagrams and answers probes, but the transport has delivered nothing since
-/// before the loss: it waits for a retransmission timer, as long again as the outage at worst. A
-/// slow rail goes on delivering and loses no datagrams; the machine of a stopped peer acknowledges
-/// what arrives, so that nothing is outstanding.
-/// When the path is back, what had come in before the outage is acknowledged, and the rest may wait
-/// all the same: a transport that has moved is asked again, after as many answers and, as a slow
-/// one moves in steps, after a round trip.
+/// The path lost datagrams and answers probes, but the transport delivers nothing: it waits for a
+/// retransmission timer, as long again as the outage at worst. A slow rail loses no datagrams and
+/// goes on delivering, in steps no longer than its round trip; the machine of a stopped peer
+/// acknowledges what arrives, so that nothing is outstanding.
 bool Link::stalled(int rail, TimePoint now) {
-  const bool answers = prober_.answeredInARow(rail) >= Prober::kAnswersAfterLoss;
-  if (!prober_.cameBack(rail) && !(answers && interrupted(rail))) return false;
-  Rail& state = rails_[rail];
-  const transport::Delivery delivery = io_.delivery(rail);
+  if (!prober_.lostRounds(rail) && !interrupted(rail)) return false;
+  const bool outstanding = watchDelivery(rail, now);
+  if (prober_.answeredInARow(rail) < Prober::kAnswersAfterLoss) return false;
   if (mutant(Mutant::kKernelNotAsked)) return true;
-  const bool moved = delivery.acknowledged != state.deliveredBefore;
-  if (delivery.outstanding && !moved) {
-    const TimePoint since = std::max(state.lastProgress, state.moved);
-    return now - since > delivery.roundTrip || mutant(Mutant::kRoundTripIgnored);
+  if (!outstanding) {
+    newTrial(rail);
+    return false;
   }
-  state.deliveredBefore = delivery.acknowledged;
-  state.moved = now;
-  const bool known = delivery.roundTrip > Duration::zero();
-  if (delivery.outstanding && known && !mutant(Mutant::kOneMoveIsEnough)) {
-    prober_.countAgain(rail);
-  } else {
-    prober_.acquit(rail);  // it moves: a new trial
-    forgetGaps(rail);
+  const Rail& state = rails_[rail];
+  const Duration quiet = now - std::max(state.lastProgress, state.lastDelivery);
+  return quiet > state.roundTrip || mutant(Mutant::kRoundTripIgnored);
+}
+
+/// Looks at what the transport has delivered: whether there is more to deliver. When it was more
+/// than before, only answers from now on count. The trial goes on: what had come in before an
+/// outage is acknowledged when the path is back, and the rest may wait all the same. The round trip
+/// is the one from before that, as it is the outage that a late acknowledgement measures.
+bool Link::watchDelivery(int rail, TimePoint now) {
+  Rail& state = rails_[rail];
+  const transport::Delivery before = std::exchange(state.delivery, io_.delivery(rail));
+  if (state.delivery.acknowledged != before.acknowledged) {
+    state.lastDelivery = now;
+    state.roundTrip = before.roundTrip;
+    if (mutant(Mutant::kOneMoveIsEnough)) {
+      newTrial(rail);
+    } else {
+      prober_.countAgain(rail);
+    }
   }
-  return false;
+  return state.delivery.outstanding;
+}
+
+void Link::newTrial(int rail) {
+  prober_.acquit(rail);
+  forgetGaps(rail);
 }
 
 void Link::forgetGaps(int rail) {
@@ -280,9 +293,7 @@ void Link::probe(TimePoint now) {
     Rail& state = rails_[rail];
     if (!state.suspected) continue;
     trial = true;
-    if (prober_.answeredNewest(rail) && !prober_.lostRounds(rail) && !interrupted(rail)) {
-      state.deliveredBefore = io_.delivery(rail).acknowledged;
-    }
+    watchDelivery(rail, now);
   }
   const ProbeRecord probe{.round = prober_.beginRound(now), .trial = trial};
   // Suspects first, so that an answer on another path is to a later probe also within a round.

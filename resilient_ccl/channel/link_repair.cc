@@ -2,6 +2,7 @@
 #include <array>
 #include <cassert>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "resilient_ccl/channel/link.h"
@@ -56,7 +57,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.received = {};
   state.rate = RateEstimate(guessRate());
   state.lateWrites = io_.lateWrites(rail);
-  state.suspected = false;
+  state.suspected = state.struckWhileOpening = false;
   state.upSince = now;
   noRailSince_ = TimePoint::max();
   if (epoch > 1 || started_) {
@@ -141,6 +142,7 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
   Rail& state = rails_[rail];
   if (state.phase == Phase::kOpening) {
     io_.cancelOpen(rail);
+    state.struckWhileOpening = cause != Cause::kRail;
     railDown(rail, now);
   }
   if (state.phase == Phase::kUp) beginFence(rail, {.cause = cause}, now);
@@ -232,7 +234,8 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     if (state.phase == Phase::kOpening) io_.cancelOpen(rail);
     state.epoch = record.epoch;
     // Not after an attempt to connect that took too long: nothing has flapped.
-    if (record.epoch > 1 && cause != Cause::kRail) holdOffLonger(state);
+    const bool struck = std::exchange(state.struckWhileOpening, false) || cause != Cause::kRail;
+    if (record.epoch > 1 && struck) holdOffLonger(state);
     railDown(rail, now);
     sendRailRecord(RecordType::kRailFenced, rail, record.epoch, {}, told);
     return;

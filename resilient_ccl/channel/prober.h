@@ -70,11 +70,6 @@ class Prober {
   /// Whether rounds were lost on `path` since its trial began.
   bool lostRounds(int path) const { return paths_[path].lostRounds; }
 
-  /// Whether rounds were lost on `path` in its trial, and the kAnswersAfterLoss latest were not.
-  bool cameBack(int path) const {
-    return paths_[path].lostRounds && paths_[path].inARow >= kAnswersAfterLoss;
-  }
-
   /// Whether `path` is dead by the rule above.
   bool convicted(int path) const { return paths_[path].laterAnswers >= kProbesToConvict; }
 

@@ -24,7 +24,9 @@ void MemoryRail::carryNext() {
   const auto pieces = static_cast<std::uint32_t>(wire_.pieces(header.length));
   for (std::uint32_t piece = 1; piece < pieces; ++piece) {
     schedule_(wireTime * piece / pieces, [=, this] {
-      if (wire_.carries && !fenced_) acknowledge(header.length / pieces, *acknowledged);
+      if (!wire_.carries || fenced_) return;
+      acknowledge(header.length / pieces, *acknowledged);
+      measure(wireTime / pieces);
     });
   }
   schedule_(wireTime, [this] { carryNext(); });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 
 #include "base/clock.h"
 #include "resilient_ccl/transport/rail.h"
@@ -75,6 +76,14 @@ class SimRail : public transport::Rail {
   std::function<void(std::span<const std::byte>)> onRead;
 
  protected:
+  /// A piece was acknowledged. Two are under way as a rule, the first of them on the wire: the
+  /// second has waited for it. What is lost is of no use for the estimate; the weight of a sample
+  /// is that of RFC 6298.
+  void measure(Duration wireTime) {
+    const Duration sample = std::exchange(lastWireTime_, wireTime) + wireTime + 2 * wire_.latency;
+    roundTrip_ = roundTrip_ == Duration::zero() ? sample : (7 * roundTrip_ + sample) / 8;
+  }
+
   int rail_;
   Wire& wire_;
   transport::RailSink& sink_;
@@ -82,7 +91,8 @@ class SimRail : public transport::Rail {
   SimRail* peer_ = nullptr;
   std::uint64_t acknowledged_ = 0;  // bytes that the wire has carried, as far as this end knows
   std::uint64_t outstanding_ = 0;   // bytes for which it has been asked and has not
-  Duration roundTrip_{};            // unknown unless the kind of rail measures it
+  Duration roundTrip_{};
+  Duration lastWireTime_{};  // of the latest piece that was acknowledged
   bool begun_ = false;
   bool fencing_ = false;
   bool fenced_ = false;

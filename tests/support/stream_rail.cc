@@ -50,8 +50,6 @@ void StreamRail::putOnTheWire(std::size_t count, int attempt) {
   sendNext();
 }
 
-/// Two pieces are under way as a rule, the first of them on the wire: the second has waited for it.
-/// What is lost is of no use for the estimate; the weight of a sample is that of RFC 6298.
 void StreamRail::acknowledge(std::size_t count, Duration wireTime) {
   if (fenced_ || peer_ == nullptr) return;
   if (!peer().wire_.carries) {
@@ -60,9 +58,7 @@ void StreamRail::acknowledge(std::size_t count, Duration wireTime) {
   }
   outstanding_ -= count;
   acknowledged_ += count;
-  const Duration sample = lastWireTime_ + wireTime + 2 * wire_.latency;
-  roundTrip_ = roundTrip_ == Duration::zero() ? sample : (7 * roundTrip_ + sample) / 8;
-  lastWireTime_ = wireTime;
+  measure(wireTime);
 }
 
 bool StreamRail::detach(std::uint64_t sequence) {

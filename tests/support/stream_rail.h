@@ -46,8 +46,7 @@ class StreamRail : public SimRail {
   StreamRail& peer() { return static_cast<StreamRail&>(*peer_); }
 
   std::deque<Outgoing> outgoing_;
-  bool sending_ = false;     // the first of them is being sent
-  Duration lastWireTime_{};  // of the latest piece that was acknowledged
+  bool sending_ = false;  // the first of them is being sent
   std::deque<Piece> inbox_;
   std::byte* place_ = nullptr;
 };

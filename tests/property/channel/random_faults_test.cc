@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/support/arrivals_play.h"
 #include "tests/support/channel_player.h"
 
 // Random sizes, posting times, faults, pauses, losses and repetitions from a seed. Whatever
@@ -153,6 +154,14 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
   EXPECT_GT(coverage.counters.suspicions, seeds / 8);
   EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);
+}
+
+TEST(ArrivalsProperty, OnlyInterruptionsOfAPathAreSeenInItsNumbers) {
+  constexpr std::uint64_t kSeeds = 5000;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (const std::string& problem : playArrivals(seed))
+      FAIL() << "seed " << seed << ": " << problem;
+  }
 }
 
 }  // namespace

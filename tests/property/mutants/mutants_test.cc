@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "resilient_ccl/channel/mutant.h"
+#include "tests/support/arrivals_play.h"
 #include "tests/support/channel_player.h"
 #include "tests/support/witness_world.h"
 
@@ -121,7 +122,8 @@ constexpr int kSurvived = 0;
   channel::plantedMutant = mutant;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     notes.seed = seed;
-    for (const auto& problems : {play(randomScript(seed)).problems, playWitnesses(seed).problems}) {
+    for (const auto& problems :
+         {playArrivals(seed), play(randomScript(seed)).problems, playWitnesses(seed).problems}) {
       if (problems.empty()) continue;
       std::snprintf(notes.problem, sizeof(notes.problem), "%s", problems[0].c_str());
       ::_exit(1);

@@ -128,7 +128,7 @@ TEST_F(ProberTest, AnOldReportAndOneOfRoundsNeverSentChangeNothing) {
   EXPECT_EQ(prober_.deadDirection(0), DeadDirection::kUnknown);
 }
 
-TEST_F(ProberTest, APathCameBackWhenRoundsWereLostAndTwoLaterOnesNot) {
+TEST_F(ProberTest, AnswersInARowAreCountedAfterRoundsWereLost) {
   prober_.acquit(0);
   answer(0, round());
   EXPECT_FALSE(prober_.lostRounds(0));
@@ -136,11 +136,17 @@ TEST_F(ProberTest, APathCameBackWhenRoundsWereLostAndTwoLaterOnesNot) {
   EXPECT_FALSE(prober_.lostRounds(0));  // may still be on its way
   answer(0, round());
   EXPECT_TRUE(prober_.lostRounds(0));
-  EXPECT_FALSE(prober_.cameBack(0));
+  EXPECT_EQ(prober_.answeredInARow(0), 1);
   answer(0, round());
-  EXPECT_TRUE(prober_.cameBack(0));
+  EXPECT_EQ(prober_.answeredInARow(0), 2);
+  prober_.countAgain(0);
+  EXPECT_TRUE(prober_.lostRounds(0)) << "only the answers are counted again";
+  EXPECT_EQ(prober_.answeredInARow(0), 0);
+  answer(0, round());
+  EXPECT_EQ(prober_.answeredInARow(0), 1);
   prober_.acquit(0);
-  EXPECT_FALSE(prober_.cameBack(0));
+  EXPECT_FALSE(prober_.lostRounds(0));
+  EXPECT_EQ(prober_.answeredInARow(0), 0);
 }
 
 TEST_F(ProberTest, ARoundThatIsOvertakenAtOnceIsNotLost) {
