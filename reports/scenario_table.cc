@@ -54,13 +54,16 @@ std::string foundBy(const ScenarioResult& result, const std::string& strategy) {
   return text.empty() ? "no failover" : text;
 }
 
-/// What is expected of the strategy's pauses: "p50 <= 5, max <= 20 (fails)".
+/// What is expected of the strategy's pauses: "p50 <= 5, max <= 20 (fails)", and of the time after
+/// an outage of all links: "after_return_ms <= 50".
 std::string aimOf(const ScenarioResult& result, const std::string& strategy) {
-  const std::string prefix = strategy + ".failover_pause_ms.";
+  const std::string pause = strategy + ".failover_pause_ms.";
+  const std::string failovers = strategy + ".failovers.";
   std::string text;
   for (const Expectation& expectation : result.expectations) {
-    if (!expectation.text.starts_with(prefix)) continue;
-    std::string aim = expectation.text.substr(prefix.size());
+    const bool afterReturn = expectation.text.starts_with(failovers + "after_return_ms");
+    if (!afterReturn && !expectation.text.starts_with(pause)) continue;
+    std::string aim = expectation.text.substr((afterReturn ? failovers : pause).size());
     if (!expectation.pass) aim += expectation.is_void ? " (void)" : " (fails)";
     addTo(text, aim);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -29,6 +30,23 @@ std::size_t failoversPerConnection(const reports::Run& run) {
     }
   }
   return most;
+}
+
+std::vector<double> deliveriesAfterReturn(const reports::Run& run, int perNode) {
+  std::vector<double> times;
+  for (const reports::Failover& failover : run.failovers) {
+    if (!failover.detected_ms || !failover.resumed_ms) continue;
+    std::optional<double> returned;
+    for (const reports::AppliedFault& fault : run.faults) {
+      const std::optional<int>& node = fault.target.node;
+      const bool its = node == failover.rank / perNode || node == failover.peer / perNode;
+      if (!its || !fault.target.rail || !fault.end_ms) continue;
+      if (*fault.end_ms < *failover.detected_ms || *fault.end_ms > *failover.resumed_ms) continue;
+      returned = std::min(returned.value_or(*fault.end_ms), *fault.end_ms);
+    }
+    if (returned) times.push_back(*failover.resumed_ms - *returned);
+  }
+  return times;
 }
 
 std::size_t planChanges(const reports::Run& run) {

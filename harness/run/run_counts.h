@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "reports/result.h"
 
@@ -16,6 +17,11 @@ std::size_t distinctErrors(const reports::Run& run);
 /// The most failovers of one end of one connection, idle ones too: where a rail is given up between
 /// two bursts, the next one goes over another rail just the same.
 std::size_t failoversPerConnection(const reports::Run& run);
+
+/// Of failovers that a link had to come back for, as none was left between the two nodes: from when
+/// the first one that was struck was put right until all was delivered, in ms. Nothing of the
+/// others.
+std::vector<double> deliveriesAfterReturn(const reports::Run& run, int perNode);
 
 /// Times that plans were made anew because health had changed.
 std::size_t planChanges(const reports::Run& run);

@@ -80,6 +80,16 @@ std::vector<double> detectionTimes(const Scope& scope) {
   return times;
 }
 
+Values afterReturn(const Scope& scope) {
+  Values values;
+  for (const reports::Run* run : scope.runs) {
+    for (const double time : deliveriesAfterReturn(*run, ranksPerNode(scope.result))) {
+      values.push_back(time);
+    }
+  }
+  return values;
+}
+
 Values errorsAfterFault(const Scope& scope) {
   Values values;
   for (const reports::Run* run : scope.runs) {
@@ -252,6 +262,7 @@ constexpr std::array kRunMetrics{
              return everyEvent(s, &Run::failovers,
                                [](const Failover& f) { return number(f.duplicate_bytes); });
            }},
+    Reader{"failovers.after_return_ms", afterReturn},
     Reader{"verdicts.right_pct", rightVerdicts},
     Reader{"verdicts.unexplained",
            [](const Scope& s) { return Values{number(unexplainedFailovers(s))}; }},

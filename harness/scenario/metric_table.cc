@@ -125,6 +125,10 @@ constexpr std::array kMetrics{
            Trust::kFault, "bytes sent again on another rail, per failover (report.md)"},
     Metric{"failovers.duplicate_bytes", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "bytes that arrived twice and were dropped, per failover (report.md)"},
+    Metric{"failovers.after_return_ms", Measure::kMilliseconds, Scope::kEveryEvent,
+           Owner::kStrategy, Trust::kFault,
+           "of failovers that had to wait for a link that was struck to be put right: from then "
+           "until all was delivered"},
     Metric{
         "verdicts.right_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
         Trust::kFault,

@@ -60,6 +60,9 @@ TEST(ScenarioTableTest, SaysWhichAimIsMissedOrVoid) {
   result.verdict = Verdict::kInvalid;
   result.expectations[2].is_void = true;
   EXPECT_THAT(scenarioTable(std::vector{result}), HasSubstr("| max <= 100 (void) | invalid |"));
+  result.expectations[2].text = "hot_repair.failovers.after_return_ms <= 50";
+  result.expectations[2].pass = true;
+  EXPECT_THAT(scenarioTable(std::vector{result}), HasSubstr("| after_return_ms <= 50 |"));
 }
 
 TEST(ScenarioTableTest, TextOfAResultCannotLeaveItsCell) {

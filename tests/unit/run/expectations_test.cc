@@ -91,6 +91,13 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     row.time_over_bound = row.time_over_ideal = row.time_over_model = 1.5;
     row.time_over_formula = 1.5;
   }
+  for (reports::Run& run : rich.runs) {
+    if (run.failovers.empty()) continue;
+    reports::AppliedFault& fault = run.faults.emplace_back();
+    fault.target.node = run.failovers.front().peer;
+    fault.target.rail = 0;
+    fault.end_ms = run.failovers.front().resumed_ms;
+  }
   rich.summary = summarise(sampleScenario(), rich.runs, 7);
   for (reports::Summary& row : rich.summary) {
     if (row.overhead_pct)
