@@ -97,7 +97,7 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
   if (const auto grant = grants_.find(key); grant != grants_.end()) {
     const GrantRecord record = grant->second;
     grants_.erase(grant);
-    enqueueMessage(id, message, record);
+    enqueueMessage(id, message, record, now);
     pump(now);
   } else {
     awaitingGrant_[key] = id;
@@ -123,7 +123,7 @@ std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes 
   return id;
 }
 
-void Link::grantArrived(const GrantRecord& grant) {
+void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
   const auto waiting = awaitingGrant_.find(grant.key);
   if (waiting == awaitingGrant_.end()) {
     grants_[grant.key] = grant;
@@ -135,15 +135,17 @@ void Link::grantArrived(const GrantRecord& grant) {
   }
   const std::uint64_t id = waiting->second;
   awaitingGrant_.erase(waiting);
-  enqueueMessage(id, sends_.at(id), grant);
+  enqueueMessage(id, sends_.at(id), grant, now);
 }
 
-void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant) {
+void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
+                          TimePoint now) {
   if (static_cast<std::uint64_t>(message.length) > grant.capacity) {
     fail(errorf(Code::kInvalidArgument, "a message of {} bytes to {} meets a receive of {} bytes",
                 message.length, identity_.name, grant.capacity));
     return;
   }
+  delivery_.begin(now);
   message.slot = grant.slot;
   message.region = {grant.address, grant.regionKey};
   const std::uint64_t chunks = message.chunksLeft, length = cut_.chunkBytes(message.length);
@@ -284,12 +286,14 @@ void Link::settle(int rail, const InFlight& open, TimePoint now) {
 }
 
 void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
+  delivery_.delivered(now);
   if (chunk.failover >= 0) chunkRedelivered(chunk.failover, now);
   const auto found = sends_.find(chunk.message);
   assert(found != sends_.end());
   if (--found->second.chunksLeft > 0) return;
   const std::uint64_t token = found->second.token;
   sends_.erase(found);
+  delivery_.end();
   io_.sendDone(token);
 }
 

@@ -20,6 +20,7 @@
 #include "resilient_ccl/channel/arrivals.h"
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/degradation.h"
+#include "resilient_ccl/channel/delivery_clock.h"
 #include "resilient_ccl/channel/link_io.h"
 #include "resilient_ccl/channel/load_meter.h"
 #include "resilient_ccl/channel/prober.h"
@@ -273,7 +274,7 @@ class Link {
   /// A rail that may still come up before the work begins: its path need not be proved.
   bool awaited(const Rail& state) const { return state.epoch == 0 && !started_; }
   void heard(TimePoint now);
-  Duration stuckFor(int rail, TimePoint now) const;
+  Duration waited(TimePoint since, TimePoint now) const;
   bool stuck(int rail, TimePoint now) const;
   /// A peer that has not been heard for so long was stopped, or cut off.
   Duration silence() const { return 2 * options_.idleProbeInterval; }
@@ -285,8 +286,9 @@ class Link {
   void begin(Slot& slot, const ChunkHeader& header, TimePoint now);
   void received(std::uint32_t slot, TimePoint now);  // something of it
   void connect(int rail);
-  void grantArrived(const GrantRecord& grant);
-  void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant);
+  void grantArrived(const GrantRecord& grant, TimePoint now);
+  void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
+                      TimePoint now);
   void pump(TimePoint now);
   void pull(TimePoint now);
   int nextPuller(TimePoint now) const;  // the rail that takes the next chunk; -1: none now
@@ -403,6 +405,7 @@ class Link {
   TimePoint busySince_;  // since when there has been something to do without a pause
   TimePoint lastTick_;
   TimePoint noRailSince_ = TimePoint::max();
+  DeliveryClock delivery_;
 };
 
 }  // namespace faultline::channel

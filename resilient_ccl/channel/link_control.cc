@@ -48,7 +48,8 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
     }
     switch (record.type) {
       case RecordType::kGrant:
-        if (const auto grant = payloadAs<GrantRecord>(record); grant.ok()) grantArrived(*grant);
+        if (const auto grant = payloadAs<GrantRecord>(record); grant.ok())
+          grantArrived(*grant, now);
         break;
       case RecordType::kRailFailed:
       case RecordType::kRailFenced:
@@ -199,7 +200,8 @@ bool Link::interrupted(int rail) const {
 
 /// Datagrams pass and payload does not, for a good part of the budget.
 bool Link::stuck(int rail, TimePoint now) const {
-  return stuckFor(rail, now) > options_.giveUp / kStuckShare && !mutant(Mutant::kStuckRailKept);
+  return waited(rails_[rail].lastProgress, now) > options_.giveUp / kStuckShare &&
+         !mutant(Mutant::kStuckRailKept);
 }
 
 void Link::probeUntil(TimePoint end, TimePoint now) {

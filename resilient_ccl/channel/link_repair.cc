@@ -59,6 +59,8 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.lateWrites = io_.lateWrites(rail);
   state.suspected = state.struckWhileOpening = false;
   state.upSince = now;
+  if (noRailSince_ != TimePoint::max()) delivery_.returned(noRailSince_, now);
+  if (mutant(Mutant::kOpeningIsProgress)) delivery_.delivered(now);
   noRailSince_ = TimePoint::max();
   if (epoch > 1 || started_) {
     ++counters_.failbacks;
@@ -394,11 +396,11 @@ void Link::heard(TimePoint now) {
   lastHeard_ = now;
 }
 
-/// For how long it has made no progress while the peer was heard. A peer that is silent is named by
+/// How long ago that was, as far as the peer was heard all the time. One that is silent is named by
 /// its silence, and the time in which it was says nothing of its rails.
-Duration Link::stuckFor(int rail, TimePoint now) const {
+Duration Link::waited(TimePoint since, TimePoint now) const {
   if (now - lastHeard_ > silence()) return Duration::zero();
-  return now - std::max({rails_[rail].lastProgress, heardSince_, busySince_});
+  return now - std::max({since, heardSince_, busySince_});
 }
 
 void Link::checkBudget(TimePoint now) {
@@ -427,13 +429,15 @@ void Link::checkBudget(TimePoint now) {
     io_.peerMissing();
   }
   missing_ = missing;
+  const std::optional<TimePoint> waiting = delivery_.waitingSince(liveRails() > 0);
+  if (waiting && waited(*waiting, now) > budget) {
+    fail(errorf(Code::kDeadlineExceeded,
+                "nothing has been delivered to {} for {}, though it answers ({})", identity_.name,
+                allowance(), railHistory()));
+    return;
+  }
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
-    if (state.phase == Phase::kUp && !state.inFlight.empty() && stuckFor(rail, now) > budget) {
-      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} has made no progress for {}", rail,
-                  identity_.name, allowance()));
-      return;
-    }
     if (state.phase == Phase::kFencing && spent(state.failedAt)) {
       fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",
                   rail, identity_.name, state.localFenced ? "the other end" : "this end",

@@ -71,6 +71,7 @@ enum class Mutant : std::uint8_t {
   kHalfOpenKept,
   kAcknowledgementNotAskedFor,
   kStuckRailKept,
+  kOpeningIsProgress,
   // failback
   kNoFailback,
   kReturnWithoutProbes,

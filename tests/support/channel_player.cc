@@ -100,7 +100,7 @@ class Player {
         return world_.pause(action.end, action.length);
       case Kind::kSlow:
         world_.slow(action.rail, action.rate);
-        if (action.length == Duration::zero()) return;
+        if (action.length == Duration::zero() || action.length == Action::kForGood) return;
         return world_.clock().after(action.length,
                                     [this, &action] { world_.slow(action.rail, Action::kFast); });
       case Kind::kKill:

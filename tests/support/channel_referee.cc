@@ -99,6 +99,8 @@ void Referee::degraded(int end, const channel::RailDegradation& change) {
   constexpr Duration kUnderWay = 1s;
   const int rail = change.rail;
   if (world_.lastSlow(rail) + kUnderWay >= change.when) return;
+  // Whatever the others do now: it is held against what they did.
+  if (world_.lastStuck(rail) + kUnderWay >= change.when) return;
   if (world_.lastWhole(rail) + kAnswerDelay < change.when) {
     problems_.push_back(fmt::format("end {} calls the dead rail {} slow", end, rail));
     return;

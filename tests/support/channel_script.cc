@@ -46,7 +46,8 @@ bool Script::fatal() const {
   std::set<int> dead;
   for (const Action& action : actions) {
     if (action.kind == Kind::kKill || action.kind == Kind::kExit) return true;
-    if (action.breaksRail() && action.length == Action::kForGood) dead.insert(action.rail);
+    const bool broken = action.breaksRail() || action.carriesNothing();
+    if (broken && action.length == Action::kForGood) dead.insert(action.rail);
   }
   return static_cast<int>(dead.size()) == options.link.rails;
 }

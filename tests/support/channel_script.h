@@ -46,6 +46,8 @@ struct Action {
   bool beforehand = false;  ///< kPortDown, kBlackHole: the rail is dead when the links are made
 
   bool breaksRail() const;
+  /// But datagrams.
+  bool carriesNothing() const { return kind == Kind::kSlow && rate <= kStuck; }
   std::string toString() const;
 };
 

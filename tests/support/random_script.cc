@@ -227,6 +227,22 @@ void addShortOutage(Random& random, Script& script) {
                             .length = length});
 }
 
+/// Datagrams pass and payload does not, on all rails: they are given up in turn, and open again.
+/// Both ends have something to send; one that only receives hears of it from the other's job.
+void addNoPayload(Random& random, Script& script) {
+  const Duration at = upTo(random, kBusy / 2);
+  for (int rail = 0; rail < script.options.link.rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kSlow,
+                              .at = at,
+                              .rail = rail,
+                              .length = Action::kForGood,
+                              .rate = Action::kStuck});
+  }
+  for (int end = 0; end < SimWorld::kEnds; ++end) {
+    script.actions.push_back({.kind = Kind::kMessages, .at = at, .end = end, .bytes = 200'000});
+  }
+}
+
 /// A rail that fails again while it is being opened, several times.
 void addBadReturn(Random& random, Script& script) {
   const int rail = static_cast<int>(random.below(script.options.link.rails));
@@ -293,12 +309,13 @@ void addMissing(Random& random, Script& script) {
 }
 
 /// From numbers of their own, so that the other seeds stay what they were: one in eight is about
-/// the numbers of datagrams.
+/// the numbers of datagrams, one in 64 about rails that open and carry nothing.
 std::uint64_t sceneOf(std::uint64_t seed, Random& random) {
   constexpr std::uint64_t kOthers = 16;
   const std::uint64_t scene = random.below(kOthers);
   const std::uint64_t own = Random::mix(Random::mix(seed));
-  return own % 8 == 0 ? kOthers + own / 8 % 2 : scene;
+  if (own % 8 == 0) return kOthers + own / 8 % 2;
+  return own % 64 == 1 ? kOthers + 2 : scene;
 }
 
 /// False hints that a process is gone, from numbers of their own.
@@ -416,6 +433,10 @@ Script randomScript(std::uint64_t seed) {
   }
   if (scene == 17) {
     addShortOutage(random, script);
+    return script;
+  }
+  if (scene == 18) {
+    addNoPayload(random, script);
     return script;
   }
   constexpr std::array<double, 5> kLosses{0, 0, 0.05, 0.3, 0.4};

@@ -86,6 +86,7 @@ constexpr Planted kMutants[] = {
     {Mutant::kHalfOpenKept, "HalfOpenKept"},
     {Mutant::kAcknowledgementNotAskedFor, "AcknowledgementNotAskedFor"},
     {Mutant::kStuckRailKept, "StuckRailKept"},
+    {Mutant::kOpeningIsProgress, "OpeningIsProgress"},
     {Mutant::kNoFailback, "NoFailback"},
     {Mutant::kReturnWithoutProbes, "ReturnWithoutProbes"},
     {Mutant::kHoldOffFixed, "HoldOffFixed"},

@@ -120,6 +120,67 @@ TEST_P(LinkEndingTest, AllRailsDownForGoodIsAnErrorOnBothEndsThatNamesRailPeerAn
   }
 }
 
+TEST_P(LinkEndingTest, RailsThatOpenAndCarryNothingAreGivenUpWithinTheBudget) {
+  for (const int rails : {1, 2, 4}) {
+    for (const Duration longest : {50ms, 10'000ms}) {
+      SCOPED_TRACE(::testing::Message() << rails << " rails, " << formatDuration(longest));
+      SimOptions chosen = options();
+      chosen.link.rails = rails;
+      chosen.link.longestHoldOff = longest;
+      SimWorld world(chosen);
+      bothWays(world, 1 << 20);
+      EXPECT_TRUE(world.runUntilIdle(1s));
+      for (int rail = 0; rail < rails; ++rail) world.slow(rail, SimWorld::kStuckRate);
+      bothWays(world, 1 << 20);
+      const TimePoint fault = world.clock().now();
+      EXPECT_FALSE(world.runUntilIdle(20s));
+      EXPECT_LT(world.clock().now() - fault, chosen.link.giveUp + 1s);
+      world.run(100ms);
+      for (int end = 0; end < 2; ++end) {
+        EXPECT_TRUE(contains(world.error(end).message(), "nothing has been delivered"))
+            << world.error(end).message();
+      }
+    }
+  }
+}
+
+TEST_P(LinkEndingTest, RailsThatAreResetBeforeTheyDeliverAreGivenUpWithinTheBudget) {
+  for (const Duration every : {5ms, 50ms, 300ms}) {
+    SCOPED_TRACE(formatDuration(every));
+    SimOptions chosen = options();
+    chosen.link.longestHoldOff = 50ms;
+    SimWorld world(chosen);
+    bothWays(world, 1 << 20);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    for (const int rail : {0, 1}) world.slow(rail, SimWorld::kStuckRate);
+    bothWays(world, 1 << 20);
+    const TimePoint fault = world.clock().now();
+    const TimePoint limit = fault + chosen.link.giveUp + 1s;
+    while (world.error(0).ok() && world.error(1).ok() && world.clock().now() < limit) {
+      world.run(every);
+      for (const int rail : {0, 1}) world.reset(rail);
+    }
+    world.run(100ms);
+    for (int end = 0; end < 2; ++end) EXPECT_FALSE(world.error(end).ok()) << end;
+  }
+}
+
+TEST_P(LinkEndingTest, AnOutageWithinTheBudgetLeavesTheRailsAllOfItToDeliver) {
+  SimOptions chosen = options();
+  SimWorld world(chosen);
+  bothWays(world, 1 << 20);
+  world.run(5ms);
+  const Duration most = chosen.link.giveUp * 9 / 10;
+  for (const int rail : {0, 1}) world.portDown(1, rail);
+  world.run(most);
+  for (const int rail : {0, 1}) world.slow(rail, 64e3);  // some 0.3 s to the first chunks
+  for (const int rail : {0, 1}) world.heal(rail);
+  world.run(chosen.link.giveUp / 2);
+  for (const int rail : {0, 1}) world.slow(rail, 20e6);
+  EXPECT_TRUE(world.runUntilIdle(5s)) << world.error(0).message();
+  expectClean(world);
+}
+
 TEST_P(LinkEndingTest, AMachineThatStoodStillHasSpentNoBudget) {
   SimWorld world(options());
   bothWays(world, 8 << 20);
