@@ -89,16 +89,30 @@ void Fabric::Impl::failedOver(int peer, const channel::Failover& failover) {
 void Fabric::Impl::addressChanged(int interface, std::uint32_t address, bool present) {
   for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
     if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
-    const auto changed = nicAddresses_[rail].changed(address, present);
-    if (!changed) continue;
-    options_.nics[rail].address = *changed;
-    for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-      if (!peers_[peer] || peers_[peer]->local()) continue;
-      tell(static_cast<int>(peer), {.kind = Note::Kind::kAddress,
-                                    .rail = static_cast<std::uint32_t>(rail),
-                                    .value = *changed,
-                                    .detail = nicAddresses_[rail].changes()});
+    tellAddress(rail, nicAddresses_[rail].changed(address, present));
+  }
+}
+
+void Fabric::Impl::addressesListed(const PortWatch::Addresses& addresses) {
+  for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
+    if (interfaces_[rail] == 0) continue;
+    std::vector<std::uint32_t> its;
+    for (const auto& [interface, address] : addresses) {
+      if (interface == interfaces_[rail]) its.push_back(address);
     }
+    tellAddress(rail, nicAddresses_[rail].listed(its));
+  }
+}
+
+void Fabric::Impl::tellAddress(std::size_t rail, std::optional<std::uint32_t> changed) {
+  if (!changed) return;
+  options_.nics[rail].address = *changed;
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    if (!peers_[peer] || peers_[peer]->local()) continue;
+    tell(static_cast<int>(peer), {.kind = Note::Kind::kAddress,
+                                  .rail = static_cast<std::uint32_t>(rail),
+                                  .value = *changed,
+                                  .detail = nicAddresses_[rail].changes()});
   }
 }
 

@@ -71,6 +71,8 @@ class Fabric::Impl : private TriangulationIo {
   bool wants(const Hello& hello, bool local);
   void portChanged(int interface, bool usable);
   void addressChanged(int interface, std::uint32_t address, bool present);
+  void addressesListed(const PortWatch::Addresses& addresses);
+  void tellAddress(std::size_t rail, std::optional<std::uint32_t> changed);
   void failedOver(int peer, const channel::Failover& failover);
   void noteArrived(int peer, const Note& note);
   void settle();

@@ -85,7 +85,8 @@ Status Fabric::Impl::open() {
       PortWatch::open(
           {.port = [this](int interface, bool usable) { portChanged(interface, usable); },
            .address = [this](int interface, std::uint32_t address,
-                             bool present) { addressChanged(interface, address, present); }}));
+                             bool present) { addressChanged(interface, address, present); },
+           .addresses = [this](const PortWatch::Addresses& all) { addressesListed(all); }}));
   return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace faultline::fabric {
 
@@ -20,6 +22,24 @@ class NicAddress {
     } else if (other_ == address) {
       other_.reset();
     }
+    return take();
+  }
+
+  /// All addresses that the interface has now, the latest last, whatever was heard before.
+  std::optional<std::uint32_t> listed(std::span<const std::uint32_t> addresses) {
+    lost_ = std::ranges::find(addresses, address_) == addresses.end();
+    other_.reset();
+    for (const std::uint32_t address : addresses) {
+      if (address != address_) other_ = address;
+    }
+    return take();
+  }
+
+  /// How often it has changed.
+  std::uint32_t changes() const { return changes_; }
+
+ private:
+  std::optional<std::uint32_t> take() {
     if (!lost_ || !other_) return std::nullopt;
     address_ = *other_;
     other_.reset();
@@ -28,10 +48,6 @@ class NicAddress {
     return address_;
   }
 
-  /// How often it has changed.
-  std::uint32_t changes() const { return changes_; }
-
- private:
   std::uint32_t address_;
   std::optional<std::uint32_t> other_;  // the latest of the others
   bool lost_ = false;

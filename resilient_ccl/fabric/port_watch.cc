@@ -9,6 +9,8 @@
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 
+#include <utility>
+
 namespace faultline::fabric {
 
 class PortWatch::Impl {
@@ -20,8 +22,11 @@ class PortWatch::Impl {
     if (socket_ == nullptr) return errorf(Code::kInternal, "no memory for a netlink socket");
     nl_socket_disable_seq_check(socket_);
     nl_socket_modify_cb(socket_, NL_CB_VALID, NL_CB_CUSTOM, &Impl::onMessage, this);
+    nl_socket_modify_cb(socket_, NL_CB_FINISH, NL_CB_CUSTOM, &Impl::onListed, this);
     if (const int error = nl_connect(socket_, NETLINK_ROUTE); error < 0)
       return failure("connect", error);
+    // Best effort: with the usual 32 KiB some dozen links that come and go are too many.
+    (void)nl_socket_set_buffer_size(socket_, kReceiveBuffer, 0);
     if (const int error = nl_socket_add_membership(socket_, RTNLGRP_LINK); error < 0) {
       return failure("subscribe to link events", error);
     }
@@ -45,25 +50,67 @@ class PortWatch::Impl {
   }
 
   Status reportAll() {
-    rtgenmsg request{.rtgen_family = AF_UNSPEC};
-    const int error = nl_send_simple(socket_, RTM_GETLINK, NLM_F_DUMP, &request, sizeof(request));
-    return error < 0 ? failure("ask for the state of the ports", error) : okStatus();
+    if (listing_ != Listing::kNone) {
+      again_ = true;
+      return okStatus();
+    }
+    return list(Listing::kLinks, RTM_GETLINK);
   }
 
  private:
+  static constexpr int kReceiveBuffer = 256 << 10;
+
+  /// The kernel lists one kind of thing at a time.
+  enum class Listing : std::uint8_t { kNone, kLinks, kAddresses };
+
+  Status list(Listing listing, int type) {
+    addresses_.clear();
+    rtgenmsg request{.rtgen_family = listing == Listing::kLinks ? std::uint8_t{AF_UNSPEC}
+                                                                : std::uint8_t{AF_INET}};
+    const int error = nl_send_simple(socket_, type, NLM_F_DUMP, &request, sizeof(request));
+    if (error < 0) return failure("ask for the state of the ports", error);
+    listing_ = listing;
+    return okStatus();
+  }
+
+  static int onListed(nl_msg*, void* self) {
+    static_cast<Impl*>(self)->listed();
+    return NL_OK;
+  }
+
+  void listed() {
+    const Listing done = std::exchange(listing_, Listing::kNone);
+    if (done == Listing::kLinks) (void)list(Listing::kAddresses, RTM_GETADDR);
+    if (done != Listing::kAddresses) return;
+    events_.addresses(addresses_);
+    if (std::exchange(again_, false)) (void)reportAll();
+  }
+
+  void address(int interface, std::uint32_t address, bool present) {
+    const std::pair<int, std::uint32_t> entry(interface, address);
+    std::erase(addresses_, entry);
+    if (present) addresses_.push_back(entry);
+  }
+
   static Status failure(std::string_view attempt, int error) {
     return errorf(Code::kIo, "{} over netlink: {}", attempt, nl_geterror(error));
   }
 
   static int onMessage(nl_msg* message, void* self) {
     nlmsghdr* header = nlmsg_hdr(message);
-    const Events& events = static_cast<Impl*>(self)->events_;
+    auto& watch = *static_cast<Impl*>(self);
+    const Events& events = watch.events_;
     if (header->nlmsg_type == RTM_NEWADDR || header->nlmsg_type == RTM_DELADDR) {
       const auto* address = static_cast<const ifaddrmsg*>(nlmsg_data(header));
       nlattr* local = nlmsg_find_attr(header, sizeof(ifaddrmsg), IFA_LOCAL);
       if (address->ifa_family != AF_INET || local == nullptr) return NL_OK;
-      events.address(static_cast<int>(address->ifa_index), ntohl(nla_get_u32(local)),
-                     header->nlmsg_type == RTM_NEWADDR);
+      const int interface = static_cast<int>(address->ifa_index);
+      const std::uint32_t value = ntohl(nla_get_u32(local));
+      const bool present = header->nlmsg_type == RTM_NEWADDR;
+      // What happens while they are listed belongs to the list, too.
+      watch.address(interface, value, present);
+      const bool ofList = (header->nlmsg_flags & NLM_F_MULTI) != 0;
+      if (!ofList) events.address(interface, value, present);
       return NL_OK;
     }
     if (header->nlmsg_type != RTM_NEWLINK && header->nlmsg_type != RTM_DELLINK) return NL_OK;
@@ -77,6 +124,9 @@ class PortWatch::Impl {
 
   Events events_;
   nl_sock* socket_;
+  Listing listing_ = Listing::kNone;
+  bool again_ = false;
+  Addresses addresses_;  // of the list that is being read, and what has happened since it began
 };
 
 PortWatch::PortWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 
@@ -13,20 +15,26 @@ namespace faultline::fabric {
 /// loses an IPv4 address, through rtnetlink events. Polled: call `poll` when `fd()` is readable.
 class PortWatch {
  public:
+  /// Interfaces and IPv4 addresses that they have, in host byte order.
+  using Addresses = std::vector<std::pair<int, std::uint32_t>>;
+
   struct Events {
     /// usable = administratively up and with carrier.
     std::function<void(int interface, bool usable)> port;
     /// `address` in host byte order; present = false: it is gone.
     std::function<void(int interface, std::uint32_t address, bool present)> address;
+    /// All that there are now.
+    std::function<void(const Addresses& addresses)> addresses;
   };
 
   static Result<std::unique_ptr<PortWatch>> open(Events events);
   ~PortWatch();
 
   int fd() const;
-  /// Reads all waiting events. When the kernel had to drop some, asks for the state of all ports.
+  /// Reads all waiting events. When the kernel had to drop some, asks for the state of all ports
+  /// and for all addresses.
   Status poll();
-  /// Reports the present state of every port through `port`.
+  /// Asks for the present state of every port and for all addresses: told by later polls.
   Status reportAll();
 
  private:

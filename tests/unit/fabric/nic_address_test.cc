@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace faultline::fabric {
 namespace {
 
@@ -29,6 +31,23 @@ TEST(NicAddressTest, AnAddressThatComesBackAndOneThatIsNotOursChangeNothing) {
   EXPECT_EQ(nic.changed(20, false), std::nullopt);
   EXPECT_EQ(nic.changed(10, false), std::nullopt);  // nothing to take its place
   EXPECT_EQ(nic.changes(), 0u);
+}
+
+TEST(NicAddressTest, AListSaysWhatIsThereWhateverWasHeardBefore) {
+  const auto listed = [](NicAddress& nic, std::vector<std::uint32_t> addresses) {
+    return nic.listed(addresses);
+  };
+  NicAddress nic(10);
+  EXPECT_EQ(listed(nic, {10}), std::nullopt);
+  EXPECT_EQ(listed(nic, {10, 20}), std::nullopt);
+  EXPECT_EQ(nic.changed(10, false), 20u);  // another one was there before
+  EXPECT_EQ(listed(nic, {}), std::nullopt);
+  EXPECT_EQ(nic.changed(30, true), 30u) << "20 had gone, by the list";
+  EXPECT_EQ(listed(nic, {40, 50}), 50u);
+  EXPECT_EQ(nic.changed(60, true), std::nullopt);
+  EXPECT_EQ(listed(nic, {50}), std::nullopt);
+  EXPECT_EQ(nic.changed(50, false), std::nullopt) << "60 had gone, by the list";
+  EXPECT_EQ(nic.changes(), 3u);
 }
 
 }  // namespace
