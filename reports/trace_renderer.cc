@@ -43,18 +43,23 @@ class Trace {
   void track(int pid, int tid, const std::string& name) {
     meta(pid, tid, "thread_name", {{"name", cleanText(name)}});
   }
-  /// Slices without both ends, or that end before they begin, are left out.
+  /// Slices without both ends, or that end before they begin, are left out; of no microsecond they
+  /// are moments: a reader may close a slice of no length before it opens it, and with it the one
+  /// that begins at the same moment.
   void slice(int pid, int tid, const char* category, const std::string& name,
              std::optional<double> from_ms, std::optional<double> to_ms,
              Json args = Json::object()) {
     if (!from_ms || !to_ms || !(*to_ms >= *from_ms)) return;
+    const double from = micros(offset_ms_ + *from_ms);
+    // Both ends rounded alike: the next slice may begin where this one ends, and Perfetto drops one
+    // of two that overlap by a microsecond.
+    const double length = micros(offset_ms_ + *to_ms) - from;
+    if (length <= 0) return moment(pid, tid, category, name, *from_ms, std::move(args));
     events_.push_back({{"name", cleanText(name)},
                        {"cat", category},
                        {"ph", "X"},
-                       {"ts", micros(offset_ms_ + *from_ms)},
-                       // Both ends rounded alike: the next slice may begin where this one ends, and
-                       // Perfetto drops one of two that overlap by a microsecond.
-                       {"dur", micros(offset_ms_ + *to_ms) - micros(offset_ms_ + *from_ms)},
+                       {"ts", from},
+                       {"dur", length},
                        {"pid", pid},
                        {"tid", tid},
                        {"args", std::move(args)}});

@@ -284,12 +284,30 @@ TEST(TraceTest, KeepsTheRulesOfItsFormat) {
       iteration.ms = 1.0007;
       at += iteration.ms;
     }
+    for (Failover& failover : run.failovers) failover.resumed_ms = failover.fenced_ms;
   }
   for (const ScenarioResult& result :
        {testing::sampleResult(), odd, testing::hostileResult(), ScenarioResult{}}) {
     const Json trace = Json::parse(makeTraceRenderer()->text(result));
     EXPECT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
   }
+}
+
+TEST(TraceTest, WhatTakesNoMicrosecondIsAMoment) {
+  ScenarioResult result = testing::sampleResult();
+  for (reports::Run& run : result.runs) {
+    for (Failover& failover : run.failovers) failover.resumed_ms = failover.fenced_ms;
+  }
+  const Json trace = Json::parse(makeTraceRenderer()->text(result));
+  std::map<std::string, int> seen;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") != "failover") continue;
+    ++seen[event["ph"].get<std::string>() + " " + event["name"].get<std::string>()];
+    EXPECT_TRUE(event["args"].contains("resent_bytes")) << event;
+  }
+  const std::map<std::string, int> expected{
+      {"X detect", 12}, {"X fence", 12}, {"i resend elsewhere", 12}, {"X on the other rails", 12}};
+  EXPECT_EQ(seen, expected);
 }
 
 TEST(TraceTest, RequestsThatOverlapAreOnLanesOfTheirOwn) {
@@ -336,6 +354,7 @@ TEST(TraceTest, ItsRulesAreSeenToBeBroken) {
   };
   EXPECT_TRUE(broken("X", "ts", -1));
   EXPECT_TRUE(broken("X", "dur", 1e9)) << "all overlap";
+  EXPECT_TRUE(broken("X", "dur", 0));
   EXPECT_TRUE(broken("X", "tid", 77)) << "no such track";
   EXPECT_TRUE(broken("i", "s", "x"));
   EXPECT_TRUE(broken("C", "args", {{"Mbit/s", "many"}}));
