@@ -28,12 +28,11 @@ constexpr double kSameTime = 1e-9;
 /// of them waits for as long as a message takes. The model has no drift; longer messages than this
 /// cost less in it, and more in reality: with 8 ranks 1 MiB each takes 1.4 to 1.6 times the bound.
 constexpr Bytes kMostMessage = 64 << 10;
-/// Several of them are on their way to each rank at a time, and its port queues what arrives
-/// together: so many on a single rail (schedule::executionWindow, of contributions and of results).
-/// The slowest port should hold no more than it carries in kQueueTime, or kLeastQueue. (Measured,
-/// docs/sweep.md. Over several rails a message is cut into parts, and shorter ones leave rails
-/// idle.)
-constexpr int kGranted = 2 * schedule::executionWindow(1);
+/// Several of them are on their way to each rank at a time, of contributions and of results
+/// (schedule::allReduceWindow), and its ports queue what arrives together: of a message over
+/// several rails each its part. The slowest should hold no more than it carries in kQueueTime, or
+/// kLeastQueue. (Measured, docs/sweep.md. What is shorter than kLeastMessage leaves rails idle.)
+constexpr int kKindsGranted = 2;
 constexpr double kQueueTime = 0.005;
 constexpr Bytes kLeastQueue = 128 << 10;
 /// A saving below this is noise of the model: the plan that needs less is kept.
@@ -71,8 +70,10 @@ class Search {
     const Bytes most = bytes / (kLeastMessage * request_.ranks);
     while (most_ < kMostSegments && 2 * most_ <= most) most_ *= 2;
     if (!schedule::sendsToAll(algorithm_)) return;
-    const Bytes longest =
-        rails > 1 ? kMostMessage : std::min(kMostMessage, queueOf(model.bandwidth) / kGranted);
+    const int granted = kKindsGranted * schedule::allReduceWindow(
+                                            rails, request_.ranks / request_.ranksPerNode - 1);
+    Bytes longest = std::min(kMostMessage, queueOf(model.bandwidth / rails) * rails / granted);
+    if (rails > 1) longest = std::max(longest, kLeastMessage);
     while (least_ < kMostSegments && bytes > longest * request_.ranks * least_) least_ *= 2;
     most_ = std::max(most_, least_);
   }

@@ -40,7 +40,7 @@ struct Cut {
   /// it is shorter still.
   int rails = 1;
 
-  static constexpr int kMostParts = 4;
+  static constexpr int kMostParts = 8;
   /// Parts begin at multiples of a cache line.
   static constexpr std::uint64_t kUnit = 64;
 

@@ -9,6 +9,7 @@ namespace faultline::transport {
 namespace {
 
 constexpr Bytes kLongest = 64 << 10;
+constexpr Bytes kShortest = 8 << 10;
 
 TEST(CutTest, OneRailTakesTheLongestChunks) {
   const Cut cut{kLongest};
@@ -24,7 +25,7 @@ TEST(CutTest, AMessageOfFewChunksIsCutIntoOnePartForEachRail) {
   for (const std::uint64_t rails : {3, 4, 8}) {
     const Cut cut{kLongest, static_cast<int>(rails)};
     // From where a part is no longer the shortest that there may be.
-    for (std::uint64_t length = rails * (kLongest / 4); length <= rails * kLongest; ++length) {
+    for (std::uint64_t length = rails * kShortest; length <= rails * kLongest; ++length) {
       const std::uint64_t part = cut.chunkBytes(length);
       ASSERT_EQ(cut.chunkCount(length), rails) << length;
       ASSERT_LE(part, length / rails + 64) << length << ": as equal as whole lines are";
@@ -36,8 +37,8 @@ TEST(CutTest, AMessageOfFewChunksIsCutIntoOnePartForEachRail) {
 
 TEST(CutTest, PartsAreNeitherTooShortNorTooLong) {
   const Cut cut{kLongest, 4};
-  EXPECT_EQ(cut.chunkBytes(1), kLongest / 4);
-  EXPECT_EQ(cut.chunkCount(kLongest / 4 + 1), 2u);
+  EXPECT_EQ(cut.chunkBytes(1), kShortest);
+  EXPECT_EQ(cut.chunkCount(kShortest + 1), 2u);
   EXPECT_EQ(cut.chunkBytes(4 * kLongest), kLongest);
   EXPECT_EQ(cut.chunkCount(4 * kLongest), 4u);
   EXPECT_EQ(cut.chunkBytes(100 * kLongest), kLongest);
