@@ -11,6 +11,7 @@
 #include "harness/run/ports_left.h"
 #include "harness/run/settled_calls.h"
 #include "resilient_ccl/comm/executor.h"
+#include "resilient_ccl/plan/planner.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/r2_formula.h"
@@ -61,11 +62,11 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();
   if (!planned && reports::kindOf(run) != baseline::kBalance) return std::nullopt;
-  if (!planned || operation != Collective::kAllReduce) return executed;
-  const auto* plan = planInUse(run, executed.request.elements, row.size_bytes, end_ms);
+  if (!planned || !plan::plannable(operation)) return executed;
+  const auto* plan = planInUse(run, operation, executed.request.elements, row.size_bytes, end_ms);
   if (plan == nullptr) return std::nullopt;
   executed.algorithm = plan->algorithm;
-  executed.request.segments = plan->segments;
+  if (!chain) executed.request.segments = plan->segments;
   for (const reports::PortHealth& port : plan->health) {
     executed.request.bandwidths.send.push_back(port.send);
     executed.request.bandwidths.receive.push_back(port.receive);
