@@ -268,6 +268,7 @@ std::string voidBecause(const ScenarioResult& result) {
 const AppliedPlan* lastPlanOfLargest(const Run& run) {
   const AppliedPlan* found = nullptr;
   for (const AppliedPlan& plan : run.plans) {
+    if (plan.collective != AppliedPlan().collective) continue;
     const bool later = found != nullptr && plan.bytes == found->bytes && plan.at_ms >= found->at_ms;
     if (found == nullptr || plan.bytes > found->bytes || later) found = &plan;
   }

@@ -222,6 +222,7 @@ void visitFields(V& v, Of<AppliedPlan> auto& plan) {
   v.field("operation", plan.operation);
   v.field("elements", plan.elements);
   v.field("bytes", plan.bytes);
+  v.field("collective", plan.collective);
   v.required("algorithm", plan.algorithm);
   v.field("segments", plan.segments);
   v.field("tried", plan.tried);

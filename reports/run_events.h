@@ -214,8 +214,8 @@ struct LinkCost {
   double bandwidth = 0;  ///< bytes per second and direction, of the fastest port
 };
 
-/// How AllReduce of one size was done from a moment on (strategies that plan): told when a plan is
-/// used for the first time. All ranks have the same.
+/// How a collective of one size was done from a moment on (strategies that plan): told when a plan
+/// is used for the first time. All ranks have the same.
 struct AppliedPlan {
   double at_ms = 0;  ///< rank 0 issued the first call with it; below 0: in the warm-up
   std::uint32_t communicator = 0;  ///< 1: of all ranks
@@ -223,6 +223,7 @@ struct AppliedPlan {
   std::uint64_t operation = 0;     ///< number of that call among the communicator's
   std::int64_t elements = 0;
   std::int64_t bytes = 0;
+  std::string collective = "all_reduce";  ///< as `CollectiveRow::operation`
   std::string algorithm;
   int segments = 1;
   bool tried = false;              ///< for some calls, to see how long they take

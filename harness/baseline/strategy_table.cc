@@ -150,6 +150,12 @@ constexpr std::array kStrategies{
         "how near to the best possible an AllReduce comes with what is left", true, kCommonOptions,
         "optcc"},
     StrategySpec{
+        kOptccServer,
+        "As optcc, among nodes: ranks of a node, which share its ports, reduce among themselves "
+        "first, so that data cross its ports once. With one rank on each node, as optcc.",
+        "how near to the best possible servers of several ranks come with what is left", true,
+        kCommonOptions, "optcc_server"},
+    StrategySpec{
         kAuto,
         "As balance, with the algorithm and the segments of AllReduce that the planner finds "
         "cheapest for each size with what is left of the ports.",

@@ -56,6 +56,7 @@ inline constexpr std::string_view kPatience = "patience";
 inline constexpr std::string_view kWait = "wait";
 inline constexpr std::string_view kR2AllReduce = "r2_allreduce";
 inline constexpr std::string_view kOptcc = "optcc";
+inline constexpr std::string_view kOptccServer = "optcc_server";
 inline constexpr std::string_view kAuto = "auto";
 
 /// As comm::CommunicatorOptions::kAnyAlgorithm.

@@ -41,14 +41,15 @@ json headOf(const ScheduleFlags& flags, const ScheduleJob& job) {
     }
     stragglers.push_back(std::move(entry));
   }
-  return {{"algorithm", job.schedule->algorithm()},
-          {"ranks", job.schedule->ranks()},
-          {"ranks_per_node", flags.ranksPerNode},
-          {"segments", job.segments},
-          {"size_bytes", job.size},
-          {"elements", job.schedule->elements()},
-          {"dtype", flags.dtype},
-          {"stragglers", std::move(stragglers)}};
+  return {
+      {"algorithm", job.schedule->algorithm()},
+      {"ranks", job.schedule->ranks()},
+      {"ranks_per_node", flags.ranksPerNode},
+      {"segments", job.segments ? json(*job.segments) : json()},
+      {"size_bytes", job.size},
+      {"elements", schedule::dataElements(job.schedule->collective(), job.schedule->elements())},
+      {"dtype", flags.dtype},
+      {"stragglers", std::move(stragglers)}};
 }
 
 int verify(const ScheduleFlags& flags, const ScheduleJob& job) {
@@ -57,10 +58,12 @@ int verify(const ScheduleFlags& flags, const ScheduleJob& job) {
 
 /// Where the authors of the algorithm have one.
 std::optional<schedule::R2Formula> formulaOf(const ScheduleFlags& flags, const ScheduleJob& job) {
-  if (flags.algorithm != "r2_allreduce" || flags.ranksPerNode > 1) return std::nullopt;
+  if (flags.algorithm != "r2_allreduce" || flags.ranksPerNode > 1 || !job.segments) {
+    return std::nullopt;
+  }
   return schedule::r2Formula({.ranks = job.schedule->ranks(),
                               .elements = job.schedule->elements(),
-                              .segments = job.segments,
+                              .segments = *job.segments,
                               .bandwidths = job.bandwidths},
                              job.bandwidths);
 }
@@ -88,8 +91,11 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
     fmt::print("{}\n", out.dump(2));
     return kExitOk;
   }
-  fmt::print("{}, {} ranks, {} segments, {}, {} ports\n", job.schedule->algorithm(),
-             job.schedule->ranks(), job.segments, formatSize(job.size), flags.portModel);
+  const std::string segments =
+      job.segments ? fmt::format("{} segment{}", *job.segments, *job.segments == 1 ? "" : "s")
+                   : "from a file";
+  fmt::print("{}, {} ranks, {}, {}, {} ports\n", job.schedule->algorithm(), job.schedule->ranks(),
+             segments, formatSize(job.size), flags.portModel);
   for (const Straggler& straggler : job.stragglers) {
     if (straggler.send == straggler.receive) {
       fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.send);

@@ -151,6 +151,14 @@ Result<schedule::msccl::Algo> readMsccl(const std::string& path) {
   return algo;
 }
 
+/// Times of messages that are given as durations are multiples of what `size` takes.
+Status readMessageCosts(const ScheduleFlags& flags, Bytes size, schedule::CostOptions& cost) {
+  ASSIGN_OR_RETURN(cost.alpha, parseCostTime("--alpha", flags.alpha, flags.bandwidth, size));
+  ASSIGN_OR_RETURN(cost.perMessage,
+                   parseCostTime("--per-message", flags.perMessage, flags.bandwidth, size));
+  return okStatus();
+}
+
 /// Flags that make no sense together with a schedule from a file, or without one.
 Status checkImport(const ScheduleFlags& flags) {
   if (flags.import.empty()) {
@@ -190,17 +198,13 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
     return name == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
   };
   job.cost.portModel = portModel(flags.portModel);
-  ASSIGN_OR_RETURN(job.cost.alpha,
-                   parseCostTime("--alpha", flags.alpha, flags.bandwidth, job.size));
-  ASSIGN_OR_RETURN(job.cost.perMessage,
-                   parseCostTime("--per-message", flags.perMessage, flags.bandwidth, job.size));
+  RETURN_IF_ERROR(readMessageCosts(flags, job.size, job.cost));
   const std::int64_t elementSize = reduction::sizeOf(*reduction::dataTypeFromName(flags.dtype));
   schedule::ScheduleRequest request;
-  job.segments = flags.segments.value_or(1);
   request.ranks = flags.ranks;
   // The last element of a size that is no multiple of the type counts as a whole one.
   request.elements = job.size / elementSize + (job.size % elementSize != 0 ? 1 : 0);
-  request.segments = job.segments;
+  request.segments = flags.segments.value_or(1);
   request.window = flags.window;
   request.ranksPerNode = job.cost.ranksPerNode = flags.ranksPerNode;
   if (flags.insideBandwidth > 0) job.cost.insideBandwidth = flags.insideBandwidth;
@@ -213,12 +217,21 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
     if (!made.ok() || flags.segments || (message.alpha == 0 && message.perMessage == 0)) {
       return made;
     }
-    job.segments = request.segments = schedule::bestSegments(flags.algorithm, request, message,
-                                                             kMostSegments, job.cost.portModel);
+    request.segments = schedule::bestSegments(flags.algorithm, request, message, kMostSegments,
+                                              job.cost.portModel);
     return schedule::makeSchedule(flags.algorithm, request);
   };
-  if (flags.lostRails.empty()) {
+  const auto settle = [&]() -> Status {
     ASSIGN_OR_RETURN(job.schedule, make());
+    if (!imported) job.segments = request.segments;
+    const std::int64_t data =
+        schedule::dataElements(job.schedule->collective(), job.schedule->elements());
+    if (data == request.elements) return okStatus();
+    job.size = data * elementSize;
+    return readMessageCosts(flags, job.size, job.cost);
+  };
+  if (flags.lostRails.empty()) {
+    RETURN_IF_ERROR(settle());
     return job;
   }
   ASSIGN_OR_RETURN(const schedule::LiveRails rails, parseRails(flags));
@@ -233,7 +246,7 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
   job.bandwidths.receive = job.bandwidths.send;
   job.cost.links = rails.links();
   request.bandwidths = inOrder;
-  ASSIGN_OR_RETURN(job.schedule, make());
+  RETURN_IF_ERROR(settle());
   if (flags.rerank && job.schedule->collective() != schedule::Collective::kAllReduce) {
     return errorf(Code::kInvalidArgument, "--rerank: {} is no AllReduce, its ranks have places",
                   flags.algorithm);

@@ -54,8 +54,10 @@ struct ScheduleJob {
   std::unique_ptr<schedule::Schedule> schedule;
   std::vector<Straggler> stragglers;
   schedule::PortBandwidths bandwidths;
+  /// What a rank gives, or gets: where blocks must be equal (AllToAll) rounded up to that.
   Bytes size = 0;
-  int segments = 1;
+  /// That the algorithm was asked for; nullopt of a schedule from a file, which does not tell.
+  std::optional<int> segments;
   schedule::CostOptions cost;
 };
 

@@ -11,6 +11,7 @@
 #include "harness/run/ports_left.h"
 #include "harness/run/settled_calls.h"
 #include "resilient_ccl/comm/executor.h"
+#include "resilient_ccl/plan/planner.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/r2_formula.h"
@@ -56,15 +57,16 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
       {.ranks = cluster.ranks(),
        .elements = row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype)),
        .segments = chain ? std::max(kSegments, slices) : kSegments,
-       .window = window}};
+       .window = window,
+       .ranksPerNode = cluster.ranksPerNode}};
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();
   if (!planned && reports::kindOf(run) != baseline::kBalance) return std::nullopt;
-  if (!planned || operation != Collective::kAllReduce) return executed;
-  const auto* plan = planInUse(run, executed.request.elements, row.size_bytes, end_ms);
+  if (!planned || !plan::plannable(operation)) return executed;
+  const auto* plan = planInUse(run, operation, executed.request.elements, row.size_bytes, end_ms);
   if (plan == nullptr) return std::nullopt;
   executed.algorithm = plan->algorithm;
-  executed.request.segments = plan->segments;
+  if (!chain) executed.request.segments = plan->segments;
   for (const reports::PortHealth& port : plan->health) {
     executed.request.bandwidths.send.push_back(port.send);
     executed.request.bandwidths.receive.push_back(port.receive);
@@ -72,13 +74,25 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
   return executed;
 }
 
+/// Of ranks that share the ports of their nodes.
+PortBandwidths ofRanks(const PortBandwidths& nodes, int ranksPerNode) {
+  PortBandwidths ranks;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    ranks.send.insert(ranks.send.end(), ranksPerNode, nodes.send[node]);
+    ranks.receive.insert(ranks.receive.end(), ranksPerNode, nodes.receive[node]);
+  }
+  return ranks;
+}
+
 /// The schedule of a strategy, as the ranks run it, where the model knows it: one that lets each
-/// rail carry what it can.
+/// rail carry what it can. `left` of the nodes.
 std::optional<double> modelOf(const std::optional<Executed>& executed, const PortBandwidths& left) {
   if (!executed) return std::nullopt;
   const auto schedule = schedule::makeSchedule(executed->algorithm, executed->request);
   if (!schedule.ok()) return std::nullopt;
-  const auto cost = schedule::costOf(**schedule, left);
+  const int ranksPerNode = executed->request.ranksPerNode;
+  const auto cost =
+      schedule::costOf(**schedule, ofRanks(left, ranksPerNode), {.ranksPerNode = ranksPerNode});
   if (!cost.ok()) return std::nullopt;
   return cost->timeOverRing;
 }
@@ -98,7 +112,11 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
     row.time_over_ideal = row.p50_ms / *row.ideal_ms;
   }
   const auto left = bandwidthsOf(calls, row.left_out == 0, losses, cluster);
-  if (!left || cluster.ranksPerNode > 1) return;
+  if (!left) return;
+  const bool servers = cluster.ranksPerNode > 1;
+  // Of servers an AllReduce alone: what the others send over a node's ports is not what one rank
+  // would. One server has no ports in use.
+  if (servers && (operation != Collective::kAllReduce || cluster.nodes < 2)) return;
   row.send = left->send;
   row.receive = left->receive;
   if (busy > 0) {
@@ -107,7 +125,7 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
   const double end = calls.back().start_ms + calls.back().ms;
   const auto executed = executedBy(run, row, operation, cluster, end);
   row.model = modelOf(executed, *left);
-  if (executed && executed->algorithm == kR2AllReduce) {
+  if (executed && executed->algorithm == kR2AllReduce && !servers) {
     if (const auto formula = schedule::r2Formula(executed->request, *left)) {
       row.formula = formula->timeOverRing;
       row.formula_chunks = formula->chunks;

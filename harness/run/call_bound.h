@@ -17,9 +17,14 @@ namespace faultline::run {
 /// - formula: of r2_allreduce with at most one slow node, that of its authors for the chunks that
 ///   its schedule had (`schedule::r2Formula`).
 ///
+/// Where ranks share the ports of a node (`scenario::Cluster::ranksPerNode`), `send` and `receive`
+/// are still those of the nodes, and an AllReduce alone has a bound, that of as many ranks as there
+/// are nodes (OptCC at server level, arXiv 2606.01680), and a model; both over the healthy ring of
+/// all ranks, which is the ideal, so that a bound may be below 1. Moving data inside a node takes
+/// no time in either (`CostOptions::insideBandwidth`). Formulas are for one rank per node.
+///
 /// A row has bandwidths when all calls whose times count had the same; of those of a row of which
-/// all do, all but the first (it may be hit by what strikes at t = 0). Bound, model and formula are
-/// for one rank per node. Pure.
+/// all do, all but the first (it may be hit by what strikes at t = 0). Pure.
 void compareWithModels(const scenario::Scenario& scenario, reports::Run& run);
 
 }  // namespace faultline::run

@@ -17,6 +17,7 @@ reports::AppliedPlan planOf(const json& told, TimePoint t0) {
   plan.operation = field(told, "operation", std::uint64_t{0});
   plan.elements = field(told, "elements", std::int64_t{0});
   plan.bytes = field(told, "bytes", std::int64_t{0});
+  plan.collective = field(told, "collective", plan.collective);
   plan.algorithm = field(told, "algorithm", std::string());
   plan.segments = field(told, "segments", 1);
   plan.tried = field(told, "tried", false);

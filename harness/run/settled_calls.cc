@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/ports_left.h"
+#include "resilient_ccl/plan/planner.h"
 
 namespace faultline::run {
 namespace {
@@ -31,13 +33,34 @@ bool fits(const reports::AppliedPlan& plan, const schedule::PortBandwidths& left
   return true;
 }
 
+/// Whether the ranks did it in another way later: by another algorithm, or along a chain in which
+/// another order may be better. Most have one way, whatever the ports, and nothing to wait for.
+bool isReplaced(const reports::Run& run, const reports::AppliedPlan& plan) {
+  const bool chain = plan.algorithm.starts_with("chain_");
+  const auto differs = [](const reports::PortHealth& a, const reports::PortHealth& b) {
+    return std::abs(a.send - b.send) > kHealthTolerance ||
+           std::abs(a.receive - b.receive) > kHealthTolerance;
+  };
+  return std::ranges::any_of(run.plans, [&](const reports::AppliedPlan& later) {
+    if (later.collective != plan.collective || later.elements != plan.elements ||
+        later.bytes != plan.bytes || later.at_ms <= plan.at_ms) {
+      return false;
+    }
+    return later.algorithm != plan.algorithm ||
+           (chain && !std::ranges::equal(later.health, plan.health, std::not_fn(differs)));
+  });
+}
+
 }  // namespace
 
-const reports::AppliedPlan* planInUse(const reports::Run& run, std::int64_t elements,
-                                      std::int64_t bytes, double end_ms) {
+const reports::AppliedPlan* planInUse(const reports::Run& run, schedule::Collective operation,
+                                      std::int64_t elements, std::int64_t bytes, double end_ms) {
   const reports::AppliedPlan* latest = nullptr;
   for (const reports::AppliedPlan& plan : run.plans) {
-    if (plan.elements != elements || plan.bytes != bytes || plan.at_ms > end_ms) continue;
+    if (plan.collective != schedule::collectiveName(operation) || plan.elements != elements ||
+        plan.bytes != bytes || plan.at_ms > end_ms) {
+      continue;
+    }
     if (latest == nullptr || plan.at_ms >= latest->at_ms) latest = &plan;
   }
   return latest;
@@ -54,9 +77,16 @@ std::set<int> unsettledCalls(const scenario::Scenario& scenario, const reports::
     const auto index = static_cast<std::size_t>(call.index / scenario.workload.iterations);
     if (index >= cells.size()) continue;
     const scenario::SweepCell& cell = cells[index];
-    if (cell.operation != schedule::Collective::kAllReduce) continue;
+    if (!plan::plannable(cell.operation)) continue;
     const double end = call.start_ms + call.ms;
-    const auto* plan = planInUse(run, countOf(cell, ranks), bytesOf(cell, ranks), end);
+    // As plans count them: the data of a rank.
+    const std::int64_t bytes = bytesOf(cell, ranks);
+    const std::int64_t elements = bytes / reduction::sizeOf(cell.dtype);
+    const auto* plan = planInUse(run, cell.operation, elements, bytes, end);
+    if (cell.operation != schedule::Collective::kAllReduce) {
+      if (plan != nullptr && isReplaced(run, *plan)) unsettled.insert(call.index);
+      continue;
+    }
     bool settled = plan != nullptr && !plan->tried && plan->at_ms < call.start_ms;
     if (settled && losses) {
       const auto left = portsLeft(call.start_ms, end, *losses, scenario.cluster);

@@ -30,6 +30,7 @@ json planJson(const comm::PlanEvent& event) {
           {"operation", event.operation},
           {"elements", event.elements},
           {"bytes", event.elements * event.elementSize},
+          {"collective", schedule::collectiveName(event.collective)},
           {"algorithm", plan.algorithm},
           {"segments", plan.segments},
           {"tried", event.tried},

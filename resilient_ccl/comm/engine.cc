@@ -176,7 +176,11 @@ void Engine::beginHeld(const std::shared_ptr<Group>& group) {
     Group::Command& first = held.front();
     auto go = planning_->next(group->id(), first.planFor, now());
     if (!go) return;
-    if (first.planFor) first.job.program = std::move(go->program);
+    if (first.planFor) {
+      first.job.program = std::move(go->program);
+      // The rest has been copied by who called it.
+      if (!first.job.program->readsSource()) Executor::copySource(first.job);
+    }
     first.work->tried_ = go->tried;
     Group::Command command = std::move(first);
     held.pop_front();

@@ -41,21 +41,47 @@ Executor::Executor(Job job, MessagePort& port, Reducer& reducer, StagingPool& st
   if (wide_) wideSums_.resize(job_.program->chains());
 }
 
-void Executor::copySource(const Job& job) {
-  const Bytes size = reduction::sizeOf(job.type);
-  const auto copy = [&](const Piece& piece) {
-    const std::int64_t first = std::max(piece.offset, job.written.offset);
-    const std::int64_t count = std::min(piece.count - (first - piece.offset),
-                                        job.written.count - (first - job.written.offset));
-    if (count <= 0) return;
-    const auto* const from =
-        static_cast<const std::byte*>(job.source) + (first - job.given.offset) * size;
-    std::byte* const to = static_cast<std::byte*>(job.target) + (first - job.written.offset) * size;
-    if (from != to) std::memcpy(to, from, count * size);
-  };
-  if (!job.program->readsSource()) return copy({0, job.program->elements()});
-  for (const Piece& piece : job.program->untouched()) copy(piece);
+namespace {
+
+Piece common(const Piece& a, const Piece& b) {
+  const std::int64_t first = std::max(a.offset, b.offset);
+  return {first, std::max<std::int64_t>(
+                     0, std::min(a.count - (first - a.offset), b.count - (first - b.offset)))};
 }
+
+/// What of a piece the source holds, to where `base` has element `first`.
+void copyTo(std::byte* base, std::int64_t first, const Piece& wanted, const Executor::Job& job) {
+  const Piece piece = common(wanted, job.given);
+  if (piece.count == 0) return;
+  const Bytes size = reduction::sizeOf(job.type);
+  const auto* const from =
+      static_cast<const std::byte*>(job.source) + (piece.offset - job.given.offset) * size;
+  std::byte* const to = base + (piece.offset - first) * size;
+  if (from != to) std::memcpy(to, from, piece.count * size);
+}
+
+void copyToTarget(const Piece& piece, const Executor::Job& job) {
+  const Piece kept = common(piece, job.written);
+  if (kept.count == 0) return;
+  copyTo(static_cast<std::byte*>(job.target), job.written.offset, kept, job);
+}
+
+}  // namespace
+
+void Executor::copySource(const Job& job) {
+  if (job.program->readsSource()) {
+    for (const Piece& piece : job.program->untouched()) copyToTarget(piece, job);
+    return;
+  }
+  const Piece all{0, job.program->elements()};
+  copyToTarget(all, job);
+  if (job.scratch == nullptr) return;
+  const std::int64_t end = job.written.offset + std::min(job.written.count, all.count);
+  copyTo(job.scratch.get(), 0, {0, job.written.offset}, job);
+  copyTo(job.scratch.get(), 0, {end, std::max<std::int64_t>(0, all.count - end)}, job);
+}
+
+void Executor::copyShared(const Job& job) { copyToTarget(job.given, job); }
 
 void Executor::start() { advanceAll(); }
 

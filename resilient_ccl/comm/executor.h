@@ -74,8 +74,12 @@ class Executor {
   }
 
   /// Copies what an out-of-place job does not write from its source to its target. Must be done
-  /// before the start unless the program reads its source, else before the caller goes on.
+  /// before the start unless the program reads its source, else before the caller goes on. A
+  /// program that does not finds all of the source in the target, or in the scratch.
   static void copySource(const Job& job);
+  /// For a job whose program is not known yet: copies what the source and the target both hold,
+  /// which harms no program. Those that do not read the source need `copySource` besides.
+  static void copyShared(const Job& job);
 
   /// Issues what can be issued. To be called once; later steps follow from completions.
   void start();

@@ -163,8 +163,9 @@ void GroupPlanner::planned(std::uint64_t healthHash, const PlanKey& key, Choice 
   const Use use{healthHash, key, choice};
   if (requested_.erase(use) == 0) return;
   if (!result.ok()) {
-    return io_.failed(result.status().withContext(fmt::format(
-        "plan an AllReduce of {} elements in communicator {}", key.elements, communicator_)));
+    return io_.failed(result.status().withContext(
+        fmt::format("plan a collective ({}) of {} elements in communicator {}",
+                    schedule::collectiveName(key.collective), key.elements, communicator_)));
   }
   if (programs_.size() >= kMostPrograms) programs_.clear();
   programs_[use] = std::move(*result);

@@ -11,8 +11,9 @@
 
 namespace faultline::comm {
 
-/// A plan that a communicator uses from now on: one for each size of AllReduce, and again for each
-/// when the health that it was made for has changed, and when another algorithm is tried or kept.
+/// A plan that a communicator uses from now on: one for each size of a collective that is planned,
+/// and again for each when the health that it was made for has changed, and when another algorithm
+/// is tried or kept.
 struct PlanEvent {
   TimePoint when{};                ///< of the first call with it
   std::uint32_t communicator = 0;  ///< 1: of all processes
@@ -20,6 +21,7 @@ struct PlanEvent {
   std::uint64_t operation = 0;     ///< number of that call among the communicator's collectives
   std::int64_t elements = 0;
   Bytes elementSize = 4;
+  schedule::Collective collective = schedule::Collective::kAllReduce;
   plan::HealthVector health;  ///< of the communicator's ranks: what it was made for
   plan::LinkModel link;       ///< likewise, as measured at the start
   bool tried = false;         ///< for a few calls, to see how long they take: another event follows

@@ -22,7 +22,15 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
                            .elementSize = key.elementSize,
                            .ranksPerNode = settings.ranksPerNode,
                            .rails = settings.rails,
-                           .algorithm = settings.algorithm};
+                           .collective = key.collective,
+                           .root = key.root,
+                           .slice = settings.slice};
+  const bool reducesAll = key.collective == schedule::Collective::kAllReduce;
+  if (reducesAll) {
+    wanted.algorithm = settings.algorithm;
+  } else {
+    wanted.segments = settings.segments;
+  }
   if (choice.segments > 0) {
     const auto all = schedule::algorithms();
     if (choice.algorithm >= all.size()) {
@@ -39,7 +47,10 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
       .ranks = ranks,
       .elements = key.elements,
       .segments = result.plan.segments,
-      .window = schedule::allReduceWindow(settings.rails, ranks / settings.ranksPerNode - 1),
+      .window = reducesAll
+                    ? schedule::allReduceWindow(settings.rails, ranks / settings.ranksPerNode - 1)
+                    : schedule::executionWindow(settings.rails),
+      .root = key.root,
       .ranksPerNode = settings.ranksPerNode};
   for (const plan::Health& port : health) {
     request.bandwidths.send.push_back(plan::fraction(port.send));

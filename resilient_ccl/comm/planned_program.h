@@ -15,20 +15,28 @@ namespace faultline::comm {
 /// What a communicator plans from, besides health and size; equal on all its ranks.
 struct PlanSettings {
   plan::LinkModel link;
-  std::string algorithm;  ///< to plan for; empty: the cheapest
+  std::string algorithm;  ///< to plan an AllReduce for; empty: the cheapest
   int ranksPerNode = 1;
   int rails = 1;
+  int segments = 1;         ///< of collectives besides AllReduce (plan::PlanRequest)
+  Bytes slice = 256 << 10;  ///< CommunicatorOptions::sliceBytes
 };
 
-/// What a plan of an AllReduce, and its program, are made for.
+/// What a plan of a collective, and its program, are made for.
 struct PlanKey {
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  ///< of data per rank, as schedules count them
   Bytes elementSize = 4;
   bool average = false;
+  schedule::Collective collective = schedule::Collective::kAllReduce;
+  int root = 0;
 
   auto operator<=>(const PlanKey&) const = default;
   /// Averages or not: it has the same plan.
-  PlanKey ofPlan() const { return {elements, elementSize, false}; }
+  PlanKey ofPlan() const {
+    PlanKey plan = *this;
+    plan.average = false;
+    return plan;
+  }
 };
 
 /// One of the candidates of a plan, as ranks tell it to each other.

@@ -37,6 +37,9 @@ constexpr double kQueueTime = 0.005;
 constexpr Bytes kLeastQueue = 128 << 10;
 /// A saving below this is noise of the model: the plan that needs less is kept.
 constexpr double kWorthIt = 0.995;
+/// Relays send to all ranks instead of one: what they must win, by the model, to be worth that. In
+/// bandwidth alone, too: who has all of it needs no relays, however low the latency of one step is.
+constexpr double kRelaysWorthIt = 0.95;
 /// One that takes so much longer than the best so far is not looked at any further: another number
 /// of segments does not win that.
 constexpr double kHopeless = 1.5;
@@ -51,6 +54,8 @@ std::uint64_t hashOf(const PlanRequest& request, const Plan& plan) {
   for (const char letter : plan.algorithm) add(static_cast<unsigned char>(letter));
   add(static_cast<std::uint64_t>(plan.segments));
   add(static_cast<std::uint64_t>(request.ranksPerNode));
+  add(static_cast<std::uint64_t>(request.collective));
+  add(static_cast<std::uint64_t>(request.root));
   return hash;
 }
 
@@ -173,7 +178,58 @@ std::vector<Candidate> candidatesOf(const schedule::ScheduleRequest& wanted, Byt
   return all;
 }
 
+/// The ports of the nodes, that of the root (of a Broadcast or Reduce) first.
+schedule::PortBandwidths rootFirst(const schedule::ScheduleRequest& wanted) {
+  schedule::PortBandwidths ports = schedule::nodeBandwidths(wanted.bandwidths, wanted.ranksPerNode);
+  const auto root = static_cast<std::size_t>(wanted.root / wanted.ranksPerNode);
+  std::swap(ports.send.front(), ports.send[root]);
+  std::swap(ports.receive.front(), ports.receive[root]);
+  return ports;
+}
+
+/// The first algorithm of another collective than AllReduce, or one that is worth it.
+Result<Plan> planOther(const PlanRequest& request, const schedule::ScheduleRequest& wanted,
+                       Bytes bytes, const LinkModel& model) {
+  const std::string_view first = schedule::algorithmOf(request.collective).name;
+  Search search(first, wanted, bytes, request.rails, model);
+  Plan plan;
+  plan.segments = std::max(1, request.segments);
+  // The model passes on whole segments.
+  constexpr std::int64_t kMostSlices = 64;
+  const auto slices = static_cast<int>(std::min(bytes / request.slice, kMostSlices));
+  const bool chain = first.starts_with("chain_");
+  ASSIGN_OR_RETURN(const Candidate usual,
+                   search.play(chain ? std::max(plan.segments, slices) : plan.segments));
+  plan.algorithm = first;
+  plan.predicted = plan.ring = usual.predicted;
+  const LinkModel wire{.latency = 0, .perMessage = 0, .bandwidth = model.bandwidth};
+  const auto moved = [&](const Candidate& one) {
+    const auto played =
+        Search(one.algorithm, wanted, bytes, request.rails, wire).play(one.segments);
+    return played.ok() ? played->predicted : std::numeric_limits<double>::infinity();
+  };
+  // Where nobody is between two ranks there is nobody to relay.
+  for (const schedule::Algorithm& other : schedule::allAlgorithms()) {
+    if (other.collective != request.collective || other.name == first || wanted.ranks < 3) continue;
+    const auto found =
+        Search(other.name, wanted, bytes, request.rails, model).cheapest(plan.predicted);
+    if (!found.ok() || found->predicted >= plan.predicted * kRelaysWorthIt ||
+        moved(*found) >= moved(usual) * kRelaysWorthIt) {
+      continue;
+    }
+    plan.algorithm = found->algorithm;
+    plan.segments = found->segments;
+    plan.predicted = found->predicted;
+  }
+  return plan;
+}
+
 }  // namespace
+
+bool plannable(schedule::Collective collective) {
+  using enum schedule::Collective;
+  return collective != kAllToAll && collective != kSendRecv;
+}
 
 Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
   if (!(model.bandwidth > 0 && model.latency >= 0 && model.perMessage >= 0)) {
@@ -190,16 +246,29 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
                   request.elements, request.elementSize, request.health.size(),
                   request.ranksPerNode);
   }
+  if (!plannable(request.collective) || request.root < 0 ||
+      request.root >= std::ssize(request.health) || request.slice < 1) {
+    return errorf(Code::kInvalidArgument,
+                  "{} with root {} of {} ranks, in slices of {} bytes, cannot be planned",
+                  schedule::collectiveName(request.collective), request.root, request.health.size(),
+                  request.slice);
+  }
   schedule::ScheduleRequest wanted{.ranks = static_cast<int>(request.health.size()),
                                    .elements = request.elements,
+                                   .root = request.root,
                                    .ranksPerNode = request.ranksPerNode};
   for (const Health& port : request.health) {
     wanted.bandwidths.send.push_back(fraction(port.send));
     wanted.bandwidths.receive.push_back(fraction(port.receive));
   }
   const Bytes bytes = request.elements * request.elementSize;
+  const bool reducesAll = request.collective == schedule::Collective::kAllReduce;
   Plan plan;
-  if (wanted.ranks > 1 && bytes > 0) {
+  if (!reducesAll) plan.algorithm = schedule::algorithmOf(request.collective).name;
+  if (!reducesAll && wanted.ranks > 1 && bytes > 0) {
+    ASSIGN_OR_RETURN(plan, planOther(request, wanted, bytes, model));
+  }
+  if (reducesAll && wanted.ranks > 1 && bytes > 0) {
     ASSIGN_OR_RETURN(const Candidate ring,
                      Search(kRing, wanted, bytes, request.rails, model).cheapest());
     plan.ring = ring.predicted;
@@ -215,12 +284,11 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
     plan.algorithm = best.algorithm;
     plan.segments = best.segments;
     plan.predicted = best.predicted;
-    const schedule::PortBandwidths ports =
-        schedule::nodeBandwidths(wanted.bandwidths, request.ranksPerNode);
-    if (ports.size() > 1) {
-      plan.bound = schedule::lowerBound(ports, schedule::PortModel::kFluid) *
-                   static_cast<double>(bytes) / model.bandwidth;
-    }
+  }
+  const schedule::PortBandwidths ports = rootFirst(wanted);
+  if (ports.size() > 1) {
+    plan.bound = schedule::lowerBound(request.collective, ports, schedule::PortModel::kFluid) *
+                 static_cast<double>(bytes) / model.bandwidth;
   }
   plan.hash = hashOf(request, plan);
   return plan;

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "resilient_ccl/plan/health.h"
 #include "resilient_ccl/schedule/bound.h"
+#include "resilient_ccl/schedule/collective.h"
 
 namespace faultline::plan {
 
@@ -21,20 +22,29 @@ struct LinkModel {
   double bandwidth = 1e9;
 };
 
-/// What is to be reduced, and over what. Equal on all ranks.
+/// What is to be done, and over what. Equal on all ranks.
 struct PlanRequest {
-  HealthVector health;  ///< one per rank
-  std::int64_t elements = 0;
+  HealthVector health;        ///< one per rank
+  std::int64_t elements = 0;  ///< of data per rank (`schedule::ScheduleRequest`)
   Bytes elementSize = 4;
   /// Ranks that share the NICs of a node (schedule::ScheduleRequest).
   int ranksPerNode = 1;
   /// Of a port; over several, messages are cut into a part for each.
   int rails = 1;
-  /// The one to plan for; empty: the cheapest of all.
+  /// The one to plan for; empty: the cheapest of all. Of an AllReduce.
   std::string algorithm = {};
-  /// Segments of that algorithm; 0: as many as are cheapest.
+  /// Segments of that algorithm; 0: as many as are cheapest. Of another collective: of one in which
+  /// segments are lanes, or passed on slice by slice; 0: one.
   int segments = 0;
+  schedule::Collective collective = schedule::Collective::kAllReduce;
+  int root = 0;  ///< of a Broadcast or Reduce
+  /// Bytes in which an operation travels, and is passed on by a chain.
+  Bytes slice = 256 << 10;
 };
+
+/// Whether there is something to choose by the health of the ports: which algorithm (AllReduce,
+/// ReduceScatter, AllGather), or in which order (Broadcast, Reduce).
+bool plannable(schedule::Collective collective);
 
 /// One way to do it, and what the model says of that.
 struct Candidate {
@@ -65,7 +75,12 @@ struct Plan {
 /// asked for unless its number is, too, by the fluid model (the one that real ports follow; the
 /// one-port model ranks ring first where it is not). A pure function: equal arguments give equal
 /// plans on every rank. Never slower than the ring, by the model, unless an algorithm is asked for.
-/// kInvalidArgument for impossible numbers, and kNotFound for an algorithm that is not known.
+///
+/// Of other collectives that are `plannable`, the first algorithm that is listed for it, made for
+/// this health (a chain has slow ports where they do not matter), unless the model gives another
+/// one 5 % less time, of all and of bandwidth alone: relays, where ranks lost bandwidth in one
+/// direction. kInvalidArgument for impossible numbers, and kNotFound for an algorithm that is not
+/// known.
 Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model);
 
 }  // namespace faultline::plan

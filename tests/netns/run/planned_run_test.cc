@@ -111,5 +111,31 @@ faults:
   EXPECT_LT(*row.model, 2) << "of a ring";
 }
 
+TEST(PlannedRunTest, APortThatSendsSlowlyIsSparedByRelays) {
+  const reports::ScenarioResult result = resultOf(kCluster + std::string(R"(
+workload:
+  kind: collective
+  iterations: 14
+  warmup_iterations: 1
+  collective: {operations: all_gather, sizes: 8MiB}
+strategies: [auto]
+faults:
+  - {kind: throttle, rate: 25%, direction: tx, target: {node: 1, rail: 0}, at: 0s, until: end}
+)"));
+  const reports::Run& run = result.runs.at(0);
+  EXPECT_EQ(run.wrong_elements, 0);
+  const auto relayed = std::ranges::find_if(run.plans, [](const reports::AppliedPlan& plan) {
+    return plan.collective == "all_gather" && plan.algorithm == "relay_all_gather";
+  });
+  ASSERT_NE(relayed, run.plans.end());
+  EXPECT_LT(relayed->health.at(1).send, 0.5);
+  EXPECT_GT(relayed->health.at(1).receive, 0.6);
+  const reports::CollectiveRow& row = run.collectives.at(0);
+  EXPECT_GE(row.left_out, 1) << "the first call was planned for whole ports";
+  ASSERT_TRUE(row.bound && row.model);
+  EXPECT_GE(*row.model, *row.bound);
+  EXPECT_LT(*row.model, 2) << "of a ring: 4";
+}
+
 }  // namespace
 }  // namespace faultline::run

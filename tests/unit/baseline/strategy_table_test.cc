@@ -52,6 +52,7 @@ TEST(StrategyTableTest, PlannedOnesNameAnAlgorithmOrAny) {
   }
   EXPECT_FALSE(findStrategy(kBalance)->planned());
   EXPECT_EQ(findStrategy(kOptcc)->plannedBy, "optcc");
+  EXPECT_EQ(findStrategy(kOptccServer)->plannedBy, "optcc_server");
   EXPECT_EQ(findStrategy(kAuto)->plannedBy, kAnyAlgorithm);
 }
 

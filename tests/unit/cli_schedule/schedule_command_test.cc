@@ -190,6 +190,44 @@ TEST(ScheduleCommandTest, MscclXmlThereAndBack) {
   EXPECT_EQ(run("verify").exitCode, 2);
 }
 
+TEST(ScheduleCommandTest, AnAllToAllHasTheSizeOfItsEqualBlocks) {
+  const Outcome shown =
+      run("show --algorithm pairwise_all_to_all --ranks 4 --size 64 --format msccl-xml");
+  ASSERT_EQ(shown.exitCode, 0) << shown.err;
+  const std::string path = testing::TempDir() + "/pairwise.xml";
+  std::ofstream(path) << shown.out;
+  for (const std::string& which :
+       {"--import " + path, std::string("--algorithm pairwise_all_to_all --ranks 4")}) {
+    // 1025 elements of data are 1028 in four equal blocks; the buffer of the schedule has two such.
+    // 4112 bytes take 1.028 us at 32 Gbit.
+    const Outcome outcome =
+        run("cost --size 4100 --alpha 1028ns --bandwidth 32Gbit --json " + which);
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json["elements"], 1028) << which;
+    EXPECT_EQ(json["size_bytes"], 4112) << which;
+    EXPECT_DOUBLE_EQ(json["alpha"].get<double>(), 1) << which;
+    EXPECT_THAT(run("cost --size 4100 " + which).out, HasSubstr("4112B")) << which;
+  }
+  std::remove(path.c_str());
+}
+
+TEST(ScheduleCommandTest, AFileDoesNotTellHowManySegmentsItHas) {
+  const Outcome shown =
+      run("show --algorithm optcc --ranks 4 --segments 5 --size 4800 --format msccl-xml");
+  ASSERT_EQ(shown.exitCode, 0) << shown.err;
+  const std::string path = testing::TempDir() + "/segments.xml";
+  std::ofstream(path) << shown.out;
+  const std::string imported = "cost --size 4800 --import " + path;
+  EXPECT_TRUE(nlohmann::json::parse(run(imported + " --json").out).at("segments").is_null());
+  EXPECT_THAT(run(imported).out, HasSubstr("optcc, 4 ranks, from a file, "));
+  std::remove(path.c_str());
+  const std::string made = "cost --size 4800 --algorithm optcc --ranks 4 --segments ";
+  EXPECT_EQ(nlohmann::json::parse(run(made + "5 --json").out)["segments"], 5);
+  EXPECT_THAT(run(made + "5").out, HasSubstr("optcc, 4 ranks, 5 segments, "));
+  EXPECT_THAT(run(made + "1").out, HasSubstr("optcc, 4 ranks, 1 segment, "));
+}
+
 TEST(ScheduleCommandTest, WhatMessagesCostSaysHowManySegments) {
   const auto segments = [](const std::string& flags) {
     const Outcome outcome =

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "resilient_ccl/comm/collective_call.h"
+#include "resilient_ccl/plan/health_feed.h"
 #include "resilient_ccl/reduction/half.h"
 #include "tests/unit/comm/thread_job.h"
 
@@ -37,14 +38,26 @@ void expectDone(const std::shared_ptr<Work>& work) {
 class CollectivesTest : public ::testing::TestWithParam<int> {
  protected:
   int ranks() const { return GetParam(); }
+  /// With the usual algorithms, and planned for ports that are slow in one direction.
   void forEveryCount(const std::function<void(Communicator&, std::int64_t count)>& body) {
-    runJob(
-        ranks(),
-        [&](Communicator& comm) {
-          for (const std::int64_t count : {0, 1, 3, 1000, 20'011}) body(comm, count);
-          EXPECT_TRUE(comm.finish().ok());
-        },
-        [](CommunicatorOptions& options) { options.sliceBytes = 8 << 10; });
+    auto feed = std::make_shared<plan::HealthFeed>();
+    plan::HealthVector health(static_cast<std::size_t>(ranks()));
+    health.front().send = plan::quantise(0.125);
+    health.back().receive = plan::quantise(0.125);
+    feed->set(health);
+    for (const bool planned : {false, true}) {
+      runJob(
+          ranks(),
+          [&](Communicator& comm) {
+            for (const std::int64_t count : {0, 1, 3, 1000, 20'011}) body(comm, count);
+            EXPECT_TRUE(comm.finish().ok());
+          },
+          [&](CommunicatorOptions& options) {
+            options.sliceBytes = 8 << 10;
+            options.planned = planned;
+            options.health = feed;
+          });
+    }
   }
 };
 

@@ -5,6 +5,7 @@
 #include "harness/run/call_table.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/scenario/reader.h"
+#include "tests/support/csv_data.h"
 
 // What becomes of the calls of a sweep.
 
@@ -230,6 +231,79 @@ TEST(CallBoundTest, R2AllReduceIsHeldAgainstTheFormulaForItsChunks) {
   EXPECT_EQ(*row.formula_chunks, 12);
   EXPECT_DOUBLE_EQ(*row.formula, 1 + 2.0 / 3 * (1 + 1.0 / 12));
   EXPECT_DOUBLE_EQ(*row.time_over_formula, *row.time_over_ideal / *row.formula);
+}
+
+/// A sweep of `nodes` servers of two ranks and two rails, and a run of it in which node 1 has lost
+/// one if `lost`; calls of 800 ms, of which the ranks of each planned `algorithm` in 8 segments.
+struct ServerSweep {
+  scenario::Scenario scenario;
+  reports::Run run;
+};
+ServerSweep serversRun(int nodes, bool lost, const std::string& algorithm,
+                       const std::string& operation = "all_reduce") {
+  scenario::ReadResult read = scenario::readScenario(
+      fmt::format("version: 1\nname: s\ncluster: {{nodes: {}, ranks_per_node: 2, rails: 2, "
+                  "rail_rate: 400Mbit}}\nworkload: {{kind: collective, iterations: 3, collective: "
+                  "{{sizes: 8MiB, operations: {}}}}}\nstrategies: [{}]\n{}",
+                  nodes, operation, algorithm, lost ? kHalfANode : ""),
+      "s");
+  EXPECT_TRUE(read.ok());
+  ServerSweep sweep{*std::move(read.scenario), {}};
+  sweep.run.strategy = algorithm;
+  sweep.run.goodput_mbit = 100;
+  const int ranks = 2 * nodes;
+  CallTable table(sweep.scenario);
+  for (int call = 0; call < 3; ++call) {
+    sweep.run.iterations.push_back({call, 800.0 * call, 800});
+    for (int rank = 0; rank < ranks; ++rank) table.ended(call, 800, 1, 0);
+  }
+  sweep.run.collectives = table.rows();
+  if (lost) sweep.run.faults = {fault("port_down", 0, 3)};
+  reports::AppliedPlan& plan = sweep.run.plans.emplace_back();
+  plan.at_ms = -1;
+  plan.communicator = 1;
+  plan.bytes = sweep.run.collectives.front().size_bytes;
+  plan.elements = sweep.run.collectives.front().count;
+  plan.algorithm = algorithm;
+  plan.segments = 8;
+  plan.health.assign(static_cast<std::size_t>(ranks), reports::PortHealth{1, 1});
+  if (lost) plan.health[2] = plan.health[3] = {0.5, 0.5};
+  compareWithModels(sweep.scenario, sweep.run);
+  return sweep;
+}
+
+TEST(CallBoundTest, ServersHaveTheBoundOfWhatTheirPortsMustCarry) {
+  int compared = 0;
+  for (const auto& [nodes, perNode, gone, sent] :
+       test::csvRows<int, int, int, double>("server_loads.csv")) {
+    if (perNode != 2) continue;
+    const ServerSweep sweep = serversRun(nodes, gone == 1, "optcc_server");
+    const reports::CollectiveRow& row = sweep.run.collectives.front();
+    ASSERT_TRUE(row.bound && row.model && row.time_over_bound && row.time_over_model);
+    const int ranks = 2 * nodes;
+    const double ring = 2.0 * (ranks - 1) / ranks;  // the ideal: what a ring of all ranks sends
+    EXPECT_NEAR(*row.bound, sent / (gone == 1 ? 0.5 : 1) / ring, 1e-9) << nodes << ", " << gone;
+    // A pipeline of 8 segments; at two nodes there is none to speak of.
+    EXPECT_GE(*row.model, *row.bound * (1 - 1e-6)) << nodes << ", " << gone;
+    EXPECT_LE(*row.model, *row.bound * (1 + 1.0 / 8 + 0.02)) << nodes << ", " << gone;
+    EXPECT_DOUBLE_EQ(*row.time_over_bound, *row.time_over_ideal / *row.bound);
+    EXPECT_DOUBLE_EQ(*row.time_over_model, *row.time_over_ideal / *row.model);
+    EXPECT_EQ(row.send.size(), static_cast<std::size_t>(nodes)) << "of nodes, not of ranks";
+    ++compared;
+  }
+  EXPECT_EQ(compared, 4);
+}
+
+TEST(CallBoundTest, AFlatRingOfServersIsAsSlowAsItsSlowestServer) {
+  const ServerSweep sweep = serversRun(4, true, "balance");
+  EXPECT_THAT(*sweep.run.collectives.front().model, DoubleNear(2, 1e-3));
+}
+
+TEST(CallBoundTest, OfServersOnlyAnAllReduceHasABound) {
+  const reports::CollectiveRow row =
+      serversRun(2, false, "balance", "all_to_all").run.collectives.front();
+  EXPECT_FALSE(row.bound || row.model);
+  EXPECT_TRUE(row.send.empty());
 }
 
 TEST(CallBoundTest, OtherAlgorithmsHaveNoFormula) {

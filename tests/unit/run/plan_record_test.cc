@@ -49,6 +49,7 @@ TEST(PlanRecordTest, ThoseOfRankZeroAreKept) {
   EXPECT_EQ(kept.operation, 7u);
   EXPECT_EQ(kept.elements, 1024);
   EXPECT_EQ(kept.bytes, 4096);
+  EXPECT_EQ(kept.collective, "all_reduce") << "of those who do not say";
   EXPECT_EQ(kept.algorithm, "optcc");
   EXPECT_EQ(kept.segments, 16);
   ASSERT_EQ(kept.health.size(), 2u);
@@ -113,10 +114,12 @@ TEST(PlanRecordTest, ARunWhoseRanksPlannedDifferentlyIsInvalid) {
 }
 
 TEST(RunCountsTest, ChangesAreThoseOfHealthAndTheLastPlanOfTheLargestSizeCounts) {
-  const auto run = runWith([](int) {
-    return json::array({toldPlan(1, "a", 0, 8, 0, "tree"), toldPlan(2, "b", 10, 1 << 20, 0, "ring"),
-                        toldPlan(5, "c", 50, 1 << 20, 2, "optcc"),
-                        toldPlan(6, "d", 60, 8, 2, "tree")});
+  json other = toldPlan(7, "e", 70, 2 << 20, 2, "ring_all_gather");
+  other["collective"] = "all_gather";  // not what the run came to
+  const auto run = runWith([&other](int) {
+    return json::array(
+        {other, toldPlan(1, "a", 0, 8, 0, "tree"), toldPlan(2, "b", 10, 1 << 20, 0, "ring"),
+         toldPlan(5, "c", 50, 1 << 20, 2, "optcc"), toldPlan(6, "d", 60, 8, 2, "tree")});
   });
   EXPECT_EQ(planChanges(run), 1u) << "epoch 1 was never used";
   ASSERT_NE(lastPlanOfLargest(run), nullptr);

@@ -122,6 +122,35 @@ TEST(SettledCallsTest, WhereNothingIsPlannedAllCallsCount) {
   EXPECT_EQ(run.collectives.front().n, 6);
 }
 
+TEST(SettledCallsTest, OfOtherCollectivesThoseBeforeAnotherAlgorithm) {
+  const auto scenario = halvedSweep("optcc", "all_gather");
+  const auto planned = [](double at_ms, double share, const std::string& algorithm) {
+    reports::AppliedPlan plan = planFor(at_ms, share, algorithm);
+    plan.collective = "all_gather";
+    return plan;
+  };
+  const reports::Run run =
+      sixCalls(scenario, {planned(-50, 1, "ring_all_gather"), planFor(-50, 1, "tree"),
+                          planned(300, 0.5, "relay_all_gather")});
+  EXPECT_THAT(unsettledCalls(scenario, run), ElementsAre(0, 1, 2));
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_EQ(row.n, 3);
+  // Both ways slow, relays bring nothing: the slow rank has to receive three blocks.
+  EXPECT_DOUBLE_EQ(*row.bound, 2);
+  EXPECT_GE(*row.model, 2);
+  const reports::Run same = sixCalls(
+      scenario, {planned(-50, 1, "ring_all_gather"), planned(300, 0.5, "ring_all_gather")});
+  EXPECT_THAT(unsettledCalls(scenario, same), IsEmpty()) << "a ring is a ring";
+
+  const auto chain = halvedSweep("optcc", "broadcast");
+  std::vector<reports::AppliedPlan> plans{planFor(-50, 1, "chain_broadcast"),
+                                          planFor(300, 0.5, "chain_broadcast"),
+                                          planFor(450, 0.48, "chain_broadcast")};
+  for (reports::AppliedPlan& plan : plans) plan.collective = "broadcast";
+  EXPECT_THAT(unsettledCalls(chain, sixCalls(chain, plans)), ElementsAre(0, 1, 2))
+      << "the order is another one, then the same";
+}
+
 TEST(SettledCallsTest, BoundAndModelAreThoseOfTheCallsThatCount) {
   const auto scenario = halvedSweep("optcc");
   const reports::Run run = sixCalls(

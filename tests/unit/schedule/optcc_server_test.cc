@@ -4,6 +4,7 @@
 
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/cost.h"
+#include "tests/support/csv_data.h"
 
 namespace faultline::schedule {
 namespace {
@@ -43,26 +44,51 @@ TEST(OptccServerTest, IsAsFastAsTheReferenceSimulator) {
   EXPECT_NEAR(costAt(4, 8, 0.5, 64).timeOverRing, 1.062, 0.01);
 }
 
+/// Elements that leave `node`; what comes in is the same, over the same rails.
+std::int64_t sentBy(const Schedule& schedule, int node, int perNode) {
+  std::int64_t out = 0, in = 0;
+  for (int rank = node * perNode; rank < (node + 1) * perNode; ++rank) {
+    for (int lane = 0; lane < schedule.lanes(); ++lane) {
+      for (std::int64_t i = 0; i < schedule.opCount(rank, lane); ++i) {
+        const Op op = schedule.op(rank, lane, i);
+        if (op.peer / perNode == node) continue;
+        EXPECT_EQ(op.peer % perNode, rank % perNode);  // on the same rail
+        (op.kind == OpKind::kSend ? out : in) += op.piece.count;
+      }
+    }
+  }
+  EXPECT_EQ(out, in);
+  return out;
+}
+
+TEST(OptccServerTest, ADegradedNodeSendsWhatTheReferenceCountsWhichIsItsBound) {
+  const auto rows = test::csvRows<int, int, int, double>("server_loads.csv");
+  ASSERT_EQ(rows.size(), 8u);
+  for (const auto& [nodes, perNode, lost, expected] : rows) {
+    const double r = 1.0 * (perNode - lost) / perNode;
+    std::vector<double> bandwidths(static_cast<std::size_t>(nodes * perNode), 1.0);
+    for (int rank = 0; rank < perNode; ++rank) bandwidths[static_cast<std::size_t>(rank)] = r;
+    const auto schedule = makeSchedule("optcc_server", {.ranks = nodes * perNode,
+                                                        .elements = kServerElements,
+                                                        .segments = 2,
+                                                        .bandwidths = bandwidths,
+                                                        .ranksPerNode = perNode});
+    const double sent = static_cast<double>(sentBy(**schedule, 0, perNode)) / kServerElements;
+    EXPECT_NEAR(sent, expected, 1e-3) << nodes << "x" << perNode << ", " << lost << " lost";
+    const auto cost = costOf(**schedule, bandwidths, {.ranksPerNode = perNode});
+    EXPECT_NEAR(cost->boundTime, expected / r, 1e-9) << nodes << "x" << perNode << ", " << lost;
+  }
+}
+
 TEST(OptccServerTest, ANodeSendsWhatItsShareSays) {
   constexpr int kNodes = 4, kPerNode = 3;
   const std::vector<double> ofNodes{1, 0.75, 1, 1};
   const Shares shares = ownerShares(kNodes, ofNodes, PortModel::kFluid);
   const auto schedule = optccServer(kNodes, kPerNode, kServerElements, 4, 0, shares);
   for (int node = 0; node < kNodes; ++node) {
-    std::int64_t out = 0, in = 0;
-    for (int rank = node * kPerNode; rank < (node + 1) * kPerNode; ++rank) {
-      for (int lane = 0; lane < schedule->lanes(); ++lane) {
-        for (std::int64_t i = 0; i < schedule->opCount(rank, lane); ++i) {
-          const Op op = schedule->op(rank, lane, i);
-          if (op.peer / kPerNode == node) continue;
-          EXPECT_EQ(op.peer % kPerNode, rank % kPerNode);  // on the same rail
-          (op.kind == OpKind::kSend ? out : in) += op.piece.count;
-        }
-      }
-    }
     const double w = static_cast<double>(shares.weight(node)) / static_cast<double>(shares.total());
-    EXPECT_NEAR(static_cast<double>(out) / kServerElements, 1 + (kNodes - 2) * w, 1e-4);
-    EXPECT_EQ(out, in);
+    const double sent = static_cast<double>(sentBy(*schedule, node, kPerNode)) / kServerElements;
+    EXPECT_NEAR(sent, 1 + (kNodes - 2) * w, 1e-4);
   }
 }
 

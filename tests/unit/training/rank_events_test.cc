@@ -107,6 +107,7 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
   event.health = {{}, {512, 256}};
   event.tried = true;
   event.link = {.latency = 40e-6, .perMessage = 3e-6, .bandwidth = 5e7};
+  event.collective = schedule::Collective::kAllGather;
   event.plan = {.algorithm = "optcc",
                 .segments = 32,
                 .predicted = 0.3,
@@ -123,6 +124,7 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
   EXPECT_EQ(plan["operation"], 17);
   EXPECT_EQ(plan["elements"], 1000);
   EXPECT_EQ(plan["bytes"], 2000);
+  EXPECT_EQ(plan["collective"], "all_gather");
   EXPECT_EQ(plan["algorithm"], "optcc");
   EXPECT_EQ(plan["segments"], 32);
   EXPECT_EQ(plan["tried"], true);
