@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "harness/run/call_bound.h"
-#include "harness/run/goodput.h"
 #include "harness/run/message.h"
 #include "harness/run/settled_calls.h"
-#include "harness/scenario/verdict_words.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
@@ -20,25 +17,13 @@ using nlohmann::json;
 // What production jobs use (PyTorch's process-group watchdog), for comparison.
 constexpr double kUnscaledWatchdogMs = 600'000;
 
-std::optional<TimePoint> optionalTime(const json& message, const char* key) {
-  const auto found = message.find(key);
-  if (found == message.end() || found->is_null()) return std::nullopt;
-  return TimePoint(Duration(found->get<std::int64_t>()));
-}
-
-std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
-  namespace verdict = scenario::verdict;
-  if (told || cause == "remote_nic") return verdict::kToldByPeer;
-  if (stalled) return verdict::kBackOff;
-  if (cause == "local_nic") return verdict::kPortEvent;
-  if (cause == "path") return verdict::kProbes;
-  return cause == "protocol" ? verdict::kProtocol : verdict::kReset;
-}
-
 }  // namespace
 
 RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
-    : scenario_(scenario), table_(scenario.cluster.ranks()), calls_(scenario) {
+    : scenario_(scenario),
+      table_(scenario.cluster.ranks()),
+      calls_(scenario),
+      rails_(scenario.cluster) {
   if (scenario.workload.serves()) {
     // Runs of the drift check are held against each other, so they are asked for the same.
     const bool checks_drift = planned.strategy->name == scenario::NoiseLimits::kDriftRow;
@@ -100,111 +85,16 @@ void RunRecord::keepResources(int rank, const json& message) {
                       .sent_bytes = field(told, "sent", std::int64_t{0})};
 }
 
-reports::Failover RunRecord::failoverOf(int rank, const json& message,
-                                        const DamageLookup& damage) const {
-  reports::Failover failover;
-  failover.rank = rank;
-  failover.peer = field(message, "peer", 0);
-  failover.rail = field(message, "rail", 0);
-  failover.cause = field(message, "cause", std::string());
-  failover.where = field(message, "where", std::string("unknown"));
-  failover.dead_direction = field(message, "dead_direction", std::string("unknown"));
-  failover.verdict =
-      evidenceOf(failover.cause, field(message, "told", false), field(message, "stalled", false));
-  failover.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
-  failover.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
-  const bool sending = field(message, "sending", false);
-  const bool receiving = field(message, "receiving", false);
-  failover.direction = sending && receiving ? "both" : sending ? "send" : "recv";
-  const std::optional<TimePoint> detected = optionalTime(message, "detected");
-  const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
-  const std::optional<TimePoint> redelivered = optionalTime(message, "redelivered");
-  if (detected) failover.detected_ms = sinceStart(*detected);
-  if (fenced) failover.fenced_ms = sinceStart(*fenced);
-  if (redelivered) failover.resumed_ms = sinceStart(*redelivered);
-
-  std::optional<Damage> fault;
-  const int perNode = scenario_.cluster.ranksPerNode;
-  if (damage && detected) {
-    fault = damage(*detected, failover.rail, rank / perNode, failover.peer / perNode);
-  }
-  if (fault) {
-    failover.fault_ms = sinceStart(fault->before);
-    failover.fault_within_ms = toMilliseconds(fault->after - fault->before);
-  }
-  // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
-  // that those bytes need on the rails that are left; longest stall of a receive that had begun.
-  double pause = field(message, "receive_stall_ms", 0.0);
-  // Where it is not known when the fault struck, from when it surely had.
-  const std::optional<TimePoint> struck =
-      fault ? std::optional(failover.timed() ? fault->before : fault->after) : std::nullopt;
-  const std::optional<TimePoint> from = struck ? struck : detected;
-  if (from && redelivered) {
-    int left = 0;
-    for (int rail = 0; rail < scenario_.cluster.rails; ++rail) {
-      const bool dead =
-          rail == failover.rail ||
-          (damage && damage(*redelivered, rail, rank / perNode, failover.peer / perNode));
-      left += dead ? 0 : 1;
-    }
-    left = std::max(1, left);
-    const double moving =
-        static_cast<double>(failover.resent_bytes) / payloadPerMs(scenario_.cluster.railRate, left);
-    pause = std::max(pause, toMilliseconds(*redelivered - *from) - moving);
-  }
-  failover.pause_ms = pause;
-  return failover;
-}
-
 void RunRecord::events(int rank, const json& message, const DamageLookup& damage) {
-  for (const json& failover : field(message, "failovers", json::array())) {
-    // A connection that carried nothing has not paused; it would only flatter the percentiles.
-    if (!field(failover, "sending", false) && !field(failover, "receiving", false)) {
-      ++run_.counters["failovers_idle"];
-      run_.idle_failovers.push_back(failoverOf(rank, failover, damage));
-      continue;
-    }
-    run_.failovers.push_back(failoverOf(rank, failover, damage));
-  }
-  for (const json& failback : field(message, "failbacks", json::array())) {
-    reports::Failback& entry = run_.failbacks.emplace_back();
-    entry.rank = rank;
-    entry.peer = field(failback, "peer", 0);
-    entry.rail = field(failback, "rail", 0);
-    entry.at_ms = sinceStart(momentOf(failback, "at"));
-  }
+  rails_.told(rank, message, t0_, damage);
   plans_.told(rank, field(message, "plans", json::array()), t0_);
   for (const json& test : field(message, "port_tests", json::array())) {
     run_.port_tests.push_back(portTestOf(test, t0_));
   }
-  for (const json& change : field(message, "degradations", json::array()))
-    addDegradation(rank, change);
-  if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace);
   const json counters = field(message, "counters", json::object());
   for (const auto& [name, value] : counters.items()) {
     counters_[rank][name] = value.get<std::int64_t>();
   }
-}
-
-/// Each is told twice: when it begins, and when it is over.
-void RunRecord::addDegradation(int rank, const json& change) {
-  const int peer = field(change, "peer", 0);
-  const int rail = field(change, "rail", 0);
-  const double at = sinceStart(momentOf(change, "at"));
-  if (field(change, "degraded", false)) {
-    run_.degradations.push_back({.rank = rank,
-                                 .rail = rail,
-                                 .peer = peer,
-                                 .at_ms = at,
-                                 .until_ms = {},
-                                 .share = field(change, "share", 0.0)});
-    return;
-  }
-  const auto latest =
-      std::find_if(run_.degradations.rbegin(), run_.degradations.rend(), [&](const auto& known) {
-        return known.rank == rank && known.peer == peer && known.rail == rail;
-      });
-  if (latest != run_.degradations.rend()) latest->until_ms = at;
 }
 
 /// The counters of processes that count no more.
@@ -216,44 +106,6 @@ void RunRecord::keepCounters() {
     }
   }
   counters_.clear();
-}
-
-/// A failover is over with the first failback of its rail after it, which may be told later.
-void RunRecord::matchFailbacks() {
-  for (reports::Failover& failover : run_.failovers) {
-    for (const reports::Failback& failback : run_.failbacks) {
-      const bool its = failback.rank == failover.rank && failback.peer == failover.peer &&
-                       failback.rail == failover.rail;
-      if (!its || !failover.detected_ms || failback.at_ms < *failover.detected_ms) continue;
-      failover.restored_ms =
-          std::min(failover.restored_ms.value_or(failback.at_ms), failback.at_ms);
-    }
-  }
-}
-
-void RunRecord::addTrace(int rank, const json& trace) {
-  reports::Telemetry& all = run_.telemetry;
-  const auto append = [&trace]<typename T>(const char* name, std::vector<T>& to) {
-    const auto values = field(trace, name, std::vector<T>());
-    to.insert(to.end(), values.begin(), values.end());
-  };
-  append("kind", all.kind);
-  append("peer", all.peer);
-  append("rail", all.rail);
-  append("bytes", all.bytes);
-  append("number", all.number);
-  // To the microsecond: what is finer only makes files longer. Begin and end are rounded alike, so
-  // that what follows another one does not overlap it.
-  const auto rounded = [](double ms) { return std::round(ms * 1000) / 1000; };
-  const auto at = field(trace, "at", std::vector<std::int64_t>());
-  const auto length = field(trace, "length", std::vector<std::int64_t>());
-  for (std::size_t i = 0; i < std::min(at.size(), length.size()); ++i) {
-    const double begin = rounded(sinceStart(TimePoint(Duration(at[i]))));
-    const double end = rounded(sinceStart(TimePoint(Duration(at[i] + length[i]))));
-    all.at_ms.push_back(begin);
-    all.ms.push_back(rounded(end - begin));
-  }
-  all.rank.resize(all.kind.size(), rank);
 }
 
 std::string_view RunRecord::restartWords() const {
@@ -415,7 +267,7 @@ reports::Run RunRecord::finish(Observed observed) {
   }
   run_.duration_ms = toMilliseconds(last - t0_);
   countLostWork();
-  matchFailbacks();
+  rails_.finish(run_);
   keepCounters();
   if (ended_ && timed > Duration::zero() && table_.next() > 0) {
     run_.throughput = reports::Quantity{table_.work() / toSeconds(timed), "iterations/s"};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,15 +12,11 @@
 #include "harness/run/observed.h"
 #include "harness/run/plan.h"
 #include "harness/run/plan_record.h"
+#include "harness/run/rail_record.h"
 #include "harness/run/serving_record.h"
-#include "harness/run/timeline.h"
 #include "reports/result.h"
 
 namespace faultline::run {
-
-/// The damage that explains a failure at `when` of this rail between these two nodes.
-using DamageLookup =
-    std::function<std::optional<Damage>(TimePoint when, int rail, int nodeA, int nodeB)>;
 
 /// Collects what happens in one run and makes the result's entry of it. Messages of ranks in, a
 /// reports::Run out: no clock, no machine.
@@ -78,14 +73,9 @@ class RunRecord {
 
  private:
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
-  reports::Failover failoverOf(int rank, const nlohmann::json& json,
-                               const DamageLookup& damage) const;
-  void addDegradation(int rank, const nlohmann::json& change);
-  void addTrace(int rank, const nlohmann::json& trace);
   std::string_view restartWords() const;
   void countLostWork();
   void checkPlans();
-  void matchFailbacks();
   void keepResources(int rank, const nlohmann::json& message);
   void keepCounters();
 
@@ -96,6 +86,7 @@ class RunRecord {
   CallTable calls_;
   ExposedTimes exposed_;
   PlanRecord plans_;
+  RailRecord rails_;
   std::optional<ServingRecord> serving_;  // of the workload `inference`
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank

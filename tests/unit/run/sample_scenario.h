@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/run/summary.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -72,6 +73,15 @@ inline std::vector<reports::Run> sampleRuns(const scenario::Scenario& scenario) 
     }
   }
   return runs;
+}
+
+/// These runs with the summary that sampleScenario() makes of them.
+inline reports::ScenarioResult summarised(std::vector<reports::Run> runs) {
+  reports::ScenarioResult result;
+  result.runs = std::move(runs);
+  result.summary = summarise(sampleScenario(), result.runs, 7);
+  result.duration_ms = 5000;
+  return result;
 }
 
 }  // namespace faultline::run
