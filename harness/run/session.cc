@@ -279,6 +279,8 @@ void Session::received(int rank, const json& message) {
       faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"),
                               *sampler_, message.contains("last"));
     }
+  } else if (type == "events") {
+    record_.events(rank, message, damageLookup());
   } else if (type == "ready") {
     if (++readyRanks_ == ranks_) allReady();
   } else if (type == "done") {

@@ -18,6 +18,7 @@
 #include "harness/workload/communicator_options.h"
 #include "harness/workload/digest.h"
 #include "harness/workload/job.h"
+#include "harness/workload/long_wait.h"
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
 #include "harness/workload/resource_watch.h"
@@ -33,6 +34,8 @@ using nlohmann::json;
 constexpr Duration kConfigBudget = 10s;
 // How long one wait for the controller lasts; it is repeated until the controller is gone.
 constexpr Duration kControllerWait = 60s;
+// An iteration that takes longer tells what has happened, as often.
+constexpr Duration kLongWait = 1s;
 // Warm-up iterations have data of their own.
 constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
 
@@ -81,6 +84,7 @@ class RankRun {
   Status tellAll(json message);
   Status warmUp();
   Status train();
+  void tellEvents();
   DataKey keyOf(std::uint64_t number, bool warmup) const;
   void prepare(std::uint64_t number, bool warmup);
   Status runIteration(std::uint64_t number, bool warmup);
@@ -113,6 +117,7 @@ class RankRun {
   bool left_ = false;  // the others go on without this rank
   std::uint64_t firstIteration_ = 0;
   EventReport events_;
+  std::optional<LongWait> waits_;  // between its begin and end, `events_` and `controller_` are its
   ResourceWatch resources_;
   Effort served_;  // of a server, until its last message
   bool startReceived_ = false;
@@ -121,6 +126,7 @@ class RankRun {
 
 Status RankRun::run() {
   RETURN_IF_ERROR(join());
+  waits_.emplace(kLongWait, [this] { tellEvents(); });
   RETURN_IF_ERROR(warmUp());
   RETURN_IF_ERROR(awaitStart());
   resources_.look();
@@ -201,6 +207,13 @@ Status RankRun::warmUp() {
   }
   RETURN_IF_ERROR(communicator_->barrier()->wait());
   return controller_.send({{"type", "ready"}, {"at", toJson(now())}});
+}
+
+/// Of an iteration that takes long: if it never ends, this is all that is known.
+void RankRun::tellEvents() {
+  json message{{"type", "events"}};
+  events_.addNew(message, communicator_->events(events_.cursor()), /*last=*/false);
+  (void)controller_.send(message);
 }
 
 Status RankRun::train() {
@@ -309,9 +322,11 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
   const auto tellStart = [&](TimePoint start) {
     told = controller_.send(
         {{"type", "begin"}, {"iteration", number}, {"warmup", warmup}, {"at", toJson(start)}});
+    if (!warmup) waits_->begin();
   };
   const Effort before = effortSoFar();
   const Result<IterationTime> ran = job_->run(*communicator_, tellStart);
+  waits_->end();
   communicatorFailed_ = !ran.ok();
   ASSIGN_OR_RETURN(const IterationTime time, ran);
   RETURN_IF_ERROR(told);

@@ -103,6 +103,25 @@ TEST_F(RunTest, WhatHadHappenedIsInTheResultOfARunThatWasCutOff) {
   EXPECT_GT(cut.counters.at("chunks_sent"), 0);
 }
 
+TEST_F(RunTest, WhatHappenedInAnIterationThatNeverEndsIsInTheResult) {
+  const auto down = [](int rail, const char* at) {
+    return fmt::format(
+        "{{kind: port_down, how: carrier, target: {{node: 1, rail: {}}}, at: {}, until: end}}",
+        rail, at);
+  };
+  const std::string file = folder_.write(
+      "scenario.yaml",
+      scenarioText("[hot_repair]", fmt::format("[{}, {}]", down(0, "500ms"), down(1, "520ms"))));
+  const Ran ran = runFaultline({"run", file, "--out", out(), "--set", "limits.give_up=4900ms",
+                                "--set", "limits.deadline=5s"});
+  EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
+  const reports::Run hung = runOf(result(), "hot_repair");
+  EXPECT_EQ(hung.status, RunStatus::kHung) << hung.message;
+  EXPECT_LT(hung.iterations.back().start_ms + hung.iterations.back().ms, 530);
+  EXPECT_GE(hung.failovers.size() + hung.idle_failovers.size(), 1u) << "of rail 0";
+  EXPECT_GE(hung.counters.at("failovers"), 4) << "both rails, at both ends";
+}
+
 TEST_F(RunTest, CtrlCEndsSoonWithAPartialResultThatSaysSo) {
   const std::string file = folder_.write(
       "scenario.yaml", scenarioText("[fault_free, hot_repair]", portDown("carrier", "10s")));
