@@ -8,7 +8,6 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
-#include "harness/stats/bootstrap.h"
 #include "harness/stats/quantile.h"
 
 namespace faultline::run {
@@ -65,60 +64,26 @@ std::map<std::string, CellRows> rivalsOf(const MetricScope& scope) {
 
 constexpr double kWhole = 100;  // percent
 
-std::vector<const reports::Run*> faultFreeRuns(const MetricScope& scope) {
-  std::vector<const reports::Run*> runs;
-  for (const reports::Run& run : scope.result.runs) {
-    if (reports::kindOf(run) == baseline::kFaultFree) runs.push_back(&run);
-  }
-  return runs;
-}
-
 struct KeptCell {
-  CellKey key;
   const CollectiveRow* row;  ///< of the first run
   double percent;
 };
 
 std::vector<KeptCell> keptCells(const MetricScope& scope, Cells which) {
-  const CellRows whole = cellsOfRuns(faultFreeRuns(scope));
+  std::vector<const reports::Run*> reference;
+  for (const reports::Run& run : scope.result.runs) {
+    if (reports::kindOf(run) == baseline::kFaultFree) reference.push_back(&run);
+  }
+  const CellRows whole = cellsOfRuns(reference);
   std::vector<KeptCell> kept;
   for (const auto& [key, rows] : cellsOfRuns(scope.runs)) {
     if (!counts(*rows.front(), which) || rows.front()->latency_only) continue;
     const auto before = whole.find(key);
     const double time = medianTime(rows);
     if (before == whole.end() || time <= 0) return {};
-    kept.push_back({key, rows.front(), kWhole * medianTime(before->second) / time});
+    kept.push_back({rows.front(), kWhole * medianTime(before->second) / time});
   }
   return kept;
-}
-
-/// The median time of a cell, of each block that has it.
-std::map<int, double> timesByBlock(const std::vector<const reports::Run*>& runs,
-                                   const CellKey& key) {
-  std::map<int, std::vector<const reports::Run*>> blocks;
-  for (const reports::Run* run : runs) blocks[run->block].push_back(run);
-  std::map<int, double> times;
-  for (const auto& [block, of] : blocks) {
-    const CellRows cells = cellsOfRuns(of);
-    const auto cell = cells.find(key);
-    const double time = cell == cells.end() ? 0 : medianTime(cell->second);
-    if (time > 0) times[block] = time;
-  }
-  return times;
-}
-
-/// The least that the cell can have kept: the lower end of the 95 % interval of the median over
-/// what it kept in each block. nullopt: too few blocks for an interval.
-std::optional<double> keptAtLeast(const MetricScope& scope, const CellKey& key) {
-  const std::map<int, double> whole = timesByBlock(faultFreeRuns(scope), key);
-  std::vector<double> kept;
-  for (const auto& [block, time] : timesByBlock(scope.runs, key)) {
-    const auto before = whole.find(block);
-    if (before != whole.end()) kept.push_back(kWhole * before->second / time);
-  }
-  const auto interval = stats::medianInterval95(kept, scope.result.seed);
-  if (!interval) return std::nullopt;
-  return interval->low;
 }
 
 }  // namespace
@@ -162,20 +127,14 @@ std::vector<double> cellsKept(const MetricScope& scope, Cells which) {
   return kept;
 }
 
-std::string cellKeptTooMuch(const MetricScope& scope, double noise_limit) {
-  const double limit = std::max(kBoundTolerance, noise_limit);
+std::string cellKeptTooMuch(const MetricScope& scope) {
   for (const KeptCell& cell : keptCells(scope, Cells::kLarge)) {
-    if (!cell.row->bound) continue;
-    const double possible = kWhole / *cell.row->bound;
-    if (cell.percent <= possible * (1 + kBoundTolerance)) continue;
-    const std::optional<double> at_least = keptAtLeast(scope, cell.key);
-    const bool by_chance = at_least && *at_least <= possible * (1 + kBoundTolerance);
-    if (by_chance && cell.percent <= possible * (1 + limit)) continue;
-    const std::string interval =
-        at_least ? fmt::format(" (95 % certain: at least {:.1f} %)", *at_least) : "";
-    return fmt::format(
-               "{} of {} bytes kept {:.1f} %{} of fault_free, of {:.1f} % that are possible",
-               cell.row->operation, cell.row->size_bytes, cell.percent, interval, possible) +
+    if (!cell.row->bound || cell.percent * *cell.row->bound <= kWhole * (1 + kBoundTolerance)) {
+      continue;
+    }
+    return fmt::format("{} of {} bytes kept {:.1f} % of fault_free, of {:.1f} % that are possible",
+                       cell.row->operation, cell.row->size_bytes, cell.percent,
+                       kWhole / *cell.row->bound) +
            ": mis-measured.";
   }
   return "";

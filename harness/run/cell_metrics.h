@@ -31,13 +31,9 @@ std::vector<double> cellsOverBest(const MetricScope& scope, Cells which);
 /// both move the same bytes. Empty when fault_free has not run one of the cells. Pure.
 std::vector<double> cellsKept(const MetricScope& scope, Cells which);
 
-/// Which large cell kept more than its bound lets through, in words; empty: none did. By more than
-/// kBoundTolerance, and not by chance: with six blocks and more the lower end of the 95 % interval
-/// (of the median over the blocks) must be above that, too; but `noise_limit`, the share by which
-/// equal runs may differ before no speed means anything (`noise: {void_above}`), is too much in
-/// any case. No goodput is in it, so that what iperf3 says of a slow rail (within a percent or so)
-/// has no say. Pure.
-std::string cellKeptTooMuch(const MetricScope& scope, double noise_limit);
+/// Which large cell kept more than its bound lets through, in words; empty: none did. No goodput is
+/// in it, so that what iperf3 says of a slow rail (within a percent or so) has no say. Pure.
+std::string cellKeptTooMuch(const MetricScope& scope);
 
 /// Which cell, of those that a metric of cells speaks of, was faster than possible, in words;
 /// empty: none was. Comparisons between strategies speak of those of the others, too. Pure.

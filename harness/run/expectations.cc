@@ -31,8 +31,7 @@ reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
 }
 
 /// Why the metric means nothing in these runs; empty: it does.
-std::string whyVoid(const scenario::Scenario& scenario, const MetricScope& scope,
-                    const scenario::Metric& metric) {
+std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
   using Trust = scenario::Metric::Trust;
   if (metric.trust == Trust::kAlways) return "";
   const auto unseen = std::ranges::find_if(
@@ -46,9 +45,7 @@ std::string whyVoid(const scenario::Scenario& scenario, const MetricScope& scope
   if (metric.path.starts_with(scenario::kCellMetrics)) {
     const bool compared = metric.path.ends_with("time_over_best");
     const bool kept = metric.path.ends_with("busbw_kept_pct");
-    constexpr double kPercent = 100;
-    std::string cell = kept ? cellKeptTooMuch(scope, scenario.noise.bandPercent / kPercent)
-                            : misMeasuredCell(scope, compared);
+    std::string cell = kept ? cellKeptTooMuch(scope) : misMeasuredCell(scope, compared);
     if (!cell.empty()) return cell;
   }
   const std::string noise = reports::voidBecause(scope.result);
@@ -96,11 +93,11 @@ std::string whyNotMeasured(const scenario::Expectation& expectation,
 }
 
 /// Why it is void; empty: it is not.
-std::string whyVoid(const scenario::Scenario& scenario, const scenario::Expectation& expectation,
+std::string whyVoid(const scenario::Expectation& expectation,
                     const reports::ScenarioResult& result) {
   for (const scenario::MetricName& name : expectation.metrics()) {
     const scenario::Metric& metric = *scenario::findMetric(name.metric, !name.strategy.empty());
-    std::string why = whyVoid(scenario, scopeOf(result, name.strategy), metric);
+    std::string why = whyVoid(scopeOf(result, name.strategy), metric);
     if (!why.empty()) return why;
   }
   return "";
@@ -125,7 +122,7 @@ std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario&
     const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
     line.value = valueOf(*scenario::findMetric(expectation.metric, !expectation.strategy.empty()),
                          verdict.value);
-    line.message = whyVoid(scenario, expectation, result);
+    line.message = whyVoid(expectation, result);
     line.is_void = !line.message.empty();
     line.pass = verdict.pass && !line.is_void;
     if (!line.is_void) line.message = verdict.why;

@@ -116,11 +116,10 @@ constexpr ParameterSpec percent(std::string_view name, std::string_view fallback
   return {name, Type::kPercent, fallback, meaning, {}, minimum, maximum};
 }
 constexpr std::array kNoiseFields{
-    Field{percent(
-        "void_above", "2%", 0.01, 100,
-        "a second row of fault_free may differ by so much in 95 % of its pairs, and equal "
-        "runs of the drift check from each other; and no cell of a sweep may keep more busbw "
-        "than possible by so much, not even by chance")},
+    Field{
+        percent("void_above", "2%", 0.01, 100,
+                "a second row of fault_free may differ by so much in 95 % of its pairs, and equal "
+                "runs of the drift check from each other")},
     Field{percent("latency_void_above", "10%", 0.01, 100,
                   "of a server: likewise its median TTFT and TPOT at each rate that fault_free "
                   "keeps up with")},
