@@ -126,6 +126,7 @@ void FaultControl::started(TimePoint t0) {
 
 void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
                                   const Sampler& sampler) {
+  if (begun_.empty() || iteration > begun_.rbegin()->first) through_.clear();
   begun_[iteration] = when;
   for (Entry& entry : entries_) {
     entry.trigger.iterationBegan(iteration, when, seen, sampler.nodeBytes(nodeOf(entry.spec)));
@@ -135,17 +136,32 @@ void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
 void FaultControl::iterationEnded(int rank, int iteration, TimePoint when, const Sampler& sampler,
                                   bool last) {
   const auto begun = begun_.find(iteration);
+  if (!begun_.empty() && iteration == begun_.rbegin()->first) through_.insert(rank);
   const bool over = !requests_ || requests_->ended(iteration, last);
   for (Entry& entry : entries_) {
     if (over) entry.trigger.iterationEnded(iteration, sampler.nodeBytes(nodeOf(entry.spec)));
+    wasIn(entry, rank, iteration, when);
     for (Strike& strike : entry.strikes) {
-      if (strike.hit) strike.hit->iterationEnded(rank, iteration, when);
-      if (when > strike.applied) strike.endedLater.insert(rank);
       const bool after = begun != begun_.end() && begun->second > strike.applied;
       if (after && !strike.recovered) strike.recovered = when;
     }
   }
   begun_.erase(begun_.begin(), begun_.lower_bound(iteration));
+}
+
+void FaultControl::wasIn(Entry& entry, int rank, int iteration, TimePoint until) {
+  for (Strike& strike : entry.strikes) {
+    if (strike.hit) strike.hit->iterationEnded(rank, iteration, until);
+    if (until > strike.applied) strike.endedLater.insert(rank);
+  }
+}
+
+void FaultControl::givenUp(TimePoint now) {
+  if (begun_.empty()) return;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (through_.contains(rank)) continue;
+    for (Entry& entry : entries_) wasIn(entry, rank, begun_.rbegin()->first, now);
+  }
 }
 
 bool FaultControl::hasWaited(Entry& entry) const {
@@ -264,6 +280,8 @@ std::vector<FaultControl::Entry*> FaultControl::allActive() {
 bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &Entry::active); }
 
 void FaultControl::restarted() {
+  begun_.clear();
+  through_.clear();
   if (requests_) requests_->restarted();
   for (Entry& entry : entries_) entry.trigger.restarted();
 }

@@ -31,6 +31,9 @@ class FaultControl {
   void iterationEnded(int rank, int iteration, TimePoint when, const Sampler& sampler,
                       bool last = false);
 
+  /// The job is given up at `now`: ranks that have not ended the last iteration were still in it.
+  void givenUp(TimePoint now);
+
   /// Does what is due now: applies, steps, gathers evidence, reverts.
   Status step(TimePoint now, const Sampler& sampler);
   /// Ends all faults that are still on: the run is over.
@@ -86,6 +89,7 @@ class FaultControl {
   std::vector<Entry*> allActive();
   static void observeLast(Entry& entry);
   static Status revert(Entry& entry);
+  static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);
   std::string problemOf(const Strike& strike) const;
 
   int ranks_ = 0;
@@ -93,6 +97,7 @@ class FaultControl {
   std::optional<RequestEnds> requests_;  // of a server
   std::vector<Entry> entries_;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
+  std::set<int> through_;           // ranks that have ended the latest of them
 };
 
 }  // namespace faultline::run

@@ -292,10 +292,7 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.goodput_missing = std::move(observed.goodput.missing);
   compareWithModels(scenario_, run_);
   for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
-  // Of a job that never ended it is no news that the struck iteration has not, or another fault
-  // never came.
-  if (invalid_.empty() && ended_) invalid_ = observed.invalidBecause;
-  const std::string& problem = invalid_;
+  const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;
   if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
     run_.status = reports::RunStatus::kInvalid;
     run_.message = problem;

@@ -241,6 +241,7 @@ Status Session::tick() {
   }
   if (time > began_ + scenario_.limits.deadline && stage_ != Stage::kFinished &&
       stage_ != Stage::kFailed) {
+    if (faults_) faults_->givenUp(time);
     fail(reports::RunStatus::kHung, fmt::format("not over within the deadline of {}",
                                                 formatDuration(scenario_.limits.deadline)));
   }

@@ -115,7 +115,7 @@ bool HitProof::ok() const {
 
 std::string HitProof::detail() const {
   return fmt::format(
-      "iteration {} was {:.0f} % through; it ended {:.0f} ms later, after the fault on {} of {} "
+      "iteration {} was {:.0f} % through; it went on for {:.0f} ms, after the fault on {} of {} "
       "ranks; "
       "the other nodes' counters {} afterwards",
       iteration_, progress_ * 100, toMilliseconds(lastEnd_), endedLater_.size(), ranks_,

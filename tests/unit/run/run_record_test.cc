@@ -218,15 +218,6 @@ TEST_F(RunRecordTest, WhatTheBenchSawIsPartOfTheEntry) {
   EXPECT_EQ(run.message, "port_down never triggered");
 }
 
-TEST_F(RunRecordTest, AJobThatNeverEndedIsHungWhateverItsFaultsLack) {
-  Observed observed;
-  observed.invalidBecause = "port_down came when the work was over";
-  record_.failed(RunStatus::kHung, "not over within the deadline of 5s");
-  const reports::Run run = record_.finish(observed);
-  EXPECT_EQ(run.status, RunStatus::kHung);
-  EXPECT_EQ(run.message, "not over within the deadline of 5s");
-}
-
 // --- digests ---
 
 class DigestRecordTest : public RunRecordTest {
