@@ -1,11 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
-#include <thread>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/periodically.h"
 
 namespace faultline::workload {
 
@@ -13,27 +12,30 @@ namespace faultline::workload {
 /// takes long: a job that hangs has then told what it knew.
 class LongWait {
  public:
-  /// The first time after `every`, then as often. Nothing is called outside begin() and end().
-  LongWait(Duration every, std::function<void()> tell);
-  /// Joins the thread.
-  ~LongWait();
-  LongWait(const LongWait&) = delete;
-  LongWait& operator=(const LongWait&) = delete;
+  /// The first time after `every`, then as often; never outside begin() and end().
+  LongWait(Duration every, std::function<void()> tell)
+      : every_(every), tell_(std::move(tell)), watch_(every / 2, [this] { look(); }) {}
 
-  void begin();
+  void begin() {
+    watch_.between([this] { due_ = now() + every_; });
+  }
   /// Waits for a call that is under way; there is none afterwards.
-  void end();
+  void end() {
+    watch_.between([this] { due_ = TimePoint::max(); });
+  }
 
  private:
-  void run();
+  // It looks every so often instead of being woken by each begin(): those are many, and short.
+  void look() {
+    if (now() < due_) return;
+    tell_();
+    due_ = now() + every_;
+  }
 
   const Duration every_;
   const std::function<void()> tell_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
   TimePoint due_ = TimePoint::max();  // max: nobody waits
-  bool over_ = false;
-  std::thread thread_;
+  Periodically watch_;
 };
 
 }  // namespace faultline::workload

@@ -10,23 +10,9 @@ bool isTransfer(EventKind kind) {
 
 }  // namespace
 
-Collector::Collector(Recorder& recorder) : recorder_(recorder) {
-  events_.reserve(kMostEvents);
-  thread_ = std::thread([this] { run(); });
-}
-
-Collector::~Collector() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
-}
-
-void Collector::run() {
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) drain();
+Collector::Collector(Recorder& recorder)
+    : recorder_(recorder), drains_(kPause, [this] { drain(); }) {
+  drains_.between([this] { events_.reserve(kMostEvents); });
 }
 
 void Collector::drain() {
@@ -40,9 +26,11 @@ void Collector::drain() {
 }
 
 Trace Collector::trace() {
-  const std::lock_guard lock(mutex_);
-  drain();
-  return {.events = events_, .made = recorder_.made(), .dropped = recorder_.dropped() + unkept_};
+  return drains_.between([this] {
+    drain();
+    return Trace{
+        .events = events_, .made = recorder_.made(), .dropped = recorder_.dropped() + unkept_};
+  });
 }
 
 }  // namespace faultline::telemetry

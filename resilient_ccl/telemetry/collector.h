@@ -1,12 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "base/periodically.h"
 #include "resilient_ccl/telemetry/recorder.h"
 
 namespace faultline::telemetry {
@@ -31,22 +29,18 @@ class Collector {
 
   /// `recorder` must outlive the collector.
   explicit Collector(Recorder& recorder);
-  ~Collector();
 
   /// Everything so far. Any thread.
   Trace trace();
 
  private:
-  void run();
   void drain();
 
   Recorder& recorder_;
-  std::mutex mutex_;  // everything below
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  // Both only between, or in, what the thread does.
   std::vector<Event> events_;
   std::uint64_t unkept_ = 0;
-  std::thread thread_;
+  Periodically drains_;
 };
 
 }  // namespace faultline::telemetry
