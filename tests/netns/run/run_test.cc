@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "reports/atomic_file.h"
 #include "tests/netns/run/run_fixture.h"
@@ -22,8 +23,15 @@ using testing::Ran;
 using testing::runFaultline;
 
 TEST_F(RunTest, TheQuickstartPasses) {
-  const Ran ran = runFaultline(
-      {"run", FAULTLINE_SOURCE_DIR "/scenarios/quickstart.yaml", "--repeat", "1", "--out", out()});
+  constexpr int kVoid = 5;
+  Ran ran;
+  // One block decides little where others use the machine; a run says that of itself.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    std::filesystem::remove_all(out());
+    ran = runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/quickstart.yaml", "--repeat", "1",
+                        "--out", out()});
+    if (ran.exit != kVoid || ran.out.find("noisy") == std::string::npos) break;
+  }
   ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
   const ScenarioResult result = this->result();
   EXPECT_EQ(runOf(result, "fault_free").status, RunStatus::kOk);
