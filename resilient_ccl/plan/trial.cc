@@ -92,7 +92,8 @@ std::size_t Trial::best() const {
 /// What is faster than the bound is so because shapers let something pass at once: then others may
 /// be faster still.
 bool Trial::goodEnough(const Option& best) const {
-  return best.median >= kBurst * bound_ && (1 - kLeastError) * best.median <= kGoodEnough * bound_;
+  return bound_ >= kLong && best.median >= kBurst * bound_ &&
+         (1 - kLeastError) * best.median <= kGoodEnough * bound_;
 }
 
 bool Trial::mayWin(const Option& option, double best) const {

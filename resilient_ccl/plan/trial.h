@@ -32,8 +32,11 @@ class Trial {
   /// calls are this much faster than it: what shapers let pass at once.
   static constexpr double kSmallShare = 0.8;
   static constexpr double kBurst = 0.95;
-  /// Within this of the bound none can be better by more: nothing else is tried.
+  /// Within this of the bound none can be better by more: nothing else is tried, where a call is
+  /// long by the bound. Shorter ones cost little to try, and one that sends in another rhythm may
+  /// be faster than the bound: shapers let pass at once what they saved up in its pauses.
   static constexpr double kGoodEnough = 1.05;
+  static constexpr double kLong = 0.05;  // seconds
   /// A turn ends early when its calls, two at least, are all slower than the best by more than what
   /// matters (kAlike) and what its median may be off by; and the candidate is out with it when they
   /// take this much longer.
