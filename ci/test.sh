@@ -64,12 +64,45 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
   fixed_addresses=(setarch "$(uname -m)" -R)
 fi
 
+# What the sanitizers test is built while the timed tests run, which sleep most of the time: in the
+# idle scheduling class, which gives its processor up to whatever else wants it.
+idle=()
+if chrt --idle 0 true 2>/dev/null; then
+  idle=(chrt --idle 0)
+fi
+sanitizers=(asan tsan)
+
+# build_sanitized: all of them; what they print and their exit codes go into files.
+build_sanitized() {
+  local sanitizer status
+  for sanitizer in "${sanitizers[@]}"; do
+    status=0
+    { cmake --preset "$sanitizer" &&
+      "${fixed_addresses[@]}" "${idle[@]}" cmake --build --preset "$sanitizer" -j "$cores"; } \
+      >"build-ci-$sanitizer.log" 2>&1 || status=$?
+    echo "$status" >"build-ci-$sanitizer.status"
+  done
+}
+
+background=""
+build_sanitized_meanwhile() {
+  set -m # a process group of its own, so that all of it can be ended
+  build_sanitized &
+  background=$!
+  set +m
+}
+end_background() {
+  [[ -z $background ]] || kill -- "-$background" 2>/dev/null || true
+}
+trap end_background EXIT
+
 say "set-up"
 ci/setup.sh
 
 say "build: release"
 if configure_and_build release; then
   run_tests release quick -L 'unit|property|cli|fuzz' -j "$cores"
+  ((${#idle[@]} == 0)) || build_sanitized_meanwhile
   # One at a time: these measure, or take the whole machine.
   run_tests release slow -LE 'unit|property|cli|fuzz'
   say "build: benchmarks"
@@ -78,14 +111,21 @@ else
   fail "the release build"
 fi
 
-for sanitizer in asan tsan; do
-  say "build: $sanitizer"
-  if cmake --preset "$sanitizer" &&
-    "${fixed_addresses[@]}" cmake --build --preset "$sanitizer" -j "$cores"; then
+say "build: ${sanitizers[*]}"
+if [[ -n $background ]]; then
+  wait "$background" || true
+  background=""
+else
+  build_sanitized
+fi
+for sanitizer in "${sanitizers[@]}"; do
+  cat "build-ci-$sanitizer.log"
+  if [[ $(<"build-ci-$sanitizer.status") == 0 ]]; then
     run_tests "$sanitizer" "$sanitizer" -j "$cores"
   else
     fail "the $sanitizer build"
   fi
+  rm -f "build-ci-$sanitizer.log" "build-ci-$sanitizer.status"
 done
 
 say "result"
