@@ -98,7 +98,7 @@ bool Trial::goodEnough(const Option& best) const {
 
 bool Trial::mayWin(const Option& option, double best) const {
   const double least = options_.front().predicted;
-  const bool small = bound_ < kSmallShare * least || best < kBurst * bound_;
+  const bool small = bound_ < kSmallShare * least || bound_ < kLong || best < kBurst * bound_;
   return option.predicted <= (small ? kSmallModelError : kModelError) * best;
 }
 

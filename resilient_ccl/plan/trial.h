@@ -28,8 +28,9 @@ class Trial {
   /// is not tried for this would win less than 5 %. Where latency does, it is not.
   static constexpr double kModelError = 1.05;
   static constexpr double kSmallModelError = 10;
-  /// Latency decides when the bandwidth term is less than this share of what the model says, or
-  /// calls are this much faster than it: what shapers let pass at once.
+  /// Latency decides when the bandwidth term is less than this share of what the model says; so do
+  /// other things where a call is short (kLong), or this much faster than the bound: what shapers
+  /// let pass at once.
   static constexpr double kSmallShare = 0.8;
   static constexpr double kBurst = 0.95;
   /// Within this of the bound none can be better by more: nothing else is tried, where a call is
