@@ -112,6 +112,12 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
                formula->chunks ? fmt::format("K = {}", *formula->chunks) : "a ring alone");
     fmt::print("  time / formula           {:.4f}\n", cost->timeOverRing / formula->timeOverRing);
   }
+  if (cost->fromSteps) {
+    fmt::print("  of macro steps, in which {}\n",
+               job.cost.portModel == schedule::PortModel::kFluid
+                   ? "each cycle takes as long as its busiest port: too many messages to play"
+                   : "ports carry messages in the order of the steps");
+  }
   fmt::print("  messages per rank, max   {}\n", cost->messagesPerRankMax);
   fmt::print("  depth                    {}\n", cost->depth);
   return kExitOk;

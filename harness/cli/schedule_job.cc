@@ -144,7 +144,10 @@ Result<double> parseCostTime(const std::string& flag, const std::string& text,
 
 Result<schedule::msccl::Algo> readMsccl(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return errorf(Code::kNotFound, "--import {}: cannot be read", path);
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // or a folder, or empty
+    return errorf(Code::kInvalidArgument, "--import {}: cannot be read as a file of MSCCL XML",
+                  path);
+  }
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   auto algo = schedule::msccl::fromXml(text);
   if (!algo.ok()) return algo.status().withContext("--import " + path);
@@ -162,11 +165,11 @@ Status readMessageCosts(const ScheduleFlags& flags, Bytes size, schedule::CostOp
 /// Flags that make no sense together with a schedule from a file, or without one.
 Status checkImport(const ScheduleFlags& flags) {
   if (flags.import.empty()) {
-    if (!flags.algorithm.empty() && flags.ranks != 0) return okStatus();
+    if (!flags.algorithm.empty() && flags.ranks != ScheduleFlags::kNotGiven) return okStatus();
     return errorf(Code::kInvalidArgument, "needs --algorithm and --ranks, or --import FILE");
   }
-  if (!flags.algorithm.empty() || flags.ranks != 0 || flags.segments || flags.window != 0 ||
-      flags.rerank) {
+  if (!flags.algorithm.empty() || flags.ranks != ScheduleFlags::kNotGiven || flags.segments ||
+      flags.window != 0 || flags.rerank) {
     return errorf(Code::kInvalidArgument,
                   "--import: the file says which ranks and operations there are; goes neither with "
                   "--algorithm, --ranks, --segments nor --window, --rerank");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ constexpr std::int64_t kShownOps = 200;
 struct ScheduleFlags {
   std::string algorithm;
   std::string import;  ///< file; instead of an algorithm
-  int ranks = 0;
+  static constexpr int kNotGiven = std::numeric_limits<int>::min();
+  int ranks = kNotGiven;
   std::vector<std::string> stragglers;
   std::optional<int> segments;
   int window = 0;

@@ -42,9 +42,10 @@ struct Cost {
 /// reductions and copies take no time; byte watermarks are taken as "all of it".
 ///
 /// A schedule of macro steps is costed from its steps (`costOfSteps`) on one-port ports, which
-/// carry them in their order, and where it has too many operations for the generic path;
-/// `fromSteps` says so. Any other schedule must be a correct one (kInvalidArgument otherwise, with
-/// the first problem) and not too large (kUnsupported above OpTable::kMaxOps).
+/// carry them in their order, and where it has more operations than can be played in some seconds
+/// (half a million); `fromSteps` says so. Any other schedule must be a correct one
+/// (kInvalidArgument otherwise, with the first problem) and not too large (kUnsupported above
+/// OpTable::kMaxOps).
 Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
                     const CostOptions& options = {});
 

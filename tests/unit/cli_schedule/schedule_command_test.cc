@@ -186,6 +186,11 @@ TEST(ScheduleCommandTest, MscclXmlThereAndBack) {
   EXPECT_GT(ratio("--import " + path), 1.3);
   std::remove(path.c_str());
   EXPECT_THAT(run("verify --import " + path).err, HasSubstr("cannot be read"));
+  for (const std::string& wrong : {path, std::string("/")}) {  // gone, and a folder
+    const Outcome outcome = run("verify --import " + wrong);
+    EXPECT_EQ(outcome.exitCode, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("--import " + wrong));
+  }
   EXPECT_EQ(run("verify --import x --algorithm ring --ranks 2").exitCode, 2);
   EXPECT_EQ(run("verify").exitCode, 2);
 }
@@ -239,6 +244,20 @@ TEST(ScheduleCommandTest, WhatMessagesCostSaysHowManySegments) {
   // sqrt(load 2 / (7 messages x 0.0015)) = 14.
   EXPECT_EQ(segments("--per-message 0.0015"), 16);
   EXPECT_EQ(segments("--per-message 0.0015 --segments 3"), 3);
+}
+
+TEST(ScheduleCommandTest, TooFewRanksAreNamed) {
+  for (const std::string ranks : {"0", "-3"}) {
+    const Outcome outcome = run("cost --algorithm ring --ranks " + ranks);
+    EXPECT_EQ(outcome.exitCode, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("--ranks " + ranks + ": at least 1"));
+  }
+}
+
+TEST(ScheduleCommandTest, WhatIsTooMuchToPlayIsCostedFromStepsAndSaysSo) {
+  const std::string many = "cost --algorithm optcc --segments 64 --straggler 1:0.75 --ranks ";
+  EXPECT_THAT(run(many + "128").out, HasSubstr("macro steps"));
+  EXPECT_THAT(run(many + "8").out, ::testing::Not(HasSubstr("macro steps")));
 }
 
 }  // namespace
