@@ -28,6 +28,7 @@ class FaultControl {
   void started(TimePoint t0);
   void iterationBegan(int iteration, TimePoint when, TimePoint seen, const Sampler& sampler);
   /// `last`: of a server, the rank has told the request's last token.
+  /// `process`: the rank; of programs that are not ours any one, as they count as one job.
   void iterationEnded(int process, int iteration, TimePoint when, const Sampler& sampler,
                       bool last = false);
 
