@@ -133,8 +133,10 @@ void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
   }
 }
 
-void FaultControl::iterationEnded(int rank, int iteration, TimePoint when, const Sampler& sampler,
-                                  bool last) {
+void FaultControl::iterationEnded(int process, int iteration, TimePoint when,
+                                  const Sampler& sampler, bool last) {
+  // Programs that are not ours are one job, of which the furthest process tells.
+  const int rank = foreign_ ? 0 : process;
   const auto begun = begun_.find(iteration);
   if (!begun_.empty() && iteration == begun_.rbegin()->first) through_.insert(rank);
   const bool over = !requests_ || requests_->ended(iteration, last);

@@ -28,7 +28,8 @@ class FaultControl {
   void started(TimePoint t0);
   void iterationBegan(int iteration, TimePoint when, TimePoint seen, const Sampler& sampler);
   /// `last`: of a server, the rank has told the request's last token.
-  void iterationEnded(int rank, int iteration, TimePoint when, const Sampler& sampler,
+  /// `process`: the rank; of programs that are not ours any one, as they count as one job.
+  void iterationEnded(int process, int iteration, TimePoint when, const Sampler& sampler,
                       bool last = false);
 
   /// The job is given up at `now`: ranks that have not ended the last iteration were still in it.

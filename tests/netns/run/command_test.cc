@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -317,6 +318,29 @@ TEST_F(CommandRunTest, ARealProgramLosesItsPortAndTellsHowFastItWas) {
       runFaultline({"run", FAULTLINE_SOURCE_DIR "/scenarios/command-iperf3.yaml", "--out", out()});
   if (ran.err.find("there is no program") != std::string::npos) GTEST_SKIP() << ran.err;
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+}
+
+TEST_F(CommandRunTest, GlooUnderTorchrunHasNoFailover) {
+  if (std::system("command -v torchrun > /dev/null && /usr/bin/python3 -c 'import "
+                  "torch.distributed as d; raise SystemExit(not d.is_gloo_available())' "
+                  "2> /dev/null") != 0) {
+    GTEST_SKIP() << "no torchrun, or no PyTorch with gloo: apt-get install python3-torch";
+  }
+  const Ran ran = runFaultline(
+      {"run", FAULTLINE_SOURCE_DIR "/scenarios/command-torchrun.yaml", "--out", out()});
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const ScenarioResult result = this->result();
+  ASSERT_EQ(result.runs.size(), 2u);
+  EXPECT_EQ(result.runs[0].iterations.size(), 40u);
+  EXPECT_EQ(result.runs[1].iterations.size(), 20u) << "that which was struck never ended";
+  ASSERT_EQ(result.runs[1].faults.size(), 1u);
+  ASSERT_TRUE(result.runs[1].faults[0].hit);
+  EXPECT_THAT(result.runs[1].faults[0].hit->detail, HasSubstr("on 1 of 1 ranks"));
+  std::string told;
+  for (const char* rank : {"/rank0", "/rank1"}) {
+    told += textOfFile(out() + "/command-unprotected-0" + rank + "/stderr.txt");
+  }
+  EXPECT_THAT(told, HasSubstr("Timed out waiting 5000ms"));
 }
 
 }  // namespace
