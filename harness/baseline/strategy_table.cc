@@ -146,7 +146,9 @@ constexpr std::array kStrategies{
     StrategySpec{
         kOptcc,
         "As balance, with OptCC's AllReduce, planned for what is left of the ports: each rank "
-        "reduces as much as its port has room for.",
+        "reduces as much as its port has room for. Where all ports are equally fast a ring, if "
+        "that "
+        "is cheaper by the planner's model.",
         "how near to the best possible an AllReduce comes with what is left", true, kCommonOptions,
         "optcc"},
     StrategySpec{

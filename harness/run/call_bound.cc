@@ -102,7 +102,7 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
              reports::CollectiveRow& row) {
   const scenario::Cluster& cluster = scenario.cluster;
   const Collective operation = *schedule::collectiveFromName(row.operation);
-  const double busy = schedule::faultFreeTime(operation, cluster.ranks());
+  const double busy = schedule::faultFreeTime(operation, cluster.ranks(), cluster.ranksPerNode);
   const double bytes = busy * static_cast<double>(row.size_bytes) / cluster.rails;  // of a port
   row.latency_only = mostlyBurst(scenario, bytes);
   constexpr double kBitsPerByte = 8;
@@ -114,13 +114,13 @@ void compare(const scenario::Scenario& scenario, const reports::Run& run,
   const auto left = bandwidthsOf(calls, row.left_out == 0, losses, cluster);
   if (!left) return;
   const bool servers = cluster.ranksPerNode > 1;
-  // Of servers an AllReduce alone: what the others send over a node's ports is not what one rank
-  // would. One server has no ports in use.
-  if (servers && (operation != Collective::kAllReduce || cluster.nodes < 2)) return;
+  if (servers && cluster.nodes < 2) return;  // which has no ports in use
   row.send = left->send;
   row.receive = left->receive;
   if (busy > 0) {
-    row.bound = schedule::lowerBound(operation, *left, schedule::PortModel::kFluid) / busy;
+    row.bound =
+        schedule::lowerBound(operation, *left, schedule::PortModel::kFluid, cluster.ranksPerNode) /
+        busy;
   }
   const double end = calls.back().start_ms + calls.back().ms;
   const auto executed = executedBy(run, row, operation, cluster, end);

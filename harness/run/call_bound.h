@@ -8,8 +8,9 @@ namespace faultline::run {
 /// Fills in what the rows of a sweep are compared with, from the goodput that was measured in the
 /// run and the bandwidths that its faults left while the calls of a row were made:
 ///
-/// - ideal: the bytes that each node has to send in a fault-free call (`schedule::faultFreeTime`),
-///   2(p-1)/p of the size for AllReduce, at the goodput of all its rails;
+/// - ideal: the bytes that each node sends over its ports in a fault-free call
+///   (`schedule::faultFreeTime`), 2(p-1)/p of the size for AllReduce, at the goodput of all its
+///   rails; none where nothing leaves a node;
 /// - bound: `schedule::lowerBound` on fluid ports; model: `schedule::costOf` of the schedule that
 ///   the strategy runs, likewise: of a strategy that plans, the one that its ranks told of. Without
 ///   alpha and o (`CostOptions::alpha`, `perMessage`), though the plans tell of both: the ranks
@@ -18,10 +19,11 @@ namespace faultline::run {
 ///   its schedule had (`schedule::r2Formula`).
 ///
 /// Where ranks share the ports of a node (`scenario::Cluster::ranksPerNode`), `send` and `receive`
-/// are still those of the nodes, and an AllReduce alone has a bound, that of as many ranks as there
-/// are nodes (OptCC at server level, arXiv 2606.01680), and a model; both over the healthy ring of
-/// all ranks, which is the ideal, so that a bound may be below 1. Moving data inside a node takes
-/// no time in either (`CostOptions::insideBandwidth`). Formulas are for one rank per node.
+/// are still those of the nodes, and the bound is that of as many ranks as there are nodes (of an
+/// AllReduce OptCC's at server level, arXiv 2606.01680; of an AllToAll times the ranks of a node).
+/// Bound and model are over the ideal, which for AllReduce, ReduceScatter and AllGather is the
+/// healthy ring of all ranks, so that a bound may be below 1. Moving data inside a node takes no
+/// time in any of them (`CostOptions::insideBandwidth`). Formulas are for one rank per node.
 ///
 /// A row has bandwidths when all calls whose times count had the same; of those of a row of which
 /// all do, all but the first (it may be hit by what strikes at t = 0). Pure.

@@ -60,10 +60,11 @@ struct CommunicatorOptions {
   /// Collectives are planned: alpha, cost per message and bandwidth are measured at the start, the
   /// health of all ports all the time, all ranks agree on them, and each call uses the schedule
   /// that is made for its size and that health. `algorithm` is then one algorithm of AllReduce, of
-  /// which segments and shares are planned, or kAnyAlgorithm, and `segments` is not used for it.
-  /// ReduceScatter and AllGather go through relays where ports lost bandwidth in one direction, the
-  /// chains of Broadcast and Reduce have such ports at their end; AllToAll and the shift (sendRecv)
-  /// have nothing to choose. `bandwidths` are not used.
+  /// which segments and shares are planned (of "optcc" the ring, where all ports are equally fast
+  /// and it is cheaper), or kAnyAlgorithm, and `segments` is not used for it. ReduceScatter and
+  /// AllGather go through relays where ports lost bandwidth in one direction, the chains of
+  /// Broadcast and Reduce have such ports at their end; AllToAll and the shift (sendRecv) have
+  /// nothing to choose. `bandwidths` are not used.
   bool planned = false;
   static constexpr std::string_view kAnyAlgorithm = "auto";
   /// The health of the ports, by process, where it is known and not to be measured; only rank 0's

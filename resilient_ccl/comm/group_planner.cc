@@ -27,7 +27,7 @@ GroupPlanner::GroupPlanner(int rank, int ranks, std::uint32_t communicator, int 
       ranksPerNode_(ranksPerNode),
       io_(io),
       change_(rank, ranks, hashOf(0, HealthVector(ranks)), *this),
-      tested_(ranks),
+      findings_(ranks),
       hysteresis_(HealthVector(ranks)),
       planFor_(change_.plan()),
       seen_(ranks),
@@ -312,14 +312,15 @@ HealthVector GroupPlanner::measured() const {
   HealthVector health;
   for (int rank = 0; rank < ranks_; ++rank) {
     const double live = plan::fraction(seen_[rank].live);
-    health.push_back({.send = plan::quantise(live * tested_[rank].send),
-                      .receive = plan::quantise(live * tested_[rank].receive)});
+    const plan::PortShare& share = findings_.shares()[rank];
+    health.push_back({.send = plan::quantise(live * share.send),
+                      .receive = plan::quantise(live * share.receive)});
   }
   return health;
 }
 
 plan::TestTrigger::Hints GroupPlanner::hints(TimePoint now) const {
-  plan::TestTrigger::Hints hints{.lateness = pace_.lateness(now)};
+  plan::TestTrigger::Hints hints{.lateness = pace_.lateness(now), .doubted = findings_.doubted()};
   for (int rank = 0; rank < ranks_; ++rank) {
     const Observation& seen = seen_[rank];
     const auto side = [&](double share, std::uint16_t parts) {
@@ -328,14 +329,14 @@ plan::TestTrigger::Hints GroupPlanner::hints(TimePoint now) const {
       const double planned = share * plan::fraction(seen.live);
       if (plan::fraction(parts) > kFaster * planned) hints.faster = true;
     };
-    side(tested_[rank].send, seen.send);
-    side(tested_[rank].receive, seen.receive);
+    side(findings_.shares()[rank].send, seen.send);
+    side(findings_.shares()[rank].receive, seen.receive);
   }
   return hints;
 }
 
 void GroupPlanner::beginTest(TimePoint now) {
-  plan::PortTest ports(tested_, ranksPerNode_);
+  plan::PortTest ports(findings_.sure(), ranksPerNode_);
   if (!ports.nextShift()) return;  // there is no network between the ranks
   lead_.emplace(change_.pauses() + 1, std::move(ports), ranks_, pace_.lateness(now), now);
   change_.begin(change_.plan(), now);
@@ -385,15 +386,7 @@ void GroupPlanner::endTest(bool found, TimePoint now) {
     tellOthers(over);
     change_.resume(over.number);
   }
-  bool changed = false;
-  if (found) {
-    const std::vector<plan::PortShare> shares = lead_->ports().shares();
-    for (int rank = 0; rank < ranks_; ++rank) {
-      changed |= plan::PortTest::differ(tested_[rank].send, shares[rank].send) ||
-                 plan::PortTest::differ(tested_[rank].receive, shares[rank].receive);
-    }
-    if (changed) tested_ = shares;
-  }
+  const bool changed = found && findings_.found(lead_->ports().shares());
   io_.tested(lead_->report(issued_, found, changed, now));
   lead_.reset();
   trigger_.tested(changed, now);

@@ -19,6 +19,7 @@
 #include "resilient_ccl/plan/hysteresis.h"
 #include "resilient_ccl/plan/pace.h"
 #include "resilient_ccl/plan/plan_change.h"
+#include "resilient_ccl/plan/port_findings.h"
 #include "resilient_ccl/plan/port_sampler.h"
 #include "resilient_ccl/plan/test_trigger.h"
 
@@ -205,8 +206,8 @@ class GroupPlanner : private plan::PlanChangeIo {
   // Coordinator.
   plan::Pace pace_;
   plan::TestTrigger trigger_;
-  std::optional<TestLead> lead_;         // of the test under way
-  std::vector<plan::PortShare> tested_;  // by rank, of its live rails
+  std::optional<TestLead> lead_;  // of the test under way
+  plan::PortFindings findings_;   // of live rails
   plan::Hysteresis hysteresis_;
   std::uint64_t planFor_;  // the hash of the health that hysteresis_ knows
   PlanTrials trials_;

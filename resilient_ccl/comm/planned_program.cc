@@ -1,12 +1,20 @@
 #include "resilient_ccl/comm/planned_program.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "resilient_ccl/comm/completions.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::comm {
+namespace {
+
+/// OptCC is for ports that differ; where none does its planner takes what is predicted to be
+/// fastest of its schedules and the ring (docs/planner.md).
+constexpr std::string_view kOptcc = "optcc";
+
+}  // namespace
 
 Choice choiceOf(const plan::Candidate& candidate) {
   const auto all = schedule::algorithms();
@@ -28,6 +36,7 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
   const bool reducesAll = key.collective == schedule::Collective::kAllReduce;
   if (reducesAll) {
     wanted.algorithm = settings.algorithm;
+    wanted.ringWhereEqual = settings.algorithm == kOptcc;
   } else {
     wanted.segments = settings.segments;
   }
@@ -39,6 +48,7 @@ Result<PlannedProgram> planProgram(const PlanSettings& settings, const plan::Hea
     }
     wanted.algorithm = all[choice.algorithm].name;
     wanted.segments = choice.segments;
+    wanted.ringWhereEqual = false;
   }
   PlannedProgram result;
   ASSIGN_OR_RETURN(result.plan, plan::choosePlan(wanted, settings.link));

@@ -280,6 +280,9 @@ Result<Plan> choosePlan(const PlanRequest& request, const LinkModel& model) {
       Search search(request.algorithm, wanted, bytes, request.rails, model);
       ASSIGN_OR_RETURN(best,
                        request.segments > 0 ? search.play(request.segments) : search.cheapest());
+      const bool equal = std::ranges::all_of(
+          request.health, [&](const Health& port) { return port == request.health.front(); });
+      if (request.ringWhereEqual && equal && ring.predicted < best.predicted) best = ring;
     }
     plan.algorithm = best.algorithm;
     plan.segments = best.segments;

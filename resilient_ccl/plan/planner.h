@@ -33,6 +33,9 @@ struct PlanRequest {
   int rails = 1;
   /// The one to plan for; empty: the cheapest of all. Of an AllReduce.
   std::string algorithm = {};
+  /// Where all ports are equally fast, the ring instead of that algorithm, if the model says that
+  /// it is cheaper. Of an AllReduce.
+  bool ringWhereEqual = false;
   /// Segments of that algorithm; 0: as many as are cheapest. Of another collective: of one in which
   /// segments are lanes, or passed on slice by slice; 0: one.
   int segments = 0;

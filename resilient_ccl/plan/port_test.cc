@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <numeric>
+#include <span>
 #include <utility>
 
 namespace faultline::plan {
@@ -159,14 +161,24 @@ bool PortTest::differ(double share, double other) {
 }
 
 PortTest::PortTest(std::vector<PortShare> before, int ranksPerNode)
-    : before_(std::move(before)), ranksPerNode_(ranksPerNode) {}
+    : ranksPerNode_(static_cast<std::size_t>(ranksPerNode)) {
+  const auto parts = static_cast<double>(ranksPerNode);
+  for (std::size_t first = 0; first + ranksPerNode_ <= before.size(); first += ranksPerNode_) {
+    PortShare node{0, 0};
+    for (std::size_t rank = first; rank < first + ranksPerNode_; ++rank) {
+      node.send += before[rank].send;
+      node.receive += before[rank].receive;
+    }
+    before_.push_back({node.send / parts, node.receive / parts});
+  }
+}
 
 /// How much would be learnt. At first glance paths between two slow ports say least.
 int PortTest::gain(int shift, const Judgement& judgement) const {
-  const std::size_t ranks = before_.size();
+  const std::size_t nodes = before_.size();
   int sum = 0;
-  for (std::size_t from = 0; from < ranks; ++from) {
-    const std::size_t to = (from + static_cast<std::size_t>(shift)) % ranks;
+  for (std::size_t from = 0; from < nodes; ++from) {
+    const std::size_t to = (from + static_cast<std::size_t>(shift)) % nodes;
     if (rounds_ > 0) {
       sum += Judgement::gain(judgement.send[from], judgement.receive[to]);
     } else if (before_[from].send >= 1 || before_[to].receive >= 1) {
@@ -184,19 +196,19 @@ std::optional<int> PortTest::nextShift() const {
   if (used_.size() >= enough && judgement.allKnown()) return std::nullopt;
   if (used_.size() >= kMostRounds) return std::nullopt;
   struct Round {
-    int shift;
+    int shift;  // of nodes
     std::ptrdiff_t uses;
     int gain;
   };
   std::optional<Round> best;
-  for (int shift = ranksPerNode_; shift < std::ssize(before_); shift += ranksPerNode_) {
+  for (int shift = 1; shift < std::ssize(before_); ++shift) {
     const Round round{shift, std::ranges::count(used_, shift), gain(shift, judgement)};
     if (!best || round.uses < best->uses || (round.uses == best->uses && round.gain > best->gain)) {
       best = round;
     }
   }
   if (!best || (best->uses > 0 && !judgement.anyDisputed())) return std::nullopt;
-  return best->shift;
+  return best->shift * static_cast<int>(ranksPerNode_);
 }
 
 double PortTest::expected(const Path& path) const {
@@ -204,11 +216,18 @@ double PortTest::expected(const Path& path) const {
 }
 
 void PortTest::measured(int shift, const std::vector<double>& rates) {
-  const std::size_t ranks = before_.size();
+  const std::size_t ranks = before_.size() * ranksPerNode_;
+  const auto parts = static_cast<double>(ranksPerNode_);
+  const auto senderTo = [&](std::size_t to) {
+    return (to + ranks - static_cast<std::size_t>(shift)) % ranks;
+  };
   std::vector<Path> paths;
-  for (std::size_t to = 0; to < ranks; ++to) {
-    if (rates[to] <= 0) continue;
-    paths.push_back({(to + ranks - static_cast<std::size_t>(shift)) % ranks, to, rates[to]});
+  for (std::size_t node = 0; node < before_.size(); ++node) {
+    const std::size_t first = node * ranksPerNode_;
+    const std::span all = std::span(rates).subspan(first, ranksPerNode_);
+    if (std::ranges::any_of(all, [](double rate) { return rate <= 0; })) continue;
+    paths.push_back({senderTo(first) / ranksPerNode_, node,
+                     std::accumulate(all.begin(), all.end(), 0.0) / parts});
   }
   if (++rounds_ == 1) {
     const Judgement glance(before_, paths);
@@ -219,14 +238,15 @@ void PortTest::measured(int shift, const std::vector<double>& rates) {
     });
     return;
   }
-  used_.push_back(shift);
+  used_.push_back(shift / static_cast<int>(ranksPerNode_));
   std::ranges::move(paths, std::back_inserter(paths_));
+  for (std::size_t to = 0; to < ranks; ++to) {
+    if (rates[to] > 0 && rates[to] < kFull) slow_.push_back({senderTo(to), to, rates[to]});
+  }
 }
 
 std::vector<PortTest::Path> PortTest::slowPaths(std::size_t most) const {
-  std::vector<Path> slow;
-  std::ranges::copy_if(paths_, std::back_inserter(slow),
-                       [](const Path& path) { return path.rate < kFull; });
+  std::vector<Path> slow = slow_;
   std::ranges::stable_sort(slow, {}, &Path::rate);
   slow.resize(std::min(slow.size(), most));
   return slow;
@@ -235,8 +255,9 @@ std::vector<PortTest::Path> PortTest::slowPaths(std::size_t most) const {
 std::vector<PortShare> PortTest::shares() const {
   const Judgement judgement(before_, paths_);
   std::vector<PortShare> shares;
-  for (std::size_t rank = 0; rank < before_.size(); ++rank) {
-    shares.push_back({judgement.send[rank].share(), judgement.receive[rank].share()});
+  for (std::size_t node = 0; node < before_.size(); ++node) {
+    shares.insert(shares.end(), ranksPerNode_,
+                  {judgement.send[node].share(), judgement.receive[node].share()});
   }
   return shares;
 }

@@ -50,24 +50,28 @@ class PortTest {
   static constexpr double kOther = 0.1;
 
   /// `before`: by rank, what was known; it stays for ports of which nothing is learnt.
-  /// `ranksPerNode` ranks in a row share their NICs: they all send to the same node.
+  /// `ranksPerNode` ranks in a row share their NICs: they all send to the same node, and what is
+  /// judged is what they carry together. They share a port as they come (half of one as 0.56 and
+  /// 0.39), so each is said to have its equal part of the node's.
   PortTest(std::vector<PortShare> before, int ranksPerNode);
 
   /// The shift of the next round, one that was used before where looks do not agree; nothing: all
   /// is known, or no further round would tell.
   std::optional<int> nextShift() const;
   /// What came of the round of `nextShift`: by receiving rank, what the path to it carried as a
-  /// share of the reference; 0: not known.
+  /// share of the reference, that of an equal part where ranks share a port; 0: not known. Nothing
+  /// is learnt of a node of which not all paths are known.
   void measured(int shift, const std::vector<double>& rates);
 
   int rounds() const { return rounds_; }
   /// What a path carried in a round that counts, as a share of the reference.
   struct Path {
-    std::size_t from, to;
+    std::size_t from, to;  ///< ranks
     double rate;
   };
-  /// Those that carried less than kFull, the slowest first, at most so many.
+  /// Those between ranks that carried less than kFull, the slowest first, at most so many.
   std::vector<Path> slowPaths(std::size_t most) const;
+  /// By rank.
   std::vector<PortShare> shares() const;
   static bool differ(double share, double other);
 
@@ -77,12 +81,14 @@ class PortTest {
   int gain(int shift, const Judgement& judgement) const;
   double expected(const Path& path) const;
 
-  std::vector<PortShare> before_;
-  int ranksPerNode_;
+  // What nodes have is the mean of their ranks'.
+  std::size_t ranksPerNode_;
+  std::vector<PortShare> before_;  // by node
   int rounds_ = 0;
   bool nothingNew_ = false;  // the glance says so
-  std::vector<int> used_;    // shifts of the rounds that count, in order
-  std::vector<Path> paths_;
+  std::vector<int> used_;    // shifts of the rounds that count, in order, in nodes
+  std::vector<Path> paths_;  // between nodes
+  std::vector<Path> slow_;   // between ranks, of rounds that count
 };
 
 }  // namespace faultline::plan

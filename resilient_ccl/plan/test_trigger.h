@@ -17,6 +17,8 @@ class TestTrigger {
     std::optional<double> lateness{};
     bool faster = false;  ///< a port was seen to be faster than it is planned for
     bool slowed = false;  ///< some port is planned for as slow
+    /// A port was found to be a little slow, once (PortFindings).
+    bool doubted = false;
   };
 
   /// Calls within this factor take as long as was predicted.
@@ -26,6 +28,9 @@ class TestTrigger {
   /// A slow port is looked at again after so long, without any hint, and after so many pauses.
   static constexpr Duration kAgain = 10s;
   static constexpr int kPausesAgain = 5;
+  /// What one test may have been wrong about is looked at again after so long: what disturbs tests
+  /// lasts some seconds at most.
+  static constexpr Duration kDoubt = 2s;
   /// Pause after a test that changed something, and after one that did not: doubled each time.
   static constexpr Duration kPauseAfterChange = 1s;
   static constexpr Duration kFirstPause = 2s;
@@ -38,6 +43,7 @@ class TestTrigger {
     if (!tested_) return isHinted(now);
     const Duration since = now - *tested_;
     if (since >= pause_ && isHinted(now)) return true;
+    if (hints.doubted && since >= kDoubt) return true;
     if (hints.slowed && since >= std::clamp(kPausesAgain * pause_, kAgain, kLongestPause))
       return true;
     // Later than what a test has found no reason for: something new.

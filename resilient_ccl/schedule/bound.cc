@@ -7,15 +7,17 @@ namespace faultline::schedule {
 
 double faultFreeRingTime(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 
-double faultFreeTime(Collective collective, int ranks) {
-  if (ranks < 2) return 0;
+double faultFreeTime(Collective collective, int ranks, int ranksPerNode) {
+  const int nodes = ranks / ranksPerNode;
+  if (nodes < 2) return 0;
   switch (collective) {
     case Collective::kAllReduce:
       return faultFreeRingTime(ranks);
     case Collective::kReduceScatter:
     case Collective::kAllGather:
-    case Collective::kAllToAll:
       return faultFreeRingTime(ranks) / 2;
+    case Collective::kAllToAll:
+      return ranksPerNode * faultFreeRingTime(nodes) / 2;
     case Collective::kBroadcast:
     case Collective::kReduce:
     case Collective::kSendRecv:
@@ -47,7 +49,8 @@ double leastTime(const std::vector<double>& bandwidths, const Load& load) {
 
 }  // namespace
 
-double lowerBound(Collective collective, const PortBandwidths& bandwidths, PortModel model) {
+double lowerBound(Collective collective, const PortBandwidths& bandwidths, PortModel model,
+                  int ranksPerNode) {
   if (bandwidths.size() < 2) return 0;
   const auto p = static_cast<double>(bandwidths.size());
   const auto most = [&](const Load& send, const Load& receive) {
@@ -69,7 +72,7 @@ double lowerBound(Collective collective, const PortBandwidths& bandwidths, PortM
       return std::max(leastTime(bandwidths.send, {0, 1, p - 1}),
                       leastTime(bandwidths.receive, {1, 0, p - 1}));
     case Collective::kAllToAll:
-      return most({share, share, p - 1}, {share, share, p - 1});
+      return ranksPerNode * most({share, share, p - 1}, {share, share, p - 1});
     case Collective::kSendRecv:
       return most({1, 1, p}, {1, 1, p});
   }

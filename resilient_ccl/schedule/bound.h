@@ -18,7 +18,12 @@ enum class PortModel {
 double faultFreeRingTime(int ranks);
 /// The same of a collective: (p-1)/p for ReduceScatter, AllGather and AllToAll, 1 for Broadcast,
 /// Reduce and SendRecv (pipelined); 0 for one rank.
-double faultFreeTime(Collective collective, int ranks);
+///
+/// Where `ranksPerNode` ranks in a row share the port of a node it is what crosses that port, B is
+/// its bandwidth, and moving data inside a node takes no time: a ring, a chain and a shift enter
+/// and leave each node once, with what one rank sends; of an AllToAll each of the g ranks sends
+/// blocks to the p-g ranks of other nodes, g(p-g)/p. 0 for one node.
+double faultFreeTime(Collective collective, int ranks, int ranksPerNode = 1);
 
 /// Least time of any AllReduce that moves each element uncoded (bandwidth term only); 0 for one
 /// rank. Every rank sends and receives at least S, and an element needs at least 2(p-1) transfers:
@@ -35,6 +40,12 @@ double lowerBound(const PortBandwidths& bandwidths, PortModel model);
 /// than it has holders: for ReduceScatter p-1 transfers, a rank sends (p-1)/p and receives 1/p at
 /// least; AllGather the reverse; Broadcast and Reduce S into and out of every rank but the root's
 /// one way; AllToAll (p-1)/p and SendRecv 1 both ways.
-double lowerBound(Collective collective, const PortBandwidths& bandwidths, PortModel model);
+///
+/// `bandwidths` of nodes where `ranksPerNode` ranks in a row share the port of each: ranks of a
+/// node can add up what they send, and hand on what they get, so that all are bounded as one rank
+/// per node is, but for AllToAll: each of them has blocks for each rank of the others, g times as
+/// much.
+double lowerBound(Collective collective, const PortBandwidths& bandwidths, PortModel model,
+                  int ranksPerNode = 1);
 
 }  // namespace faultline::schedule

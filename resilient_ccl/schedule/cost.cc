@@ -231,11 +231,13 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
   }
   if (ranks < 2 || schedule.elements() == 0) return cost;
   const Collective collective = schedule.collective();
-  cost.ringTime = faultFreeTime(collective, ranks) +
+  // One node has no port in use: it is compared with what ranks on nodes of their own would need.
+  const bool crosses = ranks > options.ranksPerNode;
+  cost.ringTime = faultFreeTime(collective, ranks, crosses ? options.ranksPerNode : 1) +
                   ringSteps(collective, ranks) * (options.alpha + options.perMessage);
-  cost.boundTime = std::max(
-      lowerBound(collective, nodeBandwidths(bandwidths, options.ranksPerNode), options.portModel),
-      insideBound(collective, options));
+  cost.boundTime = std::max(lowerBound(collective, nodeBandwidths(bandwidths, options.ranksPerNode),
+                                       options.portModel, options.ranksPerNode),
+                            insideBound(collective, options));
   cost.timeOverRing = cost.time / cost.ringTime;
   cost.boundOverRing = cost.boundTime / cost.ringTime;
   cost.timeOverBound = cost.time / cost.boundTime;

@@ -53,6 +53,32 @@ TEST(GroupPortTestTest, AShiftThatComesAgainIsAnotherRound) {
   EXPECT_EQ(std::set(exact.begin(), exact.end()).size(), 3u);
 }
 
+// Beside a port at half one that is a little slow must be found twice: the second test comes soon,
+// and begins with what was sure.
+TEST(GroupPortTestTest, WhatATestMayBeWrongAboutIsTestedAgainSoon) {
+  for (const bool slow : {true, false}) {
+    Job job(4);
+    job.ports[1].send = 0.5;
+    job.ports[2].send = 0.75;
+    job.run(3s);
+    job.taken = 15ms;
+    for (int i = 0; i < 50 && job.tests() == 0; ++i) job.run(20ms);
+    job.taken = 10ms;  // no other hint
+    job.run(1s);
+    plan::HealthVector expected(4);
+    expected[1].send = 512;
+    EXPECT_EQ(job.health(3), expected);
+    EXPECT_EQ(job.tests(), 1u);
+    if (slow) expected[2].send = 768;
+    job.ports[2].send = slow ? 0.75 : 1;
+    job.run(3s);
+    EXPECT_EQ(job.tests(), 2u) << "long before a slow port is looked at again";
+    EXPECT_EQ(job.health(3), expected);
+    job.run(3s);
+    EXPECT_EQ(job.tests(), 2u) << "and then it is sure";
+  }
+}
+
 // An answer of the round before with the same shift says nothing of the one under way.
 TEST(GroupPortTestTest, AnswersOfAnEarlierRoundWithTheSameShiftDoNotCount) {
   constexpr int kRanks = 4;

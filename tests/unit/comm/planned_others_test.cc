@@ -180,6 +180,27 @@ TEST(PlannedOthersTest, TheLastOfAChainIsWhoSendsOrReceivesSlowly) {
   EXPECT_EQ(chainOfRank1(Collective::kBroadcast, slowOneWay(1, 0.25)), Messages(1, 1));
 }
 
+TEST(PlannedOthersTest, OfAllAlgorithmsOptccAloneLeavesEqualPortsToARing) {
+  PlanSettings settings;
+  settings.link = {.latency = 240e-6, .perMessage = 20e-6, .bandwidth = 47e6};
+  const auto usedFor = [&](const std::string& algorithm, const plan::HealthVector& health) {
+    settings.algorithm = algorithm;
+    const auto planned = planProgram(settings, health, {.elements = 2 << 20}, {}, 1);
+    EXPECT_TRUE(planned.ok());
+    return planned->plan.algorithm;
+  };
+  const plan::HealthVector whole(kOthersRanks);
+  EXPECT_EQ(usedFor("optcc", whole), "ring");
+  EXPECT_EQ(usedFor("optcc", slowOneWay(0.5, 0.5)), "optcc");
+  EXPECT_EQ(usedFor("optcc_r2", whole), "optcc_r2");
+  // A candidate is planned as it is chosen.
+  settings.algorithm = "optcc";
+  const Choice choice = choiceOf({.algorithm = "optcc", .segments = 16});
+  const auto planned = planProgram(settings, whole, {.elements = 2 << 20}, choice, 1);
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ(planned->plan.algorithm, "optcc");
+}
+
 TEST(PlannedOthersTest, RanksThatCallDifferentCollectivesAreTold) {
   runJob(
       3,

@@ -144,6 +144,36 @@ TEST(PlannerTest, OneAlgorithmIsPlannedWhenItIsAskedFor) {
   EXPECT_EQ(choosePlan(request, {}).status().code(), Code::kNotFound);
 }
 
+TEST(PlannerTest, WhereAllPortsAreEquallyFastARingIsTakenIfItIsCheaper) {
+  const LinkModel model{.latency = 240e-6, .perMessage = 20e-6, .bandwidth = 47e6};
+  for (const std::uint16_t parts : {Health::kWhole, Health::kWhole / 2}) {
+    PlanRequest request{.health = HealthVector(4, Health{parts, parts}),
+                        .elements = 2 << 20,
+                        .rails = 4,
+                        .algorithm = "optcc",
+                        .ringWhereEqual = true};
+    const auto ring = choosePlan(request, model);
+    ASSERT_TRUE(ring.ok());
+    EXPECT_EQ(ring->algorithm, "ring");
+    EXPECT_EQ(ring->predicted, ring->ring);
+    request.ringWhereEqual = false;
+    const auto asked = choosePlan(request, model);
+    EXPECT_EQ(asked->algorithm, "optcc");
+    EXPECT_GT(asked->predicted, ring->predicted);
+    EXPECT_NE(asked->hash, ring->hash);
+    request.ringWhereEqual = true;
+    // Two messages deep instead of six.
+    request.elements = 1 << 10;
+    const auto small = choosePlan(request, model);
+    EXPECT_EQ(small->algorithm, "optcc");
+    EXPECT_LT(small->predicted, small->ring);
+    // Here a ring would be cheaper, too, but the ports differ.
+    request.elements = 2 << 20;
+    request.health[1].send = static_cast<std::uint16_t>(parts - 1);
+    EXPECT_EQ(choosePlan(request, model)->algorithm, "optcc");
+  }
+}
+
 // The model knows no ranks that drift apart.
 TEST(PlannerTest, MessagesToAllAreShortAlsoWhereTheModelDoesNotCare) {
   const PlanRequest request{.health = HealthVector(8), .elements = 2 << 20, .algorithm = "optcc"};

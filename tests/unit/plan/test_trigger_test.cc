@@ -43,6 +43,16 @@ TEST(TestTriggerTest, EachTestThatChangesNothingMakesTheNextOneWaitTwiceAsLong) 
   EXPECT_EQ(dueAfter(trigger, kLate, time), TestTrigger::kPauseAfterChange);
 }
 
+TEST(TestTriggerTest, WhatIsDoubtedIsTestedAgainSoonWithoutAnyHint) {
+  for (const bool changed : {true, false}) {
+    TestTrigger trigger;
+    ASSERT_TRUE(trigger.due(kLate, kBegin));
+    trigger.tested(changed, kBegin);
+    EXPECT_EQ(dueAfter(trigger, {.doubted = true}, kBegin), TestTrigger::kDoubt);
+    EXPECT_EQ(dueAfter(trigger, kSlowed, kBegin), TestTrigger::kAgain);
+  }
+}
+
 TEST(TestTriggerTest, LaterThanATestHasFoundNoReasonForIsNews) {
   TestTrigger trigger;
   TimePoint time = kBegin;

@@ -299,10 +299,35 @@ TEST(CallBoundTest, AFlatRingOfServersIsAsSlowAsItsSlowestServer) {
   EXPECT_THAT(*sweep.run.collectives.front().model, DoubleNear(2, 1e-3));
 }
 
-TEST(CallBoundTest, OfServersOnlyAnAllReduceHasABound) {
+TEST(CallBoundTest, OfServersTheIdealIsWhatCrossesTheirPorts) {
+  struct Row {
+    std::string operation;
+    double sent, bound;  // a node's port, in parts of the size; over that, with half a node left
+  };
+  // 4 x 2: of AllToAll each of two ranks sends six blocks of 1/8 to other nodes; the rings of eight
+  // ranks cross a node once, and are bounded by what four nodes would send.
+  for (const Row& row : {Row{"all_to_all", 12.0 / 8, 2},
+                         {"reduce_scatter", 7.0 / 8, 3.0 / 4 * 2 / (7.0 / 8)},
+                         {"all_gather", 7.0 / 8, 3.0 / 4 * 2 / (7.0 / 8)},
+                         {"broadcast", 1, 2},
+                         {"reduce", 1, 2},
+                         {"send_recv", 1, 2}}) {
+    const reports::CollectiveRow found =
+        serversRun(4, true, "balance", row.operation).run.collectives.front();
+    ASSERT_TRUE(found.ideal_ms && found.bound && found.model && found.time_over_bound)
+        << row.operation;
+    // Over two rails of 12.5 MB/s.
+    EXPECT_NEAR(*found.ideal_ms, row.sent * (8 << 20) / 25e3, 1e-6) << row.operation;
+    EXPECT_NEAR(*found.bound, row.bound, 1e-9) << row.operation;
+    EXPECT_GE(*found.model, *found.bound * (1 - 1e-6)) << row.operation;
+    EXPECT_EQ(found.send.size(), 4u) << "of nodes, not of ranks";
+  }
+}
+
+TEST(CallBoundTest, OneServerHasNoPortsInUse) {
   const reports::CollectiveRow row =
-      serversRun(2, false, "balance", "all_to_all").run.collectives.front();
-  EXPECT_FALSE(row.bound || row.model);
+      serversRun(1, false, "balance", "all_gather").run.collectives.front();
+  EXPECT_FALSE(row.ideal_ms || row.bound || row.model);
   EXPECT_TRUE(row.send.empty());
 }
 

@@ -161,6 +161,94 @@ TEST(CollectivesTest, BoundsPerDirection) {
   EXPECT_NEAR(bound(Collective::kSendRecv, false), 2, kExact);
 }
 
+/// What the busiest node sends or receives over its port, in parts of the data of a rank.
+double overPorts(const Schedule& schedule, int ranksPerNode) {
+  std::vector<std::int64_t> sent(static_cast<std::size_t>(schedule.ranks() / ranksPerNode));
+  std::vector<std::int64_t> received(sent.size());
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    for (int lane = 0; lane < schedule.lanes(); ++lane) {
+      for (std::int64_t i = 0; i < schedule.opCount(rank, lane); ++i) {
+        const Op op = schedule.op(rank, lane, i);
+        if (op.kind != OpKind::kSend || op.peer / ranksPerNode == rank / ranksPerNode) continue;
+        sent[static_cast<std::size_t>(rank / ranksPerNode)] += op.piece.count;
+        received[static_cast<std::size_t>(op.peer / ranksPerNode)] += op.piece.count;
+      }
+    }
+  }
+  const auto busiest = std::max(std::ranges::max(sent), std::ranges::max(received));
+  return static_cast<double>(busiest) /
+         static_cast<double>(dataElements(schedule.collective(), schedule.elements()));
+}
+
+TEST(CollectivesTest, WhatCrossesThePortsOfNodesIsWhatTheSchedulesSend) {
+  constexpr std::int64_t kElements = 11 * 7 * 5 * 3 << 10;
+  for (const auto& [nodes, perNode] : {std::pair(2, 2), {4, 2}, {3, 4}, {8, 1}, {2, 8}}) {
+    const int ranks = nodes * perNode;
+    for (const std::string_view algorithm :
+         {"ring", "ring_reduce_scatter", "ring_all_gather", "chain_broadcast", "chain_reduce",
+          "pairwise_all_to_all", "ring_send_recv"}) {
+      const auto schedule =
+          std::move(*makeSchedule(algorithm, {.ranks = ranks, .elements = kElements}));
+      EXPECT_NEAR(faultFreeTime(schedule->collective(), ranks, perNode),
+                  overPorts(*schedule, perNode), 1e-3)
+          << algorithm << ", " << nodes << " x " << perNode;
+    }
+  }
+}
+
+TEST(CollectivesTest, BoundsOfNodesOfSeveralRanks) {
+  using enum Collective;
+  struct Row {
+    Collective collective;
+    int nodes, perNode;
+    double faultFree, bound, half;  // the last with half of the port of one node
+  };
+  // By hand: 2 x 2 AllToAll, each of two ranks sends 2 blocks of 1/4 to the other node; 4 x 2, each
+  // of two 6 of 1/8; 3 x 4, each of four 8 of 1/12.
+  for (const Row& row : {Row{kAllToAll, 2, 2, 1, 1, 2},
+                         {kAllToAll, 4, 2, 1.5, 1.5, 3},
+                         {kAllToAll, 3, 4, 8.0 / 3, 8.0 / 3, 16.0 / 3},
+                         {kReduceScatter, 4, 2, 7.0 / 8, 3.0 / 4, 3.0 / 2},
+                         {kAllGather, 4, 2, 7.0 / 8, 3.0 / 4, 3.0 / 2},
+                         {kReduceScatter, 2, 2, 3.0 / 4, 1.0 / 2, 1},
+                         {kBroadcast, 4, 2, 1, 1, 2},
+                         {kReduce, 4, 2, 1, 1, 2},
+                         {kSendRecv, 4, 2, 1, 1, 2},
+                         {kAllReduce, 4, 2, 7.0 / 4, 3.0 / 2, 2}}) {
+    const std::string what =
+        std::string(collectiveName(row.collective)) + ", " + std::to_string(row.nodes);
+    const int ranks = row.nodes * row.perNode;
+    EXPECT_NEAR(faultFreeTime(row.collective, ranks, row.perNode), row.faultFree, kExact) << what;
+    std::vector<double> ports(static_cast<std::size_t>(row.nodes), 1.0);
+    const auto bound = [&] {
+      return lowerBound(row.collective, ports, PortModel::kFluid, row.perNode);
+    };
+    EXPECT_NEAR(bound(), row.bound, kExact) << what;
+    ports[1] = 0.5;
+    EXPECT_NEAR(bound(), row.half, kExact) << what;
+  }
+  EXPECT_EQ(faultFreeTime(kAllReduce, 4, 4), 0) << "nothing leaves a node";
+}
+
+TEST(CollectivesTest, NoScheduleOfNodesBeatsItsBound) {
+  for (const Algorithm& algorithm : allAlgorithms()) {
+    for (const double left : {1.0, 0.5}) {
+      std::vector<double> ports(8, 1.0);
+      ports[2] = ports[3] = left;
+      const ScheduleRequest request{
+          .ranks = 8, .elements = 1 << 16, .segments = 4, .bandwidths = ports, .ranksPerNode = 2};
+      const auto schedule = makeSchedule(algorithm.name, request);
+      if (!schedule.ok()) continue;
+      const auto cost = costOf(**schedule, ports, {.ranksPerNode = 2});
+      ASSERT_TRUE(cost.ok()) << algorithm.name;
+      EXPECT_GE(cost->timeOverBound, 1 - 1e-3) << algorithm.name << ", " << left;
+      if (algorithm.name != "pairwise_all_to_all") continue;
+      EXPECT_NEAR(cost->timeOverBound, 1, 1e-2) << "each block crosses once, and no other way";
+      EXPECT_NEAR(cost->time, 1.5 / left, 1e-2);
+    }
+  }
+}
+
 TEST(TreeTest, IsAtMostTwoLogarithmsDeep) {
   for (const auto& [ranks, depth] : {std::pair(2, 2), {4, 4}, {5, 4}, {8, 6}, {9, 6}}) {
     const auto tree = makeSchedule("tree", {.ranks = ranks, .elements = 64});
