@@ -188,6 +188,20 @@ bench_pair() {
   tail -n 2 "$out/bench-$name.txt" | grep median | sed 's/^/             /' | tee -a "$out/summary.txt"
 }
 
+google_benchmarks=(bench_reduce bench_schedule bench_authenticator bench_telemetry
+  bench_workload_data)
+
+# bench_target PROGRAM NAME FIELD least=NUMBER|most=NUMBER: what it measured reaches the target.
+bench_target() {
+  local program=$1 status=0
+  [[ -e $out/$program.json ]] || return 0
+  awk -v name="$2" -v value="$3" -v "$4" -f ci/nightly/bench_targets.awk "$out/$program.json" \
+    >"$out/$program-$3.txt" || status=$?
+  note bench "$program-$3" "$status"
+  sed 's/^/             /' "$out/$program-$3.txt" | tail -n 3 | tee -a "$out/summary.txt"
+  return "$status"
+}
+
 bench() {
   local good=0 program policy chunk name
   bench_pair one-rail-500Mbit --rails 1 --rate 500Mbit --against iperf3 --at-least 0.97 || good=1
@@ -209,11 +223,14 @@ bench() {
     bench_pair "$name" --rails 4 --rate unshaped --io-threads 4 --against one-rail \
       --message $((64 << 20)) --chunk $((chunk << 10)) --at-least 0.75 || good=1
   done
-  for program in bench_reduce bench_authenticator bench_telemetry bench_workload_data; do
+  for program in "${google_benchmarks[@]}"; do
     [[ -x build/tests/$program ]] || continue # without Google Benchmark
     once bench "$program" "build/tests/$program" --benchmark_out="$out/$program.json" \
       --benchmark_out_format=json || good=1
   done
+  bench_target bench_reduce '/67108864/' of_memory least=0.8 || good=1
+  bench_target bench_schedule '^load/' items_per_second least=10e6 || good=1
+  bench_target bench_schedule '^steps$' real_time most=500 || good=1 # ms: 1,024 ranks, 64 segments
   run_scenario bench scenarios/standing-cost.yaml standing-cost || good=1
   return $good
 }
@@ -247,8 +264,7 @@ configure_and_build release "${targets[@]}" >"$out/build.txt" 2>&1 || {
   exit 1
 }
 if [[ " ${parts[*]} " == *" bench "* ]]; then # those that need Google Benchmark, where it is
-  cmake --build --preset release --target bench_reduce bench_authenticator bench_telemetry \
-    bench_workload_data >>"$out/build.txt" 2>&1 || true
+  cmake --build --preset release --target "${google_benchmarks[@]}" >>"$out/build.txt" 2>&1 || true
 fi
 
 commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
