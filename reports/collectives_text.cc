@@ -65,18 +65,11 @@ std::string tableOf(const Run& run) {
   for (auto row = run.collectives.begin(); row != run.collectives.end(); ++row) {
     if (row->operation != operation) {
       operation = row->operation;
-      text += fmt::format(
-          "#\n# {}\n#{:>78}{:>33}\n#{:>11}{:>14}{:>10}{:>8}{:>8}{}{}\n#{:>11}{:>14}{:>26}{}{}\n",
-          operation, "out-of-place", "in-place", "size", "count", "type", "redop", "root",
-          "      time   algbw   busbw #wrong", "      time   algbw   busbw #wrong", "(B)",
-          "(elements)", "", "      (us)  (GB/s)  (GB/s)       ", "      (us)  (GB/s)  (GB/s)");
+      text += collectivesHead(operation);
     }
     const CollectiveRow* other = row + 1 == run.collectives.end() ? nullptr : &*(row + 1);
     if (other != nullptr && !sameLine(*row, *other)) other = nullptr;
-    text += fmt::format(" {:>11}{:>14}{:>10}{:>8}{:>8}{}{}\n", row->size_bytes, row->count,
-                        typeName(row->dtype), row->op.empty() ? "none" : row->op,
-                        hasRoot(*row) ? 0 : -1, half(row->in_place ? other : &*row),
-                        half(row->in_place ? &*row : other));
+    text += row->in_place ? collectivesLine(other, &*row) : collectivesLine(&*row, other);
     for (const CollectiveRow* one : {static_cast<const CollectiveRow*>(&*row), other}) {
       if (one == nullptr) continue;
       sum += one->busbw;
@@ -84,9 +77,7 @@ std::string tableOf(const Run& run) {
     }
     if (other != nullptr) ++row;
   }
-  const auto count = static_cast<double>(run.collectives.size());
-  return text + fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.4f}\n#\n",
-                            wrong, wrong == 0 ? "OK" : "FAILED", sum / count);
+  return text + collectivesFoot(wrong, sum / static_cast<double>(run.collectives.size()));
 }
 
 class CollectivesRenderer final : public Renderer {
@@ -101,6 +92,26 @@ class CollectivesRenderer final : public Renderer {
 };
 
 }  // namespace
+
+std::string collectivesHead(std::string_view operation) {
+  return fmt::format(
+      "#\n# {}\n#{:>78}{:>33}\n#{:>11}{:>14}{:>10}{:>8}{:>8}{}{}\n#{:>11}{:>14}{:>26}{}{}\n",
+      operation, "out-of-place", "in-place", "size", "count", "type", "redop", "root",
+      "      time   algbw   busbw #wrong", "      time   algbw   busbw #wrong", "(B)", "(elements)",
+      "", "      (us)  (GB/s)  (GB/s)       ", "      (us)  (GB/s)  (GB/s)");
+}
+
+std::string collectivesLine(const CollectiveRow* outOfPlace, const CollectiveRow* inPlace) {
+  const CollectiveRow& row = outOfPlace != nullptr ? *outOfPlace : *inPlace;
+  return fmt::format(" {:>11}{:>14}{:>10}{:>8}{:>8}{}{}\n", row.size_bytes, row.count,
+                     typeName(row.dtype), row.op.empty() ? "none" : row.op, hasRoot(row) ? 0 : -1,
+                     half(outOfPlace), half(inPlace));
+}
+
+std::string collectivesFoot(std::int64_t wrong, double meanBusBandwidth) {
+  return fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.4f}\n#\n", wrong,
+                     wrong == 0 ? "OK" : "FAILED", meanBusBandwidth);
+}
 
 std::string collectivesText(const ScenarioResult& result) {
   std::string text;
