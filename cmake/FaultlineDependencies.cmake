@@ -20,14 +20,16 @@ pkg_check_modules(tinyxml2 IMPORTED_TARGET tinyxml2)
 # Optional: without it no history of results is kept.
 pkg_check_modules(sqlite3 IMPORTED_TARGET sqlite3)
 
-# Optional: without both there is no nccl_bench. NCCL_ROOT says where NCCL is, if not in a usual place.
+# Optional: without both there is no nccl_bench. NCCL_ROOT says where NCCL is, if not in a usual
+# place or beside CUDA.
 option(FAULTLINE_NCCL "Build nccl_bench where CUDA and NCCL are found" ON)
 set(FAULTLINE_NCCL_FOUND OFF)
 if(FAULTLINE_NCCL)
   find_package(CUDAToolkit QUIET)
-  find_path(FAULTLINE_NCCL_HEADERS nccl.h HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} PATH_SUFFIXES include)
+  find_path(FAULTLINE_NCCL_HEADERS nccl.h HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT}
+    ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
   find_library(FAULTLINE_NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT}
-    PATH_SUFFIXES lib lib64)
+    ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
   if(CUDAToolkit_FOUND AND FAULTLINE_NCCL_HEADERS AND FAULTLINE_NCCL_LIBRARY)
     set(FAULTLINE_NCCL_FOUND ON)
     add_library(FaultlineNccl::nccl INTERFACE IMPORTED)

@@ -75,7 +75,7 @@ Status readEnvironment(Lookup variable, Options& options) {
   constexpr int kMostRanks = 1 << 16;
   RETURN_IF_ERROR(number("WORLD_SIZE", 1, kMostRanks, options.ranks));
   RETURN_IF_ERROR(number("RANK", 0, options.ranks - 1, options.rank));
-  RETURN_IF_ERROR(number("LOCAL_RANK", 0, kMostRanks, options.localRank));
+  RETURN_IF_ERROR(number("LOCAL_RANK", 0, kMostRanks, options.gpu));
   RETURN_IF_ERROR(number("MASTER_PORT", 1, kMostPort, options.port));
   if (const char* const text = variable("MASTER_ADDR")) options.rootAddress = text;
   options.address = options.rank == 0 ? options.rootAddress : "0.0.0.0";
@@ -121,7 +121,7 @@ Result<Options> readOptions(int argc, const char* const* argv, Lookup variable) 
   std::vector<std::string> operations{"all_reduce"};
   std::string from = "32M", to = "32M", dtype = "f32", op = "sum", place = "both", wait = "60s";
   std::int64_t factor = 2;
-  int check = 1;
+  int check = 1, gpu = 0;
   CLI::App app{
       "Calls NCCL's collectives and prints the table that nccl-tests prints: sizes, times, "
       "bandwidths, wrong elements. One process per rank; RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR "
@@ -152,6 +152,10 @@ Result<Options> readOptions(int argc, const char* const* argv, Lookup variable) 
   app.add_flag("--each", options.each,
                "time, check and tell each call; the table has medians. Without it: the mean of "
                "calls in a row, and one more call that is checked");
+  app.add_option("--gpu", gpu,
+                 "which GPU, modulo those that there are; LOCAL_RANK by default. Nodes that are "
+                 "namespaces of one machine take their rank")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--wait", wait, "a call that is not done after so long has failed")
       ->capture_default_str();
   try {
@@ -188,6 +192,7 @@ Result<Options> readOptions(int argc, const char* const* argv, Lookup variable) 
   options.check = check == 1;
   ASSIGN_OR_RETURN(options.wait, parseDuration(wait));
   RETURN_IF_ERROR(readEnvironment(variable, options));
+  if (app.count("--gpu") > 0) options.gpu = gpu;
   if (options.rebuild && !options.each) {
     return errorf(Code::kInvalidArgument,
                   "FAULTLINE_NCCL_RECOVERY=abort_reinit needs --each: a call is made again, not a "

@@ -25,7 +25,7 @@ struct Options {
 
   int rank = 0;
   int ranks = 1;
-  int localRank = 0;
+  int gpu = 0;  ///< modulo those that the process sees; LOCAL_RANK unless the command line says it
   std::string address = "127.0.0.1";      ///< own one, where the ranks meet
   std::string rootAddress = "127.0.0.1";  ///< of rank 0
   int port = 29500;

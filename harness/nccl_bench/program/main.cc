@@ -35,7 +35,7 @@ int runRank(const Options& options) {
   const auto gpus = countGpus();
   if (!gpus.ok()) return fail(options, gpus.status());
   if (*gpus == 0) return fail(options, errorf(Code::kUnsupported, "there is no GPU"));
-  const auto device = openGpu(options.localRank % *gpus, options.sweep.sizes.back());
+  const auto device = openGpu(options.gpu % *gpus, options.sweep.sizes.back());
   if (!device.ok()) return fail(options, device.status());
   const Exchange exchange = [&](const std::string& mine) { return (*meeting)->allGather(mine); };
   const auto wrong = runBench(options, **device, exchange, std::cout);
