@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# NCCL with and without faultline's plugin, on the GPUs of this machine: one part of the tables of
+# docs/gpu.md, in Markdown on the standard output.
+#
+#   ci/gpu/table.sh --part N [--out DIRECTORY]
+#
+#   1  fault-free sweeps, rails of 4 Gbit/s and as fast as the machine is; all collectives
+#   2  pauses: a port goes down, connections are reset, thirty times each; a port down with stock NCCL
+#   3  pauses: a port swallows everything, thirty times
+#   4  slow and lost rails
+#   5  DDP training of a small GPT under faults
+#   6  all rails gone; several process groups; PyTorch's AllReduce
+#
+# Four ranks in four network namespaces; root, or a user namespace. With fewer GPUs than ranks these
+# share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
+# GPU_BUILD=no; results stay in DIRECTORY (default gpu-out). Python 3 makes the tables, parts 5 and 6
+# need PyTorch too. Exit code 1 when an expectation of a scenario does not hold, 2 for a mistake, 3 when
+# this machine cannot do it. GPU_STRATEGIES=socket,stock leaves all other rows out.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+# shellcheck source=ci/common.sh
+. ci/common.sh
+
+readonly ranks=4
+part=
+out=gpu-out
+while (($#)); do
+  case $1 in
+    --part) part=${2:-} && shift 2 ;;
+    --out) out=${2:-} && shift 2 ;;
+    *) part= && break ;;
+  esac
+done
+if [[ ! $part =~ ^[1-6]$ || -z $out ]]; then
+  sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
+  exit 2
+fi
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+if [[ ${GPU_BUILD:-yes} == yes ]]; then
+  targets=(faultline nccl_bench)
+  cmake --preset release -DFAULTLINE_TESTS=OFF >"$out/build.txt" 2>&1 || {
+    tail -n 20 "$out/build.txt" >&2
+    exit 3
+  }
+  cmake --build build --target help | grep -q '^faultline_nccl:' && targets+=(faultline_nccl)
+  cmake --build build -j "$cores" --target "${targets[@]}" >>"$out/build.txt" 2>&1 || {
+    tail -n 20 "$out/build.txt" >&2
+    exit 3
+  }
+fi
+build=${GPU_BUILD_DIRECTORY:-$root/build}
+export PATH=$build:$PATH
+plugin=$(find "$build" -name libnccl-net-faultline.so -print -quit)
+export LD_LIBRARY_PATH=${plugin:+$(dirname "$plugin"):}${LD_LIBRARY_PATH:-}
+for program in faultline nccl_bench nvidia-smi python3; do
+  command -v "$program" >/dev/null || {
+    echo "$0: $program is not there" >&2
+    exit 3
+  }
+done
+
+gpus=$(nvidia-smi -L | grep -c '^GPU' || true)
+if ((gpus == 0)); then
+  echo "$0: there is no GPU" >&2
+  exit 3
+fi
+# Kernels of ranks that share a GPU wait for each other: in turns of milliseconds, unless they run at
+# the same time.
+if ((gpus < ranks)) && command -v nvidia-cuda-mps-control >/dev/null && [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]]; then
+  mps=$(mktemp -d)
+  export CUDA_MPS_PIPE_DIRECTORY=$mps CUDA_MPS_LOG_DIRECTORY=$mps
+  nvidia-cuda-mps-control -d
+  trap 'echo quit | timeout 10 nvidia-cuda-mps-control >/dev/null 2>&1; rm -rf "$mps"' EXIT
+fi
+
+strategies=${GPU_STRATEGIES:-}
+failed=0
+# scenario NAME [FOLDER [ARGUMENT...]]: runs scenarios/gpu/NAME.yaml into $out/FOLDER.
+scenario() {
+  local name=$1 folder=${2:-$1}
+  shift $(($# > 1 ? 2 : 1))
+  local rows=()
+  if [[ -n $strategies ]]; then
+    # Of the rows that were asked for, those that the scenario has.
+    local list=
+    for row in ${strategies//,/ }; do
+      grep -Eq "as: $row\b" "scenarios/gpu/$name.yaml" && list+=${list:+,}$row
+    done
+    [[ -z $list ]] && return 0
+    rows=(--strategy "$list")
+  fi
+  local status=0
+  faultline run "scenarios/gpu/$name.yaml" --out "$out/$folder" "${rows[@]}" "$@" >"$out/$folder.txt" 2>&1 || status=$?
+  echo "$folder: exit $status" >&2
+  if ((status)); then
+    grep -E '^  (FAILS|VOID)|error' "$out/$folder.txt" >&2 || true
+    failed=1
+  fi
+}
+# made KIND FOLDER...: the table of those of the results that there are.
+made() {
+  local kind=$1 there=()
+  shift
+  for folder in "$@"; do [[ -f $out/$folder/result.json ]] && there+=("$out/$folder"); done
+  ((${#there[@]} == 0)) || python3 ci/gpu/tables.py "$kind" "${there[@]}"
+}
+
+version=$(faultline --version 2>/dev/null | head -n 1 || true)
+echo "## Part $part: $(nvidia-smi --query-gpu=name --format=csv,noheader | sort | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /' | paste -sd, -), $cores cores, $version"
+echo
+case $part in
+  1)
+    scenario all-reduce shaped
+    scenario all-reduce unshaped --set cluster.rail_rate=100Gbit
+    scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'5',-w,'2']"
+    made sweep shaped unshaped
+    made ends shaped unshaped collectives
+    for file in "$out"/collectives/command-*/rank0/stdout.txt; do
+      [[ -f $file ]] && sed 's/^/    /' "$file" && echo
+    done
+    ;;
+  2)
+    scenario pause-port-down
+    scenario pause-connection-reset
+    scenario port-down
+    made pauses pause-port-down pause-connection-reset port-down
+    made ends pause-port-down pause-connection-reset port-down
+    ;;
+  3)
+    scenario pause-blackhole
+    made pauses pause-blackhole
+    made ends pause-blackhole
+    ;;
+  4)
+    scenario slow-rail slow-half
+    scenario slow-rail slow-tenth --set faults.0.rate=10%
+    scenario lost-rail lost-1-of-2
+    scenario lost-rail lost-1-of-4 --set cluster.rails=4 --set cluster.rail_rate=2Gbit
+    made shares slow-half slow-tenth lost-1-of-2 lost-1-of-4
+    made ends slow-half slow-tenth lost-1-of-2 lost-1-of-4
+    ;;
+  5)
+    scenario ddp
+    made ends ddp
+    ;;
+  6)
+    scenario all-rails-gone
+    scenario groups
+    scenario torch-all-reduce
+    made ends all-rails-gone groups
+    made sweep torch-all-reduce
+    ;;
+esac
+exit "$failed"

@@ -1,0 +1,178 @@
+"""Tables in Markdown from the results of scenarios/gpu. ci/gpu/table.sh calls it.
+
+    tables.py sweep RESULT            time and bus bandwidth of each size, by row, and their ratio
+    tables.py pauses RESULT...        by how much a fault makes its AllReduce longer
+    tables.py shares RESULT...        calls before, during and after a fault that lasts
+    tables.py ends RESULT...          how each run ended, and what it told
+"""
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+CALL = re.compile(r"^# call (\d+) (\d+) \S+ time_us ([0-9.]+)")
+# size, count, type, redop, [root], time, algbw, busbw, wrong
+ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?([0-9.]+) +([0-9.]+) +([0-9.]+) +(\d+)")
+
+
+class Run:
+    """One run of a result with what its rank 0 printed."""
+
+    def __init__(self, folder, data):
+        self.row = data["strategy"]
+        self.data = data
+        path = folder / f"command-{self.row}-{data['block']}" / "rank0" / "stdout.txt"
+        self.lines = path.read_text().splitlines() if path.exists() else []
+        self.calls = {int(m[1]): float(m[3]) / 1000 for m in map(CALL.match, self.lines) if m}
+        self.sizes = {int(m[1]): (float(m[2]), float(m[4]), int(m[5]))
+                      for m in map(ROW.match, self.lines) if m}
+        self.shared = next((l[2:] for l in self.lines if l.startswith("# Ranks share GPUs")), "")
+
+
+def read(folder):
+    folder = Path(folder)
+    result = json.loads((folder / "result.json").read_text())
+    return result, [Run(folder, run) for run in result["runs"]]
+
+
+def table(head, rows):
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(str(cell) for cell in row) + " |")
+    print()
+
+
+def title(result, runs):
+    cluster = result["scenario"]["cluster"]
+    note = next((run.shared for run in runs if run.shared), "")
+    print(f"**{result['scenario']['name']}**, {cluster['nodes']} nodes of {cluster['rails']} rails of "
+          f"{cluster['rail_rate']}{'; ' + note if note else ''}\n")
+
+
+def size_text(size):
+    for unit, step in (("MiB", 20), ("KiB", 10)):
+        if size >= 1 << step and size % (1 << step) == 0:
+            return f"{size >> step} {unit}"
+    return f"{size} B"
+
+
+def sweep(folder):
+    """Bus bandwidth in Gbit/s, as ports are rated; in brackets the time of a call. The ratio is the
+    plugin's bandwidth over that of the best row without it."""
+    result, runs = read(folder)
+    title(result, runs)
+    by_row = {}
+    for run in runs:
+        by_row.setdefault(run.row, []).append(run)
+    rows = []
+    for size in sorted({size for run in runs for size in run.sizes}):
+        cells, best, plugin = [size_text(size)], None, None
+        for name, group in by_row.items():
+            found = [run.sizes[size] for run in group if size in run.sizes]
+            if not found:
+                cells.append("-")
+                continue
+            time = statistics.median(f[0] for f in found)
+            bandwidth = statistics.median(f[1] for f in found) * 8
+            wrong = sum(f[2] for f in found)
+            cells.append(f"{bandwidth:.2f} ({time:.0f} us)" + (f" **{wrong} wrong**" if wrong else ""))
+            if name == "plugin":
+                plugin = time
+            else:
+                best = time if best is None else min(best, time)
+        cells.append(f"{best / plugin:.3f}" if best and plugin else "-")
+        rows.append(cells)
+    table(["size", *by_row, "plugin / best without"], rows)
+
+
+def call_at(run, ms):
+    """The call that was under way at that moment of the run, also one that was never over; null: none."""
+    for iteration in run.data["iterations"]:
+        if iteration["start_ms"] <= ms < iteration["start_ms"] + iteration["ms"]:
+            return iteration["index"]
+    begun = [i["index"] for i in run.data["iterations"] if i["start_ms"] <= ms]
+    return max(begun) + 1 if begun else None
+
+
+def pauses(folders):
+    rows = []
+    for folder in folders:
+        result, runs = read(folder)
+        for run in runs:
+            faults = run.data["faults"]
+            if not faults or not run.calls:
+                continue
+            # Two faults of one call are one pause.
+            struck = {call_at(run, fault["start_ms"]) for fault in faults} - {None}
+            quiet = [ms for call, ms in run.calls.items() if call not in struck and call - 1 not in struck]
+            normal = statistics.median(quiet or run.calls.values())
+            longer = sorted(max(0.0, run.calls[call] - normal) for call in struck & set(run.calls))
+            wrong = sum(row[2] for row in run.sizes.values()) if run.sizes else "-"
+            rows.append([faults[0]["kind"], run.row, len(struck), len(struck - set(run.calls)), f"{normal:.1f}",
+                         f"{statistics.median(longer):.1f}" if longer else "-",
+                         f"{longer[-1]:.1f}" if longer else "-", wrong, run.data["status"]])
+    table(["fault", "row", "calls struck", "never over", "call, ms", "pause p50, ms", "pause max, ms", "wrong",
+           "run"], rows)
+
+
+def shares(folders):
+    rows = []
+    for folder in folders:
+        result, runs = read(folder)
+        for run in runs:
+            if not run.data["faults"] or not run.calls:
+                continue
+            fault = run.data["faults"][0]
+            first = call_at(run, fault["start_ms"])
+            last = None if fault["end_ms"] is None else call_at(run, fault["end_ms"])
+            last = max(run.calls) + 1 if last is None else last
+            before = [ms for call, ms in run.calls.items() if call < first]
+            during = [ms for call, ms in run.calls.items() if first < call < last]
+            after = [(call, ms) for call, ms in run.calls.items() if call > last]
+            normal = statistics.median(before)
+            what = fault["kind"] + "".join(f" {k}={v}" for k, v in fault["parameters"].items() if k == "rate")
+            slowed = f"{statistics.median(during) / normal:.3f}" if during else "-"
+            back = "-"
+            if after:
+                # The first call that is as fast as before, and so all of the bandwidth.
+                begins = {i["index"]: i["start_ms"] for i in run.data["iterations"]}
+                whole = next((call for call, ms in sorted(after) if ms <= 1.03 * normal), None)
+                if whole is not None and whole in begins:
+                    back = f"{begins[whole] - fault['end_ms']:.0f}"
+            rows.append([what, run.row, f"{result['scenario']['cluster']['rails']}", f"{normal:.1f}", slowed, back,
+                         sum(row[2] for row in run.sizes.values()) if run.sizes else "-", run.data["status"]])
+    table(["fault", "row", "rails", "call before, ms", "time during / before", "full speed after, ms", "wrong", "run"],
+          rows)
+
+
+def ends(folders):
+    rows = []
+    for folder in folders:
+        result, runs = read(folder)
+        for run in runs:
+            codes = sorted({str(p["exit_code"]) for p in run.data["processes"]})
+            metrics = ", ".join(f"{name} {value['value'] if isinstance(value, dict) else value}"
+                                for name, value in run.data["metrics"].items())
+            first = run.data["faults"][0]["start_ms"] if run.data["faults"] else None
+            late = f"{(run.data['duration_ms'] - first) / 1000:.1f}" if first is not None else "-"
+            rows.append([result["scenario"]["name"], run.row, len(run.data["faults"]), run.data["status"],
+                         " ".join(codes), late, metrics or "-"])
+    table(["scenario", "row", "faults", "ended", "exit codes", "s after the fault", "told"], rows)
+
+
+def main(arguments):
+    if len(arguments) < 2 or arguments[0] not in ("sweep", "pauses", "shares", "ends"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if arguments[0] == "sweep":
+        for folder in arguments[1:]:
+            sweep(folder)
+    else:
+        {"pauses": pauses, "shares": shares, "ends": ends}[arguments[0]](arguments[1:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
