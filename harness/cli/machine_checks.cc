@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "harness/cli/nccl_bootstrap.h"
 #include "harness/cluster/privileges.h"
 #include "harness/cluster/probe.h"
 #include "harness/run/goodput_probe.h"
@@ -247,6 +248,11 @@ void addLab(std::vector<MachineCheck>& checks) {
   const std::string nccl = ncclVersion(problem);
   add("NCCL", nccl, problem, "comparison with NCCL's own collectives (planned)",
       "baselines are those that this program has itself", "install libnccl2");
+  const BootstrapFinding bootstrap = findBootstrap();
+  add("NCCL's bootstrap", bootstrap.ok ? bootstrap.found : "", bootstrap.found,
+      "NCCL with the plugin: making communicators while a rail is down",
+      "ranks find each other over a NIC whose faults the job is to survive",
+      "name the rails in FAULTLINE_NICS, and another interface in NCCL_SOCKET_IFNAME");
   add("MPI", firstProgram({"mpirun", "mpiexec"}), "neither mpirun nor mpiexec is on the PATH",
       "starting ranks on real machines through MPI (planned)",
       "ranks are processes on this machine", "install openmpi-bin or another MPI");
