@@ -98,7 +98,8 @@ bool Trial::goodEnough(const Option& best) const {
 
 bool Trial::mayWin(const Option& option, double best) const {
   const double least = options_.front().predicted;
-  const bool small = bound_ < kSmallShare * least || bound_ < kLong || best < kBurst * bound_;
+  const bool burst = bound_ < kNoBurst && best < kBurst * bound_;
+  const bool small = bound_ < kSmallShare * least || bound_ < kLong || burst;
   return option.predicted <= (small ? kSmallModelError : kModelError) * best;
 }
 

@@ -1,5 +1,9 @@
 #include "resilient_ccl/reduction/reduce.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cassert>
 
 #include "resilient_ccl/reduction/kernel.h"
@@ -19,6 +23,14 @@ Kernel kernelFor(const KernelKey& key, InstructionSet set) {
   return baselineKernel(key);
 }
 
+#if defined(__x86_64__)
+// F16C, by which name __builtin_cpu_supports does not know it in every compiler.
+bool convertsHalves() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 InstructionSet bestOfThisMachine() {
   for (const InstructionSet set : {InstructionSet::kAvx512, InstructionSet::kAvx2}) {
     if (isSupported(set)) return set;
@@ -32,7 +44,7 @@ bool isSupported(InstructionSet set) {
   if (kernelFor({}, set) == nullptr) return false;
 #if defined(__x86_64__)
   if (set == InstructionSet::kAvx2) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && convertsHalves();
   }
   if (set == InstructionSet::kAvx512) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

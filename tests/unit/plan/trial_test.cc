@@ -168,6 +168,23 @@ TEST(TrialTest, ShortCallsAreTriedAlsoAtTheBound) {
 // As measured: one of eight NICs of one of four ranks lost, calls of 180 ms in a job of some dozen
 // of them. The model is right to a tenth. What is slower by a tenth is known after two calls that
 // count, and the ring, which the model gives more than the best takes, is not tried.
+TEST(TrialTest, ALongCallThatBeatsTheBoundIsNoBurst) {
+  // Eight ranks, a port at a quarter that the test found at 0.238: the bound is 5 % too high. All
+  // candidates used to be tried for that, the tree of 3.4 s among them: minutes.
+  const Contest contest{.truly = {1.41, 1.43, 2.45, 3.1, 3.4},
+                        .predicted = {1.52, 1.53, 2.6, 3.33, 3.47},
+                        .bound = 1.488,
+                        .noise = 0.002};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Calls calls(contest, seed);
+    calls.settle(100);
+    EXPECT_TRUE(calls.trial.settled());
+    EXPECT_LT(calls.calls, 20);
+    EXPECT_LT(calls.lost, 0.2) << "seconds that tries have cost";
+    EXPECT_LT(calls.used, 2);
+  }
+}
+
 TEST(TrialTest, AShortJobIsNotSpentOnWhatIsKnownToBeSlower) {
   Contest contest{.truly = {0.183, 0.203, 0.184, 0.193, 0.193},
                   .predicted = {0.174, 0.179, 0.181, 0.182, 0.195},
