@@ -28,6 +28,8 @@ struct Nic {
 
 struct FabricOptions {
   int self = 0;  ///< this process among the processes of the job: the rank
+  /// What messages call the processes, by number; empty: "rank 3".
+  std::vector<std::string> names;
   auth::JobKey jobKey;
   std::vector<Nic> nics;
   std::uint32_t managementAddress = 0;

@@ -24,6 +24,11 @@ using transport::tcp::ThreadedRail;
 
 namespace {
 
+std::string nameOf(const FabricOptions& options, int index) {
+  const auto known = static_cast<std::size_t>(index) < options.names.size();
+  return known ? options.names[index] : fmt::format("rank {}", index);
+}
+
 channel::LinkOptions linkOptions(const FabricOptions& options, bool local) {
   channel::LinkOptions link = options.link;
   if (local) {
@@ -50,7 +55,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool l
   const FabricOptions& options = context_.options;
   link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
                                                 .peer = static_cast<std::uint32_t>(index_),
-                                                .name = fmt::format("rank {}", index_),
+                                                .name = nameOf(options, index_),
                                                 .connects = options.self < index_},
                                  linkOptions(options, local), static_cast<channel::LinkIo&>(*this),
                                  now());
