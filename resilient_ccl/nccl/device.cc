@@ -89,10 +89,9 @@ Result<std::vector<Interface>> chooseRails(const std::vector<Interface>& interfa
     if (one.up && !loopback && takesInterface(rules, one.name)) rails.push_back(one);
   }
   if (rails.empty()) {
-    return errorf(Code::kNotFound,
-                  "no interface can be a rail{}; here are {}: name some in FAULTLINE_NICS",
-                  rules.empty() ? "" : fmt::format(" (NCCL_SOCKET_IFNAME={})", rules),
-                  namesOf(interfaces));
+    return errorf(
+        Code::kNotFound, "no interface can be a rail{}; here are {}: name some in FAULTLINE_NICS",
+        rules.empty() ? "" : fmt::format(" (NCCL_SOCKET_IFNAME={})", rules), namesOf(interfaces));
   }
   return rails;
 }
@@ -104,8 +103,8 @@ Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
     const auto found = std::ranges::find(interfaces, named, &Interface::name);
     if (found != interfaces.end()) return *found;
     return errorf(Code::kNotFound,
-                  "FAULTLINE_MANAGEMENT={} is no interface with an IPv4 address; here are {}", named,
-                  namesOf(interfaces));
+                  "FAULTLINE_MANAGEMENT={} is no interface with an IPv4 address; here are {}",
+                  named, namesOf(interfaces));
   }
   for (const Interface& one : interfaces) {
     if (!bootstrapRules.empty() && one.up && takesInterface(bootstrapRules, one.name)) return one;

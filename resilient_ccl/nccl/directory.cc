@@ -129,7 +129,11 @@ std::uint64_t Directory::listen() {
 }
 
 Handle Directory::handleOf(std::uint64_t listener) const {
-  return {.rendezvous = rendezvous_, .process = self_, .token = token_, .listener = listener};
+  return {.rendezvous = rendezvous_,
+          .process = self_,
+          .token = token_,
+          .listener = listener,
+          .name = name_};
 }
 
 void Directory::closeListener(std::uint64_t listener) {
@@ -150,8 +154,7 @@ Result<std::unique_ptr<Connection>> Directory::accept(std::uint64_t listener) {
   if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
   arrived.pop_front();
   RETURN_IF_ERROR(ready.status());
-  return std::make_unique<Connection>(
-      Connection{.pair = pair, .number = number, .sends = false});
+  return std::make_unique<Connection>(Connection{.pair = pair, .number = number, .sends = false});
 }
 
 Answer Directory::answerTo(const Greeting& greeting) {
@@ -181,10 +184,7 @@ Answer Directory::welcome(const Greeting& greeting) {
     }
     if (!met.ok()) continue;
     listener->second.arrived.emplace_back(greeting.connection, *pair);
-    return {.refusal = {},
-            .incarnation = (*pair)->incarnation(),
-            .name = name_,
-            .address = (*pair)->address()};
+    return {.refusal = {}, .incarnation = (*pair)->incarnation(), .address = (*pair)->address()};
   }
   return {.refusal = "the two do not agree which of their fabrics is the current one"};
 }
@@ -196,8 +196,7 @@ Result<std::uint64_t> Directory::connect(const Handle& to) {
                    transport::tcp::beginConnect({management_.address, "", 0}, to.rendezvous));
   const std::lock_guard lock(mutex_);
   const int side = self_ < to.process || self_ == to.process ? 0 : 1;
-  ASSIGN_OR_RETURN(auto pair,
-                   pairWith(to.process, side, to.token, to.rendezvous.toString()));
+  ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.token, to.name));
   const std::uint32_t connection = pair->newConnection();
   attempts_.emplace(++numbers_, Attempt{.to = to,
                                         .pair = std::move(pair),
@@ -247,14 +246,16 @@ Status Directory::converse(Attempt& attempt, TimePoint now) {
   const auto late = [&] {
     return now < attempt.deadline
                ? okStatus()
-               : errorf(Code::kDeadlineExceeded, "no answer from {} within FAULTLINE_GIVE_UP={}",
+               : errorf(Code::kDeadlineExceeded,
+                        "no answer from {} at {} within FAULTLINE_GIVE_UP={}", attempt.to.name,
                         attempt.to.rendezvous.toString(), formatDuration(options_.giveUp));
   };
   if (!attempt.connected) {
     pollfd writable{.fd = attempt.frames.fd(), .events = POLLOUT, .revents = 0};
     if (::poll(&writable, 1, 0) <= 0) return late();
     RETURN_IF_ERROR(transport::tcp::connectOutcome(attempt.frames.fd())
-                        .withContext("call " + attempt.to.rendezvous.toString()));
+                        .withContext(fmt::format("call {} at {}", attempt.to.name,
+                                                 attempt.to.rendezvous.toString())));
     attempt.connected = true;
     attempt.frames.send(greetingFor(attempt).serialize());
   }
@@ -263,8 +264,7 @@ Status Directory::converse(Attempt& attempt, TimePoint now) {
   if (!frame) return late();
   ASSIGN_OR_RETURN(const Answer answer, Answer::parse(*frame));
   if (!answer.refusal.empty()) {
-    return errorf(Code::kUnavailable, "{} refuses: {}", attempt.to.rendezvous.toString(),
-                  answer.refusal);
+    return errorf(Code::kUnavailable, "{} refuses: {}", attempt.to.name, answer.refusal);
   }
   RETURN_IF_ERROR(attempt.pair->meet(answer.address, answer.incarnation));
   attempt.answered = true;

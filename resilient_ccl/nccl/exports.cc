@@ -94,8 +94,7 @@ NetResult initV10(NetLogger log, NetProfiler) { return plugin().init(log); }
 NetResult listenV10(int device, void* handle, void** listener) {
   return plugin().listen(device, handle, listener);
 }
-NetResult connectV10(int device, NetConfig*, void* handle, void** connection,
-                     void** deviceHandle) {
+NetResult connectV10(int device, NetConfig*, void* handle, void** connection, void** deviceHandle) {
   return withoutDevice(deviceHandle, [&] { return plugin().connect(device, handle, connection); });
 }
 

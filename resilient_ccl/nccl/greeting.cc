@@ -109,7 +109,6 @@ std::string Answer::serialize() const {
       .add(kAnswerMagic)
       .add(refusal)
       .add(incarnation)
-      .add(name)
       .add(refusal.empty() ? address.serialize() : std::string())
       .take();
 }
@@ -120,7 +119,6 @@ Result<Answer> Answer::parse(const std::string& bytes) {
   Answer answer;
   answer.refusal = reader.text();
   answer.incarnation = reader.take<std::uint64_t>();
-  answer.name = reader.text();
   const std::string address = reader.text();
   if (magic != kAnswerMagic || !reader.whole()) return notUnderstood("the peer's answer");
   if (answer.refusal.empty()) {

@@ -41,7 +41,6 @@ struct Greeting {
 struct Answer {
   std::string refusal;  ///< empty: welcome
   std::uint64_t incarnation = 0;
-  std::string name{};
   fabric::ProcessAddress address{};
 
   std::string serialize() const;

@@ -18,8 +18,10 @@ struct Wire {
   std::array<std::byte, 16> process{};
   std::array<std::byte, 16> token{};
   std::uint64_t listener = 0;
+  std::array<char, Handle::kLongestName + 1> name{};  // ends with a zero
 };
-static_assert(sizeof(Wire) == 56 && sizeof(Wire) <= kNetHandleBytes);
+// The last eight bytes are the receiver's, see Plugin::connect.
+static_assert(sizeof(Wire) == 112 && sizeof(Wire) <= kNetHandleBytes - sizeof(std::uint64_t));
 
 }  // namespace
 
@@ -30,11 +32,12 @@ ProcessId ProcessId::random() {
 }
 
 void Handle::write(std::span<std::byte, kNetHandleBytes> to) const {
-  const Wire wire{.address = rendezvous.address,
-                  .port = rendezvous.port,
-                  .process = process.bytes,
-                  .token = token.bytes(),
-                  .listener = listener};
+  Wire wire{.address = rendezvous.address,
+            .port = rendezvous.port,
+            .process = process.bytes,
+            .token = token.bytes(),
+            .listener = listener};
+  name.copy(wire.name.data(), kLongestName);
   std::ranges::fill(to, std::byte{0});
   std::memcpy(to.data(), &wire, sizeof(wire));
 }
@@ -57,6 +60,8 @@ Result<Handle> Handle::read(std::span<const std::byte, kNetHandleBytes> from) {
   handle.process.bytes = wire.process;
   handle.token = auth::JobKey(wire.token);
   handle.listener = wire.listener;
+  wire.name.back() = '\0';
+  handle.name = wire.name.data();
   return handle;
 }
 

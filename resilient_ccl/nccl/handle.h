@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/status.h"
 #include "resilient_ccl/auth/job_key.h"
@@ -30,6 +31,10 @@ struct Handle {
   auth::JobKey token;
   /// Which of the process's listeners.
   std::uint64_t listener = 0;
+  /// "host:pid", for messages; what is longer than kLongestName is cut off.
+  std::string name;
+
+  static constexpr std::size_t kLongestName = 55;
 
   void write(std::span<std::byte, kNetHandleBytes> to) const;
   /// kInvalidArgument: not written by this plugin, or by another version of it.

@@ -15,10 +15,11 @@ constexpr std::array<std::string_view, 2> kStrategies{"balance", "hot_repair"};
 constexpr std::string_view kNone = "none";
 
 constexpr std::array kSpecs{
-    ParameterSpec{"NICS", ParameterType::kText, kNone,
-                  "Interfaces that are rails, in the order of their numbers, which must be the same "
-                  "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME, else "
-                  "all that are up and have an IPv4 address."},
+    ParameterSpec{
+        "NICS", ParameterType::kText, kNone,
+        "Interfaces that are rails, in the order of their numbers, which must be the same "
+        "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME, else "
+        "all that are up and have an IPv4 address."},
     ParameterSpec{"STRATEGY", ParameterType::kEnum, "balance",
                   "balance: each rail takes what it can; hot_repair: each chunk has its rail, and "
                   "another one only while that is down.",
@@ -26,24 +27,32 @@ constexpr std::array kSpecs{
     ParameterSpec{"MANAGEMENT", ParameterType::kText, kNone,
                   "Interface over which processes meet and hear of each other when rails fail; "
                   "none: that of NCCL_OOB_NET_IFNAME, else one that is no rail, else rail 0."},
-    ParameterSpec{"GIVE_UP", ParameterType::kDuration, "10s",
+    ParameterSpec{"GIVE_UP",
+                  ParameterType::kDuration,
+                  "10s",
                   "After so long without any rail to a peer, or any sign of it, NCCL gets "
                   "ncclRemoteError.",
                   {},
                   0.1,
                   3600},
-    ParameterSpec{"RAIL_GRACE", ParameterType::kDuration, "1s",
+    ParameterSpec{"RAIL_GRACE",
+                  ParameterType::kDuration,
+                  "1s",
                   "How long the first connection to a peer waits for all rails before it begins "
                   "with those that are there.",
                   {},
                   0.01,
                   60},
-    ParameterSpec{"CHUNK", ParameterType::kSize, "64KiB",
+    ParameterSpec{"CHUNK",
+                  ParameterType::kSize,
+                  "64KiB",
                   "What goes over one rail at a time, and is sent again when it fails.",
                   {},
                   4096,
                   4 << 20},
-    ParameterSpec{"IO_THREADS", ParameterType::kInteger, "0",
+    ParameterSpec{"IO_THREADS",
+                  ParameterType::kInteger,
+                  "0",
                   "Threads that move the bytes, each for some of the rails; 0: NCCL's own threads "
                   "do, in its calls.",
                   {},
@@ -86,9 +95,8 @@ Result<Options> Options::read(const Environment& environment) {
   Options options;
   options.nics = split(textOf(values, "NICS"));
   options.management = textOf(values, "MANAGEMENT");
-  options.policy = values.get<std::string>("STRATEGY") == kStrategies[0]
-                       ? channel::Policy::kPull
-                       : channel::Policy::kPinned;
+  options.policy = values.get<std::string>("STRATEGY") == kStrategies[0] ? channel::Policy::kPull
+                                                                         : channel::Policy::kPinned;
   options.chunkBytes = values.get<Size>("CHUNK").bytes;
   options.giveUp = values.get<Duration>("GIVE_UP");
   options.railGrace = values.get<Duration>("RAIL_GRACE");

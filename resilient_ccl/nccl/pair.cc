@@ -48,8 +48,8 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.link.chunkBytes = its.options.chunkBytes;
   options.link.giveUp = its.options.giveUp;
   options.ioThreads = its.options.ioThreads;
-  ASSIGN_OR_RETURN(pair->fabric_, fabric::Fabric::create(
-                                      options, static_cast<fabric::FabricClient&>(*pair)));
+  ASSIGN_OR_RETURN(pair->fabric_,
+                   fabric::Fabric::create(options, static_cast<fabric::FabricClient&>(*pair)));
   return pair;
 }
 
@@ -84,8 +84,7 @@ Result<bool> Pair::ready() {
     fail(errorf(Code::kUnavailable,
                 "no rail to {} came up within FAULTLINE_GIVE_UP={} (missing: {}): do the rails of "
                 "all nodes have the same order, and do they reach each other?",
-                settings_.peer, formatDuration(settings_.options.giveUp),
-                fabric_->missingRails()));
+                settings_.peer, formatDuration(settings_.options.giveUp), fabric_->missingRails()));
     return failure_;
   }
   if (!all) {

@@ -45,8 +45,8 @@ struct Connection {
 struct Request {
   Connection* connection = nullptr;
   std::uint32_t number = 0;  ///< among the pair's requests
-  int parts = 0;  ///< buffers: 1, or those of a grouped receive
-  int open = 0;   ///< of those, not done yet
+  int parts = 0;             ///< buffers: 1, or those of a grouped receive
+  int open = 0;              ///< of those, not done yet
   std::array<Bytes, kMostReceives> sizes{};
 };
 

@@ -30,7 +30,7 @@ class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
                               : message.level == spdlog::level::info ? NetLogLevel::kInfo
                                                                      : NetLogLevel::kTrace;
     logger_(level, kInitSubsystem | kNetSubsystem, "faultline", 0, "NET/Faultline: %.*s",
-         static_cast<int>(message.payload.size()), message.payload.data());
+            static_cast<int>(message.payload.size()), message.payload.data());
   }
   void flush_() override {}
 
@@ -76,8 +76,7 @@ NetResult Plugin::init(NetLogger log) {
     spdlog::set_default_logger(
         std::make_shared<spdlog::logger>("faultline", std::make_shared<NcclSink>(log)));
   }
-  static const int once =
-      pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
+  static const int once = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
   (void)once;
   const Status status = start();
   if (!status.ok()) communicators_ = 0;
@@ -167,7 +166,8 @@ NetResult Plugin::connect(int device, void* handle, void** connection) {
   std::uint64_t attempt = 0;
   std::memcpy(&attempt, bytes + kAttemptAt, sizeof(attempt));
   if (attempt == 0) {
-    const auto to = Handle::read(std::span<const std::byte, kNetHandleBytes>(bytes, kNetHandleBytes));
+    const auto to =
+        Handle::read(std::span<const std::byte, kNetHandleBytes>(bytes, kNetHandleBytes));
     if (!to.ok()) return resultOf(to.status());
     const auto begun = directory_->connect(*to);
     if (!begun.ok()) return resultOf(begun.status());

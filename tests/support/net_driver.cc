@@ -130,9 +130,8 @@ NetResult NetDriver::properties(int device, Properties& out) {
 
 NetResult NetDriver::listen(int device, void* handle, void** listener) {
   if (calls_->version == 10) return calls_->v10().listen(device, handle, listener);
-  return calls_->version == 11
-             ? calls_->v11().listen(calls_->context, device, handle, listener)
-             : calls_->v12().listen(calls_->context, device, handle, listener);
+  return calls_->version == 11 ? calls_->v11().listen(calls_->context, device, handle, listener)
+                               : calls_->v12().listen(calls_->context, device, handle, listener);
 }
 
 NetResult NetDriver::connect(int device, void* handle, void** connection) {

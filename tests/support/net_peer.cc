@@ -1,8 +1,9 @@
-// net_peer LIBRARY VERSION [--seconds S] [--bytes N] [--connections N]: one process of two that talk
-// to each other through the NCCL plugin, as NCCL's proxies do. Handles go over standard output and input as
-// lines of hexadecimal digits: what one prints the other reads. Connections in both directions
-// carry messages of up to `bytes`, eight under way on each, whose every byte is checked. Prints
-// "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
+// net_peer LIBRARY VERSION [--seconds S] [--bytes N] [--connections N]: one process of two that
+// talk to each other through the NCCL plugin, as NCCL's proxies do. Handles go over standard output
+// and input as lines of hexadecimal digits: what one prints the other reads. Connections in both
+// directions carry messages of up to `bytes`, eight under way on each, whose every byte is checked.
+// Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS";
+// exit 1.
 
 #include <algorithm>
 #include <array>
@@ -87,8 +88,9 @@ class Conversation {
     return NetResult::kSuccess;
   }
   bool over() const {
-    return std::ranges::all_of(
-        streams, [](const Stream& stream) { return stream.last == kUnderWay && stream.open.empty(); });
+    return std::ranges::all_of(streams, [](const Stream& stream) {
+      return stream.last == kUnderWay && stream.open.empty();
+    });
   }
 
  private:
