@@ -48,6 +48,33 @@ void addClosedStreams(Random& random, Script& script) {
   }
 }
 
+/// The receiver closes as soon as it has everything, while a rail over which the last of it came is
+/// being fenced: what the sender hears last is what has arrived.
+void addEarlyClose(Random& random, Script& script) {
+  constexpr int kStream = 10;
+  SimOptions& options = script.options;
+  options.fenceTime = 2ms + upTo(random, 5ms);
+  const int from = static_cast<int>(random.below(2));
+  const Duration at = kBusy + upTo(random, kBusy);
+  const Duration reset = at + upTo(random, 400us);
+  script.actions.push_back({.kind = Kind::kMessages,
+                            .at = at,
+                            .end = from,
+                            .length = at,
+                            .bytes = 1 + static_cast<Bytes>(random.below(2000)),
+                            .count = 1 + static_cast<int>(random.below(8)),
+                            .stream = kStream});
+  for (int rail = 0; rail < options.link.rails; ++rail) {
+    script.actions.push_back({.kind = Kind::kReset, .at = reset, .rail = rail});
+  }
+  script.actions.push_back({.kind = Kind::kCloseReceives,
+                            .at = reset + upTo(random, options.fenceTime),
+                            .end = 1 - from,
+                            .stream = kStream});
+  script.actions.push_back(
+      {.kind = Kind::kCloseSends, .at = 3 * kBusy, .end = from, .stream = kStream});
+}
+
 }  // namespace
 
 Script closingScript(std::uint64_t seed) {
@@ -60,7 +87,11 @@ Script closingScript(std::uint64_t seed) {
   if (random.below(4) == 0) options.datagramsHeld = 0.05;
   addMessages(random, script);
   addClosedStreams(random, script);
-  addRates(random, script);
+  if (random.below(4) == 0) {
+    addEarlyClose(random, script);
+  } else {
+    addRates(random, script);
+  }
   for (auto faults = random.below(4); faults > 0; --faults) {
     script.actions.push_back(
         randomFault(random, options.link.rails, std::max(options.fenceTime, options.openTime)));
