@@ -21,6 +21,13 @@ enum class Mutant : std::uint8_t {
   kWindowIgnored,
   kReachIgnored,
   kRepetitionObeyed,
+  // ends of streams
+  kWithdrawnStillRead,
+  kWithdrawnStillWritten,
+  kLateWriteNotAwaited,
+  kCloseNotTold,
+  kFencedChunksNotAwaited,
+  kGrantsOfClosedKept,
   // fence, exchange, resend
   kNoFence,
   kFenceAtOneEnd,

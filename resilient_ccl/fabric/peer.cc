@@ -78,6 +78,16 @@ void Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes 
   places_.open(slot, region, capacity);
 }
 
+bool Peer::closeSends(const channel::StreamKey& stream) {
+  if (closeDue_) closeAll();  // the link has failed, and its rails read still
+  return link_->closeSends(stream, now());
+}
+
+bool Peer::closeReceives(const channel::StreamKey& stream) {
+  if (closeDue_) closeAll();
+  return link_->closeReceives(stream, now());
+}
+
 // --- what the link asks for ---
 
 void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
@@ -117,7 +127,8 @@ void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
   }
 }
 
-bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
+// No transport that a fabric opens has late writes.
+bool Peer::lateWrites(int rail) const { return rails_[rail] && rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
 transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
@@ -135,6 +146,13 @@ void Peer::receiveDone(std::uint64_t token, Bytes length) {
   context_.events.push_back(ReceiveDone{index_, token, length});
   if (recording()) {
     record(EventKind::kMessageArrived, {.at = now(), .bytes = length, .number = token});
+  }
+}
+void Peer::closeSlot(std::uint32_t slot) {
+  if (context_.ioThreads.empty() || local_) return;
+  places_.close(slot);  // first, so that no rail claims a place in it any more
+  for (const auto& rail : rails_) {
+    if (rail) rail->releaseSlot(slot);
   }
 }
 void Peer::failedOver(const Failover& failover) {

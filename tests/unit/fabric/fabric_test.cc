@@ -19,6 +19,10 @@ namespace {
 struct Side : FabricClient {
   void sendDone(int, std::uint64_t) override { ++sent; }
   void receiveDone(int, std::uint64_t, Bytes length) override { received.push_back(length); }
+  void sendFailed(int, std::uint64_t, const Status& why) override { sendsFailed.push_back(why); }
+  void receiveFailed(int, std::uint64_t, const Status& why) override {
+    receivesFailed.push_back(why);
+  }
   void failedOver(int, const channel::Failover& failover) override {
     failovers.push_back(failover);
   }
@@ -31,6 +35,7 @@ struct Side : FabricClient {
   std::vector<Bytes> received;
   std::vector<channel::Failover> failovers;
   int failbacks = 0;
+  std::vector<Status> sendsFailed, receivesFailed;
   Status error;
 };
 
