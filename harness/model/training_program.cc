@@ -19,7 +19,6 @@ class Builder {
   Builder(const Training& training, int rank)
       : training_(training),
         parallel_(training.parallel),
-        rank_(rank),
         place_(placeOf(training.parallel, rank)),
         times_(layerTimes(training)),
         parameters_(stageParameters(training, place_.stage)),
@@ -236,7 +235,6 @@ class Builder {
 
   const Training& training_;
   const Parallel& parallel_;
-  const int rank_;
   const Place place_;
   const LayerTimes times_;
   const StageParameters parameters_;

@@ -49,7 +49,7 @@ std::optional<double> speedOf(const reports::Run& run) {
   if (run.requests.empty()) {
     return run.throughput ? std::optional(run.throughput->value) : std::nullopt;
   }
-  constexpr double kMillisecondsPerSecond = 1000;
+  constexpr double kMilliseconds = 1000;  // of a second
   double sum = 0;
   int served = 0;
   for (const reports::ServedRequest& request : run.requests) {
@@ -58,7 +58,7 @@ std::optional<double> speedOf(const reports::Run& run) {
     ++served;
   }
   if (sum <= 0) return std::nullopt;
-  return kMillisecondsPerSecond * served / sum;
+  return kMilliseconds * served / sum;
 }
 
 std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs,

@@ -111,7 +111,7 @@ class Program::Compiler {
       }
     }
     std::ranges::sort(cuts_);
-    cuts_.erase(std::ranges::unique(cuts_).begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
   }
 
   std::size_t ranges() const { return cuts_.size() - 1; }
@@ -172,7 +172,7 @@ class Program::Compiler {
         }
       }
       std::ranges::sort(found);
-      found.erase(std::ranges::unique(found).begin(), found.end());
+      found.erase(std::unique(found.begin(), found.end()), found.end());
       std::erase(found, index);  // a copy onto itself
       step.firstHazard = static_cast<int>(lane.hazards.size());
       step.hazardCount = static_cast<int>(found.size());

@@ -16,7 +16,9 @@ void MemoryRail::submit(const ChunkHeader& header, const std::byte* data,
 void MemoryRail::carryNext() {
   busy_ = !waiting_.empty();
   if (!busy_) return;
-  const auto [header, data, region] = waiting_.front();
+  const ChunkHeader header = waiting_.front().header;
+  const std::byte* const data = waiting_.front().data;
+  const RemoteRegion region = waiting_.front().region;
   waiting_.pop_front();
   const auto wireTime = fromSeconds(header.length / wire_.bytesPerSecond);
   const auto acknowledged = std::make_shared<std::uint32_t>(0);

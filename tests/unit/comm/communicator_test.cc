@@ -78,7 +78,7 @@ std::vector<double> sharesSent(const std::string& algorithm, std::int64_t count)
       [&](CommunicatorOptions& options) {
         options.fabric.host = fmt::format("node {}", options.rank / kPerNode);
         options.algorithm = algorithm;
-        options.bandwidths = {.send = {1, 1, .5, .5}, .receive = {1, 1, .5, .5}};
+        options.bandwidths = schedule::PortBandwidths({1, 1, .5, .5});
       });
   return sent;
 }
@@ -97,9 +97,9 @@ TEST(CommunicatorLayoutTest, SchedulesAreMadeForTheNodesAndPortsThatThereAre) {
 TEST(CommunicatorLayoutTest, BandwidthsOfOtherThanAllRanksAreRefused) {
   CommunicatorOptions options;
   options.size = 2;
-  options.bandwidths = {.send = {1, 1, 1}, .receive = {1, 1, 1}};
+  options.bandwidths = schedule::PortBandwidths({1, 1, 1});
   EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
-  options.bandwidths = {.send = {1, 1}, .receive = {}};
+  options.bandwidths = {{1, 1}, std::vector<double>()};
   EXPECT_EQ(Communicator::create(options).status().code(), Code::kInvalidArgument);
 }
 

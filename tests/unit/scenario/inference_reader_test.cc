@@ -63,7 +63,7 @@ TEST(InferenceReaderTest, AServerIsRead) {
   EXPECT_EQ(workload.model->device.memoryBandwidth, 3'350'000'000);
   EXPECT_EQ(workload.model->scale, 1000);
   const auto json = toJson(*result.scenario)["workload"];
-  EXPECT_EQ(json["inference"]["qps"], (nlohmann::json{2, 5}));
+  EXPECT_EQ(json["inference"]["qps"], (nlohmann::ordered_json{2, 5}));
   EXPECT_EQ(json["inference"]["objectives"]["ttft"], "5s");
   EXPECT_EQ(json["device"]["memory_bandwidth"], "3350MB");
   EXPECT_FALSE(json.contains("gradient"));

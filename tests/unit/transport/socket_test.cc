@@ -10,7 +10,7 @@
 namespace faultline::transport::tcp {
 namespace {
 
-constexpr SocketPlace kLoopback{0x7f000001, "", 0};
+const SocketPlace kLoopback{0x7f000001, "", 0};
 
 TEST(SocketTest, ADatagramPortIsOfOneProcessAlone) {
   const auto first = openUdp(kLoopback, 0);
