@@ -16,10 +16,13 @@
 namespace faultline::nccl {
 namespace {
 
-std::string processName() {
-  std::array<char, 64> host{};
+/// Containers share names and process numbers: the address tells them apart.
+std::string processName(const Interface& management) {
+  std::array<char, 24> host{};
   (void)gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}:{}", host.data(), getpid());
+  const transport::tcp::Endpoint here{.address = management.address, .port = 0};
+  const std::string address = here.toString();
+  return fmt::format("{}:{} ({})", host.data(), getpid(), address.substr(0, address.find(':')));
 }
 
 std::vector<fabric::Nic> railsOf(const std::vector<Device>& devices) {
@@ -42,7 +45,7 @@ Directory::Directory(const Options& options, const std::vector<Device>& devices,
       terms_{.rails = static_cast<std::uint32_t>(devices.size()),
              .chunkBytes = static_cast<std::uint32_t>(options.chunkBytes),
              .policy = static_cast<std::uint32_t>(options.policy)},
-      name_(processName()) {}
+      name_(processName(management)) {}
 
 Result<std::unique_ptr<Directory>> Directory::create(const Options& options,
                                                      const std::vector<Device>& devices,
@@ -162,7 +165,7 @@ Answer Directory::answerTo(const Greeting& greeting) {
   if (greeting.terms != terms_) {
     return {.refusal = fmt::format(
                 "{} has {} rails, chunks of {} bytes and strategy {}, {} has {}, {} and {}: set "
-                "FAULTLINE_NICS, FAULTLINE_CHUNK and FAULTLINE_STRATEGY alike on all nodes",
+                "FAULTLINE_NICS, FAULTLINE_CHUNK and FAULTLINE_NET_STRATEGY alike on all nodes",
                 greeting.name, greeting.terms.rails, greeting.terms.chunkBytes,
                 greeting.terms.policy, name_, terms_.rails, terms_.chunkBytes, terms_.policy)};
   }

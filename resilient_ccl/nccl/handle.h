@@ -31,7 +31,7 @@ struct Handle {
   auth::JobKey token;
   /// Which of the process's listeners.
   std::uint64_t listener = 0;
-  /// "host:pid", for messages; what is longer than kLongestName is cut off.
+  /// "host:pid (address)", for messages; what is longer than kLongestName is cut off.
   std::string name;
 
   static constexpr std::size_t kLongestName = 55;

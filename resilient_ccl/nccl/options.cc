@@ -20,7 +20,7 @@ constexpr std::array kSpecs{
         "Interfaces that are rails, in the order of their numbers, which must be the same "
         "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME, else "
         "all that are up and have an IPv4 address."},
-    ParameterSpec{"STRATEGY", ParameterType::kEnum, "balance",
+    ParameterSpec{"NET_STRATEGY", ParameterType::kEnum, "balance",
                   "balance: each rail takes what it can; hot_repair: each chunk has its rail, and "
                   "another one only while that is down.",
                   kStrategies},
@@ -95,8 +95,9 @@ Result<Options> Options::read(const Environment& environment) {
   Options options;
   options.nics = split(textOf(values, "NICS"));
   options.management = textOf(values, "MANAGEMENT");
-  options.policy = values.get<std::string>("STRATEGY") == kStrategies[0] ? channel::Policy::kPull
-                                                                         : channel::Policy::kPinned;
+  options.policy = values.get<std::string>("NET_STRATEGY") == kStrategies[0]
+                       ? channel::Policy::kPull
+                       : channel::Policy::kPinned;
   options.chunkBytes = values.get<Size>("CHUNK").bytes;
   options.giveUp = values.get<Duration>("GIVE_UP");
   options.railGrace = values.get<Duration>("RAIL_GRACE");
@@ -119,7 +120,7 @@ std::string Options::describe() const {
     return text.empty() ? std::string(kNone) : text;
   };
   return fmt::format(
-      "FAULTLINE_NICS={} FAULTLINE_STRATEGY={} FAULTLINE_MANAGEMENT={} FAULTLINE_GIVE_UP={} "
+      "FAULTLINE_NICS={} FAULTLINE_NET_STRATEGY={} FAULTLINE_MANAGEMENT={} FAULTLINE_GIVE_UP={} "
       "FAULTLINE_RAIL_GRACE={} FAULTLINE_CHUNK={} FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={}",
       nics.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(nics, ",")),
       kStrategies[policy == channel::Policy::kPull ? 0 : 1], orNone(management),

@@ -116,6 +116,7 @@ Request* Pair::take(Connection& connection, int parts) {
   request.connection = &connection;
   request.parts = request.open = parts;
   request.sizes = {};
+  request.failure = okStatus();
   return &request;
 }
 
@@ -161,6 +162,11 @@ Result<bool> Pair::test(Request& request, int* sizes) {
     if (failed_) return failure_;
     return false;
   }
+  if (!request.failure.ok()) {
+    const Status failure = request.failure;
+    giveBack(request);
+    return failure;
+  }
   Bytes& moved = request.connection->sends ? account_.sent : account_.received;
   for (int part = 0; part < request.parts; ++part) {
     if (sizes != nullptr) sizes[part] = static_cast<int>(request.sizes[part]);
@@ -180,10 +186,20 @@ bool Pair::underWay(const Connection* connection) const {
 
 void Pair::close(Connection& connection) {
   const std::lock_guard lock(mutex_);
+  if (!failed_) {
+    for (const auto& [tag, count] : connection.counts) {
+      const channel::StreamKey stream{.communicator = connection.number, .stream = tag};
+      (void)(connection.sends ? fabric_->closeSends(other(), stream)
+                              : fabric_->closeReceives(other(), stream));
+    }
+  }
   const TimePoint deadline = now() + kCloseTime;
-  while (!failed_ && underWay(&connection) && now() < deadline) poll(now());
+  do {
+    poll(now());  // brings the ends of what was withdrawn, and tells the other end
+  } while (!failed_ && underWay(&connection) && now() < deadline);
   if (!failed_ && underWay(&connection)) {
-    fail(errorf(Code::kAborted, "a connection with {} was closed with requests under way",
+    fail(errorf(Code::kAborted,
+                "a connection with {} was closed, and a rail may still touch its memory",
                 settings_.peer));
   }
   for (Request& request : requests_) {
@@ -221,8 +237,10 @@ void Pair::sayGoodbye(TimePoint deadline) {
 void Pair::fail(const Status& why) {
   if (!failure_.ok()) return;
   failure_ = why;
-  if (!departed_) spdlog::warn("{}", why.message());
-  account_.failure = why.message();
+  if (!departed_) {
+    spdlog::warn("{}", why.message());
+    account_.failure = why.message();
+  }
   if (!polling_) end();  // the fabric does not expect to be shut down from inside its poll
 }
 
@@ -254,6 +272,15 @@ void Pair::sendDone(int /*peer*/, std::uint64_t token) {
 }
 
 void Pair::receiveDone(int /*peer*/, std::uint64_t token, Bytes length) { partDone(token, length); }
+
+void Pair::sendFailed(int /*peer*/, std::uint64_t token, const Status& why) {
+  requests_[token >> kPartBits].failure = why;
+  partDone(token, 0);
+}
+
+void Pair::receiveFailed(int peer, std::uint64_t token, const Status& why) {
+  sendFailed(peer, token, why);
+}
 
 std::string Pair::railName(int rail) const {
   return fmt::format("rail {} ({})", rail, settings_.rails[rail].device);

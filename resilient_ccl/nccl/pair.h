@@ -47,6 +47,7 @@ struct Request {
   std::uint32_t number = 0;  ///< among the pair's requests
   int parts = 0;             ///< buffers: 1, or those of a grouped receive
   int open = 0;              ///< of those, not done yet
+  Status failure;  ///< of this message alone: its connection was closed, or it does not fit
   std::array<Bytes, kMostReceives> sizes{};
 };
 
@@ -99,9 +100,9 @@ class Pair final : private fabric::FabricClient {
   /// error when the peer is lost: then all requests are.
   Result<bool> test(Request& request, int* sizes);
 
-  /// Ends what a connection that is being closed has under way: waits for it for kCloseTime. What
-  /// is not done then ends with the whole fabric of the pair, since nothing may read or write its
-  /// memory any more.
+  /// Withdraws what a connection that is being closed has under way, at both ends: when this
+  /// returns nothing reads or writes its memory any more. Other connections go on. Should a rail
+  /// with late writes not be fenced within kCloseTime, all of the pair ends.
   void close(Connection& connection);
 
   /// To be called again and again by a thread of the plugin: polls when nobody else has for a
@@ -126,7 +127,7 @@ class Pair final : private fabric::FabricClient {
   };
   Account account() const;
 
-  static constexpr Duration kCloseTime = 100ms;
+  static constexpr Duration kCloseTime = 1s;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;
 
@@ -136,6 +137,8 @@ class Pair final : private fabric::FabricClient {
   // fabric::FabricClient
   void sendDone(int peer, std::uint64_t token) override;
   void receiveDone(int peer, std::uint64_t token, Bytes length) override;
+  void sendFailed(int peer, std::uint64_t token, const Status& why) override;
+  void receiveFailed(int peer, std::uint64_t token, const Status& why) override;
   void failedOver(int peer, const channel::Failover& failover) override;
   void failedBack(int peer, int rail, TimePoint when) override;
   void degraded(int peer, const channel::RailDegradation& change) override;

@@ -33,7 +33,7 @@ TEST(NcclOptionsTest, NothingSetGivesTheDefaults) {
 
 TEST(NcclOptionsTest, EveryVariableIsRead) {
   const auto options = read({{"FAULTLINE_NICS", "ib0,ib1"},
-                             {"FAULTLINE_STRATEGY", "hot_repair"},
+                             {"FAULTLINE_NET_STRATEGY", "hot_repair"},
                              {"FAULTLINE_MANAGEMENT", "eth0"},
                              {"FAULTLINE_GIVE_UP", "3s"},
                              {"FAULTLINE_RAIL_GRACE", "250ms"},
@@ -55,15 +55,15 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
   EXPECT_EQ(options->bootstrapInterfaces, "=eth0");
   // What the log says can be set again as it is.
   EXPECT_EQ(options->describe(),
-            "FAULTLINE_NICS=ib0,ib1 FAULTLINE_STRATEGY=hot_repair FAULTLINE_MANAGEMENT=eth0 "
+            "FAULTLINE_NICS=ib0,ib1 FAULTLINE_NET_STRATEGY=hot_repair FAULTLINE_MANAGEMENT=eth0 "
             "FAULTLINE_GIVE_UP=3s FAULTLINE_RAIL_GRACE=250ms FAULTLINE_CHUNK=128KiB "
             "FAULTLINE_IO_THREADS=2 FAULTLINE_COUNTERS=/tmp/c.json");
 }
 
 TEST(NcclOptionsTest, AWrongValueNamesTheVariableAndWhatIsAllowed) {
-  const auto strategy = read({{"FAULTLINE_STRATEGY", "ballance"}});
+  const auto strategy = read({{"FAULTLINE_NET_STRATEGY", "ballance"}});
   ASSERT_FALSE(strategy.ok());
-  EXPECT_THAT(strategy.status().message(), HasSubstr("FAULTLINE_STRATEGY"));
+  EXPECT_THAT(strategy.status().message(), HasSubstr("FAULTLINE_NET_STRATEGY"));
   EXPECT_THAT(strategy.status().message(), HasSubstr("balance"));
   const auto threads = read({{"FAULTLINE_IO_THREADS", "99"}});
   ASSERT_FALSE(threads.ok());
