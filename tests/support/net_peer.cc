@@ -1,9 +1,8 @@
-// net_peer LIBRARY VERSION [--seconds S] [--bytes N] [--connections N]: one process of two that
-// talk to each other through the NCCL plugin, as NCCL's proxies do. Handles go over standard output
-// and input as lines of hexadecimal digits: what one prints the other reads. Connections in both
-// directions carry messages of up to `bytes`, eight under way on each, whose every byte is checked.
-// Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS";
-// exit 1.
+// net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N]: one process of
+// two (sides 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They
+// find each other's handles in files of FOLDER. Connections in both directions carry messages of up
+// to `bytes`, eight under way on each, whose every byte is checked. Prints "ready", then at the end
+// "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
 
 #include <algorithm>
 #include <array>
@@ -11,8 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,20 +33,30 @@ int failed(NetResult result) {
   return 1;
 }
 
-std::string hex(const std::array<std::byte, nccl::kNetHandleBytes>& bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    text += kDigits[static_cast<int>(byte) >> 4];
-    text += kDigits[static_cast<int>(byte) & 15];
+using Bytes128 = std::array<std::byte, nccl::kNetHandleBytes>;
+
+/// Whole files appear at once.
+void publish(const std::filesystem::path& file, const std::vector<Bytes128>& handles) {
+  const std::filesystem::path draft = file.string() + ".draft";
+  std::ofstream out(draft, std::ios::binary);
+  for (const Bytes128& handle : handles) {
+    out.write(reinterpret_cast<const char*>(handle.data()), handle.size());
   }
-  return text;
+  out.close();
+  std::filesystem::rename(draft, file);
 }
 
-void unhex(const std::string& text, std::array<std::byte, nccl::kNetHandleBytes>& bytes) {
-  for (std::size_t i = 0; i < bytes.size() && 2 * i + 1 < text.size(); ++i) {
-    bytes[i] = static_cast<std::byte>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+bool await(const std::filesystem::path& file, std::vector<Bytes128>& handles) {
+  const TimePoint deadline = now() + 20s;
+  while (!std::filesystem::exists(file)) {
+    if (now() > deadline) return false;
+    std::this_thread::sleep_for(1ms);
   }
+  std::ifstream in(file, std::ios::binary);
+  for (Bytes128& handle : handles) {
+    in.read(reinterpret_cast<char*>(handle.data()), handle.size());
+  }
+  return bool(in);
 }
 
 std::byte valueOf(std::uint64_t message, std::size_t at) {
@@ -159,12 +171,14 @@ class Conversation {
 };
 
 int run(int argc, char** argv) {
-  if (argc < 3) return 2;
+  if (argc < 5) return 2;
   const int version = std::atoi(argv[2]);
+  const std::filesystem::path folder = argv[3];
+  const int side = std::atoi(argv[4]);
   double seconds = 1;
   std::size_t bytes = 100'000;
   int connections = 2;
-  for (int i = 3; i + 1 < argc; i += 2) {
+  for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--bytes") == 0) bytes = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--connections") == 0) connections = std::atoi(argv[i + 1]);
@@ -178,19 +192,14 @@ int run(int argc, char** argv) {
 
   // Both listen, for what the other one sends, and both connect, at the same time.
   Conversation conversation(net, bytes);
-  std::vector<std::array<std::byte, nccl::kNetHandleBytes>> there(connections);
+  std::vector<Bytes128> here(connections), there(connections);
   std::vector<void*> listeners(connections);
   for (int i = 0; i < connections; ++i) {
-    std::array<std::byte, nccl::kNetHandleBytes> handle;
-    const NetResult result = net.listen(i % net.devices(), handle.data(), &listeners[i]);
+    const NetResult result = net.listen(i % net.devices(), here[i].data(), &listeners[i]);
     if (result != NetResult::kSuccess) return failed(result);
-    std::cout << hex(handle) << std::endl;
   }
-  for (auto& handle : there) {
-    std::string line;
-    if (!std::getline(std::cin, line)) return 2;
-    unhex(line, handle);
-  }
+  publish(folder / std::to_string(side), here);
+  if (!await(folder / std::to_string(1 - side), there)) return 2;
   for (int i = 0; i < connections; ++i) {
     Stream to{.sends = true}, from{.sends = false};
     while (to.connection == nullptr || from.connection == nullptr) {
