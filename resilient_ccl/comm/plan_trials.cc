@@ -13,7 +13,7 @@ void PlanTrials::began(std::uint64_t operation, const PlanKey& key, const plan::
     std::vector<double> predicted;
     for (const plan::Candidate& one : plan.candidates) {
       candidates.push_back(candidates.empty() ? Choice{} : choiceOf(one));
-      predicted.push_back(one.predicted);
+      predicted.push_back(one.expected());
     }
     sizes_.emplace(size,
                    Size{std::move(candidates), plan::Trial(std::move(predicted), plan.bound)});

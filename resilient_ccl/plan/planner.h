@@ -53,7 +53,12 @@ bool plannable(schedule::Collective collective);
 struct Candidate {
   std::string algorithm = "ring";
   int segments = 1;
-  double predicted = 0;  ///< seconds
+  double predicted = 0;  ///< seconds, by the model
+  /// Of the model, where what it leaves out is known from measurements.
+  double correction = 1;
+
+  /// Seconds: what candidates are compared by.
+  double expected() const { return correction * predicted; }
 };
 
 /// How it is done. All ranks must have the same: `hash` says whether they have.

@@ -223,8 +223,8 @@ TEST(PlannerTest, CandidatesAreOrderedAndOneOfThemCanBeAskedFor) {
     for (const Candidate& one : plan->candidates) {
       ASSERT_TRUE(seen.insert({one.algorithm, one.segments}).second);
       // The first may be the ring, which is kept where another one is hardly cheaper.
-      ASSERT_GE(one.predicted, before * 0.99);
-      before = &one == plan->candidates.data() ? 0 : one.predicted;
+      ASSERT_GE(one.expected(), before * 0.99);
+      before = &one == plan->candidates.data() ? 0 : one.expected();
       PlanRequest exactly = request;
       exactly.algorithm = one.algorithm;
       exactly.segments = one.segments;
@@ -240,6 +240,24 @@ TEST(PlannerTest, CandidatesAreOrderedAndOneOfThemCanBeAskedFor) {
     EXPECT_TRUE(std::ranges::any_of(plan->candidates,
                                     [](const auto& one) { return one.algorithm == "ring"; }));
   }
+}
+
+// One of eight NICs of one of four servers lost: by the model r2_allreduce is as good as optcc
+// there, executed it takes a fifth longer. Nobody tries what is expected to lose.
+TEST(PlannerTest, WhatTheModelDoesNotKnowOfR2IsKnownFromMeasurements) {
+  PlanRequest request{.health = HealthVector(4), .elements = 1 << 21, .elementSize = 2, .rails = 8};
+  request.health[1] = {.send = quantise(0.875), .receive = quantise(0.875)};
+  const LinkModel model{.latency = 105e-6, .perMessage = 18e-6, .bandwidth = 48.9e6};
+  const auto plan = choosePlan(request, model);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->algorithm.starts_with("optcc")) << plan->algorithm;
+  int others = 0;
+  for (const Candidate& one : plan->candidates) {
+    if (!one.algorithm.starts_with("r2_")) continue;
+    ++others;
+    EXPECT_GT(one.expected(), 1.05 * plan->predicted) << one.algorithm;
+  }
+  EXPECT_GT(others, 0);
 }
 
 TEST(PlannerTest, NodesOfSeveralRanksHaveAnAlgorithmOfTheirOwn) {
