@@ -84,6 +84,10 @@ std::deque<Link::ChunkRef>& Link::queueOf(int rail) {
 void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, std::uint64_t token,
                     TimePoint now) {
   if (failed_) return;
+  if (const auto ended = sendStreams_.find(streamOf(key)); ended != sendStreams_.end()) {
+    io_.sendFailed(token, ended->second.why);
+    return;
+  }
   if (!busy()) busySince_ = now;
   const std::uint64_t id = nextMessage_++;
   SendMessage& message = sends_[id];
@@ -93,7 +97,8 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
              .token = token,
              .chunksLeft = cut_.chunkCount(length),
              .slot = 0,
-             .region = {}};
+             .region = {},
+             .ended = {}};
   if (const auto grant = grants_.find(key); grant != grants_.end()) {
     const GrantRecord record = grant->second;
     grants_.erase(grant);
@@ -107,10 +112,15 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
 std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
                                 const RemoteRegion& remote, std::uint64_t token, TimePoint now) {
   if (failed_) return transport::kNoSlot;
+  if (const auto ended = receiveStreams_.find(streamOf(key)); ended != receiveStreams_.end()) {
+    io_.receiveFailed(token, ended->second.why);
+    return transport::kNoSlot;
+  }
   if (!busy()) busySince_ = now;
   if (nextSlot_ == transport::kNoSlot) nextSlot_ = 0;
   const std::uint32_t id = nextSlot_++;
   Slot& slot = slots_[id];
+  slot.key = key;
   slot.region = region;
   slot.capacity = capacity;
   slot.token = token;
@@ -126,6 +136,8 @@ std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes 
 void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
   const auto waiting = awaitingGrant_.find(grant.key);
   if (waiting == awaitingGrant_.end()) {
+    const bool ended = sendStreams_.contains(streamOf(grant.key));
+    if (ended && !mutant(Mutant::kGrantsOfClosedKept)) return;
     grants_[grant.key] = grant;
     if (grants_.size() > kMostEarlyGrants) {
       fail(errorf(Code::kInvalidArgument, "{} grants {} messages that nobody has sent",
@@ -141,8 +153,7 @@ void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
 void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
                           TimePoint now) {
   if (static_cast<std::uint64_t>(message.length) > grant.capacity) {
-    fail(errorf(Code::kInvalidArgument, "a message of {} bytes to {} meets a receive of {} bytes",
-                message.length, identity_.name, grant.capacity));
+    sendTooLong(id, grant);
     return;
   }
   delivery_.begin(now);
@@ -287,14 +298,16 @@ void Link::settle(int rail, const InFlight& open, TimePoint now) {
 
 void Link::chunkDelivered(const ChunkRef& chunk, TimePoint now) {
   delivery_.delivered(now);
+  chunkDone(chunk, now);
+}
+
+void Link::chunkDone(const ChunkRef& chunk, TimePoint now) {
   if (chunk.failover >= 0) chunkRedelivered(chunk.failover, now);
   const auto found = sends_.find(chunk.message);
   assert(found != sends_.end());
   if (--found->second.chunksLeft > 0) return;
-  const std::uint64_t token = found->second.token;
-  sends_.erase(found);
   delivery_.end();
-  io_.sendDone(token);
+  finishSend(chunk.message);
 }
 
 bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
@@ -317,6 +330,10 @@ void Link::received(std::uint32_t slot, TimePoint now) {
   if (*begun_.begin() != slot) return;
   const Duration waited = now - std::exchange(firstWaitsSince_, now);
   counters_.longestReceiveStall = std::max(counters_.longestReceiveStall, waited);
+  firstReceiveMoved(waited, now);
+}
+
+void Link::firstReceiveMoved(Duration waited, TimePoint now) {
   for (auto next = failovers_.begin(); next != failovers_.end();) {
     auto& [index, failover] = *next;
     const int seen = index;
@@ -345,6 +362,7 @@ Result<std::byte*> Link::place(int rail, const ChunkHeader& header, TimePoint no
   const auto found = slots_.find(header.slot);
   if (found == slots_.end()) return nullptr;  // done already: a repetition
   Slot& slot = found->second;
+  if (!slot.ended.ok()) return nullptr;
   if (!fits(slot, header)) {
     return errorf(Code::kInvalidArgument,
                   "chunk of {} bytes at {} of {} does not fit slot {} ({} bytes) from {}",
@@ -373,7 +391,8 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   heard(now);
   if (++state.unacknowledged >= kChunksPerAcknowledgement) acknowledgementDue_ = true;
   acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
-  const auto found = slots_.find(header.slot);
+  auto found = slots_.find(header.slot);
+  if (found != slots_.end() && !found->second.ended.ok()) found = slots_.end();
   // Rails with late writes have not asked for a place.
   const bool sane = state.received.reaches(header.sequence) &&
                     (found == slots_.end() || fits(found->second, header));

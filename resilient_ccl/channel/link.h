@@ -99,6 +99,17 @@ class Link {
   /// which the next flush grants; kNoSlot when the link has failed.
   std::uint32_t postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
                             const RemoteRegion& remote, std::uint64_t token, TimePoint now);
+  /// Withdraws the sends of this stream (docs/channel.md, "Ends of streams"), forgets its grants,
+  /// and refuses what is posted in it later. The other end's receives in it fail. Each of them ends
+  /// by sendFailed, or sendDone, as soon as nothing reads its memory: whether all have, which they
+  /// have where no rail has late writes. A stream that has ended is not used again.
+  bool closeSends(const StreamKey& stream, TimePoint now);
+  /// The same of its receives; the other end's sends in it fail.
+  bool closeReceives(const StreamKey& stream, TimePoint now);
+  /// Streams that have ended and not been forgotten: until both ends have closed them.
+  std::size_t endedStreams() const { return sendStreams_.size() + receiveStreams_.size(); }
+  /// Grants for sends that are not posted yet.
+  std::size_t earlyGrants() const { return grants_.size(); }
   /// Whether the receive of this slot is not done yet.
   bool receives(std::uint32_t slot) const { return slots_.contains(slot); }
 
@@ -187,9 +198,10 @@ class Link {
     std::uint64_t sequence;
     std::uint32_t length;
     ChunkRef chunk;
-    bool copied = false;   // another rail has the same chunk
-    bool settled = false;  // delivered by the other one; the message may be gone
-    int secondOf = -1;     // index of the failover of the rail that has delivered it, or -1
+    bool copied = false;     // another rail has the same chunk
+    bool settled = false;    // delivered by the other one; the message may be gone
+    int secondOf = -1;       // index of the failover of the rail that has delivered it, or -1
+    bool withdrawn = false;  // settled because its message was withdrawn
   };
   struct SendMessage {
     MessageKey key;
@@ -200,14 +212,32 @@ class Link {
     std::uint32_t slot = 0;
     RemoteRegion region;
     Bytes copied = 0;  // of the tail budget
+    Status ended;      // why it is withdrawn; chunks of it are still under way
+    bool cut = false;  // some of it is not
   };
   struct Slot {
+    MessageKey key;
     std::byte* region;
     Bytes capacity;
     std::uint64_t token;
     Bytes length = transport::kUnknownLength;  // of the message; known from the first chunk on
     std::uint64_t chunksLeft = 0;
     std::vector<bool> arrived;
+    Status ended;  // why it is withdrawn; rails with late writes may still write
+  };
+  /// Of a stream that has ended: the sending end's, and the receiving end's.
+  struct SendStream {
+    Status why;
+    bool closedHere = false;
+    bool told = false;             // kSendsEnded is said
+    bool closedThere = false;      // kReceivesClosed has come, ...
+    std::uint64_t lastRecord = 0;  // ... as this control record: the grants are before it
+  };
+  struct ReceiveStream {
+    Status why;
+    bool closedHere = false;
+    bool told = false;   // kReceivesClosed is said
+    bool ended = false;  // kSendsEnded has come
   };
   struct Rail {
     Phase phase = Phase::kDown;
@@ -285,6 +315,19 @@ class Link {
   bool fits(const Slot& slot, const ChunkHeader& header) const;
   void begin(Slot& slot, const ChunkHeader& header, TimePoint now);
   void received(std::uint32_t slot, TimePoint now);  // something of it
+  void firstReceiveMoved(Duration waited, TimePoint now);
+  void sendTooLong(std::uint64_t id, const GrantRecord& grant);
+  void receiveTooLong(const TooLongRecord& record, TimePoint now);
+  void endSends(const StreamKey& stream, const Status& why, bool atOnce, TimePoint now);
+  void withdrawSend(std::uint64_t id, const Status& why, bool atOnce, TimePoint now);
+  void finishSend(std::uint64_t id);
+  void sendsFinished(const StreamKey& stream);
+  void endReceives(const StreamKey& stream, const Status& why, TimePoint now);
+  void stopReceiving(std::uint32_t slot, TimePoint now);
+  bool mayWriteLate() const;
+  void receivesClosedThere(const StreamRecord& record, std::uint64_t sequence, TimePoint now);
+  void sendsEndedThere(const StreamRecord& record, TimePoint now);
+  void forgetStreams();
   void connect(int rail);
   void grantArrived(const GrantRecord& grant, TimePoint now);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
@@ -305,6 +348,7 @@ class Link {
   std::pair<int, InFlight*> twinOf(int rail, const ChunkRef& chunk);  // on another rail; or null
   void settle(int rail, const InFlight& open, TimePoint now);         // delivered over this rail
   void chunkDelivered(const ChunkRef& chunk, TimePoint now);
+  void chunkDone(const ChunkRef& chunk, TimePoint now);  // delivered, or withdrawn
   void compareRates(TimePoint now);
   void tellDegradation(int rail, TimePoint now);
   void endDegradation(int rail, TimePoint now);
@@ -364,6 +408,8 @@ class Link {
   std::unordered_map<MessageKey, std::uint64_t> awaitingGrant_;
   std::unordered_map<MessageKey, GrantRecord> grants_;  // for sends not posted yet
   std::unordered_map<std::uint32_t, Slot> slots_;
+  std::map<StreamKey, SendStream> sendStreams_;        // that have ended
+  std::map<StreamKey, ReceiveStream> receiveStreams_;  // that have ended
   std::set<std::uint32_t> begun_;  // of slots_, those of which something has arrived
   TimePoint firstWaitsSince_{};    // since then the first of them has got nothing
   std::uint64_t nextMessage_ = 0;

@@ -79,9 +79,22 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
       case RecordType::kAbort:
         fail(wordOf(record));
         break;
+      case RecordType::kTooLong:
+        if (const auto word = payloadAs<TooLongRecord>(record); word.ok())
+          receiveTooLong(*word, now);
+        break;
+      case RecordType::kReceivesClosed:
+        if (const auto word = payloadAs<StreamRecord>(record); word.ok())
+          receivesClosedThere(*word, record.sequence, now);
+        break;
+      case RecordType::kSendsEnded:
+        if (const auto word = payloadAs<StreamRecord>(record); word.ok())
+          sendsEndedThere(*word, now);
+        break;
     }
     if (failed_) return;
   }
+  forgetStreams();
   compareRates(now);
   pump(now);
 }

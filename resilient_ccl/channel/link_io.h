@@ -127,7 +127,7 @@ class LinkIo {
   virtual void sendDatagram(int path, std::span<const std::byte> datagram) = 0;
   virtual void submit(int rail, const ChunkHeader& header, const std::byte* data,
                       const RemoteRegion& region) = 0;
-  /// transport::Rail::lateWrites of the rail that has just been opened.
+  /// transport::Rail::lateWrites of the rail, also before it is opened.
   virtual bool lateWrites(int rail) const = 0;
   /// transport::Rail::detach.
   virtual bool detach(int rail, std::uint64_t sequence) = 0;
@@ -148,6 +148,14 @@ class LinkIo {
   virtual void cancelOpen(int rail) = 0;
   virtual void sendDone(std::uint64_t token) = 0;
   virtual void receiveDone(std::uint64_t token, Bytes length) = 0;
+  /// The message will not be delivered, or was withdrawn; the link goes on. Its memory is the
+  /// client's again.
+  virtual void sendFailed(std::uint64_t token, const Status& why) = 0;
+  virtual void receiveFailed(std::uint64_t token, const Status& why) = 0;
+  /// The receive of this slot has ended before it was complete: threads that read rails write
+  /// nothing there any more when this returns. Rails that the link itself gave a place are
+  /// diverted.
+  virtual void closeSlot(std::uint32_t slot) = 0;
   virtual void failedOver(const Failover& failover) = 0;
   /// The cause of the rail's latest failover, found out after failedOver.
   virtual void causeFound(int rail, Cause cause) = 0;

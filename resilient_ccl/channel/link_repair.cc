@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -284,7 +282,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
   for (const InFlight& open : outstanding) {
     const Bytes arrived = state.remoteHeld.has(open.sequence) ? open.length : 0;
-    if (open.settled && !mutant(Mutant::kSettledNotTwice))
+    if (open.settled && !open.withdrawn && !mutant(Mutant::kSettledNotTwice))
       failover.record.duplicateBytes += arrived;
     if (open.secondOf >= 0) secondEnded(open.secondOf, arrived, now);
   }
@@ -295,6 +293,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   failover.record.receiving = failover.watching;
   const int partner = liveRailFrom(rail);
   std::deque<ChunkRef>& queue = queueOf(partner < 0 ? rail : partner);
+  std::vector<ChunkRef> dropped;  // their messages are withdrawn
   // Newest first to the front of the queue, so that the oldest is resent first.
   for (auto open = outstanding.rbegin(); open != outstanding.rend(); ++open) {
     if (state.remoteHeld.has(open->sequence)) continue;
@@ -309,6 +308,11 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
       twin->copied = false;
       continue;
     }
+    if (SendMessage& message = sends_.at(chunk.message); !message.ended.ok()) {
+      message.cut = true;
+      dropped.push_back(chunk);
+      continue;
+    }
     failover.record.resentBytes += open->length;
     queue.push_front(chunk);
   }
@@ -320,6 +324,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
     twin->secondOf = index;
     ++failover.secondsLeft;
   }
+  for (const ChunkRef& chunk : dropped) chunkDone(chunk, now);
   maybeFinishFailover(index, now);
   pump(now);
 }
@@ -401,99 +406,6 @@ void Link::heard(TimePoint now) {
 Duration Link::waited(TimePoint since, TimePoint now) const {
   if (now - lastHeard_ > silence()) return Duration::zero();
   return now - std::max({since, heardSince_, busySince_});
-}
-
-void Link::checkBudget(TimePoint now) {
-  if (!options_.resilient || !busy() || mutant(Mutant::kNoGiveUp)) return;
-  const Duration budget = options_.giveUp;
-  const auto allowance = [&] { return formatDuration(budget); };
-  const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
-  if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
-    fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
-                identity_.name, allowance(), railHistory()));
-    return;
-  }
-  if (spent(lastHeard_)) {
-    constexpr std::array<std::string_view, 3> kElsewhere{
-        "", ", though others hear it: the paths to it are dead",
-        ", and nobody who was asked hears it: it is gone for all"};
-    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {}{} ({})",
-                identity_.name, allowance(), kElsewhere.at(static_cast<std::size_t>(elsewhere_)),
-                railHistory()));
-    return;
-  }
-  // Late, so that what others say is still true then.
-  const bool missing = now - std::max(lastHeard_, busySince_) > budget * 3 / 4;
-  if (missing && !missing_) {
-    elsewhere_ = Reach::kUnknown;
-    io_.peerMissing();
-  }
-  missing_ = missing;
-  const std::optional<TimePoint> waiting = delivery_.waitingSince(liveRails() > 0);
-  if (waiting && waited(*waiting, now) > budget) {
-    fail(errorf(Code::kDeadlineExceeded,
-                "nothing has been delivered to {} for {}, though it answers ({})", identity_.name,
-                allowance(), railHistory()));
-    return;
-  }
-  for (int rail = 0; rail < options_.rails; ++rail) {
-    const Rail& state = rails_[rail];
-    if (state.phase == Phase::kFencing && spent(state.failedAt)) {
-      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",
-                  rail, identity_.name, state.localFenced ? "the other end" : "this end",
-                  allowance()));
-      return;
-    }
-  }
-}
-
-void Link::doubt(TimePoint now) {
-  if (failed_ || !options_.resilient || doubted_) return;
-  doubted_ = examine(now);
-  io_.watchRefusals(true);
-  if (mutant(Mutant::kDoubtIsProof)) onRefused(now);
-}
-
-void Link::checkDoubt() {
-  if (!doubted_ || mutant(Mutant::kDoubtKept)) return;
-  for (int path = 0; path < paths(); ++path) {
-    if (prober_.reach(path, *doubted_) != Reach::kAnswers) continue;
-    doubted_.reset();
-    io_.watchRefusals(false);
-    return;
-  }
-}
-
-/// Three things must come together: whatever raised the doubt, that no rail is left, and the word
-/// of the peer's host. A firewall may make up each of them; not all three of a peer that answers.
-void Link::onRefused(TimePoint /*now*/) {
-  checkDoubt();
-  if (failed_ || !doubted_) return;
-  if (liveRails() > 0 && !mutant(Mutant::kDoubtIsProof)) return;
-  fail(errorf(Code::kUnavailable,
-              "the process of {} is gone: its rails have ended, and its host refuses what is sent "
-              "to it",
-              identity_.name));
-}
-
-std::string Link::railHistory() const {
-  std::string history;
-  for (int rail = 0; rail < options_.rails; ++rail) {
-    const Rail& state = rails_[rail];
-    std::string_view word = causeName(state.lastCause);
-    if (state.phase == Phase::kUp) word = "up";
-    if (state.epoch == 0) word = "never connected";
-    history += fmt::format("{}rail {}: {}", rail == 0 ? "" : ", ", rail, word);
-  }
-  return history;
-}
-
-void Link::fail(const Status& why) {
-  if (failed_) return;
-  failed_ = true;
-  for (const auto& [index, failover] : std::exchange(failovers_, {}))
-    io_.failedOver(failover.record);
-  io_.linkFailed(why);
 }
 
 }  // namespace faultline::channel

@@ -7,7 +7,7 @@ namespace faultline::channel {
 /// Bugs planted on purpose, to prove that the seeded world of tests/property finds them. Each is
 /// one condition at its place in the sources: `mutant(...)` there is false at compile time, and the
 /// library contains nothing of it. Where FAULTLINE_MUTANTS is defined (only in a library of the
-/// tests) one of them can be chosen at run time. docs/channel.md says what each breaks.
+/// tests) one of them can be chosen at run time. docs/channel_tests.md says what each breaks.
 enum class Mutant : std::uint8_t {
   kNone,
   // exactly once
@@ -21,6 +21,13 @@ enum class Mutant : std::uint8_t {
   kWindowIgnored,
   kReachIgnored,
   kRepetitionObeyed,
+  // ends of streams
+  kWithdrawnStillRead,
+  kWithdrawnStillWritten,
+  kLateWriteNotAwaited,
+  kCloseNotTold,
+  kFencedChunksNotAwaited,
+  kGrantsOfClosedKept,
   // fence, exchange, resend
   kNoFence,
   kFenceAtOneEnd,

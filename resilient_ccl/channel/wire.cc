@@ -118,6 +118,8 @@ Result<T> payloadAs(const Record& record) {
 }
 
 template Result<GrantRecord> payloadAs(const Record&);
+template Result<TooLongRecord> payloadAs(const Record&);
+template Result<StreamRecord> payloadAs(const Record&);
 template Result<RailRecord> payloadAs(const Record&);
 template Result<ProbeRecord> payloadAs(const Record&);
 template Result<ProbeReplyRecord> payloadAs(const Record&);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,17 @@ struct MessageKey {
 
   friend bool operator==(const MessageKey&, const MessageKey&) = default;
 };
+
+/// What messages are numbered in, in each of the two directions by itself.
+struct StreamKey {
+  std::uint32_t communicator = 0;
+  std::uint64_t stream = 0;
+
+  friend auto operator<=>(const StreamKey&, const StreamKey&) = default;
+};
+
+/// The stream of a message.
+inline StreamKey streamOf(const MessageKey& key) { return {key.communicator, key.stream}; }
 
 /// Why a rail was given up, as the end that says it sees it.
 enum class Cause : std::uint8_t {
@@ -87,6 +99,12 @@ enum class RecordType : std::uint16_t {
   kProbeReply = 5,  ///< ProbeReplyRecord, back over the path that the probe came by
   kAbort = 6,       ///< reliable, urgent: text; the job is given up
   kNote = 7,        ///< reliable, urgent: for whoever owns the link (Link::sendNote)
+  kTooLong = 8,     ///< reliable: TooLongRecord; "what I send there does not fit"
+  /// reliable: StreamRecord; "I receive nothing in this stream any more"; behind all its grants.
+  kReceivesClosed = 9,
+  /// reliable: StreamRecord; "nothing of this stream is sent any more, or under way on a rail with
+  /// late writes".
+  kSendsEnded = 10,
 };
 
 struct GrantRecord {
@@ -95,6 +113,19 @@ struct GrantRecord {
   std::uint64_t address = 0;
   std::uint64_t regionKey = 0;
   std::uint32_t slot = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct TooLongRecord {
+  MessageKey key;
+  std::uint64_t length = 0;  ///< of the message, bytes
+  std::uint32_t slot = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct StreamRecord {
+  std::uint64_t stream = 0;
+  std::uint32_t communicator = 0;
   std::uint32_t reserved = 0;
 };
 

@@ -65,6 +65,12 @@ void Engine::explained(int peer, int rail, channel::Cause cause, channel::Where 
   events_.explained(peer, rail, cause, where);
 }
 
+// A schedule has no message that both ends do not know the length of, and closes no stream.
+void Engine::sendFailed(int, std::uint64_t, const Status& why) { fail(why, /*toldByPeer=*/false); }
+void Engine::receiveFailed(int, std::uint64_t, const Status& why) {
+  fail(why, /*toldByPeer=*/false);
+}
+
 void Engine::linkFailed(int peer, const Status& why) {
   if (goodbyes_.contains(peer)) return;  // it has left
   fail(why, /*toldByPeer=*/why.code() == Code::kAborted);

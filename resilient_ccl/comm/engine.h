@@ -159,6 +159,8 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   // FabricClient; all on the progress thread.
   void sendDone(int peer, std::uint64_t token) override;
   void receiveDone(int peer, std::uint64_t token, Bytes length) override;
+  void sendFailed(int peer, std::uint64_t token, const Status& why) override;
+  void receiveFailed(int peer, std::uint64_t token, const Status& why) override;
   void failedOver(int peer, const channel::Failover& failover) override;
   void failedBack(int peer, int rail, TimePoint when) override;
   void degraded(int peer, const channel::RailDegradation& change) override;

@@ -238,6 +238,10 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, SendDone>) client_.sendDone(it.peer, it.token);
           if constexpr (std::is_same_v<T, ReceiveDone>)
             client_.receiveDone(it.peer, it.token, it.length);
+          if constexpr (std::is_same_v<T, SendFailed>)
+            client_.sendFailed(it.peer, it.token, it.why);
+          if constexpr (std::is_same_v<T, ReceiveFailed>)
+            client_.receiveFailed(it.peer, it.token, it.why);
           if constexpr (std::is_same_v<T, FailedOver>) failedOver(it.peer, it.failover);
           if constexpr (std::is_same_v<T, CauseFound>)
             client_.explained(it.peer, it.rail, it.cause, channel::whereOf(it.cause));
@@ -327,6 +331,14 @@ void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte*
 void Fabric::postReceive(int peer, const channel::MessageKey& key, std::byte* region,
                          Bytes capacity, std::uint64_t token) {
   impl_->postReceive(peer, key, region, capacity, token);
+}
+
+bool Fabric::closeSends(int peer, const channel::StreamKey& stream) {
+  return impl_->withdrawing(peer).closeSends(stream);
+}
+
+bool Fabric::closeReceives(int peer, const channel::StreamKey& stream) {
+  return impl_->withdrawing(peer).closeReceives(stream);
 }
 
 }  // namespace faultline::fabric

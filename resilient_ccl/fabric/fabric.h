@@ -28,6 +28,8 @@ struct Nic {
 
 struct FabricOptions {
   int self = 0;  ///< this process among the processes of the job: the rank
+  /// What messages call the processes, by number; empty: "rank 3".
+  std::vector<std::string> names;
   auth::JobKey jobKey;
   std::vector<Nic> nics;
   std::uint32_t managementAddress = 0;
@@ -90,6 +92,11 @@ class FabricClient {
   virtual ~FabricClient() = default;
   virtual void sendDone(int peer, std::uint64_t token) = 0;
   virtual void receiveDone(int peer, std::uint64_t token, Bytes length) = 0;
+  /// The message will not be delivered, and its memory is the client's again; the link goes on. It
+  /// was withdrawn at either end (kAborted, Fabric::closeSends), or is longer than the receive that
+  /// it meets (kInvalidArgument).
+  virtual void sendFailed(int peer, std::uint64_t token, const Status& why) = 0;
+  virtual void receiveFailed(int peer, std::uint64_t token, const Status& why) = 0;
   virtual void failedOver(int peer, const channel::Failover& failover) = 0;
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
   /// A rail to `peer` is far slower than the others from now on, or is so no more.
@@ -130,6 +137,16 @@ class Fabric {
                 std::uint64_t token);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
+
+  /// Withdraws the sends to `peer` in this stream, and refuses what is posted in it later; the
+  /// other end's receives in it fail. True: when this returns nothing reads their memory any more.
+  /// False: that is so of each when poll brings its sendFailed (or sendDone). A link that has
+  /// failed reads nothing. A stream is closed at both ends, and then not used again: until then
+  /// either end remembers it.
+  bool closeSends(int peer, const channel::StreamKey& stream);
+  /// The same of the receives from `peer`: nothing writes into their memory any more. What is
+  /// under way for them is thrown away, and the other end's sends fail.
+  bool closeReceives(int peer, const channel::StreamKey& stream);
 
   /// Carries up to kLongestWord bytes to the client of another process, over every path, once and
   /// in no order.

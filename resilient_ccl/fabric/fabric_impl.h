@@ -48,6 +48,10 @@ class Fabric::Impl : private TriangulationIo {
   void loads(std::vector<std::optional<channel::LinkLoad>>& out) const;
 
   Link& link(int peer);
+  Peer& withdrawing(int peer) {
+    posted_ = true;
+    return *peers_[peer];
+  }
   void tellClient(int peer, std::span<const std::byte> word);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);

@@ -24,6 +24,11 @@ using transport::tcp::ThreadedRail;
 
 namespace {
 
+std::string nameOf(const FabricOptions& options, int index) {
+  const auto known = static_cast<std::size_t>(index) < options.names.size();
+  return known ? options.names[index] : fmt::format("rank {}", index);
+}
+
 channel::LinkOptions linkOptions(const FabricOptions& options, bool local) {
   channel::LinkOptions link = options.link;
   if (local) {
@@ -50,7 +55,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool l
   const FabricOptions& options = context_.options;
   link_ = std::make_unique<Link>(Link::Identity{.self = static_cast<std::uint32_t>(options.self),
                                                 .peer = static_cast<std::uint32_t>(index_),
-                                                .name = fmt::format("rank {}", index_),
+                                                .name = nameOf(options, index_),
                                                 .connects = options.self < index_},
                                  linkOptions(options, local), static_cast<channel::LinkIo&>(*this),
                                  now());
@@ -71,6 +76,16 @@ void Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes 
   const std::uint32_t slot = link_->postReceive(key, region, capacity, {}, token, now());
   if (slot == transport::kNoSlot || context_.ioThreads.empty() || local_) return;
   places_.open(slot, region, capacity);
+}
+
+bool Peer::closeSends(const channel::StreamKey& stream) {
+  if (closeDue_) closeAll();  // the link has failed, and its rails read still
+  return link_->closeSends(stream, now());
+}
+
+bool Peer::closeReceives(const channel::StreamKey& stream) {
+  if (closeDue_) closeAll();
+  return link_->closeReceives(stream, now());
 }
 
 // --- what the link asks for ---
@@ -112,7 +127,8 @@ void Peer::submit(int rail, const ChunkHeader& header, const std::byte* data,
   }
 }
 
-bool Peer::lateWrites(int rail) const { return rails_[rail]->lateWrites(); }
+// No transport that a fabric opens has late writes.
+bool Peer::lateWrites(int rail) const { return rails_[rail] && rails_[rail]->lateWrites(); }
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
 transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
@@ -130,6 +146,13 @@ void Peer::receiveDone(std::uint64_t token, Bytes length) {
   context_.events.push_back(ReceiveDone{index_, token, length});
   if (recording()) {
     record(EventKind::kMessageArrived, {.at = now(), .bytes = length, .number = token});
+  }
+}
+void Peer::closeSlot(std::uint32_t slot) {
+  if (context_.ioThreads.empty() || local_) return;
+  places_.close(slot);  // first, so that no rail claims a place in it any more
+  for (const auto& rail : rails_) {
+    if (rail) rail->releaseSlot(slot);
   }
 }
 void Peer::failedOver(const Failover& failover) {

@@ -36,6 +36,16 @@ struct ReceiveDone {
   std::uint64_t token;
   Bytes length;
 };
+struct SendFailed {
+  int peer;
+  std::uint64_t token;
+  Status why;
+};
+struct ReceiveFailed {
+  int peer;
+  std::uint64_t token;
+  Status why;
+};
 struct FailedOver {
   int peer;
   channel::Failover failover;
@@ -69,8 +79,8 @@ struct WordArrived {
   int peer;
   std::vector<std::byte> word;
 };
-using Event = std::variant<SendDone, ReceiveDone, FailedOver, CauseFound, FailedBack, Degraded,
-                           PeerMissing, LinkFailed, NoteArrived, WordArrived>;
+using Event = std::variant<SendDone, ReceiveDone, SendFailed, ReceiveFailed, FailedOver, CauseFound,
+                           FailedBack, Degraded, PeerMissing, LinkFailed, NoteArrived, WordArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -103,6 +113,9 @@ class Peer : private channel::LinkIo,
   /// As of Link.
   void postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
+
+  bool closeSends(const channel::StreamKey& stream);
+  bool closeReceives(const channel::StreamKey& stream);
 
   /// The control path to this peer over rail `path`, or, behind the last rail, over the management
   /// network.
@@ -143,6 +156,13 @@ class Peer : private channel::LinkIo,
   void cancelOpen(int rail) override;
   void sendDone(std::uint64_t token) override;
   void receiveDone(std::uint64_t token, Bytes length) override;
+  void sendFailed(std::uint64_t token, const Status& why) override {
+    context_.events.push_back(SendFailed{index_, token, why});
+  }
+  void receiveFailed(std::uint64_t token, const Status& why) override {
+    context_.events.push_back(ReceiveFailed{index_, token, why});
+  }
+  void closeSlot(std::uint32_t slot) override;
   void failedOver(const channel::Failover& failover) override;
   void causeFound(int rail, channel::Cause cause) override;
   void failedBack(int rail, TimePoint when) override;

@@ -4,8 +4,9 @@
 
 namespace faultline::transport {
 
-/// A rail together with what moves its bytes, for whoever polls. `collect` and `release` are for
-/// rails that another thread reads, `collect`, `arm` and `disarm` for those in shared memory.
+/// A rail together with what moves its bytes, for whoever polls. `collect`, `release` and
+/// `releaseSlot` are for rails that another thread reads, `collect`, `arm` and `disarm` for those
+/// in shared memory.
 class DrivenRail : public Rail {
  public:
   /// Sends what has been submitted, as far as it goes without waiting, or has it sent. Once per
@@ -20,6 +21,8 @@ class DrivenRail : public Rail {
   virtual void disarm() {}
   /// Writes no more into the place of this chunk, in case it is the one that is arriving.
   virtual void release(const ChunkHeader& /*chunk*/) {}
+  /// Writes no more into this slot, in case a chunk of it is arriving. Its places are closed.
+  virtual void releaseSlot(std::uint32_t /*slot*/) {}
 };
 
 }  // namespace faultline::transport

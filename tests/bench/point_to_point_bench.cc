@@ -158,6 +158,12 @@ class End : private fabric::FabricClient {
 
   void sendDone(int, std::uint64_t token) override { post(token); }
   void receiveDone(int, std::uint64_t token, Bytes) override { post(token); }
+  void sendFailed(int, std::uint64_t, const Status& why) override {
+    die("a send failed: " + why.message());
+  }
+  void receiveFailed(int, std::uint64_t, const Status& why) override {
+    die("a receive failed: " + why.message());
+  }
   void failedOver(int, const channel::Failover& failover) override {
     // A rate with a failover in it is another rate.
     std::fprintf(stderr, "rank %d gave rail %d up: %s%s\n", rank_, failover.rail,

@@ -132,6 +132,12 @@ class FabricEnd : private fabric::FabricClient {
     if (rank_ == 0) ++board_.received;
     send(1);
   }
+  void sendFailed(int, std::uint64_t, const Status& why) override {
+    die("a send failed: " + why.message());
+  }
+  void receiveFailed(int, std::uint64_t, const Status& why) override {
+    die("a receive failed: " + why.message());
+  }
   void failedOver(int, const channel::Failover&) override {}
   void failedBack(int, int, TimePoint) override {}
   void explained(int, int, channel::Cause, channel::Where) override {}

@@ -33,6 +33,7 @@ class Player {
       if (action.kind == Kind::kPause) last_ += action.length;
       schedule(action);
     }
+    if (script_.closesStreams()) world_.run(last_);
     if (script_.fatal()) {
       awaitTheEnd();
     } else if (awaitTheMessages()) {
@@ -40,6 +41,8 @@ class Player {
     }
     world_.run(100ms);  // late writes have landed by then
     world_.checkMemory();
+    referee_.coverage().failedSends = world_.failedSends();
+    referee_.coverage().failedReceives = world_.failedReceives();
     referee_.judgeFailovers();
     referee_.judgeShortOutage();
     Outcome outcome{.problems = world_.problems(),
@@ -57,7 +60,13 @@ class Player {
       keepBroken(action);
     } else if (action.kind == Kind::kMessages) {
       for (int i = 0; i < action.count; ++i) {
-        world_.message(action.end, action.bytes, action.at, action.length);
+        world_.message(action.end, action.bytes,
+                       {.sendDelay = action.at,
+                        .receiveDelay = action.length,
+                        .stream = action.stream,
+                        .room = action.room,
+                        .sent = action.sent,
+                        .received = action.received});
       }
     } else if (action.phase) {
       waiting_.push_back(&action);
@@ -109,6 +118,10 @@ class Player {
         return world_.exit(action.end);
       case Kind::kDoubt:
         return world_.doubt(action.end);
+      case Kind::kCloseSends:
+        return world_.close(action.end, Side::kSends, action.stream);
+      case Kind::kCloseReceives:
+        return world_.close(action.end, Side::kReceives, action.stream);
     }
     keepBroken(action);
   }
@@ -176,11 +189,27 @@ class Player {
       if (world_.link(end).nextDeadline() != TimePoint::max()) {
         problems_.push_back(fmt::format("end {} does not fall silent", end));
       }
+      judgeStreams(end);
       std::vector<std::byte> got;
       for (const auto& note : world_.notes(1 - end)) got.push_back(note.at(0));
       std::ranges::sort(got);
       if (got != notes_[end]) problems_.push_back("a note has not come, or more than once");
     }
+  }
+
+  /// When every stream that is closed is closed at both ends.
+  void judgeStreams(int end) {
+    std::map<std::pair<int, int>, int> closed;  // by sending end and stream
+    for (const Action& action : script_.actions) {
+      if (!action.closesStream()) continue;
+      const int from = action.kind == Kind::kCloseSends ? action.end : 1 - action.end;
+      ++closed[{from, action.stream}];
+    }
+    if (std::ranges::any_of(closed, [](const auto& times) { return times.second != 2; })) return;
+    const Link& link = world_.link(end);
+    if (link.endedStreams() == 0 && link.earlyGrants() == 0) return;
+    problems_.push_back(fmt::format("end {} remembers {} streams that have ended and {} grants",
+                                    end, link.endedStreams(), link.earlyGrants()));
   }
 
   /// Each end that still has something to do must give up, and say why.

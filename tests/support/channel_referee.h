@@ -29,7 +29,8 @@ struct Coverage {
   std::uint64_t givenUp = 0;  ///< ends that gave up, as they had to
   Bytes arrivedTwice = 0;     ///< over a failed rail and another one
   int explained = 0;          ///< failovers whose cause was found out after the report
-  std::uint64_t missing = 0;  ///< rails that were dead when the links were made
+  int failedSends = 0, failedReceives = 0;  ///< messages of streams that were closed, or too long
+  std::uint64_t missing = 0;                ///< rails that were dead when the links were made
 
   Coverage& operator+=(const Coverage& other);
 };

@@ -1,5 +1,6 @@
 #include "tests/support/channel_script.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -13,9 +14,9 @@ bool Action::breaksRail() const {
 }
 
 std::string Action::toString() const {
-  constexpr std::array<std::string_view, 11> kNames{
-      "messages", "note", "port down", "black hole", "reset", "management down",
-      "pause",    "slow", "kill",      "exit",       "doubt"};
+  constexpr std::array<std::string_view, 13> kNames{
+      "messages", "note", "port down", "black hole", "reset",       "management down", "pause",
+      "slow",     "kill", "exit",      "doubt",      "close sends", "close receives"};
   std::string text =
       fmt::format("{:9.3f} ms  {}", toMilliseconds(at), kNames.at(static_cast<std::size_t>(kind)));
   if (phase) {
@@ -23,12 +24,15 @@ std::string Action::toString() const {
   }
   const bool ofEnd = kind == Kind::kMessages || kind == Kind::kNote || kind == Kind::kPortDown ||
                      kind == Kind::kPause || kind == Kind::kKill || kind == Kind::kExit ||
-                     kind == Kind::kDoubt;
+                     kind == Kind::kDoubt || closesStream();
   if (ofEnd) text += fmt::format(", end {}", end);
   if (breaksRail() || kind == Kind::kSlow) text += fmt::format(", rail {}", rail);
   if (kind == Kind::kMessages) {
     text += fmt::format(", {} x {} bytes, receives posted at {:.3f} ms", count, bytes,
                         toMilliseconds(length));
+    if (room >= 0) text += fmt::format(", for {} bytes", room);
+    if (!sent) text += ", never sent";
+    if (!received) text += ", never received";
   } else if (length == kForGood) {
     text += ", for good";
   } else if (length > Duration::zero()) {
@@ -37,6 +41,7 @@ std::string Action::toString() const {
   if (kind == Kind::kBlackHole && !(fromEnd0 && fromEnd1)) {
     text += fmt::format(", of what end {} sends", fromEnd0 ? 0 : 1);
   }
+  if (stream != 0) text += fmt::format(", stream {}", stream);
   if (beforehand) text += ", from before the beginning";
   if (kind == Kind::kSlow) text += fmt::format(", {:.0f} bytes/s", rate);
   return text;
@@ -51,6 +56,8 @@ bool Script::fatal() const {
   }
   return static_cast<int>(dead.size()) == options.link.rails;
 }
+
+bool Script::closesStreams() const { return std::ranges::any_of(actions, &Action::closesStream); }
 
 SimOptions Script::worldOptions() const {
   SimOptions world = options;

@@ -23,6 +23,8 @@ struct Action {
     kKill,            ///< the machine of `end`
     kExit,            ///< the process `end`
     kDoubt,           ///< `end` is told that the other may be gone
+    kCloseSends,      ///< of `stream`, at `end`
+    kCloseReceives,   ///< of what the other end sends in `stream`, at `end`
   };
   /// Of a fault: until all messages are there.
   static constexpr Duration kForGood = Duration::max();
@@ -41,6 +43,9 @@ struct Action {
   Duration length{};
   Bytes bytes = 0;
   int count = 1;
+  int stream = 0;
+  Bytes room = -1;                    ///< kMessages: of the receives; -1: as long as the messages
+  bool sent = true, received = true;  ///< kMessages: posted at the sending, at the receiving end
   bool fromEnd0 = true, fromEnd1 = true;
   double rate = 0;
   bool beforehand = false;  ///< kPortDown, kBlackHole: the rail is dead when the links are made
@@ -48,6 +53,7 @@ struct Action {
   bool breaksRail() const;
   /// But datagrams.
   bool carriesNothing() const { return kind == Kind::kSlow && rate <= kStuck; }
+  bool closesStream() const { return kind == Kind::kCloseSends || kind == Kind::kCloseReceives; }
   std::string toString() const;
 };
 
@@ -58,6 +64,7 @@ struct Script {
 
   /// Nothing can save the job: a process is killed, or all rails are dead for good.
   bool fatal() const;
+  bool closesStreams() const;
   /// Those that the beforehand dead rails belong to, too.
   SimOptions worldOptions() const;
   std::string toString() const;
@@ -65,5 +72,9 @@ struct Script {
 
 /// The script of a seed: sizes, times, faults, pauses, losses.
 Script randomScript(std::uint64_t seed);
+
+/// One in which streams are closed, at either end, while their messages are under way, and others
+/// meet receives that are too short.
+Script closingScript(std::uint64_t seed);
 
 }  // namespace faultline::test

@@ -17,8 +17,16 @@ inline std::byte patternOf(std::uint64_t message, std::uint64_t index) {
 
 struct SimWorld::Message {
   int from = 0;
+  int stream = 0;
   std::vector<std::byte> source, target;
+  bool sends = true, receives = true;  // posted there
   bool sent = false, received = false;
+  bool sendFailed = false, receiveFailed = false;
+
+  bool tooLong() const { return source.size() > target.size(); }
+  bool sendOver() const { return sent || sendFailed; }
+  bool receiveOver() const { return received || receiveFailed; }
+  bool over() const { return (!sends || sendOver()) && (!receives || receiveOver()); }
 };
 
 /// One process: its link, its ends of the rails, and what waits while it is paused.
@@ -37,7 +45,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     sent[{rail, link->epoch(rail)}].push_back(header);
     rails[rail]->submit(header, data, region);
   }
-  bool lateWrites(int rail) const override { return rails[rail]->lateWrites(); }
+  bool lateWrites(int rail) const override { return world.lateWrites(rail); }
   bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
   void divert(int rail) override { rails[rail]->divert(); }
   transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
@@ -49,16 +57,23 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   void cancelOpen(int rail) override { opening[rail] = 0; }
   void sendDone(std::uint64_t token) override {
     Message& message = *world.messages_[token];
-    if (std::exchange(message.sent, true)) world.problems_.push_back("send completed twice");
+    if (message.sendOver()) world.problems_.push_back("send completed twice");
+    message.sent = true;
+    // What comes for a receive that is being withdrawn has arrived, too.
+    const bool withdrawn = world.closed_.contains({1 - index, Side::kReceives, message.stream});
+    if (!message.receiveOver() && !withdrawn) {
+      world.problems_.push_back("a send is done before its receive");
+    }
     // The user gets the buffer back and writes something else into it.
     std::ranges::fill(message.source, kSourcePoison);
   }
   void receiveDone(std::uint64_t token, Bytes length) override {
     Message& message = *world.messages_[token];
-    if (std::exchange(message.received, true)) world.problems_.push_back("receive completed twice");
-    if (length != static_cast<Bytes>(message.target.size()))
+    if (message.receiveOver()) world.problems_.push_back("receive completed twice");
+    message.received = true;
+    if (length != static_cast<Bytes>(message.source.size()))
       world.problems_.push_back("wrong length");
-    for (std::size_t i = 0; i < message.target.size(); ++i) {
+    for (Bytes i = 0; i < length; ++i) {
       if (message.target[i] == patternOf(token, i)) continue;
       world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, i));
       break;
@@ -67,6 +82,31 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     std::ranges::fill(message.target, kPoison);
     ++world.completed_;
   }
+  void sendFailed(std::uint64_t token, const Status& why) override {
+    Message& message = *world.messages_[token];
+    if (message.sendOver()) world.problems_.push_back("send completed twice");
+    message.sendFailed = true;
+    const bool withdrawn = world.closed_.contains({index, Side::kSends, message.stream});
+    if (message.received && !withdrawn) {
+      world.problems_.push_back("a send has failed, and its receive has not");
+    }
+    judgeFailure(message, why);
+    std::ranges::fill(message.source, kSourcePoison);
+  }
+  void receiveFailed(std::uint64_t token, const Status& why) override {
+    Message& message = *world.messages_[token];
+    if (message.receiveOver()) world.problems_.push_back("receive completed twice");
+    message.receiveFailed = true;
+    judgeFailure(message, why);
+    std::ranges::fill(message.target, kPoison);
+  }
+  void judgeFailure(const Message& message, const Status& why) {
+    const bool closed = world.closed_.contains({message.from, Side::kSends, message.stream}) ||
+                        world.closed_.contains({1 - message.from, Side::kReceives, message.stream});
+    if (why.code() == Code::kInvalidArgument ? message.tooLong() : closed) return;
+    world.problems_.push_back("a message fails for no reason: " + why.message());
+  }
+  void closeSlot(std::uint32_t) override {}
   void failedOver(const channel::Failover& failover) override {
     failovers.push_back(failover);
     const Bytes window = windowAtFailure[{failover.rail, failover.detected}];
@@ -129,7 +169,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
           }
           Bytes& twice = duplicates[header.slot];
           twice += after.bytesDuplicate - before.bytesDuplicate;
-          if (twice > link->options().tailBudget) {
+          if (twice > link->options().tailBudget && world.closed_.empty()) {
             world.problems_.push_back(fmt::format("{} bytes of one message arrived twice", twice));
           }
         },

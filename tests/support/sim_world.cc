@@ -175,30 +175,65 @@ void SimWorld::settle(int end) {
   });
 }
 
-void SimWorld::message(int from, Bytes length, Duration sendDelay, Duration receiveDelay) {
+namespace {
+
+channel::StreamKey streamKey(int from, int stream) {
+  return {.communicator = 1, .stream = static_cast<std::uint64_t>(2 * stream + from)};
+}
+
+}  // namespace
+
+void SimWorld::message(int from, Bytes length, const Posting& posting) {
   const std::uint64_t token = messages_.size();
   Message& message = *messages_.emplace_back(std::make_unique<Message>());
   message.from = from;
+  message.stream = posting.stream;
   message.source.resize(length);
-  message.target.assign(length, kPoison);
+  message.target.assign(posting.room < 0 ? length : posting.room, kPoison);
+  message.sends = posting.sent;
+  message.receives = posting.received;
   for (std::size_t i = 0; i < message.source.size(); ++i) message.source[i] = patternOf(token, i);
-  const channel::MessageKey key{.communicator = 1,
+  const auto [communicator, stream] = streamKey(from, posting.stream);
+  const channel::MessageKey key{.communicator = communicator,
                                 .sequence = static_cast<std::uint32_t>(token),
-                                .stream = static_cast<std::uint64_t>(from)};
-  clock_.after(sendDelay, [this, from, key, token, &message] {
-    runEvent(from, Input::kClient, [this, from, key, token, &message] {
-      link(from).postSend(key, message.source.data(), static_cast<Bytes>(message.source.size()),
-                          token, clock_.now());
-    });
+                                .stream = stream};
+  const auto send = [this, from, key, token, &message] {
+    link(from).postSend(key, message.source.data(), static_cast<Bytes>(message.source.size()),
+                        token, clock_.now());
+  };
+  const auto receive = [this, from, key, token, &message] {
+    const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
+    link(1 - from).postReceive(key, message.target.data(),
+                               static_cast<Bytes>(message.target.size()), region, token,
+                               clock_.now());
+  };
+  const auto post = [this](int end, Duration delay, const std::function<void()>& event) {
+    clock_.after(delay, [this, end, event] { runEvent(end, Input::kClient, event); });
+  };
+  if (posting.sent) post(from, posting.sendDelay, send);
+  if (posting.received) post(1 - from, posting.receiveDelay, receive);
+}
+
+void SimWorld::close(int end, Side side, int stream) {
+  runEvent(end, Input::kClient, [this, end, side, stream] {
+    closed_.insert({end, side, stream});
+    const bool sends = side == Side::kSends;
+    Link& closing = link(end);
+    const bool done = sends ? closing.closeSends(streamKey(end, stream), clock_.now())
+                            : closing.closeReceives(streamKey(1 - end, stream), clock_.now());
+    bool late = false;
+    for (int rail = 0; rail < options_.link.rails; ++rail) late = late || lateWrites(rail);
+    if (!late && !done) problems_.push_back("memory of a closed stream is kept");
   });
-  clock_.after(receiveDelay, [this, from, key, token, &message] {
-    runEvent(1 - from, Input::kClient, [this, from, key, token, &message] {
-      const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
-      link(1 - from).postReceive(key, message.target.data(),
-                                 static_cast<Bytes>(message.target.size()), region, token,
-                                 clock_.now());
-    });
-  });
+}
+
+int SimWorld::failedSends() const {
+  return static_cast<int>(std::ranges::count_if(messages_, [](auto& m) { return m->sendFailed; }));
+}
+
+int SimWorld::failedReceives() const {
+  return static_cast<int>(
+      std::ranges::count_if(messages_, [](auto& m) { return m->receiveFailed; }));
 }
 
 bool SimWorld::carries(int rail) const {
@@ -211,8 +246,7 @@ std::unique_ptr<SimRail> SimWorld::makeRail(int end, int rail) {
     clock_.after(delay, std::move(action));
   };
   End& self = *ends_[end];
-  const bool lateWrites = options_.lateWrites != (options_.mixed && rail % 2 == 1);
-  if (lateWrites) return std::make_unique<MemoryRail>(rail, self.wires[rail], self, schedule);
+  if (lateWrites(rail)) return std::make_unique<MemoryRail>(rail, self.wires[rail], self, schedule);
   return std::make_unique<StreamRail>(rail, self.wires[rail], self, schedule);
 }
 
@@ -368,7 +402,12 @@ void SimWorld::note(int from, std::span<const std::byte> note) {
 bool SimWorld::runUntilIdle(Duration limit) {
   const TimePoint until = clock_.now() + limit;
   const auto idle = [&] {
-    return std::ranges::all_of(messages_, [](const auto& m) { return m->sent && m->received; });
+    return std::ranges::all_of(messages_, [this](const auto& m) {
+      // What only one end has posted waits until its stream is closed.
+      const bool closed = closed_.contains({m->from, Side::kSends, m->stream}) ||
+                          closed_.contains({1 - m->from, Side::kReceives, m->stream});
+      return m->over() || (!closed && !(m->sends && m->receives));
+    });
   };
   while (!idle()) {
     if (!ends_[0]->error.ok() || !ends_[1]->error.ok() || !clock_.step(until)) return false;
@@ -384,7 +423,7 @@ void SimWorld::run(Duration time) {
 
 void SimWorld::checkMemory() {
   for (std::size_t i = 0; i < messages_.size(); ++i) {
-    if (!messages_[i]->received) continue;
+    if (!messages_[i]->receiveOver()) continue;
     if (!std::ranges::all_of(messages_[i]->target, [](std::byte b) { return b == kPoison; })) {
       problems_.push_back(
           fmt::format("message {}: memory was written after it had been given back", i));

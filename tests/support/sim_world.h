@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +28,18 @@ struct RailChange {
   channel::Link::Phase from, to;
   std::uint32_t epoch;  ///< afterwards
   Input input;          ///< what made it
+};
+
+/// Which messages of a stream an end closes.
+enum class Side : std::uint8_t { kSends, kReceives };
+
+/// How a message is posted.
+struct Posting {
+  Duration sendDelay{};
+  Duration receiveDelay{};
+  int stream = 0;
+  Bytes room = -1;  ///< of the receive; -1: as long as the message
+  bool sent = true, received = true;
 };
 
 /// A rail that is broken before the links are made: the port of an end, or its wires.
@@ -81,7 +94,9 @@ class SimWorld {
   channel::Link& link(int end);
 
   /// Posts a message of `length` bytes from `from` to the other end, at both ends now.
-  void message(int from, Bytes length, Duration sendDelay = {}, Duration receiveDelay = {});
+  void message(int from, Bytes length, const Posting& posting = {});
+  /// `end` closes its sends, or its receives, of a stream; judges what that gives back at once.
+  void close(int end, Side side, int stream);
 
   /// Breaks rail `rail`: nothing comes through in the given directions (from end 0, from end 1).
   void blackHole(int rail, bool fromEnd0 = true, bool fromEnd1 = true);
@@ -170,6 +185,12 @@ class SimWorld {
   void addTrace(const std::string& line) { trace_.add(clock_.now(), line); }
   const Status& error(int end) const;
   int completed() const { return completed_; }
+  /// Messages that have failed at the sending, and at the receiving end.
+  int failedSends() const;
+  int failedReceives() const;
+  bool lateWrites(int rail) const {
+    return options_.lateWrites != (options_.mixed && rail % 2 == 1);
+  }
   int posted() const { return static_cast<int>(messages_.size()); }
   /// Compares all memory that was given back with what it must hold; call at the end.
   void checkMemory();
@@ -215,6 +236,7 @@ class SimWorld {
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<std::string> problems_;
   int completed_ = 0;
+  std::set<std::tuple<int, Side, int>> closed_;  // ends, what, and streams
   bool managementUp_ = true;
   std::array<bool, kEnds> started_{};
   std::vector<Health> health_;  // of each rail, when it last changed

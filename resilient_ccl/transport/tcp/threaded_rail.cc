@@ -72,6 +72,11 @@ void ThreadedRail::release(const ChunkHeader& chunk) {
   if (same) stopWriting();
 }
 
+void ThreadedRail::releaseSlot(std::uint32_t slot) {
+  const OwnersTurn turn(*this);
+  if (arriving_.header.slot == slot) stopWriting();
+}
+
 void ThreadedRail::stopWriting() {
   if (std::exchange(writing_, false)) rail_.divert();
 }

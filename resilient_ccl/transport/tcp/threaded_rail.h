@@ -56,6 +56,7 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   bool fenced() const override { return rail_.fenced(); }
   bool collect() override;
   void release(const ChunkHeader& chunk) override;
+  void releaseSlot(std::uint32_t slot) override;
   void transmit() override;
 
   int fd() const { return rail_.fd(); }

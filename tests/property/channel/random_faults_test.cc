@@ -1,13 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdio>
-#include <cstdlib>
-#include <mutex>
-#include <thread>
 
+#include "tests/property/channel/seeds.h"
 #include "tests/support/arrivals_play.h"
-#include "tests/support/channel_player.h"
 
 // Random sizes, posting times, faults, pauses, losses and repetitions from a seed. Whatever
 // happens, with a rail that lives in the end every byte arrives exactly once, and memory that was
@@ -20,11 +16,6 @@ namespace {
 using channel::Cause;
 using channel::DeadDirection;
 using Phase = channel::Link::Phase;
-
-std::uint64_t fromEnvironment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// Every change of a rail that an honest peer can cause; `protocol` is for liars, of whom
 /// unit/channel/hostile_peer_test tells.
@@ -85,52 +76,12 @@ void print(Coverage& coverage, std::uint64_t seeds) {
   line("bytes that came over a failed rail, too", coverage.arrivedTwice);
 }
 
-/// The seed, what went wrong, and the shortest script in which something still does.
-std::string explain(std::uint64_t seed, const Outcome& outcome) {
-  std::string text = fmt::format("seed {} (FAULTLINE_SEED repeats it):\n", seed);
-  for (const std::string& problem : outcome.problems) text += "  " + problem + "\n";
-  Script shortest = shrink(randomScript(seed),
-                           [](const Script& script) { return !play(script).problems.empty(); });
-  shortest.options.trace = true;
-  const Outcome again = play(shortest);
-  text += "a minimal script that fails: " + shortest.toString();
-  for (const std::string& problem : again.problems) text += "  " + problem + "\n";
-  text += "what happened last:\n";
-  for (const std::string& event : again.trace) text += "  " + event + "\n";
-  return text;
-}
-
 TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
-  const std::uint64_t only = fromEnvironment("FAULTLINE_SEED", 0);
-  const std::uint64_t seeds = fromEnvironment("FAULTLINE_SEEDS", FAULTLINE_DEFAULT_SEEDS);
-  const std::uint64_t last = only ? only : seeds;
-  std::atomic<std::uint64_t> next = only ? only : 1;
-  std::mutex mutex;
-  Coverage coverage;
-  std::map<std::uint64_t, Outcome> failed;
-  const auto work = [&] {
-    Coverage mine;
-    for (std::uint64_t seed = next++; seed <= last; seed = next++) {
-      Outcome outcome = play(randomScript(seed));
-      mine += outcome.coverage;
-      if (outcome.problems.empty()) continue;
-      next = last + 1;  // the others end what they have begun
-      const std::lock_guard lock(mutex);
-      failed.emplace(seed, std::move(outcome));
-    }
-    const std::lock_guard lock(mutex);
-    coverage += mine;
-  };
-  // Links share nothing: as many threads as there are cores.
-  std::vector<std::jthread> workers;
-  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) workers.emplace_back(work);
-  work();
-  workers.clear();
-  if (!failed.empty()) {
-    FAIL() << explain(failed.begin()->first, failed.begin()->second);
-  }
-  print(coverage, only ? 1 : seeds);
-  if (only) return;
+  const Seeds seeds = seedsToPlay();
+  Coverage coverage = playSeeds(seeds, randomScript);
+  if (HasFailure()) return;
+  print(coverage, seeds.count());
+  if (seeds.count() == 1) return;
   for (const auto& change : kChanges) {
     EXPECT_GT(coverage.changes[change], 0u)
         << phaseName(change.from) << " -> " << phaseName(change.to) << ": "
@@ -151,9 +102,9 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
   EXPECT_GT(coverage.explained, 0);
   EXPECT_GT(coverage.missing, 0u);
   EXPECT_GT(coverage.counters.degradations, 0u);
-  EXPECT_GT(coverage.counters.chunksResent, seeds / 4);
-  EXPECT_GT(coverage.counters.suspicions, seeds / 8);
-  EXPECT_GT(coverage.counters.chunksCopied, seeds / 8);
+  EXPECT_GT(coverage.counters.chunksResent, seeds.count() / 4);
+  EXPECT_GT(coverage.counters.suspicions, seeds.count() / 8);
+  EXPECT_GT(coverage.counters.chunksCopied, seeds.count() / 8);
 }
 
 TEST(ArrivalsProperty, OnlyInterruptionsOfAPathAreSeenInItsNumbers) {

@@ -84,8 +84,8 @@ class SlowRails {
         }
       }
       if (random_.below(100) == 0) {
-        world_.pause(static_cast<int>(random_.below(SimWorld::kEnds)),
-                     std::chrono::milliseconds(1 + random_.below(60)));
+        const auto length = std::chrono::milliseconds(1 + random_.below(60));
+        world_.pause(static_cast<int>(random_.below(SimWorld::kEnds)), length);
       }
       world_.clock().after(5ms, [] {});  // time passes, whatever happens
       world_.run(5ms);

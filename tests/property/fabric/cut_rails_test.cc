@@ -75,6 +75,8 @@ class End : public FabricClient {
     for (Bytes i = 0; i < length; ++i) wrong += got[i] != contentOf(1 - self_, message, i);
     postReceive(buffer);
   }
+  void sendFailed(int, std::uint64_t, const Status& why) override { error = why; }
+  void receiveFailed(int, std::uint64_t, const Status& why) override { error = why; }
   void failedOver(int, const channel::Failover&) override {}
   void failedBack(int, int, TimePoint) override {}
   void explained(int, int, channel::Cause, channel::Where) override {}

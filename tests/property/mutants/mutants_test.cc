@@ -42,6 +42,12 @@ constexpr Planted kMutants[] = {
     {Mutant::kWindowIgnored, "WindowIgnored"},
     {Mutant::kReachIgnored, "ReachIgnored"},
     {Mutant::kRepetitionObeyed, "RepetitionObeyed"},
+    {Mutant::kWithdrawnStillRead, "WithdrawnStillRead"},
+    {Mutant::kWithdrawnStillWritten, "WithdrawnStillWritten"},
+    {Mutant::kLateWriteNotAwaited, "LateWriteNotAwaited"},
+    {Mutant::kCloseNotTold, "CloseNotTold"},
+    {Mutant::kFencedChunksNotAwaited, "FencedChunksNotAwaited"},
+    {Mutant::kGrantsOfClosedKept, "GrantsOfClosedKept"},
     {Mutant::kNoFence, "NoFence"},
     {Mutant::kFenceAtOneEnd, "FenceAtOneEnd"},
     {Mutant::kResendBeforeOwnFence, "ResendBeforeOwnFence"},
@@ -124,7 +130,8 @@ constexpr int kSurvived = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     notes.seed = seed;
     for (const auto& problems :
-         {playArrivals(seed), play(randomScript(seed)).problems, playWitnesses(seed).problems}) {
+         {playArrivals(seed), play(randomScript(seed)).problems, play(closingScript(seed)).problems,
+          playWitnesses(seed).problems}) {
       if (problems.empty()) continue;
       std::snprintf(notes.problem, sizeof(notes.problem), "%s", problems[0].c_str());
       ::_exit(1);

@@ -54,6 +54,9 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void cancelOpen(int) override {}
   void sendDone(std::uint64_t) override { ++sent_; }
   void receiveDone(std::uint64_t, Bytes) override { ++received_; }
+  void sendFailed(std::uint64_t, const Status&) override { ++sendsFailed_; }
+  void receiveFailed(std::uint64_t, const Status&) override { ++receivesFailed_; }
+  void closeSlot(std::uint32_t) override {}
   void failedOver(const Failover&) override {}
   void railDegraded(const RailDegradation&) override {}
   bool portLost(int) const override { return false; }
@@ -69,6 +72,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   std::vector<std::byte> region_;
   std::set<int> fenced_, diverted_;
   int sent_ = 0, received_ = 0;
+  int sendsFailed_ = 0, receivesFailed_ = 0;
   std::uint64_t sequence_ = 0;
   Status error_;
 };

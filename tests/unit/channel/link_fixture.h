@@ -10,9 +10,9 @@
 
 namespace faultline::test {
 
-/// Two ends of a link in a simulated world. Each invariant of the channel (docs/channel.md) has its
-/// test over rails with RDMA's late writes and over rails whose receiver places every byte, with
-/// both policies.
+/// Two ends of a link in a simulated world. Each invariant of the channel (docs/channel_tests.md)
+/// has its test over rails with RDMA's late writes and over rails whose receiver places every byte,
+/// with both policies.
 class LinkFixture : public ::testing::TestWithParam<std::tuple<bool, channel::Policy>> {
  public:
   static auto allRails() {

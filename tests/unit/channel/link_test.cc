@@ -23,9 +23,9 @@ TEST_P(LinkTest, MessagesOfAnySizeArrive) {
 
 TEST_P(LinkTest, OrderOfPostingDoesNotMatter) {
   SimWorld world(options());
-  world.message(0, 1 << 20, 30ms, 0ms);
-  world.message(0, 1 << 20, 0ms, 30ms);
-  world.message(0, 100, 1ms, 2ms);
+  world.message(0, 1 << 20, {.sendDelay = 30ms});
+  world.message(0, 1 << 20, {.receiveDelay = 30ms});
+  world.message(0, 100, {.sendDelay = 1ms, .receiveDelay = 2ms});
   EXPECT_TRUE(world.runUntilIdle(1s));
   expectClean(world);
 }
@@ -69,7 +69,7 @@ TEST(LinkPauseTest, AReceiveWaitsFromItsBeginAndNotFromItsPost) {
   options.lateWrites = false;  // the header tells that a message has begun
   SimWorld world(options);
   for (int rail = 0; rail < 2; ++rail) world.slow(rail, 4e6);  // 16 ms for a chunk
-  world.message(0, 1 << 20, /*sendDelay=*/500ms);
+  world.message(0, 1 << 20, {.sendDelay = 500ms});
   world.run(510ms);  // in the middle of its first chunks
   world.portDown(1, 0);
   EXPECT_TRUE(world.runUntilIdle(1s));

@@ -16,6 +16,8 @@ namespace {
 struct Nobody : FabricClient {
   void sendDone(int, std::uint64_t) override {}
   void receiveDone(int, std::uint64_t, Bytes) override {}
+  void sendFailed(int, std::uint64_t, const Status&) override {}
+  void receiveFailed(int, std::uint64_t, const Status&) override {}
   void failedOver(int, const channel::Failover&) override {}
   void failedBack(int, int, TimePoint) override {}
   void explained(int, int, channel::Cause, channel::Where) override {}

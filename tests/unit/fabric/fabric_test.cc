@@ -19,6 +19,10 @@ namespace {
 struct Side : FabricClient {
   void sendDone(int, std::uint64_t) override { ++sent; }
   void receiveDone(int, std::uint64_t, Bytes length) override { received.push_back(length); }
+  void sendFailed(int, std::uint64_t, const Status& why) override { sendsFailed.push_back(why); }
+  void receiveFailed(int, std::uint64_t, const Status& why) override {
+    receivesFailed.push_back(why);
+  }
   void failedOver(int, const channel::Failover& failover) override {
     failovers.push_back(failover);
   }
@@ -31,6 +35,7 @@ struct Side : FabricClient {
   std::vector<Bytes> received;
   std::vector<channel::Failover> failovers;
   int failbacks = 0;
+  std::vector<Status> sendsFailed, receivesFailed;
   Status error;
 };
 
@@ -131,6 +136,82 @@ TEST_P(FabricTest, AbortReachesThePeerWithItsReason) {
   EXPECT_EQ(sides_[1].error.message(), "rank 0 ran out of patience");
 }
 
+/// Messages under way from side 0 to side 1 in a stream that is going to be closed.
+class ClosedStreamTest : public FabricTest {
+ protected:
+  static constexpr Bytes kLength = 1 << 20;
+  static constexpr std::uint32_t kMessages = 8;
+  static constexpr channel::StreamKey kStream{.communicator = 1, .stream = 7};
+
+  void begin() {
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      const channel::MessageKey key{kStream.communicator, i, kStream.stream};
+      sides_[0].fabric->postSend(1, key, source_.data() + i * kLength, kLength, i);
+      sides_[1].fabric->postReceive(0, key, target_.data() + i * kLength, kLength, i);
+    }
+    ASSERT_TRUE(pollUntil([&] { return target_[0] == kSent; }));
+  }
+  /// Both ends know what became of each, and the rails carry on: what was under way in the stream
+  /// is through when the next message is.
+  void awaitTheEnd() {
+    ASSERT_TRUE(pollUntil([&] {
+      return sides_[0].sent + sides_[0].sendsFailed.size() == kMessages &&
+             sides_[1].received.size() + sides_[1].receivesFailed.size() == kMessages;
+    }));
+    EXPECT_FALSE(sides_[0].sendsFailed.empty());
+    EXPECT_FALSE(sides_[1].receivesFailed.empty());
+    const std::size_t received = sides_[1].received.size();
+    sides_[0].fabric->postSend(1, {2, 0, 0}, next_.data(), kLength, 0);
+    sides_[1].fabric->postReceive(0, {2, 0, 0}, later_.data(), kLength, 0);
+    ASSERT_TRUE(pollUntil([&] { return sides_[1].received.size() > received; }));
+    EXPECT_EQ(next_, later_);
+    for (const Side& side : sides_) {
+      EXPECT_TRUE(side.error.ok());
+      EXPECT_EQ(side.fabric->counters().failovers, 0u);
+    }
+  }
+
+  static constexpr std::byte kSent{1}, kAfterwards{3};
+  std::vector<std::byte>& source_ = buffer(kMessages * kLength, kSent);
+  std::vector<std::byte>& target_ = buffer(kMessages * kLength);
+  std::vector<std::byte>& next_ = buffer(kLength, std::byte{9});
+  std::vector<std::byte>& later_ = buffer(kLength);
+};
+
+TEST_P(ClosedStreamTest, NothingReadsWhatWasToBeSent) {
+  begin();
+  EXPECT_TRUE(sides_[0].fabric->closeSends(1, kStream));
+  std::ranges::fill(source_, kAfterwards);
+  awaitTheEnd();
+  EXPECT_TRUE(sides_[1].fabric->closeReceives(0, kStream));
+  EXPECT_EQ(std::ranges::count(target_, kAfterwards), 0);
+}
+
+TEST_P(ClosedStreamTest, NothingWritesWhereItWasToBeReceived) {
+  begin();
+  EXPECT_TRUE(sides_[1].fabric->closeReceives(0, kStream));
+  std::ranges::fill(target_, kAfterwards);
+  awaitTheEnd();
+  EXPECT_TRUE(sides_[0].fabric->closeSends(1, kStream));
+  EXPECT_EQ(std::ranges::count(target_, kAfterwards), kMessages * kLength);
+}
+
+TEST_P(FabricTest, AMessageThatIsTooLongFailsAtBothEndsAndTheLinkGoesOn) {
+  const std::vector<std::byte>& data = buffer(1000, std::byte{1});
+  std::vector<std::byte>& target = buffer(1000);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    sides_[0].fabric->postSend(1, {1, i, 0}, data.data(), 1000, i);
+    sides_[1].fabric->postReceive(0, {1, i, 0}, target.data(), i == 0 ? 999 : 1000, i);
+  }
+  ASSERT_TRUE(pollUntil([&] {
+    return sides_[0].sendsFailed.size() == 1 && sides_[1].receivesFailed.size() == 1 &&
+           sides_[0].sent == 1 && sides_[1].received.size() == 1;
+  }));
+  EXPECT_EQ(sides_[0].sendsFailed[0].code(), Code::kInvalidArgument);
+  EXPECT_NE(sides_[1].receivesFailed[0].message().find("1000 bytes"), std::string::npos);
+  EXPECT_TRUE(sides_[0].error.ok() && sides_[1].error.ok());
+}
+
 TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
   using namespace transport::tcp;
   const auto& address = sides_[0].fabric->address();
@@ -203,17 +284,19 @@ TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
   EXPECT_LT(polls, 50);  // thousands when it spins
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Policies, FabricTest,
-    ::testing::Values(Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
-                      Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2},
-                      Variant{channel::Policy::kPinned, 0, true},
-                      Variant{channel::Policy::kPull, 2, true}),
-    [](const auto& variant) {
-      const bool pull = variant.param.policy == channel::Policy::kPull;
-      return fmt::format("{}With{}IoThreads{}", pull ? "Pull" : "Pinned", variant.param.ioThreads,
-                         variant.param.oneNode ? "OnOneNode" : "");
-    });
+const auto kVariants = ::testing::Values(
+    Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
+    Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2},
+    Variant{channel::Policy::kPinned, 0, true}, Variant{channel::Policy::kPull, 2, true});
+
+std::string variantName(const ::testing::TestParamInfo<Variant>& variant) {
+  const bool pull = variant.param.policy == channel::Policy::kPull;
+  return fmt::format("{}With{}IoThreads{}", pull ? "Pull" : "Pinned", variant.param.ioThreads,
+                     variant.param.oneNode ? "OnOneNode" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, FabricTest, kVariants, variantName);
+INSTANTIATE_TEST_SUITE_P(Policies, ClosedStreamTest, kVariants, variantName);
 
 TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   Side side;

@@ -22,6 +22,12 @@ namespace {
 struct Process : FabricClient {
   void sendDone(int, std::uint64_t) override { ++sent; }
   void receiveDone(int, std::uint64_t, Bytes) override { ++received; }
+  void sendFailed(int, std::uint64_t, const Status& why) override {
+    ADD_FAILURE() << why.message();
+  }
+  void receiveFailed(int, std::uint64_t, const Status& why) override {
+    ADD_FAILURE() << why.message();
+  }
   void failedOver(int, const channel::Failover&) override { ++failovers; }
   void failedBack(int, int, TimePoint) override {}
   void explained(int, int, channel::Cause, channel::Where) override {}

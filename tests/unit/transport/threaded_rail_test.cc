@@ -296,6 +296,21 @@ TEST_F(ThreadedRailTest, AReleasedPlaceIsNotWrittenAnyMore) {
   EXPECT_TRUE(std::equal(data(1), data(1) + kPiece, target_.begin() + kPiece));
 }
 
+TEST_F(ThreadedRailTest, AReleasedSlotIsNotWrittenAnyMore) {
+  sayHalf(0);
+  awaitRead();
+  places_.close(header(0).slot);
+  rail_->releaseSlot(header(0).slot + 1);
+  rail_->releaseSlot(header(0).slot);
+  overwrite(0, 0xaa);
+  overwrite(1, 0xaa);
+  sayRest(0);
+  sayAll(1);  // its places are closed: into scratch memory
+  collect(2);
+  EXPECT_TRUE(untouched(0, 0xaa));
+  EXPECT_TRUE(untouched(1, 0xaa));
+}
+
 TEST_F(ThreadedRailTest, ReleasingAnotherChunkThanTheOneArrivingDoesNothing) {
   sayAll(0);
   sayHalf(1);

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "resilient_ccl/channel/link.h"
+#include "resilient_ccl/channel/mutant.h"
+
+// When a link is given up: budgets, doubts, and what is said then.
+
+namespace faultline::channel {
+
+void Link::checkBudget(TimePoint now) {
+  if (!options_.resilient || !busy() || mutant(Mutant::kNoGiveUp)) return;
+  const Duration budget = options_.giveUp;
+  const auto allowance = [&] { return formatDuration(budget); };
+  const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
+  if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
+    fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
+                identity_.name, allowance(), railHistory()));
+    return;
+  }
+  if (spent(lastHeard_)) {
+    constexpr std::array<std::string_view, 3> kElsewhere{
+        "", ", though others hear it: the paths to it are dead",
+        ", and nobody who was asked hears it: it is gone for all"};
+    fail(errorf(Code::kDeadlineExceeded, "{} has not been heard on any path for {}{} ({})",
+                identity_.name, allowance(), kElsewhere.at(static_cast<std::size_t>(elsewhere_)),
+                railHistory()));
+    return;
+  }
+  // Late, so that what others say is still true then.
+  const bool missing = now - std::max(lastHeard_, busySince_) > budget * 3 / 4;
+  if (missing && !missing_) {
+    elsewhere_ = Reach::kUnknown;
+    io_.peerMissing();
+  }
+  missing_ = missing;
+  const std::optional<TimePoint> waiting = delivery_.waitingSince(liveRails() > 0);
+  if (waiting && waited(*waiting, now) > budget) {
+    fail(errorf(Code::kDeadlineExceeded,
+                "nothing has been delivered to {} for {}, though it answers ({})", identity_.name,
+                allowance(), railHistory()));
+    return;
+  }
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    const Rail& state = rails_[rail];
+    if (state.phase == Phase::kFencing && spent(state.failedAt)) {
+      fail(errorf(Code::kDeadlineExceeded, "rail {} to {} could not be fenced at {} within {}",
+                  rail, identity_.name, state.localFenced ? "the other end" : "this end",
+                  allowance()));
+      return;
+    }
+  }
+}
+
+void Link::doubt(TimePoint now) {
+  if (failed_ || !options_.resilient || doubted_) return;
+  doubted_ = examine(now);
+  io_.watchRefusals(true);
+  if (mutant(Mutant::kDoubtIsProof)) onRefused(now);
+}
+
+void Link::checkDoubt() {
+  if (!doubted_ || mutant(Mutant::kDoubtKept)) return;
+  for (int path = 0; path < paths(); ++path) {
+    if (prober_.reach(path, *doubted_) != Reach::kAnswers) continue;
+    doubted_.reset();
+    io_.watchRefusals(false);
+    return;
+  }
+}
+
+/// Three things must come together: whatever raised the doubt, that no rail is left, and the word
+/// of the peer's host. A firewall may make up each of them; not all three of a peer that answers.
+void Link::onRefused(TimePoint /*now*/) {
+  checkDoubt();
+  if (failed_ || !doubted_) return;
+  if (liveRails() > 0 && !mutant(Mutant::kDoubtIsProof)) return;
+  fail(errorf(Code::kUnavailable,
+              "the process of {} is gone: its rails have ended, and its host refuses what is sent "
+              "to it",
+              identity_.name));
+}
+
+std::string Link::railHistory() const {
+  std::string history;
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    const Rail& state = rails_[rail];
+    std::string_view word = causeName(state.lastCause);
+    if (state.phase == Phase::kUp) word = "up";
+    if (state.epoch == 0) word = "never connected";
+    history += fmt::format("{}rail {}: {}", rail == 0 ? "" : ", ", rail, word);
+  }
+  return history;
+}
+
+void Link::fail(const Status& why) {
+  if (failed_) return;
+  failed_ = true;
+  for (const auto& [index, failover] : std::exchange(failovers_, {}))
+    io_.failedOver(failover.record);
+  io_.linkFailed(why);
+}
+
+}  // namespace faultline::channel

@@ -1,0 +1,337 @@
+#include "resilient_ccl/nccl/directory.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/log.h"
+
+namespace faultline::nccl {
+namespace {
+
+/// Containers share names and process numbers: the address tells them apart.
+std::string processName(const Interface& management) {
+  std::array<char, 24> host{};
+  (void)gethostname(host.data(), host.size() - 1);
+  const transport::tcp::Endpoint here{.address = management.address, .port = 0};
+  const std::string address = here.toString();
+  return fmt::format("{}:{} ({})", host.data(), getpid(), address.substr(0, address.find(':')));
+}
+
+std::vector<fabric::Nic> railsOf(const std::vector<Device>& devices) {
+  std::vector<fabric::Nic> rails;
+  for (const Device& device : devices) {
+    // Loopback is for trials on one machine; it cannot be bound to.
+    rails.push_back({.device = device.interface.loopback ? "" : device.interface.name,
+                     .address = device.interface.address});
+  }
+  return rails;
+}
+
+}  // namespace
+
+Directory::Directory(const Options& options, const std::vector<Device>& devices,
+                     const Interface& management)
+    : options_(options),
+      devices_(devices),
+      management_(management),
+      terms_{.rails = static_cast<std::uint32_t>(devices.size()),
+             .chunkBytes = static_cast<std::uint32_t>(options.chunkBytes),
+             .policy = static_cast<std::uint32_t>(options.policy)},
+      name_(processName(management)) {}
+
+Result<std::unique_ptr<Directory>> Directory::create(const Options& options,
+                                                     const std::vector<Device>& devices,
+                                                     const Interface& management) {
+  std::unique_ptr<Directory> directory(new Directory(options, devices, management));
+  RETURN_IF_ERROR(directory->open());
+  return directory;
+}
+
+Status Directory::open() {
+  ASSIGN_OR_RETURN(door_, transport::tcp::openListener({management_.address, "", 0}));
+  ASSIGN_OR_RETURN(rendezvous_, transport::tcp::localEndpoint(door_.get()));
+  wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return okStatus();
+}
+
+Directory::~Directory() {
+  finishPairs();
+  stop_ = true;
+  const std::uint64_t one = 1;
+  (void)!write(wakeup_.get(), &one, sizeof(one));
+  if (thread_.joinable()) thread_.join();
+}
+
+void Directory::finishPairs() {
+  std::vector<std::shared_ptr<Pair>> pairs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
+  }
+  const TimePoint deadline = now() + kGoodbye;
+  for (const auto& pair : pairs) pair->sayGoodbye(deadline);
+}
+
+// --- pairs ---
+
+/// Under the lock.
+Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int side,
+                                                  const auth::JobKey& token,
+                                                  const std::string& name) {
+  std::shared_ptr<Pair>& pair = pairs_[{process, side}];
+  if (pair && pair->failed()) {
+    gone_.push_back(pair->account());
+    pair.reset();
+  }
+  if (!pair) {
+    // The key of two processes is the token of the one with the smaller id, which both know.
+    auto made = Pair::create({.options = options_,
+                              .rails = railsOf(devices_),
+                              .management = management_.address,
+                              .key = side == 0 ? token_ : token,
+                              .side = side,
+                              .self = name_,
+                              .peer = name});
+    if (!made.ok()) {
+      pairs_.erase({process, side});
+      return made.status();
+    }
+    pair = *made;
+  }
+  return pair;
+}
+
+std::vector<Pair::Account> Directory::accounts() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Pair::Account> accounts = gone_;
+  for (const auto& [key, pair] : pairs_) accounts.push_back(pair->account());
+  return accounts;
+}
+
+// --- the side that listens ---
+
+std::uint64_t Directory::listen() {
+  const std::lock_guard lock(mutex_);
+  listeners_.try_emplace(++numbers_);
+  return numbers_;
+}
+
+Handle Directory::handleOf(std::uint64_t listener) const {
+  return {.rendezvous = rendezvous_,
+          .process = self_,
+          .token = token_,
+          .listener = listener,
+          .name = name_};
+}
+
+void Directory::closeListener(std::uint64_t listener) {
+  const std::lock_guard lock(mutex_);
+  listeners_.erase(listener);
+}
+
+Result<std::unique_ptr<Connection>> Directory::accept(std::uint64_t listener) {
+  const std::lock_guard lock(mutex_);
+  const auto found = listeners_.find(listener);
+  if (found == listeners_.end()) {
+    return errorf(Code::kInvalidArgument, "accept on a listener that has been closed");
+  }
+  auto& arrived = found->second.arrived;
+  if (arrived.empty()) return std::unique_ptr<Connection>();
+  const auto [number, pair] = arrived.front();
+  const Result<bool> ready = pair->ready();
+  if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
+  arrived.pop_front();
+  RETURN_IF_ERROR(ready.status());
+  return std::make_unique<Connection>(Connection{.pair = pair, .number = number, .sends = false});
+}
+
+Answer Directory::answerTo(const Greeting& greeting) {
+  if (greeting.proof != token_) return {.refusal = "who calls has not been given this handle"};
+  if (greeting.terms != terms_) {
+    return {.refusal = fmt::format(
+                "{} has {} rails, chunks of {} bytes and strategy {}, {} has {}, {} and {}: set "
+                "FAULTLINE_NICS, FAULTLINE_CHUNK and FAULTLINE_NET_STRATEGY alike on all nodes",
+                greeting.name, greeting.terms.rails, greeting.terms.chunkBytes,
+                greeting.terms.policy, name_, terms_.rails, terms_.chunkBytes, terms_.policy)};
+  }
+  return welcome(greeting);
+}
+
+Answer Directory::welcome(const Greeting& greeting) {
+  const std::lock_guard lock(mutex_);
+  const auto listener = listeners_.find(greeting.listener);
+  if (listener == listeners_.end()) return {.refusal = "its listener has been closed"};
+  const int side = greeting.process < self_ || greeting.process == self_ ? 1 : 0;
+  // A fabric that the other end has given up is not met again: one more try makes a new one.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto pair = pairWith(greeting.process, side, greeting.token, greeting.name);
+    if (!pair.ok()) return {.refusal = pair.status().message()};
+    const Status met = (*pair)->meet(greeting.address, greeting.incarnation);
+    if (!met.ok() && (met.code() != Code::kAborted || attempt > 0)) {
+      return {.refusal = met.message()};
+    }
+    if (!met.ok()) continue;
+    listener->second.arrived.emplace_back(greeting.connection, *pair);
+    return {.refusal = {}, .incarnation = (*pair)->incarnation(), .address = (*pair)->address()};
+  }
+  return {.refusal = "the two do not agree which of their fabrics is the current one"};
+}
+
+// --- the side that connects ---
+
+Result<std::uint64_t> Directory::connect(const Handle& to) {
+  ASSIGN_OR_RETURN(UniqueFd socket,
+                   transport::tcp::beginConnect({management_.address, "", 0}, to.rendezvous));
+  const std::lock_guard lock(mutex_);
+  const int side = self_ < to.process || self_ == to.process ? 0 : 1;
+  ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.token, to.name));
+  const std::uint32_t connection = pair->newConnection();
+  attempts_.emplace(++numbers_, Attempt{.to = to,
+                                        .pair = std::move(pair),
+                                        .frames = Frames(std::move(socket)),
+                                        .connection = connection,
+                                        .deadline = now() + options_.giveUp,
+                                        .failure = okStatus()});
+  const std::uint64_t one = 1;
+  (void)!write(wakeup_.get(), &one, sizeof(one));
+  return numbers_;
+}
+
+Result<std::unique_ptr<Connection>> Directory::finish(std::uint64_t attempt) {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(attempt);
+  if (found == attempts_.end()) {
+    return errorf(Code::kInvalidArgument, "connect goes on that has not begun");
+  }
+  Attempt& it = found->second;
+  Result<bool> ready = false;
+  if (!it.failure.ok()) {
+    ready = it.failure;
+  } else if (it.answered) {
+    ready = it.pair->ready();
+  }
+  if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
+  const std::shared_ptr<Pair> pair = it.pair;
+  const std::uint32_t number = it.connection;
+  attempts_.erase(found);
+  RETURN_IF_ERROR(ready.status());
+  return std::make_unique<Connection>(Connection{.pair = pair, .number = number, .sends = true});
+}
+
+Greeting Directory::greetingFor(const Attempt& attempt) const {
+  return {.proof = attempt.to.token,
+          .process = self_,
+          .token = token_,
+          .incarnation = attempt.pair->incarnation(),
+          .listener = attempt.to.listener,
+          .connection = attempt.connection,
+          .terms = terms_,
+          .name = name_,
+          .address = attempt.pair->address()};
+}
+
+Status Directory::converse(Attempt& attempt, TimePoint now) {
+  const auto late = [&] {
+    return now < attempt.deadline
+               ? okStatus()
+               : errorf(Code::kDeadlineExceeded,
+                        "no answer from {} at {} within FAULTLINE_GIVE_UP={}", attempt.to.name,
+                        attempt.to.rendezvous.toString(), formatDuration(options_.giveUp));
+  };
+  if (!attempt.connected) {
+    pollfd writable{.fd = attempt.frames.fd(), .events = POLLOUT, .revents = 0};
+    if (::poll(&writable, 1, 0) <= 0) return late();
+    RETURN_IF_ERROR(transport::tcp::connectOutcome(attempt.frames.fd())
+                        .withContext(fmt::format("call {} at {}", attempt.to.name,
+                                                 attempt.to.rendezvous.toString())));
+    attempt.connected = true;
+    attempt.frames.send(greetingFor(attempt).serialize());
+  }
+  RETURN_IF_ERROR(attempt.frames.flush().status());
+  ASSIGN_OR_RETURN(const auto frame, attempt.frames.receive());
+  if (!frame) return late();
+  ASSIGN_OR_RETURN(const Answer answer, Answer::parse(*frame));
+  if (!answer.refusal.empty()) {
+    return errorf(Code::kUnavailable, "{} refuses: {}", attempt.to.name, answer.refusal);
+  }
+  RETURN_IF_ERROR(attempt.pair->meet(answer.address, answer.incarnation));
+  attempt.answered = true;
+  return okStatus();
+}
+
+// --- the thread ---
+
+void Directory::admitVisitors(TimePoint now) {
+  for (;;) {
+    UniqueFd socket(::accept4(door_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) return;
+    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
+    visitors_.push_back({.frames = Frames(std::move(socket)), .deadline = now + options_.giveUp});
+  }
+}
+
+/// Whether there is more to say to it.
+bool Directory::serve(Visitor& visitor, TimePoint now) {
+  if (now >= visitor.deadline) return false;
+  if (!visitor.answering) {
+    const auto frame = visitor.frames.receive();
+    if (!frame.ok()) return false;
+    if (!*frame) return true;
+    const auto greeting = Greeting::parse(**frame);
+    const Answer answer =
+        greeting.ok() ? answerTo(*greeting) : Answer{.refusal = greeting.status().message()};
+    if (!answer.refusal.empty()) spdlog::warn("a connection is refused: {}", answer.refusal);
+    visitor.frames.send(answer.serialize());
+    visitor.answering = true;
+  }
+  if (!visitor.frames.flush().ok()) return false;
+  // It closes when it has the answer: closing first would take that away.
+  return visitor.frames.receive().ok();
+}
+
+void Directory::sleep() const {
+  std::array<pollfd, 2> wait{{{.fd = wakeup_.get(), .events = POLLIN, .revents = 0},
+                              {.fd = door_.get(), .events = POLLIN, .revents = 0}}};
+  // Conversations and pairs are looked at again soon enough.
+  constexpr int kMilliseconds = 1;
+  (void)::poll(wait.data(), wait.size(), kMilliseconds);
+  std::uint64_t rung;
+  (void)!read(wakeup_.get(), &rung, sizeof(rung));
+}
+
+void Directory::run() {
+  std::vector<std::shared_ptr<Pair>> pairs;
+  while (!stop_) {
+    sleep();
+    const TimePoint time = now();
+    admitVisitors(time);
+    visitors_.remove_if([&](Visitor& visitor) { return !serve(visitor, time); });
+    pairs.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [number, attempt] : attempts_) {
+        if (attempt.answered || !attempt.failure.ok()) continue;
+        attempt.failure = converse(attempt, time);
+      }
+      for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
+    }
+    for (const auto& pair : pairs) (void)pair->tend(time);
+  }
+}
+
+}  // namespace faultline::nccl

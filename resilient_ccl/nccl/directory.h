@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "resilient_ccl/nccl/device.h"
+#include "resilient_ccl/nccl/greeting.h"
+#include "resilient_ccl/nccl/handle.h"
+#include "resilient_ccl/nccl/options.h"
+#include "resilient_ccl/nccl/pair.h"
+
+namespace faultline::nccl {
+
+/// Finds, or makes, what this process shares with another one (`Pair`), and lets NCCL's
+/// connections meet: one process listens and gives away a handle, the other one calls the
+/// rendezvous address in it, both say where their fabric for the pair listens. Two processes that
+/// call each other at the same time end up with one pair. A thread of its own answers calls, and
+/// polls pairs that NCCL has not polled for a while. Thread-safe.
+class Directory {
+ public:
+  static Result<std::unique_ptr<Directory>> create(const Options& options,
+                                                   const std::vector<Device>& devices,
+                                                   const Interface& management);
+  /// Says goodbye to all peers, within kGoodbye.
+  ~Directory();
+
+  /// A door for one connection after the other.
+  std::uint64_t listen();
+  Handle handleOf(std::uint64_t listener) const;
+  void closeListener(std::uint64_t listener);
+  /// The next connection that has come to this listener, once it can be used. Does not block; null:
+  /// not yet.
+  Result<std::unique_ptr<Connection>> accept(std::uint64_t listener);
+
+  /// Begins to connect; the number of the attempt, never 0.
+  Result<std::uint64_t> connect(const Handle& to);
+  /// Null: not yet. An attempt ends with its connection, or with an error.
+  Result<std::unique_ptr<Connection>> finish(std::uint64_t attempt);
+
+  std::vector<Pair::Account> accounts() const;
+
+  static constexpr Duration kGoodbye = 1s;
+
+ private:
+  using PairKey = std::pair<ProcessId, int>;  // the other process, and our side
+
+  struct Attempt {
+    Handle to;
+    std::shared_ptr<Pair> pair;
+    Frames frames;
+    std::uint32_t connection = 0;
+    TimePoint deadline;
+    bool connected = false;  // the socket
+    bool answered = false;
+    Status failure;
+  };
+  struct Visitor {
+    Frames frames;
+    TimePoint deadline;
+    bool answering = false;
+  };
+  struct Listener {
+    std::deque<std::pair<std::uint32_t, std::shared_ptr<Pair>>> arrived;
+  };
+
+  Directory(const Options& options, const std::vector<Device>& devices,
+            const Interface& management);
+  Status open();
+  Result<std::shared_ptr<Pair>> pairWith(const ProcessId& process, int side,
+                                         const auth::JobKey& token, const std::string& name);
+  Greeting greetingFor(const Attempt& attempt) const;
+  Answer answerTo(const Greeting& greeting);
+  Answer welcome(const Greeting& greeting);
+  Status converse(Attempt& attempt, TimePoint now);
+  bool serve(Visitor& visitor, TimePoint now);
+  void admitVisitors(TimePoint now);
+  void run();
+  void sleep() const;
+  void finishPairs();
+
+  const Options options_;
+  const std::vector<Device> devices_;
+  const Interface management_;
+  const Terms terms_;
+  const ProcessId self_ = ProcessId::random();
+  const auth::JobKey token_ = auth::JobKey::random();
+  const std::string name_;
+  UniqueFd door_;
+  transport::tcp::Endpoint rendezvous_;
+  UniqueFd wakeup_;
+
+  mutable std::mutex mutex_;
+  std::map<PairKey, std::shared_ptr<Pair>> pairs_;
+  std::vector<Pair::Account> gone_;  // of pairs that have ended
+  std::map<std::uint64_t, Listener> listeners_;
+  std::map<std::uint64_t, Attempt> attempts_;
+  std::list<Visitor> visitors_;
+  std::uint64_t numbers_ = 0;  // of listeners and attempts
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace faultline::nccl

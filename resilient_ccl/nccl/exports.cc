@@ -1,0 +1,151 @@
+// The symbols that NCCL looks up: one structure of calls for each version of its interface.
+
+#include "resilient_ccl/nccl/net_api.h"
+#include "resilient_ccl/nccl/plugin.h"
+
+namespace faultline::nccl {
+namespace {
+
+// The name by which NCCL_NET chooses the network.
+constexpr const char* kName = "Faultline";
+constexpr float kLatency = 20;  // us, of a small message over TCP; NCCL's own sockets say 0
+constexpr int kMostConnections = 65536;
+constexpr int kNotKnown = -1;
+
+Plugin& plugin() { return Plugin::instance(); }
+
+template <typename Properties>
+NetResult getProperties(int number, Properties* properties) {
+  const Device* const device = plugin().device(number);
+  if (device == nullptr) return NetResult::kInvalidArgument;
+  *properties = {};
+  properties->name = const_cast<char*>(device->interface.name.c_str());
+  properties->pciPath =
+      device->pciPath.empty() ? nullptr : const_cast<char*>(device->pciPath.c_str());
+  properties->guid = device->guid;
+  properties->pointerSupport = kNetPointerHost;
+  properties->registrationIsGlobal = 1;
+  properties->speed = device->speed;
+  properties->port = device->port;
+  properties->latency = kLatency;
+  properties->maxConnections = kMostConnections;
+  properties->maxReceives = kMostReceives;
+  properties->virtualDevice.count = 1;
+  properties->virtualDevice.devices[0] = number;
+  properties->maxPointToPointBytes = properties->maxCollectiveBytes = kNetMaxBytes;
+  if constexpr (requires { properties->maxMultiRequest; }) properties->maxMultiRequest = 1;
+  if constexpr (requires { properties->railId; }) {
+    properties->railId = static_cast<std::int16_t>(number);
+    properties->planeId = kNotKnown;
+  }
+  return NetResult::kSuccess;
+}
+
+NetResult devices(int* count) { return plugin().devices(count); }
+
+// Devices do not drive the network themselves: there is nothing to tell them.
+template <typename Call>
+NetResult withoutDevice(void** deviceHandle, Call call) {
+  if (deviceHandle != nullptr) *deviceHandle = nullptr;
+  return call();
+}
+
+NetResult accept(void* listener, void** connection, void** deviceHandle) {
+  return withoutDevice(deviceHandle, [&] { return plugin().accept(listener, connection); });
+}
+NetResult regMr(void*, void* data, std::size_t, int type, void** region) {
+  return Plugin::registerMemory(type, data, region);
+}
+NetResult deregMr(void*, void*) { return NetResult::kSuccess; }
+NetResult isend(void* connection, void* data, std::size_t size, int tag, void*, void*,
+                void** request) {
+  return plugin().isend(connection, data, size, tag, request);
+}
+NetResult irecv(void* connection, int count, void** data, std::size_t* sizes, int* tags, void**,
+                void**, void** request) {
+  // `request` may say on entry that completion is optional: it is told all the same.
+  return plugin().irecv(connection, count, data, sizes, tags, request);
+}
+NetResult iflush(void*, int, void**, int*, void**, void** request) {
+  *request = nullptr;  // host memory is as the processor sees it
+  return NetResult::kSuccess;
+}
+NetResult test(void* request, int* done, int* sizes) { return plugin().test(request, done, sizes); }
+NetResult close(void* connection) { return plugin().close(connection); }
+NetResult closeListen(void* listener) { return plugin().closeListen(listener); }
+
+template <typename VirtualDevice>
+constexpr NetCalls<VirtualDevice> kCalls{.accept = accept,
+                                         .regMr = regMr,
+                                         .regMrDmaBuf = nullptr,
+                                         .deregMr = deregMr,
+                                         .isend = isend,
+                                         .irecv = irecv,
+                                         .iflush = iflush,
+                                         .test = test,
+                                         .closeSend = close,
+                                         .closeRecv = close,
+                                         .closeListen = closeListen,
+                                         .getDeviceMr = nullptr,
+                                         .irecvConsumed = nullptr,
+                                         .makeVDevice = nullptr};
+
+NetResult initV10(NetLogger log, NetProfiler) { return plugin().init(log); }
+NetResult listenV10(int device, void* handle, void** listener) {
+  return plugin().listen(device, handle, listener);
+}
+NetResult connectV10(int device, NetConfig*, void* handle, void** connection, void** deviceHandle) {
+  return withoutDevice(deviceHandle, [&] { return plugin().connect(device, handle, connection); });
+}
+
+NetResult init(void** context, std::uint64_t, NetConfig*, NetLogger log, NetProfiler) {
+  *context = &plugin();
+  return plugin().init(log);
+}
+NetResult listen(void*, int device, void* handle, void** listener) {
+  return plugin().listen(device, handle, listener);
+}
+NetResult connect(void*, int device, void* handle, void** connection, void** deviceHandle) {
+  return withoutDevice(deviceHandle, [&] { return plugin().connect(device, handle, connection); });
+}
+NetResult finalize(void*) { return plugin().finalize(); }
+NetResult setNetAttr(void*, void*) { return NetResult::kSuccess; }
+
+template <typename Table, typename Properties, typename VirtualDevice>
+constexpr Table tableWithContext() {
+  return {.name = kName,
+          .init = init,
+          .devices = devices,
+          .getProperties = getProperties<Properties>,
+          .listen = listen,
+          .connect = connect,
+          .calls = kCalls<VirtualDevice>,
+          .finalize = finalize,
+          .setNetAttr = setNetAttr};
+}
+
+// Version 10 knows no end: the library's own is it.
+__attribute__((destructor)) void leave() { plugin().leave(); }
+
+}  // namespace
+}  // namespace faultline::nccl
+
+// NCCL does not change what it finds here.
+#define FAULTLINE_EXPORT extern "C" __attribute__((visibility("default")))
+
+FAULTLINE_EXPORT const faultline::nccl::NetPluginV10 ncclNetPlugin_v10{
+    .name = faultline::nccl::kName,
+    .init = faultline::nccl::initV10,
+    .devices = faultline::nccl::devices,
+    .getProperties = faultline::nccl::getProperties<faultline::nccl::NetPropertiesV10>,
+    .listen = faultline::nccl::listenV10,
+    .connect = faultline::nccl::connectV10,
+    .calls = faultline::nccl::kCalls<faultline::nccl::NetVirtualDevice<4>>};
+FAULTLINE_EXPORT const faultline::nccl::NetPluginV11 ncclNetPlugin_v11 =
+    faultline::nccl::tableWithContext<faultline::nccl::NetPluginV11,
+                                      faultline::nccl::NetPropertiesV11,
+                                      faultline::nccl::NetVirtualDevice<4>>();
+FAULTLINE_EXPORT const faultline::nccl::NetPluginV12 ncclNetPlugin_v12 =
+    faultline::nccl::tableWithContext<faultline::nccl::NetPluginV12,
+                                      faultline::nccl::NetPropertiesV12,
+                                      faultline::nccl::NetVirtualDevice<8>>();

@@ -1,0 +1,131 @@
+#include "resilient_ccl/nccl/options.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+
+namespace faultline::nccl {
+namespace {
+
+constexpr std::string_view kPrefix = "FAULTLINE_";
+constexpr std::array<std::string_view, 2> kStrategies{"balance", "hot_repair"};
+constexpr std::string_view kNone = "none";
+
+constexpr std::array kSpecs{
+    ParameterSpec{
+        "NICS", ParameterType::kText, kNone,
+        "Interfaces that are rails, in the order of their numbers, which must be the same "
+        "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME, else "
+        "all that are up and have an IPv4 address."},
+    ParameterSpec{"NET_STRATEGY", ParameterType::kEnum, "balance",
+                  "balance: each rail takes what it can; hot_repair: each chunk has its rail, and "
+                  "another one only while that is down.",
+                  kStrategies},
+    ParameterSpec{"MANAGEMENT", ParameterType::kText, kNone,
+                  "Interface over which processes meet and hear of each other when rails fail; "
+                  "none: that of NCCL_OOB_NET_IFNAME, else one that is no rail, else rail 0."},
+    ParameterSpec{"GIVE_UP",
+                  ParameterType::kDuration,
+                  "10s",
+                  "After so long without any rail to a peer, or any sign of it, NCCL gets "
+                  "ncclRemoteError.",
+                  {},
+                  0.1,
+                  3600},
+    ParameterSpec{"RAIL_GRACE",
+                  ParameterType::kDuration,
+                  "1s",
+                  "How long the first connection to a peer waits for all rails before it begins "
+                  "with those that are there.",
+                  {},
+                  0.01,
+                  60},
+    ParameterSpec{"CHUNK",
+                  ParameterType::kSize,
+                  "64KiB",
+                  "What goes over one rail at a time, and is sent again when it fails.",
+                  {},
+                  4096,
+                  4 << 20},
+    ParameterSpec{"IO_THREADS",
+                  ParameterType::kInteger,
+                  "0",
+                  "Threads that move the bytes, each for some of the rails; 0: NCCL's own threads "
+                  "do, in its calls.",
+                  {},
+                  0,
+                  16},
+    ParameterSpec{"COUNTERS", ParameterType::kText, kNone,
+                  "File for the counters of this process, written when NCCL is done with the "
+                  "plugin (JSON); %h is the host's name, %p the process; none: not written."},
+};
+
+std::string textOf(const Parameters& values, std::string_view name) {
+  const auto& text = values.get<std::string>(name);
+  return text == kNone ? "" : text;
+}
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (end > 0) words.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
+}
+
+}  // namespace
+
+std::span<const ParameterSpec> optionSpecs() { return kSpecs; }
+
+Result<Options> Options::read(const Environment& environment) {
+  Parameters values;
+  for (const ParameterSpec& spec : kSpecs) {
+    const std::string variable = std::string(kPrefix) + std::string(spec.name);
+    const auto text = environment(variable);
+    const Result<ParameterValue> value =
+        parseParameter(spec, text && !text->empty() ? *text : std::string(spec.defaultText));
+    RETURN_IF_ERROR(value.status().withContext(variable));
+    values.set(std::string(spec.name), *value);
+  }
+  Options options;
+  options.nics = split(textOf(values, "NICS"));
+  options.management = textOf(values, "MANAGEMENT");
+  options.policy = values.get<std::string>("NET_STRATEGY") == kStrategies[0]
+                       ? channel::Policy::kPull
+                       : channel::Policy::kPinned;
+  options.chunkBytes = values.get<Size>("CHUNK").bytes;
+  options.giveUp = values.get<Duration>("GIVE_UP");
+  options.railGrace = values.get<Duration>("RAIL_GRACE");
+  options.ioThreads = static_cast<int>(values.get<std::int64_t>("IO_THREADS"));
+  options.counters = textOf(values, "COUNTERS");
+  options.socketInterfaces = environment("NCCL_SOCKET_IFNAME").value_or("");
+  options.bootstrapInterfaces = environment("NCCL_OOB_NET_IFNAME").value_or("");
+  return options;
+}
+
+Result<Options> Options::readProcess() {
+  return read([](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+std::string Options::describe() const {
+  const auto orNone = [](const std::string& text) {
+    return text.empty() ? std::string(kNone) : text;
+  };
+  return fmt::format(
+      "FAULTLINE_NICS={} FAULTLINE_NET_STRATEGY={} FAULTLINE_MANAGEMENT={} FAULTLINE_GIVE_UP={} "
+      "FAULTLINE_RAIL_GRACE={} FAULTLINE_CHUNK={} FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={}",
+      nics.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(nics, ",")),
+      kStrategies[policy == channel::Policy::kPull ? 0 : 1], orNone(management),
+      formatDuration(giveUp), formatDuration(railGrace), formatSize(chunkBytes), ioThreads,
+      orNone(counters));
+}
+
+}  // namespace faultline::nccl

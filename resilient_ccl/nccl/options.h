@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/parameter.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "resilient_ccl/channel/link_io.h"
+
+namespace faultline::nccl {
+
+/// What users choose about the plugin, by environment variables.
+struct Options {
+  std::vector<std::string> nics;  ///< empty: by NCCL's own variables
+  std::string management;         ///< interface; empty: see `chooseManagement`
+  channel::Policy policy = channel::Policy::kPull;
+  Bytes chunkBytes = 0;
+  Duration giveUp{};
+  Duration railGrace{};
+  int ioThreads = 0;
+  std::string counters;  ///< file; empty: none
+  /// NCCL_SOCKET_IFNAME and NCCL_OOB_NET_IFNAME, as they are.
+  std::string socketInterfaces;
+  std::string bootstrapInterfaces;
+
+  /// The value of a variable; nothing when it is not set.
+  using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+  /// kInvalidArgument names the variable and what it may be. Unknown names that begin with
+  /// FAULTLINE_ are not looked for: other parts of Faultline have their own.
+  static Result<Options> read(const Environment& environment);
+  static Result<Options> readProcess();
+
+  /// "FAULTLINE_STRATEGY=balance FAULTLINE_CHUNK=64KiB ...": all of them, for the log.
+  std::string describe() const;
+};
+
+/// One row for each variable: docs/nccl.md has them as a table.
+std::span<const ParameterSpec> optionSpecs();
+
+}  // namespace faultline::nccl

@@ -1,0 +1,319 @@
+#include "resilient_ccl/nccl/pair.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+
+namespace faultline::nccl {
+namespace {
+
+// A token is a request's number and which of its buffers.
+constexpr int kPartBits = 4;
+static_assert(kMostReceives <= 1 << kPartBits);
+
+constexpr std::string_view kGoodbye = "done";
+
+std::uint64_t tokenOf(const Request& request, int part) {
+  return std::uint64_t{request.number} << kPartBits | static_cast<unsigned>(part);
+}
+
+std::uint64_t randomNumber() {
+  std::uint64_t number = 0;
+  auth::fillRandom(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+}  // namespace
+
+Pair::Pair(Settings settings) : settings_(std::move(settings)), incarnation_(randomNumber()) {
+  account_.peer = settings_.peer;
+}
+
+Pair::~Pair() {
+  if (fabric_) fabric_->shutDown();
+}
+
+Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
+  std::shared_ptr<Pair> pair(new Pair(std::move(settings)));
+  const Settings& its = pair->settings_;
+  fabric::FabricOptions options;
+  options.self = its.side;
+  options.names = {its.side == 0 ? its.self : its.peer, its.side == 0 ? its.peer : its.self};
+  options.jobKey = its.key;
+  options.nics = its.rails;
+  options.managementAddress = its.management;
+  options.link.policy = its.options.policy;
+  options.link.chunkBytes = its.options.chunkBytes;
+  options.link.giveUp = its.options.giveUp;
+  options.ioThreads = its.options.ioThreads;
+  ASSIGN_OR_RETURN(pair->fabric_,
+                   fabric::Fabric::create(options, static_cast<fabric::FabricClient&>(*pair)));
+  return pair;
+}
+
+Status Pair::meet(const fabric::ProcessAddress& other, std::uint64_t incarnation) {
+  const std::lock_guard lock(mutex_);
+  if (otherIncarnation_) {
+    if (*otherIncarnation_ == incarnation) return okStatus();
+    fail(errorf(Code::kAborted, "{} began anew", settings_.peer));
+    return failure_;
+  }
+  std::vector<fabric::ProcessAddress> addresses(2);
+  addresses[settings_.side] = fabric_->address();
+  addresses[this->other()] = other;
+  RETURN_IF_ERROR(fabric_->connect(addresses));
+  otherIncarnation_ = incarnation;
+  met_ = now();
+  return okStatus();
+}
+
+Result<bool> Pair::ready() {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return failure_;
+  if (!otherIncarnation_) return false;
+  const TimePoint time = now();
+  poll(time);
+  if (failed_) return failure_;
+  if (started_) return true;
+  const bool all = fabric_->allRailsUp();
+  const bool some = time - met_ >= settings_.options.railGrace && fabric_->allPeersReached();
+  if (!all && !some) {
+    if (time - met_ < settings_.options.giveUp) return false;
+    fail(errorf(Code::kUnavailable,
+                "no rail to {} came up within FAULTLINE_GIVE_UP={} (missing: {}): do the rails of "
+                "all nodes have the same order, and do they reach each other?",
+                settings_.peer, formatDuration(settings_.options.giveUp), fabric_->missingRails()));
+    return failure_;
+  }
+  if (!all) {
+    spdlog::warn("begins with {} without {}: not connected within {}", settings_.peer,
+                 fabric_->missingRails(), formatDuration(settings_.options.railGrace));
+  }
+  fabric_->start();
+  started_ = true;
+  return true;
+}
+
+std::uint32_t Connection::next(std::uint32_t tag) {
+  for (auto& [known, count] : counts) {
+    if (known == tag) return count++;
+  }
+  counts.emplace_back(tag, 1);
+  return 0;
+}
+
+Request* Pair::take(Connection& connection, int parts) {
+  if (connection.requests >= (connection.sends ? kMostRequests : kNetMaxRequests)) return nullptr;
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(requests_.size()));
+    requests_.emplace_back().number = free_.back();
+  }
+  Request& request = requests_[free_.back()];
+  free_.pop_back();
+  ++connection.requests;
+  request.connection = &connection;
+  request.parts = request.open = parts;
+  request.sizes = {};
+  request.failure = okStatus();
+  return &request;
+}
+
+void Pair::giveBack(Request& request) {
+  --request.connection->requests;
+  request.connection = nullptr;
+  free_.push_back(request.number);
+}
+
+Request* Pair::send(Connection& connection, std::uint32_t tag, const std::byte* data, Bytes size) {
+  const std::lock_guard lock(mutex_);
+  Request* const request = take(connection, 1);
+  if (request == nullptr) return nullptr;
+  request->sizes[0] = size;
+  if (failed_) return request;  // `test` says so
+  const channel::MessageKey key{
+      .communicator = connection.number, .sequence = connection.next(tag), .stream = tag};
+  fabric_->postSend(other(), key, data, size, tokenOf(*request, 0));
+  poll(now());
+  return request;
+}
+
+Request* Pair::receive(Connection& connection, std::span<const Buffer> buffers) {
+  const std::lock_guard lock(mutex_);
+  Request* const request = take(connection, static_cast<int>(buffers.size()));
+  if (request == nullptr || failed_) return request;
+  for (std::size_t part = 0; part < buffers.size(); ++part) {
+    const Buffer& buffer = buffers[part];
+    const channel::MessageKey key{.communicator = connection.number,
+                                  .sequence = connection.next(buffer.tag),
+                                  .stream = buffer.tag};
+    fabric_->postReceive(other(), key, buffer.data, buffer.capacity,
+                         tokenOf(*request, static_cast<int>(part)));
+  }
+  poll(now());
+  return request;
+}
+
+Result<bool> Pair::test(Request& request, int* sizes) {
+  const std::lock_guard lock(mutex_);
+  if (request.open > 0) poll(now());
+  if (request.open > 0) {
+    if (failed_) return failure_;
+    return false;
+  }
+  if (!request.failure.ok()) {
+    const Status failure = request.failure;
+    giveBack(request);
+    return failure;
+  }
+  Bytes& moved = request.connection->sends ? account_.sent : account_.received;
+  for (int part = 0; part < request.parts; ++part) {
+    if (sizes != nullptr) sizes[part] = static_cast<int>(request.sizes[part]);
+    moved += request.sizes[part];
+  }
+  giveBack(request);
+  return true;
+}
+
+/// Of this connection, or of any.
+bool Pair::underWay(const Connection* connection) const {
+  return std::ranges::any_of(requests_, [&](const Request& request) {
+    return request.connection != nullptr && request.open > 0 &&
+           (connection == nullptr || request.connection == connection);
+  });
+}
+
+void Pair::close(Connection& connection) {
+  const std::lock_guard lock(mutex_);
+  if (!failed_) {
+    for (const auto& [tag, count] : connection.counts) {
+      const channel::StreamKey stream{.communicator = connection.number, .stream = tag};
+      (void)(connection.sends ? fabric_->closeSends(other(), stream)
+                              : fabric_->closeReceives(other(), stream));
+    }
+  }
+  const TimePoint deadline = now() + kCloseTime;
+  do {
+    poll(now());  // brings the ends of what was withdrawn, and tells the other end
+  } while (!failed_ && underWay(&connection) && now() < deadline);
+  if (!failed_ && underWay(&connection)) {
+    fail(errorf(Code::kAborted,
+                "a connection with {} was closed, and a rail may still touch its memory",
+                settings_.peer));
+  }
+  for (Request& request : requests_) {
+    if (request.connection == &connection) giveBack(request);
+  }
+}
+
+void Pair::poll(TimePoint now) {
+  polled_ = now;
+  if (failed_) return;
+  polling_ = true;
+  const Status status = fabric_->poll(Duration::zero());
+  polling_ = false;
+  if (!status.ok()) fail(status);
+  if (!failure_.ok()) end();
+}
+
+bool Pair::tend(TimePoint now) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  if (otherIncarnation_ && now - polled_ >= kIdle) poll(now);
+  if (departed_ && !underWay(nullptr)) {
+    fail(errorf(Code::kAborted, "{} has ended", settings_.peer));
+  }
+  return !failed_;
+}
+
+void Pair::sayGoodbye(TimePoint deadline) {
+  const std::lock_guard lock(mutex_);
+  if (failed_ || !started_) return;
+  fabric_->tell(other(), std::as_bytes(std::span(kGoodbye)));
+  while (!failed_ && !fabric_->told(other()) && now() < deadline) poll(now());
+}
+
+void Pair::fail(const Status& why) {
+  if (!failure_.ok()) return;
+  failure_ = why;
+  if (!departed_) {
+    spdlog::warn("{}", why.message());
+    account_.failure = why.message();
+  }
+  if (!polling_) end();  // the fabric does not expect to be shut down from inside its poll
+}
+
+/// From now on nothing reads or writes what was posted.
+void Pair::end() {
+  if (failed_) return;
+  account_.counters = fabric_->counters();
+  fabric_->shutDown();
+  failed_.store(true, std::memory_order_release);
+}
+
+Pair::Account Pair::account() const {
+  const std::lock_guard lock(mutex_);
+  Account account = account_;
+  if (!failed_ && otherIncarnation_) account.counters = fabric_->counters();
+  return account;
+}
+
+// --- what the fabric tells, from inside `poll` ---
+
+void Pair::partDone(std::uint64_t token, Bytes length) {
+  Request& request = requests_[token >> kPartBits];
+  request.sizes[token & ((1U << kPartBits) - 1)] = length;
+  --request.open;
+}
+
+void Pair::sendDone(int /*peer*/, std::uint64_t token) {
+  partDone(token, requests_[token >> kPartBits].sizes[0]);
+}
+
+void Pair::receiveDone(int /*peer*/, std::uint64_t token, Bytes length) { partDone(token, length); }
+
+void Pair::sendFailed(int /*peer*/, std::uint64_t token, const Status& why) {
+  requests_[token >> kPartBits].failure = why;
+  partDone(token, 0);
+}
+
+void Pair::receiveFailed(int peer, std::uint64_t token, const Status& why) {
+  sendFailed(peer, token, why);
+}
+
+std::string Pair::railName(int rail) const {
+  return fmt::format("rail {} ({})", rail, settings_.rails[rail].device);
+}
+
+void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
+  ++account_.failovers;
+  account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
+  spdlog::info("{} to {} is down: {}; {} bytes sent again elsewhere", railName(failover.rail),
+               settings_.peer, channel::causeName(failover.cause), failover.resentBytes);
+}
+
+void Pair::failedBack(int /*peer*/, int rail, TimePoint /*when*/) {
+  ++account_.failbacks;
+  spdlog::info("{} to {} is back", railName(rail), settings_.peer);
+}
+
+void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
+  if (change.degraded) ++account_.degradations;
+  spdlog::info("{} to {} is {}", railName(change.rail), settings_.peer,
+               change.degraded ? fmt::format("slow: {:.2f} of the fastest", change.share)
+                               : "as fast as the others again");
+}
+
+void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
+  spdlog::info("{} to {}: the cause was {}", railName(rail), settings_.peer,
+               channel::causeName(cause));
+}
+
+void Pair::linkFailed(int /*peer*/, const Status& why) { fail(why); }
+
+void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
+  if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = true;
+}
+
+}  // namespace faultline::nccl

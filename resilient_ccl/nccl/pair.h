@@ -1,0 +1,177 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/nccl/net_api.h"
+#include "resilient_ccl/nccl/options.h"
+
+namespace faultline::nccl {
+
+/// Buffers of a grouped receive.
+inline constexpr int kMostReceives = 8;
+/// Requests that one connection may have open: the sends of as many grouped receives.
+inline constexpr int kMostRequests = kNetMaxRequests * kMostReceives;
+
+class Pair;
+
+/// One of NCCL's connections, which have one direction each: this end of it.
+struct Connection {
+  std::shared_ptr<Pair> pair;
+  std::uint32_t number = 0;  ///< the same at both ends
+  bool sends = false;
+  int requests = 0;  ///< under way
+
+  /// How many messages there have been with each tag: a message is known by its tag and its number
+  /// among them. NCCL uses a handful of tags for a connection.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts{};
+  std::uint32_t next(std::uint32_t tag);
+};
+
+/// One isend or irecv, from its call until `test` has said that it is done.
+struct Request {
+  Connection* connection = nullptr;
+  std::uint32_t number = 0;  ///< among the pair's requests
+  int parts = 0;             ///< buffers: 1, or those of a grouped receive
+  int open = 0;              ///< of those, not done yet
+  Status failure;  ///< of this message alone: its connection was closed, or it does not fit
+  std::array<Bytes, kMostReceives> sizes{};
+};
+
+/// What all connections between this process and another one share: the fabric of the two, its
+/// rails, and the requests under way. One for each pair of processes, whatever number of
+/// communicators they have in common. Thread-safe: NCCL's threads and the plugin's own poll it in
+/// turn, whoever comes first.
+class Pair final : private fabric::FabricClient {
+ public:
+  struct Settings {
+    Options options;
+    std::vector<fabric::Nic> rails;
+    std::uint32_t management = 0;
+    auth::JobKey key;
+    int side = 0;      ///< 0 or 1: whose id is the smaller one
+    std::string self;  ///< this process in messages: "host:pid"
+    std::string peer;
+  };
+
+  static Result<std::shared_ptr<Pair>> create(Settings settings);
+  ~Pair() override;
+
+  /// Where this end of the two listens, for the other one.
+  const fabric::ProcessAddress& address() const { return fabric_->address(); }
+  /// This fabric among those that the process has had with the same peer.
+  std::uint64_t incarnation() const { return incarnation_; }
+
+  /// The other end has told where it listens, and which of its incarnations that is. More than once
+  /// is the same as once. kAborted: the other end is another one than before, it began anew.
+  Status meet(const fabric::ProcessAddress& other, std::uint64_t incarnation);
+
+  /// Whether connections can be used: rails are up, or some of them and FAULTLINE_RAIL_GRACE has
+  /// passed. Polls. An error when the peer cannot be reached at all.
+  Result<bool> ready();
+
+  /// A number that no other connection from this end has.
+  std::uint32_t newConnection() { return connections_++; }
+
+  /// Null: no more now. `data` must stay until `test` says that the request is done.
+  Request* send(Connection& connection, std::uint32_t tag, const std::byte* data, Bytes size);
+  struct Buffer {
+    std::uint32_t tag;
+    std::byte* data;
+    Bytes capacity;
+  };
+  /// Null: no more now. Each buffer gets the next message that is sent with its tag.
+  Request* receive(Connection& connection, std::span<const Buffer> buffers);
+
+  /// Whether it is done; then it is gone, and `sizes` (null: of no interest) has what came. An
+  /// error when the peer is lost: then all requests are.
+  Result<bool> test(Request& request, int* sizes);
+
+  /// Withdraws what a connection that is being closed has under way, at both ends: when this
+  /// returns nothing reads or writes its memory any more. Other connections go on. Should a rail
+  /// with late writes not be fenced within kCloseTime, all of the pair ends.
+  void close(Connection& connection);
+
+  /// To be called again and again by a thread of the plugin: polls when nobody else has for a
+  /// while. False: there is nothing more to do for this pair.
+  bool tend(TimePoint now);
+
+  /// Tells the other end that this process is done, and waits until it has heard so, at most until
+  /// `deadline`: what it has sent is acknowledged by then.
+  void sayGoodbye(TimePoint deadline);
+
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  const std::string& peer() const { return settings_.peer; }
+
+  /// For the counters of the process.
+  struct Account {
+    std::string peer;
+    fabric::FabricCounters counters;
+    Bytes sent = 0, received = 0;  ///< by messages that are done
+    std::uint64_t failovers = 0, failbacks = 0, degradations = 0;
+    Duration longestPause{};
+    std::string failure;
+  };
+  Account account() const;
+
+  static constexpr Duration kCloseTime = 1s;
+  /// The plugin's thread polls a pair that nobody has polled for so long.
+  static constexpr Duration kIdle = 500us;
+
+ private:
+  explicit Pair(Settings settings);
+
+  // fabric::FabricClient
+  void sendDone(int peer, std::uint64_t token) override;
+  void receiveDone(int peer, std::uint64_t token, Bytes length) override;
+  void sendFailed(int peer, std::uint64_t token, const Status& why) override;
+  void receiveFailed(int peer, std::uint64_t token, const Status& why) override;
+  void failedOver(int peer, const channel::Failover& failover) override;
+  void failedBack(int peer, int rail, TimePoint when) override;
+  void degraded(int peer, const channel::RailDegradation& change) override;
+  void explained(int peer, int rail, channel::Cause cause, channel::Where where) override;
+  void linkFailed(int peer, const Status& why) override;
+  void wordArrived(int peer, std::span<const std::byte> word) override;
+
+  int other() const { return 1 - settings_.side; }
+  Request* take(Connection& connection, int parts);
+  void giveBack(Request& request);
+  void partDone(std::uint64_t token, Bytes length);
+  bool underWay(const Connection* connection) const;
+  void poll(TimePoint now);
+  void fail(const Status& why);
+  void end();
+  std::string railName(int rail) const;
+
+  const Settings settings_;
+  const std::uint64_t incarnation_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<fabric::Fabric> fabric_;
+  std::optional<std::uint64_t> otherIncarnation_;
+  TimePoint met_{};
+  bool started_ = false;
+  bool departed_ = false;  // the other process has said goodbye
+  std::atomic<bool> failed_{false};
+  Status failure_;
+  bool polling_ = false;
+  TimePoint polled_{};
+  std::atomic<std::uint32_t> connections_{0};
+  std::deque<Request> requests_;
+  std::vector<std::uint32_t> free_;
+  Account account_;
+};
+
+}  // namespace faultline::nccl

@@ -1,0 +1,253 @@
+#include "resilient_ccl/nccl/plugin.h"
+
+#include <pthread.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <span>
+
+#include "base/log.h"
+#include "resilient_ccl/nccl/counters.h"
+
+namespace faultline::nccl {
+namespace {
+
+/// An attempt to connect is known by a number that is written into NCCL's copy of the handle, which
+/// is the same memory whenever it asks again.
+constexpr std::size_t kAttemptAt = kNetHandleBytes - sizeof(std::uint64_t);
+
+/// Our log becomes NCCL's.
+class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit NcclSink(NetLogger logger) : logger_(logger) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const NetLogLevel level = message.level >= spdlog::level::warn   ? NetLogLevel::kWarn
+                              : message.level == spdlog::level::info ? NetLogLevel::kInfo
+                                                                     : NetLogLevel::kTrace;
+    logger_(level, kInitSubsystem | kNetSubsystem, "faultline", 0, "NET/Faultline: %.*s",
+            static_cast<int>(message.payload.size()), message.payload.data());
+  }
+  void flush_() override {}
+
+  NetLogger logger_;
+};
+
+template <typename T>
+T* as(void* object) {
+  return static_cast<T*>(object);
+}
+
+}  // namespace
+
+Plugin& Plugin::instance() {
+  // Never destroyed: NCCL's threads may outlive static objects.
+  static Plugin* const plugin = new Plugin;
+  return *plugin;
+}
+
+NetResult Plugin::resultOf(const Status& status) const {
+  if (status.ok()) return NetResult::kSuccess;
+  spdlog::warn("{}", status.message());
+  switch (status.code()) {
+    case Code::kInvalidArgument:
+    case Code::kNotFound:
+      return NetResult::kInvalidUsage;
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+    case Code::kAborted:
+      return NetResult::kRemoteError;
+    case Code::kInternal:
+      return NetResult::kInternalError;
+    default:
+      return NetResult::kSystemError;
+  }
+}
+
+NetResult Plugin::init(NetLogger log) {
+  const std::lock_guard lock(mutex_);
+  if (forked_) return NetResult::kInternalError;
+  if (communicators_++ > 0) return NetResult::kSuccess;
+  if (log != nullptr) {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("faultline", std::make_shared<NcclSink>(log)));
+  }
+  static const int once = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
+  (void)once;
+  const Status status = start();
+  if (!status.ok()) communicators_ = 0;
+  return resultOf(status);
+}
+
+Status Plugin::start() {
+  ASSIGN_OR_RETURN(options_, Options::readProcess());
+  ASSIGN_OR_RETURN(const std::vector<Interface> interfaces, listInterfaces());
+  ASSIGN_OR_RETURN(const std::vector<Interface> rails,
+                   chooseRails(interfaces, options_.nics, options_.socketInterfaces));
+  ASSIGN_OR_RETURN(
+      const Interface management,
+      chooseManagement(interfaces, options_.management, options_.bootstrapInterfaces, rails));
+  devices_.clear();
+  for (const Interface& rail : rails) devices_.push_back(inspect(rail, "/sys"));
+  for (const Device& device : devices_) {
+    spdlog::info("rail {} at {} Mbit/s{}{}", device.interface.name, device.speed,
+                 device.pciPath.empty() ? "" : ", ", device.pciPath);
+  }
+  spdlog::info("management over {}; {}", management.name, options_.describe());
+  for (const Interface& rail : rails) {
+    if (rail.name == management.name) {
+      spdlog::warn(
+          "management uses {}, which is a rail: when it fails, no new connections can be made; "
+          "name another interface in FAULTLINE_MANAGEMENT",
+          rail.name);
+    }
+  }
+  ASSIGN_OR_RETURN(directory_, Directory::create(options_, devices_, management));
+  return okStatus();
+}
+
+void Plugin::writeCounters() {
+  if (options_.counters.empty()) return;
+  const std::string path = counterPath(options_.counters);
+  std::ofstream file(path);
+  file << countersJson(options_, devices_, directory_->accounts());
+  file.close();
+  if (!file) spdlog::warn("cannot write FAULTLINE_COUNTERS={}", path);
+}
+
+NetResult Plugin::finalize() {
+  const std::lock_guard lock(mutex_);
+  if (communicators_ == 0 || --communicators_ > 0 || !usable()) return NetResult::kSuccess;
+  writeCounters();
+  directory_.reset();
+  return NetResult::kSuccess;
+}
+
+void Plugin::leave() {
+  const std::lock_guard lock(mutex_);
+  if (!usable()) return;
+  communicators_ = 0;
+  // NCCL, whose log this is, may be gone.
+  spdlog::default_logger_raw()->set_level(spdlog::level::off);
+  writeCounters();
+  directory_.reset();
+}
+
+NetResult Plugin::devices(int* count) {
+  *count = static_cast<int>(devices_.size());
+  return NetResult::kSuccess;
+}
+
+const Device* Plugin::device(int number) {
+  if (number >= 0 && number < static_cast<int>(devices_.size())) return &devices_[number];
+  spdlog::warn("there is no device {}, there are {}", number, devices_.size());
+  return nullptr;
+}
+
+NetResult Plugin::listen(int device, void* handle, void** listener) {
+  if (!usable()) return NetResult::kInternalError;
+  if (this->device(device) == nullptr) return NetResult::kInvalidArgument;
+  const std::uint64_t number = directory_->listen();
+  directory_->handleOf(number).write(
+      std::span<std::byte, kNetHandleBytes>(as<std::byte>(handle), kNetHandleBytes));
+  *listener = new std::uint64_t(number);
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::connect(int device, void* handle, void** connection) {
+  *connection = nullptr;
+  if (!usable()) return NetResult::kInternalError;
+  if (this->device(device) == nullptr) return NetResult::kInvalidArgument;
+  auto* const bytes = as<std::byte>(handle);
+  std::uint64_t attempt = 0;
+  std::memcpy(&attempt, bytes + kAttemptAt, sizeof(attempt));
+  if (attempt == 0) {
+    const auto to =
+        Handle::read(std::span<const std::byte, kNetHandleBytes>(bytes, kNetHandleBytes));
+    if (!to.ok()) return resultOf(to.status());
+    const auto begun = directory_->connect(*to);
+    if (!begun.ok()) return resultOf(begun.status());
+    attempt = *begun;
+    std::memcpy(bytes + kAttemptAt, &attempt, sizeof(attempt));
+  }
+  auto made = directory_->finish(attempt);
+  if (made.ok() && *made == nullptr) return NetResult::kSuccess;
+  attempt = 0;
+  std::memcpy(bytes + kAttemptAt, &attempt, sizeof(attempt));
+  if (!made.ok()) return resultOf(made.status());
+  *connection = made->release();
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::accept(void* listener, void** connection) {
+  *connection = nullptr;
+  if (!usable()) return NetResult::kInternalError;
+  auto made = directory_->accept(*as<std::uint64_t>(listener));
+  if (!made.ok()) return resultOf(made.status());
+  *connection = made->release();
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::closeListen(void* listener) {
+  auto* const number = as<std::uint64_t>(listener);
+  if (usable()) directory_->closeListener(*number);
+  delete number;
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::registerMemory(int type, void* data, void** region) {
+  if (type != kNetPointerHost) {
+    spdlog::warn("memory of type {} cannot be registered: this plugin moves host memory", type);
+    return NetResult::kInternalError;
+  }
+  *region = data;  // TCP needs no registration
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::isend(void* connection, void* data, std::size_t size, int tag, void** request) {
+  if (forked_) return NetResult::kInternalError;
+  auto& it = *as<Connection>(connection);
+  *request = it.pair->send(it, static_cast<std::uint32_t>(tag), as<const std::byte>(data),
+                           static_cast<Bytes>(size));
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::irecv(void* connection, int count, void** data, const std::size_t* sizes,
+                        const int* tags, void** request) {
+  if (forked_) return NetResult::kInternalError;
+  if (count < 1 || count > kMostReceives) {
+    spdlog::warn("a grouped receive of {} buffers: {} at most", count, kMostReceives);
+    return NetResult::kInvalidArgument;
+  }
+  std::array<Pair::Buffer, kMostReceives> buffers;
+  for (int i = 0; i < count; ++i) {
+    buffers[i] = {.tag = static_cast<std::uint32_t>(tags[i]),
+                  .data = as<std::byte>(data[i]),
+                  .capacity = static_cast<Bytes>(sizes[i])};
+  }
+  auto& it = *as<Connection>(connection);
+  *request = it.pair->receive(it, std::span(buffers).first(count));
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::test(void* request, int* done, int* sizes) {
+  *done = 0;
+  if (forked_) return NetResult::kInternalError;
+  auto& it = *as<Request>(request);
+  const auto outcome = it.connection->pair->test(it, sizes);
+  if (!outcome.ok()) return resultOf(outcome.status());
+  *done = *outcome ? 1 : 0;
+  return NetResult::kSuccess;
+}
+
+NetResult Plugin::close(void* connection) {
+  const std::unique_ptr<Connection> it(as<Connection>(connection));
+  if (!forked_) it->pair->close(*it);
+  return NetResult::kSuccess;
+}
+
+}  // namespace faultline::nccl

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "resilient_ccl/nccl/device.h"
+#include "resilient_ccl/nccl/directory.h"
+#include "resilient_ccl/nccl/net_api.h"
+#include "resilient_ccl/nccl/options.h"
+
+namespace faultline::nccl {
+
+/// What is behind NCCL's calls, whatever their version: one for the process, from its first
+/// communicator to the last. Errors are logged (NCCL_DEBUG=WARN) and become NCCL's results.
+class Plugin {
+ public:
+  static Plugin& instance();
+
+  NetResult init(NetLogger log);
+  /// One communicator is done; with the last one everything ends.
+  NetResult finalize();
+  /// The process ends: the same, whatever communicators there are.
+  void leave();
+
+  NetResult devices(int* count);
+  /// Null when there is no such device, which has been logged.
+  const Device* device(int number);
+  NetResult listen(int device, void* handle, void** listener);
+  NetResult connect(int device, void* handle, void** connection);
+  NetResult accept(void* listener, void** connection);
+  NetResult closeListen(void* listener);
+  static NetResult registerMemory(int type, void* data, void** region);
+  NetResult isend(void* connection, void* data, std::size_t size, int tag, void** request);
+  NetResult irecv(void* connection, int count, void** data, const std::size_t* sizes,
+                  const int* tags, void** request);
+  NetResult test(void* request, int* done, int* sizes);
+  NetResult close(void* connection);
+
+  /// The process is a child that was forked off: it has none of this.
+  void forked() { forked_ = true; }
+
+ private:
+  Status start();
+  void writeCounters();
+  NetResult resultOf(const Status& status) const;
+  bool usable() const { return directory_ != nullptr && !forked_; }
+
+  std::mutex mutex_;  // of beginning and ending
+  int communicators_ = 0;
+  bool forked_ = false;
+  Options options_;
+  std::vector<Device> devices_;
+  std::unique_ptr<Directory> directory_;
+};
+
+}  // namespace faultline::nccl

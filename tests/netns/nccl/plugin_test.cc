@@ -1,0 +1,194 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/clock.h"
+#include "harness/cluster/cluster_plan.h"
+#include "harness/cluster/netns_cluster.h"
+#include "harness/launch/process.h"
+#include "injector/faults/registry.h"
+#include "tests/support/netns_fixture.h"
+#include "tests/support/poll_until.h"
+
+// The NCCL plugin in two nodes with two rails of 400 Mbit/s: processes that call it as NCCL's
+// proxies do (tests/support/net_peer.cc), while the injector breaks rails. NCCL must see none of
+// it; when nothing is left it must hear so in time.
+
+namespace faultline::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr Duration kLong = 30s;
+
+struct Fault {
+  const char* name;
+  const char* kind;
+  std::map<std::string, std::string> parameters;
+  const char* strategy;
+  int version;
+  int ioThreads = 0;
+  friend void PrintTo(const Fault& fault, std::ostream* out) {
+    *out << fault.kind << ", " << fault.strategy;
+  }
+};
+
+class NcclPluginTest : public NetnsTest {
+ protected:
+  void SetUp() override {
+    NetnsTest::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
+                                       {.nodes = 2, .rails = 2, .rail_rate = 400'000'000}));
+    std::string pattern = ::testing::TempDir() + "faultline-nccl-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    peers_[0].reset();
+    peers_[1].reset();
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  void startPeers(int version, double seconds, std::map<std::string, std::string> environment) {
+    environment["FAULTLINE_NICS"] = "rail0,rail1";
+    for (int side = 0; side < 2; ++side) {
+      outputs_[side].reset(::memfd_create("output", MFD_CLOEXEC));
+      environment["FAULTLINE_COUNTERS"] = (folder_ / fmt::format("counters{}", side)).string();
+      launch::SpawnOptions options;
+      options.executable = FAULTLINE_NET_PEER;
+      options.arguments = {"net_peer",
+                           FAULTLINE_NET_PLUGIN,
+                           std::to_string(version),
+                           folder_.string(),
+                           std::to_string(side),
+                           "--seconds",
+                           std::to_string(seconds),
+                           "--bytes",
+                           "200000",
+                           "--connections",
+                           "2"};
+      options.environment = environment;
+      options.namespace_fd = cluster_->nodeNamespace(side);
+      options.stdout_fd = outputs_[side].get();
+      ASSERT_OK_AND_ASSIGN(peers_[side], launch::Process::spawn(options));
+    }
+    ASSERT_TRUE(pollUntil(
+        kLong, [&] { return output(0).starts_with("ready") && output(1).starts_with("ready"); }))
+        << output(0) << output(1);
+  }
+  std::string output(int side) const {
+    std::array<char, 8192> buffer{};
+    const ssize_t size = ::pread(outputs_[side].get(), buffer.data(), buffer.size(), 0);
+    return std::string(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  }
+  /// What a peer printed last, once it has ended.
+  std::string lastWord(int side) {
+    const auto ended = peers_[side]->waitFor(kLong);
+    EXPECT_OK(ended.status());
+    const std::string text = output(side);
+    return text.starts_with("ready\n") ? text.substr(6) : text;
+  }
+  nlohmann::json counters(int side) const {
+    std::ifstream file(folder_ / fmt::format("counters{}", side));
+    return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  }
+  std::unique_ptr<injector::Fault> makeTestFault(
+      int node, int rail, std::string_view kind,
+      const std::map<std::string, std::string>& texts = {}) {
+    const auto parameters = injector::FaultParameters::parse(*injector::findFaultKind(kind), texts);
+    EXPECT_OK(parameters.status());
+    auto fault = injector::makeFault(kind, *parameters, cluster_->railTarget(node, rail));
+    EXPECT_OK(fault.status());
+    return std::move(fault).value();
+  }
+  static void pass(Duration time) { ::usleep(static_cast<useconds_t>(toSeconds(time) * 1e6)); }
+
+  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::filesystem::path folder_;
+  std::array<UniqueFd, 2> outputs_;
+  std::array<std::optional<launch::Process>, 2> peers_;
+};
+
+class NcclPluginFaultTest : public NcclPluginTest, public ::testing::WithParamInterface<Fault> {};
+
+TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
+  const Fault& its = GetParam();
+  startPeers(its.version, /*seconds=*/3,
+             {{"FAULTLINE_NET_STRATEGY", its.strategy},
+              {"FAULTLINE_IO_THREADS", std::to_string(its.ioThreads)}});
+  const auto fault = makeTestFault(1, 0, its.kind, its.parameters);
+  ASSERT_OK(fault->prepare());
+  pass(300ms);
+  ASSERT_OK(fault->apply());
+  pass(700ms);
+  ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+  EXPECT_TRUE(evidence.ok) << evidence.observed;
+  ASSERT_OK(fault->revert());
+  for (int side = 0; side < 2; ++side) {
+    const std::string word = lastWord(side);
+    EXPECT_THAT(word, StartsWith("ok ")) << word;
+    const nlohmann::json told = counters(side);
+    ASSERT_EQ(told["peers"].size(), 1U) << told;
+    const nlohmann::json& peer = told["peers"][0];
+    EXPECT_GE(peer["failovers"].get<int>(), 1) << peer;
+    EXPECT_GE(peer["failbacks"].get<int>(), 1) << peer;
+    EXPECT_GT(peer["bytes_sent"].get<std::int64_t>(), 1'000'000) << peer;
+    EXPECT_EQ(peer["failure"], "");
+    std::printf("PAUSE %s, side %d: %s", its.name, side, word.c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, NcclPluginFaultTest,
+    ::testing::Values(Fault{"carrier", "port_down", {{"how", "carrier"}}, "balance", 11},
+                      Fault{"admin", "port_down", {{"how", "admin"}}, "hot_repair", 10},
+                      Fault{"hole", "blackhole", {}, "balance", 12},
+                      Fault{"threads", "port_down", {{"how", "carrier"}}, "balance", 12, 2}),
+    [](const auto& its) { return its.param.name; });
+
+TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
+  startPeers(11, /*seconds=*/20, {{"FAULTLINE_GIVE_UP", "1s"}});
+  std::vector<std::unique_ptr<injector::Fault>> faults;
+  for (int rail = 0; rail < 2; ++rail) {
+    faults.push_back(makeTestFault(1, rail, "port_down", {{"how", "carrier"}}));
+    ASSERT_OK(faults.back()->prepare());
+  }
+  pass(200ms);
+  const TimePoint begin = now();
+  for (const auto& fault : faults) ASSERT_OK(fault->apply());
+  for (int side = 0; side < 2; ++side) {
+    const std::string word = lastWord(side);
+    EXPECT_THAT(word, StartsWith("error 6 "));  // ncclRemoteError
+    EXPECT_THAT(word, AllOf(HasSubstr("rail 0"), HasSubstr("rail 1"),
+                            HasSubstr(fmt::format("10.0.0.{}", 2 - side))))
+        << side;
+    EXPECT_THAT(word, HasSubstr(side == 1 ? "local_nic" : "remote_nic"));
+  }
+  EXPECT_LT(now() - begin, 10s);
+  for (const auto& fault : faults) EXPECT_OK(fault->revert());
+}
+
+TEST_F(NcclPluginTest, APeerThatIsKilledIsAnErrorInTime) {
+  startPeers(12, /*seconds=*/20, {{"FAULTLINE_GIVE_UP", "1s"}});
+  ASSERT_OK(peers_[0]->signal(SIGKILL));
+  const TimePoint begin = now();
+  const std::string word = lastWord(1);
+  EXPECT_THAT(word, StartsWith("error 6 "));
+  EXPECT_LT(now() - begin, 10s);
+}
+
+}  // namespace
+}  // namespace faultline::test

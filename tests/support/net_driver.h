@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "resilient_ccl/nccl/net_api.h"
+
+namespace faultline::test {
+
+using nccl::NetResult;
+
+/// NCCL's side of the plugin: loads it and calls it as NCCL does, in one version of the interface.
+class NetDriver {
+ public:
+  /// Loads the library and looks the version's symbol up; `error()` when there is none.
+  NetDriver(const std::string& library, int version);
+  ~NetDriver();
+  const std::string& error() const { return error_; }
+
+  NetResult init();
+  NetResult finalize();  ///< success where the version has none
+  int devices();
+  /// What all versions have of a device's properties.
+  struct Properties {
+    std::string name, pciPath;
+    int speed = 0, pointers = 0, maxReceives = 0, maxConnections = 0, members = 0;
+    std::size_t maxPointToPoint = 0;
+  };
+  NetResult properties(int device, Properties& out);
+  NetResult listen(int device, void* handle, void** listener);
+  NetResult connect(int device, void* handle, void** connection);
+
+  // As they are in all versions.
+  NetResult accept(void* listener, void** connection);
+  NetResult isend(void* connection, const void* data, std::size_t size, int tag, void** request);
+  NetResult irecv(void* connection, std::span<void* const> data, std::span<const std::size_t> sizes,
+                  std::span<const int> tags, void** request);
+  NetResult test(void* request, int* done, int* sizes);
+  NetResult regMr(void* connection, void* data, std::size_t size, int type, void** region);
+  NetResult iflush(void* connection, void* data, int size, void** request);
+  NetResult closeSend(void* connection);
+  NetResult closeRecv(void* connection);
+  NetResult closeListen(void* listener);
+
+  /// What the plugin has logged as warnings, in the whole process.
+  static std::vector<std::string> warnings();
+
+ private:
+  struct Calls;
+  std::unique_ptr<Calls> calls_;
+  std::string error_;
+};
+
+/// A connection both ends of which are in this process.
+struct Ends {
+  void* send = nullptr;
+  void* receive = nullptr;
+};
+/// Takes turns at both ends until there is one; null ends after `rounds`.
+Ends connectHere(NetDriver& net, int device = 0, int rounds = 1'000'000);
+
+}  // namespace faultline::test

@@ -1,0 +1,247 @@
+// net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N]: one process of
+// two (sides 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They
+// find each other's handles in files of FOLDER. Connections in both directions carry messages of up
+// to `bytes`, eight under way on each, whose every byte is checked. Prints "ready", then at the end
+// "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "net_driver.h"
+
+namespace faultline::test {
+namespace {
+
+constexpr int kUnderWay = 8;  // NCCL_STEPS
+constexpr int kTag = 5;
+
+int failed(NetResult result) {
+  std::cout << "error " << static_cast<int>(result);
+  for (const std::string& line : NetDriver::warnings()) std::cout << " | " << line;
+  std::cout << std::endl;
+  return 1;
+}
+
+using Bytes128 = std::array<std::byte, nccl::kNetHandleBytes>;
+
+/// Whole files appear at once.
+void publish(const std::filesystem::path& file, const std::vector<Bytes128>& handles) {
+  const std::filesystem::path draft = file.string() + ".draft";
+  std::ofstream out(draft, std::ios::binary);
+  for (const Bytes128& handle : handles) {
+    out.write(reinterpret_cast<const char*>(handle.data()), handle.size());
+  }
+  out.close();
+  std::filesystem::rename(draft, file);
+}
+
+bool await(const std::filesystem::path& file, std::vector<Bytes128>& handles) {
+  const TimePoint deadline = now() + 20s;
+  while (!std::filesystem::exists(file)) {
+    if (now() > deadline) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  std::ifstream in(file, std::ios::binary);
+  for (Bytes128& handle : handles) {
+    in.read(reinterpret_cast<char*>(handle.data()), handle.size());
+  }
+  return bool(in);
+}
+
+std::byte valueOf(std::uint64_t message, std::size_t at) {
+  return static_cast<std::byte>(message * 31 + at * 7 + (at >> 8));
+}
+
+/// Messages differ in length, and every so often one is empty.
+std::size_t lengthOf(std::uint64_t message, std::size_t most) {
+  return message % 17 == 3 ? 0 : most - message * 977 % (most / 2);
+}
+
+struct Slot {
+  void* request = nullptr;
+  std::vector<std::byte> data;
+};
+
+struct Stream {
+  void* connection = nullptr;
+  bool sends = false;
+  std::deque<Slot> open{};
+  std::uint64_t posted = 0, done = 0;
+  TimePoint latest{};
+  Duration longestPause{};
+  int last = 0;  // messages of one byte: as many as are under way at the end
+};
+
+class Conversation {
+ public:
+  Conversation(NetDriver& net, std::size_t bytes) : net_(net), bytes_(bytes) {}
+
+  std::vector<Stream> streams;
+  std::uint64_t wrong = 0;
+
+  /// One round over all streams. At the end of each are messages of one byte, one for every receive
+  /// that waits.
+  NetResult step(bool ending) {
+    for (Stream& stream : streams) {
+      const NetResult result = stream.sends ? send(stream, ending) : receive(stream);
+      if (result != NetResult::kSuccess) return result;
+    }
+    return NetResult::kSuccess;
+  }
+  bool over() const {
+    return std::ranges::all_of(streams, [](const Stream& stream) {
+      return stream.last == kUnderWay && stream.open.empty();
+    });
+  }
+
+ private:
+  NetResult send(Stream& stream, bool ending) {
+    if (stream.open.size() < kUnderWay && stream.last < kUnderWay) {
+      Slot slot;
+      slot.data.resize(ending ? 1 : lengthOf(stream.posted, bytes_));
+      for (std::size_t i = 0; i < slot.data.size(); ++i) {
+        slot.data[i] = valueOf(stream.posted, i);
+      }
+      const NetResult result =
+          net_.isend(stream.connection, slot.data.data(), slot.data.size(), kTag, &slot.request);
+      if (result != NetResult::kSuccess) return result;
+      if (slot.request != nullptr) {
+        stream.open.push_back(std::move(slot));
+        ++stream.posted;
+        if (ending) ++stream.last;
+      }
+    }
+    if (stream.open.empty()) return NetResult::kSuccess;
+    int done = 0;
+    const NetResult result = net_.test(stream.open.front().request, &done, nullptr);
+    if (result == NetResult::kSuccess && done != 0) {
+      stream.open.pop_front();
+      ++stream.done;
+    }
+    return result;
+  }
+
+  NetResult receive(Stream& stream) {
+    while (stream.open.size() < kUnderWay && stream.last == 0) {
+      Slot slot;
+      slot.data.resize(bytes_ + 1);  // more than is sent
+      void* const data = slot.data.data();
+      const std::size_t size = slot.data.size();
+      const int tag = kTag;
+      const NetResult result = net_.irecv(stream.connection, std::span(&data, 1),
+                                          std::span(&size, 1), std::span(&tag, 1), &slot.request);
+      if (result != NetResult::kSuccess) return result;
+      if (slot.request == nullptr) break;
+      stream.open.push_back(std::move(slot));
+      ++stream.posted;
+    }
+    if (stream.open.empty()) return NetResult::kSuccess;
+    int done = 0, size = -1;
+    const NetResult result = net_.test(stream.open.front().request, &done, &size);
+    if (result != NetResult::kSuccess || done == 0) return result;
+    const Slot& slot = stream.open.front();
+    for (int i = 0; i < size; ++i) {
+      if (slot.data[i] != valueOf(stream.done, i)) ++wrong;
+    }
+    const bool last = size == 1;
+    const bool length = last || static_cast<std::size_t>(size) == lengthOf(stream.done, bytes_);
+    if (!length) ++wrong;
+    const TimePoint time = now();
+    if (stream.done > 0) stream.longestPause = std::max(stream.longestPause, time - stream.latest);
+    stream.latest = time;
+    ++stream.done;
+    if (last) ++stream.last;
+    stream.open.pop_front();
+    return NetResult::kSuccess;
+  }
+
+  NetDriver& net_;
+  std::size_t bytes_;
+};
+
+int run(int argc, char** argv) {
+  if (argc < 5) return 2;
+  const int version = std::atoi(argv[2]);
+  const std::filesystem::path folder = argv[3];
+  const int side = std::atoi(argv[4]);
+  double seconds = 1;
+  std::size_t bytes = 100'000;
+  int connections = 2;
+  for (int i = 5; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
+    if (std::strcmp(argv[i], "--bytes") == 0) bytes = std::strtoull(argv[i + 1], nullptr, 10);
+    if (std::strcmp(argv[i], "--connections") == 0) connections = std::atoi(argv[i + 1]);
+  }
+  NetDriver net(argv[1], version);
+  if (!net.error().empty()) {
+    std::cout << "error " << net.error() << std::endl;
+    return 1;
+  }
+  if (const NetResult result = net.init(); result != NetResult::kSuccess) return failed(result);
+
+  // Both listen, for what the other one sends, and both connect, at the same time.
+  Conversation conversation(net, bytes);
+  std::vector<Bytes128> here(connections), there(connections);
+  std::vector<void*> listeners(connections);
+  for (int i = 0; i < connections; ++i) {
+    const NetResult result = net.listen(i % net.devices(), here[i].data(), &listeners[i]);
+    if (result != NetResult::kSuccess) return failed(result);
+  }
+  publish(folder / std::to_string(side), here);
+  if (!await(folder / std::to_string(1 - side), there)) return 2;
+  for (int i = 0; i < connections; ++i) {
+    Stream to{.sends = true}, from{.sends = false};
+    while (to.connection == nullptr || from.connection == nullptr) {
+      NetResult result = NetResult::kSuccess;
+      if (to.connection == nullptr) {
+        result = net.connect(i % net.devices(), there[i].data(), &to.connection);
+      }
+      if (result == NetResult::kSuccess && from.connection == nullptr) {
+        result = net.accept(listeners[i], &from.connection);
+      }
+      if (result != NetResult::kSuccess) return failed(result);
+    }
+    (void)net.closeListen(listeners[i]);
+    conversation.streams.push_back(std::move(to));
+    conversation.streams.push_back(std::move(from));
+  }
+  std::cout << "ready" << std::endl;
+
+  const TimePoint end = now() + fromSeconds(seconds);
+  while (!conversation.over()) {
+    const NetResult result = conversation.step(now() >= end);
+    if (result != NetResult::kSuccess) return failed(result);
+  }
+  std::uint64_t messages = 0;
+  Duration longest{};
+  for (Stream& stream : conversation.streams) {
+    if (!stream.sends) {
+      messages += stream.done;
+      longest = std::max(longest, stream.longestPause);
+    }
+    (void)(stream.sends ? net.closeSend(stream.connection) : net.closeRecv(stream.connection));
+  }
+  (void)net.finalize();
+  if (conversation.wrong > 0) {
+    std::cout << "error wrong " << conversation.wrong << std::endl;
+    return 1;
+  }
+  std::cout << "ok " << messages << " " << toSeconds(longest) * 1e3 << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace faultline::test
+
+int main(int argc, char** argv) { return faultline::test::run(argc, argv); }

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/channel/link_fixture.h"
+
+// Streams that are closed with messages in flight, and messages that are too long: docs/channel.md,
+// "Ends of streams". What is done with their memory, the world watches.
+
+namespace faultline::test {
+namespace {
+
+class StreamsTest : public LinkFixture {
+ protected:
+  static constexpr int kStream = 3;
+  static constexpr int kMessages = 8;
+
+  /// End 0 sends in a stream that is closed, and both send in one that is not.
+  static void begin(SimWorld& world) {
+    for (int i = 0; i < kMessages; ++i) world.message(0, 1 << 20, {.stream = kStream});
+    bothWays(world, 1 << 20, 2);
+    world.run(5ms);
+  }
+  static void expectAllOver(SimWorld& world, int failed) {
+    EXPECT_TRUE(world.runUntilIdle(2s));
+    world.run(200ms);
+    world.checkMemory();
+    for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+    EXPECT_EQ(world.failedSends(), failed);
+    EXPECT_EQ(world.completed() + world.failedReceives(), world.posted());
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_TRUE(world.error(end).ok()) << world.error(end).message();
+      EXPECT_EQ(world.link(end).counters().failovers, 0u) << "the link goes on, with all rails";
+      EXPECT_EQ(world.link(end).earlyGrants(), 0u);
+    }
+  }
+  static std::size_t remembered(SimWorld& world) {
+    return world.link(0).endedStreams() + world.link(1).endedStreams();
+  }
+};
+
+TEST_P(StreamsTest, SendsAreWithdrawnAndTheReceiverKnows) {
+  SimWorld world(options());
+  begin(world);
+  world.close(0, Side::kSends, kStream);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  EXPECT_GT(world.failedSends(), 0);
+  expectAllOver(world, world.failedSends());
+  EXPECT_EQ(remembered(world), 1u) << "the other end has not closed it";
+  world.message(0, 100, {.stream = kStream, .sent = false});
+  EXPECT_TRUE(world.runUntilIdle(1s)) << "what is received later fails at once";
+  world.close(1, Side::kReceives, kStream);
+  world.run(20ms);
+  EXPECT_EQ(remembered(world), 0u);
+}
+
+TEST_P(StreamsTest, ReceivesAreWithdrawnAndTheSenderKnows) {
+  SimWorld world(options());
+  begin(world);
+  world.close(1, Side::kReceives, kStream);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  EXPECT_GT(world.failedReceives(), 0);
+  expectAllOver(world, world.failedSends());
+  EXPECT_GE(world.failedReceives(), world.failedSends());
+  world.message(0, 100, {.stream = kStream, .received = false});
+  EXPECT_TRUE(world.runUntilIdle(1s)) << "what is sent later fails at once";
+  world.close(0, Side::kSends, kStream);
+  world.run(20ms);
+  EXPECT_EQ(remembered(world), 0u);
+}
+
+TEST_P(StreamsTest, BothEndsMayCloseAtOnce) {
+  SimWorld world(options());
+  begin(world);
+  world.close(0, Side::kSends, kStream);
+  world.close(1, Side::kReceives, kStream);
+  EXPECT_TRUE(world.runUntilIdle(2s));
+  expectAllOver(world, world.failedSends());
+  EXPECT_EQ(remembered(world), 0u);
+}
+
+TEST_P(StreamsTest, GrantsOfAClosedStreamAreForgotten) {
+  SimWorld world(options());
+  for (int i = 0; i < 100; ++i) world.message(0, 1000, {.stream = kStream, .sent = false});
+  world.run(20ms);
+  EXPECT_EQ(world.link(0).earlyGrants(), 100u);
+  world.close(0, Side::kSends, kStream);
+  EXPECT_EQ(world.link(0).earlyGrants(), 0u);
+  world.close(1, Side::kReceives, kStream);
+  world.run(20ms);
+  EXPECT_EQ(world.failedReceives(), 100);
+  EXPECT_EQ(remembered(world), 0u);
+}
+
+TEST_P(StreamsTest, NoSendFailsWhoseReceiveHasEverything) {
+  SimOptions fenced = options();
+  fenced.fenceTime = 20ms;
+  SimWorld world(fenced);
+  world.message(0, 100, {.stream = kStream});
+  while (world.completed() == 0) ASSERT_TRUE(world.clock().step(world.clock().now() + 1s));
+  for (int rail = 0; rail < 2; ++rail) world.reset(rail);
+  world.close(1, Side::kReceives, kStream);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_EQ(world.failedSends(), 0);
+  for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+}
+
+TEST_P(StreamsTest, WithdrawnChunksOfAFailedRailAreNotSentAgain) {
+  SimOptions fenced = options();
+  fenced.fenceTime = 5ms;
+  SimWorld world(fenced);
+  for (int i = 0; i < kMessages; ++i) world.message(0, 1 << 20, {.stream = kStream});
+  world.run(3ms);
+  world.portDown(0, 0);
+  world.run(1ms);
+  world.close(0, Side::kSends, kStream);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(100ms);
+  world.checkMemory();
+  for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+  EXPECT_GT(world.failedSends(), 0);
+  EXPECT_EQ(world.failovers(0).size(), 1u) << "reported, though nothing is left to deliver";
+  EXPECT_EQ(world.link(0).counters().chunksResent, 0u);
+}
+
+TEST_P(StreamsTest, AMessageThatIsTooLongFailsAloneAtBothEnds) {
+  SimWorld world(options());
+  world.message(0, 1 << 20);
+  world.message(0, 100'000, {.room = 99'999});
+  world.message(0, 100'000, {.sendDelay = 10ms, .room = 10});  // its grant is there
+  world.message(0, 100'000, {.room = 200'000});
+  world.message(0, 0, {.room = 0});
+  expectAllOver(world, 2);
+  EXPECT_EQ(world.failedReceives(), 2);
+  EXPECT_EQ(world.completed(), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, StreamsTest, LinkFixture::allRails(), LinkFixture::railsName);
+
+}  // namespace
+}  // namespace faultline::test
