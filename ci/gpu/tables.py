@@ -28,7 +28,7 @@ class Run:
         self.calls = {int(m[1]): float(m[3]) / 1000 for m in map(CALL.match, self.lines) if m}
         self.sizes = {int(m[1]): (float(m[2]), float(m[4]), int(m[5]))
                       for m in map(ROW.match, self.lines) if m}
-        self.shared = next((l[2:] for l in self.lines if l.startswith("# Ranks share GPUs")), "")
+        self.shared = next((l[2:] for l in self.lines if l.startswith("#") and " share " in l), "")
 
 
 def read(folder):

@@ -10,20 +10,11 @@
 #include <memory>
 
 #include "base/text.h"
+#include "resilient_ccl/nccl/device.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::cli {
 namespace {
-
-std::vector<std::string_view> split(std::string_view list) {
-  std::vector<std::string_view> words;
-  while (!list.empty()) {
-    const std::string_view word = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), word.size() + 1));
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
-}
 
 std::string joined(const std::vector<std::string>& words) {
   return join(std::vector<std::string_view>(words.begin(), words.end()), ", ");
@@ -60,19 +51,11 @@ std::optional<std::string> variable(const char* name) {
 
 }  // namespace
 
-std::vector<std::string> interfacesOfList(std::string_view list,
+std::vector<std::string> interfacesOfList(const std::string& list,
                                           const std::vector<InterfaceAddress>& interfaces) {
-  const bool others = list.starts_with('^');
-  if (others) list.remove_prefix(1);
-  const bool exact = list.starts_with('=');
-  if (exact) list.remove_prefix(1);
-  const std::vector<std::string_view> words = split(list);
   std::vector<std::string> names;
   for (const InterfaceAddress& one : interfaces) {
-    const bool listed = std::ranges::any_of(words, [&](std::string_view word) {
-      return exact ? one.name == word : one.name.starts_with(word);
-    });
-    if (listed != others && std::ranges::find(names, one.name) == names.end()) {
+    if (nccl::takesInterface(list, one.name) && std::ranges::find(names, one.name) == names.end()) {
       names.push_back(one.name);
     }
   }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// Over which interface NCCL's ranks find each other, and whether that is one whose faults a job is
@@ -24,9 +23,9 @@ struct BootstrapVariables {
   std::optional<std::string> rails{};             ///< FAULTLINE_NICS, names with commas between
 };
 
-/// Names of the interfaces that a list of NCCL's means: prefixes with commas between; `=` in front:
-/// whole names; `^`: all but these (NCCL user guide, NCCL_SOCKET_IFNAME). In the machine's order.
-std::vector<std::string> interfacesOfList(std::string_view list,
+/// Names of the interfaces that a list as in NCCL_SOCKET_IFNAME means (nccl::takesInterface), each
+/// once, in the machine's order.
+std::vector<std::string> interfacesOfList(const std::string& list,
                                           const std::vector<InterfaceAddress>& interfaces);
 
 struct BootstrapFinding {

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/collectives_text.h"
+#include "tests/support/run_program.h"
+
+namespace faultline {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Ran;
+using testing::runProgram;
+using testing::TemporaryFolder;
+using Json = nlohmann::json;
+
+/// A result of scenarios/gpu, as far as ci/gpu/tables.py reads it.
+class GpuTables : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (runProgram("/usr/bin/env", {"python3", "--version"}).exit != 0) {
+      GTEST_SKIP() << "there is no python3";
+    }
+    result_ = {
+        {"scenario",
+         {{"name", "gpu-test"}, {"cluster", {{"nodes", 4}, {"rails", 2}, {"rail_rate", "4Gbit"}}}}},
+        {"runs", Json::array()}};
+  }
+
+  /// Calls one after the other, 100 ms for each besides its own time, from 0 ms on.
+  void addRun(const std::string& row, const std::string& printed, std::vector<double> calls = {},
+              Json faults = Json::array(), const std::string& counters = "") {
+    const std::string folder = "command-" + row + "-0/rank0";
+    std::filesystem::create_directories(folder_.path() / folder);
+    Json iterations = Json::array();
+    std::string text = printed;
+    double at = 0;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      text += fmt::format("# call {} 67108864 out-of-place time_us {:.1f}\n", i, calls[i] * 1000);
+      iterations.push_back({{"index", i}, {"start_ms", at}, {"ms", calls[i] + 100}});
+      at += calls[i] + 100;
+    }
+    folder_.write(folder + "/stdout.txt", text);
+    if (!counters.empty()) folder_.write(folder + "/counters.json", counters);
+    result_["runs"].push_back({{"strategy", row},
+                               {"block", 0},
+                               {"status", "ok"},
+                               {"duration_ms", at},
+                               {"iterations", iterations},
+                               {"faults", std::move(faults)},
+                               {"processes", {{{"exit_code", 0}}}},
+                               {"metrics", {{"bus", {{"value", 0.5}, {"unit", "GB/s"}}}}}});
+  }
+
+  static Json fault(const char* kind, double begin, double end, double percent) {
+    return {{"kind", kind},
+            {"parameters", {{"rate", "50%"}}},
+            {"start_ms", begin},
+            {"end_ms", end},
+            {"hit", {{"progress_pct", percent}}}};
+  }
+
+  std::string table(const char* kind) {
+    folder_.write("result.json", result_.dump());
+    const Ran ran = runProgram("/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/tables.py",
+                                                kind, folder_.path().string()});
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    return ran.out;
+  }
+
+  TemporaryFolder folder_;
+  Json result_;
+};
+
+std::string line(std::int64_t size, double ms, std::int64_t wrong) {
+  reports::CollectiveRow row;
+  row.operation = "all_reduce";
+  row.size_bytes = size;
+  row.count = size / 4;
+  row.dtype = "f32";
+  row.op = "sum";
+  row.p50_ms = ms;
+  row.algbw = static_cast<double>(size) / ms / 1e6;
+  row.busbw = row.algbw * 1.5;
+  row.wrong_elements = wrong;
+  return reports::collectivesLine(&row, nullptr);
+}
+
+TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
+  addRun("socket", "# Ranks share GPUs: 4 ranks on 1\n" + line(8192, 0.2, 0) + line(1 << 20, 2, 0));
+  addRun("socket_4x4", line(8192, 0.4, 0) + line(1 << 20, 1.5, 0));
+  addRun("plugin", line(8192, 0.25, 3) + line(1 << 20, 1, 0));
+  const std::string text = table("sweep");
+  EXPECT_THAT(text, HasSubstr("4 nodes of 2 rails of 4Gbit; Ranks share GPUs: 4 ranks on 1"));
+  EXPECT_THAT(text, HasSubstr("| size | socket | socket_4x4 | plugin | plugin / best without |"));
+  EXPECT_THAT(text, HasSubstr("| 8 KiB | 0.49 (200 us) | 0.25 (400 us) | 0.39 (250 us) **3 wrong** "
+                              "| 0.800 |"));
+  EXPECT_THAT(text, HasSubstr("| 1.500 |"));
+}
+
+TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
+  // Half of the call at full speed, the rest at half: 100 / 2 + 200 / 2 = 150 ms are expected; 10
+  // more, and 5 more of the next.
+  addRun("plugin", "", {100, 100, 160, 205, 100, 100, 130, 200},
+         Json::array({fault("port_down", 450, 700, 50), fault("port_down", 1400, 1500, 80)}),
+         R"({"peers": [{"longest_pause_ms": 2.5}, {"longest_pause_ms": 7.25}]})");
+  const std::string text = table("pauses");
+  // The second: 80 % of 100 and 20 % of 200 are 120, so 10.
+  EXPECT_THAT(text, HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 7.2 |"));
+}
+
+TEST_F(GpuTables, ACallThatIsNeverOverIsNoPause) {
+  addRun("stock", "", {100, 100}, Json::array({fault("port_down", 450, 9000, 50)}));
+  EXPECT_THAT(table("pauses"), HasSubstr("| port_down | stock | 1 | 0 | 1 | 100.0 | - | - | - |"));
+}
+
+TEST_F(GpuTables, SharesComparesBeforeDuringAndAfter) {
+  // Down from call 2 to call 5, which is the last slow one but one; whole from call 7 on.
+  addRun("plugin", "", {100, 100, 150, 200, 200, 200, 180, 101, 100},
+         Json::array({fault("throttle", 450, 1300, 50)}));
+  // Call 5 begins at 1250, call 7 at 1830.
+  EXPECT_THAT(table("shares"),
+              HasSubstr("| throttle rate=50% | plugin | 2 | 100.0 | 2.000 | 530 |"));
+}
+
+TEST_F(GpuTables, EndsSaysHowEachRunEnded) {
+  addRun("plugin", "", {100}, Json::array({fault("port_down", 50, 100, 50)}));
+  EXPECT_THAT(table("ends"), HasSubstr("| gpu-test | plugin | 1 | ok | 0 | 0.1 | bus 0.5 |"));
+}
+
+TEST_F(GpuTables, WithoutArgumentsItSaysWhatItWants) {
+  const Ran ran =
+      runProgram("/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/tables.py", "tables"});
+  EXPECT_EQ(ran.exit, 2);
+  EXPECT_THAT(ran.err, HasSubstr("tables.py sweep RESULT"));
+}
+
+}  // namespace
+}  // namespace faultline
