@@ -99,6 +99,12 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
              .slot = 0,
              .region = {},
              .ended = {}};
+  if (isSmall(static_cast<std::uint64_t>(length))) {
+    message.copy.assign(data, data + length);
+    if (!mutant(Mutant::kSmallNotCopied)) message.data = message.copy.data();
+    message.told = true;
+    io_.sendDone(token);
+  }
   if (const auto grant = grants_.find(key); grant != grants_.end()) {
     const GrantRecord record = grant->second;
     grants_.erase(grant);
@@ -124,13 +130,40 @@ std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes 
   slot.region = region;
   slot.capacity = capacity;
   slot.token = token;
-  const GrantRecord grant{.key = key,
-                          .capacity = static_cast<std::uint64_t>(capacity),
-                          .address = remote.address,
-                          .regionKey = remote.key,
-                          .slot = id};
-  control_.send(RecordType::kGrant, bytesOf(grant), /*urgent=*/false);
+  const GrantRecord record{.key = key,
+                           .capacity = static_cast<std::uint64_t>(capacity),
+                           .address = remote.address,
+                           .regionKey = remote.key,
+                           .slot = id};
+  grant(record, now);
   return id;
+}
+
+void Link::grant(const GrantRecord& record, TimePoint now) {
+  if (options_.smallMessage == 0) {
+    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
+    return;
+  }
+  waitingGrants_.push_back(record);
+  const bool enough = inHand_[streamOf(record.key)] >= kGrantsInHand;
+  if (!enough || waitingGrants_.size() >= kGrantsInHand) return releaseGrants();
+  grantBy_ = std::min(grantBy_, now + kAcknowledgementDelay);
+}
+
+void Link::releaseGrants() {
+  grantBy_ = TimePoint::max();
+  for (const GrantRecord& record : waitingGrants_) {
+    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
+    ++inHand_[streamOf(record.key)];
+  }
+  waitingGrants_.clear();
+}
+
+/// The peer has used the slot's grant, or it was withdrawn.
+void Link::grantTaken(const Slot& slot) {
+  const auto left = inHand_.find(streamOf(slot.key));
+  if (left == inHand_.end()) return;
+  if (--left->second < kGrantsInHand && !waitingGrants_.empty()) releaseGrants();
 }
 
 void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
@@ -319,6 +352,7 @@ void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   // An older one is the first from now on; what has been waited for the former first goes on.
   if (begun_.empty()) firstWaitsSince_ = now;
   begun_.insert(header.slot);
+  grantTaken(slot);
   slot.length = static_cast<Bytes>(header.messageLength);
   slot.chunksLeft = cut_.chunkCount(header.messageLength);
   slot.arrived.assign(slot.chunksLeft, false);
@@ -389,7 +423,10 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
   heard(now);
-  if (++state.unacknowledged >= kChunksPerAcknowledgement) acknowledgementDue_ = true;
+  state.unacknowledged += isSmall(header.messageLength) ? 1 : kSmallPerChunk;
+  if (state.unacknowledged >= kChunksPerAcknowledgement * kSmallPerChunk) {
+    acknowledgementDue_ = true;
+  }
   acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
   auto found = slots_.find(header.slot);
   if (found != slots_.end() && !found->second.ended.ok()) found = slots_.end();
@@ -427,7 +464,8 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const Bytes length = slot.length;
   begun_.erase(header.slot);
   slots_.erase(found);
-  acknowledgementDue_ = true;
+  // The sender of a small one does not wait for it.
+  if (!isSmall(header.messageLength)) acknowledgementDue_ = true;
   io_.receiveDone(token, length);
 }
 

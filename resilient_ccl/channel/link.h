@@ -56,6 +56,14 @@ class Link {
   /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
   static constexpr int kChunksPerAcknowledgement = 2;
   static constexpr Duration kAcknowledgementDelay = 1ms;
+  /// So many chunks of small messages are acknowledged as if they were one: far fewer than a
+  /// receipt reaches.
+  static constexpr int kSmallPerChunk = 8;
+  /// With small messages a grant waits for others while the peer has so many of its stream left, no
+  /// longer than an acknowledgement.
+  static constexpr int kGrantsInHand = 4;
+  /// With small messages: a third of the grants that may be under way.
+  static constexpr int kGrantsPerAcknowledgement = 16;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
   /// up if there are others: datagrams pass and payload does not (an MTU black hole).
   static constexpr int kStuckShare = 4;
@@ -172,6 +180,8 @@ class Link {
   bool failed() const { return failed_; }
   /// Sends or receives posted and not done.
   bool busy() const { return !sends_.empty() || !slots_.empty(); }
+  /// Whether every send has been delivered, or has failed: also small ones, which are done before.
+  bool delivered() const { return failed_ || sends_.empty(); }
   const LinkCounters& counters() const { return counters_; }
   const LinkOptions& options() const { return options_; }
   /// Bytes that the rail may have unacknowledged now, before it takes another chunk.
@@ -211,9 +221,11 @@ class Link {
     std::uint64_t chunksLeft;  // not yet acknowledged
     std::uint32_t slot = 0;
     RemoteRegion region;
-    Bytes copied = 0;  // of the tail budget
-    Status ended;      // why it is withdrawn; chunks of it are still under way
-    bool cut = false;  // some of it is not
+    Bytes copied = 0;               // of the tail budget
+    Status ended;                   // why it is withdrawn; chunks of it are still under way
+    std::vector<std::byte> copy{};  // small: of the data
+    bool told = false;              // small: sendDone
+    bool cut = false;               // some of it is not
   };
   struct Slot {
     MessageKey key;
@@ -315,6 +327,12 @@ class Link {
   bool fits(const Slot& slot, const ChunkHeader& header) const;
   void begin(Slot& slot, const ChunkHeader& header, TimePoint now);
   void received(std::uint32_t slot, TimePoint now);  // something of it
+  bool isSmall(std::uint64_t length) const {
+    return options_.smallMessage > 0 && length <= static_cast<std::uint64_t>(options_.smallMessage);
+  }
+  void grant(const GrantRecord& record, TimePoint now);
+  void grantTaken(const Slot& slot);
+  void releaseGrants();
   void firstReceiveMoved(Duration waited, TimePoint now);
   void sendTooLong(std::uint64_t id, const GrantRecord& grant);
   void receiveTooLong(const TooLongRecord& record, TimePoint now);
@@ -385,6 +403,7 @@ class Link {
   void probeUntil(TimePoint end, TimePoint now);
   void noteLife(int path, TimePoint now);
   void askSoon(int rail, TimePoint now);
+  void acknowledgeRecord(bool mayWait, TimePoint now);
   void probe(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
@@ -420,6 +439,11 @@ class Link {
   std::vector<std::size_t> queued_;        // scratch of enqueueMessage
   std::map<int, OpenFailover> failovers_;  // those not reported yet
   int nextFailover_ = 0;
+  // With small messages: grants that wait for others, and how many slots the peer has been granted
+  // and not begun to fill.
+  std::vector<GrantRecord> waitingGrants_;
+  TimePoint grantBy_ = TimePoint::max();
+  std::map<StreamKey, int> inHand_;
   Bytes tailCredit_;  // bytes that may be copied now
 
   ControlStream control_;
@@ -436,6 +460,7 @@ class Link {
   std::vector<Outgoing> outgoing_;     // scratch of flush
   std::vector<RailReceipt> receipts_;  // scratch of flush
   bool acknowledgementDue_ = false;
+  int grantsHeard_ = 0;  // that no datagram has acknowledged
   TimePoint acknowledgeBy_ = TimePoint::max();
   int lastControlPath_ = 0;
   TimePoint nextRound_ = TimePoint::max();

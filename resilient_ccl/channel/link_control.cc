@@ -42,9 +42,10 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   traffic_[path].gapsThere = std::max(traffic_[path].gapsThere, datagram.header.gaps);
   for (const Record& record : datagram.records) {
     if (record.sequence != 0) {
+      const bool isNew = control_.accept(record.sequence);
       // Also for a repetition: its acknowledgement may be lost.
-      acknowledgementDue_ |= !mutant(Mutant::kRecordNotAcknowledged);
-      if (!control_.accept(record.sequence)) continue;
+      acknowledgeRecord(/*mayWait=*/isNew && record.type == RecordType::kGrant, now);
+      if (!isNew) continue;
     }
     switch (record.type) {
       case RecordType::kGrant:
@@ -97,6 +98,15 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   forgetStreams();
   compareRates(now);
   pump(now);
+}
+
+void Link::acknowledgeRecord(bool mayWait, TimePoint now) {
+  if (mutant(Mutant::kRecordNotAcknowledged)) return;
+  if (mayWait && options_.smallMessage > 0 && ++grantsHeard_ < kGrantsPerAcknowledgement) {
+    acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
+  } else {
+    acknowledgementDue_ = true;
+  }
 }
 
 void Link::sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const Receipt& held,
@@ -338,6 +348,10 @@ int Link::controlPath() const {
 
 void Link::flush(TimePoint now) {
   outgoing_.clear();
+  // Those that wait go along with whatever goes.
+  const bool goes = acknowledgementDue_ || now >= std::min(acknowledgeBy_, grantBy_) ||
+                    !probes_.empty() || !replies_.empty();
+  if (goes && !waitingGrants_.empty()) releaseGrants();
   const int inTurn = controlPath();
   control_.collect(now, inTurn, [&](const Record& record, int turn, bool urgent) {
     if (!urgent) {
@@ -389,6 +403,7 @@ void Link::flush(TimePoint now) {
     if (open) send();
   }
   acknowledgementDue_ = false;
+  grantsHeard_ = 0;
   acknowledgeBy_ = TimePoint::max();
   probes_.clear();
   replies_.clear();
@@ -396,7 +411,7 @@ void Link::flush(TimePoint now) {
 
 TimePoint Link::nextDeadline() const {
   if (failed_) return control_.nextDeadline();
-  TimePoint next = std::min({control_.nextDeadline(), nextRound_, acknowledgeBy_});
+  TimePoint next = std::min({control_.nextDeadline(), nextRound_, acknowledgeBy_, grantBy_});
   for (const Rail& state : rails_) {
     if (state.phase == Phase::kUp && !state.inFlight.empty() && !state.suspected &&
         options_.resilient) {

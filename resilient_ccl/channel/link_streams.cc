@@ -41,7 +41,8 @@ bool Link::closeSends(const StreamKey& stream, TimePoint now) {
     forgetStreams();
     pump(now);  // the windows have room again
   }
-  return numbersIn(sends_, stream).empty();
+  const auto left = numbersIn(sends_, stream);
+  return std::ranges::all_of(left, [this](std::uint64_t id) { return sends_.at(id).told; });
 }
 
 void Link::receivesClosedThere(const StreamRecord& record, std::uint64_t sequence, TimePoint now) {
@@ -60,7 +61,12 @@ void Link::endSends(const StreamKey& stream, const Status& why, bool atOnce, Tim
   if (!mutant(Mutant::kGrantsOfClosedKept)) {
     std::erase_if(grants_, [&](const auto& grant) { return streamOf(grant.first) == stream; });
   }
-  for (const std::uint64_t id : numbersIn(sends_, stream)) withdrawSend(id, why, atOnce, now);
+  for (const std::uint64_t id : numbersIn(sends_, stream)) {
+    // A small one is said to be done: it goes on, as long as the other end receives.
+    const bool goesOn =
+        sends_.at(id).told && !sendStreams_[stream].closedThere && !mutant(Mutant::kSmallWithdrawn);
+    if (!goesOn) withdrawSend(id, why, atOnce, now);
+  }
   sendsFinished(stream);
 }
 
@@ -107,12 +113,9 @@ void Link::finishSend(std::uint64_t id) {
   const auto found = sends_.find(id);
   const SendMessage message = std::move(found->second);
   sends_.erase(found);
-  if (!message.cut) {
-    io_.sendDone(message.token);
-  } else {
-    io_.sendFailed(message.token, message.ended);
-  }
-  if (!message.ended.ok()) sendsFinished(streamOf(message.key));
+  if (!message.told && !message.cut) io_.sendDone(message.token);
+  if (!message.told && message.cut) io_.sendFailed(message.token, message.ended);
+  sendsFinished(streamOf(message.key));
 }
 
 /// Says so when the last send of a stream that has ended is over.
@@ -133,6 +136,8 @@ void Link::sendTooLong(std::uint64_t id, const GrantRecord& grant) {
   const TooLongRecord record{
       .key = grant.key, .length = static_cast<std::uint64_t>(message.length), .slot = grant.slot};
   control_.send(RecordType::kTooLong, bytesOf(record), /*urgent=*/false);
+  sendsFinished(streamOf(message.key));
+  if (message.told) return;
   io_.sendFailed(message.token, errorf(Code::kInvalidArgument,
                                        "a message of {} bytes to {} meets a receive of {} bytes",
                                        message.length, identity_.name, grant.capacity));
@@ -164,6 +169,9 @@ void Link::endReceives(const StreamKey& stream, const Status& why, TimePoint now
     const StreamRecord record = recordOf(stream);
     control_.send(RecordType::kReceivesClosed, bytesOf(record), /*urgent=*/false);
   }
+  std::erase_if(waitingGrants_,
+                [&](const GrantRecord& grant) { return streamOf(grant.key) == stream; });
+  inHand_.erase(stream);
   const bool waits = !state.ended && mayWriteLate() && !mutant(Mutant::kLateWriteNotAwaited);
   for (const std::uint32_t id : numbersIn(slots_, stream)) {
     Slot& slot = slots_.at(id);
@@ -197,6 +205,7 @@ void Link::stopReceiving(std::uint32_t slot, TimePoint now) {
     placing.reset();
   }
   io_.closeSlot(slot);
+  if (slots_.at(slot).length < 0) grantTaken(slots_.at(slot));
   const bool first = !begun_.empty() && *begun_.begin() == slot;
   begun_.erase(slot);
   if (first) firstReceiveMoved(now - std::exchange(firstWaitsSince_, now), now);

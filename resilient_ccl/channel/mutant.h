@@ -28,6 +28,8 @@ enum class Mutant : std::uint8_t {
   kCloseNotTold,
   kFencedChunksNotAwaited,
   kGrantsOfClosedKept,
+  kSmallWithdrawn,
+  kSmallNotCopied,
   // fence, exchange, resend
   kNoFence,
   kFenceAtOneEnd,

@@ -206,8 +206,8 @@ void Fabric::Impl::transmit() {
   posted_ = false;
   for (const auto& peer : peers_) {
     if (!peer) continue;
+    peer->transmit();  // payload first: somebody waits for it
     peer->link().flush(now());
-    peer->transmit();
   }
 }
 
@@ -321,6 +321,7 @@ Status Fabric::watch(int fd, std::function<void()> ready) {
 void Fabric::unwatch(int fd) { impl_->unwatch(fd); }
 void Fabric::tell(int peer, std::span<const std::byte> word) { impl_->tellClient(peer, word); }
 bool Fabric::told(int peer) const { return impl_->link(peer).told(); }
+bool Fabric::delivered(int peer) const { return impl_->link(peer).delivered(); }
 void Fabric::doubt(int peer) { impl_->link(peer).doubt(now()); }
 
 void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,

@@ -10,6 +10,9 @@ namespace {
 constexpr std::size_t kFairShare = 1 << 20;
 // A rail that gives so much in one go is faster than a round of epoll.
 constexpr std::size_t kFastGoing = 128 << 10;
+// Bytes read behind a header that is awaited, and copied from there: a short message, or the first
+// part of a long one.
+constexpr std::size_t kAhead = (8 << 10) + sizeof(ChunkHeader);
 // Largest payload a peer may announce; longer is a lie or garbage.
 constexpr std::uint32_t kLargestChunk = 16 << 20;
 // Chunks written in one go.
@@ -105,55 +108,81 @@ bool FramedRail::headerComplete() {
   return true;
 }
 
+/// The header is complete: whether the rail is still of use.
+bool FramedRail::payloadBegins() {
+  if (!headerComplete()) return false;
+  if (header_.length > 0) return true;
+  headerRead_ = 0;  // an empty message has no payload to wait for
+  sink_.chunkArrived(rail_, header_);
+  return true;
+}
+
+/// Takes apart what has been read ahead, from the middle of a header or a payload on.
+bool FramedRail::take(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    if (failed_ || fenced()) return false;
+    const bool inPayload = headerRead_ == sizeof(ChunkHeader);
+    const std::size_t missing =
+        inPayload ? header_.length - payloadRead_ : sizeof(ChunkHeader) - headerRead_;
+    const std::size_t step = std::min(missing, bytes.size());
+    std::byte* const to =
+        inPayload ? place_ + payloadRead_ : reinterpret_cast<std::byte*>(&header_) + headerRead_;
+    std::copy_n(bytes.begin(), step, to);
+    bytes = bytes.subspan(step);
+    (inPayload ? payloadRead_ : headerRead_) += step;
+    if (step < missing) return true;
+    if (inPayload) {
+      headerRead_ = 0;
+      sink_.chunkArrived(rail_, header_);
+    } else if (!payloadBegins()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool FramedRail::read() {
   std::size_t total = 0;
   // A read that gets less than it asked for has emptied the stream, and its owner hears of more:
   // asking again would be a call for nothing, unless much comes fast. A fence does ask, as there is
   // no later.
   bool drained = false;
+  ahead_.resize(kAhead);
   while (!failed_ && !fenced() && (!drained || fencing_)) {
     if (total >= kFairShare) return true;
-    // The payload that is missing and, behind it, the next header: one call for both.
+    // The payload that is missing and, behind it, the next header: one call for both. Where a
+    // header is missing, what is behind it: a short message comes in one call.
     std::array<iovec, 2> pieces;
-    std::size_t count = 0;
     const bool inPayload = headerRead_ == sizeof(ChunkHeader);
-    const std::size_t missing = inPayload ? header_.length - payloadRead_ : 0;
+    const std::size_t missing =
+        inPayload ? header_.length - payloadRead_ : sizeof(ChunkHeader) - headerRead_;
     ChunkHeader next;
     if (inPayload) {
-      pieces[count++] = {place_ + payloadRead_, missing};
-      pieces[count++] = {&next, sizeof(next)};
+      pieces = {{{place_ + payloadRead_, missing}, {&next, sizeof(next)}}};
     } else {
-      pieces[count++] = {reinterpret_cast<std::byte*>(&header_) + headerRead_,
-                         sizeof(ChunkHeader) - headerRead_};
+      pieces = {{{reinterpret_cast<std::byte*>(&header_) + headerRead_, missing},
+                 {ahead_.data(), ahead_.size()}}};
     }
-    const Result<std::size_t> received = receive(std::span(pieces).first(count));
+    const Result<std::size_t> received = receive(pieces);
     if (!received.ok()) {
       fail(received.status());
       return false;
     }
     if (*received == 0) return false;
     total += *received;
-    const std::size_t asked =
-        inPayload ? missing + sizeof(next) : sizeof(ChunkHeader) - headerRead_;
-    drained = *received < asked && total < kFastGoing;
-    std::size_t left = *received;
+    drained = *received < missing + pieces[1].iov_len && total < kFastGoing;
+    const std::size_t taken = std::min(*received, missing);
+    const std::size_t behind = *received - taken;
+    (inPayload ? payloadRead_ : headerRead_) += taken;
+    if (taken < missing) continue;
     if (inPayload) {
-      const std::size_t taken = std::min(left, missing);
-      payloadRead_ += taken;
-      left -= taken;
-      if (payloadRead_ < header_.length) continue;
       const ChunkHeader done = header_;
       header_ = next;
-      headerRead_ = left;
+      headerRead_ = behind;
       sink_.chunkArrived(rail_, done);
-    } else {
-      headerRead_ += left;
-    }
-    while (headerRead_ == sizeof(ChunkHeader)) {
-      if (!headerComplete()) return false;
-      if (header_.length > 0) break;
-      headerRead_ = 0;  // an empty message has no payload to wait for
-      sink_.chunkArrived(rail_, header_);
+      if (behind == sizeof(ChunkHeader) && !payloadBegins()) return false;
+    } else if (!payloadBegins() || !take(std::span(ahead_).first(behind))) {
+      return false;
     }
   }
   return false;

@@ -59,6 +59,8 @@ class FramedRail : public Rail {
   };
 
   bool headerComplete();
+  bool payloadBegins();
+  bool take(std::span<const std::byte> bytes);
   void readIntoScratch();
 
   int rail_;
@@ -75,6 +77,7 @@ class FramedRail : public Rail {
   std::byte* place_ = nullptr;
   std::size_t payloadRead_ = 0;
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> ahead_;  // what may come behind a header, in the same call
 };
 
 }  // namespace faultline::transport

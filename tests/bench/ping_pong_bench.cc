@@ -2,8 +2,8 @@
 // loopback rails takes, in turns with one TCP connection that carries a length and a payload, each
 // in a call of its own (as NCCL's Socket transport does).
 //
-//   bench_ping_pong [--message 8] [--rails 1] [--outstanding 8] [--seconds 0.5] [--rounds 5]
-//   bench_ping_pong --processes 2       # two idle cores
+//   bench_ping_pong [--message 8] [--small 8192] [--rails 1] [--outstanding 8] [--seconds 0.5]
+//   [--rounds 5] bench_ping_pong --processes 2       # two idle cores
 //
 // One process polls both ends in turn, and its processor time and system calls per message are
 // exact whatever else the machine does; of two processes it is half the time of a round trip, and
@@ -45,6 +45,7 @@ constexpr std::uint64_t kSeldom = 256;  // times between two looks at the counts
 
 struct Options {
   Bytes message = 8;
+  Bytes small = 8 << 10;
   int rails = 1;
   int outstanding = 8;
   double seconds = 0.5;
@@ -69,6 +70,7 @@ class FabricEnd : private fabric::FabricClient {
     fabricOptions.nics.assign(options.rails, {.device = "", .address = kLoopback});
     fabricOptions.managementAddress = kLoopback;
     fabricOptions.link.policy = channel::Policy::kPull;
+    fabricOptions.link.smallMessage = options.small;
     fabric_ = require(fabric::Fabric::create(fabricOptions, *this));
   }
   ~FabricEnd() override { fabric_->shutDown(); }
@@ -317,6 +319,8 @@ int main(int argc, char** argv) {
   faultline::Options options;
   CLI::App app{"A message to and fro between two processes, against plain TCP"};
   app.add_option("--message", options.message, "bytes")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--small", options.small, "bytes; messages that are copied when posted; 0: none")
+      ->check(CLI::Range(0, 1 << 24));
   app.add_option("--rails", options.rails)->check(CLI::Range(1, 8));
   app.add_option("--outstanding", options.outstanding, "receives posted ahead")
       ->check(CLI::Range(1, 1024));

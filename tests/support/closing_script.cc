@@ -26,7 +26,7 @@ void addClosedStreams(Random& random, Script& script) {
                      .at = upTo(random, std::min(kBusy, sends)),
                      .end = from,
                      .length = upTo(random, std::min(kBusy, receives)),
-                     .bytes = static_cast<Bytes>(random.below(200'000)),
+                     .bytes = static_cast<Bytes>(random.below(random.below(2) ? 200'000 : 10'000)),
                      .stream = stream};
       if (random.below(8) == 0) message.room = static_cast<Bytes>(random.below(400'000));
       if (random.below(8) == 0) (random.below(2) ? message.sent : message.received) = false;
@@ -82,6 +82,8 @@ Script closingScript(std::uint64_t seed) {
   Script script;
   SimOptions& options = script.options;
   addOptions(random, options);
+  const bool small = random.below(2);
+  if (small) options.link.smallMessage = static_cast<Bytes>(random.below(20'000));
   if (random.below(2)) options.datagramLoss = 0.2 * random.unit();
   if (random.below(3) == 0) options.datagramDuplication = 0.3;
   if (random.below(4) == 0) options.datagramsHeld = 0.05;

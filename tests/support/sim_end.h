@@ -61,7 +61,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     message.sent = true;
     // What comes for a receive that is being withdrawn has arrived, too.
     const bool withdrawn = world.closed_.contains({1 - index, Side::kReceives, message.stream});
-    if (!message.receiveOver() && !withdrawn) {
+    if (!message.receiveOver() && !withdrawn && !small(message)) {
       world.problems_.push_back("a send is done before its receive");
     }
     // The user gets the buffer back and writes something else into it.
@@ -97,8 +97,16 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     Message& message = *world.messages_[token];
     if (message.receiveOver()) world.problems_.push_back("receive completed twice");
     message.receiveFailed = true;
+    const bool withdrawn = world.closed_.contains({index, Side::kReceives, message.stream});
+    if (message.sent && !withdrawn && !message.tooLong()) {
+      world.problems_.push_back("a send is done, and its receive fails");
+    }
     judgeFailure(message, why);
     std::ranges::fill(message.target, kPoison);
+  }
+  bool small(const Message& message) const {
+    const Bytes most = link->options().smallMessage;
+    return most > 0 && static_cast<Bytes>(message.source.size()) <= most;
   }
   void judgeFailure(const Message& message, const Status& why) {
     const bool closed = world.closed_.contains({message.from, Side::kSends, message.stream}) ||

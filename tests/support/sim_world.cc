@@ -231,6 +231,10 @@ int SimWorld::failedSends() const {
   return static_cast<int>(std::ranges::count_if(messages_, [](auto& m) { return m->sendFailed; }));
 }
 
+int SimWorld::doneSends() const {
+  return static_cast<int>(std::ranges::count_if(messages_, [](auto& m) { return m->sent; }));
+}
+
 int SimWorld::failedReceives() const {
   return static_cast<int>(
       std::ranges::count_if(messages_, [](auto& m) { return m->receiveFailed; }));

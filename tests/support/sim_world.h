@@ -187,6 +187,7 @@ class SimWorld {
   int completed() const { return completed_; }
   /// Messages that have failed at the sending, and at the receiving end.
   int failedSends() const;
+  int doneSends() const;
   int failedReceives() const;
   bool lateWrites(int rail) const {
     return options_.lateWrites != (options_.mixed && rail % 2 == 1);

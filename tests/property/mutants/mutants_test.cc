@@ -50,6 +50,8 @@ constexpr Planted kMutants[] = {
     {Mutant::kCloseNotTold, "CloseNotTold"},
     {Mutant::kFencedChunksNotAwaited, "FencedChunksNotAwaited"},
     {Mutant::kGrantsOfClosedKept, "GrantsOfClosedKept"},
+    {Mutant::kSmallWithdrawn, "SmallWithdrawn"},
+    {Mutant::kSmallNotCopied, "SmallNotCopied"},
     {Mutant::kNoFence, "NoFence"},
     {Mutant::kFenceAtOneEnd, "FenceAtOneEnd"},
     {Mutant::kResendBeforeOwnFence, "ResendBeforeOwnFence"},

@@ -133,6 +133,46 @@ TEST_P(StreamsTest, AMessageThatIsTooLongFailsAloneAtBothEnds) {
   EXPECT_EQ(world.completed(), 3);
 }
 
+TEST_P(StreamsTest, SmallMessagesAreDoneWhenTheyArePosted) {
+  SimOptions small = options();
+  small.link.smallMessage = 1000;
+  SimWorld world(small);
+  world.message(0, 1000, {.receiveDelay = 5ms});
+  world.message(0, 1001, {.receiveDelay = 5ms});
+  world.run(1ms);
+  EXPECT_EQ(world.doneSends(), 1);
+  EXPECT_FALSE(world.link(0).delivered());
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(5ms);
+  EXPECT_TRUE(world.link(0).delivered());
+  expectAllOver(world, 0);
+}
+
+TEST_P(StreamsTest, SmallMessagesThatAreDoneArriveThoughTheirStreamIsClosed) {
+  SimOptions small = options();
+  small.link.smallMessage = 1000;
+  SimWorld world(small);
+  world.message(0, 1000, {.receiveDelay = 20ms, .stream = kStream});
+  world.message(0, 1001, {.receiveDelay = 20ms, .stream = kStream});
+  world.run(1ms);
+  world.close(0, Side::kSends, kStream);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_EQ(world.completed(), 1);
+  expectAllOver(world, 1);
+}
+
+TEST_P(StreamsTest, GrantsForSmallMessagesWaitForEachOtherAndNotForLong) {
+  constexpr int kPosted = 6;  // four are granted at once, and two wait
+  SimOptions small = options();
+  small.link.smallMessage = 1000;
+  SimWorld world(small);
+  for (int i = 0; i < kPosted; ++i) world.message(0, 100, {.stream = kStream, .sent = false});
+  world.run(500us);
+  EXPECT_EQ(world.link(0).earlyGrants(), 4u);
+  world.run(1500us);
+  EXPECT_EQ(world.link(0).earlyGrants(), 6u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rails, StreamsTest, LinkFixture::allRails(), LinkFixture::railsName);
 
 }  // namespace
