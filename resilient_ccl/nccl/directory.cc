@@ -44,7 +44,8 @@ Directory::Directory(const Options& options, const std::vector<Device>& devices,
       management_(management),
       terms_{.rails = static_cast<std::uint32_t>(devices.size()),
              .chunkBytes = static_cast<std::uint32_t>(options.chunkBytes),
-             .policy = static_cast<std::uint32_t>(options.policy)},
+             .policy = static_cast<std::uint32_t>(options.policy),
+             .smallMessage = static_cast<std::uint32_t>(options.smallMessage)},
       name_(processName(management)) {}
 
 Result<std::unique_ptr<Directory>> Directory::create(const Options& options,
@@ -163,11 +164,14 @@ Result<std::unique_ptr<Connection>> Directory::accept(std::uint64_t listener) {
 Answer Directory::answerTo(const Greeting& greeting) {
   if (greeting.proof != token_) return {.refusal = "who calls has not been given this handle"};
   if (greeting.terms != terms_) {
-    return {.refusal = fmt::format(
-                "{} has {} rails, chunks of {} bytes and strategy {}, {} has {}, {} and {}: set "
-                "FAULTLINE_NICS, FAULTLINE_CHUNK and FAULTLINE_NET_STRATEGY alike on all nodes",
-                greeting.name, greeting.terms.rails, greeting.terms.chunkBytes,
-                greeting.terms.policy, name_, terms_.rails, terms_.chunkBytes, terms_.policy)};
+    const auto words = [](const std::string& who, const Terms& terms) {
+      return fmt::format("{} has {} rails, chunks of {} bytes, small messages of {}, strategy {}",
+                         who, terms.rails, terms.chunkBytes, terms.smallMessage, terms.policy);
+    };
+    return {.refusal =
+                fmt::format("{}; {}: set FAULTLINE_NICS, FAULTLINE_CHUNK, FAULTLINE_SMALL and "
+                            "FAULTLINE_NET_STRATEGY alike on all nodes",
+                            words(greeting.name, greeting.terms), words(name_, terms_))};
   }
   return welcome(greeting);
 }

@@ -17,6 +17,7 @@ struct Terms {
   std::uint32_t rails = 0;
   std::uint32_t chunkBytes = 0;
   std::uint32_t policy = 0;
+  std::uint32_t smallMessage = 0;
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };

@@ -50,6 +50,23 @@ constexpr std::array kSpecs{
                   {},
                   4096,
                   4 << 20},
+    ParameterSpec{
+        "SMALL",
+        ParameterType::kSize,
+        "16KiB",
+        "Messages of up to so many bytes are copied, and done for NCCL as soon as they are "
+        "on their way, as with a socket.",
+        {},
+        1,
+        65536},
+    ParameterSpec{"HOLD_OFF",
+                  ParameterType::kDuration,
+                  "50ms",
+                  "A rail that failed is not used again before this; ten times longer with each "
+                  "failure within 10 s of its return, up to 10 s.",
+                  {},
+                  0.001,
+                  60},
     ParameterSpec{"IO_THREADS",
                   ParameterType::kInteger,
                   "0",
@@ -99,6 +116,8 @@ Result<Options> Options::read(const Environment& environment) {
                        ? channel::Policy::kPull
                        : channel::Policy::kPinned;
   options.chunkBytes = values.get<Size>("CHUNK").bytes;
+  options.smallMessage = values.get<Size>("SMALL").bytes;
+  options.holdOff = values.get<Duration>("HOLD_OFF");
   options.giveUp = values.get<Duration>("GIVE_UP");
   options.railGrace = values.get<Duration>("RAIL_GRACE");
   options.ioThreads = static_cast<int>(values.get<std::int64_t>("IO_THREADS"));
@@ -121,11 +140,12 @@ std::string Options::describe() const {
   };
   return fmt::format(
       "FAULTLINE_NICS={} FAULTLINE_NET_STRATEGY={} FAULTLINE_MANAGEMENT={} FAULTLINE_GIVE_UP={} "
-      "FAULTLINE_RAIL_GRACE={} FAULTLINE_CHUNK={} FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={}",
+      "FAULTLINE_RAIL_GRACE={} FAULTLINE_CHUNK={} FAULTLINE_SMALL={} FAULTLINE_HOLD_OFF={} "
+      "FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={}",
       nics.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(nics, ",")),
       kStrategies[policy == channel::Policy::kPull ? 0 : 1], orNone(management),
-      formatDuration(giveUp), formatDuration(railGrace), formatSize(chunkBytes), ioThreads,
-      orNone(counters));
+      formatDuration(giveUp), formatDuration(railGrace), formatSize(chunkBytes),
+      formatSize(smallMessage), formatDuration(holdOff), ioThreads, orNone(counters));
 }
 
 }  // namespace faultline::nccl

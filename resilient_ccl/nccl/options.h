@@ -20,8 +20,10 @@ struct Options {
   std::string management;         ///< interface; empty: see `chooseManagement`
   channel::Policy policy = channel::Policy::kPull;
   Bytes chunkBytes = 0;
+  Bytes smallMessage = 0;
   Duration giveUp{};
   Duration railGrace{};
+  Duration holdOff{};
   int ioThreads = 0;
   std::string counters;  ///< file; empty: none
   /// NCCL_SOCKET_IFNAME and NCCL_OOB_NET_IFNAME, as they are.

@@ -47,6 +47,9 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.link.policy = its.options.policy;
   options.link.chunkBytes = its.options.chunkBytes;
   options.link.giveUp = its.options.giveUp;
+  options.link.smallMessage = its.options.smallMessage;
+  options.link.holdOff = its.options.holdOff;
+  options.link.longestHoldOff = std::max(its.options.holdOff, options.link.longestHoldOff);
   options.ioThreads = its.options.ioThreads;
   ASSIGN_OR_RETURN(pair->fabric_,
                    fabric::Fabric::create(options, static_cast<fabric::FabricClient&>(*pair)));
@@ -231,7 +234,8 @@ void Pair::sayGoodbye(TimePoint deadline) {
   const std::lock_guard lock(mutex_);
   if (failed_ || !started_) return;
   fabric_->tell(other(), std::as_bytes(std::span(kGoodbye)));
-  while (!failed_ && !fabric_->told(other()) && now() < deadline) poll(now());
+  const auto heard = [&] { return fabric_->told(other()) && fabric_->delivered(other()); };
+  while (!failed_ && !heard() && now() < deadline) poll(now());
 }
 
 void Pair::fail(const Status& why) {

@@ -109,8 +109,8 @@ class Pair final : private fabric::FabricClient {
   /// while. False: there is nothing more to do for this pair.
   bool tend(TimePoint now);
 
-  /// Tells the other end that this process is done, and waits until it has heard so, at most until
-  /// `deadline`: what it has sent is acknowledged by then.
+  /// Tells the other end that this process is done, and waits until it has heard so and everything
+  /// that was sent has been delivered, at most until `deadline`.
   void sayGoodbye(TimePoint deadline);
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }

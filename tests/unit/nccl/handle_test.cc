@@ -66,7 +66,7 @@ Greeting greeting() {
   it.incarnation = 77;
   it.listener = 3;
   it.connection = 9;
-  it.terms = {.rails = 2, .chunkBytes = 65536, .policy = 1};
+  it.terms = {.rails = 2, .chunkBytes = 65536, .policy = 1, .smallMessage = 7};
   it.name = "a:1";
   it.address.rails = {{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}};
   it.address.management = {9, 10};

@@ -38,6 +38,8 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
                              {"FAULTLINE_GIVE_UP", "3s"},
                              {"FAULTLINE_RAIL_GRACE", "250ms"},
                              {"FAULTLINE_CHUNK", "128KiB"},
+                             {"FAULTLINE_SMALL", "4KiB"},
+                             {"FAULTLINE_HOLD_OFF", "10ms"},
                              {"FAULTLINE_IO_THREADS", "2"},
                              {"FAULTLINE_COUNTERS", "/tmp/c.json"},
                              {"NCCL_SOCKET_IFNAME", "ib"},
@@ -49,6 +51,8 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
   EXPECT_EQ(options->giveUp, 3s);
   EXPECT_EQ(options->railGrace, 250ms);
   EXPECT_EQ(options->chunkBytes, 128 << 10);
+  EXPECT_EQ(options->smallMessage, 4 << 10);
+  EXPECT_EQ(options->holdOff, 10ms);
   EXPECT_EQ(options->ioThreads, 2);
   EXPECT_EQ(options->counters, "/tmp/c.json");
   EXPECT_EQ(options->socketInterfaces, "ib");
@@ -57,7 +61,8 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
   EXPECT_EQ(options->describe(),
             "FAULTLINE_NICS=ib0,ib1 FAULTLINE_NET_STRATEGY=hot_repair FAULTLINE_MANAGEMENT=eth0 "
             "FAULTLINE_GIVE_UP=3s FAULTLINE_RAIL_GRACE=250ms FAULTLINE_CHUNK=128KiB "
-            "FAULTLINE_IO_THREADS=2 FAULTLINE_COUNTERS=/tmp/c.json");
+            "FAULTLINE_SMALL=4KiB FAULTLINE_HOLD_OFF=10ms FAULTLINE_IO_THREADS=2 "
+            "FAULTLINE_COUNTERS=/tmp/c.json");
 }
 
 TEST(NcclOptionsTest, AWrongValueNamesTheVariableAndWhatIsAllowed) {
