@@ -56,20 +56,36 @@ class PortTest::Judgement {
     /// Noise may say so, but not so often.
     bool surelySlow() const { return told >= 2 * kLooks && fastest < kSlow; }
 
+    /// What was seen of a port that is slow; nothing: it is not, or nothing that agrees was learnt.
+    std::optional<double> slow() const {
+      if (fastest == 0 || isWhole()) return std::nullopt;
+      if (told < kLooks) return fastest;
+      const std::optional<double> alike = agreed();
+      if (!alike && !surelySlow()) return std::nullopt;
+      return alike.value_or(fastest);
+    }
     double share() const {
-      if (fastest == 0) return before;
-      if (isWhole()) return 1;
-      double slow = fastest;
-      if (told >= kLooks) {
-        const std::optional<double> alike = agreed();
-        if (!alike && !surelySlow()) return before;
-        slow = alike.value_or(fastest);
-      }
-      const double rounded = std::max(1.0, std::round(slow * kSteps)) / kSteps;
+      const std::optional<double> seen = slow();
+      if (!seen) return isWhole() ? 1 : before;
       // Neither: all that it was seen with were slow themselves. It is no slower than it was seen.
-      return !looks.empty() || suspect ? rounded : std::max(before, rounded);
+      return isBlamed() ? rounded(*seen) : std::max(before, rounded(*seen));
+    }
+    bool isBlamed() const { return !looks.empty() || suspect; }
+    static double rounded(double share) {
+      return std::max(1.0, std::round(share * kSteps)) / kSteps;
     }
   };
+
+  /// A port that is about as slow in one direction as in the other is one port with one rate, which
+  /// the mean is nearer to than either.
+  static PortShare sharesOf(const Port& send, const Port& receive) {
+    const std::optional<double> out = send.slow(), in = receive.slow();
+    if (out && in && send.isBlamed() && receive.isBlamed() && !differ(*out, *in)) {
+      const double both = Port::rounded((*out + *in) / 2);
+      return {both, both};
+    }
+    return {send.share(), receive.share()};
+  }
 
   Judgement(const std::vector<PortShare>& before, std::vector<Path> paths) {
     for (const PortShare& port : before) {
@@ -257,7 +273,7 @@ std::vector<PortShare> PortTest::shares() const {
   std::vector<PortShare> shares;
   for (std::size_t node = 0; node < before_.size(); ++node) {
     shares.insert(shares.end(), ranksPerNode_,
-                  {judgement.send[node].share(), judgement.receive[node].share()});
+                  Judgement::sharesOf(judgement.send[node], judgement.receive[node]));
   }
   return shares;
 }
