@@ -194,8 +194,9 @@ TEST(PortTestTest, ASlowPortIsAsSlowAsMostPathsSay) {
   }
 }
 
-// Two of eight ranks at a quarter or at half in both directions, and looks that are up to 7 % slower.
-// With each direction by itself half of these ports had one that was wrong by more than 3 %.
+// Two of eight ranks at a quarter or at half in both directions, and looks that are up to 7 %
+// slower. With each direction by itself half of these ports had one that was wrong by more than 3
+// %.
 TEST(PortTestTest, APortThatIsAsSlowInBothDirectionsHasOneRate) {
   int wrong = 0, ports = 0;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
@@ -215,8 +216,8 @@ TEST(PortTestTest, APortThatIsAsSlowInBothDirectionsHasOneRate) {
       for (const std::size_t rank : {1UL, 3UL}) {
         ++ports;
         EXPECT_EQ(found[rank].send, found[rank].receive) << "seed " << seed;
-        const double most = std::max(std::abs(found[rank].send - share),
-                                     std::abs(found[rank].receive - share));
+        const double most =
+            std::max(std::abs(found[rank].send - share), std::abs(found[rank].receive - share));
         if (most > 0.03 * share) ++wrong;
       }
     }
