@@ -124,9 +124,6 @@ constexpr Table tableWithContext() {
           .setNetAttr = setNetAttr};
 }
 
-// Version 10 knows no end: the library's own is it.
-__attribute__((destructor)) void leave() { plugin().leave(); }
-
 }  // namespace
 }  // namespace faultline::nccl
 

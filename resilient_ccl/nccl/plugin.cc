@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <span>
@@ -76,11 +77,18 @@ NetResult Plugin::init(NetLogger log) {
     spdlog::set_default_logger(
         std::make_shared<spdlog::logger>("faultline", std::make_shared<NcclSink>(log)));
   }
-  static const int once = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
-  (void)once;
+  static const int atFork = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
+  (void)atFork;
   const Status status = start();
-  if (!status.ok()) communicators_ = 0;
-  return resultOf(status);
+  if (!status.ok()) {
+    communicators_ = 0;
+    return resultOf(status);
+  }
+  // Version 10 knows no end: the library's own, or the process's, is it. Registered only now, to
+  // run before what is in use by now takes its leave: the log and libcrypto.
+  static const int atExit = std::atexit([] { Plugin::instance().leave(); });
+  (void)atExit;
+  return NetResult::kSuccess;
 }
 
 Status Plugin::start() {

@@ -149,7 +149,7 @@ class ClosedStreamTest : public FabricTest {
       sides_[0].fabric->postSend(1, key, source_.data() + i * kLength, kLength, i);
       sides_[1].fabric->postReceive(0, key, target_.data() + i * kLength, kLength, i);
     }
-    ASSERT_TRUE(pollUntil([&] { return target_[0] == kSent; }));
+    ASSERT_TRUE(pollUntil([&] { return sides_[1].fabric->counters().bytesArrived > 0; }));
   }
   /// Both ends know what became of each, and the rails carry on: what was under way in the stream
   /// is through when the next message is.
