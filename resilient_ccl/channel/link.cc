@@ -246,6 +246,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
   loadMeter_.update(outstandingBytes(), 0, now);
   ++counters_.chunksSent;
   counters_.bytesSent += length;
+  state.bytesSent += length;
   if (copied) {
     ++counters_.chunksCopied;
     counters_.bytesCopied += length;

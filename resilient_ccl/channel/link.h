@@ -184,6 +184,8 @@ class Link {
   bool delivered() const { return failed_ || sends_.empty(); }
   const LinkCounters& counters() const { return counters_; }
   const LinkOptions& options() const { return options_; }
+  /// Payload that was handed to the rail since the beginning, also what was sent again.
+  Bytes bytesSent(int rail) const { return rails_[rail].bytesSent; }
   /// Bytes that the rail may have unacknowledged now, before it takes another chunk.
   Bytes windowBytes(int rail) const { return windowFor(rail, options_.chunkBytes); }
   LinkLoad load(TimePoint now) const;
@@ -259,6 +261,7 @@ class Link {
     std::uint64_t nextSequence = 0;
     Receipt acknowledged;
     std::deque<InFlight> inFlight;
+    Bytes bytesSent = 0;
     Bytes inFlightBytes = 0;
     RateEstimate rate{kFirstRate};
     Degradation degradation;

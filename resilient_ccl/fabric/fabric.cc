@@ -314,6 +314,12 @@ Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }
 FabricCounters Fabric::counters() const { return impl_->counters(); }
+std::vector<Bytes> Fabric::bytesSentByRail(int peer) const {
+  const Link& link = impl_->link(peer);
+  std::vector<Bytes> sent;
+  for (int rail = 0; rail < link.options().rails; ++rail) sent.push_back(link.bytesSent(rail));
+  return sent;
+}
 void Fabric::loads(std::vector<std::optional<channel::LinkLoad>>& out) const { impl_->loads(out); }
 Status Fabric::watch(int fd, std::function<void()> ready) {
   return impl_->watch(fd, std::move(ready));

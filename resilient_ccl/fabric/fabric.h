@@ -182,6 +182,8 @@ class Fabric {
   /// Sum over all links.
   FabricCounters counters() const;
 
+  /// Payload that was sent to `peer` over each rail since the beginning, bytes.
+  std::vector<Bytes> bytesSentByRail(int peer) const;
   /// What the link to each process carries over the network; nothing for this process itself and
   /// for those that are reached through shared memory.
   void loads(std::vector<std::optional<channel::LinkLoad>>& out) const;

@@ -38,6 +38,7 @@ std::string countersJson(const Options& options, const std::vector<Device>& devi
     peers.push_back({{"peer", account.peer},
                      {"bytes_sent", account.sent},
                      {"bytes_received", account.received},
+                     {"bytes_sent_by_rail", account.sentByRail},
                      {"failovers", account.failovers},
                      {"failbacks", account.failbacks},
                      {"degradations", account.degradations},

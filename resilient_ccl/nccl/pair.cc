@@ -251,15 +251,21 @@ void Pair::fail(const Status& why) {
 /// From now on nothing reads or writes what was posted.
 void Pair::end() {
   if (failed_) return;
-  account_.counters = fabric_->counters();
+  count(account_);
   fabric_->shutDown();
   failed_.store(true, std::memory_order_release);
+}
+
+void Pair::count(Account& account) const {
+  if (!otherIncarnation_) return;
+  account.counters = fabric_->counters();
+  account.sentByRail = fabric_->bytesSentByRail(other());
 }
 
 Pair::Account Pair::account() const {
   const std::lock_guard lock(mutex_);
   Account account = account_;
-  if (!failed_ && otherIncarnation_) account.counters = fabric_->counters();
+  if (!failed_) count(account);
   return account;
 }
 

@@ -120,6 +120,7 @@ class Pair final : private fabric::FabricClient {
   struct Account {
     std::string peer;
     fabric::FabricCounters counters;
+    std::vector<Bytes> sentByRail;
     Bytes sent = 0, received = 0;  ///< by messages that are done
     std::uint64_t failovers = 0, failbacks = 0, degradations = 0;
     Duration longestPause{};
@@ -154,6 +155,7 @@ class Pair final : private fabric::FabricClient {
   void poll(TimePoint now);
   void fail(const Status& why);
   void end();
+  void count(Account& account) const;
   std::string railName(int rail) const;
 
   const Settings settings_;

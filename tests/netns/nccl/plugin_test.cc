@@ -62,7 +62,8 @@ class NcclPluginTest : public NetnsTest {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
-  void startPeers(int version, double seconds, std::map<std::string, std::string> environment) {
+  void startPeers(int version, double seconds, std::map<std::string, std::string> environment,
+                  int bytes = 200'000) {
     environment["FAULTLINE_NICS"] = "rail0,rail1";
     for (int side = 0; side < 2; ++side) {
       outputs_[side].reset(::memfd_create("output", MFD_CLOEXEC));
@@ -77,7 +78,7 @@ class NcclPluginTest : public NetnsTest {
                            "--seconds",
                            std::to_string(seconds),
                            "--bytes",
-                           "200000",
+                           std::to_string(bytes),
                            "--connections",
                            "2"};
       options.environment = environment;
@@ -158,6 +159,26 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"hole", "blackhole", {}, "balance", 12},
                       Fault{"threads", "port_down", {{"how", "carrier"}}, "balance", 12, 2}),
     [](const auto& its) { return its.param.name; });
+
+TEST_F(NcclPluginTest, RailsShareMessagesOfAnySize) {
+  for (const int bytes : {2'000, 20'000, 65'536, 1'000'000}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    startPeers(11, /*seconds=*/1, {}, bytes);
+    for (int side = 0; side < 2; ++side) {
+      const std::string word = lastWord(side);
+      EXPECT_THAT(word, StartsWith("ok ")) << word;
+      const nlohmann::json peer = counters(side)["peers"][0];
+      const auto sent = peer["bytes_sent_by_rail"].get<std::vector<double>>();
+      ASSERT_EQ(sent.size(), 2U);
+      const double share = sent[0] / (sent[0] + sent[1]);
+      std::printf("SHARE of rail 0, messages of up to %d bytes: %.3f, copied %.4f, %s", bytes,
+                  share, peer["bytes_copied"].get<double>() / (sent[0] + sent[1]), word.c_str());
+      EXPECT_GT(share, 0.25);
+      EXPECT_LT(share, 0.75);
+    }
+  }
+}
 
 TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
   startPeers(11, /*seconds=*/20, {{"FAULTLINE_GIVE_UP", "1s"}});
