@@ -99,12 +99,6 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
              .slot = 0,
              .region = {},
              .ended = {}};
-  if (isSmall(static_cast<std::uint64_t>(length))) {
-    message.copy.assign(data, data + length);
-    if (!mutant(Mutant::kSmallNotCopied)) message.data = message.copy.data();
-    message.told = true;
-    io_.sendDone(token);
-  }
   if (const auto grant = grants_.find(key); grant != grants_.end()) {
     const GrantRecord record = grant->second;
     grants_.erase(grant);
@@ -192,6 +186,12 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
   delivery_.begin(now);
   message.slot = grant.slot;
   message.region = {grant.address, grant.regionKey};
+  if (isSmall(static_cast<std::uint64_t>(message.length))) {
+    message.copy.assign(message.data, message.data + message.length);
+    if (!mutant(Mutant::kSmallNotCopied)) message.data = message.copy.data();
+    message.told = true;
+    io_.sendDone(message.token);
+  }
   const std::uint64_t chunks = message.chunksLeft, length = cut_.chunkBytes(message.length);
   queued_.clear();
   for (const std::deque<ChunkRef>& queue : queues_) queued_.push_back(queue.size());

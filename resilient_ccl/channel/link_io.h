@@ -41,11 +41,12 @@ struct LinkOptions {
   /// them sooner than the one that has them; and of all messages, beyond a kTailShare-th of what
   /// has been delivered since. 0, or not resilient: none.
   Bytes tailBudget = 512 << 10;
-  /// A message of up to so many bytes is *small*: it is copied when it is posted, and its buffer is
-  /// the client's again at once (sendDone), though it has not been delivered. So nobody waits for
-  /// its acknowledgement, which may be late, and grants wait for each other while the peer has some
-  /// left: next to no datagrams. Who ends a process sees to it that nothing is undelivered
-  /// (Link::delivered). 0: none.
+  /// A message of up to so many bytes is *small*: it is copied as soon as it is posted and the peer
+  /// has asked for it, and its buffer is the client's again (sendDone), though it has not been
+  /// delivered. So nobody waits for its acknowledgement, which may be late, and grants wait for each
+  /// other while the peer has some left: next to no datagrams. What is copied is bounded by what the
+  /// peer has posted. Who ends a process sees to it that nothing is undelivered (Link::delivered).
+  /// 0: none.
   Bytes smallMessage = 0;
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.

@@ -137,7 +137,6 @@ void Link::sendTooLong(std::uint64_t id, const GrantRecord& grant) {
       .key = grant.key, .length = static_cast<std::uint64_t>(message.length), .slot = grant.slot};
   control_.send(RecordType::kTooLong, bytesOf(record), /*urgent=*/false);
   sendsFinished(streamOf(message.key));
-  if (message.told) return;
   io_.sendFailed(message.token, errorf(Code::kInvalidArgument,
                                        "a message of {} bytes to {} meets a receive of {} bytes",
                                        message.length, identity_.name, grant.capacity));

@@ -84,8 +84,10 @@ void Directory::finishPairs() {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
   }
-  const TimePoint deadline = now() + kGoodbye;
-  for (const auto& pair : pairs) pair->sayGoodbye(deadline);
+  const TimePoint drained = now() + options_.giveUp;
+  for (const auto& pair : pairs) pair->drain(drained);
+  const TimePoint heard = now() + kGoodbye;
+  for (const auto& pair : pairs) pair->sayGoodbye(heard);
 }
 
 // --- pairs ---

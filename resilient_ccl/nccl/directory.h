@@ -33,7 +33,8 @@ class Directory {
   static Result<std::unique_ptr<Directory>> create(const Options& options,
                                                    const std::vector<Device>& devices,
                                                    const Interface& management);
-  /// Says goodbye to all peers, within kGoodbye.
+  /// Waits until all peers have what was sent to them, within FAULTLINE_GIVE_UP, and says goodbye
+  /// to them, within kGoodbye.
   ~Directory();
 
   /// A door for one connection after the other.

@@ -210,11 +210,11 @@ void Pair::close(Connection& connection) {
   }
 }
 
-void Pair::poll(TimePoint now) {
+void Pair::poll(TimePoint now, Duration timeout) {
   polled_ = now;
   if (failed_) return;
   polling_ = true;
-  const Status status = fabric_->poll(Duration::zero());
+  const Status status = fabric_->poll(timeout);
   polling_ = false;
   if (!status.ok()) fail(status);
   if (!failure_.ok()) end();
@@ -230,12 +230,25 @@ bool Pair::tend(TimePoint now) {
   return !failed_;
 }
 
+void Pair::drain(TimePoint deadline) {
+  const std::lock_guard lock(mutex_);
+  if (failed_ || !started_) return;
+  while (!failed_ && !departed_ && !fabric_->delivered(other())) {
+    const TimePoint time = now();
+    if (time >= deadline) {
+      spdlog::warn("{} has not got all that was sent to it within FAULTLINE_GIVE_UP={}: lost",
+                   settings_.peer, formatDuration(settings_.options.giveUp));
+      return;
+    }
+    poll(time, kIdle);
+  }
+}
+
 void Pair::sayGoodbye(TimePoint deadline) {
   const std::lock_guard lock(mutex_);
   if (failed_ || !started_) return;
   fabric_->tell(other(), std::as_bytes(std::span(kGoodbye)));
-  const auto heard = [&] { return fabric_->told(other()) && fabric_->delivered(other()); };
-  while (!failed_ && !heard() && now() < deadline) poll(now());
+  while (!failed_ && !fabric_->told(other()) && now() < deadline) poll(now(), kIdle);
 }
 
 void Pair::fail(const Status& why) {

@@ -109,8 +109,11 @@ class Pair final : private fabric::FabricClient {
   /// while. False: there is nothing more to do for this pair.
   bool tend(TimePoint now);
 
-  /// Tells the other end that this process is done, and waits until it has heard so and everything
-  /// that was sent has been delivered, at most until `deadline`.
+  /// Waits until everything that was sent has been delivered: what was copied is done for NCCL, and
+  /// may have to be sent again. At most until `deadline`.
+  void drain(TimePoint deadline);
+  /// Tells the other end that this process is done, and waits until it has heard so, at most until
+  /// `deadline`.
   void sayGoodbye(TimePoint deadline);
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -152,7 +155,7 @@ class Pair final : private fabric::FabricClient {
   void giveBack(Request& request);
   void partDone(std::uint64_t token, Bytes length);
   bool underWay(const Connection* connection) const;
-  void poll(TimePoint now);
+  void poll(TimePoint now, Duration timeout = Duration::zero());
   void fail(const Status& why);
   void end();
   void count(Account& account) const;

@@ -1,8 +1,9 @@
-// net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N]: one process of
-// two (sides 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They
-// find each other's handles in files of FOLDER. Connections in both directions carry messages of up
-// to `bytes`, eight under way on each, whose every byte is checked. Prints "ready", then at the end
-// "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
+// net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]: one
+// process of two (sides 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies
+// do. They find each other's handles in files of FOLDER. Connections in both directions carry
+// messages of up to `bytes`, eight under way on each, whose every byte is checked. `late`: after
+// `seconds` it receives nothing for so long. Prints "ready", then at the end "ok MESSAGES
+// LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
 
 #include <algorithm>
 #include <array>
@@ -25,6 +26,8 @@ namespace {
 
 constexpr int kUnderWay = 8;  // NCCL_STEPS
 constexpr int kTag = 5;
+constexpr std::uint64_t kAhead =
+    100;  // messages after the end, which may come before it at the peer
 
 int failed(NetResult result) {
   std::cout << "error " << static_cast<int>(result);
@@ -80,7 +83,8 @@ struct Stream {
   std::uint64_t posted = 0, done = 0;
   TimePoint latest{};
   Duration longestPause{};
-  int last = 0;  // messages of one byte: as many as are under way at the end
+  std::uint64_t lastFrom = 0;  // its messages from this one on are of one byte; 0: not known yet
+  int last = 0;                // messages of one byte: as many as are under way at the end
 };
 
 class Conversation {
@@ -92,8 +96,9 @@ class Conversation {
 
   /// One round over all streams. At the end of each are messages of one byte, one for every receive
   /// that waits.
-  NetResult step(bool ending) {
+  NetResult step(bool ending, bool receiving) {
     for (Stream& stream : streams) {
+      if (!stream.sends && !receiving) continue;
       const NetResult result = stream.sends ? send(stream, ending) : receive(stream);
       if (result != NetResult::kSuccess) return result;
     }
@@ -107,9 +112,11 @@ class Conversation {
 
  private:
   NetResult send(Stream& stream, bool ending) {
+    if (ending && stream.lastFrom == 0) stream.lastFrom = stream.posted + kAhead;
+    const bool last = ending && stream.posted >= stream.lastFrom;
     if (stream.open.size() < kUnderWay && stream.last < kUnderWay) {
       Slot slot;
-      slot.data.resize(ending ? 1 : lengthOf(stream.posted, bytes_));
+      slot.data.resize(last ? 1 : lengthOf(stream.posted, bytes_));
       for (std::size_t i = 0; i < slot.data.size(); ++i) {
         slot.data[i] = valueOf(stream.posted, i);
       }
@@ -119,7 +126,7 @@ class Conversation {
       if (slot.request != nullptr) {
         stream.open.push_back(std::move(slot));
         ++stream.posted;
-        if (ending) ++stream.last;
+        if (last) ++stream.last;
       }
     }
     if (stream.open.empty()) return NetResult::kSuccess;
@@ -175,11 +182,12 @@ int run(int argc, char** argv) {
   const int version = std::atoi(argv[2]);
   const std::filesystem::path folder = argv[3];
   const int side = std::atoi(argv[4]);
-  double seconds = 1;
+  double seconds = 1, late = 0;
   std::size_t bytes = 100'000;
   int connections = 2;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
+    if (std::strcmp(argv[i], "--late") == 0) late = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--bytes") == 0) bytes = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--connections") == 0) connections = std::atoi(argv[i + 1]);
   }
@@ -220,7 +228,9 @@ int run(int argc, char** argv) {
 
   const TimePoint end = now() + fromSeconds(seconds);
   while (!conversation.over()) {
-    const NetResult result = conversation.step(now() >= end);
+    const TimePoint time = now();
+    const bool receiving = time < end || time >= end + fromSeconds(late);
+    const NetResult result = conversation.step(time >= end, receiving);
     if (result != NetResult::kSuccess) return failed(result);
   }
   std::uint64_t messages = 0;

@@ -203,6 +203,7 @@ void SimWorld::message(int from, Bytes length, const Posting& posting) {
   };
   const auto receive = [this, from, key, token, &message] {
     const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
+    message.askedFor = true;
     link(1 - from).postReceive(key, message.target.data(),
                                static_cast<Bytes>(message.target.size()), region, token,
                                clock_.now());
