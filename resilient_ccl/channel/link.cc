@@ -62,6 +62,8 @@ Bytes Link::chunkLength(const SendMessage& message, std::uint64_t offset) const 
 }
 
 int Link::homeRail(std::uint64_t message, std::uint64_t chunk) const {
+  const int firstChoice = sends_.at(message).firstChoice;
+  if (firstChoice != kAnyRail) return firstChoice;
   return static_cast<int>((message + chunk) % rails_.size());
 }
 
@@ -82,7 +84,7 @@ std::deque<Link::ChunkRef>& Link::queueOf(int rail) {
 }
 
 void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, std::uint64_t token,
-                    TimePoint now) {
+                    TimePoint now, int firstChoice) {
   if (failed_) return;
   if (const auto ended = sendStreams_.find(streamOf(key)); ended != sendStreams_.end()) {
     io_.sendFailed(token, ended->second.why);
@@ -95,6 +97,7 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
              .data = data,
              .length = length,
              .token = token,
+             .firstChoice = firstChoice,
              .chunksLeft = cut_.chunkCount(length),
              .slot = 0,
              .region = {},

@@ -44,6 +44,9 @@ class Link {
   static constexpr double kFirstRate = 50e6;
   /// A rate that was measured longer ago says nothing: the rail gets one chunk to measure it again.
   static constexpr Duration kRateIsOld = 100ms;
+  /// kPull: another rail must be so much sooner to be taken instead of the first choice; rates that
+  /// are as good as equal differ by less.
+  static constexpr double kAsGood = 1.25;
   /// A chunk goes again over a faster rail when it needs half the time there, and an
   /// acknowledgement that is still on its way is not what makes the difference.
   static constexpr double kTailAdvantage = 2;
@@ -100,9 +103,11 @@ class Link {
 
   // --- messages ---
 
-  /// `data` must stay valid until sendDone(token).
+  /// `data` must stay valid until sendDone(token). `firstChoice`: the rail that takes it while it
+  /// is up (kPinned), or while it is about as good as any other (kPull). kAnyRail: in turn
+  /// (kPinned), the best (kPull).
   void postSend(const MessageKey& key, const std::byte* data, Bytes length, std::uint64_t token,
-                TimePoint now);
+                TimePoint now, int firstChoice = kAnyRail);
   /// `region` belongs to the link until receiveDone(token). The message may be shorter. Its slot,
   /// which the next flush grants; kNoSlot when the link has failed.
   std::uint32_t postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
@@ -220,6 +225,7 @@ class Link {
     const std::byte* data;
     Bytes length;
     std::uint64_t token;
+    int firstChoice;
     std::uint64_t chunksLeft;  // not yet acknowledged
     std::uint32_t slot = 0;
     RemoteRegion region;

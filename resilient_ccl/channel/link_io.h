@@ -25,6 +25,9 @@ enum class Policy : std::uint8_t {
             ///< a slow one go again over a faster one: balances by itself
 };
 
+/// Of a message: no rail is its first choice.
+inline constexpr int kAnyRail = -1;
+
 /// Everything about a link that can be chosen. Equal on both ends, except for `partners`.
 struct LinkOptions {
   int rails = 1;
@@ -43,10 +46,10 @@ struct LinkOptions {
   Bytes tailBudget = 512 << 10;
   /// A message of up to so many bytes is *small*: it is copied as soon as it is posted and the peer
   /// has asked for it, and its buffer is the client's again (sendDone), though it has not been
-  /// delivered. So nobody waits for its acknowledgement, which may be late, and grants wait for each
-  /// other while the peer has some left: next to no datagrams. What is copied is bounded by what the
-  /// peer has posted. Who ends a process sees to it that nothing is undelivered (Link::delivered).
-  /// 0: none.
+  /// delivered. So nobody waits for its acknowledgement, which may be late, and grants wait for
+  /// each other while the peer has some left: next to no datagrams. What is copied is bounded by
+  /// what the peer has posted. Who ends a process sees to it that nothing is undelivered
+  /// (Link::delivered). 0: none.
   Bytes smallMessage = 0;
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.

@@ -58,9 +58,12 @@ int Link::nextPuller(TimePoint now) const {
   int best = -1;
   double soonest = std::numeric_limits<double>::infinity();
   double fullRate = 0;
-  const Bytes chunk = chunkBytes(queues_[0].front().message);
+  const std::uint64_t message = queues_[0].front().message;
+  const int firstChoice = sends_.at(message).firstChoice;
+  const Bytes chunk = chunkBytes(message);
   Bytes fullBytes = static_cast<Bytes>(queues_[0].size()) * chunk;
-  for (int rail = 0; rail < options_.rails; ++rail) {
+  for (int turn = 0; turn < options_.rails; ++turn) {
+    const int rail = (std::max(firstChoice, 0) + turn) % options_.rails;
     const Rail& state = rails_[rail];
     if (state.phase != Phase::kUp) continue;
     if (!hasRoom(rail, chunk)) {
@@ -70,7 +73,8 @@ int Link::nextPuller(TimePoint now) const {
     }
     if (state.inFlight.empty() && now - state.rate.measured() > kRateIsOld) return rail;
     const double done = secondsUntil(rail, chunk);
-    if (best >= 0 && done >= soonest) continue;
+    const double margin = best >= 0 && best == firstChoice ? kAsGood : 1;
+    if (best >= 0 && done * margin >= soonest) continue;
     best = rail;
     soonest = done;
   }

@@ -331,8 +331,8 @@ bool Fabric::delivered(int peer) const { return impl_->link(peer).delivered(); }
 void Fabric::doubt(int peer) { impl_->link(peer).doubt(now()); }
 
 void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
-                      std::uint64_t token) {
-  impl_->link(peer).postSend(key, data, length, token, now());
+                      std::uint64_t token, int firstChoice) {
+  impl_->link(peer).postSend(key, data, length, token, now(), firstChoice);
 }
 
 void Fabric::postReceive(int peer, const channel::MessageKey& key, std::byte* region,

@@ -133,8 +133,9 @@ class Fabric {
   /// The work begins: rails that are not up have failed (Link::start).
   void start();
 
+  /// `firstChoice` is a rail, see Link::postSend.
   void postSend(int peer, const channel::MessageKey& key, const std::byte* data, Bytes length,
-                std::uint64_t token);
+                std::uint64_t token, int firstChoice = channel::kAnyRail);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
 

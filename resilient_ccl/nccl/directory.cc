@@ -200,7 +200,7 @@ Answer Directory::welcome(const Greeting& greeting) {
 
 // --- the side that connects ---
 
-Result<std::uint64_t> Directory::connect(const Handle& to) {
+Result<std::uint64_t> Directory::connect(const Handle& to, int device) {
   ASSIGN_OR_RETURN(UniqueFd socket,
                    transport::tcp::beginConnect({management_.address, "", 0}, to.rendezvous));
   const std::lock_guard lock(mutex_);
@@ -208,6 +208,7 @@ Result<std::uint64_t> Directory::connect(const Handle& to) {
   ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.token, to.name));
   const std::uint32_t connection = pair->newConnection();
   attempts_.emplace(++numbers_, Attempt{.to = to,
+                                        .device = device,
                                         .pair = std::move(pair),
                                         .frames = Frames(std::move(socket)),
                                         .connection = connection,
@@ -234,9 +235,11 @@ Result<std::unique_ptr<Connection>> Directory::finish(std::uint64_t attempt) {
   if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
   const std::shared_ptr<Pair> pair = it.pair;
   const std::uint32_t number = it.connection;
+  const int device = it.device;
   attempts_.erase(found);
   RETURN_IF_ERROR(ready.status());
-  return std::make_unique<Connection>(Connection{.pair = pair, .number = number, .sends = true});
+  return std::make_unique<Connection>(
+      Connection{.pair = pair, .number = number, .sends = true, .device = device});
 }
 
 Greeting Directory::greetingFor(const Attempt& attempt) const {

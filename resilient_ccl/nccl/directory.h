@@ -45,8 +45,9 @@ class Directory {
   /// not yet.
   Result<std::unique_ptr<Connection>> accept(std::uint64_t listener);
 
-  /// Begins to connect; the number of the attempt, never 0.
-  Result<std::uint64_t> connect(const Handle& to);
+  /// Begins to connect; the number of the attempt, never 0. What the connection sends has this
+  /// device's rail as its first choice.
+  Result<std::uint64_t> connect(const Handle& to, int device);
   /// Null: not yet. An attempt ends with its connection, or with an error.
   Result<std::unique_ptr<Connection>> finish(std::uint64_t attempt);
 
@@ -59,6 +60,7 @@ class Directory {
 
   struct Attempt {
     Handle to;
+    int device = 0;
     std::shared_ptr<Pair> pair;
     Frames frames;
     std::uint32_t connection = 0;

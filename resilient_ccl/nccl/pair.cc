@@ -137,7 +137,7 @@ Request* Pair::send(Connection& connection, std::uint32_t tag, const std::byte* 
   if (failed_) return request;  // `test` says so
   const channel::MessageKey key{
       .communicator = connection.number, .sequence = connection.next(tag), .stream = tag};
-  fabric_->postSend(other(), key, data, size, tokenOf(*request, 0));
+  fabric_->postSend(other(), key, data, size, tokenOf(*request, 0), connection.device);
   poll(now());
   return request;
 }

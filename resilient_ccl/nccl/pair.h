@@ -33,6 +33,7 @@ struct Connection {
   std::shared_ptr<Pair> pair;
   std::uint32_t number = 0;  ///< the same at both ends
   bool sends = false;
+  int device = 0;    ///< of the sending end: the rail that is its first choice
   int requests = 0;  ///< under way
 
   /// How many messages there have been with each tag: a message is known by its tag and its number

@@ -177,7 +177,7 @@ NetResult Plugin::connect(int device, void* handle, void** connection) {
     const auto to =
         Handle::read(std::span<const std::byte, kNetHandleBytes>(bytes, kNetHandleBytes));
     if (!to.ok()) return resultOf(to.status());
-    const auto begun = directory_->connect(*to);
+    const auto begun = directory_->connect(*to, device);
     if (!begun.ok()) return resultOf(begun.status());
     attempt = *begun;
     std::memcpy(bytes + kAttemptAt, &attempt, sizeof(attempt));

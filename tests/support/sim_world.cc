@@ -197,9 +197,12 @@ void SimWorld::message(int from, Bytes length, const Posting& posting) {
   const channel::MessageKey key{.communicator = communicator,
                                 .sequence = static_cast<std::uint32_t>(token),
                                 .stream = stream};
-  const auto send = [this, from, key, token, &message] {
+  const int firstChoice = options_.firstChoices && token % 2 == 0
+                              ? static_cast<int>(token / 2 % options_.link.rails)
+                              : posting.firstChoice;
+  const auto send = [this, from, key, token, firstChoice, &message] {
     link(from).postSend(key, message.source.data(), static_cast<Bytes>(message.source.size()),
-                        token, clock_.now());
+                        token, clock_.now(), firstChoice);
   };
   const auto receive = [this, from, key, token, &message] {
     const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};

@@ -40,6 +40,7 @@ struct Posting {
   int stream = 0;
   Bytes room = -1;  ///< of the receive; -1: as long as the message
   bool sent = true, received = true;
+  int firstChoice = channel::kAnyRail;
 };
 
 /// A rail that is broken before the links are made: the port of an end, or its wires.
@@ -76,6 +77,8 @@ struct SimOptions {
   Duration grace = 10ms;
   int lateEnd = 0;
   Duration lateStart{};
+  /// Messages of even numbers have a rail as their first choice, one after the other.
+  bool firstChoices = false;
   bool trace = false;  ///< keep what SimWorld::trace returns
 };
 

@@ -58,6 +58,40 @@ TEST(FlowTest, SharesFollowTheRatesOneSecondAfterAnyChange) {
   expectWhole(world);
 }
 
+TEST(FlowTest, AFirstChoiceIsTakenAsLongAsItIsAboutAsGoodAsAnother) {
+  for (const int choice : {0, 1, 2}) {
+    SimWorld world(pulling(3));
+    constexpr std::array kRates{10e6, 9e6, 10e6};
+    for (int rail = 0; rail < 3; ++rail) world.slow(rail, kRates[rail]);
+    const auto one = [&] {  // at a time: no rail has anything outstanding
+      world.message(0, 1000, {.firstChoice = choice});
+      EXPECT_TRUE(world.runUntilIdle(1s));
+      world.run(1ms);
+    };
+    // The rates of rails that carry nothing are old every so often: these are asked, too.
+    const auto share = [&] {
+      for (int message = 0; message < 100; ++message) one();
+      const Bytes before = world.arrivedBytes(1, choice);
+      for (int message = 0; message < 400; ++message) one();
+      return static_cast<double>(world.arrivedBytes(1, choice) - before) / 400e3;
+    };
+    EXPECT_GT(share(), 0.9) << choice;
+    world.slow(choice, 2e6);
+    EXPECT_LT(share(), 0.1) << choice << " is slow: the others are behind it";
+    expectWhole(world);
+  }
+}
+
+TEST(FlowTest, ManyChunksOfAFirstChoiceAreSharedAsEver) {
+  SimWorld world(pulling(2));
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
+  for (int message = 0; message < 64; ++message) world.message(0, 512 << 10, {.firstChoice = 1});
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  const auto first = static_cast<double>(world.arrivedBytes(1, 1));
+  EXPECT_NEAR(first / (64 * 512 << 10), 0.5, 0.05);
+  expectWhole(world);
+}
+
 TEST(FlowTest, TheWindowIsTwoChunksAndWhatTheRailCarriesInItsTime) {
   for (const Policy policy : {Policy::kPinned, Policy::kPull}) {
     SimOptions options = pulling(1);

@@ -62,6 +62,32 @@ TEST(PinnedTest, TheLoadOfAFailedRailGoesToItsFirstPartnerThatLives) {
   expectWhole(world);
 }
 
+TEST(PinnedTest, AFirstChoiceTakesAllOfItsMessageAndHasTheSamePartners) {
+  SimOptions options = pinned(3);
+  options.link.partners = {{2, 1}, {0, 2}, {1, 0}};
+  SimWorld world(options);
+  const auto carried = [&] {
+    std::array<Bytes, 3> bytes;
+    for (int rail = 0; rail < 3; ++rail) bytes[rail] = world.arrivedBytes(1, rail);
+    for (int message = 0; message < 4; ++message) {
+      world.message(0, 8 * kChunk, {.firstChoice = 2});
+    }
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    for (int rail = 0; rail < 3; ++rail) bytes[rail] = world.arrivedBytes(1, rail) - bytes[rail];
+    return bytes;
+  };
+  using Shares = std::array<Bytes, 3>;
+  EXPECT_EQ(carried(), (Shares{0, 0, 32 * kChunk}));
+  world.portDown(0, 2);
+  world.run(20ms);
+  EXPECT_EQ(carried(), (Shares{0, 32 * kChunk, 0}));
+  world.heal(2);
+  world.run(1s);
+  ASSERT_TRUE(world.link(0).railUp(2));
+  EXPECT_EQ(carried(), (Shares{0, 0, 32 * kChunk}));
+  expectWhole(world);
+}
+
 /// Messages of two chunks, one on each of two rails, that take a fifth of a second on both.
 SimWorld& backlog(SimWorld& world) {
   for (int rail = 0; rail < 2; ++rail) world.slow(rail, 5e6);
