@@ -301,6 +301,11 @@ TEST_P(ConformanceTest, OneThreadConnectsAndAnotherMovesTheData) {
   close(second);
 }
 
+/// What the plugin's thread may be writing: to ask the plugin would be to poll it.
+__attribute__((no_sanitize("thread"))) std::int64_t peek(const volatile std::int64_t& value) {
+  return value;
+}
+
 TEST_P(ConformanceTest, AnEndThatNobodyPollsGoesOn) {
   const Ends ends = connectHere(net);
   ASSERT_NE(ends.receive, nullptr);
@@ -309,10 +314,8 @@ TEST_P(ConformanceTest, AnEndThatNobodyPollsGoesOn) {
   void* const sent = send(ends.send, &from, 8);
   // Nobody calls the plugin; its own thread does the rest.
   const TimePoint deadline = now() + kLong;
-  while (*const_cast<volatile std::int64_t*>(&to) != 77 && now() < deadline) {
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_EQ(to, 77);
+  while (peek(to) != 77 && now() < deadline) std::this_thread::sleep_for(1ms);
+  EXPECT_LT(now(), deadline);
   EXPECT_EQ(await(got), 8);
   EXPECT_EQ(await(sent), 8);
   close(ends);
