@@ -5,6 +5,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "resilient_ccl/nccl/nic_path.h"
+
 namespace faultline::nccl {
 
 std::string counterPath(const std::string& pattern) {
@@ -27,8 +29,17 @@ std::string countersJson(const Options& options, const std::vector<Device>& devi
                          const std::vector<Pair::Account>& accounts) {
   using nlohmann::json;
   json rails = json::array();
-  for (const Device& device : devices) {
+  const std::vector<std::vector<int>> partners = partnersOf(devices);
+  for (std::size_t rail = 0; rail < devices.size(); ++rail) {
+    const Device& device = devices[rail];
+    json takeOver = json::array();
+    for (const int partner : partners[rail]) {
+      takeOver.push_back(
+          {{"rail", partner}, {"path", nameOf(pathBetween(device, devices[partner]))}});
+    }
     rails.push_back({{"name", device.interface.name},
+                     {"numa_node", device.numaNode},
+                     {"partners", takeOver},
                      {"pci_path", device.pciPath},
                      {"speed_mbit", device.speed}});
   }

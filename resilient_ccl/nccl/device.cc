@@ -152,6 +152,8 @@ Device inspect(const Interface& interface, const std::string& sysfs) {
   const bool known = parseWhole(firstLine(folder / "speed"), speed) && speed > 0;
   device.speed = known ? speed : kUnknownSpeed;
   if (!parseWhole(firstLine(folder / "dev_port"), device.port)) device.port = 0;
+  if (!parseWhole(firstLine(folder / "device" / "numa_node"), device.numaNode))
+    device.numaNode = -1;
   return device;
 }
 

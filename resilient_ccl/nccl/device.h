@@ -23,6 +23,7 @@ struct Device {
   std::uint64_t guid = 0;  ///< of the card: its PCI address without the function, else its MAC
   int speed = 0;           ///< Mbit/s; kUnknownSpeed where the system does not say
   int port = 0;
+  int numaNode = -1;  ///< that the card is at; -1: the system does not say
 };
 
 /// What NCCL's own socket transport takes a NIC for whose speed it cannot read.

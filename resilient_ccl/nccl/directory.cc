@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "resilient_ccl/nccl/nic_path.h"
 
 namespace faultline::nccl {
 namespace {
@@ -105,6 +106,7 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
     // The key of two processes is the token of the one with the smaller id, which both know.
     auto made = Pair::create({.options = options_,
                               .rails = railsOf(devices_),
+                              .partners = partnersOf(devices_),
                               .management = management_.address,
                               .key = side == 0 ? token_ : token,
                               .side = side,

@@ -44,6 +44,7 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.jobKey = its.key;
   options.nics = its.rails;
   options.managementAddress = its.management;
+  options.link.partners = its.partners;
   options.link.policy = its.options.policy;
   options.link.chunkBytes = its.options.chunkBytes;
   options.link.giveUp = its.options.giveUp;

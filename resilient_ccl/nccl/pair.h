@@ -61,6 +61,8 @@ class Pair final : private fabric::FabricClient {
   struct Settings {
     Options options;
     std::vector<fabric::Nic> rails;
+    /// For each rail the others in the order in which they take over its load.
+    std::vector<std::vector<int>> partners;
     std::uint32_t management = 0;
     auth::JobKey key;
     int side = 0;      ///< 0 or 1: whose id is the smaller one

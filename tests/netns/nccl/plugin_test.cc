@@ -150,6 +150,9 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     EXPECT_THAT(word, StartsWith("ok ")) << word;
     const nlohmann::json told = counters(side);
     ASSERT_EQ(told["peers"].size(), 1U) << told;
+    ASSERT_EQ(told["rails"].size(), 2U) << told;
+    EXPECT_EQ(told["rails"][1]["partners"],
+              nlohmann::json::parse(R"([{"path": "unknown", "rail": 0}])"));
     const nlohmann::json& peer = told["peers"][0];
     EXPECT_GE(peer["failovers"].get<int>(), 1) << peer;
     EXPECT_GE(peer["failbacks"].get<int>(), 1) << peer;
