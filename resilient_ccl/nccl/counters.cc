@@ -9,7 +9,7 @@
 
 namespace faultline::nccl {
 
-std::string counterPath(const std::string& pattern) {
+std::string filePath(const std::string& pattern) {
   std::array<char, 64> host{};
   (void)gethostname(host.data(), host.size() - 1);
   std::string path;

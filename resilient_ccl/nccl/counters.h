@@ -9,8 +9,8 @@
 
 namespace faultline::nccl {
 
-/// FAULTLINE_COUNTERS with %h and %p filled in.
-std::string counterPath(const std::string& pattern);
+/// FAULTLINE_COUNTERS or FAULTLINE_TRACE with %h and %p filled in.
+std::string filePath(const std::string& pattern);
 
 /// What this process has done, as docs/nccl.md says.
 std::string countersJson(const Options& options, const std::vector<Device>& devices,

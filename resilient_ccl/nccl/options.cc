@@ -78,6 +78,9 @@ constexpr std::array kSpecs{
     ParameterSpec{"COUNTERS", ParameterType::kText, kNone,
                   "File for the counters of this process, written when NCCL is done with the "
                   "plugin (JSON); %h is the host's name, %p the process; none: not written."},
+    ParameterSpec{"TRACE", ParameterType::kText, kNone,
+                  "File for a trace of this process in Chrome's format, for Perfetto: what "
+                  "happened to rails, and bytes over each; named and written like the counters."},
 };
 
 std::string textOf(const Parameters& values, std::string_view name) {
@@ -122,6 +125,7 @@ Result<Options> Options::read(const Environment& environment) {
   options.railGrace = values.get<Duration>("RAIL_GRACE");
   options.ioThreads = static_cast<int>(values.get<std::int64_t>("IO_THREADS"));
   options.counters = textOf(values, "COUNTERS");
+  options.trace = textOf(values, "TRACE");
   options.socketInterfaces = environment("NCCL_SOCKET_IFNAME").value_or("");
   options.bootstrapInterfaces = environment("NCCL_OOB_NET_IFNAME").value_or("");
   return options;
@@ -141,11 +145,12 @@ std::string Options::describe() const {
   return fmt::format(
       "FAULTLINE_NICS={} FAULTLINE_NET_STRATEGY={} FAULTLINE_MANAGEMENT={} FAULTLINE_GIVE_UP={} "
       "FAULTLINE_RAIL_GRACE={} FAULTLINE_CHUNK={} FAULTLINE_SMALL={} FAULTLINE_HOLD_OFF={} "
-      "FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={}",
+      "FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={} FAULTLINE_TRACE={}",
       nics.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(nics, ",")),
       kStrategies[policy == channel::Policy::kPull ? 0 : 1], orNone(management),
       formatDuration(giveUp), formatDuration(railGrace), formatSize(chunkBytes),
-      formatSize(smallMessage), formatDuration(holdOff), ioThreads, orNone(counters));
+      formatSize(smallMessage), formatDuration(holdOff), ioThreads, orNone(counters),
+      orNone(trace));
 }
 
 }  // namespace faultline::nccl

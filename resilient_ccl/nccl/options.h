@@ -26,6 +26,7 @@ struct Options {
   Duration holdOff{};
   int ioThreads = 0;
   std::string counters;  ///< file; empty: none
+  std::string trace;     ///< the same
   /// NCCL_SOCKET_IFNAME and NCCL_OOB_NET_IFNAME, as they are.
   std::string socketInterfaces;
   std::string bootstrapInterfaces;

@@ -225,6 +225,9 @@ bool Pair::tend(TimePoint now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (otherIncarnation_ && now - polled_ >= kIdle) poll(now);
+  if (traces() && started_ && !failed_ && account_.history.due(now)) {
+    account_.history.sample(now, fabric_->bytesSentByRail(other()));
+  }
   if (departed_ && !underWay(nullptr)) {
     fail(errorf(Code::kAborted, "{} has ended", settings_.peer));
   }
@@ -258,6 +261,7 @@ void Pair::fail(const Status& why) {
   if (!departed_) {
     spdlog::warn("{}", why.message());
     account_.failure = why.message();
+    happened(telemetry::EventKind::kLinkFailed, -1, now());
   }
   if (!polling_) end();  // the fabric does not expect to be shut down from inside its poll
 }
@@ -274,6 +278,7 @@ void Pair::count(Account& account) const {
   if (!otherIncarnation_) return;
   account.counters = fabric_->counters();
   account.sentByRail = fabric_->bytesSentByRail(other());
+  if (traces()) account.history.sample(now(), account.sentByRail);
 }
 
 Pair::Account Pair::account() const {
@@ -310,20 +315,38 @@ std::string Pair::railName(int rail) const {
   return fmt::format("rail {} ({})", rail, settings_.rails[rail].device);
 }
 
+void Pair::happened(telemetry::EventKind kind, int rail, TimePoint when,
+                    const channel::Failover* failover) {
+  if (!traces()) return;
+  History::Happening it{
+      .event = {.at = when, .rail = static_cast<std::int16_t>(rail), .kind = kind}};
+  if (failover != nullptr) {
+    it.event.length = std::max(Duration{}, failover->redelivered - when);
+    it.event.bytes = failover->resentBytes;
+    it.cause = failover->cause;
+    it.pause = failover->receiveStall;
+  }
+  account_.history.add(it);
+}
+
 void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
   ++account_.failovers;
   account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
+  happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
   spdlog::info("{} to {} is down: {}; {} bytes sent again elsewhere", railName(failover.rail),
                settings_.peer, channel::causeName(failover.cause), failover.resentBytes);
 }
 
-void Pair::failedBack(int /*peer*/, int rail, TimePoint /*when*/) {
+void Pair::failedBack(int /*peer*/, int rail, TimePoint when) {
   ++account_.failbacks;
+  happened(telemetry::EventKind::kRailUp, rail, when);
   spdlog::info("{} to {} is back", railName(rail), settings_.peer);
 }
 
 void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
   if (change.degraded) ++account_.degradations;
+  happened(change.degraded ? telemetry::EventKind::kRailSlow : telemetry::EventKind::kRailFast,
+           change.rail, now());
   spdlog::info("{} to {} is {}", railName(change.rail), settings_.peer,
                change.degraded ? fmt::format("slow: {:.2f} of the fastest", change.share)
                                : "as fast as the others again");

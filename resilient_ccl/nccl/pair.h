@@ -18,6 +18,7 @@
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/options.h"
+#include "resilient_ccl/nccl/trace.h"
 
 namespace faultline::nccl {
 
@@ -130,6 +131,7 @@ class Pair final : private fabric::FabricClient {
     Bytes sent = 0, received = 0;  ///< by messages that are done
     std::uint64_t failovers = 0, failbacks = 0, degradations = 0;
     Duration longestPause{};
+    History history;  ///< with FAULTLINE_TRACE
     std::string failure;
   };
   Account account() const;
@@ -162,6 +164,9 @@ class Pair final : private fabric::FabricClient {
   void fail(const Status& why);
   void end();
   void count(Account& account) const;
+  bool traces() const { return !settings_.options.trace.empty(); }
+  void happened(telemetry::EventKind kind, int rail, TimePoint when,
+                const channel::Failover* failover = nullptr);
   std::string railName(int rail) const;
 
   const Settings settings_;

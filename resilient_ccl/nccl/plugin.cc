@@ -118,19 +118,30 @@ Status Plugin::start() {
   return okStatus();
 }
 
-void Plugin::writeCounters() {
-  if (options_.counters.empty()) return;
-  const std::string path = counterPath(options_.counters);
-  std::ofstream file(path);
-  file << countersJson(options_, devices_, directory_->accounts());
-  file.close();
-  if (!file) spdlog::warn("cannot write FAULTLINE_COUNTERS={}", path);
+void Plugin::writeFiles() {
+  const auto write = [](const char* variable, const std::string& pattern, const auto& text) {
+    if (pattern.empty()) return;
+    const std::string path = filePath(pattern);
+    std::ofstream file(path);
+    file << text();
+    file.close();
+    if (!file) spdlog::warn("cannot write {}={}", variable, path);
+  };
+  if (options_.counters.empty() && options_.trace.empty()) return;
+  const std::vector<Pair::Account> accounts = directory_->accounts();
+  write("FAULTLINE_COUNTERS", options_.counters,
+        [&] { return countersJson(options_, devices_, accounts); });
+  write("FAULTLINE_TRACE", options_.trace, [&] {
+    std::vector<PeerHistory> peers;
+    for (const Pair::Account& one : accounts) peers.push_back({one.peer, one.history});
+    return traceJson(devices_, peers);
+  });
 }
 
 NetResult Plugin::finalize() {
   const std::lock_guard lock(mutex_);
   if (communicators_ == 0 || --communicators_ > 0 || !usable()) return NetResult::kSuccess;
-  writeCounters();
+  writeFiles();
   directory_.reset();
   return NetResult::kSuccess;
 }
@@ -141,7 +152,7 @@ void Plugin::leave() {
   communicators_ = 0;
   // NCCL, whose log this is, may be gone.
   spdlog::default_logger_raw()->set_level(spdlog::level::off);
-  writeCounters();
+  writeFiles();
   directory_.reset();
 }
 

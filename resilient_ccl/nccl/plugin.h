@@ -44,7 +44,7 @@ class Plugin {
 
  private:
   Status start();
-  void writeCounters();
+  void writeFiles();
   NetResult resultOf(const Status& status) const;
   bool usable() const { return directory_ != nullptr && !forked_; }
 

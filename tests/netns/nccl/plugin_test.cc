@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include "injector/faults/registry.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
+#include "tests/support/trace_rules.h"
 
 // The NCCL plugin in two nodes with two rails of 400 Mbit/s: processes that call it as NCCL's
 // proxies do (tests/support/net_peer.cc), while the injector breaks rails. NCCL must see none of
@@ -73,6 +75,7 @@ class NcclPluginTest : public NetnsTest {
     for (int side = 0; side < 2; ++side) {
       outputs_[side].reset(::memfd_create("output", MFD_CLOEXEC));
       environment["FAULTLINE_COUNTERS"] = (folder_ / fmt::format("counters{}", side)).string();
+      environment["FAULTLINE_TRACE"] = (folder_ / fmt::format("trace{}", side)).string();
       launch::SpawnOptions options;
       options.executable = FAULTLINE_NET_PEER;
       options.arguments = {"net_peer",
@@ -122,6 +125,10 @@ class NcclPluginTest : public NetnsTest {
     EXPECT_OK(fault.status());
     return std::move(fault).value();
   }
+  static int happenings(const testing::TraceJson& trace, std::string_view name) {
+    return static_cast<int>(std::ranges::count_if(
+        trace["traceEvents"], [&](const auto& event) { return event["name"] == name; }));
+  }
   static void pass(Duration time) { ::usleep(static_cast<useconds_t>(toSeconds(time) * 1e6)); }
 
   std::unique_ptr<cluster::NetnsCluster> cluster_;
@@ -158,6 +165,12 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     EXPECT_GE(peer["failbacks"].get<int>(), 1) << peer;
     EXPECT_GT(peer["bytes_sent"].get<std::int64_t>(), 1'000'000) << peer;
     EXPECT_EQ(peer["failure"], "");
+    std::ifstream file(folder_ / fmt::format("trace{}", side));
+    const auto trace = testing::TraceJson::parse(file, nullptr, /*allow_exceptions=*/false);
+    EXPECT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
+    EXPECT_EQ(happenings(trace, "failed_over"), peer["failovers"].get<int>());
+    EXPECT_EQ(happenings(trace, "rail_up"), peer["failbacks"].get<int>());
+    EXPECT_GE(happenings(trace, "rail 1 (rail1) sent"), 10);
     std::printf("PAUSE %s, side %d: %s", its.name, side, word.c_str());
   }
 }

@@ -42,6 +42,7 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
                              {"FAULTLINE_HOLD_OFF", "10ms"},
                              {"FAULTLINE_IO_THREADS", "2"},
                              {"FAULTLINE_COUNTERS", "/tmp/c.json"},
+                             {"FAULTLINE_TRACE", "/tmp/t.json"},
                              {"NCCL_SOCKET_IFNAME", "ib"},
                              {"NCCL_OOB_NET_IFNAME", "=eth0"}});
   ASSERT_TRUE(options.ok()) << options.status().message();
@@ -55,6 +56,7 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
   EXPECT_EQ(options->holdOff, 10ms);
   EXPECT_EQ(options->ioThreads, 2);
   EXPECT_EQ(options->counters, "/tmp/c.json");
+  EXPECT_EQ(options->trace, "/tmp/t.json");
   EXPECT_EQ(options->socketInterfaces, "ib");
   EXPECT_EQ(options->bootstrapInterfaces, "=eth0");
   // What the log says can be set again as it is.
@@ -62,7 +64,7 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
             "FAULTLINE_NICS=ib0,ib1 FAULTLINE_NET_STRATEGY=hot_repair FAULTLINE_MANAGEMENT=eth0 "
             "FAULTLINE_GIVE_UP=3s FAULTLINE_RAIL_GRACE=250ms FAULTLINE_CHUNK=128KiB "
             "FAULTLINE_SMALL=4KiB FAULTLINE_HOLD_OFF=10ms FAULTLINE_IO_THREADS=2 "
-            "FAULTLINE_COUNTERS=/tmp/c.json");
+            "FAULTLINE_COUNTERS=/tmp/c.json FAULTLINE_TRACE=/tmp/t.json");
 }
 
 TEST(NcclOptionsTest, AWrongValueNamesTheVariableAndWhatIsAllowed) {
