@@ -81,6 +81,10 @@ TEST(NcclTraceTest, AJobOfWeeksHasATraceOfBoundedSize) {
   EXPECT_LE(history.samples().size(), History::kMostSamples);
   EXPECT_GE(history.samples().size(), History::kMostSamples / 4);
   EXPECT_EQ(history.samples().front().at, kBegin);
+  const Duration pause = history.samples()[1].at - kBegin;
+  for (std::size_t i = 1; i < history.samples().size(); ++i) {
+    ASSERT_EQ(history.samples()[i].at - history.samples()[i - 1].at, pause) << i;
+  }
   EXPECT_GT(history.samples().back().sentByRail[0], kSteps * 0.99);
   EXPECT_EQ(history.happenings().size(), History::kMostEvents);
   EXPECT_EQ(history.dropped(), kSteps - History::kMostEvents);
