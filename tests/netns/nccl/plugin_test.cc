@@ -167,7 +167,7 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     EXPECT_EQ(peer["failure"], "");
     std::ifstream file(folder_ / fmt::format("trace{}", side));
     const auto trace = testing::TraceJson::parse(file, nullptr, /*allow_exceptions=*/false);
-    EXPECT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
+    ASSERT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
     EXPECT_EQ(happenings(trace, "failed_over"), peer["failovers"].get<int>());
     EXPECT_EQ(happenings(trace, "rail_up"), peer["failbacks"].get<int>());
     EXPECT_GE(happenings(trace, "rail 1 (rail1) sent"), 10);
