@@ -26,6 +26,16 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kExamples = R"(examples:
+  faultline schedule verify --algorithm r2_allreduce --ranks 8 --straggler 1:0.5 --segments 16
+  faultline schedule cost --algorithm optcc --ranks 8 --straggler 1:0.5 --segments 32
+  faultline schedule cost --algorithm optcc --ranks 32 --straggler 1:0.5 --size 1GiB \
+    --bandwidth 400Gbit --alpha 5us --per-message 500ns
+  faultline schedule show --algorithm ring --ranks 4 --rank 0
+  faultline schedule show --algorithm ring --ranks 4 --format msccl-xml
+
+exit codes: 0 as it should be, 1 the schedule is wrong, 2 usage mistake)";
+
 int fail(const Status& status) {
   fmt::print(stderr, "schedule: {}\n", status.message());
   return kExitUsage;
@@ -266,6 +276,7 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
   auto flags = std::make_shared<ScheduleFlags>();
   CLI::App* command = app.add_subcommand("schedule", "check, cost or print a schedule");
   command->require_subcommand(1);
+  command->footer(kExamples);  // also of its verbs
   const auto addVerb = [&](const char* name, const char* description,
                            int (*act)(const ScheduleFlags&, const ScheduleJob&)) {
     CLI::App* verb = command->add_subcommand(name, description);

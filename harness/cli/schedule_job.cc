@@ -171,8 +171,8 @@ Status checkImport(const ScheduleFlags& flags) {
   if (!flags.algorithm.empty() || flags.ranks != ScheduleFlags::kNotGiven || flags.segments ||
       flags.window != 0 || flags.rerank) {
     return errorf(Code::kInvalidArgument,
-                  "--import: the file says which ranks and operations there are; goes neither with "
-                  "--algorithm, --ranks, --segments nor --window, --rerank");
+                  "--import: the file says which ranks and operations there are; goes with none of "
+                  "--algorithm, --ranks, --segments, --window, --rerank");
   }
   return okStatus();
 }

@@ -5,6 +5,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/support/recorded_schedule.h"
 
@@ -44,6 +48,33 @@ TEST(ScheduleCommandTest, VerifyAsJson) {
   EXPECT_EQ(json["ranks"], 4);
   EXPECT_EQ(json["operations"], 48);
   EXPECT_TRUE(json["problems"].empty());
+}
+
+/// The commands in the help, without "faultline schedule", a line each.
+std::vector<std::string> examples(const CLI::App& app) {
+  std::istringstream help(app.get_footer());
+  std::vector<std::string> commands;
+  for (std::string line; std::getline(help, line);) {
+    const std::string_view start = "  faultline schedule ";
+    if (line.starts_with(start)) {
+      commands.push_back(line.substr(start.size()));
+    } else if (!commands.empty() && commands.back().ends_with('\\')) {
+      commands.back().pop_back();
+      commands.back() += line;
+    }
+  }
+  return commands;
+}
+
+TEST(ScheduleCommandTest, TheExamplesOfTheHelpWork) {
+  CLI::App app;
+  int exitCode = -1;
+  const std::vector<std::string> commands = examples(*addScheduleCommand(app, exitCode));
+  EXPECT_GE(commands.size(), 5U);
+  for (const std::string& command : commands) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.exitCode, 0) << command << "\n" << outcome.err;
+  }
 }
 
 TEST(ScheduleCommandTest, TheFormulaOfR2AllReduceIsForItsChunks) {
