@@ -1,9 +1,10 @@
 // net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]: one
 // process of two (sides 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies
 // do. They find each other's handles in files of FOLDER. Connections in both directions carry
-// messages of up to `bytes`, eight under way on each, whose every byte is checked. `late`: after
-// `seconds` it receives nothing for so long. Prints "ready", then at the end "ok MESSAGES
-// LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
+// messages of up to `bytes`, eight under way on each, whose every byte is checked, for
+// `seconds` or until there is a file "stop" in FOLDER. `late`: after that it receives nothing for
+// so long. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT
+// WARNINGS"; exit 1.
 
 #include <algorithm>
 #include <array>
@@ -226,9 +227,13 @@ int run(int argc, char** argv) {
   }
   std::cout << "ready" << std::endl;
 
-  const TimePoint end = now() + fromSeconds(seconds);
+  TimePoint end = now() + fromSeconds(seconds), look = now();
   while (!conversation.over()) {
     const TimePoint time = now();
+    if (time < end && time >= look) {
+      look = time + 10ms;
+      if (std::filesystem::exists(folder / "stop")) end = time;
+    }
     const bool receiving = time < end || time >= end + fromSeconds(late);
     const NetResult result = conversation.step(time >= end, receiving);
     if (result != NetResult::kSuccess) return failed(result);

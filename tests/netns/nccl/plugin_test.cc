@@ -141,7 +141,7 @@ class NcclPluginFaultTest : public NcclPluginTest, public ::testing::WithParamIn
 
 TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
   const Fault& its = GetParam();
-  startPeers({.version = its.version, .seconds = 3},
+  startPeers({.version = its.version, .seconds = 60},
              {{"FAULTLINE_NET_STRATEGY", its.strategy},
               {"FAULTLINE_IO_THREADS", std::to_string(its.ioThreads)}});
   const auto fault = makeTestFault(1, 0, its.kind, its.parameters);
@@ -152,6 +152,8 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
   ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
   EXPECT_TRUE(evidence.ok) << evidence.observed;
   ASSERT_OK(fault->revert());
+  pass(1500ms);
+  std::ofstream(folder_ / "stop");
   for (int side = 0; side < 2; ++side) {
     const std::string word = lastWord(side);
     EXPECT_THAT(word, StartsWith("ok ")) << word;
