@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace faultline::nccl {
 namespace {
@@ -14,7 +16,9 @@ namespace fs = std::filesystem;
 class NicPathTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    fs::remove_all(sys_);
+    std::string pattern = ::testing::TempDir() + "faultline-sysfs-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    sys_ = pattern;
     fs::create_directories(sys_ / "class" / "net");
   }
   void TearDown() override { fs::remove_all(sys_); }
@@ -29,7 +33,7 @@ class NicPathTest : public ::testing::Test {
   }
   static Device virtualNic() { return inspect({.name = "none_such"}, "/nonexistent"); }
 
-  const fs::path sys_ = fs::path(::testing::TempDir()) / "faultline_nic_path_sysfs";
+  fs::path sys_;
 };
 
 TEST_F(NicPathTest, IsNamedByWhatJoinsTheTwo) {
