@@ -192,9 +192,15 @@ TEST(PlannerTest, MessagesSuitTheQueueOfTheSlowestPort) {
     const LinkModel model{.latency = 100e-6, .perMessage = 10e-6, .bandwidth = bandwidth};
     const auto plan = choosePlan(request, model);
     EXPECT_TRUE(plan.ok());
-    return (8 << 20) / (8 * plan->segments);
+    return static_cast<int>(4 * request.elements / (8 * plan->segments));
   };
   EXPECT_LE(messageOf(25e6), (128 << 10) / 6) << "the smallest queue";
+  request.elements = 16 << 20;
+  EXPECT_LE(messageOf(25e6), (128 << 10) / 6) << "however many segments that makes of 64 MiB";
+  EXPECT_EQ(messageOf(1e9), 64 << 10) << "more than 128 only for queues";
+  request.elements = 64 << 20;
+  EXPECT_EQ(messageOf(1e9), 256 << 10);
+  request.elements = 2 << 20;
   const int whole = messageOf(120e6);
   EXPECT_GT(whole, 32 << 10) << "600 kB in 5 ms: nothing but the drift of ranks counts";
   request.health[2].receive = Health::kWhole / 4;
