@@ -35,7 +35,7 @@ LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
 Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint now)
     : identity_(std::move(identity)),
       options_(options),
-      cut_{.longest = options.chunkBytes, .rails = options.rails},
+      cut_(options.cut()),
       io_(io),
       loadMeter_(2 * options.chunkBytes),
       rails_(options.rails),
@@ -468,8 +468,11 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const Bytes length = slot.length;
   begun_.erase(header.slot);
   slots_.erase(found);
-  // The sender of a small one does not wait for it.
-  if (!isSmall(header.messageLength)) acknowledgementDue_ = true;
+  // The sender of a small one does not wait for it, and who posts ahead does not wait for one of
+  // those under way.
+  const bool late = isSmall(header.messageLength) ||
+                    (options_.smallMessage > 0 && cut_.chunkCount(header.messageLength) == 1);
+  if (!late) acknowledgementDue_ = true;
   io_.receiveDone(token, length);
 }
 

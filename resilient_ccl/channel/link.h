@@ -62,6 +62,9 @@ class Link {
   /// So many chunks of small messages are acknowledged as if they were one: far fewer than a
   /// receipt reaches.
   static constexpr int kSmallPerChunk = 8;
+  /// With small messages: what has been outstanding on a rail for so long is not only waiting for
+  /// its acknowledgement.
+  static constexpr Duration kStillFresh = 2 * kAcknowledgementDelay;
   /// With small messages a grant waits for others while the peer has so many of its stream left, no
   /// longer than an acknowledgement.
   static constexpr int kGrantsInHand = 4;
@@ -361,6 +364,7 @@ class Link {
                       TimePoint now);
   void pump(TimePoint now);
   void pull(TimePoint now);
+  bool keepsUp(int rail, Bytes chunk, TimePoint now) const;
   int nextPuller(TimePoint now) const;  // the rail that takes the next chunk; -1: none now
   void copyTail(TimePoint now);
   bool mayCopy(const InFlight& open) const;     // within the budgets

@@ -36,6 +36,12 @@ struct LinkOptions {
   /// silent rail hangs.
   bool resilient = true;
   Bytes chunkBytes = 64 << 10;
+  /// The least part into which a message is cut so that it travels on all rails at once
+  /// (transport::Cut); 0: an eighth of a chunk. With chunkBytes a shorter message stays whole, and
+  /// costs one header and one call instead of one for each rail: where many messages are under way,
+  /// of which each may take another rail, that is all there is to gain.
+  Bytes leastPart = 0;
+  transport::Cut cut() const { return {.longest = chunkBytes, .rails = rails, .least = leastPart}; }
   /// The window of a rail, bytes that the other application has not acknowledged yet: kLeastWindow
   /// chunks, and what the rail carries in this time, as measured; never more than a receipt
   /// reaches.
@@ -49,7 +55,8 @@ struct LinkOptions {
   /// delivered. So nobody waits for its acknowledgement, which may be late, and grants wait for
   /// each other while the peer has some left: next to no datagrams. What is copied is bounded by
   /// what the peer has posted. Who ends a process sees to it that nothing is undelivered
-  /// (Link::delivered). 0: none.
+  /// (Link::delivered). Other messages of one chunk are not copied, but their acknowledgement may
+  /// be late, too: such a client has others under way. 0: none.
   Bytes smallMessage = 0;
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.

@@ -54,6 +54,18 @@ void Link::pull(TimePoint now) {
   if (options_.resilient) copyTail(now);
 }
 
+/// With late acknowledgements, whether a rail has little outstanding, not for long, and has not
+/// been found slow. Rates are no use for that then: what a rail delivers of messages that come one
+/// by one is the time of an acknowledgement, so that whichever rail is given more of them seems to
+/// be the faster one, and gets all of them.
+bool Link::keepsUp(int rail, Bytes chunk, TimePoint now) const {
+  const Rail& state = rails_[rail];
+  const bool fresh = state.inFlight.empty() || now - state.lastProgress <= kStillFresh;
+  return options_.smallMessage > 0 && state.phase == Phase::kUp && !state.suspected &&
+         !state.degradation.degraded() && fresh &&
+         state.inFlightBytes + chunk <= kLeastWindow * options_.chunkBytes && hasRoom(rail, chunk);
+}
+
 int Link::nextPuller(TimePoint now) const {
   int best = -1;
   double soonest = std::numeric_limits<double>::infinity();
@@ -61,6 +73,7 @@ int Link::nextPuller(TimePoint now) const {
   const std::uint64_t message = queues_[0].front().message;
   const int firstChoice = sends_.at(message).firstChoice;
   const Bytes chunk = chunkBytes(message);
+  if (firstChoice >= 0 && keepsUp(firstChoice, chunk, now)) return firstChoice;
   Bytes fullBytes = static_cast<Bytes>(queues_[0].size()) * chunk;
   for (int turn = 0; turn < options_.rails; ++turn) {
     const int rail = (std::max(firstChoice, 0) + turn) % options_.rails;

@@ -15,6 +15,10 @@
 #include "resilient_ccl/telemetry/recorder.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
+namespace faultline::transport::tcp {
+class IoThread;
+}
+
 namespace faultline::fabric {
 
 using transport::tcp::Endpoint;
@@ -49,6 +53,10 @@ struct FabricOptions {
   /// Threads that move the payload of the rails: rail r of every peer is served by thread r modulo
   /// this number. More than rails: as many as rails. 0: whoever calls `poll` moves it.
   int ioThreads = 0;
+  /// Instead of threads of its own, those of a process that has many fabrics: rail r of a peer is
+  /// served by thread `firstIoThread` + r modulo their number.
+  std::vector<std::shared_ptr<transport::tcp::IoThread>> sharedIoThreads;
+  int firstIoThread = 0;
   /// Pause for the answer to a connection attempt before it counts as failed.
   Duration connectTimeout = 500ms;
 };

@@ -32,6 +32,12 @@ class Fabric::Impl : private TriangulationIo {
         localAcceptor_(poller_, authenticator_, options.connectTimeout, callsOf(/*local=*/true)) {
     options_.link.rails = static_cast<int>(options_.nics.size());
   }
+  /// Threads that go on without the fabric let go of its rails.
+  ~Impl() override {
+    if (!options_.sharedIoThreads.empty()) shutDown();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   Status open();
   Status connect(const std::vector<ProcessAddress>& addresses);
@@ -141,7 +147,8 @@ class Fabric::Impl : private TriangulationIo {
   std::vector<Event> dispatching_;
   channel::Datagram datagram_;
   std::uint64_t datagramsRejected_ = 0;
-  std::vector<std::unique_ptr<transport::tcp::IoThread>> ioThreads_;  // end before all else goes
+  // Own ones end before all else goes.
+  std::vector<std::shared_ptr<transport::tcp::IoThread>> ioThreads_;
 };
 
 }  // namespace faultline::fabric

@@ -29,12 +29,17 @@ void Fabric::Impl::choosePartners() {
 }
 
 Status Fabric::Impl::startIoThreads() {
+  const auto& shared = options_.sharedIoThreads;
   const int count = std::min(options_.ioThreads, options_.link.rails);
-  if (count == 0) return okStatus();
+  if (count == 0 && shared.empty()) return okStatus();
   collects_ = true;
   RETURN_IF_ERROR(arrivals_.open());
   RETURN_IF_ERROR(poller_.add(arrivals_.fd(), EPOLLIN, [this](auto) { arrivals_.clear(); }));
-  for (int i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    ioThreads_.push_back(
+        shared[(static_cast<std::size_t>(options_.firstIoThread) + i) % shared.size()]);
+  }
+  for (int i = 0; i < count && shared.empty(); ++i) {
     ASSIGN_OR_RETURN(ioThreads_.emplace_back(), transport::tcp::IoThread::start());
   }
   return okStatus();

@@ -47,7 +47,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool l
       local_(local),
       controlPaths_((local ? 1 : address_.rails.size()) + 1),
       addressChanges_(address_.rails.size()),
-      places_(transport::Cut{context_.options.link.chunkBytes, context_.options.link.rails}),
+      places_(context_.options.link.cut()),
       rails_(controlPaths_.size() - 1),
       opening_(rails_.size()),
       fenceDue_(rails_.size()),
@@ -373,6 +373,12 @@ bool Peer::collect() {
     if (rail && rail->collect()) any = true;
   }
   return any;
+}
+
+void Peer::glance(TimePoint now) {
+  for (const auto& rail : rails_) {
+    if (rail) rail->glance(now);
+  }
 }
 
 void Peer::arm() {

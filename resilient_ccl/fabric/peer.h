@@ -90,7 +90,7 @@ struct PeerContext {
   auth::Authenticator& authenticator;
   std::vector<Event>& events;
   /// Rail r belongs to thread r modulo their number; empty: the poller serves all rails.
-  const std::vector<std::unique_ptr<transport::tcp::IoThread>>& ioThreads;
+  const std::vector<std::shared_ptr<transport::tcp::IoThread>>& ioThreads;
   transport::Doorbell& arrivals;        ///< rung by the I/O threads
   const std::vector<PortSight>& ports;  ///< one per rail
   /// Takes what comes through shared memory, sealed as what comes through a socket.
@@ -134,6 +134,7 @@ class Peer : private channel::LinkIo,
   /// Hands to the link what I/O threads and shared memory have; whether there was something.
   bool collect();
   /// As of DrivenRail, of all rails.
+  void glance(TimePoint now);
   void arm();
   void disarm();
   /// Writes what the rails have to send, as far as their sockets take it.

@@ -67,7 +67,19 @@ Status Directory::open() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { run(); });
+  const Status started = startIoThreads();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+Status Directory::startIoThreads() {
+  const int rails = static_cast<int>(devices_.size());
+  const int count = options_.ioThreads == Options::kAutomatic
+                        ? automaticIoThreads(usableProcessors(), rails)
+                        : options_.ioThreads;
+  for (int i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(ioThreads_.emplace_back(), transport::tcp::IoThread::start());
+  }
   return okStatus();
 }
 
@@ -107,6 +119,8 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
     auto made = Pair::create({.options = options_,
                               .rails = railsOf(devices_),
                               .partners = partnersOf(devices_),
+                              .ioThreads = ioThreads_,
+                              .firstIoThread = pairsMade_++ * static_cast<int>(devices_.size()),
                               .management = management_.address,
                               .key = side == 0 ? token_ : token,
                               .side = side,

@@ -20,6 +20,7 @@
 #include "resilient_ccl/nccl/handle.h"
 #include "resilient_ccl/nccl/options.h"
 #include "resilient_ccl/nccl/pair.h"
+#include "resilient_ccl/transport/tcp/io_thread.h"
 
 namespace faultline::nccl {
 
@@ -81,6 +82,7 @@ class Directory {
   Directory(const Options& options, const std::vector<Device>& devices,
             const Interface& management);
   Status open();
+  Status startIoThreads();
   Result<std::shared_ptr<Pair>> pairWith(const ProcessId& process, int side,
                                          const auth::JobKey& token, const std::string& name);
   Greeting greetingFor(const Attempt& attempt) const;
@@ -104,7 +106,10 @@ class Directory {
   transport::tcp::Endpoint rendezvous_;
   UniqueFd wakeup_;
 
+  std::vector<std::shared_ptr<transport::tcp::IoThread>> ioThreads_;  // of all pairs
+
   mutable std::mutex mutex_;
+  int pairsMade_ = 0;
   std::map<PairKey, std::shared_ptr<Pair>> pairs_;
   std::vector<Pair::Account> gone_;  // of pairs that have ended
   std::map<std::uint64_t, Listener> listeners_;

@@ -1,7 +1,9 @@
 #include "resilient_ccl/nccl/options.h"
 
 #include <fmt/ranges.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -13,6 +15,7 @@ namespace {
 constexpr std::string_view kPrefix = "FAULTLINE_";
 constexpr std::array<std::string_view, 2> kStrategies{"balance", "hot_repair"};
 constexpr std::string_view kNone = "none";
+constexpr int kMostIoThreads = 16;
 
 constexpr std::array kSpecs{
     ParameterSpec{
@@ -67,14 +70,16 @@ constexpr std::array kSpecs{
                   {},
                   0.001,
                   60},
-    ParameterSpec{"IO_THREADS",
-                  ParameterType::kInteger,
-                  "0",
-                  "Threads that move the bytes, each for some of the rails; 0: NCCL's own threads "
-                  "do, in its calls.",
-                  {},
-                  0,
-                  16},
+    ParameterSpec{
+        "IO_THREADS",
+        ParameterType::kInteger,
+        "-1",
+        "Threads of the process that move the bytes, each for some of the rails; 0: NCCL's "
+        "own threads do, in its calls; -1: a quarter of the processors that the process "
+        "may use, two for each rail and 16 at most.",
+        {},
+        Options::kAutomatic,
+        kMostIoThreads},
     ParameterSpec{"COUNTERS", ParameterType::kText, kNone,
                   "File for the counters of this process, written when NCCL is done with the "
                   "plugin (JSON); %h is the host's name, %p the process; none: not written."},
@@ -136,6 +141,18 @@ Result<Options> Options::readProcess() {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+}
+
+int automaticIoThreads(int processors, int rails) {
+  return std::min({processors / 4, 2 * rails, kMostIoThreads});
+}
+
+int usableProcessors() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  // More processors than a cpu_set_t has: enough for any number of threads.
+  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) return CPU_SETSIZE;
+  return std::max(1, CPU_COUNT(&usable));
 }
 
 std::string Options::describe() const {

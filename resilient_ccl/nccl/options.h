@@ -24,12 +24,14 @@ struct Options {
   Duration giveUp{};
   Duration railGrace{};
   Duration holdOff{};
-  int ioThreads = 0;
+  int ioThreads = kAutomatic;
   std::string counters;  ///< file; empty: none
   std::string trace;     ///< the same
   /// NCCL_SOCKET_IFNAME and NCCL_OOB_NET_IFNAME, as they are.
   std::string socketInterfaces;
   std::string bootstrapInterfaces;
+
+  static constexpr int kAutomatic = -1;
 
   /// The value of a variable; nothing when it is not set.
   using Environment = std::function<std::optional<std::string>(const std::string& name)>;
@@ -41,6 +43,13 @@ struct Options {
   /// "FAULTLINE_STRATEGY=balance FAULTLINE_CHUNK=64KiB ...": all of them, for the log.
   std::string describe() const;
 };
+
+/// FAULTLINE_IO_THREADS as it is when nobody sets it: a quarter of the processors that the process
+/// may use, as other ranks and NCCL's own threads want some, and two for each rail at most, as a
+/// ring has a peer on either side.
+int automaticIoThreads(int processors, int rails);
+/// As the scheduler's affinity mask has them; never less than 1.
+int usableProcessors();
 
 /// One row for each variable: docs/nccl.md has them as a table.
 std::span<const ParameterSpec> optionSpecs();

@@ -51,7 +51,9 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.link.smallMessage = its.options.smallMessage;
   options.link.holdOff = its.options.holdOff;
   options.link.longestHoldOff = std::max(its.options.holdOff, options.link.longestHoldOff);
-  options.ioThreads = its.options.ioThreads;
+  options.link.leastPart = its.options.chunkBytes;  // NCCL has many messages under way
+  options.sharedIoThreads = its.ioThreads;
+  options.firstIoThread = its.firstIoThread;
   ASSIGN_OR_RETURN(pair->fabric_,
                    fabric::Fabric::create(options, static_cast<fabric::FabricClient&>(*pair)));
   return pair;

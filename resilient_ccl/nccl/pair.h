@@ -64,6 +64,9 @@ class Pair final : private fabric::FabricClient {
     std::vector<fabric::Nic> rails;
     /// For each rail the others in the order in which they take over its load.
     std::vector<std::vector<int>> partners;
+    /// Of the process; empty: NCCL's threads move the bytes.
+    std::vector<std::shared_ptr<transport::tcp::IoThread>> ioThreads;
+    int firstIoThread = 0;  ///< of rail 0
     std::uint32_t management = 0;
     auth::JobKey key;
     int side = 0;      ///< 0 or 1: whose id is the smaller one

@@ -36,9 +36,10 @@ struct Cut {
   /// Of a chunk, bytes.
   Bytes longest;
   /// A message that has fewer of the longest chunks than this is cut into as many equal parts, so
-  /// that it travels on all rails at once; into parts of a kMostParts-th of the longest chunk, when
-  /// it is shorter still.
+  /// that it travels on all rails at once; into parts of `least`, when it is shorter still.
   int rails = 1;
+  /// Bytes; 0: a kMostParts-th of the longest chunk.
+  Bytes least = 0;
 
   static constexpr int kMostParts = 8;
   /// Parts begin at multiples of a cache line.
@@ -49,8 +50,9 @@ struct Cut {
     const auto most = static_cast<std::uint64_t>(longest);
     const std::uint64_t part =
         (std::max<std::uint64_t>(messageLength, 1) - 1) / static_cast<std::uint64_t>(rails) + kUnit;
-    const std::uint64_t least = (most + kMostParts - 1) / kMostParts;
-    return rails == 1 ? most : std::clamp(part / kUnit * kUnit, least, most);
+    const std::uint64_t shortest = least > 0 ? std::min(static_cast<std::uint64_t>(least), most)
+                                             : (most + kMostParts - 1) / kMostParts;
+    return rails == 1 ? most : std::clamp(part / kUnit * kUnit, shortest, most);
   }
   /// An empty message has one, without payload.
   std::uint64_t chunkCount(std::uint64_t messageLength) const {

@@ -82,6 +82,34 @@ TEST(FlowTest, AFirstChoiceIsTakenAsLongAsItIsAboutAsGoodAsAnother) {
   }
 }
 
+TEST(FlowTest, WithLateAcknowledgementsAFirstChoiceIsKeptWhateverTheRatesSeemToBe) {
+  SimOptions options = pulling(2);
+  options.link.smallMessage = 4 << 10;
+  options.link.chunkBytes = options.link.leastPart = 64 << 10;
+  SimWorld world(options);
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 50e6);
+  // Rail 0 has much to do and shows its rate, rail 1 a message every now and then.
+  const auto both = [&](int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      for (int message = 0; message < 2; ++message) world.message(0, 60'000, {.firstChoice = 0});
+      world.message(0, 20'000, {.firstChoice = 1});
+      world.run(4ms);
+    }
+  };
+  both(100);
+  const Bytes before = world.arrivedBytes(1, 1);
+  both(100);
+  EXPECT_NEAR(static_cast<double>(world.arrivedBytes(1, 1) - before), 100 * 20e3, 0.1 * 100 * 20e3);
+  // It cannot keep up: what it has outstanding is not acknowledged in time.
+  world.slow(1, 1e6);
+  both(100);
+  const Bytes slow = world.arrivedBytes(1, 1);
+  both(100);
+  EXPECT_LT(static_cast<double>(world.arrivedBytes(1, 1) - slow), 0.5 * 100 * 20e3);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  expectWhole(world);
+}
+
 TEST(FlowTest, ManyChunksOfAFirstChoiceAreSharedAsEver) {
   SimWorld world(pulling(2));
   for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);

@@ -27,8 +27,19 @@ TEST(NcclOptionsTest, NothingSetGivesTheDefaults) {
   EXPECT_EQ(options->policy, channel::Policy::kPull);
   EXPECT_EQ(options->chunkBytes, 64 << 10);
   EXPECT_EQ(options->giveUp, 10s);
-  EXPECT_EQ(options->ioThreads, 0);
+  EXPECT_EQ(options->ioThreads, Options::kAutomatic);
   EXPECT_TRUE(options->counters.empty());
+}
+
+TEST(NcclOptionsTest, ThreadsAreAQuarterOfTheProcessorsAndTwoForEachRailAtMost) {
+  EXPECT_EQ(automaticIoThreads(1, 8), 0);
+  EXPECT_EQ(automaticIoThreads(3, 2), 0);
+  EXPECT_EQ(automaticIoThreads(4, 2), 1);
+  EXPECT_EQ(automaticIoThreads(16, 1), 2);
+  EXPECT_EQ(automaticIoThreads(16, 4), 4);
+  EXPECT_EQ(automaticIoThreads(256, 8), 16);
+  EXPECT_EQ(automaticIoThreads(256, 32), 16);
+  EXPECT_GE(usableProcessors(), 1);
 }
 
 TEST(NcclOptionsTest, EveryVariableIsRead) {

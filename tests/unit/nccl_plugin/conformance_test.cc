@@ -346,6 +346,50 @@ TEST_P(ConformanceTest, AConnectionIsClosedWithRequestsUnderWay) {
   close(other);
 }
 
+TEST_P(ConformanceTest, ACommunicatorEndsWhileAnotherGoesOn) {
+  const Ends ends = connectHere(net);
+  ASSERT_NE(ends.receive, nullptr);
+  std::vector<std::byte> from(3'000'000, std::byte{5}), to(from.size());
+  void* const got = receive(ends.receive, to.data(), to.size());
+  void* const sent = send(ends.send, from.data(), from.size());
+  ASSERT_EQ(net.init(), NetResult::kSuccess);
+  const Ends others = connectHere(net);
+  ASSERT_NE(others.receive, nullptr);
+  close(others);
+  EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+  EXPECT_EQ(await(sent), 3'000'000);
+  EXPECT_EQ(await(got), 3'000'000);
+  EXPECT_EQ(to, from);
+  close(ends);
+}
+
+TEST_P(ConformanceTest, AnAbortLeavesNothingThatHindersTheNextCommunicator) {
+  {
+    // As NCCL's proxies do it: no request is tested any more, everything is closed.
+    const Ends ends = connectHere(net);
+    ASSERT_NE(ends.receive, nullptr);
+    std::vector<std::byte> from(8'000'000), to(from.size()), never(1000);
+    receive(ends.receive, to.data(), to.size());
+    receive(ends.receive, never.data(), never.size());
+    send(ends.send, from.data(), from.size());
+    EXPECT_EQ(net.closeSend(ends.send), NetResult::kSuccess);
+    EXPECT_EQ(net.closeRecv(ends.receive), NetResult::kSuccess);
+  }
+  const TimePoint begin = now();
+  EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+  EXPECT_LT(now() - begin, 5s) << "what was withdrawn is not waited for";
+  ASSERT_EQ(net.init(), NetResult::kSuccess);
+  const Ends ends = connectHere(net);
+  ASSERT_NE(ends.receive, nullptr);
+  const std::int64_t from = 11;
+  std::int64_t to = 0;
+  void* const got = receive(ends.receive, &to, sizeof(to));
+  EXPECT_EQ(await(send(ends.send, &from, sizeof(from))), 8);
+  EXPECT_EQ(await(got), 8);
+  EXPECT_EQ(to, from);
+  close(ends);
+}
+
 TEST_P(ConformanceTest, OnlyHostMemoryIsRegistered) {
   const Ends ends = connectHere(net);
   ASSERT_NE(ends.receive, nullptr);

@@ -46,6 +46,16 @@ TEST(CutTest, PartsAreNeitherTooShortNorTooLong) {
   EXPECT_EQ((Cut{100, 4}.chunkBytes(100)), 64u);
 }
 
+TEST(CutTest, PartsMayBeAsLongAsChunks) {
+  for (const Bytes least : {kLongest, 2 * kLongest}) {
+    const Cut whole{kLongest, 4, least};
+    EXPECT_EQ(whole.chunkCount(kLongest), 1u);
+    EXPECT_EQ(whole.chunkCount(kLongest + 1), 2u);
+    EXPECT_EQ(whole.chunkBytes(kLongest + 1), kLongest);
+  }
+  EXPECT_EQ((Cut{kLongest, 4, 32 << 10}.chunkCount(kLongest)), 2u);
+}
+
 TEST(CutTest, AChunkOfAnotherLengthDoesNotFit) {
   const Cut cut{kLongest, 4};
   const ChunkHeader first{.messageLength = 100'000, .length = 25'024};
