@@ -169,14 +169,7 @@ Status Fabric::Impl::poll(Duration timeout) {
     if (!peer) continue;
     wake = std::min(wake, peer->hasWork() ? begin : peer->link().nextDeadline());
   }
-  if (collects_ && wake <= begin) {
-    for (const auto& peer : peers_) {
-      if (peer) peer->glance(begin);
-    }
-    collect();
-  } else if (collects_ && (collect() || armAndCollect())) {
-    wake = begin;
-  }
+  if (collects_ && (collect() || armAndCollect())) wake = begin;
   RETURN_IF_ERROR(poller_.wait(wake - begin));
   if (collects_) {
     disarm();

@@ -375,12 +375,6 @@ bool Peer::collect() {
   return any;
 }
 
-void Peer::glance(TimePoint now) {
-  for (const auto& rail : rails_) {
-    if (rail) rail->glance(now);
-  }
-}
-
 void Peer::arm() {
   for (const auto& rail : rails_) {
     if (rail) rail->arm();

@@ -134,7 +134,6 @@ class Peer : private channel::LinkIo,
   /// Hands to the link what I/O threads and shared memory have; whether there was something.
   bool collect();
   /// As of DrivenRail, of all rails.
-  void glance(TimePoint now);
   void arm();
   void disarm();
   /// Writes what the rails have to send, as far as their sockets take it.

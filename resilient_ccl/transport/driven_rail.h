@@ -1,6 +1,5 @@
 #pragma once
 
-#include "base/clock.h"
 #include "resilient_ccl/transport/rail.h"
 
 namespace faultline::transport {
@@ -15,9 +14,6 @@ class DrivenRail : public Rail {
   virtual void transmit() = 0;
   /// Hands over what has been received since; whether there was something. Once per poll round.
   virtual bool collect() { return false; }
-  /// The poller does not sleep, and looks itself for what may have come, where another thread that
-  /// has to wake up would be later. Once per poll round, before `collect`.
-  virtual void glance(TimePoint /*now*/) {}
   /// The poller is going to sleep, and collects once more before it does: from now on it must be
   /// woken.
   virtual void arm() {}

@@ -44,7 +44,7 @@ ThreadedRail::ThreadedRail(int rail, UniqueFd socket, PlaceTable& places, Arriva
 // --- the owner ---
 
 void ThreadedRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
-  unannounced_ += static_cast<Bytes>(sizeof(header)) + header.length;
+  unannounced_ = true;
   if (submitted_.push({header, data})) return;
   const OwnersTurn turn(*this);
   takeSubmitted();
@@ -52,29 +52,7 @@ void ThreadedRail::submit(const ChunkHeader& header, const std::byte* data, cons
 }
 
 void ThreadedRail::transmit() {
-  const Bytes waits = std::exchange(unannounced_, 0);
-  const bool little = waits <= kOwnersShare + static_cast<Bytes>(sizeof(ChunkHeader));
-  if (waits > 0 && !(little && sendHere())) thread_.wake();
-}
-
-/// Whether nobody has to be woken for it.
-bool ThreadedRail::sendHere() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return false;  // the I/O thread may have looked before this was submitted
-  if (fenced()) return true;
-  if (rail_.canWrite()) return false;  // behind more than a little
-  takeSubmitted();
-  if (rail_.canWrite()) rail_.write(/*streamIsWritable=*/false);
-  watchSocket();
-  return true;
-}
-
-void ThreadedRail::glance(TimePoint now) {
-  if (!glances_ || now - lastArrival_ > kGlances) return;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || fenced() || failed_.load(std::memory_order_relaxed)) return;
-  rail_.read();
-  watchSocket();
+  if (std::exchange(unannounced_, false)) thread_.wake();
 }
 
 bool ThreadedRail::detach(std::uint64_t sequence) {
@@ -106,8 +84,6 @@ void ThreadedRail::stopWriting() {
 bool ThreadedRail::handOver() {
   bool any = false;
   while (auto arrival = arrivals_.pop()) {
-    glances_ = arrival->header.length <= kOwnersShare;
-    lastArrival_ = arrival->ended;
     sink_.arrived(index_, std::move(*arrival));
     any = true;
   }

@@ -41,12 +41,6 @@ class ArrivalSink {
 /// the rail, except `serve`. docs/channel.md, "I/O threads".
 class ThreadedRail final : public DrivenRail, private RailSink {
  public:
-  /// What the owner moves itself, when the I/O thread is not at it: for so few bytes waking another
-  /// thread takes longer than the call.
-  static constexpr Bytes kOwnersShare = 16 << 10;
-  /// An owner that polls without sleeping looks for small chunks itself as long after the last one.
-  static constexpr Duration kGlances = 1ms;
-
   /// `rail` is the index handed to the sink. `bell` wakes the owner when there is something to
   /// collect. Sink, places, bell and thread are not used after `fence`.
   ThreadedRail(int rail, UniqueFd socket, PlaceTable& places, ArrivalSink& sink, Doorbell& bell,
@@ -64,7 +58,6 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   void release(const ChunkHeader& chunk) override;
   void releaseSlot(std::uint32_t slot) override;
   void transmit() override;
-  void glance(TimePoint now) override;
 
   int fd() const { return rail_.fd(); }
 
@@ -83,7 +76,6 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   void railFailed(int rail, const Status& why) override;
 
   bool takeSubmitted();
-  bool sendHere();
   void stopWriting();
   void watchSocket();
   bool handOver();
@@ -101,9 +93,7 @@ class ThreadedRail final : public DrivenRail, private RailSink {
 
   SpscQueue<Submitted> submitted_;  // to the I/O thread
   SpscQueue<Arrival> arrivals_;     // from the I/O thread
-  Bytes unannounced_ = 0;           // the owner's: submitted, and the I/O thread not woken yet
-  bool glances_ = false;            // the owner's: the last chunk was small, ...
-  TimePoint lastArrival_{};         // ... and came then
+  bool unannounced_ = false;        // the owner's: submitted, and the I/O thread not woken yet
   bool failureTold_ = false;        // the owner's
   std::atomic<bool> failed_{false};
   Status failure_;  // before failed_ is set

@@ -152,63 +152,6 @@ class ThreadedRailTest : public ::testing::Test {
   std::vector<std::byte> source_, target_;
 };
 
-TEST_F(ThreadedRailTest, ALittleIsSentByTheOwnerItselfAndMuchByTheThread) {
-  thread_->unwatch(rail_->fd());
-  // A rail that no thread serves: what goes out is the owner's doing.
-  std::array<int, 2> ends;
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const UniqueFd far(ends[0]);
-  ThreadedRail rail(kSelf, UniqueFd(ends[1]), places_, owner_, owner_.bell, *thread_);
-  const auto arrived = [&] {
-    int bytes = 0;
-    EXPECT_EQ(ioctl(far.get(), FIONREAD, &bytes), 0);
-    return bytes;
-  };
-  constexpr auto kLittle = static_cast<std::uint32_t>(ThreadedRail::kOwnersShare);
-  ChunkHeader little{.messageLength = kLittle, .slot = kSlot, .length = kLittle};
-  rail.submit(little, source_.data(), {});
-  EXPECT_EQ(arrived(), 0) << "before its turn";
-  rail.transmit();
-  constexpr int kFramed = sizeof(ChunkHeader) + kLittle;
-  EXPECT_EQ(arrived(), kFramed);
-
-  ++little.sequence;
-  little.messageLength = little.length = kLittle + 1;
-  rail.submit(little, source_.data(), {});
-  rail.transmit();
-  EXPECT_EQ(arrived(), kFramed) << "so much is the thread's";
-  EXPECT_EQ(rail.serve(0), ThreadedRail::Served::kBusy);
-  EXPECT_GT(arrived(), kFramed);
-  rail.fence();
-}
-
-TEST_F(ThreadedRailTest, AnOwnerThatPollsLooksForSmallChunksItself) {
-  std::vector<std::byte> small(1000);
-  const auto say = [&](std::uint32_t slot, std::uint64_t sequence) {
-    places_.open(slot, small.data(), static_cast<Bytes>(small.size()));
-    const ChunkHeader chunk{.sequence = sequence,
-                            .messageLength = small.size(),
-                            .slot = slot,
-                            .length = static_cast<std::uint32_t>(small.size())};
-    this->say(&chunk, sizeof(chunk));
-    this->say(source_.data(), small.size());
-  };
-  say(kSlot + 1, 0);
-  collect(1);  // by the thread, which hears of nothing from now on
-  thread_->unwatch(rail_->fd());
-  std::ranges::fill(small, std::byte{0});
-  say(kSlot + 2, 1);
-  const TimePoint soon = owner_.arrivals.back().ended;
-  EXPECT_FALSE(rail_->collect());
-  rail_->glance(soon + ThreadedRail::kGlances + 1ns);
-  EXPECT_FALSE(rail_->collect()) << "that long after the last one it leaves it to the thread";
-  rail_->glance(soon);
-  EXPECT_TRUE(rail_->collect());
-  ASSERT_EQ(owner_.arrivals.size(), 2u);
-  EXPECT_TRUE(std::ranges::equal(small, std::span(source_).first(small.size())));
-  rail_->fence();
-}
-
 TEST_F(ThreadedRailTest, ChunksOfAPlainRailArriveInTheirPlaces) {
   PlainSink sink;
   TcpRail plain(0, std::move(far_), sink);
