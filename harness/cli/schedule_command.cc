@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -78,34 +79,81 @@ std::optional<schedule::R2Formula> formulaOf(const ScheduleFlags& flags, const S
                              job.bandwidths);
 }
 
+constexpr std::string_view nameOf(schedule::PortModel model) {
+  return model == schedule::PortModel::kFluid ? "fluid" : "one_port";
+}
+
+/// Of one model of the ports.
+struct ModelCost {
+  schedule::PortModel model;
+  schedule::Cost cost;
+};
+
+/// One per model that is asked for.
+Result<std::vector<ModelCost>> costsOf(const ScheduleJob& job) {
+  std::vector<ModelCost> costs;
+  for (const schedule::PortModel model : job.portModels) {
+    schedule::CostOptions options = job.cost;
+    options.portModel = model;
+    ASSIGN_OR_RETURN(schedule::Cost cost, schedule::costOf(*job.schedule, job.bandwidths, options));
+    costs.push_back({model, std::move(cost)});
+  }
+  return costs;
+}
+
+json asJson(const schedule::Cost& cost) {
+  return {{"time_over_ring", cost.timeOverRing},
+          {"bound_over_ring", cost.boundOverRing},
+          {"time_over_bound", cost.timeOverBound},
+          {"from_steps", cost.fromSteps}};
+}
+
+void printAsJson(const ScheduleFlags& flags, const ScheduleJob& job,
+                 const std::vector<ModelCost>& costs,
+                 const std::optional<schedule::R2Formula>& formula) {
+  const schedule::Cost& first = costs.front().cost;
+  json out = headOf(flags, job);
+  out["port_model"] = nameOf(costs.front().model);
+  out["alpha"] = job.cost.alpha;
+  out["per_message"] = job.cost.perMessage;
+  out.update(asJson(first));
+  if (formula) {
+    out["formula_over_ring"] = formula->timeOverRing;
+    out["formula_chunks"] = formula->chunks ? json(*formula->chunks) : json();
+    out["time_over_formula"] = first.timeOverRing / formula->timeOverRing;
+  }
+  out["messages_per_rank_max"] = first.messagesPerRankMax;
+  out["depth"] = first.depth;
+  for (const ModelCost& one : costs) out["models"][nameOf(one.model)] = asJson(one.cost);
+  fmt::print("{}\n", out.dump(2));
+}
+
+/// A line of the table, with a column for each model.
+void printRow(std::string_view name, const std::vector<ModelCost>& costs,
+              double schedule::Cost::*value) {
+  std::string line = fmt::format("  {:<23}", name);
+  for (const ModelCost& one : costs) line += fmt::format("  {:<8.4f}", one.cost.*value);
+  fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+}
+
 int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
-  const auto cost = schedule::costOf(*job.schedule, job.bandwidths, job.cost);
-  if (!cost.ok()) return fail(cost.status());
+  const auto costs = costsOf(job);
+  if (!costs.ok()) return fail(costs.status());
+  const schedule::Cost& first = costs->front().cost;
   const auto formula = formulaOf(flags, job);
   if (flags.asJson) {
-    json out = headOf(flags, job);
-    out["port_model"] = flags.portModel;
-    out["alpha"] = job.cost.alpha;
-    out["per_message"] = job.cost.perMessage;
-    out["time_over_ring"] = cost->timeOverRing;
-    out["bound_over_ring"] = cost->boundOverRing;
-    out["time_over_bound"] = cost->timeOverBound;
-    if (formula) {
-      out["formula_over_ring"] = formula->timeOverRing;
-      out["formula_chunks"] = formula->chunks ? json(*formula->chunks) : json();
-      out["time_over_formula"] = cost->timeOverRing / formula->timeOverRing;
-    }
-    out["messages_per_rank_max"] = cost->messagesPerRankMax;
-    out["depth"] = cost->depth;
-    out["from_steps"] = cost->fromSteps;
-    fmt::print("{}\n", out.dump(2));
+    printAsJson(flags, job, *costs, formula);
     return kExitOk;
   }
   const std::string segments =
       job.segments ? fmt::format("{} segment{}", *job.segments, *job.segments == 1 ? "" : "s")
                    : "from a file";
-  fmt::print("{}, {} ranks, {}, {}, {} ports\n", job.schedule->algorithm(), job.schedule->ranks(),
-             segments, formatSize(job.size), flags.portModel);
+  fmt::print("{}, {} ranks, {}, {}\n", job.schedule->algorithm(), job.schedule->ranks(), segments,
+             formatSize(job.size));
+  if (job.cost.alpha > 0 || job.cost.perMessage > 0) {
+    fmt::print("  latency {:.3g}, per message {:.3g} of what the buffer takes through a port\n",
+               job.cost.alpha, job.cost.perMessage);
+  }
   for (const Straggler& straggler : job.stragglers) {
     if (straggler.send == straggler.receive) {
       fmt::print("  rank {} at {} of its bandwidth\n", straggler.rank, straggler.send);
@@ -114,22 +162,26 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
                  straggler.send, straggler.receive);
     }
   }
-  fmt::print("  time / fault-free ring   {:.4f}\n", cost->timeOverRing);
-  fmt::print("  bound / fault-free ring  {:.4f}\n", cost->boundOverRing);
-  fmt::print("  time / bound             {:.4f}\n", cost->timeOverBound);
+  std::string head(std::string("  time / fault-free ring ").size(), ' ');
+  for (const ModelCost& one : *costs) head += fmt::format("  {:<8}", nameOf(one.model));
+  fmt::print("{}\n", head.substr(0, head.find_last_not_of(' ') + 1));
+  printRow("time / fault-free ring", *costs, &schedule::Cost::timeOverRing);
+  printRow("bound / fault-free ring", *costs, &schedule::Cost::boundOverRing);
+  printRow("time / bound", *costs, &schedule::Cost::timeOverBound);
   if (formula) {
     fmt::print("  formula of its authors   {:.4f} ({})\n", formula->timeOverRing,
                formula->chunks ? fmt::format("K = {}", *formula->chunks) : "a ring alone");
-    fmt::print("  time / formula           {:.4f}\n", cost->timeOverRing / formula->timeOverRing);
+    fmt::print("  time / formula           {:.4f}\n", first.timeOverRing / formula->timeOverRing);
   }
-  if (cost->fromSteps) {
-    fmt::print("  of macro steps, in which {}\n",
-               job.cost.portModel == schedule::PortModel::kFluid
+  for (const ModelCost& one : *costs) {
+    if (!one.cost.fromSteps) continue;
+    fmt::print("  {}: of macro steps, in which {}\n", nameOf(one.model),
+               one.model == schedule::PortModel::kFluid
                    ? "each cycle takes as long as its busiest port: too many messages to play"
                    : "ports carry messages in the order of the steps");
   }
-  fmt::print("  messages per rank, max   {}\n", cost->messagesPerRankMax);
-  fmt::print("  depth                    {}\n", cost->depth);
+  fmt::print("  messages per rank, max   {}\n", first.messagesPerRankMax);
+  fmt::print("  depth                    {}\n", first.depth);
   return kExitOk;
 }
 
@@ -225,9 +277,10 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
       ->check(CLI::IsMember(std::vector<std::string>(reduction::kDataTypeNames.begin(),
                                                      reduction::kDataTypeNames.end())))
       ->capture_default_str();
-  verb.add_option("--port-model", flags.portModel, "how flows share a port")
-      ->check(CLI::IsMember({"one_port", "fluid"}))
-      ->capture_default_str();
+  verb.add_option("--port-model", flags.portModel,
+                  "how flows share a port; not given: both, side by side, with the segments and "
+                  "the formula for fluid ports")
+      ->check(CLI::IsMember({"one_port", "fluid"}));
   verb.add_option("--shares", flags.shares,
                   "which model the shares of unequal ranks are made for (ring has equal ones)")
       ->check(CLI::IsMember({"fluid", "one_port"}))

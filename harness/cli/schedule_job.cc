@@ -200,7 +200,12 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
   const auto portModel = [](const std::string& name) {
     return name == "fluid" ? schedule::PortModel::kFluid : schedule::PortModel::kOnePort;
   };
-  job.cost.portModel = portModel(flags.portModel);
+  if (flags.portModel.empty()) {
+    job.portModels = {schedule::PortModel::kFluid, schedule::PortModel::kOnePort};
+  } else {
+    job.portModels = {portModel(flags.portModel)};
+  }
+  job.cost.portModel = job.portModels.front();
   RETURN_IF_ERROR(readMessageCosts(flags, job.size, job.cost));
   const std::int64_t elementSize = reduction::sizeOf(*reduction::dataTypeFromName(flags.dtype));
   schedule::ScheduleRequest request;

@@ -31,7 +31,7 @@ struct ScheduleFlags {
   std::vector<std::string> lostRails;
   bool rerank = false;
   std::string size = "64MiB";
-  std::string portModel = "fluid";
+  std::string portModel;  ///< empty: both
   std::string shares = "fluid";
   std::string alpha = "0";
   std::string perMessage = "0";
@@ -60,7 +60,9 @@ struct ScheduleJob {
   Bytes size = 0;
   /// That the algorithm was asked for; nullopt of a schedule from a file, which does not tell.
   std::optional<int> segments;
+  /// For each of `portModels`; its own is the first of them.
   schedule::CostOptions cost;
+  std::vector<schedule::PortModel> portModels;
 };
 
 /// Makes the schedule that the flags ask for. kInvalidArgument, with the flag, for a request that

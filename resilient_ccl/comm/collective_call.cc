@@ -1,5 +1,7 @@
 #include "resilient_ccl/comm/collective_call.h"
 
+#include <fmt/ranges.h>
+
 #include <limits>
 
 namespace faultline::comm {
@@ -42,8 +44,21 @@ Placement placementOf(const CollectiveCall& call, int rank, int ranks) {
   return {};
 }
 
+Status checkType(reduction::DataType type, std::string_view name) {
+  if (isKnown(type)) return okStatus();
+  return errorf(Code::kInvalidArgument, "{}: there is no element type number {}; known: {}", name,
+                static_cast<int>(type), fmt::join(reduction::kDataTypeNames, ", "));
+}
+
 Status checkCall(const CollectiveCall& call, int rank, int ranks) {
   const auto name = collectiveName(call.collective);
+  RETURN_IF_ERROR(checkType(call.type, name));
+  if (!isKnown(call.op)) {
+    return errorf(Code::kInvalidArgument,
+                  "{}: there is no operation number {}; known: {}. A schedule adds in an order of "
+                  "its own, so that what does not commute cannot be asked for",
+                  name, static_cast<int>(call.op), fmt::join(reduction::kReduceOpNames, ", "));
+  }
   // Twice: for collectives with an output of their own.
   const std::int64_t most =
       std::numeric_limits<std::int64_t>::max() / 2 / ranks / reduction::sizeOf(call.type);

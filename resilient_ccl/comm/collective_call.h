@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/status.h"
 #include "base/units.h"
@@ -32,8 +33,12 @@ struct Placement {
 
 Placement placementOf(const CollectiveCall& call, int rank, int ranks);
 
-/// Whether the call makes sense on this rank: its count and root, that there is memory where it is
-/// needed, and that source and target are apart or in place as the collective has it.
+/// Whether there is such an element type; `name` of what is called, for the error.
+Status checkType(reduction::DataType type, std::string_view name);
+
+/// Whether the call makes sense on this rank: its type and operation, its count and root, that
+/// there is memory where it is needed, and that source and target are apart or in place as the
+/// collective has it.
 Status checkCall(const CollectiveCall& call, int rank, int ranks);
 
 }  // namespace faultline::comm

@@ -100,8 +100,9 @@ struct CommunicatorOptions {
 /// Counts, and what is in place, are NCCL's. p = size(). A source is only read, also where others'
 /// data pass through the rank; it may lie in the target only in the place that is named. Both
 /// belong to the communicator until the work is done. Counts, types, operations and roots must be
-/// equal on all ranks; of 0 elements nothing is moved. A call with impossible arguments returns
-/// work that ends with kInvalidArgument at once, and counts as not made.
+/// equal on all ranks; of 0 elements nothing is moved. A call with impossible arguments, an
+/// operation that is none of ReduceOp's among them, returns work that ends with kInvalidArgument at
+/// once, and counts as not made.
 ///
 /// The first communicator of a process joins it to the job; others are made from it by `split`. All
 /// of them share the process's rails and progress thread: what is known of a NIC is known to all, a

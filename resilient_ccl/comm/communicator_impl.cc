@@ -119,6 +119,7 @@ std::shared_ptr<Work> Communicator::Impl::submit(schedule::OpKind kind, void* me
                           "rank {} of {} cannot exchange a message with rank {}", rank_, size(),
                           peer));
   }
+  if (const Status status = checkType(type, "a message"); !status.ok()) return refused(status);
   if (count < 0 || (memory == nullptr && count > 0)) {
     return refused(errorf(Code::kInvalidArgument, "a message of {} elements{}", count,
                           memory == nullptr ? " without memory" : ""));

@@ -33,7 +33,13 @@ inline constexpr std::array<std::string_view, kAllDataTypes.size()> kDataTypeNam
 inline constexpr std::array<std::string_view, kAllReduceOps.size()> kReduceOpNames{
     "sum", "prod", "min", "max", "avg"};
 
-/// Bytes of one element.
+/// Whether it is one of the above: callers may have made it from any number.
+constexpr bool isKnown(DataType type) {
+  return static_cast<std::size_t>(type) < kAllDataTypes.size();
+}
+constexpr bool isKnown(ReduceOp op) { return static_cast<std::size_t>(op) < kAllReduceOps.size(); }
+
+/// Bytes of one element. Of a type that is known.
 constexpr std::int64_t sizeOf(DataType type) {
   constexpr std::array<std::int64_t, kAllDataTypes.size()> kSizes{2, 2, 4, 8, 1, 1, 4, 4, 8, 8};
   return kSizes[static_cast<std::size_t>(type)];

@@ -11,24 +11,49 @@ void OnePorts::add(const Transfer& transfer, double time) {
   transfers_.push_back(transfer);
   sendPort(arrival).waiting.insert(arrival);
   receivePort(arrival).waiting.insert(arrival);
-  candidates_.insert(arrival);
+  added_.push_back(arrival);
+}
+
+bool OnePorts::startIfFree(int arrival) {
+  Port& send = sendPort(arrival);
+  Port& receive = receivePort(arrival);
+  if (send.busy || receive.busy) return false;
+  send.busy = receive.busy = true;
+  send.waiting.erase(arrival);
+  receive.waiting.erase(arrival);
+  const Transfer& transfer = transfers_[index(arrival)];
+  double rate =
+      std::min(bandwidths_.send[rankAt(transfer.from)], bandwidths_.receive[rankAt(transfer.to)]);
+  if (transfer.link >= 0) rate = std::min(rate, links_[index(transfer.link)]);
+  ends_.push({now_ + transfer.overhead + transfer.size / rate, arrival});
+  return true;
 }
 
 void OnePorts::startWaiting() {
-  for (const int arrival : candidates_) {
-    Port& send = sendPort(arrival);
-    Port& receive = receivePort(arrival);
-    if (send.busy || receive.busy) continue;
-    send.busy = receive.busy = true;
-    send.waiting.erase(arrival);
-    receive.waiting.erase(arrival);
-    const Transfer& transfer = transfers_[index(arrival)];
-    double rate =
-        std::min(bandwidths_.send[rankAt(transfer.from)], bandwidths_.receive[rankAt(transfer.to)]);
-    if (transfer.link >= 0) rate = std::min(rate, links_[index(transfer.link)]);
-    ends_.push({now_ + transfer.overhead + transfer.size / rate, arrival});
+  // In the order of arrival: what is new, and what waits at each port that has become free. Of the
+  // latter only the next one is looked at, because a port that has been taken has no use for the
+  // others, and there may be hundreds.
+  using Next = std::pair<int, Port*>;
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  for (Port* port : freed_) {
+    if (!port->waiting.empty()) next.push({*port->waiting.begin(), port});
   }
-  candidates_.clear();
+  auto added = added_.begin();
+  while (added != added_.end() || !next.empty()) {
+    if (next.empty() || (added != added_.end() && *added < next.top().first)) {
+      startIfFree(*added++);
+      continue;
+    }
+    const auto [arrival, port] = next.top();
+    next.pop();
+    if (port->busy) continue;
+    startIfFree(arrival);
+    if (port->busy) continue;
+    const auto after = port->waiting.upper_bound(arrival);
+    if (after != port->waiting.end()) next.push({*after, port});
+  }
+  added_.clear();
+  freed_.clear();
 }
 
 std::optional<double> OnePorts::nextTime() {
@@ -45,7 +70,7 @@ std::vector<PortSimulator::Finished> OnePorts::takeNext() {
     ends_.pop();
     for (Port* port : {&sendPort(arrival), &receivePort(arrival)}) {
       port->busy = false;
-      candidates_.insert(port->waiting.begin(), port->waiting.end());
+      freed_.push_back(port);
     }
     finished.push_back({transfers_[index(arrival)].id, *time});
   }

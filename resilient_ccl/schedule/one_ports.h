@@ -37,12 +37,14 @@ class OnePorts final : public PortSimulator {
   /// Starts what can start now. Deferred until time moves on, so that all that happens at one
   /// instant is known before ports are given away.
   void startWaiting();
+  bool startIfFree(int arrival);
 
   PortBandwidths bandwidths_;
   std::vector<double> links_;
   std::vector<Port> ports_;
   std::vector<Transfer> transfers_;  ///< by order of arrival
-  std::set<int> candidates_;         ///< waiting transfers with a port that became free, or new
+  std::vector<int> added_;           ///< since ports were last given away, by order of arrival
+  std::vector<Port*> freed_;         ///< likewise: ports at which others may be waiting
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   double now_ = 0;
 };

@@ -96,6 +96,17 @@ void fluid(benchmark::State& state, const std::string& algorithm) {
 BENCHMARK_CAPTURE(fluid, ring, "ring")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(fluid, optcc, "optcc")->Unit(benchmark::kMillisecond);
 
+/// Played on ports that carry one of the messages that wait for them: 128 rings' worth at each.
+void onePort(benchmark::State& state) {
+  const auto schedule = make("ring", 16, 128);
+  std::vector<double> bandwidths(16, 1.0);
+  bandwidths[1] = 0.75;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(costOf(*schedule, bandwidths, {.portModel = PortModel::kOnePort}));
+  }
+}
+BENCHMARK(onePort)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace faultline::schedule
 

@@ -75,6 +75,38 @@ expect:
   }
 }
 
+TEST(PlannedRunTest, RailsThatAreLostInTheMiddleOfACallCostNoElement) {
+  const reports::ScenarioResult result = resultOf(R"(
+cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 4, rail_rate: 100Mbit}
+workload:
+  kind: training
+  iterations: 8
+  warmup_iterations: 1
+  compute: 10ms
+  gradient: {size: 8MiB, buckets: 2}
+strategies: [r2_allreduce, optcc, auto]
+faults:
+  - {kind: port_down, how: carrier, target: {node: 1, rail: 0}, during: {iteration: 3, progress: 50%}, until: end}
+  - {kind: port_down, how: carrier, target: {node: 1, rail: 1}, during: {iteration: 3, progress: 50%}, until: end}
+expect:
+  - wrong_elements == 0
+  - evidence.ok == true
+)");
+  ASSERT_EQ(result.runs.size(), 3u);
+  for (const reports::Run& run : result.runs) {
+    SCOPED_TRACE(run.strategy);
+    EXPECT_EQ(run.status, reports::RunStatus::kOk) << run.message;
+    EXPECT_GT(run.checked_elements, 0);
+    // Both ends of the links of node 1, in the middle of a call.
+    EXPECT_GE(std::ssize(run.failovers), 4);
+    // Its own, and the other three, by what is left of its rails.
+    const bool known = std::ranges::any_of(run.plans, [&](const reports::AppliedPlan& plan) {
+      return plan.at_ms > run.faults.at(0).start_ms && isForHalf(plan);
+    });
+    EXPECT_TRUE(known) << "no plan for what is left";
+  }
+}
+
 TEST(PlannedRunTest, TheBandwidthOfFourRailsIsMeasuredAtTheStart) {
   const reports::ScenarioResult result = resultOf(R"(
 cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 4, rail_rate: 100Mbit}

@@ -170,11 +170,19 @@ TEST_F(TrainingTest, ACorruptedElementIsSeen) {
   }
 }
 
-class FailoverTest : public TrainingTest, public testing::WithParamInterface<channel::Policy> {};
+/// What carries an AllReduce: which rail takes a chunk, and in which order ranks add.
+struct Carried {
+  const char* name;
+  channel::Policy policy;
+  const char* algorithm;
+};
+
+class FailoverTest : public TrainingTest, public testing::WithParamInterface<Carried> {};
 
 TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
   RankConfig config = shape(scenario::DataKind::kRandom);
-  config.policy = GetParam();
+  config.policy = GetParam().policy;
+  config.algorithm = GetParam().algorithm;
   std::map<std::uint64_t, std::string> expected;
   const std::string state = faultFreeState(config, &expected);
 
@@ -201,10 +209,12 @@ TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, FailoverTest,
-                         testing::Values(channel::Policy::kPinned, channel::Policy::kPull),
-                         [](const auto& policy) {
-                           return policy.param == channel::Policy::kPull ? "Pull" : "Pinned";
-                         });
+                         testing::Values(Carried{"Pinned", channel::Policy::kPinned, "ring"},
+                                         Carried{"Pull", channel::Policy::kPull, "ring"},
+                                         Carried{"Optcc", channel::Policy::kPull, "optcc"},
+                                         Carried{"HalvingDoubling", channel::Policy::kPull,
+                                                 "halving_doubling"}),
+                         [](const auto& carried) { return carried.param.name; });
 
 TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
   RankConfig config = shape(scenario::DataKind::kRandom);

@@ -130,6 +130,35 @@ TEST(ScheduleCommandTest, CostAsJsonHasTheContractsKeys) {
   EXPECT_EQ(json["depth"], 14);
 }
 
+TEST(ScheduleCommandTest, BothModelsOfPortsAreCostedUnlessOneIsAskedFor) {
+  // Three quarters left of one of four ranks: one port at a time costs more than shared ports.
+  const std::string optcc = "cost --algorithm optcc --ranks 4 --straggler 1:0.75 --segments 32 ";
+  const auto both = nlohmann::json::parse(run(optcc + "--alpha 0.001 --json").out);
+  EXPECT_EQ(both["port_model"], "fluid");
+  EXPECT_EQ(both["time_over_ring"], both["models"]["fluid"]["time_over_ring"]);
+  for (const char* model : {"fluid", "one_port"}) {
+    SCOPED_TRACE(model);
+    const auto alone =
+        nlohmann::json::parse(run(optcc + "--alpha 0.001 --json --port-model " + model).out);
+    EXPECT_EQ(alone["port_model"], model);
+    EXPECT_EQ(alone["models"].size(), 1U);
+    EXPECT_EQ(alone["time_over_ring"], both["models"][model]["time_over_ring"]);
+    EXPECT_EQ(alone["bound_over_ring"], both["models"][model]["bound_over_ring"]);
+    EXPECT_EQ(alone["time_over_bound"], both["models"][model]["time_over_bound"]);
+  }
+  // Latency is in the ring that all is over, but not in the bound.
+  const double ring = 1.5 + 6 * 0.001;
+  EXPECT_DOUBLE_EQ(both["models"]["fluid"]["bound_over_ring"], 1.6 / ring);
+  EXPECT_DOUBLE_EQ(both["models"]["one_port"]["bound_over_ring"], 6 / 3.5 / ring);
+
+  const std::string text = run(optcc).out;
+  EXPECT_THAT(text, HasSubstr("fluid     one_port\n"));
+  EXPECT_THAT(text, HasSubstr("  bound / fault-free ring  1.0667    1.1429\n"));
+  EXPECT_THAT(text, HasSubstr("one_port: of macro steps"));
+  EXPECT_THAT(run(optcc + "--port-model fluid").out, ::testing::Not(HasSubstr("one_port")));
+  EXPECT_THAT(run(optcc + "--alpha 0.001").out, HasSubstr("latency 0.001, per message 0 of"));
+}
+
 TEST(ScheduleCommandTest, ShowPrintsOperations) {
   const Outcome outcome = run("show --algorithm ring --ranks 2 --size 32 --rank 0");
   EXPECT_EQ(outcome.exitCode, 0);
@@ -286,7 +315,8 @@ TEST(ScheduleCommandTest, TooFewRanksAreNamed) {
 }
 
 TEST(ScheduleCommandTest, WhatIsTooMuchToPlayIsCostedFromStepsAndSaysSo) {
-  const std::string many = "cost --algorithm optcc --segments 64 --straggler 1:0.75 --ranks ";
+  const std::string many =
+      "cost --algorithm optcc --segments 64 --straggler 1:0.75 --port-model fluid --ranks ";
   EXPECT_THAT(run(many + "128").out, HasSubstr("macro steps"));
   EXPECT_THAT(run(many + "8").out, ::testing::Not(HasSubstr("macro steps")));
 }

@@ -325,6 +325,10 @@ TEST(CollectivesErrorTest, ImpossibleCallsAreRefusedAndCountAsNotMade) {
         {"from nobody", comm.receive(p, kCount, type, -1)},
         {"nothing received", comm.receive(nullptr, kCount, type, 1 - comm.rank())},
         {"less than nothing", comm.send(p, -1, type, 1 - comm.rank())},
+        {"no such type", comm.allGather(p, p, kCount, static_cast<DataType>(10))},
+        {"a message of no such type",
+         comm.send(p, kCount, static_cast<DataType>(200), 1 - comm.rank())},
+        {"no such operation", comm.reduceScatter(p, p, kCount, type, static_cast<ReduceOp>(5))},
     };
     for (const auto& [what, work] : wrong) {
       EXPECT_TRUE(work->test()) << what;
@@ -335,6 +339,18 @@ TEST(CollectivesErrorTest, ImpossibleCallsAreRefusedAndCountAsNotMade) {
     EXPECT_EQ(data[0], 2);
     EXPECT_TRUE(comm.finish().ok());
   });
+}
+
+TEST(CollectivesErrorTest, WhatDoesNotCommuteCannotBeAskedFor) {
+  float element = 0;
+  const Status status = checkCall({.source = &element,
+                                   .target = &element,
+                                   .count = 1,
+                                   .op = static_cast<ReduceOp>(reduction::kAllReduceOps.size())},
+                                  0, 2);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("known: sum, prod, min, max, avg"), std::string::npos);
+  EXPECT_NE(status.message().find("does not commute"), std::string::npos);
 }
 
 TEST(CollectivesErrorTest, WhatARootDoesNotNeedMayBeMissing) {

@@ -82,8 +82,9 @@ TEST(OptccTest, IsOnTheFluidBoundUpToFillingThePipeline) {
       const auto cost = costOf(**schedule, bandwidths);
       ASSERT_TRUE(cost.ok());
       EXPECT_GE(cost->timeOverBound, 1 - 1e-6) << ranks;
-      // Facts of the reference simulator: at most the bound (1 + 1/k) x 1.05.
-      EXPECT_LE(cost->timeOverBound, (1 + 1.0 / kSegments) * 1.05) << ranks << " " << slow.size();
+      // The target of a fluid simulator is the bound (1 + 1/k) x 1.02; three ranks, one of them at
+      // 3/4, are at 1.02003.
+      EXPECT_LE(cost->timeOverBound, (1 + 1.0 / kSegments) * 1.0201) << ranks << " " << slow.size();
     }
   }
 }
