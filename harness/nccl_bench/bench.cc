@@ -7,6 +7,7 @@
 #include <charconv>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <ostream>
 #include <thread>
@@ -38,17 +39,24 @@ Status appendLine(const std::string& path, const std::string& line) {
 
 class Bench {
  public:
-  Bench(const Options& options, Device& device, const Exchange& exchange, std::ostream& out)
+  Bench(const Options& options, Device& device, const Exchange& exchange, std::ostream& out,
+        const LostPort& lostPort)
       : options_(options),
         device_(device),
         exchange_(exchange),
         out_(out),
-        cells_(cellsOf(options.sweep)),
-        buffers_(cells_, options.rank, options.ranks) {}
+        lostPort_(lostPort),
+        cells_(cellsOf(options.sweep)) {
+    std::vector<int> all(static_cast<std::size_t>(options.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    become(std::move(all));
+  }
 
   Result<std::int64_t> run();
 
  private:
+  void become(std::vector<int> members);
+  Result<std::vector<std::string>> meet(const std::string& mine);
   Status join();
   Status tellHead();
   Result<CollectiveRow> measure(const SweepCell& cell);
@@ -57,18 +65,24 @@ class Bench {
   Result<std::optional<double>> callTogether(int calls);
   Status callAndWait(int calls);
   Status rebuild();
+  Status makeAnew();
+  Status shrink();
   Status prepare(const SweepCell& cell);
   Status look(CollectiveRow& row);
   Result<std::int64_t> sum(std::int64_t mine);
   void finishRow(const SweepCell& cell, CollectiveRow& row) const;
-  bool tells() const { return options_.rank == 0; }
+  bool tells() const { return rank_ == 0; }
+  int ranks() const { return static_cast<int>(members_.size()); }
 
   const Options& options_;
   Device& device_;
   const Exchange& exchange_;
   std::ostream& out_;
+  const LostPort& lostPort_;
   const std::vector<SweepCell> cells_;
-  workload::CollectiveBuffers buffers_;
+  std::vector<int> members_;  // of the communicator: ranks that they had in the first one
+  int rank_ = 0;              // in the communicator
+  std::optional<workload::CollectiveBuffers> buffers_;
   DataKey key_{.seed = kDataSeed, .iteration = 0};
   std::int64_t iteration_ = 0;  // of calls that are told one by one
   std::optional<Status> lastFailure_;
@@ -83,7 +97,7 @@ Result<std::int64_t> Bench::run() {
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const SweepCell& cell = cells_[i];
     // A size that has no element for each rank.
-    if (countOf(cell, options_.ranks) == 0) continue;
+    if (countOf(cell, ranks()) == 0) continue;
     if (tells() && operation != cell.operation) {
       out_ << reports::collectivesHead(collectiveName(cell.operation)) << std::flush;
     }
@@ -103,7 +117,7 @@ Result<std::int64_t> Bench::run() {
   }
   const auto rows = std::ranges::count_if(cells_, [&](const SweepCell& cell) {
     return !(cell.inPlace && options_.sweep.place == scenario::Place::kBoth) &&
-           countOf(cell, options_.ranks) > 0;
+           countOf(cell, ranks()) > 0;
   });
   if (tells()) {
     out_ << reports::collectivesFoot(wrong, rows == 0 ? 0 : bandwidth / static_cast<double>(rows))
@@ -112,19 +126,32 @@ Result<std::int64_t> Bench::run() {
   return wrong;
 }
 
+void Bench::become(std::vector<int> members) {
+  members_ = std::move(members);
+  rank_ = static_cast<int>(std::ranges::find(members_, options_.rank) - members_.begin());
+  buffers_.emplace(cells_, rank_, ranks());
+}
+
+/// What the members say, by rank. Who has left takes part, and has nothing to say.
+Result<std::vector<std::string>> Bench::meet(const std::string& mine) {
+  ASSIGN_OR_RETURN(const auto all, exchange_(mine));
+  std::vector<std::string> said;
+  for (const int member : members_) said.push_back(all[static_cast<std::size_t>(member)]);
+  return said;
+}
+
 Status Bench::join() {
   std::string mine;
-  if (options_.rank == 0) {
+  if (rank_ == 0) {
     ASSIGN_OR_RETURN(mine, device_.newCommunicatorId());
   }
-  ASSIGN_OR_RETURN(const auto all, exchange_(mine));
-  return device_.join(all.front(), options_.rank, options_.ranks);
+  ASSIGN_OR_RETURN(const auto all, meet(mine));
+  return device_.join(all.front(), rank_, ranks());
 }
 
 Status Bench::tellHead() {
-  ASSIGN_OR_RETURN(const auto names,
-                   exchange_(fmt::format("{:>8} {}", ::getpid(), device_.name())));
-  ASSIGN_OR_RETURN(const auto identities, exchange_(device_.identity()));
+  ASSIGN_OR_RETURN(const auto names, meet(fmt::format("{:>8} {}", ::getpid(), device_.name())));
+  ASSIGN_OR_RETURN(const auto identities, meet(device_.identity()));
   if (!tells()) return okStatus();
   const auto& sizes = options_.sweep.sizes;
   out_ << fmt::format(
@@ -147,28 +174,28 @@ Status Bench::tellHead() {
 
 Status Bench::prepare(const SweepCell& cell) {
   ++key_.iteration;
-  buffers_.prepare(cell, key_);
-  return device_.upload(buffers_);
+  buffers_->prepare(cell, key_);
+  return device_.upload(*buffers_);
 }
 
 Status Bench::look(CollectiveRow& row) {
   if (!options_.check) return okStatus();
-  RETURN_IF_ERROR(device_.download(buffers_));
-  const workload::CheckResult found = buffers_.check(key_);
+  RETURN_IF_ERROR(device_.download(*buffers_));
+  const workload::CheckResult found = buffers_->check(key_);
   row.wrong_elements += found.wrong;
   row.checked_elements += found.checked;
   return okStatus();
 }
 
 Status Bench::callAndWait(int calls) {
-  for (int call = 0; call < calls; ++call) RETURN_IF_ERROR(device_.launch(buffers_));
+  for (int call = 0; call < calls; ++call) RETURN_IF_ERROR(device_.launch(*buffers_));
   const TimePoint deadline = now() + options_.wait;
   for (;;) {
     ASSIGN_OR_RETURN(const bool done, device_.done());
     if (done) return okStatus();
     if (now() >= deadline) {
       return errorf(Code::kDeadlineExceeded, "{} call(s) of {} of {} bytes: not done within {}",
-                    calls, collectiveName(buffers_.cell().operation), buffers_.cell().size,
+                    calls, collectiveName(buffers_->cell().operation), buffers_->cell().size,
                     formatDuration(options_.wait));
     }
     std::this_thread::yield();
@@ -178,16 +205,16 @@ Status Bench::callAndWait(int calls) {
 /// Milliseconds of the slowest rank from a common start; nothing when a rank's call has failed, and
 /// they are to be made again.
 Result<std::optional<double>> Bench::callTogether(int calls) {
-  RETURN_IF_ERROR(exchange_("").status());
+  RETURN_IF_ERROR(meet("").status());
   const TimePoint begin = now();
   const Status called = callAndWait(calls);
   const double ms = toMilliseconds(now() - begin);
   if (!called.ok()) {
-    if (!options_.rebuild) return called;
+    if (options_.recovery == Recovery::kNone) return called;
     lastFailure_ = called;
     RETURN_IF_ERROR(appendLine(options_.recoveryFile, std::string(kFailed)));
   }
-  ASSIGN_OR_RETURN(const auto all, exchange_(called.ok() ? fmt::format("{}", ms) : kFailed.data()));
+  ASSIGN_OR_RETURN(const auto all, meet(called.ok() ? fmt::format("{}", ms) : kFailed.data()));
   double slowest = 0;
   for (const std::string& text : all) {
     if (text == kFailed) {
@@ -202,12 +229,49 @@ Result<std::optional<double>> Bench::callTogether(int calls) {
   return std::optional(slowest);
 }
 
-Status Bench::rebuild() {
+Status Bench::makeAnew() {
   RETURN_IF_ERROR(device_.abort());
-  RETURN_IF_ERROR(join());
-  RETURN_IF_ERROR(appendLine(options_.recoveryFile, fmt::format("rebuilt {}", options_.ranks)));
+  return join();
+}
+
+/// Who has a port that is down leaves, and the others make a smaller communicator.
+Status Bench::shrink() {
+  constexpr std::string_view kLost = "lost";
+  ASSIGN_OR_RETURN(const auto ports, meet(std::string(lostPort_ && lostPort_() ? kLost : "whole")));
+  std::vector<int> without;
+  std::vector<int> left;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (ports[at] == kLost) {
+      without.push_back(rank);
+    } else {
+      left.push_back(members_[at]);
+    }
+  }
+  if (without.empty() || left.empty()) {
+    return errorf(Code::kUnavailable,
+                  "shrink after a failure: {} of {} ranks has a port that is down, and who has one "
+                  "is whom the others go on without{}",
+                  without.empty() ? "none" : "each", ranks(),
+                  lastFailure_ ? ": " + lastFailure_->message() : "");
+  }
+  if (std::ranges::count(without, rank_) > 0) {
+    RETURN_IF_ERROR(appendLine(options_.recoveryFile, "left"));
+    RETURN_IF_ERROR(device_.abort());
+    return Status(Code::kAborted, "left: a port of this rank is down");
+  }
+  RETURN_IF_ERROR(device_.shrink(without));
+  become(std::move(left));
+  return okStatus();
+}
+
+Status Bench::rebuild() {
+  const bool shrinks = options_.recovery == Recovery::kShrink;
+  RETURN_IF_ERROR(shrinks ? shrink() : makeAnew());
+  RETURN_IF_ERROR(appendLine(options_.recoveryFile, fmt::format("rebuilt {}", ranks())));
   if (tells()) {
-    out_ << fmt::format("# communicator made anew{}\n",
+    out_ << fmt::format("# communicator {}{}\n",
+                        shrinks ? fmt::format("of {} ranks", ranks()) : "made anew",
                         lastFailure_ ? ": " + lastFailure_->message() : "")
          << std::flush;
   }
@@ -271,8 +335,8 @@ Status Bench::measureEach(const SweepCell& cell, CollectiveRow& row) {
 
 void Bench::finishRow(const SweepCell& cell, CollectiveRow& row) const {
   row.operation = collectiveName(cell.operation);
-  row.size_bytes = bytesOf(cell, options_.ranks);
-  row.count = countOf(cell, options_.ranks);
+  row.size_bytes = bytesOf(cell, ranks());
+  row.count = countOf(cell, ranks());
   row.dtype = reduction::nameOf(cell.dtype);
   if (scenario::reduces(cell.operation)) row.op = reduction::nameOf(cell.op);
   row.in_place = cell.inPlace;
@@ -280,7 +344,7 @@ void Bench::finishRow(const SweepCell& cell, CollectiveRow& row) const {
   if (row.p50_ms > 0) {
     row.algbw = static_cast<double>(row.size_bytes) / row.p50_ms / kBytesPerMsOfGB;
   }
-  row.busbw = row.algbw * schedule::faultFreeTime(cell.operation, options_.ranks);
+  row.busbw = row.algbw * schedule::faultFreeTime(cell.operation, ranks());
 }
 
 Result<CollectiveRow> Bench::measure(const SweepCell& cell) {
@@ -292,7 +356,7 @@ Result<CollectiveRow> Bench::measure(const SweepCell& cell) {
 }
 
 Result<std::int64_t> Bench::sum(std::int64_t mine) {
-  ASSIGN_OR_RETURN(const auto all, exchange_(fmt::format("{}", mine)));
+  ASSIGN_OR_RETURN(const auto all, meet(fmt::format("{}", mine)));
   std::int64_t total = 0;
   for (const std::string& text : all) {
     std::int64_t one = 0;
@@ -305,8 +369,8 @@ Result<std::int64_t> Bench::sum(std::int64_t mine) {
 }  // namespace
 
 Result<std::int64_t> runBench(const Options& options, Device& device, const Exchange& exchange,
-                              std::ostream& out) {
-  return Bench(options, device, exchange, out).run();
+                              std::ostream& out, const LostPort& lostPort) {
+  return Bench(options, device, exchange, out, lostPort).run();
 }
 
 }  // namespace faultline::nccl_bench

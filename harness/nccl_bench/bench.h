@@ -23,10 +23,14 @@ enum ExitCode : int {
 /// is measured.
 using Exchange = std::function<Result<std::vector<std::string>>(const std::string& mine)>;
 
+/// Whether a port of this rank is down.
+using LostPort = std::function<bool()>;
+
 /// Calls all that `options` ask for, and prints the table of nccl-tests into `out` on rank 0. Times
 /// are those of the slowest rank. Returns the number of wrong elements of all ranks; an error when
-/// a call has failed and is not to be made again.
+/// a call has failed and is not to be made again. kAborted: this rank has left; it still has to
+/// take part in `exchange` until that ends, as the others' meeting goes on with it.
 Result<std::int64_t> runBench(const Options& options, Device& device, const Exchange& exchange,
-                              std::ostream& out);
+                              std::ostream& out, const LostPort& lostPort = {});
 
 }  // namespace faultline::nccl_bench

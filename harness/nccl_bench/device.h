@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "harness/workload/collective_buffers.h"
@@ -36,6 +37,9 @@ class Device {
 
   /// Gives the communicator up, whatever it is doing. After that, `join` again.
   virtual Status abort() = 0;
+  /// Called by all ranks but those of `without`, which abort: a communicator of them takes the
+  /// place of the one that there is, whatever that is doing. They keep their order.
+  virtual Status shrink(const std::vector<int>& without) = 0;
 };
 
 /// This process's GPU `ordinal` with NCCL, with memory for the largest result and input. The

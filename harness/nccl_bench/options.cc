@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "base/text.h"
@@ -86,17 +87,26 @@ Status readEnvironment(Lookup variable, Options& options) {
   }
   if (const char* const text = variable("FAULTLINE_NCCL_RECOVERY")) {
     const std::string_view mode(text);
-    options.rebuild = mode == "abort_reinit";
-    if (!options.rebuild && mode != "none") {
+    if (mode == "abort_reinit") {
+      options.recovery = Recovery::kAbortReinit;
+    } else if (mode == "shrink") {
+      options.recovery = Recovery::kShrink;
+    } else if (mode != "none") {
       return errorf(Code::kUnsupported,
-                    "FAULTLINE_NCCL_RECOVERY={}: abort_reinit is the one way that nccl_bench has",
-                    mode);
+                    "FAULTLINE_NCCL_RECOVERY={}: nccl_bench knows abort_reinit and shrink", mode);
+    }
+  }
+  if (const char* const text = variable("FAULTLINE_INTERFACES")) {
+    std::istringstream names(text);
+    for (std::string name; std::getline(names, name, ',');) {
+      if (!name.empty()) options.interfaces.push_back(name);
     }
   }
   int wait_ms = 0;
   constexpr int kMostWait = 86'400'000;  // a day
   RETURN_IF_ERROR(number("FAULTLINE_NCCL_WAIT_MS", 1, kMostWait, wait_ms));
-  if (options.rebuild && wait_ms > 0) options.wait = std::chrono::milliseconds(wait_ms);
+  if (options.recovery != Recovery::kNone && wait_ms > 0)
+    options.wait = std::chrono::milliseconds(wait_ms);
   return okStatus();
 }
 
@@ -193,10 +203,14 @@ Result<Options> readOptions(int argc, const char* const* argv, Lookup variable) 
   ASSIGN_OR_RETURN(options.wait, parseDuration(wait));
   RETURN_IF_ERROR(readEnvironment(variable, options));
   if (app.count("--gpu") > 0) options.gpu = gpu;
-  if (options.rebuild && !options.each) {
+  if (options.recovery != Recovery::kNone && !options.each) {
     return errorf(Code::kInvalidArgument,
-                  "FAULTLINE_NCCL_RECOVERY=abort_reinit needs --each: a call is made again, not a "
-                  "row of them");
+                  "FAULTLINE_NCCL_RECOVERY needs --each: a call is made again, not a row of them");
+  }
+  if (options.recovery == Recovery::kShrink && options.interfaces.empty()) {
+    return errorf(Code::kInvalidArgument,
+                  "FAULTLINE_NCCL_RECOVERY=shrink: FAULTLINE_INTERFACES names no port by which a "
+                  "rank could know that it is the one to leave");
   }
   const int exact =
       workload::maxExactRanks(options.sweep.dtypes.front(), options.sweep.ops.front());

@@ -9,6 +9,13 @@
 
 namespace faultline::nccl_bench {
 
+/// What is done when a call has failed.
+enum class Recovery {
+  kNone,         ///< the program ends
+  kAbortReinit,  ///< the communicator is made anew, with all ranks
+  kShrink,       ///< a smaller one is made of it, without the ranks behind a port that is down
+};
+
 /// What is called, how often, and with whom.
 struct Options {
   scenario::Sweep sweep;
@@ -20,8 +27,8 @@ struct Options {
   bool check = true;
   /// A call (or a row of them) that is not done after so long has failed.
   Duration wait = 60s;
-  /// Makes the communicator anew after a failure, with all ranks, and calls again. Needs `each`.
-  bool rebuild = false;
+  /// After which the call is made again. Needs `each`.
+  Recovery recovery = Recovery::kNone;
 
   int rank = 0;
   int ranks = 1;
@@ -29,8 +36,9 @@ struct Options {
   std::string address = "127.0.0.1";      ///< own one, where the ranks meet
   std::string rootAddress = "127.0.0.1";  ///< of rank 0
   int port = 29500;
-  std::string progressFile;  ///< empty: none
-  std::string recoveryFile;  ///< with `rebuild`
+  std::string progressFile;             ///< empty: none
+  std::string recoveryFile;             ///< with `recovery`
+  std::vector<std::string> interfaces;  ///< names of the ports that a rank looks at, to shrink
 };
 
 /// From the command line, and from the variables that launchers set (RANK, WORLD_SIZE, LOCAL_RANK,

@@ -6,6 +6,7 @@
     yesNo} = elements;
   const kUsualWatchdogS = 600;  // the default of the field's libraries
   const kMomentKnownMs = 5;     // as in reports/result.h
+  const kOpenCalls = 100;       // a longer table is folded
   const kTimelineRows = 16;     // more bars than this are not read; the table has them all
 
   const data = JSON.parse(document.getElementById('data').textContent);
@@ -453,6 +454,68 @@
     }
   }
 
+  // --- collective calls
+
+  function median(values) {
+    const sorted = values.filter(isNumber).sort((a, b) => a - b);
+    const middle = sorted.length >> 1;
+    if (sorted.length === 0) return null;
+    return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+
+  /// Of calls, whose sizes are powers of two: "16 MiB".
+  function binarySize(bytes) {
+    const [unit, of] = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]].find(([, one]) => bytes >= one && bytes % one === 0) || ['B', 1];
+    return `${grouped(bytes / of)}${kSpace}${unit}`;
+  }
+
+  function drawCalls() {
+    const cells = new Map();  // by call, and below it by strategy: the rows of its runs
+    for (const run of data.runs) {
+      for (const row of run.collectives || []) {
+        const key = JSON.stringify([row.operation, row.size_bytes, row.dtype, row.op, row.in_place]);
+        if (!cells.has(key)) cells.set(key, new Map());
+        const strategies = cells.get(key);
+        if (!strategies.has(run.strategy)) strategies.set(run.strategy, []);
+        strategies.get(run.strategy).push(row);
+      }
+    }
+    if (cells.size === 0) return hide('calls');
+    const free = data.runs.find((run) => run.arm === 'plain');
+    const place = (strategy) => data.tallies.findIndex((tally) => tally.strategy === strategy);
+    const rows = [...cells.values()].flatMap((strategies) => {
+      const whole = free && strategies.has(free.strategy) ? median(strategies.get(free.strategy).map((row) => row.p50_ms)) : null;
+      return [...strategies].sort(([a], [b]) => place(a) - place(b)).map(([strategy, all]) => {
+        const over = (column) => median(all.map((row) => row[column]));
+        const time = over('p50_ms');
+        return {strategy, first: all[0], time, bus: over('busbw'), bound: over('bound'), model: over('model'), overBound: over('time_over_bound'),
+          kept: isNumber(whole) && time > 0 && strategy !== free.strategy ? whole / time : null,
+          n: all.reduce((sum, row) => sum + row.n, 0), left: all.reduce((sum, row) => sum + row.left_out, 0),
+          wrong: all.reduce((sum, row) => sum + row.wrong_elements, 0),
+          notes: [[all[0].latency_only, 'passes in bursts: latency only'], [all.some((row) => row.unsettled), 'unsettled'],
+            [all.some((row) => row.mis_measured), 'mis-measured']].filter(([is]) => is).map(([, note]) => note)};
+      });
+    });
+    const percent = (share) => (isNumber(share) ? `${fixed(100 * share, 1)}${kSpace}%` : kNothing);
+    const below = (text, sub) => (sub ? el('span', null, text, el('span', {class: 'sub'}, sub)) : text);
+    const kept = ({kept: share, notes}) => below(percent(share), notes.join(', '));
+    const listed = table([
+      {title: 'Operation', nowrap: true, cell: ({first}) => below(name(first.operation), [first.dtype, first.op, first.in_place ? 'in place' : ''].filter(Boolean).join(', '))},
+      {title: 'Size', number: true, cell: ({first}) => binarySize(first.size_bytes)},
+      {title: 'Strategy', nowrap: true, head: true, cell: ({strategy}) => name(strategy)},
+      {title: 'Time', number: true, cell: ({time}) => duration(time)},
+      {title: 'Busbw', number: true, cell: ({bus}) => (isNumber(bus) ? `${fixed(bus, 4)} GB/s` : kNothing)},
+      {title: 'Kept', number: true, cell: kept},
+      {title: 'Best possible', number: true, cell: ({bound, kept: share}) => (isNumber(share) && bound > 0 ? percent(1 / bound) : kNothing)},
+      {title: 'Planned', number: true, cell: ({model, kept: share}) => (isNumber(share) && model > 0 ? percent(1 / model) : kNothing)},
+      {title: 'Time / bound', number: true, cell: ({overBound}) => fixed(overBound, 3)},
+      {title: 'Calls', number: true, cell: ({n, left}) => below(grouped(n), left > 0 ? `of ${grouped(n + left)}` : null)},
+      {title: 'Wrong', number: true, cell: ({wrong}) => grouped(wrong)},
+    ], rows);
+    body('calls').replaceChildren(el('details', {class: 'panel', open: rows.length <= kOpenCalls ? '' : null},
+      el('summary', null, plural(cells.size, 'call')), listed));
+  }
+
   // --- plans
 
   /// "rank 1: 50 %, rank 3: 100 % out 25 % in": the ports that do not have everything.
@@ -599,7 +662,7 @@
   function drawAll() {
     charts.destroyIn(document);
     charts.applyTheme();
-    for (const draw of [drawHead, wordServer, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawPlans, drawTraining, drawRequests, drawRuns, drawEnvironment]) draw();
+    for (const draw of [drawHead, wordServer, drawVerdict, drawTiles, drawCost, drawExpectations, drawTime, drawLatency, drawFaults, drawFailovers, drawRestarts, drawShrinks, drawCalls, drawPlans, drawTraining, drawRequests, drawRuns, drawEnvironment]) draw();
     addAnchors();
     document.documentElement.dataset.ready = 'true';
   }

@@ -82,7 +82,11 @@ class Builder {
     environment.git = "0123456789ab";
     environment.qdisc = {
         {"kind", "htb"}, {"rate", "400Mbit"}, {"burst", "64KiB"}, {"limit", "1MiB"}};
-    environment.tcp = {{"TCP_NODELAY", "1"}, {"SO_LINGER", "1, 0 s"}, {"tcp_retries2", "15"}};
+    environment.tcp = {{"TCP_NODELAY", "1"},
+                       {"SO_LINGER", "1, 0 s"},
+                       {"tcp_congestion_control", "cubic"},
+                       {"tcp_retries2", "15"},
+                       {"tcp_rmem", "4096 131072 33554432"}};
     environment.congestion_control = "cubic";
     environment.libraries = {"/lib/x86_64-linux-gnu/libnl-3.so.200",
                              "/lib/x86_64-linux-gnu/libc.so.6"};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "harness/nccl_bench/device.h"
 
@@ -180,6 +181,23 @@ class Gpu final : public Device {
 
   Status abort() override {
     return check(ncclCommAbort(std::exchange(communicator_, nullptr)), nullptr, "abort");
+  }
+
+  Status shrink(const std::vector<int>& without) override {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
+    std::vector<int> ranks = without;
+    ncclComm_t smaller = nullptr;
+    RETURN_IF_ERROR(
+        check(ncclCommShrink(communicator_, ranks.data(), static_cast<int>(ranks.size()), &smaller,
+                             nullptr, NCCL_SHRINK_ABORT),
+              communicator_, "shrink"));
+    ncclComm_t const larger = std::exchange(communicator_, smaller);
+    return check(ncclCommAbort(larger), nullptr, "give up the communicator that was shrunk");
+#else
+    (void)without;
+    return errorf(Code::kUnsupported, "shrink: ncclCommShrink came with NCCL 2.27.3, this is {}",
+                  libraryVersion());
+#endif
   }
 
  private:

@@ -2,12 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <thread>
+
+#include "harness/nccl_bench/ports.h"
 
 namespace faultline::nccl_bench {
 namespace {
@@ -25,6 +30,7 @@ class LonelyDevice final : public Device {
   int calls = 0;
   int joins = 0;
   int aborts = 0;
+  std::vector<std::vector<int>> shrunk;
 
   std::string libraryVersion() const override { return "9.8.7"; }
   std::string name() const override { return "device 0"; }
@@ -54,6 +60,11 @@ class LonelyDevice final : public Device {
   }
   Status abort() override {
     ++aborts;
+    return okStatus();
+  }
+  Status shrink(const std::vector<int>& without) override {
+    shrunk.push_back(without);
+    hangsFrom = -1;
     return okStatus();
   }
 
@@ -152,7 +163,7 @@ TEST(Bench, MakesItsCommunicatorAnewAndCallsAgain) {
   device.hangsFrom = 2;
   Options options = optionsFor({8192});
   options.each = true;
-  options.rebuild = true;
+  options.recovery = Recovery::kAbortReinit;
   options.recoveryFile = recovery.path();
   std::ostringstream out;
   const auto wrong = runBench(options, device, kAlone, out);
@@ -171,7 +182,7 @@ TEST(Bench, RebuildsWhenOnlyAnotherRankHasFailed) {
   Options options = optionsFor({8192});
   options.each = true;
   options.check = false;  // the other rank brings nothing
-  options.rebuild = true;
+  options.recovery = Recovery::kAbortReinit;
   options.ranks = 2;
   options.recoveryFile = recovery.path();
   int told = 0;
@@ -186,6 +197,100 @@ TEST(Bench, RebuildsWhenOnlyAnotherRankHasFailed) {
   EXPECT_EQ(device.aborts, 1);
   EXPECT_THAT(recovery.lines(), ElementsAre("failed", "rebuilt 2"));
   EXPECT_THAT(out.str(), HasSubstr("# Ranks share GPUs: 2 ranks on 1"));
+}
+
+/// Four ranks, of which those of `lost` have a port that is down. All others say what this one
+/// says.
+Exchange fourRanks(const std::vector<int>& lost) {
+  return [lost](const std::string& mine) -> Result<std::vector<std::string>> {
+    std::vector<std::string> all(4, mine.empty() ? "id" : mine);
+    if (mine != "lost" && mine != "whole") return all;
+    for (int rank = 0; rank < 4; ++rank) {
+      all[static_cast<std::size_t>(rank)] = std::ranges::count(lost, rank) > 0 ? "lost" : "whole";
+    }
+    return all;
+  };
+}
+
+Options shrinkingRank(int rank, const TemporaryFile& recovery) {
+  Options options = optionsFor({8192});
+  options.each = true;
+  options.check = false;  // the others bring nothing
+  options.recovery = Recovery::kShrink;
+  options.rank = rank;
+  options.ranks = 4;
+  options.recoveryFile = recovery.path();
+  return options;
+}
+
+TEST(Bench, GoesOnWithoutTheRankBehindALostPort) {
+  const TemporaryFile recovery("recovery");
+  LonelyDevice device;
+  device.hangsFrom = 2;
+  std::ostringstream out;
+  const auto wrong =
+      runBench(shrinkingRank(0, recovery), device, fourRanks({1}), out, [] { return false; });
+  ASSERT_TRUE(wrong.ok()) << wrong.status().message();
+  EXPECT_THAT(device.shrunk, ElementsAre(ElementsAre(1)));
+  EXPECT_EQ(device.aborts, 0);
+  EXPECT_EQ(device.joins, 1);
+  EXPECT_EQ(device.calls, 1 + 3 + 1);  // one of them twice
+  EXPECT_THAT(recovery.lines(), ElementsAre("failed", "rebuilt 3"));
+  EXPECT_THAT(out.str(), HasSubstr("# communicator of 3 ranks: "));
+}
+
+TEST(Bench, WhoIsBehindALostPortLeaves) {
+  const TemporaryFile recovery("recovery");
+  LonelyDevice device;
+  device.hangsFrom = 2;
+  std::ostringstream out;
+  const auto wrong =
+      runBench(shrinkingRank(1, recovery), device, fourRanks({1}), out, [] { return true; });
+  EXPECT_EQ(wrong.status().code(), Code::kAborted);
+  EXPECT_TRUE(device.shrunk.empty());
+  EXPECT_EQ(device.aborts, 1);
+  EXPECT_THAT(recovery.lines(), ElementsAre("failed", "left"));
+}
+
+TEST(Bench, TheNextRankTellsWhenTheFirstHasLeft) {
+  const TemporaryFile recovery("recovery");
+  LonelyDevice device;
+  device.hangsFrom = 2;
+  std::ostringstream out;
+  const auto wrong =
+      runBench(shrinkingRank(1, recovery), device, fourRanks({0}), out, [] { return false; });
+  ASSERT_TRUE(wrong.ok()) << wrong.status().message();
+  EXPECT_THAT(out.str(), HasSubstr("# communicator of 3 ranks"));
+  EXPECT_THAT(out.str(), HasSubstr("# Avg bus bandwidth"));
+}
+
+TEST(Bench, WithoutALostPortNobodyIsLeftOut) {
+  for (const std::vector<int>& lost : {std::vector<int>{}, std::vector<int>{0, 1, 2, 3}}) {
+    const TemporaryFile recovery("recovery");
+    LonelyDevice device;
+    device.hangsFrom = 2;
+    std::ostringstream out;
+    const auto wrong = runBench(shrinkingRank(0, recovery), device, fourRanks(lost), out,
+                                [&] { return !lost.empty(); });
+    EXPECT_EQ(wrong.status().code(), Code::kUnavailable);
+    EXPECT_THAT(wrong.status().message(), HasSubstr("not done within 5ms"));
+    EXPECT_TRUE(device.shrunk.empty());
+  }
+}
+
+TEST(Ports, AnInterfaceThatIsDownOrNotThereIsLost) {
+  const std::vector<std::string> here{"lo"};
+  EXPECT_FALSE(anyPortDown(here));
+  EXPECT_FALSE(anyPortDown({}));
+  const std::vector<std::string> gone{"lo", "nosuchport"};
+  EXPECT_TRUE(anyPortDown(gone));
+  // In a network namespace of its own a thread has a loopback that is down.
+  std::optional<bool> down;
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNET) == 0) down = anyPortDown(here);
+  }).join();
+  if (!down) GTEST_SKIP() << "no network namespace can be made here";
+  EXPECT_TRUE(*down);
 }
 
 TEST(Bench, TheTimeOfTheSlowestRankCounts) {

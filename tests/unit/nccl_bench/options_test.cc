@@ -78,12 +78,23 @@ TEST(Options, RebuildsAsTheHarnessAsks) {
                                                  {"FAULTLINE_NCCL_RECOVERY_FILE", "/r"}};
   const auto options = read({"--each"}, asked);
   ASSERT_TRUE(options.ok()) << options.status().message();
-  EXPECT_TRUE(options->rebuild);
+  EXPECT_EQ(options->recovery, Recovery::kAbortReinit);
   EXPECT_EQ(options->wait, 5s);
   EXPECT_EQ(options->recoveryFile, "/r");
   EXPECT_THAT(read({}, asked).status().message(), HasSubstr("--each"));
-  EXPECT_FALSE(read({}, {{"FAULTLINE_NCCL_RECOVERY", "none"}})->rebuild);
-  EXPECT_EQ(read({}, {{"FAULTLINE_NCCL_RECOVERY", "shrink"}}).status().code(), Code::kUnsupported);
+  EXPECT_EQ(read({}, {{"FAULTLINE_NCCL_RECOVERY", "none"}})->recovery, Recovery::kNone);
+  EXPECT_EQ(read({}, {{"FAULTLINE_NCCL_RECOVERY", "grow"}}).status().code(), Code::kUnsupported);
+}
+
+TEST(Options, ShrinksWhereItKnowsThePorts) {
+  std::map<std::string, std::string> asked{{"FAULTLINE_NCCL_RECOVERY", "shrink"},
+                                           {"FAULTLINE_INTERFACES", "eth1,eth2"}};
+  const auto options = read({"--each"}, asked);
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ(options->recovery, Recovery::kShrink);
+  EXPECT_EQ(options->interfaces, (std::vector<std::string>{"eth1", "eth2"}));
+  asked.erase("FAULTLINE_INTERFACES");
+  EXPECT_THAT(read({"--each"}, asked).status().message(), HasSubstr("FAULTLINE_INTERFACES"));
 }
 
 TEST(Options, DataThatCannotBeCheckedAreRefused) {
