@@ -344,10 +344,14 @@ Result<FaultParameters> FaultParameters::parse(const FaultKind& kind,
 std::string describeFault(const FaultKind& kind) {
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
-         describeRow("undo", kind.undo) + describeSignatures(kind) + "\nparameters\n" +
+         describeRow("undo", kind.undo) +
+         (kind.unproven.empty() ? "" : describeRow("unproven", kind.unproven)) +
+         (kind.target == TargetKind::kRdma ? "" : describeSignatures(kind)) + "\nparameters\n" +
          describeParameters(kind.parameters) +
-         "\nevery fault also has target, at | during, duration | until: end, and times with "
-         "every\n";
+         (kind.target == TargetKind::kRdma
+              ? "\nacts on an RDMA device of this machine: docs/rdma_faults.md\n"
+              : "\nevery fault also has target, at | during, duration | until: end, and times with "
+                "every\n");
 }
 
 }  // namespace faultline::injector
