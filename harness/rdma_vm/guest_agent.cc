@@ -88,7 +88,8 @@ class Agent {
     launch::GuardJob programs;
     bool read = false;
     std::optional<launch::Process> guard;
-    bool spoken = false;  // its last word
+    bool spoken = false;    // its last word
+    bool finished = false;  // and that all went as it should
   };
 
   Status obey(const json& message);
@@ -177,10 +178,11 @@ Status Agent::relay(int id, Job& job) {
     }
     if (!*message) return okStatus();
     const std::string type = (*message)->value("type", "");
-    job.spoken = type == "finished" || type == "error";
+    job.finished = type == "finished";
+    job.spoken = job.finished || type == "error";
     RETURN_IF_ERROR(pass(id, **message));
   }
-  return job.read ? sendOutput(id, job) : okStatus();
+  return job.read && job.finished ? sendOutput(id, job) : okStatus();
 }
 
 Status Agent::pass(int id, const json& message) {

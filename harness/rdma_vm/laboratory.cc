@@ -215,7 +215,7 @@ Status Laboratory::received(int host, const json& message) {
     if (type == "output") {
       const json programs = message.value("programs", json::array());
       const json first = programs.empty() ? json::object() : programs.front();
-      job.output = RunOutput{job.exit.value_or(launch::ExitStatus{}), job.killedSince.has_value(),
+      job.output = RunOutput{job.exit.value_or(launch::ExitStatus{}), job.timedOut,
                              first.value("out", ""), first.value("err", "")};
       return okStatus();
     }
@@ -242,12 +242,10 @@ Status Laboratory::enforceLimits() {
   const TimePoint time = now();
   for (auto& [id, job] : jobs_) {
     if (!job.ours || job.over()) continue;
-    if (!job.killedSince && time > job.deadline) {
-      job.killedSince = time;
-      RETURN_IF_ERROR(
-          tell(id, {{"type", "end"},
-                    {"grace_ms", duration_cast<std::chrono::milliseconds>(kGrace).count()}}));
-    } else if (job.killedSince && time > *job.killedSince + kGrace + kOutputBudget) {
+    if (!job.endingSince && time > job.deadline) {
+      job.timedOut = true;
+      RETURN_IF_ERROR(end(id));
+    } else if (job.endingSince && time > *job.endingSince + kGrace + kOutputBudget) {
       return brokenHost(job.host, "does not end a program whose time is over");
     }
   }
@@ -296,6 +294,13 @@ Status Laboratory::tell(int job, const json& message) {
 bool Laboratory::hasEnded(int job) const {
   const auto found = jobs_.find(job);
   return found == jobs_.end() || found->second.exit.has_value() || found->second.over();
+}
+
+Status Laboratory::end(int job) {
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end()) found->second.endingSince = now();
+  return tell(job, {{"type", "end"},
+                    {"grace_ms", duration_cast<std::chrono::milliseconds>(kGrace).count()}});
 }
 
 Result<RunOutput> Laboratory::finish(int job) {

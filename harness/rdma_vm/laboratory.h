@@ -82,6 +82,8 @@ class Laboratory {
   /// Waits for the end of what was started.
   Result<RunOutput> finish(int job);
   bool hasEnded(int job) const;
+  /// Ends it before its time: SIGTERM, and SIGKILL a little later. finish() still has to be called.
+  Status end(int job);
 
   /// Starts all programs of a guard's job, whose files are then the caller's: in the shared folder,
   /// say. What the guard says is handed to poll()'s visitor.
@@ -126,7 +128,8 @@ class Laboratory {
     std::optional<launch::ExitStatus> exit{};
     std::optional<RunOutput> output{};
     TimePoint deadline{};
-    std::optional<TimePoint> killedSince{};
+    bool timedOut = false;
+    std::optional<TimePoint> endingSince{};
     bool over() const { return gone || output.has_value(); }
   };
 
