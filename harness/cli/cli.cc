@@ -17,6 +17,7 @@
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
 #include "harness/cli/history_command.h"
+#include "harness/cli/lab_command.h"
 #include "harness/cli/list_command.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_command.h"
@@ -34,6 +35,7 @@ constexpr std::array kCommands{
     AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
     AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
     AddCommand{addCompareCommand},  AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
+    AddCommand{addLabCommand},
 };
 
 constexpr const char* kExamples = R"(examples:
