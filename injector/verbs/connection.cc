@@ -83,8 +83,8 @@ Result<Connection> Connection::open(pid_t pid) {
   const std::string place = fmt::format("/proc/{}/root{}", pid, folder);
   const UniqueFd directory(::open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return explain(pid, errno);
-  const std::string path =
-      socketPath(fmt::format("/proc/self/fd/{}", directory.get()), owner.inner);
+  const std::string path = socketPath(fmt::format("/proc/self/fd/{}", directory.get()), owner.inner,
+                                      pidNamespaceOf(std::to_string(pid)));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);

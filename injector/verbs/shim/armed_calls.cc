@@ -48,7 +48,9 @@ PostVerdict onPost(Shim& shim, QueuePair& queue_pair, FaultBits bits, Side side,
     if (!includes(rule.side, side)) return;
     switch (rule.effect) {
       case Effect::kQpError:
-        if (!rule.trigger.now() && fault.strikes(bytes)) shim.doom(queue_pair, slot);
+        if (!rule.trigger.now() && !queue_pair.hasMet(slot) && fault.strikes(bytes)) {
+          shim.doom(queue_pair, slot);
+        }
         break;
       case Effect::kPostError:
         if (fault.strikes(bytes) && verdict.error == 0) verdict = {rule.error, &fault};

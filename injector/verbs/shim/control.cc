@@ -125,7 +125,7 @@ void Control::ensure() {
 Result<Control*> Control::start() {
   const std::string folder = folderOf(::geteuid());
   const pid_t pid = ::getpid();
-  auto* const control = new Control(socketPath(folder, pid));
+  auto* const control = new Control(socketPath(folder, pid, pidNamespaceOf("self")));
   control->pid_ = pid;
   if (const Status status = control->listen(folder); !status.ok()) {
     delete control;

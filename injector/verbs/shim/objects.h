@@ -48,6 +48,9 @@ struct QueuePair {
 
   std::atomic<FaultBits> faults{0};  ///< those that concern it
   std::atomic<FaultBits> doomed{0};  ///< those that have decided to put it in error
+  std::atomic<FaultBits> met{0};     ///< and those that have done so: each does it once
+
+  bool hasMet(std::size_t slot) const { return ((met.load() >> slot) & 1U) != 0; }
 
   /// What was posted; there once a rate has concerned it.
   std::atomic<SendLog*> log{nullptr};

@@ -31,16 +31,20 @@ Shim& Shim::instance() {
 
 void Shim::opened(ibv_context& context) {
   const Lock lock(mutex_);
-  Context known;
+  Context& known = contexts_[&context];
   known.device = context.device == nullptr ? "" : context.device->name;
   known.watched = interpose(context.ops);
-  if (verbs_context* const extended = verbs_get_ctx_op(&context, create_qp_ex)) {
-    known.creators.queuePair = std::exchange(extended->create_qp_ex, createExtended);
+  const decltype(Creators::queuePair) queue_pair = createExtended;
+  const decltype(Creators::completionQueue) completion_queue = createExtended;
+  // Unless they are ours: then it has been told twice.
+  verbs_context* extended = verbs_get_ctx_op(&context, create_qp_ex);
+  if (extended != nullptr && extended->create_qp_ex != queue_pair) {
+    known.creators.queuePair = std::exchange(extended->create_qp_ex, queue_pair);
   }
-  if (verbs_context* const extended = verbs_get_ctx_op(&context, create_cq_ex)) {
-    known.creators.completionQueue = std::exchange(extended->create_cq_ex, createExtended);
+  extended = verbs_get_ctx_op(&context, create_cq_ex);
+  if (extended != nullptr && extended->create_cq_ex != completion_queue) {
+    known.creators.completionQueue = std::exchange(extended->create_cq_ex, completion_queue);
   }
-  contexts_.insert_or_assign(&context, std::move(known));
 }
 
 void Shim::closing(ibv_context& context) {
@@ -67,7 +71,9 @@ void Shim::add(ibv_qp& qp, QueuePair::Made made) {
   known->facts.type = typeName(qp.qp_type);
   known->facts.state = stateName(IBV_QPS_RESET);
   QueuePair& entry = *known;
-  if (!owned_queue_pairs_.emplace(&qp, std::move(known)).second) return;
+  // One at this address whose end the shim has not seen.
+  if (const auto old = owned_queue_pairs_.find(&qp); old != owned_queue_pairs_.end()) forget(old);
+  owned_queue_pairs_.emplace(&qp, std::move(known));
   reconsider(entry);
   queue_pairs_.insert(entry);
 }
@@ -118,10 +124,10 @@ void Shim::forget(QueuePairs::iterator at) {
 
 void Shim::created(ibv_cq& cq) {
   const Lock lock(mutex_);
+  destroying(cq);  // one at this address whose end the shim has not seen
   auto known = std::make_unique<CompletionQueue>(&cq);
-  CompletionQueue& entry = *known;
-  if (!owned_completion_queues_.emplace(&cq, std::move(known)).second) return;
-  completion_queues_.insert(entry);
+  completion_queues_.insert(*known);
+  owned_completion_queues_.emplace(&cq, std::move(known));
 }
 
 void Shim::destroying(ibv_cq& cq) {
@@ -173,7 +179,6 @@ void Shim::prepareToHold(QueuePair& queue_pair, const Rule& rule) {
     const auto found = owned_completion_queues_.find(cq);
     if (found == owned_completion_queues_.end()) continue;
     CompletionQueue& queue = *found->second;
-    queue.release.store(false);
     if (queue.held.load() != nullptr) continue;
     queue.held.store(new HeldQueue<HeldCompletion>(static_cast<std::size_t>(std::max(cq->cqe, 1))),
                      std::memory_order_release);
@@ -258,6 +263,7 @@ Result<Counters> Shim::disarm(std::uint64_t number) {
   for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
     queue_pair->faults.fetch_and(~bitOf(slot));
     queue_pair->doomed.fetch_and(~bitOf(slot));
+    queue_pair->met.fetch_and(~bitOf(slot));
   }
   readers_.wait();  // nobody decides by it any more
   const std::uint64_t queue_pairs = counters.queuePairs;
@@ -325,6 +331,7 @@ void Shim::putInError(QueuePair& queue_pair, ArmedFault& fault) {
 }
 
 void Shim::doom(QueuePair& queue_pair, std::size_t slot) {
+  if ((queue_pair.met.fetch_or(bitOf(slot)) & bitOf(slot)) != 0) return;
   queue_pair.doomed.fetch_or(bitOf(slot));
   any_doomed_.store(true);
   if (wake_) wake_();

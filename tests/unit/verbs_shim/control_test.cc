@@ -26,7 +26,8 @@ UniqueFd rawConnection() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path =
-      injector::verbs::socketPath(injector::verbs::defaultFolder(::geteuid()), ::getpid());
+      injector::verbs::socketPath(injector::verbs::defaultFolder(::geteuid()), ::getpid(),
+                                  injector::verbs::pidNamespaceOf("self"));
   std::strcpy(address.sun_path, path.c_str());
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   return fd;
@@ -259,8 +260,9 @@ TEST_F(ControlTest, AForkedChildIsFreeOfFaultsAndGetsItsOwnControl) {
     if (postSend(mine, 1) != ENOMEM) failures += 2;
     if (postSend(qp, 1) != 0) failures += 4;
     if (!inner->disarm(*armed).ok()) failures += 8;
-    // exit handlers are the parent's
-    ::unlink(injector::verbs::socketPath(injector::verbs::defaultFolder(::geteuid()), ::getpid())
+    // No exit handler runs here.
+    ::unlink(injector::verbs::socketPath(injector::verbs::defaultFolder(::geteuid()), ::getpid(),
+                                         injector::verbs::pidNamespaceOf("self"))
                  .c_str());
     ::_exit(failures);
   }
