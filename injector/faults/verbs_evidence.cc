@@ -10,6 +10,7 @@ namespace {
 /// A rate that is exceeded by no more than this was kept: windows of measuring have edges.
 constexpr double kRateTolerance = 1.1;
 constexpr double kNanosecondsPerMs = 1e6;
+constexpr double kBitsPerMbit = 1e6;
 
 std::string_view observation(verbs::Effect effect) {
   switch (effect) {
@@ -60,7 +61,8 @@ std::string seen(const verbs::Rule& rule, const verbs::Counters& counters,
   }
   return fmt::format(
       "{} for {} requested, {}; {} bytes in {} completions were let through, {} are held now",
-      achieved ? formatRate(achieved->rate) : std::string("no rate"),
+      achieved ? fmt::format("{:.2f} Mbit/s", static_cast<double>(achieved->rate) / kBitsPerMbit)
+               : std::string("no rate"),
       formatRate(static_cast<BitsPerSecond>(rule.bitsPerSecond)),
       achieved ? fmt::format("measured over {:.0f} ms", toMilliseconds(achieved->window))
                : std::string("as nothing had to wait for long"),

@@ -46,7 +46,7 @@ TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
   EXPECT_TRUE(proves(rule, {.released = 100}, MeasuredRate{109'000'000, 200ms}));
   EXPECT_FALSE(proves(rule, {.released = 100}, MeasuredRate{111'000'000, 200ms}));
   EXPECT_THAT(judgeVerbs(rule, {}, MeasuredRate{98'000'000, 200ms}).observed,
-              HasSubstr("98Mbit for 100Mbit requested"));
+              HasSubstr("98.00 Mbit/s for 100Mbit requested"));
 }
 
 TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
