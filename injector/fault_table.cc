@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "injector/verbs_fault_rows.h"
+
 namespace faultline::injector {
 namespace {
 
@@ -260,6 +262,12 @@ constexpr std::array kKinds{
               TargetKind::kProcesses,
               /*forGood=*/true,
               kAnySignatures},
+    kVerbsFaults[0],
+    kVerbsFaults[1],
+    kVerbsFaults[2],
+    kVerbsFaults[3],
+    kVerbsFaults[4],
+    kVerbsFaults[5],
     FaultKind{"host_overload",
               "Busy threads take the CPUs of this machine away from everything else.",
               "nothing but time: answers come late, from everywhere",
