@@ -36,15 +36,16 @@ Status RdmaLinkDelete::prepare() {
 }
 
 std::string RdmaLinkDelete::holdersInWords() const {
-  return fmt::format("{} {}", holders_.size() == 1 ? "process" : "processes",
-                     fmt::join(holders_, ", "));
+  if (holders_.pids.empty()) {
+    return "a program of another process namespace, such as a container,";
+  }
+  return fmt::format("{} {}", holders_.pids.size() == 1 ? "process" : "processes",
+                     fmt::join(holders_.pids, ", "));
 }
 
 Status RdmaLinkDelete::requireNoHolders() {
-  ASSIGN_OR_RETURN(holders_, rdma::listHolders(device_->rdma(), device_->device().index));
-  std::ranges::sort(holders_);
-  holders_.erase(std::unique(holders_.begin(), holders_.end()), holders_.end());
-  if (leave_users_ || holders_.empty()) return okStatus();
+  ASSIGN_OR_RETURN(holders_, rdma::readHolders(device_->rdma(), device_->device().index));
+  if (leave_users_ || holders_.contexts == 0) return okStatus();
   return errorf(Code::kUnavailable,
                 "rdma_link_delete: {} has {} open, which rxe cannot take away from it: the kernel "
                 "would wait until it is closed. End what uses it, or say 'users: leave'; to strike "
@@ -99,8 +100,8 @@ Evidence RdmaLinkDelete::verdict() const {
       "the kernel {} {}; to open /dev/infiniband/{} gives: {}",
       listed_ ? "still lists" : "does not list", target_.device, device_->character().name,
       open_error_ == 0 ? "a device" : std::generic_category().message(open_error_));
-  if (!holders_.empty()) {
-    observed += fmt::format("; {} had it open and keep what they have", holdersInWords());
+  if (holders_.contexts > 0) {
+    observed += fmt::format("; {} had it open and keeps what it has", holdersInWords());
   }
   return {"rdma_link_delete", "the device is not to be found", std::move(observed), conclusive()};
 }
@@ -114,7 +115,7 @@ Status RdmaLinkDelete::revert() {
     if (now() >= deadline) {
       return errorf(
           Code::kNotRestored,
-          "{} cannot be made again yet: {} still have the old device open. End them, then: "
+          "{} cannot be made again yet: {} still has the old device open. When it has ended: "
           "rdma link add {} type {} netdev {}",
           target_.device, holdersInWords(), target_.device, type, port.netdev);
     }

@@ -40,7 +40,7 @@ class RdmaLinkDelete final : public Fault {
   rdma::RdmaTarget target_;
   bool leave_users_;
   std::optional<rdma::TargetDevice> device_;
-  std::vector<std::uint32_t> holders_;
+  rdma::Holders holders_;
   std::optional<rdma::LinkDeletion> deletion_;
   bool applied_ = false;
 

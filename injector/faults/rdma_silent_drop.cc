@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 
+#include <utility>
 #include <vector>
 
 #include "injector/faults/rdma_counters.h"
@@ -95,8 +96,11 @@ Status RdmaSilentDrop::apply() {
 Status RdmaSilentDrop::install() {
   const int ifindex = device_->portAtFirst().netdev_ifindex;
   std::vector<netlink::DropRule> rules;
-  if (out_) rules.push_back({.passing = netlink::Passing::kSent, .only_roce = only_roce_});
-  if (in_) rules.push_back({.passing = netlink::Passing::kReceived, .only_roce = only_roce_});
+  for (const auto& [wanted, passing] :
+       {std::pair{out_, netlink::Passing::kSent}, std::pair{in_, netlink::Passing::kReceived}}) {
+    if (!wanted) continue;
+    rules.push_back({.passing = passing, .only_roce = only_roce_, .unnoticed = true});
+  }
   Status status = netlink::addDropRules(device_->route(), ifindex, rules);
   if (status.ok()) {
     means_ = Means::kFilter;

@@ -23,11 +23,11 @@ constexpr std::uint32_t kFilterPriority = 0xfa;
 /// Classic BPF, which needs no privilege but that of the namespace: drop when a random number of 32
 /// bits is below the share, else go on to other filters.
 std::vector<sock_filter> dropProgram(const DropRule& rule) {
-  constexpr auto kDrop = static_cast<std::uint32_t>(TC_ACT_SHOT);
+  const auto drop = static_cast<std::uint32_t>(rule.unnoticed ? TC_ACT_STOLEN : TC_ACT_SHOT);
   constexpr auto kGoOn = static_cast<std::uint32_t>(TC_ACT_UNSPEC);
   const double share = rule.share;
-  if (rule.only_roce) return roceProgram(kDrop, kGoOn);
-  if (share >= 1) return {sock_filter{BPF_RET | BPF_K, 0, 0, kDrop}};
+  if (rule.only_roce) return roceProgram(drop, kGoOn);
+  if (share >= 1) return {sock_filter{BPF_RET | BPF_K, 0, 0, drop}};
   const auto below =
       static_cast<std::uint32_t>(std::llround(share * std::numeric_limits<std::uint32_t>::max()));
   return {
@@ -36,7 +36,7 @@ std::vector<sock_filter> dropProgram(const DropRule& rule) {
           static_cast<std::uint32_t>(SKF_AD_OFF) + static_cast<std::uint32_t>(SKF_AD_RANDOM)},
       sock_filter{BPF_JMP | BPF_JGE | BPF_K, 0, 1, below},
       sock_filter{BPF_RET | BPF_K, 0, 0, kGoOn},
-      sock_filter{BPF_RET | BPF_K, 0, 0, kDrop},
+      sock_filter{BPF_RET | BPF_K, 0, 0, drop},
   };
 }
 

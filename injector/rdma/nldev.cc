@@ -85,16 +85,28 @@ Result<std::vector<QueuePair>> queuePairsOf(Socket& socket, std::uint32_t pid) {
   return found;
 }
 
-Result<std::vector<std::uint32_t>> listHolders(Socket& socket, std::uint32_t device_index) {
-  Message message = askContexts(device_index);
-  std::vector<std::uint32_t> pids;
+Result<Holders> readHolders(Socket& socket, std::uint32_t device_index) {
+  Holders holders;
+  const std::string attempt = fmt::format("list who has RDMA device {} open", device_index);
+  Message contexts = askContexts(device_index);
   RETURN_IF_ERROR(socket.dump(
-      message, fmt::format("list who has RDMA device {} open", device_index),
+      contexts, attempt,
       [&](const nlmsghdr* answer) {
-        for (const std::uint32_t pid : parseContexts(answer)) pids.push_back(pid);
+        for (const std::uint32_t pid : parseContexts(answer)) holders.pids.push_back(pid);
       },
-      [&] { pids.clear(); }));
-  return pids;
+      [&] { holders.pids.clear(); }));
+  Message resources = askResources(device_index);
+  RETURN_IF_ERROR(socket.ask(resources, attempt, [&](const nlmsghdr* answer) {
+    const Counters counted = parseResources(answer);
+    if (const auto found = counted.find("ctx"); found != counted.end()) {
+      holders.contexts = found->second;
+    }
+  }));
+  // A kernel that does not count them.
+  holders.contexts = std::max<std::uint64_t>(holders.contexts, holders.pids.size());
+  std::ranges::sort(holders.pids);
+  holders.pids.erase(std::unique(holders.pids.begin(), holders.pids.end()), holders.pids.end());
+  return holders;
 }
 
 Result<Counters> readCounters(Socket& socket, std::uint32_t device_index, std::uint32_t port) {

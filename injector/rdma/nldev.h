@@ -26,8 +26,14 @@ Result<Port> readPort(netlink::Socket& socket, std::uint32_t device_index, std::
 Result<std::vector<QueuePair>> listQueuePairs(netlink::Socket& socket, std::uint32_t device_index);
 /// The queue pairs of one process on all devices.
 Result<std::vector<QueuePair>> queuePairsOf(netlink::Socket& socket, std::uint32_t pid);
-/// Processes that have the device open, each as often as it has.
-Result<std::vector<std::uint32_t>> listHolders(netlink::Socket& socket, std::uint32_t device_index);
+/// Who has the device open.
+struct Holders {
+  std::uint64_t contexts = 0;  ///< how often it is open
+  /// Of those, the processes that can be seen: the kernel shows only those of one's own process
+  /// namespace, and none of containers.
+  std::vector<std::uint32_t> pids;
+};
+Result<Holders> readHolders(netlink::Socket& socket, std::uint32_t device_index);
 /// kUnsupported when the driver has none.
 Result<Counters> readCounters(netlink::Socket& socket, std::uint32_t device_index,
                               std::uint32_t port);
@@ -36,7 +42,7 @@ Result<CharacterDevice> readCharacterDevice(netlink::Socket& socket, std::uint32
 Status createLink(netlink::Socket& socket, std::string_view name, std::string_view type,
                   std::string_view netdev);
 /// Waits, and cannot be interrupted, until no process has the device open, where its driver cannot
-/// take it away from them (rxe of Linux 6.1): ask listHolders() before.
+/// take it away from them (rxe of Linux 6.1): ask readHolders() before.
 Status removeLink(netlink::Socket& socket, const Device& device);
 
 }  // namespace faultline::rdma

@@ -95,6 +95,10 @@ Message askContexts(std::uint32_t device_index) {
   return requestOf(RDMA_NLDEV_CMD_RES_CTX_GET, device_index);
 }
 
+Message askResources(std::uint32_t device_index) {
+  return requestOf(RDMA_NLDEV_CMD_RES_GET, device_index);
+}
+
 Message askCounters(std::uint32_t device_index, std::uint32_t port) {
   Message message = requestOf(RDMA_NLDEV_CMD_STAT_GET, device_index);
   message.put(RDMA_NLDEV_ATTR_PORT_INDEX, port);
@@ -165,6 +169,20 @@ std::vector<std::uint32_t> parseContexts(const nlmsghdr* answer) {
     pids.push_back(context.value<std::uint32_t>(RDMA_NLDEV_ATTR_RES_PID));
   });
   return pids;
+}
+
+Counters parseResources(const nlmsghdr* answer) {
+  const NldevAttributes found(answer, kFamilyHeader);
+  Counters resources;
+  forEachNested(found[RDMA_NLDEV_ATTR_RES_SUMMARY], [&](const nlattr* entry) {
+    if (nla_type(entry) != RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY) return;
+    const NldevAttributes one(entry);
+    const std::string_view name = one.text(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME);
+    if (name.empty()) return;
+    resources.insert_or_assign(std::string(name),
+                               one.value<std::uint64_t>(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR));
+  });
+  return resources;
 }
 
 Counters parseCounters(const nlmsghdr* answer) {

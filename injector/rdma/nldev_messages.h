@@ -80,6 +80,8 @@ netlink::Message askPort(std::uint32_t device_index, std::uint32_t port);
 netlink::Message askQueuePairs(std::uint32_t device_index);
 /// Who has opened the device (each of its user contexts; Linux 5.12).
 netlink::Message askContexts(std::uint32_t device_index);
+/// How many objects of each kind the device has.
+netlink::Message askResources(std::uint32_t device_index);
 netlink::Message askCounters(std::uint32_t device_index, std::uint32_t port);
 netlink::Message askCharacterDevice(std::uint32_t device_index);
 /// A software device over a network interface; `type` is "rxe" or "siw".
@@ -91,6 +93,8 @@ Port parsePort(const nlmsghdr* answer);
 std::vector<QueuePair> parseQueuePairs(const nlmsghdr* answer);
 /// The process ids.
 std::vector<std::uint32_t> parseContexts(const nlmsghdr* answer);
+/// By the kernel's names: "ctx", "qp", ...; those of all process namespaces are counted.
+Counters parseResources(const nlmsghdr* answer);
 Counters parseCounters(const nlmsghdr* answer);
 CharacterDevice parseCharacterDevice(const nlmsghdr* answer);
 

@@ -68,8 +68,9 @@ Result<Json> listAll() {
       if (!pair.kernel_owner.empty()) row["kernel"] = pair.kernel_owner;
       one["queue_pairs"].push_back(std::move(row));
     }
-    ASSIGN_OR_RETURN(const auto holders, rdma::listHolders(socket, device.index));
-    one["holders"] = holders;
+    ASSIGN_OR_RETURN(const auto holders, rdma::readHolders(socket, device.index));
+    one["contexts"] = holders.contexts;
+    one["holders"] = holders.pids;
     all.push_back(std::move(one));
   }
   return all;

@@ -129,6 +129,30 @@ TEST(NldevMessagesTest, ReadsWhoHasTheDeviceOpen) {
   EXPECT_THAT(parseContexts(Bytes(test::kContextsAnswer).header()), ElementsAre(148u, 151u));
 }
 
+TEST(NldevMessagesTest, CountsWhatTheDeviceHas) {
+  EXPECT_EQ(test::hexOf(askResources(3)),
+            "18000000"
+            "0914"
+            "0000"
+            "0000000000000000"
+            "0800010003000000");
+  const Counters resources = parseResources(Bytes("4c000000"
+                                                  "0914"
+                                                  "0000"
+                                                  "0000000000000000"
+                                                  "3c001080"  // RES_SUMMARY
+                                                  "1c001180"  // an entry: "ctx", 2
+                                                  "0800120063747800"
+                                                  "0c0013000200000000000000"
+                                                  "00000000"
+                                                  "1c001180"  // an entry: "qp", 5
+                                                  "0700120071700000"
+                                                  "0c0013000500000000000000"
+                                                  "00000000")
+                                                .header());
+  EXPECT_EQ(resources, (Counters{{"ctx", 2}, {"qp", 5}}));
+}
+
 TEST(NldevMessagesTest, ReadsCounters) {
   const Counters counters = parseCounters(Bytes(test::kCountersAnswer).header());
   EXPECT_EQ(counters.size(), 15u);
@@ -161,7 +185,7 @@ std::size_t readAll(const std::string& text) {
   found += parsePort(bytes.header()).netdev.size();
   for (const QueuePair& pair : parseQueuePairs(bytes.header())) found += pair.type.size();
   found += parseContexts(bytes.header()).size();
-  found += parseCounters(bytes.header()).size();
+  found += parseResources(bytes.header()).size() + parseCounters(bytes.header()).size();
   return found + parseCharacterDevice(bytes.header()).name.size();
 }
 
