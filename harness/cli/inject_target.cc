@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "harness/cli/rdma_injection.h"
 #include "injector/faults/verbs_fault.h"
+#include "injector/rdma_fault_table.h"
 #include "injector/verbs/rule.h"
 
 namespace faultline::cli {
@@ -96,7 +98,9 @@ Result<int> processOf(const Texts& target) {
   return pid;
 }
 
-bool canInject(const injector::FaultKind& kind) { return verbs::findEffect(kind.name).has_value(); }
+bool canInject(const injector::FaultKind& kind) {
+  return kind.target == injector::TargetKind::kRdma || verbs::findEffect(kind.name).has_value();
+}
 
 Result<Injection> makeInjection(const std::string& kind, std::string_view target,
                                 const std::vector<std::string>& parameters) {
@@ -104,14 +108,17 @@ Result<Injection> makeInjection(const std::string& kind, std::string_view target
   for (const injector::FaultKind& row : injector::faultKinds()) {
     if (canInject(row)) possible.push_back(row.name);
   }
+  for (const injector::FaultKind& row : injector::rdmaFaultKinds()) possible.push_back(row.name);
   Injection injection;
   injection.kind = injector::findFaultKind(kind);
+  if (injection.kind == nullptr) injection.kind = injector::findRdmaFaultKind(kind);
   if (injection.kind == nullptr) {
     return errorf(Code::kInvalidArgument, "there is no fault '{}'{}", kind,
                   suggestion(kind, possible));
   }
   const auto effect = verbs::findEffect(kind);
-  if (!effect) {
+  const bool rdma = injection.kind->target == injector::TargetKind::kRdma;
+  if (!effect && !rdma) {
     return errorf(
         Code::kInvalidArgument,
         "{} acts on what a scenario's cluster is made of, and not by hand; possible are {}", kind,
@@ -119,7 +126,7 @@ Result<Injection> makeInjection(const std::string& kind, std::string_view target
   }
   ASSIGN_OR_RETURN(injection.target, parseTarget(target));
   ASSIGN_OR_RETURN(const Texts texts, parsePairs(parameters, "param", "budget=1"));
-  RETURN_IF_ERROR(addVerbsFault(*effect, texts, injection));
+  RETURN_IF_ERROR(rdma ? addRdmaFault(texts, injection) : addVerbsFault(*effect, texts, injection));
   return injection;
 }
 
