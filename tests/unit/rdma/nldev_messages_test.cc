@@ -136,19 +136,17 @@ TEST(NldevMessagesTest, CountsWhatTheDeviceHas) {
             "0000"
             "0000000000000000"
             "0800010003000000");
-  const Counters resources = parseResources(Bytes("4c000000"
+  const Counters resources = parseResources(Bytes("44000000"
                                                   "0914"
                                                   "0000"
                                                   "0000000000000000"
-                                                  "3c001080"  // RES_SUMMARY
-                                                  "1c001180"  // an entry: "ctx", 2
-                                                  "0800120063747800"
-                                                  "0c0013000200000000000000"
-                                                  "00000000"
-                                                  "1c001180"  // an entry: "qp", 5
-                                                  "0700120071700000"
-                                                  "0c0013000500000000000000"
-                                                  "00000000")
+                                                  "34000f80"  // RES_SUMMARY
+                                                  "18001080"  // an entry: "ctx", 2
+                                                  "0800110063747800"
+                                                  "0c0012000200000000000000"
+                                                  "18001080"  // an entry: "qp", 5
+                                                  "0700110071700000"
+                                                  "0c0012000500000000000000")
                                                 .header());
   EXPECT_EQ(resources, (Counters{{"ctx", 2}, {"qp", 5}}));
 }
