@@ -50,8 +50,7 @@ constexpr std::array kRdmaKinds{
         "The port of an RDMA device goes down with its network interface, until the fault "
         "ends.",
         "the asynchronous event IBV_EVENT_PORT_ERR at once; a sender on this node fails (rxe: a "
-        "local "
-        "operation error); IBV_EVENT_PORT_ACTIVE when it is over",
+        "local operation error); IBV_EVENT_PORT_ACTIVE when it is over",
         "the RDMA port is DOWN and its physical state no longer LINK_UP, as RDMA netlink "
         "tells; its counter of received packets stands still; the port of the other end, "
         "where that is on this machine",
