@@ -226,3 +226,112 @@ TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
   EXPECT_THAT(mustRun(kClient, program({"ip", "route", "show", "dev", "rail1"})),
               HasSubstr("198.51.100.0/24"));
   mustRun(kClient, program({"ip", "route", "delete", "198.51.100.0/24"}));
+  expectWorks(1);
+}
+
+TEST_F(RdmaFaultTest, AThrottleSlowsItsVictimAndNothingElseHappens) {
+  // Few messages under way at a time, which find room in the queue: none is lost.
+  const Victim victim = startVictim(0, {"-n", "100000", "-t", "2"});
+  ASSERT_TRUE(movesOn(0, 256 << 10));
+  constexpr Duration kWindow = 3s;
+  const std::uint64_t before = sentDuring(0, kWindow);
+  const int fault = begin({"rdma_throttle", "rxe0", kLonger, "rate=1Mbit"},
+                          "tc qdisc show dev rail0 root | grep -q tbf");
+  wait(1s);  // what was let through at once, and what was on its way
+  const std::uint64_t during = sentDuring(0, kWindow);
+  EXPECT_FALSE(lab_->hasEnded(victim.client));
+  const Json report = end(fault);
+  const std::uint64_t after = sentDuring(0, kWindow);
+  EXPECT_OK(lab_->end(victim.client));
+  EXPECT_TRUE(lab_->finish(victim.client).ok());
+  endServer(victim);
+  expectProven(report);
+  EXPECT_THAT(observed(report), HasSubstr("Mbit/s left the queue"));
+  EXPECT_LT(during, before / 2);
+  EXPECT_GT(during, 0u);
+  EXPECT_GT(after, during * 3 / 2);
+  RecordProperty("bytes_before_during_after", fmt::format("{} {} {}", before, during, after));
+  EXPECT_THAT(mustRun(kClient, shell("tc qdisc show dev rail0 root")), Not(HasSubstr("tbf")));
+}
+
+TEST_F(RdmaFaultTest, ADeviceThatIsDeletedIsNotFoundAndComesBack) {
+  const int fault =
+      begin({"rdma_link_delete", "rxe1", kLonger}, "! rdma link show rxe1/1 2>/dev/null");
+  ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output,
+                       lab_->run(kClient, program({"ib_write_bw", "-d", "rxe1", "-F",
+                                                   rdma_vm::nicAddress(kServer, 0)})));
+  EXPECT_NE(output.exit.code, 0);
+  EXPECT_THAT(output.out + output.err, HasSubstr("rxe1 not found"));
+  expectProven(end(fault));
+  EXPECT_TRUE(becomesActive());
+  expectWorks(1);
+}
+
+TEST_F(RdmaFaultTest, ADeviceInUseIsDeletedOnlyWhereThatIsAskedFor) {
+  const Victim victim = startBusyVictim(1);
+  const Json refused = strike({"rdma_link_delete", "rxe1", "100"}, kFaultExitCannot);
+  EXPECT_THAT(refused.value("error", ""), HasSubstr("a program of another process namespace"));
+  EXPECT_EQ(refused.value("code", ""), "unavailable");
+  EXPECT_EQ(stateOf(kClient, 1).rdma, "4: ACTIVE") << "nothing was done";
+  const int fault = begin({"rdma_link_delete", "rxe1", kLonger, "users=leave"},
+                          "! rdma link show rxe1/1 2>/dev/null");
+  EXPECT_TRUE(movesOn(1, 256 << 10)) << "who has it open goes on, with rxe of Linux 6.1";
+  EXPECT_OK(lab_->end(victim.client));
+  EXPECT_TRUE(lab_->finish(victim.client).ok());
+  endServer(victim);
+  expectProven(end(fault));
+  EXPECT_TRUE(becomesActive());
+}
+
+TEST_F(RdmaFaultTest, WhatIsNotOursIsLeftAlone) {
+  mustRun(kClient,
+          shell("tc qdisc add dev rail0 root handle 77: tbf rate 1gbit burst 64k limit 1m; "
+                "tc qdisc add dev rail1 clsact"));
+  const Json throttle = strike({"rdma_throttle", "rxe0", "100", "rate=1Mbit"}, kFaultExitCannot);
+  EXPECT_THAT(throttle.value("error", ""), HasSubstr("not ours to replace"));
+  EXPECT_THAT(mustRun(kClient, program({"tc", "qdisc", "show", "dev", "rail0", "root"})),
+              HasSubstr("tbf 77:"));
+  const Json drop = strike({"rdma_silent_drop", "rxe1", "100"}, kFaultExitCannot);
+  EXPECT_EQ(drop.value("code", ""), "already_exists");
+  EXPECT_THAT(mustRun(kClient, program({"tc", "qdisc", "show", "dev", "rail1"})),
+              HasSubstr("clsact"));
+  mustRun(kClient, shell("tc qdisc delete dev rail0 root; tc qdisc delete dev rail1 clsact"));
+}
+
+TEST_F(RdmaFaultTest, RefusesWhatCannotBeOrWouldCutTheMachineOff) {
+  EXPECT_THAT(
+      strike({"rdma_throttle", "rxe0", "100", "rate=10%"}, kFaultExitCannot).value("error", ""),
+      HasSubstr("does not tell its rate"));
+  EXPECT_THAT(strike({"rdma_port_down", "rxe7", "100"}, kFaultExitCannot).value("error", ""),
+              HasSubstr("no RDMA device 'rxe7' (did you mean"));
+  mustRun(kClient, program({"ip", "route", "add", "default", "dev", "rail0", "metric", "900"}));
+  for (const char* const kind : {"rdma_port_down", "rdma_throttle"}) {
+    std::vector<std::string> arguments{kind, "rxe0", "100"};
+    if (std::string(kind) == "rdma_throttle") arguments.push_back("rate=1Mbit");
+    EXPECT_THAT(strike(arguments, kFaultExitCannot).value("error", ""),
+                HasSubstr("carries a default route"));
+  }
+  mustRun(kClient, program({"ip", "route", "delete", "default", "dev", "rail0"}));
+}
+
+TEST_F(RdmaFaultTest, WithoutPacketsThatComeTheirLossLeavesNoEvidence) {
+  const Json report =
+      strike({"rdma_silent_drop", "rxe1", "300", "direction=in"}, kFaultExitNoEvidence);
+  EXPECT_THAT(observed(report), HasSubstr("0 have arrived at the interface"));
+  EXPECT_TRUE(report.value("restored", false));
+}
+
+/// The last one: the module is gone for good.
+TEST_F(RdmaFaultTest, WithoutTheFilterAQueueDropsWhatGoesOutAndTheRestIsRefused) {
+  mustRun(kClient, program({"rmmod", "cls_bpf"}));
+  const Json refused = strike({"rdma_silent_drop", "rxe0", "100"}, kFaultExitCannot);
+  EXPECT_THAT(refused.value("error", ""), HasSubstr("load the modules sch_ingress and cls_bpf"));
+  EXPECT_TRUE(refused.value("restored", false));
+  EXPECT_EQ(mustRun(kClient, shell("tc qdisc show dev rail0 clsact")), "");
+  const Json report = strike({"rdma_silent_drop", "rxe0", "300", "direction=out", "frames=all"});
+  expectProven(report);
+  EXPECT_THAT(report.value("mechanism", ""), HasSubstr("blackhole"));
+}
+
+}  // namespace
+}  // namespace faultline::test
