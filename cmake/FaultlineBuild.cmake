@@ -54,10 +54,11 @@ function(faultline_room)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faultline/${room})
 endfunction()
 
-# faultline_test(LABEL unit NAME base [DEPS lib...] [TIMEOUT s]): all *_test.cc of the folder
-# tests/<label>/<name>/ become the program <label>_<name>, and each of its cases a ctest test.
+# faultline_test(LABEL unit NAME base [DEPS lib...] [TIMEOUT s] [SERIAL] [WHOLE]): all *_test.cc of the
+# folder tests/<label>/<name>/ become the program <label>_<name>, and each of its cases a ctest test;
+# with WHOLE all cases together are one, which is skipped when its output says "SKIPPED: reason".
 function(faultline_test)
-  cmake_parse_arguments(T "SERIAL" "LABEL;NAME;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(T "SERIAL;WHOLE" "LABEL;NAME;TIMEOUT" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${T_LABEL}/${T_NAME}/*.cc)
   set(program ${T_LABEL}_${T_NAME})
   add_executable(${program} ${sources})
@@ -94,6 +95,10 @@ function(faultline_test)
     if(T_NAME STREQUAL "channel")  # the longest ones first
       set_tests_properties(${T_LABEL}.${T_NAME} PROPERTIES COST 100)
     endif()
+  elseif(T_WHOLE)
+    add_test(NAME ${T_LABEL}.${T_NAME} COMMAND ${program})
+    set_tests_properties(${T_LABEL}.${T_NAME} PROPERTIES ${properties}
+      SKIP_REGULAR_EXPRESSION "SKIPPED: ")
   else()
     gtest_discover_tests(${program} TEST_PREFIX ${T_LABEL}.${T_NAME}. DISCOVERY_TIMEOUT 60
       PROPERTIES ${properties})

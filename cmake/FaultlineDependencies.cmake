@@ -11,6 +11,9 @@ find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(libnl REQUIRED IMPORTED_TARGET libnl-3.0 libnl-route-3.0)
 
+# Optional: without its headers the verbs shim is not built. Nothing links to the library.
+pkg_check_modules(libibverbs libibverbs)
+
 # Optional: without it backups are chosen by number and not by where the NICs sit.
 pkg_check_modules(hwloc IMPORTED_TARGET hwloc>=2.0)
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "injector/verbs_fault_rows.h"
+
 namespace faultline::injector {
 namespace {
 
@@ -260,6 +262,12 @@ constexpr std::array kKinds{
               TargetKind::kProcesses,
               /*forGood=*/true,
               kAnySignatures},
+    kVerbsFaults[0],
+    kVerbsFaults[1],
+    kVerbsFaults[2],
+    kVerbsFaults[3],
+    kVerbsFaults[4],
+    kVerbsFaults[5],
     FaultKind{"host_overload",
               "Busy threads take the CPUs of this machine away from everything else.",
               "nothing but time: answers come late, from everywhere",
@@ -344,10 +352,14 @@ Result<FaultParameters> FaultParameters::parse(const FaultKind& kind,
 std::string describeFault(const FaultKind& kind) {
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
-         describeRow("undo", kind.undo) + describeSignatures(kind) + "\nparameters\n" +
+         describeRow("undo", kind.undo) +
+         (kind.unproven.empty() ? "" : describeRow("unproven", kind.unproven)) +
+         (kind.target == TargetKind::kRdma ? "" : describeSignatures(kind)) + "\nparameters\n" +
          describeParameters(kind.parameters) +
-         "\nevery fault also has target, at | during, duration | until: end, and times with "
-         "every\n";
+         (kind.target == TargetKind::kRdma
+              ? "\nacts on an RDMA device of this machine: docs/rdma_faults.md\n"
+              : "\nevery fault also has target, at | during, duration | until: end, and times with "
+                "every\n");
 }
 
 }  // namespace faultline::injector

@@ -29,6 +29,7 @@ enum class TargetKind {
   kLink,       ///< the link of one NIC
   kProcesses,  ///< the processes of a node
   kNone,       ///< the machine that the bench runs on, or nothing
+  kRdma,       ///< a port of an RDMA device: only by `faultline inject` (rdma_fault_table.h)
 };
 
 /// What a job that finds its failures well holds to be broken, seen from one end of the link; in
@@ -69,6 +70,7 @@ struct FaultKind {
   /// Several links of one rail can have it at a time: what proves it does not need their switch.
   bool ofWholeRails = false;
   bool between = false;  ///< acts on the path between the links of two nodes, which stay whole
+  std::string_view unproven{};  ///< what of it nobody has seen work yet; empty: nothing
 };
 
 /// All faults, in the order in which they are listed.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
+#include "injector/rdma_fault_table.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::cli {
@@ -94,8 +96,10 @@ std::vector<Category> catalogue() {
   for (const model::DeviceCard& card : model::devices()) {
     devices.push_back({card.name, deviceInWords(card), ""});
   }
+  std::vector<Item> faults = itemsOf(injector::faultKinds());
+  std::ranges::move(itemsOf(injector::rdmaFaultKinds()), std::back_inserter(faults));
   return {{"scenarios", "scenario", scenarios()},
-          {"faults", "fault", itemsOf(injector::faultKinds())},
+          {"faults", "fault", std::move(faults)},
           {"strategies", "strategy", itemsOf(baseline::strategies())},
           {"workloads", "workload", itemsOf(scenario::workloadKinds())},
           {"algorithms", "algorithm", std::move(algorithms)},

@@ -17,6 +17,8 @@
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
 #include "harness/cli/history_command.h"
+#include "harness/cli/inject_command.h"
+#include "harness/cli/lab_command.h"
 #include "harness/cli/list_command.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_command.h"
@@ -34,6 +36,7 @@ constexpr std::array kCommands{
     AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
     AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
     AddCommand{addCompareCommand},  AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
+    AddCommand{addInjectCommand},   AddCommand{addLabCommand},
 };
 
 constexpr const char* kExamples = R"(examples:
@@ -44,6 +47,7 @@ constexpr const char* kExamples = R"(examples:
   faultline list faults
   faultline describe port_down
   faultline describe scenario
+  faultline inject post_error --target pid=1234,dev=mlx5_0 --for 2s --param budget=1
   faultline doctor
 
 exit codes: 0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this

@@ -181,6 +181,17 @@ void addMachine(std::vector<MachineCheck>& checks) {
                     "faultline history: results of many nights and their trend",
                     "results are compared two by two (faultline compare)",
                     "install libsqlite3-dev, configure and build again"});
+#ifdef FAULTLINE_VERBS_SHIM_BUILT
+  constexpr bool kShim = true;
+#else
+  constexpr bool kShim = false;
+#endif
+  checks.push_back(
+      {kMachineGroup, "verbs shim", kShim, false,
+       kShim ? "libfaultline-verbs.so is built" : "not built: no headers of libibverbs",
+       "faults of queue pairs in programs that use RDMA (docs/verbs.md)",
+       "faultline inject can only reach programs that have a shim of another build",
+       "install libibverbs-dev, configure and build again"});
 }
 
 /// Names of the entries of a folder; none when it cannot be read.

@@ -9,12 +9,14 @@
 
 #include "harness/cli/cli.h"
 #include "harness/launch/guard.h"
+#include "harness/rdma_vm/guest_agent.h"
+#include "harness/rdma_vm/machine_room.h"
 #include "harness/workload/rank_main.h"
 
 namespace {
 
-/// The hidden verbs by which a controller starts the ranks of a run, and what guards the programs
-/// of a node: they are no part of the command line for people, and need the descriptors of
+/// The hidden verbs by which a controller starts the ranks of a run, what guards the programs of a
+/// node, the guests of a laboratory, and what runs first in each of them: they are no part of the command line for people, and need the descriptors of
 /// launch::Process.
 bool isVerb(int argc, char** argv, std::string_view verb) { return argc > 1 && argv[1] == verb; }
 
@@ -31,6 +33,8 @@ bool outputArrived() {
 int main(int argc, char** argv) {
   if (isVerb(argc, argv, "rank")) return faultline::workload::rankMain();
   if (isVerb(argc, argv, "guard")) return faultline::launch::guardMain();
+  if (isVerb(argc, argv, "machine-room")) return faultline::rdma_vm::machineRoomMain();
+  if (isVerb(argc, argv, "guest-agent")) return faultline::rdma_vm::guestAgentMain();
   // A run goes on to its end and writes its result, also when nobody reads along any more.
   std::signal(SIGPIPE, SIG_IGN);
   try {

@@ -16,7 +16,7 @@
 namespace faultline::cli {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string inOneLine(const std::vector<std::string>& words) {
   return join(std::vector<std::string_view>(words.begin(), words.end()), ", ");
 }
 
@@ -80,7 +80,7 @@ BootstrapFinding judgeBootstrap(const BootstrapVariables& variables,
   return {!is_rail,
           fmt::format("{}, {} ({}{})", bootstrap, is_rail ? "which is a rail" : "which is no rail",
                       named ? "FAULTLINE_NICS: " : "without FAULTLINE_NICS rails are ",
-                      rails.empty() ? "none" : joined(rails))};
+                      rails.empty() ? "none" : inOneLine(rails))};
 }
 
 BootstrapFinding findBootstrap() {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -21,7 +20,6 @@ namespace faultline::launch {
 namespace {
 
 constexpr int kExitSpawnFailed = 127;  // as shells do
-constexpr int kFirstFreeFd = kMessagesFd + 1;
 
 /// What failed between fork and exec, told through a pipe that a successful exec closes.
 struct Failure {
@@ -53,7 +51,7 @@ struct Prepared {
   int namespace_fd;
   const char* working_directory;  ///< null: the caller's
   bool foreign;
-  std::array<int, kFirstFreeFd> descriptors;  ///< what becomes 0, 1, 2, ...
+  std::vector<int> descriptors;  ///< what becomes 0, 1, 2, ...
   int failure_fd;
   pid_t parent;  ///< as the child sees it
 };
@@ -67,19 +65,20 @@ struct Prepared {
 /// dup2 with care: a descriptor that is still needed must not be overwritten, so all move above the
 /// target range first. The copies close themselves at exec.
 void arrangeDescriptors(Prepared& prepared) {
+  const int first_free = static_cast<int>(prepared.descriptors.size());
   for (int& fd : prepared.descriptors) {
-    fd = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
+    fd = ::fcntl(fd, F_DUPFD_CLOEXEC, first_free);
     if (fd < 0) fail(prepared, Failure::kDescriptors);
   }
-  prepared.failure_fd = ::fcntl(prepared.failure_fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
-  for (int target = 0; target < kFirstFreeFd; ++target) {
+  prepared.failure_fd = ::fcntl(prepared.failure_fd, F_DUPFD_CLOEXEC, first_free);
+  for (int target = 0; target < first_free; ++target) {
     if (::dup2(prepared.descriptors[static_cast<std::size_t>(target)], target) < 0) {
       fail(prepared, Failure::kDescriptors);
     }
   }
   // What other libraries opened without close-on-exec must not keep namespaces alive. Marked, not
   // closed: the failure pipe is still needed. Old kernels do not have this: then it is as it was.
-  ::syscall(SYS_close_range, kFirstFreeFd, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
+  ::syscall(SYS_close_range, first_free, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
 }
 
 void resetSignals(bool foreign) {
@@ -199,6 +198,8 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
       failure.write_end.get(),
       options.own_process_namespace ? 0 : ::getpid(),  // who is outside is not seen
   };
+  prepared.descriptors.insert(prepared.descriptors.end(), options.inherited_fds.begin(),
+                              options.inherited_fds.end());
   const pid_t pid = forkInto(options.own_process_namespace);
   if (pid < 0) return Status::fromErrno(errno, "start a process");
   if (pid == 0) runChild(prepared);

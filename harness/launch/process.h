@@ -17,6 +17,8 @@ namespace faultline::launch {
 /// The descriptors that a spawned process finds open beside 0, 1 and 2; nothing else is inherited.
 inline constexpr int kLifelineFd = 3;  ///< hand it to Lifeline
 inline constexpr int kMessagesFd = 4;  ///< hand it to MessageChannel
+/// The first of SpawnOptions::inherited_fds, and the others behind it.
+inline constexpr int kFirstInheritedFd = 5;
 
 struct SpawnOptions {
   /// arguments[0] is the program's own name, as usual.
@@ -34,6 +36,8 @@ struct SpawnOptions {
   bool own_process_namespace = false;
   int stdout_fd = -1;  ///< borrowed; -1: the caller's
   int stderr_fd = -1;  ///< borrowed; -1: the caller's
+  /// Borrowed; open in the process as kFirstInheritedFd and what follows, also if it is foreign.
+  std::vector<int> inherited_fds;
   /// If not null, waits in the child's channel as its first message.
   nlohmann::json first_message;
 };

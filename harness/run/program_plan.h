@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
+#include "harness/launch/executable.h"
 #include "harness/launch/guard_job.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/scenario.h"
@@ -36,9 +37,6 @@ command::NetworkNames networkNames(int nodes, int rails);
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
                                  const std::string& folder);
 
-/// The program that `arguments[0]` means, as a shell would find it in `path` (folders with colons
-/// between): kNotFound, or kPermissionDenied when it cannot be executed.
-Result<std::string> findExecutable(const std::string& name, const std::string& workingDirectory,
-                                   const std::string& path);
+using launch::findExecutable;
 
 }  // namespace faultline::run

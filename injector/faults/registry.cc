@@ -16,6 +16,7 @@
 #include "injector/faults/process_kill.h"
 #include "injector/faults/process_stop.h"
 #include "injector/faults/throttle.h"
+#include "injector/faults/verbs_fault.h"
 
 namespace faultline::injector {
 namespace {
@@ -27,7 +28,14 @@ std::unique_ptr<Fault> make(const FaultParameters& parameters, const netlink::Li
   return std::make_unique<Kind>(parameters, target);
 }
 
-constexpr std::array<std::pair<std::string_view, Maker>, 15> kMakers{{
+/// In all programs of the namespace that have the shim.
+template <verbs::Effect effect>
+std::unique_ptr<Fault> makeVerbs(const FaultParameters& parameters,
+                                 const netlink::LinkTarget& target) {
+  return std::make_unique<VerbsFault>(effect, parameters, programsOf(target));
+}
+
+constexpr std::array<std::pair<std::string_view, Maker>, 21> kMakers{{
     {"port_down", make<PortDown>},
     {"port_flap", make<PortFlap>},
     {"throttle", make<Throttle>},
@@ -41,6 +49,12 @@ constexpr std::array<std::pair<std::string_view, Maker>, 15> kMakers{{
     {"address_change", make<AddressChange>},
     {"process_stop", make<ProcessStop>},
     {"process_kill", make<ProcessKill>},
+    {"qp_error", makeVerbs<verbs::Effect::kQpError>},
+    {"post_error", makeVerbs<verbs::Effect::kPostError>},
+    {"completion_rewrite", makeVerbs<verbs::Effect::kCompletionRewrite>},
+    {"completion_loss", makeVerbs<verbs::Effect::kCompletionLoss>},
+    {"qp_delay", makeVerbs<verbs::Effect::kQpDelay>},
+    {"qp_rate", makeVerbs<verbs::Effect::kQpRate>},
     {"host_overload", make<HostOverload>},
     {"none", make<None>},
 }};

@@ -11,6 +11,8 @@
 #include <limits>
 #include <vector>
 
+#include "injector/netlink/roce_frames.h"
+
 namespace faultline::netlink {
 namespace {
 
@@ -20,10 +22,12 @@ constexpr std::uint32_t kFilterPriority = 0xfa;
 
 /// Classic BPF, which needs no privilege but that of the namespace: drop when a random number of 32
 /// bits is below the share, else go on to other filters.
-std::vector<sock_filter> dropProgram(double share) {
-  constexpr auto kDrop = static_cast<std::uint32_t>(TC_ACT_SHOT);
+std::vector<sock_filter> dropProgram(const DropRule& rule) {
+  const auto drop = static_cast<std::uint32_t>(rule.unnoticed ? TC_ACT_STOLEN : TC_ACT_SHOT);
   constexpr auto kGoOn = static_cast<std::uint32_t>(TC_ACT_UNSPEC);
-  if (share >= 1) return {sock_filter{BPF_RET | BPF_K, 0, 0, kDrop}};
+  const double share = rule.share;
+  if (rule.only_roce) return roceProgram(drop, kGoOn);
+  if (share >= 1) return {sock_filter{BPF_RET | BPF_K, 0, 0, drop}};
   const auto below =
       static_cast<std::uint32_t>(std::llround(share * std::numeric_limits<std::uint32_t>::max()));
   return {
@@ -32,7 +36,7 @@ std::vector<sock_filter> dropProgram(double share) {
           static_cast<std::uint32_t>(SKF_AD_OFF) + static_cast<std::uint32_t>(SKF_AD_RANDOM)},
       sock_filter{BPF_JMP | BPF_JGE | BPF_K, 0, 1, below},
       sock_filter{BPF_RET | BPF_K, 0, 0, kGoOn},
-      sock_filter{BPF_RET | BPF_K, 0, 0, kDrop},
+      sock_filter{BPF_RET | BPF_K, 0, 0, drop},
   };
 }
 
@@ -41,7 +45,7 @@ Status addRule(Socket& socket, int ifindex, const DropRule& rule) {
       rule.passing == Passing::kReceived ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS;
   tcmsg filter = trafficControlHeader(ifindex, 0, TC_H_MAKE(TC_H_CLSACT, side));
   filter.tcm_info = TC_H_MAKE(kFilterPriority << 16, htons(ETH_P_ALL));
-  const std::vector<sock_filter> program = dropProgram(rule.share);
+  const std::vector<sock_filter> program = dropProgram(rule);
   Message message(RTM_NEWTFILTER, kCreateNew, filter);
   message.putString(TCA_KIND, "bpf");
   message.nest(TCA_OPTIONS, [&](Message& nested) {

@@ -6,6 +6,7 @@
 #include <netlink/msg.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace faultline::netlink {
@@ -90,13 +91,28 @@ class Attributes {
     __builtin_memcpy(&result, nla_data(found), sizeof result);
     return result;
   }
+  /// Up to its terminating zero, or the end of the attribute where there is none.
   std::string_view text(int attribute) const {
     const nlattr* const found = table_[attribute];
-    return found == nullptr ? std::string_view() : static_cast<const char*>(nla_data(found));
+    if (found == nullptr) return {};
+    const auto* const begin = static_cast<const char*>(nla_data(found));
+    return {begin, ::strnlen(begin, static_cast<std::size_t>(nla_len(found)))};
   }
 
  private:
   nlattr* table_[kMax + 1] = {};
 };
+
+/// Calls `visit` for each attribute inside `nested`, of whatever type; nothing when that is
+/// nullptr. For lists, whose elements all have the same type.
+template <typename Visit>
+void forEachNested(const nlattr* nested, Visit visit) {
+  if (nested == nullptr) return;
+  int left = nla_len(nested);
+  for (auto* element = static_cast<nlattr*>(nla_data(nested)); nla_ok(element, left) != 0;
+       element = nla_next(element, &left)) {
+    visit(static_cast<const nlattr*>(element));
+  }
+}
 
 }  // namespace faultline::netlink

@@ -25,6 +25,8 @@ class PacketSocket {
                                    const std::function<Status(int fd)>& prepare = {});
 
   int ifindex() const { return ifindex_; }
+  /// For options of the socket; stays this object's.
+  int fd() const { return fd_.get(); }
   /// Sends one frame. False when the socket or the queue is full.
   Result<bool> send(std::uint16_t ethertype, const MacAddress& destination, const void* payload,
                     std::size_t size) const;

@@ -96,6 +96,8 @@ TEST_F(RegistryTest, EveryFaultOfTheTableCanBeMade) {
     std::map<std::string, std::string> required;
     if (kind.name == "throttle") required["rate"] = "50%";
     if (kind.name == "loss") required["percent"] = "30%";
+    if (kind.name == "qp_delay") required["delay"] = "1ms";
+    if (kind.name == "qp_rate") required["rate"] = "1Mbit";
     const auto fault = makeTestFault(kind.name, required);
     EXPECT_OK(fault->prepare());
   }

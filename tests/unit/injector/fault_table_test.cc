@@ -25,7 +25,9 @@ TEST(FaultTableTest, NamesAreUniqueAndEveryFaultIsDocumented) {
   EXPECT_EQ(names, (std::set<std::string_view>{
                        "port_down", "port_flap", "throttle", "blackhole", "one_way_loss", "loss",
                        "connection_reset", "address_change", "process_stop", "process_kill",
-                       "path_flap", "path_cut", "late_delivery", "host_overload", "none"}));
+                       "path_flap", "path_cut", "late_delivery", "host_overload", "none",
+                       "qp_error", "post_error", "completion_rewrite", "completion_loss",
+                       "qp_delay", "qp_rate"}));
   EXPECT_EQ(findFaultKind("meteor"), nullptr);
 }
 

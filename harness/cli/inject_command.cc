@@ -1,0 +1,199 @@
+#include "harness/cli/inject_command.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/inject_target.h"
+#include "harness/cli/output.h"
+#include "harness/cli/queue_pair_list.h"
+#include "harness/run/interrupt.h"
+
+namespace faultline::cli {
+namespace {
+
+constexpr std::string_view kVerb = "inject";
+constexpr int kStepMs = 1;
+
+struct InjectOptions {
+  std::string kind;
+  std::string target;
+  std::string duration;
+  std::vector<std::string> parameters;
+  bool list = false;
+  bool json = false;
+};
+
+/// What came of it.
+struct Outcome {
+  Status status = okStatus();
+  injector::Evidence evidence;
+  Duration lasted{};
+  bool interrupted = false;
+  Status reverted = okStatus();
+};
+
+int exitOf(const Status& status) {
+  switch (status.code()) {
+    case Code::kInvalidArgument:
+    case Code::kNotFound:
+      return kExitUsage;
+    case Code::kNotRestored:
+      return kExitNotRestored;
+    default:
+      return kExitCannotRun;
+  }
+}
+
+/// Applies it, lets it last and gathers evidence; reverts whatever happens.
+Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt) {
+  Outcome outcome;
+  const TimePoint begin = now();
+  outcome.status = fault.apply();
+  const TimePoint end = begin + duration;
+  while (outcome.status.ok() && !outcome.interrupted && now() < end) {
+    pollfd signal{interrupt.fd(), POLLIN, 0};
+    ::poll(&signal, 1, kStepMs);
+    outcome.interrupted = interrupt.pending();
+    outcome.status = fault.step(now());
+  }
+  if (outcome.status.ok() && outcome.interrupted) {
+    outcome.evidence = {"", "", "interrupted before its end", false};
+  } else if (outcome.status.ok()) {
+    const auto evidence = fault.evidence();
+    outcome.status = evidence.status();
+    if (evidence.ok()) outcome.evidence = *evidence;
+  }
+  outcome.reverted = fault.revert();
+  outcome.lasted = now() - begin;
+  return outcome;
+}
+
+Json toJson(const Injection& injection, const Outcome& outcome) {
+  Json parameters = Json::object();
+  for (const auto& [name, value] : injection.parameters.all()) {
+    parameters[name] = formatParameter(value);
+  }
+  return {{"kind", injection.kind->name},
+          {"target", injection.target},
+          {"parameters", std::move(parameters)},
+          {"mechanism", injection.fault->mechanism()},
+          {"lasted_ms", toMilliseconds(outcome.lasted)},
+          {"interrupted", outcome.interrupted},
+          {"reverted", outcome.reverted.ok()},
+          {"evidence",
+           {{"kind", outcome.evidence.kind},
+            {"observed", outcome.evidence.observed},
+            {"ok", outcome.evidence.ok}}}};
+}
+
+int inject(const InjectOptions& options) {
+  if (options.kind.empty() || options.target.empty() || options.duration.empty()) {
+    return fail(kVerb,
+                errorf(Code::kInvalidArgument,
+                       "it takes a kind of fault, --target and --for; or --list and --target"),
+                kExitUsage);
+  }
+  const auto duration = parseDuration(options.duration);
+  if (!duration.ok()) return fail(kVerb, duration.status().withContext("--for"), kExitUsage);
+  if (*duration <= Duration(0)) {
+    return fail(kVerb, errorf(Code::kInvalidArgument, "--for: it must last"), kExitUsage);
+  }
+  auto injection = makeInjection(options.kind, options.target, options.parameters);
+  if (!injection.ok()) return fail(kVerb, injection.status(), kExitUsage);
+  injector::Fault& fault = *injection->fault;
+  auto interrupt = run::Interrupt::watch();
+  if (!interrupt.ok()) return fail(kVerb, interrupt.status(), kExitCannotRun);
+  if (const Status status = fault.prepare(); !status.ok()) {
+    return fail(kVerb, status, exitOf(status));
+  }
+  std::cerr << fmt::format("inject: {} for {} ({})\n", options.kind, formatDuration(*duration),
+                           fault.mechanism());
+  const Outcome outcome = carryOut(fault, *duration, *interrupt);
+  if (!outcome.reverted.ok()) {
+    return fail(kVerb, outcome.reverted.withContext("take it back"), kExitNotRestored);
+  }
+  if (!outcome.status.ok()) return fail(kVerb, outcome.status, exitOf(outcome.status));
+  if (options.json) {
+    print(toJson(*injection, outcome));
+  } else {
+    std::cout << fmt::format("{} for {:.0f} ms: {}\nevidence ({}): {}\n", options.kind,
+                             toMilliseconds(outcome.lasted),
+                             outcome.evidence.ok ? "it happened" : "INVALID, it left no evidence",
+                             outcome.evidence.kind, outcome.evidence.observed);
+  }
+  if (outcome.interrupted) return kExitInterrupted;
+  return outcome.evidence.ok ? kExitOk : kExitInvalid;
+}
+
+int list(const InjectOptions& options) {
+  if (!options.kind.empty() || !options.duration.empty() || !options.parameters.empty()) {
+    return fail(kVerb, errorf(Code::kInvalidArgument, "--list takes only --target pid=N"),
+                kExitUsage);
+  }
+  const auto target = parseTarget(options.target);
+  if (!target.ok()) return fail(kVerb, target.status(), kExitUsage);
+  const auto pid = processOf(*target);
+  if (!pid.ok()) return fail(kVerb, pid.status(), kExitUsage);
+  const auto found = listQueuePairs(*pid);
+  if (!found.ok()) return fail(kVerb, found.status(), exitOf(found.status()));
+  if (options.json) {
+    Json rows = Json::array();
+    for (const auto& facts : found->queuePairs) {
+      rows.push_back({{"device", facts.device},
+                      {"qpn", facts.number},
+                      {"type", facts.type},
+                      {"state", facts.state},
+                      {"peer_qpn", facts.peerNumber},
+                      {"dlid", facts.peerLid},
+                      {"dgid", facts.peerGid}});
+    }
+    print({{"pid", *pid}, {"source", found->source}, {"queue_pairs", std::move(rows)}});
+    return kExitOk;
+  }
+  constexpr std::string_view kRow = "{:<12} {:>8}  {:<8} {:<6} {:>9} {:>6}  {}\n";
+  std::cout << fmt::format(fmt::runtime(kRow), "device", "qpn", "type", "state", "peer_qpn", "dlid",
+                           "dgid");
+  for (const auto& facts : found->queuePairs) {
+    std::cout << fmt::format(fmt::runtime(kRow), facts.device, facts.number, facts.type,
+                             facts.state, facts.peerNumber, facts.peerLid, facts.peerGid);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand(
+      "inject", "Put one fault into something that runs, for a while, and prove it");
+  const auto options = std::make_shared<InjectOptions>();
+  command->add_option("KIND", options->kind, "The fault: see list faults, describe KIND")
+      ->type_name("");
+  command
+      ->add_option("--target", options->target, "What it strikes, like pid=1234,dev=mlx5_0,qpn=17")
+      ->type_name("KEY=VALUE,...");
+  command->add_option("--for", options->duration, "How long it lasts, like 2s")
+      ->type_name("DURATION");
+  command
+      ->add_option("--param", options->parameters,
+                   "A parameter of the fault, like budget=1; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--list", options->list,
+                    "List the queue pairs of the target's process instead");
+  addJsonFlag(*command, options->json);
+  command->callback(
+      [options, &exit_code] { exit_code = options->list ? list(*options) : inject(*options); });
+  return command;
+}
+
+}  // namespace faultline::cli

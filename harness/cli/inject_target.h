@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "injector/fault.h"
+#include "injector/fault_table.h"
+
+/// What `faultline inject --target` can name, and how a fault is made for it.
+namespace faultline::cli {
+
+/// "pid=17,dev=mlx5_0" -> {pid: 17, dev: mlx5_0}. kInvalidArgument for what is no list of such.
+Result<std::map<std::string, std::string>> parseTarget(std::string_view text);
+
+/// One fault, ready to be prepared, and how it is described.
+struct Injection {
+  const injector::FaultKind* kind = nullptr;
+  std::map<std::string, std::string> target;
+  injector::FaultParameters parameters;
+  std::unique_ptr<injector::Fault> fault;
+};
+
+/// Makes it. `parameters`: "name=value" each. kInvalidArgument or kNotFound for what there is not.
+Result<Injection> makeInjection(const std::string& kind, std::string_view target,
+                                const std::vector<std::string>& parameters);
+
+/// The process of a target. kInvalidArgument when it has none.
+Result<int> processOf(const std::map<std::string, std::string>& target);
+
+/// Whether `inject` knows this kind.
+bool canInject(const injector::FaultKind& kind);
+
+}  // namespace faultline::cli

@@ -1,0 +1,246 @@
+#include "harness/rdma_vm/guest_agent.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "harness/launch/guard_job.h"
+#include "harness/launch/process.h"
+#include "harness/rdma_vm/guest_setup.h"
+#include "harness/rdma_vm/qemu_command.h"
+
+namespace faultline::rdma_vm {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kPorts = "/sys/class/virtio-ports";
+constexpr Duration kPortBudget = 30s;
+constexpr int kPortPauseMs = 10;
+constexpr Duration kSetupBudget = 60s;
+constexpr std::size_t kCopySize = 64 * 1024;
+
+/// The virtio-serial port by its name, which udev would make a link of.
+Result<UniqueFd> openPort() {
+  const TimePoint deadline = now() + kPortBudget;
+  do {
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(kPorts), ::closedir);
+    while (const dirent* const entry = folder ? ::readdir(folder.get()) : nullptr) {
+      const std::string port = entry->d_name;
+      std::string name;
+      std::ifstream(std::string(kPorts) + "/" + port + "/name") >> name;
+      if (name != kAgentPortName) continue;
+      UniqueFd fd(::open(("/dev/" + port).c_str(), O_RDWR | O_CLOEXEC));
+      if (!fd) return Status::fromErrno(errno, "open /dev/" + port);
+      return fd;
+    }
+    ::poll(nullptr, 0, kPortPauseMs);
+  } while (now() < deadline);
+  return errorf(Code::kNotFound, "there is no virtio port {}", kAgentPortName);
+}
+
+/// Copies until one of the two is over. A virtio port is no socket, and a message channel needs
+/// one; it also needs to be read by somebody who waits in the kernel.
+void copy(int from, int to) {
+  std::array<char, kCopySize> bytes;
+  for (;;) {
+    const ssize_t size = ::read(from, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return;
+    for (ssize_t done = 0; done < size;) {
+      const ssize_t written =
+          ::write(to, bytes.data() + done, static_cast<std::size_t>(size - done));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return;
+      done += written;
+    }
+  }
+}
+
+std::string contentsOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+class Agent {
+ public:
+  explicit Agent(launch::MessageChannel& controller) : controller_(controller) {}
+  Status setUp();
+  Status serve();
+
+ private:
+  struct Job {
+    launch::GuardJob programs;
+    bool read = false;
+    std::optional<launch::Process> guard;
+    bool spoken = false;    // its last word
+    bool finished = false;  // and that all went as it should
+  };
+
+  Status obey(const json& message);
+  Status start(int id, Job job);
+  Status relay(int id, Job& job);
+  Status pass(int id, const json& message);
+  Status sendOutput(int id, const Job& job);
+
+  launch::MessageChannel& controller_;
+  int rails_ = 0;
+  std::map<int, Job> jobs_;
+};
+
+Status Agent::setUp() {
+  ASSIGN_OR_RETURN(const json message, controller_.receiveWithin(kSetupBudget));
+  ASSIGN_OR_RETURN(const GuestSetup setup, guestSetupFromJson(message));
+  rails_ = setup.nics - 1;
+  RETURN_IF_ERROR(setUpGuest(setup));
+  utsname kernel{};
+  ::uname(&kernel);
+  return controller_.send({{"type", "ready"}, {"kernel", kernel.release}});
+}
+
+Status Agent::serve() {
+  for (;;) {
+    std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}};
+    for (auto& [id, job] : jobs_) ready.push_back({job.guard->messages().fd(), POLLIN, 0});
+    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
+      return Status::fromErrno(errno, "wait for messages");
+    }
+    for (;;) {
+      ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
+      if (!message) break;
+      RETURN_IF_ERROR(obey(*message));
+    }
+    for (auto at = jobs_.begin(); at != jobs_.end();) {
+      const auto current = at++;
+      RETURN_IF_ERROR(relay(current->first, current->second));
+      if (current->second.spoken) jobs_.erase(current);
+    }
+  }
+}
+
+Status Agent::obey(const json& message) {
+  const std::string type = message.value("type", "");
+  const int id = message.value("job", 0);
+  if (type == "job") {
+    Job job;
+    job.read = message.value("read", false);
+    ASSIGN_OR_RETURN(job.programs, launch::guardJobFromJson(message.value("guard", json())));
+    const Status started = start(id, std::move(job));
+    if (started.ok()) return started;
+    return pass(id, {{"type", "gone"}, {"message", started.message()}});
+  }
+  if (type == "tell") {
+    const auto found = jobs_.find(id);
+    // One that has just ended needs to be told nothing.
+    if (found != jobs_.end()) {
+      (void)found->second.guard->messages().send(message.value("message", json()));
+    }
+    return okStatus();
+  }
+  if (type == "rails") {
+    return controller_.send({{"type", "rails"}, {"rails", toJson(readRailStates(rails_))}});
+  }
+  return errorf(Code::kInvalidArgument, "a guest does not understand '{}'", type);
+}
+
+Status Agent::start(int id, Job job) {
+  launch::SpawnOptions options;
+  options.arguments = {"faultline", "guard"};
+  options.own_process_namespace = true;
+  options.first_message = launch::toJson(job.programs);
+  ASSIGN_OR_RETURN(launch::Process guard, launch::Process::spawn(options));
+  job.guard.emplace(std::move(guard));
+  jobs_.insert_or_assign(id, std::move(job));
+  return okStatus();
+}
+
+Status Agent::relay(int id, Job& job) {
+  while (!job.spoken) {
+    Result<std::optional<json>> message = job.guard->messages().receive();
+    if (!message.ok()) {
+      job.spoken = true;
+      return pass(id, {{"type", "gone"}, {"message", message.status().message()}});
+    }
+    if (!*message) return okStatus();
+    const std::string type = (*message)->value("type", "");
+    job.finished = type == "finished";
+    job.spoken = job.finished || type == "error";
+    RETURN_IF_ERROR(pass(id, **message));
+  }
+  return job.read && job.finished ? sendOutput(id, job) : okStatus();
+}
+
+Status Agent::pass(int id, const json& message) {
+  return controller_.send({{"type", "guard"}, {"job", id}, {"message", message}});
+}
+
+Status Agent::sendOutput(int id, const Job& job) {
+  json programs = json::array();
+  for (const launch::GuardedProgram& program : job.programs.programs) {
+    programs.push_back(
+        {{"out", contentsOf(program.stdout_path)}, {"err", contentsOf(program.stderr_path)}});
+    ::unlink(program.stdout_path.c_str());
+    ::unlink(program.stderr_path.c_str());
+  }
+  return controller_.send({{"type", "output"}, {"job", id}, {"programs", programs}});
+}
+
+/// Between the virtio port and a socket, both ways.
+class PortBridge {
+ public:
+  PortBridge(UniqueFd port, UniqueFd socket)
+      : port_(std::move(port)),
+        socket_(std::move(socket)),
+        in_([this] { copy(port_.get(), socket_.get()); }),
+        out_([this] { copy(socket_.get(), port_.get()); }) {}
+
+ private:
+  UniqueFd port_;
+  UniqueFd socket_;
+  std::jthread in_;
+  std::jthread out_;
+};
+
+}  // namespace
+
+int guestAgentMain() {
+  // It would switch off the machine, and not a guest.
+  constexpr pid_t kFirst = 1;
+  if (::getpid() != kFirst) return 1;
+  Result<UniqueFd> port = openPort();
+  Result<std::pair<launch::MessageChannel, launch::MessageChannel>> channel =
+      launch::MessageChannel::makePair();
+  if (!port.ok() || !channel.ok()) {
+    std::printf("faultline guest-agent: %s\n",
+                (port.ok() ? channel.status() : port.status()).message().c_str());
+    return 1;  // the kernel gives up with it
+  }
+  const PortBridge bridge(std::move(*port), channel->second.release());
+  Agent agent(channel->first);
+  Status status = agent.setUp();
+  if (status.ok()) status = agent.serve();
+  (void)channel->first.send({{"type", "error"}, {"message", status.message()}});
+  std::printf("faultline guest-agent: %s\n", status.message().c_str());
+  std::fflush(stdout);
+  constexpr int kLastWordsMs = 1000;  // they go through the bridge
+  ::poll(nullptr, 0, kLastWordsMs);
+  ::reboot(RB_POWER_OFF);
+  ::_exit(1);  // the bridge waits in the kernel, and would not be joined
+}
+
+}  // namespace faultline::rdma_vm

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "harness/launch/guard_job.h"
+#include "harness/launch/message_channel.h"
+#include "harness/launch/process.h"
+#include "harness/rdma_vm/frame_switch.h"
+#include "harness/rdma_vm/guest_files.h"
+#include "harness/rdma_vm/guest_setup.h"
+#include "harness/rdma_vm/qmp.h"
+#include "harness/rdma_vm/vm_plan.h"
+
+namespace faultline::rdma_vm {
+
+/// A program to be run on a host, with what it prints brought back.
+struct RunRequest {
+  /// arguments[0] is looked for on the PATH of this process, as the guests have its files.
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment{};  ///< besides PATH, HOME and LANG of a guest
+  std::string workingDirectory{};                    ///< empty: /
+  /// When it is over the program gets SIGTERM, and SIGKILL a little later.
+  Duration limit = kLimit;
+  static constexpr Duration kLimit = 60s;
+};
+
+/// How it went.
+struct RunOutput {
+  launch::ExitStatus exit;
+  bool timedOut = false;  ///< it was ended, because its limit was over
+  std::string out;
+  std::string err;
+};
+
+/// Hosts with RDMA on a machine that has none: guests of qemu, in software, with Debian's kernel,
+/// an rxe device on each rail and this machine's files. Programs that are not ours run in them as
+/// they are. Everything dies with this object and with this process, however it dies, and nothing
+/// of it is in the file system.
+///
+/// Needs the right to make process namespaces (cluster::enterPrivileges()). Make it on the main
+/// thread: what it starts dies with the thread that started it. Not thread-safe.
+class Laboratory {
+ public:
+  struct Files {
+    std::string program;  ///< the faultline program, which is also what runs inside
+    std::string qemu;
+    KernelFiles kernel;
+  };
+  /// Those of this machine, with the program that runs now; kUnsupported, with what to do.
+  static Result<Files> findFiles();
+
+  /// Boots all hosts, and returns when every rxe port of every host is active. Errors tell the end
+  /// of the console of the host that failed.
+  static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files);
+  ~Laboratory();
+
+  const VmSpec& spec() const { return spec_; }
+  /// Of the guests: "6.1.0-56-amd64".
+  const std::string& guestKernel() const { return guestKernel_; }
+
+  /// Runs one program, or one on each of several hosts at the same time, and waits for the last
+  /// end. An error is the laboratory's: what a program does is in its output.
+  Result<RunOutput> run(int host, const RunRequest& request);
+  struct HostRequest {
+    int host = 0;
+    RunRequest request;
+  };
+  Result<std::vector<RunOutput>> runAll(const std::vector<HostRequest>& requests);
+
+  /// Starts a program and does not wait: to break something while it runs.
+  Result<int> start(int host, const RunRequest& request);
+  /// Waits for the end of what was started.
+  Result<RunOutput> finish(int job);
+  bool hasEnded(int job) const;
+  /// Ends it before its time: SIGTERM, and SIGKILL a little later. finish() still has to be called.
+  Status end(int job);
+
+  /// Starts all programs of a guard's job, whose files are then the caller's: in the shared folder,
+  /// say. What the guard says is handed to poll()'s visitor.
+  Result<int> startGuard(int host, const launch::GuardJob& job);
+  /// Tells the guard something ({type: end, grace_ms}).
+  Status tell(int job, const nlohmann::json& message);
+
+  /// Takes in what has come, and waits for at most `timeout` when nothing has. `guardSaid` is
+  /// called for every message of a job of startGuard(), also for those that came while something
+  /// else was waited for. An error when a host is gone.
+  using GuardSaid = std::function<void(int job, const nlohmann::json& message)>;
+  Status poll(Duration timeout, const GuardSaid& guardSaid = {});
+  /// Readable when poll() may have something to do.
+  std::vector<int> fds() const;
+
+  /// Pulls the cable of a rail out, from outside: the guest's NIC loses its carrier.
+  Status setCable(int host, int rail, bool plugged);
+  /// Makes the switch drop everything from and to the rail of this host, silently.
+  void setBlocked(int host, int rail, bool blocked);
+  /// What the switch has counted.
+  const SwitchPort& port(int host, int rail) const { return ports_.at(host, rail + 1); }
+
+  /// What the guest itself sees of its rails.
+  Result<std::vector<RailState>> railStates(int host);
+
+  /// The end of what the guest's kernel has printed.
+  std::string consoleTail(int host) const;
+
+ private:
+  struct Host {
+    launch::MessageChannel agent;
+    QmpClient qmp;
+    UniqueFd console;
+    bool ready = false;
+    std::optional<std::vector<RailState>> rails;  // the latest answer
+  };
+  struct Job {
+    int host = 0;
+    bool ours = false;  // what it prints is to come back
+    bool gone = false;
+    std::string problem{};  // why its guard ended early; empty: it did not
+    std::optional<launch::ExitStatus> exit{};
+    std::optional<RunOutput> output{};
+    TimePoint deadline{};
+    bool timedOut = false;
+    std::optional<TimePoint> endingSince{};
+    bool over() const { return gone || output.has_value(); }
+  };
+
+  Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
+      : spec_(spec), ports_(std::move(ports)), room_(std::move(room)) {}
+  Status awaitReady();
+  Status lookAtRoom();
+  Status lookAtHost(int host);
+  Status received(int host, const nlohmann::json& message);
+  void guardMessage(Job& job, const nlohmann::json& message);
+  Result<int> send(int host, const launch::GuardJob& job, bool read, Duration limit);
+  Status enforceLimits();
+  Status brokenHost(int host, const std::string& what) const;
+  Status checkHost(int host) const;
+
+  VmSpec spec_;
+  SwitchPorts ports_;
+  launch::Process room_;
+  std::vector<Host> hosts_;
+  std::string guestKernel_;
+  std::map<int, Job> jobs_;
+  std::deque<std::pair<int, nlohmann::json>> unheard_;  // of guards, by job
+  int nextJob_ = 1;
+};
+
+}  // namespace faultline::rdma_vm

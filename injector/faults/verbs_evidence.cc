@@ -1,0 +1,126 @@
+#include "injector/faults/verbs_evidence.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace faultline::injector {
+namespace {
+
+/// A rate that is exceeded by no more than this was kept: windows of measuring have edges.
+constexpr double kRateTolerance = 1.1;
+constexpr double kNanosecondsPerMs = 1e6;
+constexpr double kBitsPerMbit = 1e6;
+
+std::string_view observation(verbs::Effect effect) {
+  switch (effect) {
+    case verbs::Effect::kQpError:
+      return "state of queue pairs, read back";
+    case verbs::Effect::kPostError:
+      return "posts that failed";
+    case verbs::Effect::kCompletionRewrite:
+      return "completions that became errors";
+    case verbs::Effect::kCompletionLoss:
+      return "completions that were swallowed";
+    case verbs::Effect::kQpDelay:
+      return "delay of completions";
+    case verbs::Effect::kQpRate:
+      break;
+  }
+  return "rate of completions";
+}
+
+double meanMs(const verbs::Counters& counters) {
+  return counters.released == 0 ? 0
+                                : static_cast<double>(counters.heldNanoseconds) /
+                                      static_cast<double>(counters.released) / kNanosecondsPerMs;
+}
+
+std::string seen(const verbs::Rule& rule, const verbs::Counters& counters,
+                 const std::optional<MeasuredRate>& achieved) {
+  switch (rule.effect) {
+    case verbs::Effect::kQpError:
+      return fmt::format("{} queue pairs were put in error and read back as ERR, {} could not be",
+                         counters.happened, counters.failures);
+    case verbs::Effect::kPostError:
+      return fmt::format("{} of {} posts failed by it", counters.happened, counters.operations);
+    case verbs::Effect::kCompletionRewrite:
+      return fmt::format("{} of {} successful completions were delivered as errors",
+                         counters.happened, counters.operations);
+    case verbs::Effect::kCompletionLoss:
+      return fmt::format("{} of {} completions were swallowed", counters.happened,
+                         counters.operations);
+    case verbs::Effect::kQpDelay:
+      return fmt::format(
+          "{} of {} completions were delivered late, by {:.3f} ms on average and {:.3f} ms at "
+          "least; {} are held now",
+          counters.happened, counters.operations, meanMs(counters),
+          static_cast<double>(counters.shortestNanoseconds) / kNanosecondsPerMs, counters.held);
+    case verbs::Effect::kQpRate:
+      break;
+  }
+  return fmt::format(
+      "{} for {} requested, {}; {} bytes in {} completions were let through, {} are held now",
+      achieved ? fmt::format("{:.2f} Mbit/s", static_cast<double>(achieved->rate) / kBitsPerMbit)
+               : std::string("no rate"),
+      formatRate(static_cast<BitsPerSecond>(rule.bitsPerSecond)),
+      achieved ? fmt::format("measured over {:.0f} ms", toMilliseconds(achieved->window))
+               : std::string("as nothing had to wait for long"),
+      counters.releasedBytes, counters.released, counters.held);
+}
+
+bool happened(const verbs::Rule& rule, const verbs::Counters& counters,
+              const std::optional<MeasuredRate>& achieved) {
+  switch (rule.effect) {
+    case verbs::Effect::kQpDelay:
+      return counters.released > 0 &&
+             counters.shortestNanoseconds >= static_cast<std::uint64_t>(rule.delay.count());
+    case verbs::Effect::kQpRate:
+      return achieved && achieved->rate > 0 &&
+             static_cast<double>(achieved->rate) <=
+                 static_cast<double>(rule.bitsPerSecond) * kRateTolerance;
+    default:
+      return counters.happened > 0;
+  }
+}
+
+}  // namespace
+
+Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
+                    const std::optional<MeasuredRate>& achieved) {
+  std::string observed = seen(rule, counters, achieved);
+  observed += fmt::format("; genuine errors meanwhile: {}, flushed: {}", counters.genuineErrors,
+                          counters.flushErrors);
+  if (counters.uncovered > 0) {
+    observed += fmt::format(
+        "; {} polls or completions passed the shim unseen (extended completion "
+        "queues)",
+        counters.uncovered);
+  }
+  return {std::string(effectName(rule.effect)), std::string(observation(rule.effect)),
+          std::move(observed), happened(rule, counters, achieved)};
+}
+
+verbs::Counters sum(verbs::Counters one, const verbs::Counters& other) {
+  one.operations += other.operations;
+  one.bytes += other.bytes;
+  one.struck += other.struck;
+  one.happened += other.happened;
+  one.held += other.held;
+  one.released += other.released;
+  one.releasedBytes += other.releasedBytes;
+  one.heldNanoseconds += other.heldNanoseconds;
+  if (one.shortestNanoseconds == 0) {
+    one.shortestNanoseconds = other.shortestNanoseconds;
+  } else if (other.shortestNanoseconds != 0) {
+    one.shortestNanoseconds = std::min(one.shortestNanoseconds, other.shortestNanoseconds);
+  }
+  one.genuineErrors += other.genuineErrors;
+  one.flushErrors += other.flushErrors;
+  one.failures += other.failures;
+  one.uncovered += other.uncovered;
+  one.queuePairs += other.queuePairs;
+  return one;
+}
+
+}  // namespace faultline::injector

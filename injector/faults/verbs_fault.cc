@@ -1,0 +1,165 @@
+#include "injector/faults/verbs_fault.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "injector/faults/node_processes.h"
+#include "injector/faults/verbs_evidence.h"
+#include "injector/faults/verbs_rule.h"
+#include "injector/netlink/socket.h"
+
+namespace faultline::injector {
+namespace {
+
+/// Counters are asked for no more often: each time is a packet to the program and one back.
+constexpr Duration kReadEvery = 5ms;
+/// Long enough for many completions at any rate that one would call a throttle.
+constexpr Duration kRateWindow = 200ms;
+constexpr Duration kMoreThanOneWindow = 1s;
+
+bool isOver(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kNotFound;
+}
+
+}  // namespace
+
+VerbsPrograms program(pid_t pid) {
+  return {[pid] { return Result<std::vector<pid_t>>(std::vector<pid_t>{pid}); }, true};
+}
+
+VerbsPrograms programsOf(const netlink::LinkTarget& target) {
+  return {[fd = target.nic.socket->namespaceFd()]() -> Result<std::vector<pid_t>> {
+            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesIn(fd));
+            std::vector<pid_t> pids;
+            for (const HeldProcess& process : processes) pids.push_back(process.pid());
+            return pids;
+          },
+          false};
+}
+
+VerbsFault::VerbsFault(verbs::Effect effect, const FaultParameters& parameters,
+                       VerbsPrograms programs)
+    : effect_(effect), parameters_(parameters), where_(std::move(programs)), meter_(kRateWindow) {}
+
+VerbsFault::~VerbsFault() {
+  const Status status = revert();
+  if (!status.ok()) spdlog::error("{}: {}", effectName(effect_), status.message());
+}
+
+std::string VerbsFault::mechanism() const {
+  return effect_ == verbs::Effect::kQpError
+             ? "verbs shim: ibv_modify_qp to the error state, by the owner"
+             : "verbs shim: the program's own calls of the provider are changed";
+}
+
+Duration VerbsFault::evidenceBudget() const {
+  if (effect_ == verbs::Effect::kQpRate) return kMoreThanOneWindow;
+  return Fault::evidenceBudget() + rule_.delay;
+}
+
+Status VerbsFault::prepare() {
+  ASSIGN_OR_RETURN(rule_, verbsRule(effect_, parameters_));
+  return where_.known ? connect() : okStatus();
+}
+
+Status VerbsFault::connect() {
+  programs_.clear();
+  ASSIGN_OR_RETURN(const std::vector<pid_t> pids, where_.find());
+  for (const pid_t pid : pids) {
+    auto connection = verbs::Connection::open(pid);
+    if (!connection.ok()) {
+      if (!where_.known && isOver(connection.status())) continue;
+      return connection.status();
+    }
+    ASSIGN_OR_RETURN(const verbs::ShimFacts facts, connection->hello());
+    if (facts.missedContexts + facts.missedQueuePairs > 0) {
+      spdlog::warn(
+          "process {}: the shim could not take over {} contexts and {} extended queue pairs", pid,
+          facts.missedContexts, facts.missedQueuePairs);
+    }
+    programs_.push_back({std::move(*connection), {}, {}});
+  }
+  if (!programs_.empty()) return okStatus();
+  return errorf(Code::kUnavailable,
+                "no process of this node has the verbs shim and an RDMA device "
+                "open: {}",
+                verbs::kHowToLoad);
+}
+
+Status VerbsFault::arm() {
+  Status missing = okStatus();
+  bool armed = false;
+  for (Program& program : programs_) {
+    const auto fault = program.connection.arm(rule_);
+    if (fault.ok()) {
+      program.fault = *fault;
+      armed = true;
+    } else if (isOver(fault.status()) && (missing.ok() || where_.known)) {
+      missing = fault.status();
+    } else if (!isOver(fault.status())) {
+      return fault.status();
+    }
+  }
+  return armed ? okStatus() : missing;
+}
+
+Status VerbsFault::apply() {
+  RETURN_IF_ERROR(revert());
+  total_ = {};
+  meter_ = RateMeter(kRateWindow);
+  if (!where_.known) RETURN_IF_ERROR(connect());
+  for (Program& program : programs_) program.counters = {};
+  return transit(true, [&] { return arm(); });
+}
+
+void VerbsFault::add(Program& program, const verbs::Counters& counters) {
+  program.counters = counters;
+  total_ = {};
+  for (const Program& each : programs_) total_ = sum(total_, each.counters);
+}
+
+Status VerbsFault::step(TimePoint now) {
+  if (now - read_ < kReadEvery) return okStatus();
+  read_ = now;
+  for (Program& program : programs_) {
+    if (!program.fault) continue;
+    const auto counters = program.connection.counters(*program.fault);
+    if (counters.ok()) {
+      add(program, *counters);
+    } else if (isOver(counters.status())) {
+      // It has ended, as programs do whose queue pairs fail; what it told stays true.
+      spdlog::info("{}: {}", effectName(effect_), counters.status().message());
+      program.fault.reset();
+    } else {
+      return counters.status();
+    }
+  }
+  meter_.observe(now, total_.releasedBytes, static_cast<Bytes>(total_.held));
+  return okStatus();
+}
+
+bool VerbsFault::conclusive() const { return verdict().ok; }
+
+Evidence VerbsFault::verdict() const { return judgeVerbs(rule_, total_, meter_.measured()); }
+
+Status VerbsFault::revert() {
+  const bool armed = std::ranges::any_of(
+      programs_, [](const Program& program) { return program.fault.has_value(); });
+  if (!armed) return okStatus();
+  return transit(false, [&] {
+    Status first = okStatus();
+    for (Program& program : programs_) {
+      if (!program.fault) continue;
+      const auto counters = program.connection.disarm(*std::exchange(program.fault, {}));
+      if (counters.ok()) {
+        add(program, *counters);
+      } else if (!isOver(counters.status()) && first.ok()) {
+        first = counters.status();
+      }
+    }
+    return first;
+  });
+}
+
+}  // namespace faultline::injector

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "injector/fault.h"
+#include "injector/fault_table.h"
+#include "injector/faults/rate_meter.h"
+#include "injector/netlink/link_target.h"
+#include "injector/verbs/connection.h"
+#include "injector/verbs/rule.h"
+
+namespace faultline::injector {
+
+/// Which programs are meant, asked when the fault is applied.
+struct VerbsPrograms {
+  std::function<Result<std::vector<pid_t>>()> find;
+  /// There is exactly one, and it must be there: prepare() looks for it.
+  bool known = false;
+};
+
+/// One process.
+VerbsPrograms program(pid_t pid);
+/// Those processes of the NIC's namespace that have the shim and an RDMA device open.
+VerbsPrograms programsOf(const netlink::LinkTarget& target);
+
+/// Faults of queue pairs, through the shim in the programs that own them (injector/verbs/shim).
+/// Evidence: what the programs have run into, counted in them, or read back by them. Self-healing:
+/// the shim disarms when this object, or its process, is gone.
+class VerbsFault final : public Fault {
+ public:
+  VerbsFault(verbs::Effect effect, const FaultParameters& parameters, VerbsPrograms programs);
+  ~VerbsFault() override;
+  /// kUnavailable when a known program has no shim, kInvalidArgument for a value that makes none.
+  Status prepare() override;
+  /// kNotFound when no program has a queue pair that is meant.
+  Status apply() override;
+  Status step(TimePoint now) override;
+  Status revert() override;
+  std::string mechanism() const override;
+  Duration evidenceBudget() const override;
+
+  /// Of all programs, as read last.
+  const verbs::Counters& counters() const { return total_; }
+
+ protected:
+  bool conclusive() const override;
+  Evidence verdict() const override;
+
+ private:
+  struct Program {
+    verbs::Connection connection;
+    std::optional<std::uint64_t> fault;  ///< while it is armed there
+    verbs::Counters counters;
+  };
+
+  Status connect();
+  Status arm();
+  void add(Program& program, const verbs::Counters& counters);
+
+  verbs::Effect effect_;
+  FaultParameters parameters_;
+  VerbsPrograms where_;
+  verbs::Rule rule_;
+  std::vector<Program> programs_;
+  verbs::Counters total_;
+  TimePoint read_{};
+  RateMeter meter_;
+};
+
+}  // namespace faultline::injector

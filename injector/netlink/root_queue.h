@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "injector/netlink/socket.h"
+
+/// A queueing discipline of ours at the root of an interface, where there is only the kernel's
+/// default: it acts on everything that leaves the interface through the kernel.
+namespace faultline::netlink {
+
+/// What has passed our root queue, and what waits in it.
+struct RootQueueState {
+  std::string kind;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t drops = 0;
+  Bytes backlog = 0;
+};
+
+/// Each is kAlreadyExists where somebody has put a queue there (it is not ours to replace), and
+/// kUnsupported where the kernel lacks the kind.
+///
+/// Token bucket: sends at `rate` and no faster, drops what exceeds its bounded queue.
+Status installTokenBucket(Socket& socket, int ifindex, BitsPerSecond rate);
+/// Loses everything without a word to the sender (sch_blackhole, built into every kernel with
+/// traffic control).
+Status installBlackhole(Socket& socket, int ifindex);
+/// netem with a loss of 100 %.
+Status installNetemLoss(Socket& socket, int ifindex);
+
+/// kNotFound when the root queue is not ours.
+Result<RootQueueState> readRootQueue(Socket& socket, int ifindex);
+
+/// Removes it, and the kernel puts its default there again; kNotFound when it is not ours.
+Status removeRootQueue(Socket& socket, int ifindex);
+
+}  // namespace faultline::netlink

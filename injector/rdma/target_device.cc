@@ -1,0 +1,111 @@
+#include "injector/rdma/target_device.h"
+
+#include <poll.h>
+
+#include <fstream>
+
+#include "base/clock.h"
+#include "injector/netlink/default_route.h"
+#include "injector/netlink/namespace.h"
+
+namespace faultline::rdma {
+namespace {
+
+// An adapter trains its link anew, which takes seconds; software devices are back at once.
+constexpr Duration kReturnBudget = 20s;
+constexpr int kLookAgainMilliseconds = 5;
+constexpr BitsPerSecond kBitsPerMegabit = 1'000'000;
+
+}  // namespace
+
+Result<TargetDevice> TargetDevice::open(const RdmaTarget& target) {
+  ASSIGN_OR_RETURN(netlink::Socket rdma, openSocket());
+  ASSIGN_OR_RETURN(const UniqueFd here, netlink::currentNamespace());
+  ASSIGN_OR_RETURN(netlink::Socket route, netlink::Socket::open(here.get()));
+  TargetDevice opened(std::move(rdma), std::move(route));
+  ASSIGN_OR_RETURN(opened.device_, findDevice(opened.rdma_, target.device));
+  if (target.port < 1 || target.port > opened.device_.ports) {
+    return errorf(Code::kNotFound, "the RDMA device {} has no port {}: its ports are 1 to {}",
+                  target.device, target.port, opened.device_.ports);
+  }
+  opened.port_.number = target.port;
+  ASSIGN_OR_RETURN(opened.port_, opened.readPort());
+  ASSIGN_OR_RETURN(opened.character_, readCharacterDevice(opened.rdma_, opened.device_.index));
+  opened.class_ = classify(opened.character_.driver_id, opened.device_.protocol);
+  return opened;
+}
+
+std::string TargetDevice::portName() const {
+  return fmt::format("{}/{}", device_.name, port_.number);
+}
+
+Result<Port> TargetDevice::readPort() { return rdma::readPort(rdma_, device_.index, port_.number); }
+
+Result<Counters> TargetDevice::readCounters() {
+  auto counters = rdma::readCounters(rdma_, device_.index, port_.number);
+  if (counters.status().code() == Code::kUnsupported) return Counters();
+  return counters;
+}
+
+Result<netlink::Link> TargetDevice::readNetdev() {
+  if (port_.netdev_ifindex == 0) {
+    return errorf(Code::kUnsupported,
+                  "port {} has no network interface in this network namespace; run this where the "
+                  "interface is (nsenter -t PID -n)",
+                  portName());
+  }
+  return netlink::readLink(route_, port_.netdev_ifindex);
+}
+
+Status TargetDevice::requireActive() {
+  ASSIGN_OR_RETURN(const Port port, readPort());
+  if (port.state == PortState::kActive) return okStatus();
+  return errorf(Code::kUnavailable, "port {} does not work even now: it is {}, physically {}",
+                portName(), toString(port.state), toString(port.physical));
+}
+
+Status TargetDevice::requireNotManagement() {
+  ASSIGN_OR_RETURN(const bool carries, netlink::carriesDefaultRoute(route_, port_.netdev_ifindex));
+  if (!carries) return okStatus();
+  return errorf(Code::kPermissionDenied,
+                "{}, the interface of {}, carries a default route: this machine may only be "
+                "reachable over it; choose a device of a network for data",
+                port_.netdev, portName());
+}
+
+Status TargetDevice::requireNoBond() {
+  ASSIGN_OR_RETURN(netlink::Link link, readNetdev());
+  if (link.kind != "bond" && link.bridge_ifindex != 0) {
+    ASSIGN_OR_RETURN(link, netlink::readLink(route_, link.bridge_ifindex));
+  }
+  if (link.kind != "bond") return okStatus();
+  return errorf(
+      Code::kUnsupported,
+      "{} is a bond or a part of one ({}): the RDMA port follows the bond, which lives on "
+      "without one of its interfaces; take the switch's ports down",
+      port_.netdev, link.name);
+}
+
+Status TargetDevice::awaitActive() {
+  const TimePoint deadline = now() + kReturnBudget;
+  while (true) {
+    ASSIGN_OR_RETURN(const Port port, readPort());
+    if (port.state == PortState::kActive && port.physical == PhysicalState::kLinkUp) {
+      return okStatus();
+    }
+    if (now() >= deadline) {
+      return errorf(Code::kDeadlineExceeded, "port {} did not come back: it is {}, physically {}",
+                    portName(), toString(port.state), toString(port.physical));
+    }
+    ::poll(nullptr, 0, kLookAgainMilliseconds);
+  }
+}
+
+BitsPerSecond TargetDevice::linkRate() const {
+  std::ifstream file(fmt::format("/sys/class/net/{}/speed", port_.netdev));
+  BitsPerSecond megabits = 0;
+  if (!(file >> megabits) || megabits <= 0) return 0;
+  return megabits * kBitsPerMegabit;
+}
+
+}  // namespace faultline::rdma

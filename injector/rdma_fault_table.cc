@@ -1,0 +1,132 @@
+#include "injector/rdma_fault_table.h"
+
+#include <algorithm>
+#include <array>
+
+namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRdmaWays{"both", "out", "in"};
+constexpr std::array<std::string_view, 2> kFrames{"roce", "all"};
+constexpr std::array<std::string_view, 9> kTrafficClassNames{"all", "0", "1", "2", "3",
+                                                             "4",   "5", "6", "7"};
+constexpr std::array<std::string_view, 2> kUsers{"refuse", "leave"};
+
+constexpr std::array kRdmaSilentDropParameters{
+    ParameterSpec{"direction", ParameterType::kEnum, "both",
+                  "out: what the device sends; in: what it should receive", kRdmaWays},
+    ParameterSpec{"frames", ParameterType::kEnum, "roce",
+                  "roce: RoCE v2 only, so that everything else on the interface lives; all: every "
+                  "frame of the interface (devices in software only)",
+                  kFrames},
+};
+
+constexpr std::array kRdmaThrottleParameters{
+    ParameterSpec{"rate",
+                  ParameterType::kRateOrPercent,
+                  "",
+                  "what is left of what the device can send: a rate, or a percentage of the link's "
+                  "where its driver tells it",
+                  {},
+                  0.1,
+                  100},
+    ParameterSpec{"traffic_class", ParameterType::kEnum, "all",
+                  "adapters only: the traffic class to be limited; all: each of the eight to this "
+                  "rate",
+                  kTrafficClassNames},
+};
+
+constexpr std::array kRdmaLinkDeleteParameters{
+    ParameterSpec{"users", ParameterType::kEnum, "refuse",
+                  "what if programs have the device open. refuse: nothing is done. leave: it goes "
+                  "for everybody else; they keep what they have, the kernel ends the deletion when "
+                  "they have closed it, and only then can it be undone",
+                  kUsers},
+};
+
+constexpr std::array kRdmaKinds{
+    FaultKind{
+        "rdma_port_down",
+        "The port of an RDMA device goes down with its network interface, until the fault "
+        "ends.",
+        "the asynchronous event IBV_EVENT_PORT_ERR at once; a sender on this node fails (rxe: a "
+        "local operation error); IBV_EVENT_PORT_ACTIVE when it is over",
+        "the RDMA port is DOWN and its physical state no longer LINK_UP, as RDMA netlink "
+        "tells; its counter of received packets stands still; the port of the other end, "
+        "where that is on this machine",
+        "the interface is switched on again, addresses and routes that were lost are put back, "
+        "and the port is waited for",
+        {},
+        true,
+        TargetKind::kRdma,
+        false,
+        {},
+        false,
+        false,
+        false,
+        "on adapters (proven on rxe): some keep their wire lit when they are switched off, so "
+        "that the other end sees silence"},
+    FaultKind{
+        "rdma_silent_drop",
+        "Packets of an RDMA device vanish while its port stays ACTIVE.",
+        "nothing for a long time, then IBV_WC_RETRY_EXC_ERR",
+        "probe packets, which left the interface before the fault, no longer do, with carrier "
+        "and the RDMA port ACTIVE; the device's counter of received packets stands still",
+        "the filter or queue is removed, and probe packets leave again",
+        kRdmaSilentDropParameters,
+        true,
+        TargetKind::kRdma,
+        false,
+        {},
+        false,
+        false,
+        false,
+        "on adapters: refused there so far; see docs/rdma_faults.md"},
+    FaultKind{
+        "rdma_throttle",
+        "An RDMA device sends slowly, and nothing else happens (a gray failure).",
+        "nothing but time and counters",
+        "in software: bytes per second that leave the interface's queue while there is a "
+        "backlog, by probe frames where there is no load; adapters: bytes per second that the "
+        "port's counters tell, before and in the fault, under the job's own load",
+        "in software: the queue is removed; adapters: the limits that were read before are "
+        "written again",
+        kRdmaThrottleParameters,
+        false,
+        TargetKind::kRdma,
+        false,
+        {},
+        false,
+        false,
+        false,
+        "on adapters (DCB maxrate; proven on rxe): the messages are exact and tested, no "
+        "adapter was measured"},
+    FaultKind{"rdma_link_delete",
+              "An RDMA device in software (rxe, siw) is deleted, and made again when the fault "
+              "ends.",
+              "programs that look for the device do not find it; what those see that have it open "
+              "depends on its driver: of rxe in Linux 6.1 nothing",
+              "the kernel no longer lists it, and its character device cannot be opened",
+              "a device with the same name and type is added over the same interface",
+              kRdmaLinkDeleteParameters,
+              true,
+              TargetKind::kRdma,
+              false,
+              {},
+              false,
+              false,
+              false,
+              "on siw, which the kernels at hand do not have (proven on rxe)"},
+};
+
+}  // namespace
+
+std::span<const FaultKind> rdmaFaultKinds() { return kRdmaKinds; }
+
+const FaultKind* findRdmaFaultKind(std::string_view name) {
+  const auto found = std::find_if(kRdmaKinds.begin(), kRdmaKinds.end(),
+                                  [&](const FaultKind& kind) { return kind.name == name; });
+  return found == kRdmaKinds.end() ? nullptr : &*found;
+}
+
+}  // namespace faultline::injector

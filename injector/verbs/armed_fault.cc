@@ -1,0 +1,80 @@
+#include "injector/verbs/armed_fault.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace faultline::injector::verbs {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;  // counters: nothing is published through them
+
+/// Uniform in [0, 1), the index-th of this seed.
+double draw(std::uint64_t seed, std::uint64_t index) {
+  return Random(Random::mix(seed) ^ Random::mix(index + 1)).unit();
+}
+
+}  // namespace
+
+bool ArmedFault::strikes(std::uint64_t bytes) {
+  const std::uint64_t index = operations_.fetch_add(1, kRelaxed);
+  const std::uint64_t before = bytes_.fetch_add(bytes, kRelaxed);
+  const Trigger& trigger = rule_.trigger;
+  if (index < trigger.afterOperations || before < trigger.afterBytes) return false;
+  if (trigger.probability < 1 && draw(trigger.seed, index) >= trigger.probability) return false;
+  return takeBudget();
+}
+
+bool ArmedFault::takeBudget() {
+  std::uint64_t used = struck_.load(kRelaxed);
+  do {
+    if (rule_.trigger.budget != 0 && used >= rule_.trigger.budget) return false;
+  } while (!struck_.compare_exchange_weak(used, used + 1, kRelaxed));
+  return true;
+}
+
+TimePoint ArmedFault::carried(TimePoint now, std::uint64_t bytes) {
+  constexpr double kBits = 8;
+  constexpr double kNanoseconds = 1e9;
+  const auto takes = static_cast<std::int64_t>(static_cast<double>(bytes) * kBits * kNanoseconds /
+                                               static_cast<double>(rule_.bitsPerSecond));
+  const std::int64_t from = now.time_since_epoch().count();
+  std::int64_t free = link_free_.load(kRelaxed);
+  std::int64_t until = 0;
+  do {
+    until = std::max(free, from) + takes;
+  } while (!link_free_.compare_exchange_weak(free, until, kRelaxed));
+  return TimePoint(Duration(until));
+}
+
+void ArmedFault::released(std::uint64_t bytes, Duration after) {
+  const auto waited = static_cast<std::uint64_t>(std::max<Duration::rep>(after.count(), 1));
+  held_.fetch_sub(1, kRelaxed);
+  released_.fetch_add(1, kRelaxed);
+  released_bytes_.fetch_add(bytes, kRelaxed);
+  held_nanoseconds_.fetch_add(waited, kRelaxed);
+  std::uint64_t shortest = shortest_.load(kRelaxed);
+  while ((shortest == 0 || waited < shortest) &&
+         !shortest_.compare_exchange_weak(shortest, waited, kRelaxed)) {
+  }
+}
+
+Counters ArmedFault::counters() const {
+  Counters counters;
+  counters.operations = operations_.load(kRelaxed);
+  counters.bytes = bytes_.load(kRelaxed);
+  counters.struck = struck_.load(kRelaxed);
+  counters.happened = happened_.load(kRelaxed);
+  counters.held = held_.load(kRelaxed);
+  counters.released = released_.load(kRelaxed);
+  counters.releasedBytes = released_bytes_.load(kRelaxed);
+  counters.heldNanoseconds = held_nanoseconds_.load(kRelaxed);
+  counters.shortestNanoseconds = shortest_.load(kRelaxed);
+  counters.genuineErrors = genuine_.load(kRelaxed);
+  counters.flushErrors = flush_.load(kRelaxed);
+  counters.failures = failures_.load(kRelaxed);
+  counters.uncovered = uncovered_.load(kRelaxed);
+  return counters;
+}
+
+}  // namespace faultline::injector::verbs

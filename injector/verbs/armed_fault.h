@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "injector/verbs/rule.h"
+
+namespace faultline::injector::verbs {
+
+/// One armed fault: decides for every operation whether it strikes, and counts what came of it. The
+/// threads of the program call it at once: no lock, no allocation, no system call, no clock. The
+/// decision about the n-th operation depends on the rule and n alone, so that a seed repeats it
+/// whichever thread made the operation.
+class ArmedFault {
+ public:
+  explicit ArmedFault(Rule rule) : rule_(std::move(rule)) {}
+  ArmedFault(const ArmedFault&) = delete;
+  ArmedFault& operator=(const ArmedFault&) = delete;
+
+  const Rule& rule() const { return rule_; }
+
+  /// One more operation with so many bytes: whether the fault strikes it. True takes one of the
+  /// budget.
+  bool strikes(std::uint64_t bytes);
+
+  /// Bytes that moved without being an operation of this fault: posts, when completions are
+  /// counted.
+  void moved(std::uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+
+  /// Only a link of rule().bitsPerSecond: when it has carried these bytes as well, if it begins
+  /// with them at `now` or as soon as it is free.
+  TimePoint carried(TimePoint now, std::uint64_t bytes);
+
+  // What came of it.
+  void happened() { happened_.fetch_add(1, std::memory_order_relaxed); }
+  void failed() { failures_.fetch_add(1, std::memory_order_relaxed); }
+  void sawError(bool flush) { (flush ? flush_ : genuine_).fetch_add(1, std::memory_order_relaxed); }
+  void passedUnseen() { uncovered_.fetch_add(1, std::memory_order_relaxed); }
+  void held() { held_.fetch_add(1, std::memory_order_relaxed); }
+  /// A held completion has been delivered after so long.
+  void released(std::uint64_t bytes, Duration after);
+  /// A held completion has gone with its queue pair.
+  void dropped() { held_.fetch_sub(1, std::memory_order_relaxed); }
+
+  /// `queuePairs` is not known here.
+  Counters counters() const;
+
+ private:
+  using Counter = std::atomic<std::uint64_t>;
+
+  bool takeBudget();
+
+  const Rule rule_;
+  Counter operations_{0}, bytes_{0}, struck_{0}, happened_{0}, held_{0}, released_{0};
+  Counter released_bytes_{0}, held_nanoseconds_{0}, shortest_{0}, genuine_{0}, flush_{0};
+  Counter failures_{0}, uncovered_{0};
+  std::atomic<std::int64_t> link_free_{0};  ///< nanoseconds of the clock of `carried`
+};
+
+}  // namespace faultline::injector::verbs

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "injector/verbs/shim/provider_ops.h"
+
+/// What happens on the program's calls while faults are armed.
+namespace faultline::injector::verbs::shim {
+
+int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,
+                  ibv_send_wr** bad);
+int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* first,
+                  ibv_recv_wr** bad);
+int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions);
+
+/// One request of a batch has got its data. The provider has not been called yet.
+void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes);
+void armedBatchStart(ibv_qp_ex* qp);
+/// Completes the batch, or refuses it as a whole.
+int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp);
+void armedBatchAbort(ibv_qp_ex* qp);
+
+/// A poll that nobody looks into.
+void armedExtendedPoll(ibv_cq_ex* cq);
+
+}  // namespace faultline::injector::verbs::shim

@@ -1,0 +1,316 @@
+#include "injector/verbs/shim/control.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "injector/verbs/address.h"
+
+namespace faultline::injector::verbs::shim {
+namespace {
+
+constexpr int kBacklog = 8;
+constexpr std::size_t kMostClients = 16;
+constexpr std::uint64_t kListPage = 100;  // each far below 300 bytes
+constexpr int kSoonMs = 20;
+
+std::mutex g_mutex;
+Control* g_control = nullptr;  // for good: the process ends with it
+
+std::string folderOf(uid_t user) {
+  const char* const chosen = std::getenv(kFolderVariable);
+  return chosen != nullptr && *chosen != '\0' ? chosen : defaultFolder(user);
+}
+
+Result<sockaddr_un> addressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return errorf(Code::kInvalidArgument, "{} is too long for a socket; set {} to a shorter folder",
+                  path, kFolderVariable);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+/// A folder that only this user can put something into.
+Status makeFolder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    return Status::fromErrno(errno, fmt::format("make the folder {}", folder));
+  }
+  struct stat facts {};
+  if (::lstat(folder.c_str(), &facts) != 0) {
+    return Status::fromErrno(errno, fmt::format("look at the folder {}", folder));
+  }
+  const bool safe = S_ISDIR(facts.st_mode) && facts.st_uid == ::geteuid() &&
+                    (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  if (safe) return okStatus();
+  return errorf(Code::kPermissionDenied,
+                "{} is no folder that only this user can write to; set {} to one", folder,
+                kFolderVariable);
+}
+
+/// Sockets of processes that were killed: nobody answers there.
+void removeStale(const std::string& folder) {
+  DIR* const directory = ::opendir(folder.c_str());
+  if (directory == nullptr) return;
+  while (const dirent* const entry = ::readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (!name.ends_with(".sock")) continue;
+    const auto address = addressOf(folder + "/" + name);
+    const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!address.ok() || !probe) continue;
+    const auto* const where = reinterpret_cast<const sockaddr*>(&*address);
+    if (::connect(probe.get(), where, sizeof(*address)) != 0 && errno == ECONNREFUSED) {
+      ::unlink(address->sun_path);
+    }
+  }
+  ::closedir(directory);
+}
+
+bool mayControl(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == 0 || peer.uid == ::geteuid());
+}
+
+bool send(int fd, const Message& message) {
+  const std::string packet = message.serialize();
+  return ::send(fd, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(packet.size());
+}
+
+Status requireOnly(const Message& message, std::initializer_list<std::string_view> keys) {
+  for (const auto& [key, value] : message.fields()) {
+    if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
+    return errorf(Code::kInvalidArgument, "'{}' has no field '{}'", message.verb(), key);
+  }
+  return okStatus();
+}
+
+__attribute__((destructor)) void atEnd() { Control::removeFile(); }
+
+}  // namespace
+
+void Control::ensure() {
+  const std::lock_guard lock(g_mutex);
+  if (g_control != nullptr) return;
+  const auto started = start();
+  if (started.ok()) {
+    g_control = *started;
+    return;
+  }
+  static bool told = false;
+  if (!std::exchange(told, true)) {
+    std::fprintf(stderr, "faultline-verbs: no faults can be put into this process: %s\n",
+                 started.status().message().c_str());
+  }
+}
+
+Result<Control*> Control::start() {
+  const std::string folder = folderOf(::geteuid());
+  const pid_t pid = ::getpid();
+  auto* const control = new Control(socketPath(folder, pid, pidNamespaceOf("self")));
+  control->pid_ = pid;
+  if (const Status status = control->listen(folder); !status.ok()) {
+    delete control;
+    return status;
+  }
+  // The program's signals are for its own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Shim::instance().onDoom([wake = control->wake_.get()] {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(wake, &one, sizeof(one));
+  });
+  control->thread_ = std::thread([control] { control->serve(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return control;
+}
+
+Status Control::listen(const std::string& folder) {
+  RETURN_IF_ERROR(makeFolder(folder));
+  removeStale(folder);
+  ASSIGN_OR_RETURN(const sockaddr_un address, addressOf(path_));
+  listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!listener_ || !wake_) return Status::fromErrno(errno, "make the control socket");
+  // Of an earlier program of this process, before it called exec().
+  ::unlink(path_.c_str());
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(listener_.get(), kBacklog) != 0) {
+    return Status::fromErrno(errno, fmt::format("listen at {}", path_));
+  }
+  return okStatus();
+}
+
+void Control::beforeFork() { g_mutex.lock(); }
+void Control::afterForkInParent() { g_mutex.unlock(); }
+
+void Control::afterForkInChild() {
+  Control* const parents = std::exchange(g_control, nullptr);
+  g_mutex.unlock();
+  if (parents == nullptr) return;
+  parents->listener_.reset();
+  parents->wake_.reset();
+  parents->clients_.clear();
+  // The object itself stays: its std::thread is one that this process does not have.
+}
+
+void Control::removeFile() {
+  if (g_control != nullptr && g_control->pid_ == ::getpid()) ::unlink(g_control->path_.c_str());
+}
+
+void Control::serve() {
+  bool soon = false;
+  while (true) {
+    std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    for (const Client& client : clients_) watched.push_back({client.fd.get(), POLLIN, 0});
+    ::poll(watched.data(), watched.size(), timeoutMs(soon));
+    std::uint64_t ignored = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &ignored, sizeof(ignored));
+    soon = Shim::instance().work();
+    for (std::size_t i = clients_.size(); i-- > 0;) {
+      if (watched[i + 2].revents == 0 || answer(clients_[i])) continue;
+      disarmAll(clients_[i]);
+      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+      soon = true;
+    }
+    if (watched[0].revents != 0) accept();
+    endLeases(now());
+  }
+}
+
+int Control::timeoutMs(bool soon) const {
+  std::optional<TimePoint> first;
+  for (const Client& client : clients_) {
+    for (const Lease& lease : client.leases) first = std::min(first.value_or(lease.end), lease.end);
+  }
+  int timeout = soon ? kSoonMs : -1;
+  if (first) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - now()).count();
+    const int until = static_cast<int>(std::max<std::int64_t>(left, 0));
+    timeout = timeout < 0 ? until : std::min(timeout, until);
+  }
+  return timeout;
+}
+
+void Control::accept() {
+  UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd) return;
+  if (!mayControl(fd.get())) {
+    send(fd.get(), errorMessage(errorf(Code::kPermissionDenied,
+                                       "only the process's own user and root may control it")));
+    return;
+  }
+  if (clients_.size() == kMostClients) {
+    send(fd.get(), errorMessage(errorf(Code::kUnavailable, "{} controllers are connected already",
+                                       kMostClients)));
+    return;
+  }
+  clients_.push_back({std::move(fd), {}});
+}
+
+bool Control::answer(Client& client) {
+  std::array<char, Message::kMostBytes + 1> buffer;
+  const ssize_t size = ::recv(client.fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (size < 0) return errno == EAGAIN || errno == EINTR;
+  if (size == 0) return false;
+  const auto request = Message::parse({buffer.data(), static_cast<std::size_t>(size)});
+  if (!request.ok()) {
+    send(client.fd.get(), errorMessage(request.status()));
+    return false;  // whoever it is, it is no controller of ours
+  }
+  const auto reply = handle(client, *request);
+  for (Lease& lease : client.leases) lease.end = now() + lease.length;
+  return send(client.fd.get(), reply.ok() ? *reply : errorMessage(reply.status()));
+}
+
+Result<Message> Control::handle(Client& client, const Message& request) {
+  Message reply("ok");
+  if (request.verb() == "arm") return arm(client, request);
+  if (request.verb() == "list") return list(request);
+  if (request.verb() == "hello") {
+    RETURN_IF_ERROR(requireOnly(request, {}));
+    ShimFacts facts = Shim::instance().facts();
+    facts.pid = static_cast<std::uint64_t>(pid_);
+    addShimFacts(reply, facts);
+    return reply;
+  }
+  if (request.verb() == "counters" || request.verb() == "disarm") {
+    RETURN_IF_ERROR(requireOnly(request, {"fault"}));
+    ASSIGN_OR_RETURN(const std::uint64_t fault, request.number("fault"));
+    const auto lease = std::ranges::find(client.leases, fault, &Lease::fault);
+    if (lease == client.leases.end()) {
+      return errorf(Code::kNotFound, "this connection has not armed a fault {}, or its lease ended",
+                    fault);
+    }
+    if (request.verb() == "counters") {
+      ASSIGN_OR_RETURN(const Counters counters, Shim::instance().counters(fault));
+      addCounters(reply, counters);
+      return reply;
+    }
+    client.leases.erase(lease);
+    ASSIGN_OR_RETURN(const Counters counters, Shim::instance().disarm(fault));
+    addCounters(reply, counters);
+    return reply;
+  }
+  return errorf(Code::kUnsupported, "the shim does not know '{}'", request.verb());
+}
+
+Result<Message> Control::list(const Message& request) {
+  RETURN_IF_ERROR(requireOnly(request, {"from"}));
+  ASSIGN_OR_RETURN(const std::uint64_t from, request.number("from"));
+  const std::vector<QueuePairFacts> all = Shim::instance().queuePairs();
+  Message reply("ok");
+  reply.add("total", all.size());
+  for (std::uint64_t i = from; i < all.size() && i < from + kListPage; ++i) {
+    reply.add("qp", writeFacts(all[i]));
+  }
+  return reply;
+}
+
+Result<Message> Control::arm(Client& client, const Message& request) {
+  ASSIGN_OR_RETURN(const Rule rule, readRule(request));
+  ASSIGN_OR_RETURN(const std::uint64_t fault, Shim::instance().arm(rule));
+  client.leases.push_back({fault, rule.lease, now() + rule.lease});
+  Message reply("ok");
+  reply.add("fault", fault);
+  return reply;
+}
+
+void Control::disarmAll(Client& client) {
+  for (const Lease& lease : client.leases) {
+    static_cast<void>(Shim::instance().disarm(lease.fault));  // it is armed: the lease says so
+  }
+  client.leases.clear();
+}
+
+void Control::endLeases(TimePoint now) {
+  for (Client& client : clients_) {
+    std::erase_if(client.leases, [&](const Lease& lease) {
+      if (lease.end > now) return false;
+      static_cast<void>(Shim::instance().disarm(lease.fault));
+      return true;
+    });
+  }
+}
+
+}  // namespace faultline::injector::verbs::shim

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "injector/verbs/message.h"
+#include "injector/verbs/shim/shim.h"
+
+namespace faultline::injector::verbs::shim {
+
+/// Answers controllers over a Unix socket, in a thread of its own: one per process, from the first
+/// open device on until the process ends. Serves the process's user and root. A fault belongs to
+/// the connection that armed it: when that ends, or is silent for longer than the lease, it is
+/// disarmed.
+class Control {
+ public:
+  /// Starts it if it does not run. Says on stderr, once, why it cannot; the program goes on.
+  static void ensure();
+  // Around fork(). In the child the thread does not exist, and what it had open is the parent's.
+  static void beforeFork();
+  static void afterForkInParent();
+  static void afterForkInChild();
+  /// The socket's file goes with the process.
+  static void removeFile();
+
+ private:
+  struct Lease {
+    std::uint64_t fault = 0;
+    Duration length{};
+    TimePoint end{};
+  };
+  struct Client {
+    UniqueFd fd;
+    std::vector<Lease> leases;
+  };
+
+  static Result<Control*> start();
+  explicit Control(std::string path) : path_(std::move(path)) {}
+  Status listen(const std::string& folder);
+  [[noreturn]] void serve();
+  int timeoutMs(bool soon) const;
+  void accept();
+  /// False when the connection is to be closed.
+  bool answer(Client& client);
+  Result<Message> handle(Client& client, const Message& request);
+  Result<Message> list(const Message& request);
+  Result<Message> arm(Client& client, const Message& request);
+  void disarmAll(Client& client);
+  void endLeases(TimePoint now);
+
+  std::string path_;
+  pid_t pid_ = 0;
+  UniqueFd listener_;
+  UniqueFd wake_;
+  std::vector<Client> clients_;
+  std::thread thread_;
+};
+
+}  // namespace faultline::injector::verbs::shim

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "injector/verbs/armed_fault.h"
+#include "injector/verbs/held_queue.h"
+#include "injector/verbs/rule.h"
+#include "injector/verbs/send_log.h"
+#include "injector/verbs/shim/address_table.h"
+#include "injector/verbs/shim/spin_flag.h"
+
+/// What the shim knows of the program's objects.
+namespace faultline::injector::verbs::shim {
+
+/// How many faults can be armed in one process at a time: a bit each.
+inline constexpr std::size_t kMostFaults = 32;
+using FaultBits = std::uint32_t;
+
+/// A held completion knows whose doing that is.
+struct HeldCompletion {
+  ibv_wc completion{};
+  ArmedFault* fault = nullptr;  ///< nullptr: only waits for its turn
+  std::uint64_t bytes = 0;
+};
+
+/// A queue pair. Its identity never changes; `facts` are the control side's, under its mutex.
+struct QueuePair {
+  /// What it was made with.
+  struct Made {
+    bool signalAll = false;   ///< every request gives a completion, flagged or not
+    std::uint32_t depth = 1;  ///< requests that its send queue can hold
+  };
+
+  QueuePair(ibv_qp* owned, Made as)
+      : qp(owned), context(owned->context), number(owned->qp_num), made(as) {}
+
+  ibv_qp* const qp;
+  ibv_context* const context;
+  const std::uint32_t number;
+  const Made made;
+  QueuePairFacts facts;
+
+  std::atomic<FaultBits> faults{0};  ///< those that concern it
+  std::atomic<FaultBits> doomed{0};  ///< those that have decided to put it in error
+  std::atomic<FaultBits> met{0};     ///< and those that have done so: each does it once
+
+  bool hasMet(std::size_t slot) const { return ((met.load() >> slot) & 1U) != 0; }
+
+  /// What was posted; there once a rate has concerned it.
+  std::atomic<SendLog*> log{nullptr};
+  SpinFlag log_flag;
+
+  /// Requests between ibv_wr_start() and ibv_wr_complete(): of the one thread that makes them.
+  struct Batch {
+    std::uint64_t era = 0;  ///< of the faults that it was begun under
+    int error = 0;
+    ArmedFault* fault = nullptr;
+    std::size_t logged = 0;
+  } batch;
+
+  std::atomic<QueuePair*> next{nullptr};
+  std::uint64_t hash() const { return hashOf(context, number); }
+  bool is(const ibv_context* of, std::uint32_t qp_number) const {
+    return context == of && number == qp_number;
+  }
+
+  ~QueuePair() { delete log.load(); }
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+};
+
+struct CompletionQueue {
+  explicit CompletionQueue(ibv_cq* owned) : cq(owned), waits(owned->channel != nullptr) {}
+
+  ibv_cq* const cq;
+  /// The program sleeps until an event tells of completions: what is held back must not be left
+  /// behind when it goes to sleep.
+  const bool waits;
+
+  /// There once a fault that holds has concerned it. `flag` guards what it points to.
+  std::atomic<HeldQueue<HeldCompletion>*> held{nullptr};
+  SpinFlag flag;
+  std::atomic<std::size_t> heldNow{0};  ///< its size
+  std::atomic<bool> release{false};     ///< deliver all of it at once
+
+  std::atomic<CompletionQueue*> next{nullptr};
+  std::uint64_t hash() const { return hashOf(cq); }
+  bool is(const ibv_cq* other) const { return cq == other; }
+
+  ~CompletionQueue() { delete held.load(); }
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+};
+
+}  // namespace faultline::injector::verbs::shim

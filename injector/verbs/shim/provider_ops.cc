@@ -1,0 +1,179 @@
+#include "injector/verbs/shim/provider_ops.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "injector/verbs/shim/armed_calls.h"
+
+namespace faultline::injector::verbs::shim {
+
+constinit std::atomic<bool> g_armed{false};
+
+namespace {
+
+/// Distinct sets of functions: a provider has a few (one for each type of queue pair or layout of
+/// the completion queue), a process one or two providers.
+constexpr std::size_t kPlaces = 32;
+
+bool armed() { return __builtin_expect(g_armed.load(std::memory_order_acquire), false); }
+
+/// Written once each, before our functions for it are handed out.
+template <typename Ops>
+struct Table {
+  std::array<Ops, kPlaces> real{};
+  std::size_t used = 0;
+
+  /// The place of `ops`, a new one if need be; kPlaces when there is none.
+  std::size_t placeOf(const Ops& ops) {
+    for (std::size_t i = 0; i < used; ++i) {
+      if (real[i] == ops) return i;
+    }
+    if (used == kPlaces) return kPlaces;
+    real[used] = ops;
+    return used++;
+  }
+};
+
+constinit Table<ContextOps> g_context;
+constinit Table<BatchOps> g_batch;
+constinit Table<PollOps> g_poll;
+
+template <std::size_t Place>
+int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+  const auto real = g_context.real[Place].postSend;
+  return armed() ? armedPostSend(real, qp, first, bad) : real(qp, first, bad);
+}
+
+template <std::size_t Place>
+int postRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  const auto real = g_context.real[Place].postRecv;
+  return armed() ? armedPostRecv(real, qp, first, bad) : real(qp, first, bad);
+}
+
+template <std::size_t Place>
+int pollCq(ibv_cq* cq, int most, ibv_wc* completions) {
+  const auto real = g_context.real[Place].pollCq;
+  return armed() ? armedPollCq(real, cq, most, completions) : real(cq, most, completions);
+}
+
+template <std::size_t Place>
+void batchStart(ibv_qp_ex* qp) {
+  if (armed()) armedBatchStart(qp);
+  g_batch.real[Place].start(qp);
+}
+
+template <std::size_t Place>
+int batchComplete(ibv_qp_ex* qp) {
+  const BatchOps& real = g_batch.real[Place];
+  return armed() ? armedBatchComplete(real, qp) : real.complete(qp);
+}
+
+template <std::size_t Place>
+void batchAbort(ibv_qp_ex* qp) {
+  if (armed()) armedBatchAbort(qp);
+  g_batch.real[Place].abort(qp);
+}
+
+template <std::size_t Place>
+void setSge(ibv_qp_ex* qp, std::uint32_t key, std::uint64_t address, std::uint32_t length) {
+  if (armed()) armedBatchRequest(qp, length);
+  g_batch.real[Place].setSge(qp, key, address, length);
+}
+
+template <std::size_t Place>
+void setSgeList(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  if (armed()) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += list[i].length;
+    armedBatchRequest(qp, bytes);
+  }
+  g_batch.real[Place].setSgeList(qp, count, list);
+}
+
+template <std::size_t Place>
+void setInline(ibv_qp_ex* qp, void* data, std::size_t length) {
+  if (armed()) armedBatchRequest(qp, length);
+  g_batch.real[Place].setInline(qp, data, length);
+}
+
+template <std::size_t Place>
+void setInlineList(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  if (armed()) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += list[i].length;
+    armedBatchRequest(qp, bytes);
+  }
+  g_batch.real[Place].setInlineList(qp, count, list);
+}
+
+template <std::size_t Place>
+int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
+  if (armed()) armedExtendedPoll(cq);
+  return g_poll.real[Place].start(cq, attributes);
+}
+
+template <std::size_t... Places>
+constexpr auto contextOpsOf(std::index_sequence<Places...>) {
+  return std::array{ContextOps{&postSend<Places>, &postRecv<Places>, &pollCq<Places>}...};
+}
+template <std::size_t... Places>
+constexpr auto batchOpsOf(std::index_sequence<Places...>) {
+  return std::array{BatchOps{&batchStart<Places>, &batchComplete<Places>, &batchAbort<Places>,
+                             &setSge<Places>, &setSgeList<Places>, &setInline<Places>,
+                             &setInlineList<Places>}...};
+}
+template <std::size_t... Places>
+constexpr auto pollOpsOf(std::index_sequence<Places...>) {
+  return std::array{PollOps{&startPoll<Places>}...};
+}
+
+constexpr auto kContextOps = contextOpsOf(std::make_index_sequence<kPlaces>());
+constexpr auto kBatchOps = batchOpsOf(std::make_index_sequence<kPlaces>());
+constexpr auto kPollOps = pollOpsOf(std::make_index_sequence<kPlaces>());
+
+/// Where the provider has no function, there is nothing to stand in front of.
+template <typename Function>
+void replace(Function& there, Function ours) {
+  if (there != nullptr) there = ours;
+}
+
+}  // namespace
+
+bool interpose(ibv_context_ops& ops) {
+  // Told twice, as when the real library opens a device by calling what it exports.
+  for (const ContextOps& ours : kContextOps) {
+    if (ops.post_send == ours.postSend && ops.poll_cq == ours.pollCq) return true;
+  }
+  const std::size_t place = g_context.placeOf({ops.post_send, ops.post_recv, ops.poll_cq});
+  if (place == kPlaces) return false;
+  replace(ops.post_send, kContextOps[place].postSend);
+  replace(ops.post_recv, kContextOps[place].postRecv);
+  replace(ops.poll_cq, kContextOps[place].pollCq);
+  return true;
+}
+
+bool interpose(ibv_qp_ex& qp) {
+  const std::size_t place =
+      g_batch.placeOf({qp.wr_start, qp.wr_complete, qp.wr_abort, qp.wr_set_sge, qp.wr_set_sge_list,
+                       qp.wr_set_inline_data, qp.wr_set_inline_data_list});
+  if (place == kPlaces) return false;
+  const BatchOps& ours = kBatchOps[place];
+  replace(qp.wr_start, ours.start);
+  replace(qp.wr_complete, ours.complete);
+  replace(qp.wr_abort, ours.abort);
+  replace(qp.wr_set_sge, ours.setSge);
+  replace(qp.wr_set_sge_list, ours.setSgeList);
+  replace(qp.wr_set_inline_data, ours.setInline);
+  replace(qp.wr_set_inline_data_list, ours.setInlineList);
+  return true;
+}
+
+bool interpose(ibv_cq_ex& cq) {
+  const std::size_t place = g_poll.placeOf({cq.start_poll});
+  if (place == kPlaces) return false;
+  replace(cq.start_poll, kPollOps[place].start);
+  return true;
+}
+
+}  // namespace faultline::injector::verbs::shim

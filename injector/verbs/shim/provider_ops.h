@@ -1,0 +1,47 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+
+/// The functions of the device's provider that the shim stands in front of. Each distinct set has a
+/// place in a small table, and for each place there are functions of ours that know it, so that a
+/// call needs no search: one look at `g_armed`, then on to the provider.
+namespace faultline::injector::verbs::shim {
+
+/// Whether any fault is armed, or completions are still held back.
+extern std::atomic<bool> g_armed;
+
+struct ContextOps {
+  decltype(ibv_context_ops::post_send) postSend = nullptr;
+  decltype(ibv_context_ops::post_recv) postRecv = nullptr;
+  decltype(ibv_context_ops::poll_cq) pollCq = nullptr;
+  bool operator==(const ContextOps&) const = default;
+};
+
+/// Of the extended way to post (ibv_wr_start and so on).
+struct BatchOps {
+  decltype(ibv_qp_ex::wr_start) start = nullptr;
+  decltype(ibv_qp_ex::wr_complete) complete = nullptr;
+  decltype(ibv_qp_ex::wr_abort) abort = nullptr;
+  decltype(ibv_qp_ex::wr_set_sge) setSge = nullptr;
+  decltype(ibv_qp_ex::wr_set_sge_list) setSgeList = nullptr;
+  decltype(ibv_qp_ex::wr_set_inline_data) setInline = nullptr;
+  decltype(ibv_qp_ex::wr_set_inline_data_list) setInlineList = nullptr;
+  bool operator==(const BatchOps&) const = default;
+};
+
+/// Of the extended way to poll, which is only counted.
+struct PollOps {
+  decltype(ibv_cq_ex::start_poll) start = nullptr;
+  bool operator==(const PollOps&) const = default;
+};
+
+/// Puts our functions in place. False when the table is full: nothing is changed then. One thread
+/// at a time.
+bool interpose(ibv_context_ops& ops);
+bool interpose(ibv_qp_ex& qp);
+bool interpose(ibv_cq_ex& cq);
+
+}  // namespace faultline::injector::verbs::shim

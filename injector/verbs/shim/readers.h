@@ -1,0 +1,63 @@
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace faultline::injector::verbs::shim {
+
+/// Lets the program's threads read what the control thread replaces, without a lock: a reader says
+/// that it is inside; whoever has unlinked something waits until everybody who may have seen it has
+/// left. What is unlinked, and looked up, must be so in the one order that all threads agree on
+/// (memory_order_seq_cst): else a reader could be inside unseen and still find it. Counters are
+/// spread over cache lines, since the readers are threads that post and poll.
+class Readers {
+ public:
+  /// A thread that is inside. Short: unlinking waits for it.
+  class Guard {
+   public:
+    explicit Guard(Readers& readers) : count_(readers.mine()) {
+      count_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    ~Guard() { count_.fetch_sub(1, std::memory_order_release); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    std::atomic<std::int64_t>& count_;
+  };
+
+  /// Returns when everybody who was inside at the time of the call has left. Not from inside.
+  void wait() const {
+    for (const Line& line : lines_) {
+      while (line.inside.load(std::memory_order_seq_cst) != 0) ::sched_yield();
+    }
+  }
+
+  /// After fork(): the threads that were inside do not exist here.
+  void forget() {
+    for (Line& line : lines_) line.inside.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::size_t kCacheLine = 64;
+  static constexpr std::size_t kLines = 16;
+  struct alignas(kCacheLine) Line {
+    std::atomic<std::int64_t> inside{0};
+  };
+
+  std::atomic<std::int64_t>& mine() {
+    // Not thread_local: the first use of that in a loaded library may allocate.
+    constexpr unsigned kStackShift = 12;
+    const auto self = static_cast<std::uintptr_t>(::pthread_self()) >> kStackShift;
+    return lines_[(self ^ (self >> 4)) % kLines].inside;
+  }
+
+  std::array<Line, kLines> lines_;
+};
+
+}  // namespace faultline::injector::verbs::shim

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "injector/verbs/armed_fault.h"
+#include "injector/verbs/shim/address_table.h"
+#include "injector/verbs/shim/objects.h"
+#include "injector/verbs/shim/readers.h"
+#include "injector/verbs/wire.h"
+
+namespace faultline::injector::verbs::shim {
+
+/// What this process has of verbs, and which faults are armed in it. One per process, never
+/// destroyed. The program's threads tell it what they create; its posting and polling threads only
+/// look (find(), fault()), inside a Readers::Guard; the control thread arms.
+class Shim {
+ public:
+  static Shim& instance();
+
+  // The program's calls, after they have succeeded.
+  void opened(ibv_context& context);
+  void closing(ibv_context& context);
+  void created(ibv_qp& qp, QueuePair::Made made);
+  void modified(ibv_qp& qp, const ibv_qp_attr& attributes, int mask);
+  /// Before it is destroyed: it is not touched any more.
+  void destroying(ibv_qp& qp);
+  /// It is there and not known: it was made by a function that the shim does not see
+  /// (mlx5dv_create_qp), or could not be destroyed. Asks the real library what it is.
+  void adopt(ibv_qp& qp);
+  void created(ibv_cq& cq);
+  void destroying(ibv_cq& cq);
+  /// Their extended ways to post and to poll. False when that cannot be done.
+  bool takeOver(ibv_qp_ex& qp);
+  bool takeOver(ibv_cq_ex& cq);
+  void missedQueuePair();
+
+  /// Of the context before it was taken over; nullptr: it has none.
+  struct Creators {
+    decltype(verbs_context::create_qp_ex) queuePair = nullptr;
+    decltype(verbs_context::create_cq_ex) completionQueue = nullptr;
+  };
+  Creators creatorsOf(const ibv_context& context);
+
+  // From inside a Readers::Guard.
+  QueuePair* find(const ibv_context* context, std::uint32_t number) const {
+    return queue_pairs_.find(hashOf(context, number), context, number);
+  }
+  CompletionQueue* find(const ibv_cq* cq) const { return completion_queues_.find(hashOf(cq), cq); }
+  ArmedFault* fault(std::size_t slot) const { return slots_[slot].load(); }
+  /// Changes with every fault that is armed or disarmed.
+  std::uint64_t era() const { return era_.load(); }
+  Readers& readers() { return readers_; }
+  /// The queue pair's owner has done what was waited for: the control thread puts it in error.
+  void doom(QueuePair& queue_pair, std::size_t slot);
+
+  // The control thread's.
+  /// Its number, by which it is disarmed. kNotFound when no queue pair is meant, kUnavailable when
+  /// too many faults are armed.
+  Result<std::uint64_t> arm(const Rule& rule);
+  /// The last counters. kNotFound when it is not armed.
+  Result<Counters> disarm(std::uint64_t number);
+  Result<Counters> counters(std::uint64_t number);
+  std::vector<QueuePairFacts> queuePairs();
+  ShimFacts facts();
+  /// Puts doomed queue pairs in error and forgets what is over. True while there is more to do
+  /// soon.
+  bool work();
+  /// Called, from any thread, when work() is to be called.
+  void onDoom(std::function<void()> wake);
+
+  // Around fork().
+  void beforeFork() { mutex_.lock(); }
+  void afterForkInParent() { mutex_.unlock(); }
+  /// Nothing is armed in the child, and nobody controls it.
+  void afterForkInChild();
+
+ private:
+  Shim() = default;
+
+  struct Context {
+    std::string device;
+    Creators creators;
+    bool watched = false;
+  };
+  struct Armed {
+    std::uint64_t number = 0;
+    Rule rule;
+    std::unique_ptr<ArmedFault> fault;
+  };
+  using QueuePairs = std::map<ibv_qp*, std::unique_ptr<QueuePair>>;
+
+  void add(ibv_qp& qp, QueuePair::Made made);
+  void forget(QueuePairs::iterator at);
+  /// Which of the armed faults concern it, from now on.
+  void reconsider(QueuePair& queue_pair);
+  void prepareToHold(QueuePair& queue_pair, const Rule& rule);
+  void putInError(QueuePair& queue_pair, ArmedFault& fault);
+  std::uint64_t concerned(std::size_t slot) const;
+  bool holdsAnything() const;
+  std::size_t slotOf(std::uint64_t number) const;
+
+  std::recursive_mutex mutex_;  ///< recursive: providers may call what they themselves export
+  std::map<ibv_context*, Context> contexts_;
+  QueuePairs owned_queue_pairs_;
+  std::map<ibv_cq*, std::unique_ptr<CompletionQueue>> owned_completion_queues_;
+  std::array<Armed, kMostFaults> armed_;
+  /// Disarmed, with completions held by them: kept until nothing is held any more.
+  std::vector<std::unique_ptr<ArmedFault>> retired_;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t missed_queue_pairs_ = 0;
+  std::function<void()> wake_;
+
+  AddressTable<QueuePair> queue_pairs_;
+  AddressTable<CompletionQueue> completion_queues_;
+  std::array<std::atomic<ArmedFault*>, kMostFaults> slots_{};
+  std::atomic<std::uint64_t> era_{1};
+  std::atomic<bool> any_doomed_{false};
+  Readers readers_;
+};
+
+}  // namespace faultline::injector::verbs::shim

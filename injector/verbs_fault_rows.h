@@ -1,0 +1,205 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "injector/fault_table.h"
+
+/// The rows of the table (fault_table.cc) for what the verbs shim does to queue pairs.
+namespace faultline::injector {
+
+inline constexpr std::array<std::string_view, 2> kPicks{"all", "one"};
+inline constexpr std::array<std::string_view, 3> kSideNames{"send", "recv", "both"};
+inline constexpr std::array<std::string_view, 6> kErrnoNames{"ENOMEM", "EINVAL", "EIO",
+                                                             "EAGAIN", "EFAULT", "ENODEV"};
+inline constexpr std::array<std::string_view, 12> kStatusNames{
+    "retry_exc_err",   "rnr_retry_exc_err", "wr_flush_err",     "rem_access_err",
+    "rem_inv_req_err", "rem_op_err",        "loc_len_err",      "loc_qp_op_err",
+    "loc_prot_err",    "fatal_err",         "resp_timeout_err", "general_err"};
+
+inline constexpr double kLargestQpNumber = 0xFFFFFF;  // 24 bits on the wire
+inline constexpr double kLargestLid = 0xFFFF;
+inline constexpr double kMostOperations = 1e15;
+inline constexpr double kMostVerbsBytes = 1e18;
+inline constexpr double kLeastProbabilityPercent = 1e-6;
+inline constexpr double kLongestDelaySeconds = 10;
+
+// Which queue pairs.
+inline constexpr ParameterSpec kDevice{"device", ParameterType::kName, "any",
+                                       "only queue pairs of this RDMA device"};
+inline constexpr ParameterSpec kQpNumber{
+    "qpn", ParameterType::kInteger, "0", "only the queue pair of this number; 0: any", {},
+    0,     kLargestQpNumber};
+inline constexpr ParameterSpec kPeerQpNumber{"peer_qpn",
+                                             ParameterType::kInteger,
+                                             "0",
+                                             "only queue pairs connected to this number; 0: any",
+                                             {},
+                                             0,
+                                             kLargestQpNumber};
+inline constexpr ParameterSpec kPeerLid{
+    "dlid",     ParameterType::kInteger,
+    "0",        "only queue pairs to this LID (InfiniBand); 0: any",
+    {},         0,
+    kLargestLid};
+inline constexpr ParameterSpec kPeerGid{
+    "dgid", ParameterType::kText, "any",
+    "only queue pairs to this GID, written as an IPv6 address: for RoCE v2 over IPv4 like "
+    "'::ffff:10.0.0.2'"};
+inline constexpr ParameterSpec kPickAll{
+    "pick", ParameterType::kEnum, "all",
+    "all: every queue pair that is meant; one: of those that are there, one chosen by the seed",
+    kPicks};
+inline constexpr ParameterSpec kPickOne{
+    "pick", ParameterType::kEnum, "one",
+    "all: every queue pair that is meant and is there, or operates; one: of those that are there, "
+    "one chosen by the seed",
+    kPicks};
+inline constexpr ParameterSpec kSide{"side", ParameterType::kEnum, "send",
+                                     "which work requests, or their completions", kSideNames};
+
+// When.
+inline constexpr ParameterSpec kAfterOperations{
+    "after_operations",
+    ParameterType::kInteger,
+    "0",
+    "strike only after so many operations (posts, or completions) of the queue pairs that are "
+    "meant",
+    {},
+    0,
+    kMostOperations};
+inline constexpr ParameterSpec kAfterBytes{"after_bytes",
+                                           ParameterType::kSize,
+                                           "0B",
+                                           "strike only after they have posted, or received, so "
+                                           "much",
+                                           {},
+                                           0,
+                                           kMostVerbsBytes};
+inline constexpr ParameterSpec kProbability{"probability",
+                                            ParameterType::kPercent,
+                                            "100%",
+                                            "of each operation after that, to be struck",
+                                            {},
+                                            kLeastProbabilityPercent,
+                                            100};
+inline constexpr ParameterSpec kBudget{
+    "budget", ParameterType::kInteger, "0", "how often it strikes at most; 0: no limit", {},
+    0,        kMostOperations};
+inline constexpr ParameterSpec kVerbsSeed{
+    "seed", ParameterType::kInteger, "1", "of what is random: the same seed, the same choices", {},
+    0,      kMostOperations};
+
+inline constexpr std::array kQpErrorParameters{
+    kPickOne,         kDevice,     kQpNumber,    kPeerQpNumber, kPeerLid,  kPeerGid,
+    kAfterOperations, kAfterBytes, kProbability, kBudget,       kVerbsSeed};
+inline constexpr std::array kPostErrorParameters{
+    ParameterSpec{"errno", ParameterType::kEnum, "ENOMEM", "what posting returns", kErrnoNames},
+    kSide,
+    kPickAll,
+    kDevice,
+    kQpNumber,
+    kPeerQpNumber,
+    kPeerLid,
+    kPeerGid,
+    kAfterOperations,
+    kAfterBytes,
+    kProbability,
+    kBudget,
+    kVerbsSeed};
+inline constexpr std::array kCompletionRewriteParameters{
+    ParameterSpec{"status", ParameterType::kEnum, "retry_exc_err",
+                  "the status that a successful completion gets; its vendor_err becomes 0xfa171d00",
+                  kStatusNames},
+    kSide,
+    kPickAll,
+    kDevice,
+    kQpNumber,
+    kPeerQpNumber,
+    kPeerLid,
+    kPeerGid,
+    kAfterOperations,
+    kAfterBytes,
+    kProbability,
+    kBudget,
+    kVerbsSeed};
+inline constexpr std::array kCompletionLossParameters{
+    kSide,    kPickAll,         kDevice,     kQpNumber,    kPeerQpNumber, kPeerLid,
+    kPeerGid, kAfterOperations, kAfterBytes, kProbability, kBudget,       kVerbsSeed};
+inline constexpr std::array kQpDelayParameters{
+    ParameterSpec{"delay",
+                  ParameterType::kDuration,
+                  "",
+                  "how much later a completion is delivered",
+                  {},
+                  0.000001,
+                  kLongestDelaySeconds},
+    kSide,
+    kPickAll,
+    kDevice,
+    kQpNumber,
+    kPeerQpNumber,
+    kPeerLid,
+    kPeerGid,
+    kAfterOperations,
+    kAfterBytes,
+    kProbability,
+    kBudget,
+    kVerbsSeed};
+inline constexpr std::array kQpRateParameters{
+    ParameterSpec{
+        "rate", ParameterType::kRate, "",
+        "of all queue pairs that are meant, together: their completions come as if a link "
+        "of this rate carried their data"},
+    kSide,
+    kPickAll,
+    kDevice,
+    kQpNumber,
+    kPeerQpNumber,
+    kPeerLid,
+    kPeerGid,
+    kVerbsSeed};
+
+inline constexpr std::array kAnyVerbsSignatures{Signature{{kAnyCause}, {kAnyCause}}};
+inline constexpr std::string_view kShimUndo =
+    "the shim lets everything pass again; it does so by itself when the injector dies or is silent "
+    "for two seconds";
+
+inline constexpr std::array<FaultKind, 6> kVerbsFaults{
+    FaultKind{"qp_error",
+              "Queue pairs of programs with the verbs shim go to the error state, by their owner's "
+              "own ibv_modify_qp.",
+              "work flushed with errors on that queue pair only; its peer runs into a timeout",
+              "the state of the queue pair, read back by ibv_query_qp, is ERR",
+              "nothing to undo: programs may connect again", kQpErrorParameters, false,
+              TargetKind::kProcesses, false, kAnyVerbsSignatures},
+    FaultKind{"post_error", "Posting work requests fails in programs with the verbs shim.",
+              "an errno from posting; nothing reaches the device",
+              "posts that returned the errno to the program, counted there", kShimUndo,
+              kPostErrorParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+    FaultKind{"completion_rewrite",
+              "Successful completions become errors in programs with the verbs shim.",
+              "a completion with that status, though the data has moved",
+              "completions that the program got with that status, counted there", kShimUndo,
+              kCompletionRewriteParameters, false, TargetKind::kProcesses, false,
+              kAnyVerbsSignatures},
+    FaultKind{"completion_loss", "Completions never reach programs with the verbs shim.",
+              "silence: work that never ends, though the data has moved",
+              "completions that were swallowed, counted in the program",
+              "the shim lets everything pass again; what was swallowed stays lost",
+              kCompletionLossParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+    FaultKind{
+        "qp_delay", "Completions reach programs with the verbs shim late.",
+        "nothing but time, on the queue pairs that are meant",
+        "completions delivered, each not earlier than the delay after it came from the device",
+        kShimUndo, kQpDelayParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+    FaultKind{
+        "qp_rate", "Completions reach programs with the verbs shim at the pace of a slower link.",
+        "nothing but time, on the queue pairs that are meant",
+        "bytes per second whose completions were delivered while more were held back: the "
+        "achieved rate and not the requested one",
+        kShimUndo, kQpRateParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+};
+
+}  // namespace faultline::injector

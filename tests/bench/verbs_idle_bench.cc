@@ -1,0 +1,151 @@
+// What the verbs shim costs while no fault is armed, per call, against the same provider without
+// it. The provider does next to nothing, so that nothing hides the difference. Both are in one
+// process and take turns in short blocks; `added_ns` is the median over the differences of
+// neighbours, and `bare_ns` what the call costs without the shim.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/clock.h"
+#include "injector/verbs/connection.h"
+#include "tests/support/verbs/verbs_library.h"
+
+namespace faultline {
+namespace {
+
+using testing::VerbsLibrary;
+
+constexpr int kBenchDevice = 3;
+constexpr int kCallsPerBlock = 10'000;
+
+/// A queue pair and completion queue of the device that does nothing.
+struct Endpoint {
+  explicit Endpoint(const VerbsLibrary& library, int device = kBenchDevice) {
+    ibv_device** const devices = library.getDeviceList(nullptr);
+    context = library.openDevice(devices[device]);
+    library.freeDeviceList(devices);
+    cq = library.createCq(context, 64, nullptr, nullptr, 0);
+    ibv_pd* const pd = library.allocPd(context);
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq;
+    init.cap.max_send_wr = 64;
+    init.qp_type = IBV_QPT_RC;
+    qp = library.createQp(pd, &init);
+  }
+
+  ibv_context* context = nullptr;
+  ibv_cq* cq = nullptr;
+  ibv_qp* qp = nullptr;
+};
+
+const VerbsLibrary& bare() {
+  static const VerbsLibrary library = VerbsLibrary::load(FAULTLINE_FAKE_IBVERBS);
+  return library;
+}
+
+const VerbsLibrary& shim() {
+  static const VerbsLibrary library = [] {
+    ::setenv("FAULTLINE_VERBS_LIB", FAULTLINE_FAKE_IBVERBS, 1);
+    return VerbsLibrary::load(FAULTLINE_VERBS_SHIM);
+  }();
+  return library;
+}
+
+struct Post {
+  static void call(const Endpoint& endpoint) {
+    ibv_send_wr request{};
+    ibv_send_wr* bad = nullptr;
+    benchmark::DoNotOptimize(ibv_post_send(endpoint.qp, &request, &bad));
+  }
+};
+
+struct PostRecv {
+  static void call(const Endpoint& endpoint) {
+    ibv_recv_wr request{};
+    ibv_recv_wr* bad = nullptr;
+    benchmark::DoNotOptimize(ibv_post_recv(endpoint.qp, &request, &bad));
+  }
+};
+
+struct Poll {
+  static void call(const Endpoint& endpoint) {
+    ibv_wc completion;
+    benchmark::DoNotOptimize(ibv_poll_cq(endpoint.cq, 1, &completion));
+  }
+};
+
+template <typename Call>
+double nanosecondsPerCall(const Endpoint& endpoint) {
+  const TimePoint begin = now();
+  for (int i = 0; i < kCallsPerBlock; ++i) Call::call(endpoint);
+  return static_cast<double>((now() - begin).count()) / kCallsPerBlock;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+template <typename Call>
+void measure(benchmark::State& state, const Endpoint& without, const Endpoint& with) {
+  std::vector<double> added;
+  std::vector<double> base;
+  bool shim_first = false;
+  for (auto unused : state) {
+    // Whoever is second finds the caches warmer: they take turns.
+    shim_first = !shim_first;
+    const double first = nanosecondsPerCall<Call>(shim_first ? with : without);
+    const double second = nanosecondsPerCall<Call>(shim_first ? without : with);
+    base.push_back(shim_first ? second : first);
+    added.push_back(shim_first ? first - second : second - first);
+  }
+  state.counters["bare_ns"] = median(base);
+  state.counters["added_ns"] = median(added);
+}
+
+template <typename Call>
+void idle(benchmark::State& state) {
+  static const Endpoint without(bare());
+  static const Endpoint with(shim());
+  measure<Call>(state, without, with);
+}
+
+/// The same twice: what a difference of nothing looks like here.
+template <typename Call>
+void nothing(benchmark::State& state) {
+  static const Endpoint one(bare());
+  static const Endpoint other(bare());
+  measure<Call>(state, one, other);
+}
+
+/// Something is armed, for another queue pair of the same process.
+template <typename Call>
+void armedElsewhere(benchmark::State& state) {
+  static const Endpoint without(bare());
+  static const Endpoint with(shim());
+  static const Endpoint victim(shim(), 0);
+  using namespace injector::verbs;
+  auto control = Connection::open(::getpid());
+  if (!control.ok()) return state.SkipWithError(control.status().message().c_str());
+  const auto armed = control->arm({.effect = Effect::kCompletionLoss,
+                                   .match = {.number = victim.qp->qp_num},
+                                   .lease = kLongestLease});
+  if (!armed.ok()) return state.SkipWithError(armed.status().message().c_str());
+  measure<Call>(state, without, with);
+}
+
+BENCHMARK(nothing<Post>)->Name("nothing/post_send")->Iterations(2000);
+BENCHMARK(idle<Post>)->Name("idle/post_send")->Iterations(2000);
+BENCHMARK(nothing<PostRecv>)->Name("nothing/post_recv")->Iterations(2000);
+BENCHMARK(idle<PostRecv>)->Name("idle/post_recv")->Iterations(2000);
+BENCHMARK(nothing<Poll>)->Name("nothing/poll_cq")->Iterations(2000);
+BENCHMARK(idle<Poll>)->Name("idle/poll_cq")->Iterations(2000);
+BENCHMARK(armedElsewhere<Post>)->Name("armed_elsewhere/post_send")->Iterations(500);
+BENCHMARK(armedElsewhere<Poll>)->Name("armed_elsewhere/poll_cq")->Iterations(500);
+
+}  // namespace
+}  // namespace faultline
+
+BENCHMARK_MAIN();

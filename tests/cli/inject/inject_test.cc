@@ -1,0 +1,246 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/run_program.h"
+
+namespace faultline {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Ran;
+using testing::runFaultline;
+using testing::TemporaryFolder;
+using Json = nlohmann::json;
+
+/// A program that posts and polls over fake queue pairs until it is told to end.
+class Victim {
+ public:
+  explicit Victim(bool with_shim = true) {
+    int input[2];
+    int output[2];
+    if (::pipe2(input, O_CLOEXEC) != 0 || ::pipe2(output, O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(input[0], STDIN_FILENO);
+      ::dup2(output[1], STDOUT_FILENO);
+      ::setenv("FAULTLINE_VERBS_LIB", FAULTLINE_FAKE_IBVERBS, 1);
+      ::setenv("FAULTLINE_VERBS_DIR", folder_.path().c_str(), 1);
+      if (with_shim) ::setenv("LD_PRELOAD", FAULTLINE_VERBS_SHIM, 1);
+      ::execl(FAULTLINE_VERBS_VICTIM, FAULTLINE_VERBS_VICTIM, "2", nullptr);
+      ::_exit(127);
+    }
+    ::close(input[0]);
+    ::close(output[1]);
+    stop_ = input[1];
+    output_ = ::fdopen(output[0], "r");
+    EXPECT_EQ(line(), "ready\n");
+  }
+  ~Victim() {
+    if (stop_ >= 0) end();
+    std::fclose(output_);
+  }
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+
+  /// Ends it, and returns what it got.
+  Json end() {
+    ::close(std::exchange(stop_, -1));
+    const Json told = Json::parse(line());
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "its socket must be gone";
+    return told;
+  }
+
+  std::string target(const std::string& more = "") const {
+    return "pid=" + std::to_string(pid_) + more;
+  }
+
+ private:
+  std::string line() {
+    char text[512] = "";
+    return std::fgets(text, sizeof(text), output_) == nullptr ? "" : text;
+  }
+
+  TemporaryFolder folder_;
+  pid_t pid_ = 0;
+  int stop_ = -1;
+  std::FILE* output_ = nullptr;
+};
+
+Json list(const Victim& victim) {
+  const Ran ran = runFaultline({"inject", "--list", "--target", victim.target(), "--json"});
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  return Json::parse(ran.out);
+}
+
+TEST(InjectTest, ListsTheQueuePairsOfAnUnmodifiedProgram) {
+  const Victim victim;
+  const Json told = list(victim);
+  ASSERT_EQ(told["queue_pairs"].size(), 2u);
+  EXPECT_EQ(told["queue_pairs"][0]["device"], "fake0");
+  EXPECT_EQ(told["queue_pairs"][0]["state"], "RTS");
+  EXPECT_EQ(told["queue_pairs"][1]["peer_qpn"], 1001);
+  const Ran text = runFaultline({"inject", "--list", "--target", victim.target()});
+  EXPECT_THAT(text.out, HasSubstr("peer_qpn"));
+  EXPECT_THAT(text.out, HasSubstr("fake0"));
+}
+
+TEST(InjectTest, AQueuePairGoesToErrorAndOnlyThatOne) {
+  Victim victim;
+  const int qpn = list(victim)["queue_pairs"][0]["qpn"];
+  const Ran ran = runFaultline({"inject", "qp_error", "--target",
+                                victim.target(",dev=fake0,qpn=" + std::to_string(qpn)), "--for",
+                                "300ms", "--json"});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const Json told = Json::parse(ran.out);
+  EXPECT_EQ(told["evidence"]["ok"], true);
+  EXPECT_EQ(told["parameters"]["qpn"], std::to_string(qpn));
+  EXPECT_EQ(told["reverted"], true);
+  const Json after = list(victim)["queue_pairs"];
+  EXPECT_EQ(after[0]["state"], "ERR");
+  EXPECT_EQ(after[1]["state"], "RTS");
+  const Json got = victim.end();
+  EXPECT_GT(got["statuses"]["5"], 0) << "flushed";
+  EXPECT_EQ(got["refused"], 0);
+}
+
+TEST(InjectTest, CompletionsBecomeErrorsAsOftenAsTheBudgetSays) {
+  Victim victim;
+  const Ran ran =
+      runFaultline({"inject", "completion_rewrite", "--target", victim.target(), "--for", "300ms",
+                    "--param", "status=rnr_retry_exc_err", "--param", "budget=3"});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("it happened"));
+  const Json got = victim.end();
+  EXPECT_EQ(got["statuses"]["13"], 3);
+  EXPECT_EQ(got["statuses"].size(), 2u) << "the others are successes";
+}
+
+TEST(InjectTest, PostsFailWhileItLastsAndNotAfterwards) {
+  Victim victim;
+  const Ran ran = runFaultline(
+      {"inject", "post_error", "--target", victim.target(",peer_qpn=1001"), "--for", "200ms"});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const Json got = victim.end();
+  EXPECT_GT(got["refused"], 0);
+  EXPECT_EQ(got["statuses"].size(), 1u);
+
+}
+
+TEST(InjectTest, ARateIsReportedAsItWasAchieved) {
+  Victim victim;
+  const Ran ran = runFaultline({"inject", "qp_rate", "--target", victim.target(",dev=fake0"),
+                                "--for", "1s", "--param", "rate=8Mbit", "--json"});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_THAT(Json::parse(ran.out)["evidence"]["observed"].get<std::string>(),
+              HasSubstr("for 8Mbit requested"));
+}
+
+TEST(InjectTest, DelayAndLossLeaveTheirMarks) {
+  const Victim victim;
+  Ran ran = runFaultline({"inject", "qp_delay", "--target", victim.target(), "--for", "200ms",
+                          "--param", "delay=5ms"});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  ran = runFaultline({"inject", "completion_loss", "--target", victim.target(), "--for", "100ms",
+                      "--param", "budget=2"});
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("2 of "));
+}
+
+TEST(InjectTest, WithoutEvidenceTheExitCodeSaysSo) {
+  const Victim victim;
+  const Ran ran = runFaultline({"inject", "post_error", "--target", victim.target(), "--for",
+                                "50ms", "--param", "side=recv", "--json"});
+  EXPECT_EQ(ran.exit, 5) << "the program posts no receives";
+  EXPECT_EQ(Json::parse(ran.out)["evidence"]["ok"], false);
+}
+
+TEST(InjectTest, AProgramWithoutTheShimIsRefusedWithWhatToDo) {
+  const Victim victim(/*with_shim=*/false);
+  const Ran ran =
+      runFaultline({"inject", "qp_error", "--target", victim.target(), "--for", "50ms"});
+  EXPECT_EQ(ran.exit, 3);
+  EXPECT_THAT(ran.err, HasSubstr("LD_PRELOAD"));
+  EXPECT_THAT(ran.err, HasSubstr("NCCL_IBVERBS_LIB"));
+  EXPECT_EQ(runFaultline({"inject", "--list", "--target", victim.target()}).exit, 3);
+}
+
+TEST(InjectTest, MistakesAreTold) {
+  const Victim victim;
+  const auto wrong = [&](const std::vector<std::string>& arguments, const std::string& message) {
+    std::vector<std::string> all{"inject"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ran ran = runFaultline(all);
+    EXPECT_EQ(ran.exit, 2) << message << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(message));
+    EXPECT_EQ(ran.out, "");
+  };
+  const std::string target = victim.target();
+  wrong({}, "--target and --for");
+  wrong({"qp_error", "--target", target}, "--for");
+  wrong({"qp_error", "--target", target, "--for", "5"}, "no unit");
+  wrong({"qp_error", "--target", target, "--for", "0s"}, "must last");
+  wrong({"qp_eror", "--target", target, "--for", "1s"}, "did you mean 'qp_error'");
+  wrong({"port_down", "--target", target, "--for", "1s"}, "not by hand");
+  wrong({"qp_error", "--target", "dev=fake0", "--for", "1s"}, "which process");
+  wrong({"qp_error", "--target", "pid=x", "--for", "1s"}, "no process number");
+  wrong({"qp_error", "--target", target + ",host=a", "--for", "1s"}, "no 'host'");
+  wrong({"qp_error", "--target", target + ",pid=1", "--for", "1s"}, "given twice");
+  wrong({"qp_error", "--target", target + ",dev=fake9", "--for", "1s"}, "fake9");
+  wrong({"qp_delay", "--target", target, "--for", "1s"}, "needs the parameter 'delay'");
+  wrong({"qp_error", "--target", target, "--for", "1s", "--param", "dgid=nonsense"}, "no GID");
+  wrong({"qp_error", "--target", "pid=999999999", "--for", "1s"}, "no process");
+  wrong({"qp_error", "--list", "--target", target}, "--list takes only");
+}
+
+TEST(InjectTest, InterruptedItTakesTheFaultBack) {
+  Victim victim;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::freopen("/dev/null", "w", stdout);
+    ::execl((std::string(FAULTLINE_BINARY_DIR) + "/faultline").c_str(), "faultline", "inject",
+            "post_error", "--target", victim.target().c_str(), "--for", "60s", nullptr);
+    ::_exit(127);
+  }
+  ::usleep(500'000);
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const Ran idle = runFaultline({"inject", "completion_loss", "--target", victim.target(), "--for",
+                                 "50ms", "--param", "budget=1"});
+  EXPECT_EQ(idle.exit, 0) << "it posts again" << idle.out << idle.err;
+}
+
+// Nobody takes it back: the program does so itself.
+TEST(InjectTest, KilledItLeavesNothingArmed) {
+  Victim victim;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::freopen("/dev/null", "w", stdout);
+    ::execl((std::string(FAULTLINE_BINARY_DIR) + "/faultline").c_str(), "faultline", "inject",
+            "post_error", "--target", victim.target().c_str(), "--for", "60s", nullptr);
+    ::_exit(127);
+  }
+  ::usleep(500'000);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const Ran idle = runFaultline({"inject", "completion_loss", "--target", victim.target(), "--for",
+                                 "50ms", "--param", "budget=1"});
+  EXPECT_EQ(idle.exit, 0) << "it posts again" << idle.out << idle.err;
+  EXPECT_GT(victim.end()["refused"], 0) << "it was armed before";
+}
+
+}  // namespace
+}  // namespace faultline

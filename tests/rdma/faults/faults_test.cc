@@ -1,0 +1,337 @@
+// The faults of RDMA devices in guests with rxe, against perftest as it is: docs/rdma_faults.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/laboratory_fixture.h"
+
+namespace faultline::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+constexpr int kFaultExitNoEvidence = 5;
+constexpr int kFaultExitCannot = 3;
+constexpr const char* kLonger = "120000";  // ms, longer than any case lasts: ended by hand
+constexpr Duration kPatience = 90s;        // emulation on a busy machine takes its time
+
+class RdmaFaultTest : public LaboratoryTest {
+ protected:
+  static rdma_vm::RunRequest faultOf(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), FAULTLINE_RDMA_FAULT_DRIVER);
+    return program(std::move(arguments), kPatience);
+  }
+  /// Runs it on the client, and expects the exit code. What it reports.
+  Json strike(const std::vector<std::string>& arguments, int code = 0) {
+    return reportOf(lab_->run(kClient, faultOf(arguments)), code);
+  }
+  /// Begins it on the client and waits until it is there.
+  int begin(const std::vector<std::string>& arguments, const std::string& there) {
+    auto job = lab_->start(kClient, faultOf(arguments));
+    EXPECT_TRUE(job.ok()) << job.status().message();
+    mustRun(kClient, shell("until " + there + "; do sleep 0.1; done"));
+    return job.ok() ? *job : 0;
+  }
+  /// Ends it before its time, as Ctrl-C does; what it reports.
+  Json end(int job, int code = 0) {
+    EXPECT_OK(lab_->end(job));
+    return reportOf(lab_->finish(job), code);
+  }
+  static Json reportOf(const Result<rdma_vm::RunOutput>& output, int code) {
+    EXPECT_TRUE(output.ok()) << output.status().message();
+    if (!output.ok()) return Json::object();
+    EXPECT_EQ(output->exit.code, code) << output->exit.toString() << output->out << output->err;
+    const Json report = Json::parse(output->out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_TRUE(report.is_object()) << output->out << output->err;
+    return report.is_object() ? report : Json::object();
+  }
+  static void expectProven(const Json& report) {
+    EXPECT_TRUE(report.value("restored", false)) << report.dump();
+    EXPECT_TRUE(report.value(Json::json_pointer("/evidence/ok"), false)) << report.dump();
+  }
+  static std::string observed(const Json& report) {
+    return report.value(Json::json_pointer("/evidence/observed"), std::string());
+  }
+
+  /// Until the case ends.
+  void watchEvents(const std::string& device) {
+    mustRun(kClient, program({"rm", "-f", "/run/events"}));
+    auto job = lab_->start(kClient,
+                           shell("exec stdbuf -oL ibv_asyncwatch -d " + device + " > /run/events"));
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    watch_ = *job;
+    mustRun(kClient, shell("until [ -s /run/events ]; do sleep 0.1; done"));
+  }
+  void TearDown() override {
+    if (watch_ != 0) {
+      EXPECT_OK(lab_->end(watch_));
+      EXPECT_TRUE(lab_->finish(watch_).ok());
+    }
+    LaboratoryTest::TearDown();
+  }
+  int watch_ = 0;
+
+  struct Victim {
+    int server = 0;
+    int client = 0;
+  };
+  /// ib_write_bw of the client's. Through the RDMA connection manager, because only there it can be
+  /// told to give up: rxe takes its usual 7 retries as without end.
+  Victim startVictim(int rail, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"ib_write_bw", "-R", "--retry_count=2", "-F", "-s", "16384"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Victim victim;
+    auto server = lab_->start(kServer, program(arguments, kPatience));
+    EXPECT_TRUE(server.ok()) << server.status().message();
+    mustRun(kServer, shell("until rdma resource show cm_id | grep -q 18515; do sleep 0.1; done"));
+    arguments.push_back(rdma_vm::nicAddress(kServer, rail + 1));
+    auto client = lab_->start(kClient, program(arguments, kPatience));
+    EXPECT_TRUE(client.ok()) << client.status().message();
+    victim.server = server.ok() ? *server : 0;
+    victim.client = client.ok() ? *client : 0;
+    return victim;
+  }
+  /// Without end for this test's purposes, in full swing.
+  Victim startBusyVictim(int rail) {
+    const Victim victim = startVictim(rail, {"-n", "100000"});
+    EXPECT_TRUE(movesOn(rail, 256 << 10));
+    return victim;
+  }
+  void expectFailure(const Victim& victim, const std::string& message) {
+    const auto client = lab_->finish(victim.client);
+    endServer(victim);
+    ASSERT_TRUE(client.ok()) << client.status().message();
+    EXPECT_FALSE(client->timedOut) << client->out << client->err;
+    EXPECT_NE(client->exit.code, 0);
+    EXPECT_THAT(client->out + client->err, HasSubstr(message));
+  }
+  void endServer(const Victim& victim) {
+    EXPECT_OK(lab_->end(victim.server));  // it may wait for ever
+    EXPECT_TRUE(lab_->finish(victim.server).ok());
+  }
+  /// A whole program over the rail, from the beginning to its end. Its ends meet over the
+  /// management network.
+  void expectWorks(int rail) {
+    std::vector<std::string> arguments{
+        "ib_write_bw", "-d", rdma_vm::rdmaDeviceName(rail), "-x", "1", "-u", "17", "-F",
+        "-n",          "20"};
+    const auto server = lab_->start(kServer, program(arguments, kPatience));
+    ASSERT_TRUE(server.ok()) << server.status().message();
+    mustRun(kServer, shell("until ss -ltnH | grep -q :18515; do sleep 0.1; done"));
+    arguments.push_back(rdma_vm::nicAddress(kServer, 0));
+    const auto client = lab_->run(kClient, program(arguments, kPatience));
+    const auto served = lab_->finish(*server);
+    for (const auto* const output : {&client, &served}) {
+      ASSERT_TRUE(output->ok()) << output->status().message();
+      EXPECT_TRUE((*output)->exit.ok())
+          << (*output)->exit.toString() << (*output)->out << (*output)->err;
+    }
+  }
+
+  std::uint64_t sent(int rail) const { return lab_->port(kClient, rail).inBytes.load(); }
+  void wait(Duration time) {
+    const TimePoint until = now() + time;
+    while (now() < until) EXPECT_OK(lab_->poll(10ms));
+  }
+  bool movesOn(int rail, std::uint64_t bytes) {
+    const std::uint64_t before = sent(rail);
+    return pollUntil(kBudget, [&] {
+      EXPECT_OK(lab_->poll(1ms));
+      return sent(rail) >= before + bytes;
+    });
+  }
+  /// What the switch sees of the client in that time.
+  std::uint64_t sentDuring(int rail, Duration time) {
+    const std::uint64_t before = sent(rail);
+    wait(time);
+    return sent(rail) - before;
+  }
+};
+
+TEST_F(RdmaFaultTest, ListsQueuePairsWithTheirOwners) {
+  // Processes of other process namespaces are not shown, and each program has one of its own here.
+  const auto server = lab_->start(kServer, program({"ib_write_bw", "-d", "rxe0", "-x", "1", "-F"}));
+  ASSERT_OK(server.status());
+  mustRun(kServer, shell("until ss -ltnH | grep -q :18515; do sleep 0.1; done"));
+  const std::string out = mustRun(
+      kClient, shell("ib_write_bw -d rxe0 -x 1 -F -n 100000 " + rdma_vm::nicAddress(kServer, 0) +
+                     " > /dev/null & until rdma resource show qp link rxe0/1 | grep -q 'RC state "
+                     "RTS'; do sleep 0.1; done; echo $!; " FAULTLINE_RDMA_FAULT_DRIVER " list"));
+  EXPECT_OK(lab_->end(*server));
+  EXPECT_TRUE(lab_->finish(*server).ok());
+  const std::size_t line = out.find('\n');
+  ASSERT_NE(line, std::string::npos) << out;
+  const int pid = std::stoi(out.substr(0, line));
+  const Json all = Json::parse(out.substr(line), nullptr, false);
+  ASSERT_TRUE(all.is_array() && all.size() == 2) << out;
+  const Json& device = all[0];
+  EXPECT_EQ(device["device"], "rxe0");
+  EXPECT_EQ(device["class"], "rxe (RoCE in software)");
+  EXPECT_EQ(device["ports"][0]["state"], "ACTIVE");
+  EXPECT_EQ(device["ports"][0]["netdev"], "rail0");
+  EXPECT_GT(device["ports"][0]["counters"]["sent_pkts"], 0);
+  EXPECT_EQ(device["holders"], Json::array({pid}));
+  EXPECT_EQ(device["contexts"], 1);
+  int of_victim = 0;
+  for (const Json& pair : device["queue_pairs"]) {
+    if (pair["type"] != "RC") continue;
+    ++of_victim;
+    EXPECT_EQ(pair["pid"], pid);
+    EXPECT_EQ(pair["state"], "RTS");
+    EXPECT_TRUE(pair.contains("remote"));
+  }
+  EXPECT_EQ(of_victim, 1) << out;
+  EXPECT_EQ(all[1]["contexts"], 0);
+}
+
+TEST_F(RdmaFaultTest, ASilentDropEndsItsVictimWithRetriesExceededAndNoEvent) {
+  watchEvents("rxe0");
+  const Victim victim = startBusyVictim(0);
+  const int fault =
+      begin({"rdma_silent_drop", "rxe0", kLonger}, "tc filter show dev rail0 egress | grep -q bpf");
+  EXPECT_EQ(sentDuring(0, 1s), 0u) << "at the switch";
+  expectFailure(victim, "Failed status 12");  // retries exceeded
+  EXPECT_EQ(stateOf(kClient, 0).rdma, "4: ACTIVE");
+  EXPECT_TRUE(stateOf(kClient, 0).carrier);
+  // Only RoCE is lost.
+  mustRun(kClient,
+          program({"busybox", "ping", "-c", "1", "-W", "5", rdma_vm::nicAddress(kServer, 1)}));
+  const Json report = end(fault);
+  expectProven(report);
+  EXPECT_THAT(report.value("mechanism", ""), HasSubstr("drop RoCE frames"));
+  EXPECT_THAT(mustRun(kClient, program({"cat", "/run/events"})), Not(HasSubstr("PORT_ERR")));
+  EXPECT_EQ(mustRun(kClient, shell("tc qdisc show dev rail0 clsact")), "");
+  expectWorks(0);
+}
+
+TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
+  watchEvents("rxe1");
+  mustRun(kClient, program({"ip", "route", "add", "198.51.100.0/24", "dev", "rail1"}));
+  const Victim victim = startBusyVictim(1);
+  const int fault =
+      begin({"rdma_port_down", "rxe1", kLonger}, "rdma link show rxe1/1 | grep -q DOWN");
+  mustRun(kClient, shell("until grep -q IBV_EVENT_PORT_ERR /run/events; do sleep 0.1; done"));
+  EXPECT_EQ(sentDuring(1, 1s), 0u) << "at the switch";
+  EXPECT_EQ(stateOf(kServer, 1).rdma, "4: ACTIVE") << "behind a switch nobody else is told";
+  expectFailure(victim, "Failed status 2:");  // local operation error: there is no way to the peer
+  const Json report = end(fault);
+  expectProven(report);
+  EXPECT_THAT(observed(report), HasSubstr("port rxe1/1 is DOWN, physically DISABLED"));
+  mustRun(kClient, shell("until grep -q IBV_EVENT_PORT_ACTIVE /run/events; do sleep 0.1; done"));
+  EXPECT_THAT(mustRun(kClient, program({"ip", "route", "show", "dev", "rail1"})),
+              HasSubstr("198.51.100.0/24"));
+  mustRun(kClient, program({"ip", "route", "delete", "198.51.100.0/24"}));
+  expectWorks(1);
+}
+
+TEST_F(RdmaFaultTest, AThrottleSlowsItsVictimAndNothingElseHappens) {
+  // Few messages under way at a time, which find room in the queue: none is lost.
+  const Victim victim = startVictim(0, {"-n", "100000", "-t", "2"});
+  ASSERT_TRUE(movesOn(0, 256 << 10));
+  constexpr Duration kWindow = 3s;
+  const std::uint64_t before = sentDuring(0, kWindow);
+  const int fault = begin({"rdma_throttle", "rxe0", kLonger, "rate=1Mbit"},
+                          "tc qdisc show dev rail0 root | grep -q tbf");
+  wait(1s);  // what was let through at once, and what was on its way
+  const std::uint64_t during = sentDuring(0, kWindow);
+  EXPECT_FALSE(lab_->hasEnded(victim.client));
+  const Json report = end(fault);
+  const std::uint64_t after = sentDuring(0, kWindow);
+  EXPECT_OK(lab_->end(victim.client));
+  EXPECT_TRUE(lab_->finish(victim.client).ok());
+  endServer(victim);
+  expectProven(report);
+  EXPECT_THAT(observed(report), HasSubstr("Mbit/s left the queue"));
+  EXPECT_LT(during, before / 2);
+  EXPECT_GT(during, 0u);
+  EXPECT_GT(after, during * 3 / 2);
+  RecordProperty("bytes_before_during_after", fmt::format("{} {} {}", before, during, after));
+  EXPECT_THAT(mustRun(kClient, shell("tc qdisc show dev rail0 root")), Not(HasSubstr("tbf")));
+}
+
+TEST_F(RdmaFaultTest, ADeviceThatIsDeletedIsNotFoundAndComesBack) {
+  const int fault =
+      begin({"rdma_link_delete", "rxe1", kLonger}, "! rdma link show rxe1/1 2>/dev/null");
+  ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output,
+                       lab_->run(kClient, program({"ib_write_bw", "-d", "rxe1", "-F",
+                                                   rdma_vm::nicAddress(kServer, 0)})));
+  EXPECT_NE(output.exit.code, 0);
+  EXPECT_THAT(output.out + output.err, HasSubstr("rxe1 not found"));
+  expectProven(end(fault));
+  EXPECT_TRUE(becomesActive());
+  expectWorks(1);
+}
+
+TEST_F(RdmaFaultTest, ADeviceInUseIsDeletedOnlyWhereThatIsAskedFor) {
+  const Victim victim = startBusyVictim(1);
+  const Json refused = strike({"rdma_link_delete", "rxe1", "100"}, kFaultExitCannot);
+  EXPECT_THAT(refused.value("error", ""), HasSubstr("a program of another process namespace"));
+  EXPECT_EQ(refused.value("code", ""), "unavailable");
+  EXPECT_EQ(stateOf(kClient, 1).rdma, "4: ACTIVE") << "nothing was done";
+  const int fault = begin({"rdma_link_delete", "rxe1", kLonger, "users=leave"},
+                          "! rdma link show rxe1/1 2>/dev/null");
+  EXPECT_TRUE(movesOn(1, 256 << 10)) << "who has it open goes on, with rxe of Linux 6.1";
+  EXPECT_OK(lab_->end(victim.client));
+  EXPECT_TRUE(lab_->finish(victim.client).ok());
+  endServer(victim);
+  expectProven(end(fault));
+  EXPECT_TRUE(becomesActive());
+}
+
+TEST_F(RdmaFaultTest, WhatIsNotOursIsLeftAlone) {
+  mustRun(kClient,
+          shell("tc qdisc add dev rail0 root handle 77: tbf rate 1gbit burst 64k limit 1m; "
+                "tc qdisc add dev rail1 clsact"));
+  const Json throttle = strike({"rdma_throttle", "rxe0", "100", "rate=1Mbit"}, kFaultExitCannot);
+  EXPECT_THAT(throttle.value("error", ""), HasSubstr("not ours to replace"));
+  EXPECT_THAT(mustRun(kClient, program({"tc", "qdisc", "show", "dev", "rail0", "root"})),
+              HasSubstr("tbf 77:"));
+  const Json drop = strike({"rdma_silent_drop", "rxe1", "100"}, kFaultExitCannot);
+  EXPECT_EQ(drop.value("code", ""), "already_exists");
+  EXPECT_THAT(mustRun(kClient, program({"tc", "qdisc", "show", "dev", "rail1"})),
+              HasSubstr("clsact"));
+  mustRun(kClient, shell("tc qdisc delete dev rail0 root; tc qdisc delete dev rail1 clsact"));
+}
+
+TEST_F(RdmaFaultTest, RefusesWhatCannotBeOrWouldCutTheMachineOff) {
+  EXPECT_THAT(
+      strike({"rdma_throttle", "rxe0", "100", "rate=10%"}, kFaultExitCannot).value("error", ""),
+      HasSubstr("does not tell its rate"));
+  EXPECT_THAT(strike({"rdma_port_down", "rxe7", "100"}, kFaultExitCannot).value("error", ""),
+              HasSubstr("no RDMA device 'rxe7' (did you mean"));
+  mustRun(kClient, program({"ip", "route", "add", "default", "dev", "rail0", "metric", "900"}));
+  for (const char* const kind : {"rdma_port_down", "rdma_throttle"}) {
+    std::vector<std::string> arguments{kind, "rxe0", "100"};
+    if (std::string(kind) == "rdma_throttle") arguments.push_back("rate=1Mbit");
+    EXPECT_THAT(strike(arguments, kFaultExitCannot).value("error", ""),
+                HasSubstr("carries a default route"));
+  }
+  mustRun(kClient, program({"ip", "route", "delete", "default", "dev", "rail0"}));
+}
+
+TEST_F(RdmaFaultTest, WithoutPacketsThatComeTheirLossLeavesNoEvidence) {
+  const Json report =
+      strike({"rdma_silent_drop", "rxe1", "300", "direction=in"}, kFaultExitNoEvidence);
+  EXPECT_THAT(observed(report), HasSubstr("0 have arrived at the interface"));
+  EXPECT_TRUE(report.value("restored", false));
+}
+
+/// The last one: the module is gone for good.
+TEST_F(RdmaFaultTest, WithoutTheFilterAQueueDropsWhatGoesOutAndTheRestIsRefused) {
+  mustRun(kClient, program({"rmmod", "cls_bpf"}));
+  const Json refused = strike({"rdma_silent_drop", "rxe0", "100"}, kFaultExitCannot);
+  EXPECT_THAT(refused.value("error", ""), HasSubstr("load the modules sch_ingress and cls_bpf"));
+  EXPECT_TRUE(refused.value("restored", false));
+  EXPECT_EQ(mustRun(kClient, shell("tc qdisc show dev rail0 clsact")), "");
+  const Json report = strike({"rdma_silent_drop", "rxe0", "300", "direction=out", "frames=all"});
+  expectProven(report);
+  EXPECT_THAT(report.value("mechanism", ""), HasSubstr("blackhole"));
+}
+
+}  // namespace
+}  // namespace faultline::test

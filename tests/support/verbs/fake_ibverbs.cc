@@ -1,0 +1,376 @@
+#include "tests/support/verbs/fake_ibverbs.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+// Functions here, macros in the header.
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+namespace faultline::testing {
+namespace {
+
+constexpr int kDevices = 4;
+constexpr int kBench = 3;
+
+std::array<ibv_device, kDevices> g_devices;
+std::atomic<std::uint32_t> g_next_number{100};
+std::atomic<int> g_fail_posts{0}, g_fail_modify{0}, g_fail_destroy{0};
+std::atomic<bool> g_ignore_error{false}, g_fail_polls{false};
+std::atomic<long> g_posts{0}, g_aborts{0}, g_contexts{0};
+
+struct Cq {
+  ibv_cq_ex cq{};  // first, so that one is the other
+  std::mutex mutex;
+  std::deque<ibv_wc> completions;
+  ibv_wc current{};
+};
+
+struct Request {
+  ibv_wc completion{};
+  bool signalled = false;
+};
+
+struct Qp {
+  ibv_qp_ex ex{};  // first, so that one is the other
+  bool extended = false;
+  bool signal_all = false;
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  std::mutex mutex;
+  std::deque<std::uint64_t> receives;
+  std::vector<Request> batch;
+};
+
+Cq& of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
+Qp& of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
+Qp& of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
+
+void complete(ibv_cq* cq, const ibv_wc* completion) {
+  const std::lock_guard lock(of(cq).mutex);
+  of(cq).completions.push_back(*completion);
+}
+
+ibv_wc completionOf(Qp& qp, std::uint64_t work_request, ibv_wc_opcode opcode) {
+  ibv_wc completion{};
+  completion.wr_id = work_request;
+  completion.opcode = opcode;
+  completion.qp_num = qp.ex.qp_base.qp_num;
+  const ibv_qp_state state = __atomic_load_n(&qp.ex.qp_base.state, __ATOMIC_RELAXED);
+  if (state == IBV_QPS_ERR) completion.status = IBV_WC_WR_FLUSH_ERR;
+  return completion;
+}
+
+int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+  for (ibv_send_wr* at = first; at != nullptr; at = at->next) {
+    if (const int error = g_fail_posts.load(); error != 0) {
+      *bad = at;
+      return error;
+    }
+    g_posts.fetch_add(1);
+    const ibv_wc completion = completionOf(of(qp), at->wr_id, IBV_WC_RDMA_WRITE);
+    const bool tells = of(qp).signal_all || (at->send_flags & IBV_SEND_SIGNALED) != 0 ||
+                       completion.status != IBV_WC_SUCCESS;
+    if (tells) complete(qp->send_cq, &completion);
+  }
+  return 0;
+}
+
+int postRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  for (ibv_recv_wr* at = first; at != nullptr; at = at->next) {
+    if (const int error = g_fail_posts.load(); error != 0) {
+      *bad = at;
+      return error;
+    }
+    g_posts.fetch_add(1);
+    const std::lock_guard lock(of(qp).mutex);
+    of(qp).receives.push_back(at->wr_id);
+  }
+  return 0;
+}
+
+int pollCq(ibv_cq* cq, int most, ibv_wc* completions) {
+  if (g_fail_polls.load()) return -1;
+  const std::lock_guard lock(of(cq).mutex);
+  auto& queue = of(cq).completions;
+  int count = 0;
+  for (; count < most && !queue.empty(); ++count) {
+    completions[count] = queue.front();
+    queue.pop_front();
+  }
+  return count;
+}
+
+// Of another provider: the same, elsewhere.
+int otherPostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+  return postSend(qp, first, bad);
+}
+int otherPollCq(ibv_cq* cq, int most, ibv_wc* completions) { return pollCq(cq, most, completions); }
+
+// What costs least: a place in a queue is written, and read.
+std::uint64_t g_doorbell[2];
+int benchPost(ibv_qp* /*qp*/, ibv_send_wr* first, ibv_send_wr** /*bad*/) {
+  g_doorbell[0] += first->wr_id;
+  return 0;
+}
+int benchPostRecv(ibv_qp* /*qp*/, ibv_recv_wr* first, ibv_recv_wr** /*bad*/) {
+  g_doorbell[0] += first->wr_id;
+  return 0;
+}
+int benchPoll(ibv_cq* /*cq*/, int /*most*/, ibv_wc* completions) {
+  completions->wr_id = g_doorbell[0];
+  return 1;
+}
+
+void wrStart(ibv_qp_ex* qp) { of(qp).batch.clear(); }
+void wrWrite(ibv_qp_ex* qp, std::uint32_t /*key*/, std::uint64_t /*address*/) {
+  Request request{completionOf(of(qp), qp->wr_id, IBV_WC_RDMA_WRITE)};
+  request.signalled = of(qp).signal_all || (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
+  of(qp).batch.push_back(request);
+}
+void wrSetSge(ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint32_t) {}
+void wrSetSgeList(ibv_qp_ex*, std::size_t, const ibv_sge*) {}
+void wrSetInline(ibv_qp_ex*, void*, std::size_t) {}
+void wrSetInlineList(ibv_qp_ex*, std::size_t, const ibv_data_buf*) {}
+void wrAbort(ibv_qp_ex* qp) {
+  g_aborts.fetch_add(1);
+  of(qp).batch.clear();
+}
+int wrComplete(ibv_qp_ex* qp) {
+  if (const int error = g_fail_posts.load(); error != 0) return error;
+  for (const Request& request : of(qp).batch) {
+    g_posts.fetch_add(1);
+    if (request.signalled) complete(qp->qp_base.send_cq, &request.completion);
+  }
+  of(qp).batch.clear();
+  return 0;
+}
+
+int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* /*attributes*/) {
+  ibv_wc completion{};
+  ibv_cq* const plain = ibv_cq_ex_to_cq(cq);
+  if (pollCq(plain, 1, &completion) != 1) return ENOENT;
+  cq->status = completion.status;
+  cq->wr_id = completion.wr_id;
+  return 0;
+}
+void endPoll(ibv_cq_ex* /*cq*/) {}
+
+Qp* makeQp(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr init) {
+  auto* const qp = new Qp;
+  qp->init = init;
+  qp->signal_all = init.sq_sig_all != 0;
+  ibv_qp& base = qp->ex.qp_base;
+  base.context = context;
+  base.pd = pd;
+  base.send_cq = init.send_cq;
+  base.recv_cq = init.recv_cq;
+  base.qp_type = init.qp_type;
+  base.qp_num = g_next_number.fetch_add(1);
+  base.state = IBV_QPS_RESET;
+  return qp;
+}
+
+ibv_qp* createQpEx(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+  ibv_qp_init_attr init{};
+  init.send_cq = attributes->send_cq;
+  init.recv_cq = attributes->recv_cq;
+  init.cap = attributes->cap;
+  init.qp_type = attributes->qp_type;
+  init.sq_sig_all = attributes->sq_sig_all;
+  Qp* const qp = makeQp(context, attributes->pd, init);
+  qp->extended = (attributes->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  if (qp->extended) {
+    qp->ex.wr_start = wrStart;
+    qp->ex.wr_rdma_write = wrWrite;
+    qp->ex.wr_set_sge = wrSetSge;
+    qp->ex.wr_set_sge_list = wrSetSgeList;
+    qp->ex.wr_set_inline_data = wrSetInline;
+    qp->ex.wr_set_inline_data_list = wrSetInlineList;
+    qp->ex.wr_complete = wrComplete;
+    qp->ex.wr_abort = wrAbort;
+  }
+  return &qp->ex.qp_base;
+}
+
+Cq* makeCq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel) {
+  auto* const cq = new Cq;
+  cq->cq.context = context;
+  cq->cq.channel = channel;
+  cq->cq.cq_context = cookie;
+  cq->cq.cqe = entries;
+  cq->cq.start_poll = startPoll;
+  cq->cq.end_poll = endPoll;
+  return cq;
+}
+
+ibv_cq_ex* createCqEx(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  return &makeCq(context, static_cast<int>(attributes->cqe), attributes->cq_context,
+                 attributes->channel)
+              ->cq;
+}
+
+bool deliver(ibv_qp* qp, std::uint32_t bytes) {
+  std::uint64_t work_request = 0;
+  {
+    const std::lock_guard lock(of(qp).mutex);
+    if (of(qp).receives.empty()) return false;
+    work_request = of(qp).receives.front();
+    of(qp).receives.pop_front();
+  }
+  ibv_wc completion = completionOf(of(qp), work_request, IBV_WC_RECV);
+  completion.byte_len = bytes;
+  complete(qp->recv_cq, &completion);
+  return true;
+}
+
+constexpr FakeControls kControls{
+    deliver,
+    complete,
+    [](int error) { g_fail_posts.store(error); },
+    [](int error) { g_fail_modify.store(error); },
+    [](int error) { g_fail_destroy.store(error); },
+    [](bool ignore) { g_ignore_error.store(ignore); },
+    [](bool fail) { g_fail_polls.store(fail); },
+    [] { return g_posts.load(); },
+    [] { return g_aborts.load(); },
+    [] { return g_contexts.load(); },
+};
+
+}  // namespace
+}  // namespace faultline::testing
+
+namespace fake = faultline::testing;
+
+extern "C" {
+
+__attribute__((visibility("default"))) const fake::FakeControls* fakeControls() {
+  return &fake::kControls;
+}
+
+ibv_device** ibv_get_device_list(int* count) {
+  auto** const list = new ibv_device*[fake::kDevices + 1];
+  for (int i = 0; i < fake::kDevices; ++i) {
+    list[i] = &fake::g_devices[static_cast<std::size_t>(i)];
+    std::snprintf(list[i]->name, sizeof(list[i]->name), i == fake::kBench ? "bench0" : "fake%d", i);
+  }
+  list[fake::kDevices] = nullptr;
+  if (count != nullptr) *count = fake::kDevices;
+  return list;
+}
+
+void ibv_free_device_list(ibv_device** list) { delete[] list; }
+const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  auto* const extended = new verbs_context();
+  extended->sz = sizeof(*extended);
+  extended->create_qp_ex = fake::createQpEx;
+  extended->create_cq_ex = fake::createCqEx;
+  ibv_context& context = extended->context;
+  context.device = device;
+  context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  const std::ptrdiff_t index = device - fake::g_devices.data();
+  context.ops.post_send = fake::postSend;
+  context.ops.post_recv = fake::postRecv;
+  context.ops.poll_cq = fake::pollCq;
+  if (index == 2) {
+    context.ops.post_send = fake::otherPostSend;
+    context.ops.poll_cq = fake::otherPollCq;
+  } else if (index == fake::kBench) {
+    context.ops.post_send = fake::benchPost;
+    context.ops.post_recv = fake::benchPostRecv;
+    context.ops.poll_cq = fake::benchPoll;
+  }
+  fake::g_contexts.fetch_add(1);
+  return &context;
+}
+
+ibv_context* ibv_import_device(int index) {
+  return ibv_open_device(&fake::g_devices[static_cast<std::size_t>(index)]);
+}
+
+int ibv_close_device(ibv_context* context) {
+  fake::g_contexts.fetch_sub(1);
+  delete verbs_get_ctx(context);
+  return 0;
+}
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* const pd = new ibv_pd{};
+  pd->context = context;
+  return pd;
+}
+
+int ibv_dealloc_pd(ibv_pd* pd) {
+  delete pd;
+  return 0;
+}
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  auto* const channel = new ibv_comp_channel{};
+  channel->context = context;
+  return channel;
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  delete channel;
+  return 0;
+}
+
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
+                      int /*vector*/) {
+  return ibv_cq_ex_to_cq(&fake::makeCq(context, entries, cookie, channel)->cq);
+}
+
+int ibv_destroy_cq(ibv_cq* cq) {
+  if (const int error = fake::g_fail_destroy.load(); error != 0) return error;
+  delete &fake::of(cq);
+  return 0;
+}
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  return &fake::makeQp(pd->context, pd, *attributes)->ex.qp_base;
+}
+
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
+  return fake::of(qp).extended ? &fake::of(qp).ex : nullptr;
+}
+
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+  if (const int error = fake::g_fail_modify.load(); error != 0) return error;
+  ibv_qp_attr& kept = fake::of(qp).attributes;
+  const bool ignored = attributes->qp_state == IBV_QPS_ERR && fake::g_ignore_error.load();
+  if ((mask & IBV_QP_STATE) != 0 && !ignored) {
+    kept.qp_state = attributes->qp_state;
+    // Read by posting threads, as a provider's is.
+    __atomic_store_n(&qp->state, attributes->qp_state, __ATOMIC_RELAXED);
+  }
+  if ((mask & IBV_QP_DEST_QPN) != 0) kept.dest_qp_num = attributes->dest_qp_num;
+  if ((mask & IBV_QP_AV) != 0) kept.ah_attr = attributes->ah_attr;
+  return 0;
+}
+
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_attr* init) {
+  *attributes = fake::of(qp).attributes;
+  *init = fake::of(qp).init;
+  return 0;
+}
+
+int ibv_destroy_qp(ibv_qp* qp) {
+  if (const int error = fake::g_fail_destroy.load(); error != 0) return error;
+  delete &fake::of(qp);
+  return 0;
+}
+
+const char* ibv_wc_status_str(ibv_wc_status /*status*/) { return "a status"; }
+
+}  // extern "C"

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+/// A libibverbs without a kernel: the tests of the shim put it behind the shim. Sends complete at
+/// once, at the sender only; receives complete when fakeDeliver() says so. Devices:
+///   fake0, fake1  alike, the same functions
+///   fake2         other functions for the same, as another provider has
+///   bench0        does next to nothing, for measuring what the shim adds
+namespace faultline::testing {
+
+/// What the fake has been asked to do, by name; in a table of functions, so that a test gets them
+/// all with one look-up ("fakeControls").
+struct FakeControls {
+  /// A receive of this queue pair completes with so many bytes. False when none was posted.
+  bool (*deliver)(ibv_qp* qp, std::uint32_t bytes);
+  /// A completion as hardware would make it.
+  void (*complete)(ibv_cq* cq, const ibv_wc* completion);
+  /// The next calls of this function fail with this errno (0: they work again).
+  void (*failPosts)(int error);
+  void (*failModify)(int error);
+  void (*failDestroy)(int error);
+  /// ibv_modify_qp() to the error state succeeds and changes nothing.
+  void (*ignoreError)(bool ignore);
+  void (*failPolls)(bool fail);
+  /// Posts that the fake has seen, and ibv_wr_abort()s.
+  long (*posts)();
+  long (*aborts)();
+  long (*contexts)();  ///< open now
+};
+
+using GetFakeControls = const FakeControls*();
+
+}  // namespace faultline::testing

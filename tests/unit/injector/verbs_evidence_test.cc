@@ -1,0 +1,139 @@
+#include "injector/faults/verbs_evidence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "injector/faults/verbs_rule.h"
+
+namespace faultline::injector {
+namespace {
+
+using ::testing::HasSubstr;
+using verbs::Counters;
+using verbs::Effect;
+using verbs::Rule;
+
+bool proves(const Rule& rule, const Counters& counters,
+            std::optional<MeasuredRate> achieved = std::nullopt) {
+  return judgeVerbs(rule, counters, achieved).ok;
+}
+
+TEST(VerbsEvidenceTest, WhatNobodyRanIntoHasNotHappened) {
+  for (const Effect effect : {Effect::kQpError, Effect::kPostError, Effect::kCompletionRewrite,
+                              Effect::kCompletionLoss, Effect::kQpDelay, Effect::kQpRate}) {
+    EXPECT_FALSE(proves({.effect = effect}, {})) << effectName(effect);
+    // Decided, looked at, refused by the device: all of that is no effect.
+    EXPECT_FALSE(proves({.effect = effect}, {.operations = 100, .struck = 5, .failures = 5}))
+        << effectName(effect);
+  }
+  for (const Effect effect : {Effect::kQpError, Effect::kPostError, Effect::kCompletionRewrite,
+                              Effect::kCompletionLoss}) {
+    EXPECT_TRUE(proves({.effect = effect}, {.happened = 1})) << effectName(effect);
+  }
+}
+
+TEST(VerbsEvidenceTest, ADelayIsProvedByItsShortest) {
+  const Rule rule{.effect = Effect::kQpDelay, .delay = 5ms};
+  EXPECT_TRUE(proves(rule, {.released = 3, .shortestNanoseconds = 5'000'000}));
+  EXPECT_FALSE(proves(rule, {.released = 3, .shortestNanoseconds = 4'999'999}));
+  EXPECT_FALSE(proves(rule, {.held = 10})) << "only held back so far";
+}
+
+TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
+  const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
+  EXPECT_FALSE(proves(rule, {.released = 100}));
+  EXPECT_TRUE(proves(rule, {.released = 100}, MeasuredRate{98'000'000, 200ms}));
+  EXPECT_TRUE(proves(rule, {.released = 100}, MeasuredRate{109'000'000, 200ms}));
+  EXPECT_FALSE(proves(rule, {.released = 100}, MeasuredRate{111'000'000, 200ms}));
+  EXPECT_THAT(judgeVerbs(rule, {}, MeasuredRate{98'000'000, 200ms}).observed,
+              HasSubstr("98.00 Mbit/s for 100Mbit requested"));
+}
+
+TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
+  const std::string text =
+      judgeVerbs({.effect = Effect::kQpError},
+                 {.happened = 2, .genuineErrors = 3, .flushErrors = 4, .uncovered = 5}, {})
+          .observed;
+  EXPECT_THAT(text, HasSubstr("2 queue pairs"));
+  EXPECT_THAT(text, HasSubstr("genuine errors meanwhile: 3, flushed: 4"));
+  EXPECT_THAT(text, HasSubstr("5 polls"));
+}
+
+TEST(VerbsEvidenceTest, ProgramsAddUpAndTheShortestIsTheShortestOfAll) {
+  const Counters one{.operations = 1, .shortestNanoseconds = 7};
+  const Counters two{.operations = 2, .shortestNanoseconds = 5};
+  EXPECT_EQ(sum(one, two).operations, 3u);
+  EXPECT_EQ(sum(one, two).shortestNanoseconds, 5u);
+  EXPECT_EQ(sum(two, one).shortestNanoseconds, 5u);
+  EXPECT_EQ(sum(one, {}).shortestNanoseconds, 7u);
+  EXPECT_EQ(sum({}, one).shortestNanoseconds, 7u);
+}
+
+FaultParameters parse(std::string_view kind, const std::map<std::string, std::string>& texts) {
+  const auto parsed = FaultParameters::parse(*findFaultKind(kind), texts);
+  EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+  return *parsed;
+}
+
+TEST(VerbsRuleOfParametersTest, EveryParameterArrives) {
+  const auto rule = verbsRule(Effect::kCompletionRewrite,
+                              parse("completion_rewrite", {{"status", "rem_access_err"},
+                                                           {"side", "both"},
+                                                           {"pick", "one"},
+                                                           {"device", "mlx5_0"},
+                                                           {"qpn", "17"},
+                                                           {"peer_qpn", "18"},
+                                                           {"dlid", "5"},
+                                                           {"dgid", "FE80:0::0001"},
+                                                           {"after_operations", "10"},
+                                                           {"after_bytes", "1MiB"},
+                                                           {"probability", "25%"},
+                                                           {"budget", "3"},
+                                                           {"seed", "7"}}));
+  ASSERT_TRUE(rule.ok()) << rule.status().message();
+  const Rule expected{.effect = Effect::kCompletionRewrite,
+                      .match = {"mlx5_0", 17, 18, 5, "fe80::1"},
+                      .one = true,
+                      .side = verbs::Side::kBoth,
+                      .trigger = {10, 1 << 20, 0.25, 3, 7},
+                      .status = 10,
+                      .lease = kVerbsLease};
+  EXPECT_EQ(*rule, expected);
+}
+
+TEST(VerbsRuleOfParametersTest, DefaultsMeanEverythingAtOnce) {
+  const auto error = verbsRule(Effect::kQpError, parse("qp_error", {}));
+  ASSERT_TRUE(error.ok());
+  EXPECT_TRUE(error->one);
+  EXPECT_TRUE(error->trigger.now());
+  EXPECT_EQ(error->match, verbs::Match{});
+  const auto rate = verbsRule(Effect::kQpRate, parse("qp_rate", {{"rate", "400Mbit"}}));
+  ASSERT_TRUE(rate.ok());
+  EXPECT_EQ(rate->bitsPerSecond, 400'000'000u);
+  EXPECT_FALSE(rate->one);
+  const auto delay = verbsRule(Effect::kQpDelay, parse("qp_delay", {{"delay", "3ms"}}));
+  ASSERT_TRUE(delay.ok());
+  EXPECT_EQ(delay->delay, 3ms);
+}
+
+// Whatever the table lets one write, the shim understands.
+TEST(VerbsRuleOfParametersTest, EveryChoiceOfTheTableIsKnown) {
+  for (const auto& [kind, name] :
+       {std::pair{"post_error", "errno"}, std::pair{"completion_rewrite", "status"},
+        std::pair{"completion_rewrite", "side"}}) {
+    const FaultKind& row = *findFaultKind(kind);
+    for (const std::string_view choice : findParameter(row, name)->choices) {
+      const auto effect = *verbs::findEffect(kind);
+      EXPECT_TRUE(verbsRule(effect, parse(kind, {{name, std::string(choice)}})).ok()) << choice;
+    }
+  }
+}
+
+TEST(VerbsRuleOfParametersTest, WhatIsNoGidIsRefused) {
+  const auto rule = verbsRule(Effect::kQpError, parse("qp_error", {{"dgid", "10.0.0.2"}}));
+  EXPECT_EQ(rule.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(rule.status().message(), HasSubstr("::ffff:10.0.0.2"));
+}
+
+}  // namespace
+}  // namespace faultline::injector

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <linux/netlink.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "injector/netlink/message.h"
+
+/// Messages of RDMA netlink as bytes.
+namespace faultline::rdma::test {
+
+/// A message with the alignment that the kernel's buffers have.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view hex) {
+    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+      text_.push_back(static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1])));
+    }
+    align();
+  }
+  static Bytes raw(std::string text) {
+    Bytes bytes("");
+    bytes.text_ = std::move(text);
+    bytes.align();
+    return bytes;
+  }
+  const nlmsghdr* header() const { return reinterpret_cast<const nlmsghdr*>(words_.data()); }
+  const std::string& text() const { return text_; }
+
+ private:
+  static int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
+  void align() {
+    // Exactly as much as there is, so that the address sanitizer sees who reads on.
+    words_.resize((text_.size() + sizeof(std::uint32_t) - 1) / sizeof(std::uint32_t));
+    if (!text_.empty()) std::memcpy(words_.data(), text_.data(), text_.size());
+  }
+  std::string text_;
+  std::vector<std::uint32_t> words_;
+};
+
+/// What was built, without the header's sequence number and port, which the socket fills in.
+inline std::string hexOf(const netlink::Message& message) {
+  const nlmsghdr* const header = nlmsg_hdr(message.get());
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(header);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (std::uint32_t i = 0; i < header->nlmsg_len; ++i) {
+    hex += kDigits[bytes[i] >> 4];
+    hex += kDigits[bytes[i] & 15];
+  }
+  return hex;
+}
+
+// Answers of Linux 6.1 (Debian 6.1.0) with two rxe devices, one of them in use by ib_write_bw.
+inline constexpr std::string_view kDeviceAnswer =
+    "6c000000011402007058056b5901c00f0800010000000000090002007278653000000000080003000100"
+    "00000c000400763c2201000000000c000600010000feff0054500c000700010000feff00545005000e00"
+    "01000000050054000000000009004300726f636500000000";
+inline constexpr std::string_view kPortAnswer =
+    "50000000011400007258056b5901c00f0800010000000000090002007278653000000000080003000100"
+    "000005000c000400000005000d00050000000800320002000000090033006574683000000000";
+inline constexpr std::string_view kQueuePairsAnswer =
+    "b40000000a1402003d59056bac0040d10800010000000000090002007278653000000000900013005400"
+    "14000800030001000000080015001100000008003c000100000008001c00970000000800160011000000"
+    "08001700a7c0bf000800180000000000050019000000000005001a000200000005001b00020000003800"
+    "1400080003000100000008001500010000000c001d0069625f636f726500080018000000000005001a00"
+    "0100000005001b0003000000";
+inline constexpr std::string_view kContextsAnswer =
+    "50000000161402003e59056bac0040d108000100000000000900020072786530000000002c0056001400"
+    "5700080040000000000008001c009400000014005700080040000100000008001c0097000000";
+inline constexpr std::string_view kCountersAnswer =
+    "4c020000111400007558056b5901c00f0800010000000000090002007278653000000000080003000100"
+    "000020025080200051800e00520073656e745f706b74730000000c005300de1f00000000000020005180"
+    "0e005200726376645f706b74730000000c005300746c00000000000028005180160052006475706c6963"
+    "6174655f726571756573740000000c005300c31a00000000000028005180170052006f75745f6f665f73"
+    "65715f7265717565737400000c00530000000000000000002400518011005200726376645f726e725f65"
+    "7272000000000c0053000000000000000000240051801100520073656e645f726e725f65727200000000"
+    "0c00530000000000000000002400518011005200726376645f7365715f657272000000000c0053000000"
+    "000000000000240051801100520061636b5f6465666572726564000000000c0053000000000000000000"
+    "280051801700520072657472795f65786365656465645f65727200000c00530000000000000000002c00"
+    "51801b00520072657472795f726e725f65786365656465645f65727200000c0053000000000000000000"
+    "2800518018005200636f6d706c657465725f72657472795f657272000c00530000000000000000002000"
+    "51800d00520073656e645f657272000000000c005300000000000000000020005180100052006c696e6b"
+    "5f646f776e6564000c0053000000000000000000200051800f00520072646d615f73656e647300000c00"
+    "53000000000000000000200051800f00520072646d615f726563767300000c0053000000000000000000";
+inline constexpr std::string_view kCharacterDeviceAnswer =
+    "3c0000000f1400007658056b5901c00f080049000e0000000c004800c0e70000000000000c0047000200"
+    "0000000000000c0046007576657262733000";
+
+}  // namespace faultline::rdma::test

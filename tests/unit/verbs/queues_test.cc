@@ -1,0 +1,160 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+#include "injector/verbs/held_queue.h"
+#include "injector/verbs/send_log.h"
+
+namespace faultline::injector::verbs {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TimePoint at(int ms) { return TimePoint(std::chrono::milliseconds(ms)); }
+
+std::vector<int> taken(HeldQueue<int>& queue, TimePoint now, std::size_t most = 100) {
+  std::vector<int> items;
+  const std::size_t count =
+      queue.take(now, most, [&](const auto& held) { items.push_back(held.item); });
+  EXPECT_EQ(count, items.size());
+  return items;
+}
+
+TEST(HeldQueueTest, GivesWhatIsDueAndNoMoreThanAskedFor) {
+  HeldQueue<int> queue(10);
+  EXPECT_TRUE(queue.empty());
+  queue.push(1, 7, at(0), at(10));
+  queue.push(2, 7, at(0), at(20));
+  queue.push(3, 8, at(0), at(10));
+  EXPECT_EQ(queue.nextDue(), at(10));
+  EXPECT_THAT(taken(queue, at(9)), IsEmpty());
+  EXPECT_THAT(taken(queue, at(10), 1), ElementsAre(1));
+  EXPECT_THAT(taken(queue, at(10)), ElementsAre(3));
+  EXPECT_THAT(taken(queue, at(20)), ElementsAre(2));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(HeldQueueTest, NothingPassesWhatIsHeldOfItsQueuePair) {
+  HeldQueue<int> queue(10);
+  queue.push(1, 7, at(0), at(50));
+  queue.push(2, 7, at(0), at(0));  // waits for 1
+  queue.push(3, 8, at(0), at(0));  // does not
+  EXPECT_TRUE(queue.holds(7));
+  EXPECT_FALSE(queue.holds(9));
+  EXPECT_THAT(taken(queue, at(1)), ElementsAre(3));
+  EXPECT_THAT(taken(queue, at(50)), ElementsAre(1, 2));
+}
+
+TEST(HeldQueueTest, ReleasedAtOnceInOrder) {
+  HeldQueue<int> queue(3);
+  for (int i = 0; i < 3; ++i) queue.push(i, 1, at(0), at(1000));
+  EXPECT_TRUE(queue.full());
+  EXPECT_EQ(queue.room(), 0u);
+  queue.releaseAll();
+  EXPECT_THAT(taken(queue, at(0)), ElementsAre(0, 1, 2));
+  EXPECT_EQ(queue.room(), 3u);
+}
+
+TEST(HeldQueueTest, WhatBelongsToAQueuePairGoesWithIt) {
+  HeldQueue<int> queue(10);
+  for (int i = 0; i < 6; ++i) queue.push(i, static_cast<std::uint32_t>(i % 2), at(0), at(1));
+  std::vector<int> dropped;
+  queue.drop(1, [&](const auto& held) { dropped.push_back(held.item); });
+  EXPECT_THAT(dropped, ElementsAre(1, 3, 5));
+  EXPECT_THAT(taken(queue, at(1)), ElementsAre(0, 2, 4));
+}
+
+// Random pushes and takes from seeds: nothing is lost, doubled, early, or out of its pair's order.
+TEST(HeldQueueTest, KeepsOrderForAllSeeds) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Random random(seed);
+    HeldQueue<std::pair<std::uint32_t, int>> queue(16);
+    std::map<std::uint32_t, int> next_pushed;
+    std::map<std::uint32_t, int> next_taken;
+    std::map<std::uint32_t, std::vector<TimePoint>> due;
+    int clock = 0;
+    for (int step = 0; step < 300; ++step) {
+      clock += static_cast<int>(random.below(3));
+      if (random.below(2) == 0 && !queue.full()) {
+        const auto pair = static_cast<std::uint32_t>(random.below(3));
+        const TimePoint when = at(clock + static_cast<int>(random.below(20)));
+        queue.push({pair, next_pushed[pair]++}, pair, at(clock), when);
+        due[pair].push_back(when);
+      } else {
+        queue.take(at(clock), random.below(5), [&](const auto& held) {
+          const auto [pair, number] = held.item;
+          EXPECT_EQ(number, next_taken[pair]++) << "seed " << seed;
+          EXPECT_LE(due[pair][static_cast<std::size_t>(number)], at(clock)) << "seed " << seed;
+        });
+      }
+    }
+    queue.releaseAll();
+    queue.take(at(clock), 1000, [&](const auto& held) {
+      EXPECT_EQ(held.item.second, next_taken[held.item.first]++) << "seed " << seed;
+    });
+    EXPECT_EQ(next_taken, next_pushed) << "seed " << seed;
+  }
+}
+
+TEST(SendLogTest, ACompletionStandsForWhatWasPostedUpToIt) {
+  SendLog log(4);
+  log.addUnsignalled(10);
+  log.addUnsignalled(20);
+  log.add(1, 30, at(1));
+  log.add(2, 5, at(2));
+  const auto first = log.complete(1);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->bytes, 60u);
+  EXPECT_EQ(first->due, at(1));
+  const auto second = log.complete(2);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->bytes, 5u);
+  EXPECT_FALSE(log.complete(2));
+}
+
+TEST(SendLogTest, OneThatWasPostedBeforeTheLogBeganIsUnknown) {
+  SendLog log(4);
+  log.add(5, 100, at(1));
+  EXPECT_FALSE(log.complete(4));
+  EXPECT_EQ(log.size(), 1u);
+  EXPECT_TRUE(log.complete(5));
+}
+
+TEST(SendLogTest, ALaterCompletionStandsForThoseSkippedToo) {
+  SendLog log(4);
+  for (std::uint64_t i = 0; i < 3; ++i) log.add(i, 10, at(static_cast<int>(i)));
+  const auto last = log.complete(2);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->bytes, 30u);
+  EXPECT_EQ(log.size(), 0u);
+}
+
+TEST(SendLogTest, EqualNamesAreTakenInOrder) {
+  SendLog log(4);
+  log.add(0, 10, at(1));
+  log.add(0, 20, at(2));
+  EXPECT_EQ(log.complete(0)->due, at(1));
+  EXPECT_EQ(log.complete(0)->due, at(2));
+}
+
+TEST(SendLogTest, TakesBackTheLatestAndForgetsTheOldest) {
+  SendLog log(2);
+  log.add(1, 10, at(1));
+  log.add(2, 10, at(2));
+  log.add(3, 10, at(3));
+  EXPECT_EQ(log.size(), 2u);
+  EXPECT_FALSE(log.complete(1));
+  log.takeBack(1);
+  EXPECT_FALSE(log.complete(3));
+  EXPECT_TRUE(log.complete(2));
+  log.takeBack(5);
+  EXPECT_EQ(log.size(), 0u);
+}
+
+}  // namespace
+
+}  // namespace faultline::injector::verbs

@@ -1,0 +1,281 @@
+#include <cerrno>
+#include <set>
+
+#include "tests/unit/verbs_shim/shim_fixture.h"
+
+namespace faultline::testing {
+namespace {
+
+using ::testing::SizeIs;
+
+class PostErrorTest : public ShimTest {};
+
+TEST_F(PostErrorTest, ChosenQueuePairCannotPostAndOthersCan) {
+  Device device(0);
+  ibv_qp* const victim = device.makeQp();
+  ibv_qp* const other = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kPostError, victim)));
+  const long before = fake().posts();
+  EXPECT_EQ(postSend(victim, 1), ENOMEM);
+  EXPECT_EQ(fake().posts(), before) << "it must not have reached the device";
+  EXPECT_EQ(postRecv(victim, 2), 0) << "receives were not meant";
+  EXPECT_EQ(postSend(other, 3), 0);
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.operations, 1u);
+  EXPECT_EQ(counters.happened, 1u);
+  EXPECT_EQ(counters.queuePairs, 1u);
+  EXPECT_EQ(valueOf(control.disarm(fault)).happened, 1u);
+  EXPECT_EQ(postSend(victim, 4), 0);
+}
+
+TEST_F(PostErrorTest, ReceivesAndBothSides) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule receives = rule(Effect::kPostError, qp);
+  receives.side = Side::kRecv;
+  receives.error = EINVAL;
+  const std::uint64_t fault = valueOf(control.arm(receives));
+  EXPECT_EQ(postSend(qp, 1), 0);
+  EXPECT_EQ(postRecv(qp, 2), EINVAL);
+  valueOf(control.disarm(fault));
+  receives.side = Side::kBoth;
+  valueOf(control.arm(receives));
+  EXPECT_EQ(postSend(qp, 1), EINVAL);
+  EXPECT_EQ(postRecv(qp, 2), EINVAL);
+}
+
+TEST_F(PostErrorTest, AChainIsPostedUpToTheOneThatIsRefusedAndLeftAsItWas) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule third = rule(Effect::kPostError, qp);
+  third.trigger.afterOperations = 2;
+  third.trigger.budget = 1;
+  valueOf(control.arm(third));
+  ibv_send_wr requests[4]{};
+  for (int i = 0; i < 4; ++i) {
+    requests[i].wr_id = static_cast<std::uint64_t>(i);
+    requests[i].next = i < 3 ? &requests[i + 1] : nullptr;
+  }
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(ibv_post_send(qp, requests, &bad), ENOMEM);
+  EXPECT_EQ(bad, &requests[2]);
+  EXPECT_EQ(requests[1].next, &requests[2]) << "the caller's chain must be whole again";
+  EXPECT_THAT(device.poll(), SizeIs(2));
+  EXPECT_EQ(ibv_post_send(qp, bad, &bad), 0) << "its budget is used up";
+  EXPECT_THAT(device.poll(), SizeIs(2));
+}
+
+TEST_F(PostErrorTest, GenuineErrorsPassAndAreNotCounted) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule later = rule(Effect::kPostError, qp);
+  later.trigger.afterOperations = 100;
+  const std::uint64_t fault = valueOf(control.arm(later));
+  fake().failPosts(EIO);
+  EXPECT_EQ(postSend(qp, 1), EIO);
+  EXPECT_EQ(postRecv(qp, 1), EIO);
+  EXPECT_EQ(valueOf(control.counters(fault)).happened, 0u);
+}
+
+TEST_F(PostErrorTest, AfterSoManyBytes) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule after = rule(Effect::kPostError, qp);
+  after.trigger.afterBytes = 1000;
+  valueOf(control.arm(after));
+  EXPECT_EQ(postSend(qp, 1, 999), 0);
+  EXPECT_EQ(postSend(qp, 1, 1), 0);
+  EXPECT_EQ(postSend(qp, 1, 1), ENOMEM);
+}
+
+TEST_F(PostErrorTest, ABatchIsRefusedAsAWhole) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  const auto batch = [&](int requests) {
+    ibv_wr_start(qp);
+    for (int i = 0; i < requests; ++i) {
+      qp->wr_id = static_cast<std::uint64_t>(i);
+      ibv_wr_rdma_write(qp, 0, 0);
+      ibv_wr_set_sge(qp, 0, 0, 100);
+    }
+    return ibv_wr_complete(qp);
+  };
+  EXPECT_EQ(batch(2), 0) << "nothing is armed";
+  Connection control = connect();
+  Rule fourth = rule(Effect::kPostError, &qp->qp_base);
+  fourth.trigger.afterOperations = 3;
+  fourth.trigger.budget = 1;
+  const std::uint64_t fault = valueOf(control.arm(fourth));
+  EXPECT_EQ(batch(2), 0);
+  EXPECT_THAT(device.poll(), SizeIs(4));
+  const long aborts = fake().aborts();
+  EXPECT_EQ(batch(2), ENOMEM);
+  EXPECT_EQ(fake().aborts(), aborts + 1);
+  EXPECT_THAT(device.poll(), SizeIs(0));
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.happened, 1u);
+  EXPECT_EQ(counters.operations, 4u);
+  EXPECT_EQ(counters.bytes, 400u);
+  EXPECT_EQ(batch(3), 0);
+  EXPECT_THAT(device.poll(), SizeIs(3));
+}
+
+TEST_F(PostErrorTest, EveryWayToGiveABatchItsDataIsCounted) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  Rule never = rule(Effect::kPostError, &qp->qp_base);
+  never.trigger.afterOperations = 1000;
+  const std::uint64_t fault = valueOf(control.arm(never));
+  const ibv_sge sges[2]{{0, 10, 0}, {0, 20, 0}};
+  const ibv_data_buf buffers[2]{{nullptr, 3}, {nullptr, 4}};
+  ibv_wr_start(qp);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_sge_list(qp, 2, sges);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_inline_data(qp, nullptr, 5);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_inline_data_list(qp, 2, buffers);
+  EXPECT_EQ(ibv_wr_complete(qp), 0);
+  EXPECT_EQ(valueOf(control.counters(fault)).operations, 3u);
+  EXPECT_EQ(valueOf(control.counters(fault)).bytes, 42u);
+  ibv_wr_start(qp);
+  ibv_wr_abort(qp);
+  fake().failPosts(EIO);
+  ibv_wr_start(qp);
+  EXPECT_EQ(ibv_wr_complete(qp), EIO);
+}
+
+TEST_F(PostErrorTest, AnErrorOfABatchThatWasDisarmedDoesNotComeLater) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kPostError, &qp->qp_base)));
+  ibv_wr_start(qp);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_sge(qp, 0, 0, 1);
+  valueOf(control.disarm(fault));
+  Rule other = rule(Effect::kPostError, &qp->qp_base);
+  other.trigger.afterOperations = 100;
+  valueOf(control.arm(other));
+  EXPECT_EQ(ibv_wr_complete(qp), 0);
+}
+
+class QpErrorTest : public ShimTest {};
+
+TEST_F(QpErrorTest, NowGoesThroughTheOwnersModify) {
+  Device device(0);
+  ibv_qp* const victim = device.makeQp(7);
+  ibv_qp* const other = device.makeQp(8);
+  Connection control = connect();
+  Rule now = rule(Effect::kQpError);
+  now.match.peerNumber = 7;
+  const std::uint64_t fault = valueOf(control.arm(now));
+  Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.happened, 1u);
+  EXPECT_EQ(counters.failures, 0u);
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  shimLibrary().queryQp(victim, &attributes, IBV_QP_STATE, &init);
+  EXPECT_EQ(attributes.qp_state, IBV_QPS_ERR);
+  shimLibrary().queryQp(other, &attributes, IBV_QP_STATE, &init);
+  EXPECT_EQ(attributes.qp_state, IBV_QPS_RTS);
+  EXPECT_EQ(postSend(victim, 1), 0);
+  const auto completions = device.poll();
+  ASSERT_THAT(completions, SizeIs(1));
+  EXPECT_EQ(completions[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_NE(completions[0].vendor_err, kInjectedVendorError) << "the flush is genuine";
+  counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.flushErrors, 1u);
+  EXPECT_EQ(counters.genuineErrors, 0u);
+}
+
+TEST_F(QpErrorTest, AfterOperationsTheControlThreadDoesIt) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule later = rule(Effect::kQpError, qp);
+  later.trigger = {.afterOperations = 3, .budget = 1};
+  const std::uint64_t fault = valueOf(control.arm(later));
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(postSend(qp, i), 0);
+  EXPECT_EQ(valueOf(control.counters(fault)).struck, 0u);
+  EXPECT_EQ(postSend(qp, 3), 0);
+  EXPECT_TRUE(becomes([&] { return valueOf(control.counters(fault)).happened == 1; }));
+  EXPECT_EQ(postSend(qp, 4), 0);
+  bool flushed = false;
+  for (const ibv_wc& completion : device.poll()) {
+    flushed = flushed || completion.status == IBV_WC_WR_FLUSH_ERR;
+  }
+  EXPECT_TRUE(flushed);
+}
+
+TEST_F(QpErrorTest, WhatTheDeviceRefusesOrDoesNotDoIsNoEffect) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  fake().failModify(EINVAL);
+  std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpError, qp)));
+  Counters counters = valueOf(control.disarm(fault));
+  EXPECT_EQ(counters.happened, 0u);
+  EXPECT_EQ(counters.failures, 1u);
+  fake().failModify(0);
+  fake().ignoreError(true);
+  fault = valueOf(control.arm(rule(Effect::kQpError, qp)));
+  counters = valueOf(control.disarm(fault));
+  EXPECT_EQ(counters.happened, 0u) << "it says yes and does nothing";
+  EXPECT_EQ(counters.failures, 1u);
+}
+
+TEST_F(QpErrorTest, OneOfManyIsChosenByTheSeed) {
+  const auto chosen = [](std::uint64_t seed) {
+    Device device(0);
+    std::vector<ibv_qp*> all;
+    for (int i = 0; i < 5; ++i) all.push_back(device.makeQp());
+    Connection control = connect();
+    Rule one = rule(Effect::kQpError);
+    one.match.device = "fake0";
+    one.one = true;
+    one.trigger.seed = seed;
+    const std::uint64_t fault = valueOf(control.arm(one));
+    EXPECT_EQ(valueOf(control.counters(fault)).happened, 1u);
+    std::vector<int> broken;
+    for (int i = 0; i < 5; ++i) {
+      if (all[static_cast<std::size_t>(i)]->state == IBV_QPS_ERR) broken.push_back(i);
+    }
+    EXPECT_THAT(broken, SizeIs(1));
+    return broken.at(0);
+  };
+  std::set<int> seen;
+  for (std::uint64_t seed = 1; seed < 30; ++seed) seen.insert(chosen(seed));
+  EXPECT_GT(seen.size(), 3u);
+  EXPECT_EQ(chosen(4), chosen(4));
+}
+
+TEST_F(QpErrorTest, ADeviceMeansAllOfItsQueuePairsThatAreThere) {
+  Device device(0);
+  Device other(1);
+  for (int i = 0; i < 3; ++i) device.makeQp();
+  ibv_qp* const untouched = other.makeQp();
+  Connection control = connect();
+  Rule all = rule(Effect::kQpError);
+  all.match.device = "fake0";
+  all.trigger.budget = 2;
+  const std::uint64_t fault = valueOf(control.arm(all));
+  EXPECT_EQ(valueOf(control.counters(fault)).happened, 2u) << "not more than its budget";
+  valueOf(control.disarm(fault));
+  all.trigger.budget = 0;
+  const std::uint64_t again = valueOf(control.arm(all));
+  EXPECT_EQ(valueOf(control.counters(again)).happened, 3u);
+  EXPECT_EQ(untouched->state, IBV_QPS_RTS);
+  ibv_qp* const later = device.makeQp();
+  EXPECT_EQ(postSend(later, 1), 0);
+  EXPECT_EQ(later->state, IBV_QPS_RTS) << "what is connected later was not meant";
+}
+
+}  // namespace
+}  // namespace faultline::testing
