@@ -21,7 +21,16 @@ namespace {
 constexpr int kDevices = 4;
 constexpr int kBench = 3;
 
-std::array<ibv_device, kDevices> g_devices;
+std::array<ibv_device, kDevices> namedDevices() {
+  std::array<ibv_device, kDevices> devices{};
+  for (int i = 0; i < kDevices; ++i) {
+    ibv_device& device = devices[static_cast<std::size_t>(i)];
+    std::snprintf(device.name, sizeof(device.name), i == kBench ? "bench0" : "fake%d", i);
+  }
+  return devices;
+}
+
+std::array<ibv_device, kDevices> g_devices = namedDevices();
 std::atomic<std::uint32_t> g_next_number{100};
 std::atomic<int> g_fail_posts{0}, g_fail_modify{0}, g_fail_destroy{0};
 std::atomic<bool> g_ignore_error{false}, g_fail_polls{false};
@@ -260,7 +269,6 @@ ibv_device** ibv_get_device_list(int* count) {
   auto** const list = new ibv_device*[fake::kDevices + 1];
   for (int i = 0; i < fake::kDevices; ++i) {
     list[i] = &fake::g_devices[static_cast<std::size_t>(i)];
-    std::snprintf(list[i]->name, sizeof(list[i]->name), i == fake::kBench ? "bench0" : "fake%d", i);
   }
   list[fake::kDevices] = nullptr;
   if (count != nullptr) *count = fake::kDevices;
