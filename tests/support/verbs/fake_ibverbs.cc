@@ -355,6 +355,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   if (const int error = fake::g_fail_modify.load(); error != 0) return error;
+  const std::lock_guard lock(fake::of(qp).mutex);  // any thread may, as with the kernel's
   ibv_qp_attr& kept = fake::of(qp).attributes;
   const bool ignored = attributes->qp_state == IBV_QPS_ERR && fake::g_ignore_error.load();
   if ((mask & IBV_QP_STATE) != 0 && !ignored) {
@@ -368,6 +369,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_attr* init) {
+  const std::lock_guard lock(fake::of(qp).mutex);
   *attributes = fake::of(qp).attributes;
   *init = fake::of(qp).init;
   return 0;
