@@ -38,7 +38,7 @@ class VerbsCommandTest : public ::testing::Test {
     nlohmann::json last;
     for (const auto& entry : std::filesystem::directory_iterator(out())) {
       const std::string name = entry.path().filename();
-      if (!name.starts_with("verbs-unprotected-0")) continue;
+      if (!name.starts_with("command-unprotected-0")) continue;
       std::ifstream file(entry.path() / fmt::format("rank{}/stdout.txt", rank));
       for (std::string line; std::getline(file, line);) {
         if (line.starts_with("{")) last = nlohmann::json::parse(line);

@@ -21,7 +21,16 @@ namespace {
 constexpr int kDevices = 4;
 constexpr int kBench = 3;
 
-std::array<ibv_device, kDevices> g_devices;
+std::array<ibv_device, kDevices> namedDevices() {
+  std::array<ibv_device, kDevices> devices{};
+  for (int i = 0; i < kDevices; ++i) {
+    ibv_device& device = devices[static_cast<std::size_t>(i)];
+    std::snprintf(device.name, sizeof(device.name), i == kBench ? "bench0" : "fake%d", i);
+  }
+  return devices;
+}
+
+std::array<ibv_device, kDevices> g_devices = namedDevices();
 std::atomic<std::uint32_t> g_next_number{100};
 std::atomic<int> g_fail_posts{0}, g_fail_modify{0}, g_fail_destroy{0};
 std::atomic<bool> g_ignore_error{false}, g_fail_polls{false};
@@ -260,7 +269,6 @@ ibv_device** ibv_get_device_list(int* count) {
   auto** const list = new ibv_device*[fake::kDevices + 1];
   for (int i = 0; i < fake::kDevices; ++i) {
     list[i] = &fake::g_devices[static_cast<std::size_t>(i)];
-    std::snprintf(list[i]->name, sizeof(list[i]->name), i == fake::kBench ? "bench0" : "fake%d", i);
   }
   list[fake::kDevices] = nullptr;
   if (count != nullptr) *count = fake::kDevices;
@@ -347,6 +355,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   if (const int error = fake::g_fail_modify.load(); error != 0) return error;
+  const std::lock_guard lock(fake::of(qp).mutex);  // any thread may, as with the kernel's
   ibv_qp_attr& kept = fake::of(qp).attributes;
   const bool ignored = attributes->qp_state == IBV_QPS_ERR && fake::g_ignore_error.load();
   if ((mask & IBV_QP_STATE) != 0 && !ignored) {
@@ -360,6 +369,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_attr* init) {
+  const std::lock_guard lock(fake::of(qp).mutex);
   *attributes = fake::of(qp).attributes;
   *init = fake::of(qp).init;
   return 0;

@@ -13,6 +13,11 @@
 #include "injector/verbs/message.h"
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
+// A child of a program with threads makes threads itself, as programs do; the thread sanitizer ends
+// it for that unless it is told not to. Not used without it.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace faultline::testing {
 namespace {
 
