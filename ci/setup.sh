@@ -14,6 +14,8 @@ build=(git g++ cmake ninja-build ccache pkg-config
   libibverbs-dev)
 scenarios=(iproute2 iperf3)
 tests=(clang procps nodejs)
+# Of the soft-RoCE laboratory (docs/rdma_lab.md): guests, and programs that run in them.
+laboratory=(qemu-system-x86 kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
 
 say() { echo "setup: $*"; }
 
@@ -21,7 +23,7 @@ wanted=("${build[@]}")
 case "${1:-}" in
   --build-only) ;;
   --scenarios) wanted+=("${scenarios[@]}") ;;
-  "") wanted+=("${scenarios[@]}" "${tests[@]}") ;;
+  "") wanted+=("${scenarios[@]}" "${tests[@]}" "${laboratory[@]}") ;;
   *)
     echo "usage: $0 [--build-only|--scenarios]" >&2
     exit 2
@@ -50,8 +52,15 @@ for package in "${wanted[@]}"; do
   [[ $state == installed ]] || missing+=("$package")
 done
 
+# Guests need a kernel with RDMA; where there is none to be had, their tests say so and are skipped.
+fetch_kernel() {
+  [[ -z ${1:-} ]] || return 0
+  "$(dirname "$0")/rdma_kernel.sh" >/dev/null || say "no kernel for soft-RoCE guests"
+}
+
 if ((${#missing[@]} == 0)); then
   say "nothing to install"
+  fetch_kernel "${1:-}"
   exit 0
 fi
 say "installing ${missing[*]}"
@@ -70,4 +79,5 @@ apt() {
 }
 apt update
 apt install -y --no-install-recommends "${missing[@]}"
+fetch_kernel "${1:-}"
 say "done"

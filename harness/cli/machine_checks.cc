@@ -21,6 +21,7 @@
 #include "harness/cli/nccl_bootstrap.h"
 #include "harness/cluster/privileges.h"
 #include "harness/cluster/probe.h"
+#include "harness/rdma_vm/guest_files.h"
 #include "harness/run/goodput_probe.h"
 
 namespace faultline::cli {
@@ -31,6 +32,8 @@ namespace fs = std::filesystem;
 constexpr const char* kClusterGroup = "clusters inside this machine (network namespaces)";
 constexpr const char* kMachineGroup = "this machine and this build";
 constexpr const char* kLabGroup = "real networks and accelerators (not needed for netns clusters)";
+
+constexpr const char* kRdmaVmGroup = "soft-RoCE in guests of qemu (not needed for netns clusters)";
 
 constexpr unsigned kEnoughCores = 2;
 /// Of the quick start's four ranks with their buffers, and the controller, with room to spare.
@@ -272,6 +275,15 @@ void addLab(std::vector<MachineCheck>& checks) {
       "use a login node of a Slurm cluster");
 }
 
+/// What guests with RDMA devices need.
+void addRdmaVm(std::vector<MachineCheck>& checks) {
+  for (const rdma_vm::Need& need : rdma_vm::laboratoryNeeds()) {
+    checks.push_back({kRdmaVmGroup, need.name, need.ok, false, need.found,
+                      "clusters of kind rdma_vm, and faultline lab",
+                      "no real verbs here, unless the machine has RDMA devices", need.remedy});
+  }
+}
+
 }  // namespace
 
 std::string findProgram(std::string_view name, std::string_view path) {
@@ -293,6 +305,7 @@ std::vector<MachineCheck> checkMachine() {
   addCluster(checks);
   addRootless(checks);
   addMachine(checks);
+  addRdmaVm(checks);
   addLab(checks);
   return checks;
 }

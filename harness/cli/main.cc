@@ -16,8 +16,8 @@
 namespace {
 
 /// The hidden verbs by which a controller starts the ranks of a run, what guards the programs of a
-/// node, the guests of a laboratory, and what runs first in each of them: they are no part of the command line for people, and need the descriptors of
-/// launch::Process.
+/// node, the guests of a laboratory, and what runs first in each of them: they are no part of the
+/// command line for people, and need the descriptors of launch::Process.
 bool isVerb(int argc, char** argv, std::string_view verb) { return argc > 1 && argv[1] == verb; }
 
 /// Whether what we have written has gone where it was to go. A reader that has seen enough and left

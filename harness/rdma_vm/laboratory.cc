@@ -67,7 +67,8 @@ Result<Laboratory::Files> Laboratory::findFiles() {
   return files;
 }
 
-Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const Files& files) {
+Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const Files& files,
+                                                     const std::function<bool()>& giveUp) {
   RETURN_IF_ERROR(spec.check());
   ASSIGN_OR_RETURN(SwitchPorts ports, SwitchPorts::create(spec.hosts, spec.nics()));
   ASSIGN_OR_RETURN(const UniqueFd initramfs,
@@ -99,13 +100,13 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
   std::unique_ptr<Laboratory> laboratory(new Laboratory(spec, std::move(ports), std::move(room)));
   laboratory->hosts_ = std::move(hosts);
   far_ends.clear();  // whoever waits for a guest must see its end
-  RETURN_IF_ERROR(laboratory->awaitReady().withContext("boot the soft-RoCE laboratory"));
+  RETURN_IF_ERROR(laboratory->awaitReady(giveUp).withContext("boot the soft-RoCE laboratory"));
   return laboratory;
 }
 
 Laboratory::~Laboratory() = default;
 
-Status Laboratory::awaitReady() {
+Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
   const TimePoint deadline = now() + spec_.bootBudget;
   for (int host = 0; host < spec_.hosts; ++host) {
     Host& at = hosts_[static_cast<std::size_t>(host)];
@@ -114,6 +115,7 @@ Status Laboratory::awaitReady() {
   const auto isReady = [](const Host& host) { return host.ready; };
   while (!std::ranges::all_of(hosts_, isReady)) {
     RETURN_IF_ERROR(poll(kPollInterval));
+    if (giveUp && giveUp()) return errorf(Code::kAborted, "given up while hosts were booting");
     if (now() < deadline) continue;
     const auto waiting = std::ranges::find_if_not(hosts_, isReady);
     return brokenHost(static_cast<int>(waiting - hosts_.begin()),
@@ -341,11 +343,20 @@ void Laboratory::setBlocked(int host, int rail, bool blocked) {
   ports_.at(host, rail + 1).blocked.store(blocked ? 1 : 0);
 }
 
-Result<std::vector<RailState>> Laboratory::railStates(int host) {
+Status Laboratory::askForRails(int host) {
   RETURN_IF_ERROR(checkHost(host));
   Host& at = hosts_[static_cast<std::size_t>(host)];
   at.rails.reset();
-  RETURN_IF_ERROR(at.agent.send({{"type", "rails"}}));
+  return at.agent.send({{"type", "rails"}});
+}
+
+std::optional<std::vector<RailState>> Laboratory::toldRails(int host) const {
+  return hosts_[static_cast<std::size_t>(host)].rails;
+}
+
+Result<std::vector<RailState>> Laboratory::railStates(int host) {
+  RETURN_IF_ERROR(askForRails(host));
+  const Host& at = hosts_[static_cast<std::size_t>(host)];
   const TimePoint deadline = now() + kRailStateBudget;
   while (!at.rails) {
     RETURN_IF_ERROR(poll(kPollInterval));

@@ -60,8 +60,10 @@ class Laboratory {
   static Result<Files> findFiles();
 
   /// Boots all hosts, and returns when every rxe port of every host is active. Errors tell the end
-  /// of the console of the host that failed.
-  static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files);
+  /// of the console of the host that failed. `giveUp` is asked all the time: true ends it, with
+  /// kAborted.
+  static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files,
+                                                  const std::function<bool()>& giveUp = {});
   ~Laboratory();
 
   const VmSpec& spec() const { return spec_; }
@@ -108,6 +110,9 @@ class Laboratory {
 
   /// What the guest itself sees of its rails.
   Result<std::vector<RailState>> railStates(int host);
+  /// The same in two steps, for those who cannot wait: the answer, once it has come.
+  Status askForRails(int host);
+  std::optional<std::vector<RailState>> toldRails(int host) const;
 
   /// The end of what the guest's kernel has printed.
   std::string consoleTail(int host) const;
@@ -135,7 +140,7 @@ class Laboratory {
 
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
       : spec_(spec), ports_(std::move(ports)), room_(std::move(room)) {}
-  Status awaitReady();
+  Status awaitReady(const std::function<bool()>& giveUp);
   Status lookAtRoom();
   Status lookAtHost(int host);
   Status received(int host, const nlohmann::json& message);

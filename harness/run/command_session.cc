@@ -15,9 +15,9 @@
 #include "harness/run/command_record.h"
 #include "harness/run/fault_control.h"
 #include "harness/run/message.h"
+#include "harness/run/program_ground.h"
 #include "harness/run/program_plan.h"
 #include "harness/run/progress_files.h"
-#include "harness/run/rank_group.h"
 #include "harness/run/sampler.h"
 #include "harness/run/told_numbers.h"
 
@@ -54,6 +54,7 @@ class CommandSession {
   Status resolvePrograms();
   void prepareRecovery();
   Status startGuards();
+  SessionResult interruptedResult();
   Status loop();
   Status tick();
   Status askToEnd();
@@ -79,11 +80,11 @@ class CommandSession {
   Interrupt& interrupt_;
   CommandRecord record_;
 
+  std::string folder_;  // of the run, absolute
   ProgramPlan plan_;
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<ProgramGround> ground_;
   std::optional<Sampler> sampler_;
   std::optional<FaultControl> faults_;
-  std::optional<RankGroup> guards_;  // one for each entry of command_.nodes
   std::optional<ProgressFiles> progress_;
   // Where the programs are to make their communicator anew.
   std::optional<RecoveryFiles> recovery_;
@@ -110,15 +111,15 @@ ProgramPlan::Process& CommandSession::processOf(std::size_t guard, std::size_t p
 
 Status CommandSession::prepareFolders() {
   std::error_code error;
-  const std::string folder =
+  folder_ =
       std::filesystem::absolute(fmt::format("{}/{}", options_.directory, folderName())).string();
-  ASSIGN_OR_RETURN(plan_, planPrograms(scenario_, planned_, folder));
+  ASSIGN_OR_RETURN(plan_, planPrograms(scenario_, planned_, folder_));
   // What an earlier run left would be taken for this one's.
-  std::filesystem::remove_all(folder, error);
+  std::filesystem::remove_all(folder_, error);
   for (const ProgramPlan::Process& process : plan_.processes) {
     if (!error) std::filesystem::create_directories(process.folder, error);
   }
-  if (error) return errorf(Code::kIo, "create an empty folder {}: {}", folder, error.message());
+  if (error) return errorf(Code::kIo, "create an empty folder {}: {}", folder_, error.message());
   return okStatus();
 }
 
@@ -139,16 +140,11 @@ Status CommandSession::resolvePrograms() {
 Status CommandSession::prepare() {
   RETURN_IF_ERROR(prepareFolders());
   RETURN_IF_ERROR(resolvePrograms());
-  cluster::ClusterSpec spec;
-  spec.nodes = scenario_.cluster.nodes;
-  spec.ranks_per_node = command_.perNode;
-  spec.rails = scenario_.cluster.rails;
-  spec.rail_rate = scenario_.cluster.railRate;
-  ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
-  sampler_.emplace(*cluster_);
+  ASSIGN_OR_RETURN(ground_, makeGround(scenario_, folder_, interrupt_));
+  sampler_.emplace(ground_->sampler());
   RETURN_IF_ERROR(sampler_->sample(now()));
   if (planned_.arm == reports::Arm::kFaulted) {
-    ASSIGN_OR_RETURN(faults_, FaultControl::create(scenario_, *cluster_));
+    ASSIGN_OR_RETURN(faults_, ground_->faults(scenario_));
     RETURN_IF_ERROR(faults_->step(now(), *sampler_));  // those that are there before the start
   }
   std::vector<std::string> files;
@@ -171,33 +167,38 @@ void CommandSession::prepareRecovery() {
 }
 
 Status CommandSession::startGuards() {
-  std::vector<launch::SpawnOptions> processes;
+  std::vector<ProgramGround::NodeJob> jobs;
   for (std::size_t index = 0; index < command_.nodes.size(); ++index) {
-    launch::GuardJob job;
-    job.network_namespace =
-        fmt::format("/proc/{}/fd/{}", getpid(), cluster_->nodeNamespace(command_.nodes[index]));
-    job.output_limit = kMostOutput;
+    ProgramGround::NodeJob& node = jobs.emplace_back();
+    node.node = command_.nodes[index];
+    node.job.output_limit = kMostOutput;
     for (int local = 0; local < command_.perNode; ++local) {
-      job.programs.push_back(processOf(index, static_cast<std::size_t>(local)).program);
+      node.job.programs.push_back(processOf(index, static_cast<std::size_t>(local)).program);
     }
-    launch::SpawnOptions& guard = processes.emplace_back();
-    guard.arguments = {"faultline", "guard"};
-    guard.own_process_namespace = true;
-    guard.stderr_fd = options_.logFd;
-    guard.first_message = launch::toJson(job);
   }
-  ASSIGN_OR_RETURN(guards_, RankGroup::start(processes, "the guard"));
-  return okStatus();
+  return ground_->start(std::move(jobs), options_.logFd);
+}
+
+/// Before there was a cluster.
+SessionResult CommandSession::interruptedResult() {
+  record_.failed(reports::RunStatus::kFailed, "interrupted");
+  SessionResult result;
+  result.interrupted = true;
+  result.run = record_.finish({});
+  return result;
 }
 
 Result<SessionResult> CommandSession::execute() {
   began_ = now();
   record_.started(began_);  // until all programs are
-  RETURN_IF_ERROR(prepare());
+  const Status prepared = prepare();
+  if (prepared.code() == Code::kAborted && interrupt_.pending()) return interruptedResult();
+  RETURN_IF_ERROR(prepared);
+  began_ = now();  // a cluster may take longer to make than a run may last
   const Status looped = loop();
   Status reverted;
   if (faults_) reverted = interrupted_ ? faults_->abandon() : faults_->revertAll();
-  const Status killed = guards_->kill();
+  const Status killed = ground_->kill();
   RETURN_IF_ERROR(looped);
   RETURN_IF_ERROR(reverted);
   RETURN_IF_ERROR(killed);
@@ -213,20 +214,20 @@ Result<SessionResult> CommandSession::execute() {
   if (!record_.hasFailed()) readNumbers();
   SessionResult result;
   result.interrupted = interrupted_;
-  ASSIGN_OR_RETURN(result.cluster, cluster_->describe());
+  ASSIGN_OR_RETURN(result.cluster, ground_->describe());
   result.run = record_.finish(observedBy(*sampler_, faults_, record_.start()));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
-    result.keptCluster = std::move(cluster_);
+    result.keptCluster = ground_->keep();
   }
   return result;
 }
 
 Status CommandSession::loop() {
   while (finishedGuards_.size() < command_.nodes.size()) {
-    RETURN_IF_ERROR(guards_->poll(kCommandTick, interrupt_, [this](int guard, const json& message) {
-      received(static_cast<std::size_t>(guard), message);
-    }));
+    RETURN_IF_ERROR(ground_->poll(
+        kCommandTick, interrupt_,
+        [this](std::size_t guard, const json& message) { received(guard, message); }));
     if (guardError_) return *guardError_;
     if (interrupt_.pending()) {
       interrupted_ = true;
@@ -260,7 +261,7 @@ Status CommandSession::askToEnd() {
   // First: what struck the programs must still be there to be seen.
   if (faults_) RETURN_IF_ERROR(faults_->revertAll());
   endingSince_ = now();
-  guards_->broadcast(
+  ground_->broadcast(
       {{"type", "end"}, {"grace_ms", duration_cast<std::chrono::milliseconds>(kGrace).count()}});
   return okStatus();
 }

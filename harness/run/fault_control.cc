@@ -90,6 +90,14 @@ bool collide(const scenario::Target& a, const scenario::Target& b) {
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
                                           cluster::NetnsCluster& cluster) {
+  return create(scenario, [&](const scenario::Fault& fault) {
+    return injector::makeFault(fault.kind, fault.parameters,
+                               linkOf(fault.target.value_or(scenario::Target{}), cluster));
+  });
+}
+
+Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
+                                          const MakeFault& make) {
   FaultControl control;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
   control.foreign_ = scenario.workload.isForeign();
@@ -99,8 +107,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   using enum FaultTrigger::Likeness;
   for (const scenario::Fault& spec : scenario::allFaults(scenario)) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
-    ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault,
-                     injector::makeFault(spec.kind, spec.parameters, linkOf(target, cluster)));
+    ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault, make(spec));
     RETURN_IF_ERROR(fault->prepare().withContext(
         spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));

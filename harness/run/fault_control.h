@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,10 @@ class FaultControl {
   /// Makes and prepares all faults of the scenario, before the measured time.
   static Result<FaultControl> create(const scenario::Scenario& scenario,
                                      cluster::NetnsCluster& cluster);
+  /// The same on another kind of cluster, whose faults `make` makes.
+  using MakeFault =
+      std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
+  static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make);
 
   // Marks of the workload.
   void warmupIteration(int node, std::uint64_t bytes);

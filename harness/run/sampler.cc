@@ -4,14 +4,22 @@
 
 namespace faultline::run {
 
-Sampler::Sampler(cluster::NetnsCluster& cluster)
-    : cluster_(cluster),
-      nodes_(cluster.spec().nodes),
-      rails_(cluster.spec().rails),
+Sampler::Sampler(int nodes, int rails, Read read)
+    : nodes_(nodes),
+      rails_(rails),
+      read_(std::move(read)),
       bins_(static_cast<std::size_t>(nodes_) * rails_) {}
 
+Sampler::Sampler(cluster::NetnsCluster& cluster)
+    : Sampler(cluster.spec().nodes, cluster.spec().rails,
+              [&cluster](std::vector<cluster::RailCounters>& counters) {
+                return cluster.readRailCounters(counters);
+              }) {
+  cluster_ = &cluster;
+}
+
 Status Sampler::sample(TimePoint when) {
-  RETURN_IF_ERROR(cluster_.readRailCounters(now_));
+  RETURN_IF_ERROR(read_(now_));
   if (last_.empty()) last_ = now_;
   if (when >= start_) {
     const auto bin = static_cast<std::size_t>((when - start_) / kBin);
@@ -47,10 +55,13 @@ std::uint64_t Sampler::otherBytes(int node) const {
 }
 
 Result<std::uint64_t> Sampler::payloadDelivered() {
+  if (cluster_ == nullptr) {
+    return errorf(Code::kUnsupported, "payload is told from control only in network namespaces");
+  }
   std::uint64_t sum = 0;
   for (int node = 0; node < nodes_; ++node) {
     for (int rail = 0; rail < rails_; ++rail) {
-      const netlink::LinkEnd port = cluster_.railTarget(node, rail).attachment;
+      const netlink::LinkEnd port = cluster_->railTarget(node, rail).attachment;
       ASSIGN_OR_RETURN(const netlink::ShaperState state,
                        netlink::readShaper(*port.socket, port.ifindex));
       sum += state.sent_bytes;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,9 @@ class Sampler {
   static constexpr Duration kBin = 20ms;
 
   explicit Sampler(cluster::NetnsCluster& cluster);
+  /// Of another kind of cluster; `read` fills in the counters of all NICs, [node * rails + rail].
+  using Read = std::function<Status(std::vector<cluster::RailCounters>&)>;
+  Sampler(int nodes, int rails, Read read);
 
   /// Reads all counters now.
   Status sample(TimePoint when);
@@ -30,16 +34,18 @@ class Sampler {
   std::uint64_t otherBytes(int node) const;
 
   /// Bytes of the bulk class that have left the switch towards all nodes: payload delivered.
-  /// Control datagrams and ARP travel in another class and do not count.
+  /// Control datagrams and ARP travel in another class and do not count. kUnsupported where the
+  /// cluster has no such classes.
   Result<std::uint64_t> payloadDelivered();
 
   std::vector<reports::RailTotals> totals() const;
   std::vector<reports::RailSeries> series() const;
 
  private:
-  cluster::NetnsCluster& cluster_;
   int nodes_;
   int rails_;
+  Read read_;
+  cluster::NetnsCluster* cluster_ = nullptr;  // null: of another kind
   std::vector<cluster::RailCounters> now_, last_, first_;
   TimePoint start_ = TimePoint::max();
   std::vector<std::vector<std::int64_t>> bins_;  // per node and rail

@@ -11,6 +11,7 @@
 #include "harness/scenario/command_checks.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process_checks.h"
+#include "harness/scenario/rdma_vm_checks.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/table.h"
@@ -28,6 +29,7 @@ class Checker {
     checkGradient();
     checkWorkloadKeys();
     checkCommand(scenario_, root_, findings_);
+    checkRdmaVm(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
     checkNoise();

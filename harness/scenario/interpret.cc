@@ -11,6 +11,7 @@
 #include "harness/scenario/fault_process_reader.h"
 #include "harness/scenario/fault_reader.h"
 #include "harness/scenario/inference_reader.h"
+#include "harness/scenario/json.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
@@ -34,6 +35,9 @@ class ScenarioReader {
     scenario.version = integer(values, "version");
     scenario.name = values.get<std::string>("name");
     if (values.has("description")) scenario.description = values.get<std::string>("description");
+    scenario.cluster.kind = values.get<std::string>("cluster.kind") == name(ClusterKind::kRdmaVm)
+                                ? ClusterKind::kRdmaVm
+                                : ClusterKind::kNetns;
     scenario.cluster.nodes = integer(values, "cluster.nodes");
     scenario.cluster.ranksPerNode = integer(values, "cluster.ranks_per_node");
     scenario.cluster.rails = integer(values, "cluster.rails");

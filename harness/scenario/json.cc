@@ -186,6 +186,8 @@ std::string_view name(ClusterKind kind) {
   switch (kind) {
     case ClusterKind::kNetns:
       return "netns";
+    case ClusterKind::kRdmaVm:
+      return "rdma_vm";
   }
   return "unknown";
 }

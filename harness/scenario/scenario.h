@@ -25,7 +25,10 @@
 /// `json.h` writes it into results. Counting starts at 0 for nodes, rails and iterations.
 namespace faultline::scenario {
 
-enum class ClusterKind { kNetns };  ///< a network namespace per node, on this machine
+enum class ClusterKind {
+  kNetns,   ///< a network namespace per node, on this machine
+  kRdmaVm,  ///< a guest of qemu with RDMA devices per node, on this machine (harness/rdma_vm)
+};
 
 struct Cluster {
   ClusterKind kind = ClusterKind::kNetns;

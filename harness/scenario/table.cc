@@ -26,12 +26,14 @@ constexpr double kSmallestChunk = 4
                                   << 10;   // below it headers and system calls are what is measured
 constexpr double kLargestChunk = 4 << 20;  // a rail keeps one in a buffer of its own
 
-constexpr std::array<std::string_view, 1> kClusterKindNames{"netns"};
+constexpr std::array<std::string_view, 2> kClusterKindNames{"netns", "rdma_vm"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
 
 constexpr std::array kClusterFields{
-    Field{choice("kind", "netns", kClusterKindNames,
-                 "netns: a network namespace per node, on this machine")},
+    Field{
+        choice("kind", "netns", kClusterKindNames,
+               "netns: a network namespace per node, on this machine; rdma_vm: a guest of qemu "
+               "with an RDMA device (rxe) on each rail per node, for programs that are not ours")},
     Field{number("nodes", "4", 1, kMostNodes, "nodes")},
     Field{number("ranks_per_node", "1", 1, kMostRanksPerNode,
                  "ranks (processes) on each node; a rank is a process of its own")},

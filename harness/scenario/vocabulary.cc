@@ -21,7 +21,10 @@ constexpr std::array kWorkloads{
          "Any program (torchrun, nccl-tests, iperf3), on the nodes under the faults: how it ends, "
          "how fast it is, and the numbers that it tells. Its data are not checked."}};
 constexpr std::array kClusters{
-    Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."}};
+    Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."},
+    Word{"rdma_vm",
+         "Nodes are guests of qemu with real verbs over soft-RoCE (rxe); for workloads of kind "
+         "command."}};
 
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
 

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -42,6 +43,7 @@ class KilledLaboratory : public ::testing::Test {
   }
   void TearDown() override {
     std::error_code ignored;
+    ::unsetenv("TMPDIR");
     if (!folder_.empty()) fs::remove_all(folder_, ignored);
   }
 

@@ -1,0 +1,137 @@
+#include "harness/rdma_vm/laboratory_faults.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace faultline::rdma_vm {
+namespace {
+
+// A guest in software on a busy machine answers within some 10 ms to some seconds.
+constexpr Duration kEvidenceBudget = 15s;
+constexpr Duration kWholeBudget = 30s;
+constexpr int kLookAgainMs = 10;
+// Behind the last packet of a guest that is switched off there may be some in a queue.
+constexpr Duration kStillHere = 200ms;
+
+constexpr const char* kActivePort = "4: ACTIVE";
+constexpr const char* kDownPort = "1: DOWN";
+
+bool isWhole(const RailState& state) { return state.carrier && state.rdma == kActivePort; }
+
+std::string describe(const std::optional<RailState>& state) {
+  if (!state) return "the guest has not told of it";
+  return fmt::format("the guest's NIC {} carrier, its RDMA port is '{}' ('{}')",
+                     state->carrier ? "has" : "has no", state->rdma, state->physical);
+}
+
+}  // namespace
+
+RailFault::RailFault(Laboratory& laboratory, int host, int rail)
+    : laboratory_(laboratory), host_(host), rail_(rail) {}
+
+std::uint64_t RailFault::dropped() const { return port().dropped.load() - dropped_before_; }
+
+Duration RailFault::evidenceBudget() const { return kEvidenceBudget; }
+
+Status RailFault::prepare() {
+  ASSIGN_OR_RETURN(const std::vector<RailState> states, laboratory_.railStates(host_));
+  const RailState& state = states.at(static_cast<std::size_t>(rail_));
+  if (isWhole(state)) return okStatus();
+  return errorf(Code::kUnavailable, "{}: rail {} of host {} is not whole before it: {}", kind(),
+                rail_, host_, describe(state));
+}
+
+Status RailFault::apply() {
+  applied_ = true;  // before the call: if it fails half-way, revert() has something to do
+  asked_ = false;
+  seen_.reset();
+  from_ = to_ = {};
+  from_before_ = port().inFrames.load();
+  dropped_before_ = port().dropped.load();
+  return transit(true, [&] { return strike(true); });
+}
+
+Status RailFault::step(TimePoint now) {
+  RETURN_IF_ERROR(laboratory_.poll(Duration::zero()));
+  from_.observe(port().inFrames.load(), now);
+  to_.observe(port().outFrames.load(), now);
+  if (conclusive()) return okStatus();
+  if (!asked_) {
+    asked_ = true;
+    return laboratory_.askForRails(host_);
+  }
+  if (auto states = laboratory_.toldRails(host_)) {
+    asked_ = false;
+    seen_ = states->at(static_cast<std::size_t>(rail_));
+  }
+  return okStatus();
+}
+
+Status RailFault::revert() {
+  if (!applied_) return okStatus();
+  RETURN_IF_ERROR(transit(false, [&] { return strike(false); }));
+  applied_ = false;
+  const TimePoint deadline = now() + kWholeBudget;
+  for (;;) {
+    ASSIGN_OR_RETURN(const std::vector<RailState> states, laboratory_.railStates(host_));
+    const RailState& state = states.at(static_cast<std::size_t>(rail_));
+    if (isWhole(state)) return okStatus();
+    if (now() > deadline) {
+      return errorf(Code::kNotRestored, "{} was taken back, and after {} {}", kind(),
+                    formatDuration(kWholeBudget), describe(state));
+    }
+    ::poll(nullptr, 0, kLookAgainMs);
+  }
+}
+
+void RailFault::undo() {
+  const Status status = revert();
+  if (!status.ok()) spdlog::error("{}: {}", kind(), status.message());
+}
+
+bool CablePull::conclusive() const {
+  return seen() && !seen()->carrier && seen()->rdma == kDownPort && silentFor() >= kStillHere;
+}
+
+injector::Evidence CablePull::verdict() const {
+  return {kind(), "the guest's own port, and what the switch gets from it",
+          fmt::format("{}; the switch has got nothing from it for {:.0f} ms", describe(seen()),
+                      toMilliseconds(silentFor())),
+          conclusive()};
+}
+
+Status SwitchDrop::strike(bool broken) {
+  laboratory().setBlocked(host(), rail(), broken);
+  return okStatus();
+}
+
+bool SwitchDrop::conclusive() const {
+  return seen() && isWhole(*seen()) && arrived() > 0 && dropped() > 0 &&
+         unservedFor() >= kStillHere;
+}
+
+injector::Evidence SwitchDrop::verdict() const {
+  return {
+      kind(), "frames at the switch, and the guest's own port",
+      fmt::format("{} frames of the host arrived, {} from and to it were dropped, and none went "
+                  "to it for {:.0f} ms; {}",
+                  arrived(), dropped(), toMilliseconds(unservedFor()), describe(seen())),
+      conclusive()};
+}
+
+Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(const std::string& kind,
+                                                             Laboratory& laboratory, int host,
+                                                             int rail) {
+  std::unique_ptr<injector::Fault> fault;
+  if (kind == "port_down") fault = std::make_unique<CablePull>(laboratory, host, rail);
+  if (kind == "blackhole") fault = std::make_unique<SwitchDrop>(laboratory, host, rail);
+  if (fault) return fault;
+  return errorf(Code::kUnsupported, "{}: a soft-RoCE laboratory has no such fault", kind);
+}
+
+}  // namespace faultline::rdma_vm

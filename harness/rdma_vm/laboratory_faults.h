@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "harness/rdma_vm/laboratory.h"
+#include "injector/fault.h"
+#include "injector/faults/still_watch.h"
+
+namespace faultline::rdma_vm {
+
+/// A fault of one rail of a laboratory's host, from outside the guest. What proves it is seen
+/// inside, or counted by the switch.
+class RailFault : public injector::Fault {
+ public:
+  /// The laboratory is borrowed, and outlives it.
+  RailFault(Laboratory& laboratory, int host, int rail);
+  Status prepare() override;
+  Status apply() override;
+  Status step(TimePoint now) override;
+  Status revert() override;
+  Duration evidenceBudget() const override;
+
+ protected:
+  virtual std::string kind() const = 0;
+  virtual Status strike(bool broken) = 0;
+  /// To be called by destructors of what implements strike().
+  void undo();
+
+  /// Of the guest, not older than the strike; nothing before its first answer.
+  const std::optional<RailState>& seen() const { return seen_; }
+  const SwitchPort& port() const { return laboratory_.port(host_, rail_); }
+  Laboratory& laboratory() { return laboratory_; }
+  int host() const { return host_; }
+  int rail() const { return rail_; }
+  /// How long the switch has got nothing from the host, and sent nothing to it.
+  Duration silentFor() const { return from_.stillFor(); }
+  Duration unservedFor() const { return to_.stillFor(); }
+  /// Frames of the host that the switch has got since the strike, and has dropped.
+  std::uint64_t arrived() const { return from_.value() - from_before_; }
+  std::uint64_t dropped() const;
+
+ private:
+  Laboratory& laboratory_;
+  int host_;
+  int rail_;
+  bool applied_ = false;
+  bool asked_ = false;
+  std::optional<RailState> seen_;
+  injector::StillWatch from_;
+  injector::StillWatch to_;
+  std::uint64_t from_before_ = 0;
+  std::uint64_t dropped_before_ = 0;
+};
+
+/// port_down: the cable is pulled out, as qemu's set_link does. Evidence: the guest's own kernel
+/// says that the RDMA port is down and that the NIC has no carrier; the switch gets nothing more.
+class CablePull final : public RailFault {
+ public:
+  using RailFault::RailFault;
+  ~CablePull() override { undo(); }
+  std::string mechanism() const override { return "QMP set_link: the guest's NIC is unplugged"; }
+
+ protected:
+  std::string kind() const override { return "port_down"; }
+  Status strike(bool broken) override { return laboratory().setCable(host(), rail(), !broken); }
+  bool conclusive() const override;
+  injector::Evidence verdict() const override;
+};
+
+/// blackhole: the switch drops everything from and to the rail. Evidence: frames of the host go on
+/// arriving at the switch, it drops them and hands the host none, and the guest's RDMA port is
+/// active. Needs the program to send something.
+class SwitchDrop final : public RailFault {
+ public:
+  using RailFault::RailFault;
+  ~SwitchDrop() override { undo(); }
+  std::string mechanism() const override { return "the switch between the guests drops frames"; }
+
+ protected:
+  std::string kind() const override { return "blackhole"; }
+  Status strike(bool broken) override;
+  bool conclusive() const override;
+  injector::Evidence verdict() const override;
+};
+
+/// By the name of injector/fault_table.h; kUnsupported for those that a laboratory does not have.
+Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(const std::string& kind,
+                                                             Laboratory& laboratory, int host,
+                                                             int rail);
+
+}  // namespace faultline::rdma_vm

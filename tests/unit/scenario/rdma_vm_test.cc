@@ -1,0 +1,95 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "harness/scenario/json.h"
+#include "harness/scenario/reader.h"
+
+namespace faultline::scenario {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A scenario whose `faults` start in line 7.
+std::string text(const std::string& cluster, const std::string& strategies,
+                 const std::string& faults, const std::string& kind = "command") {
+  return "version: 1\n"
+         "name: rdma\n"
+         "cluster: " +
+         cluster +
+         "\n"
+         "workload: {kind: " +
+         kind + (kind == "command" ? ", command: {run: [ib_write_bw], progress: p}}\n" : "}\n") +
+         "strategies: " + strategies +
+         "\n"
+         "faults:\n" +
+         faults;
+}
+constexpr const char* kCluster = "{kind: rdma_vm, nodes: 2, rails: 2}";
+constexpr const char* kRows = "[fault_free, unprotected]";
+constexpr const char* kPull =
+    "  - {kind: port_down, target: {node: 1, rail: 0}, at: 1s, until: end}\n";
+
+std::string problems(const std::string& scenario) {
+  std::string lines;
+  for (const Mistake& mistake : readScenario(scenario, "f.yaml").mistakes) {
+    lines += mistake.toString() + "\n";
+  }
+  return lines;
+}
+
+TEST(RdmaVm, IsRead) {
+  const auto read = readScenario(text(kCluster, kRows, kPull), "f.yaml");
+  ASSERT_TRUE(read.ok()) << problems(text(kCluster, kRows, kPull));
+  EXPECT_EQ(read.scenario->cluster.kind, ClusterKind::kRdmaVm);
+  EXPECT_EQ(name(read.scenario->cluster.kind), "rdma_vm");
+  EXPECT_TRUE(readScenario(text(kCluster, kRows,
+                                "  - {kind: blackhole, target: {node: 0, rail: 1}, at: 1s, "
+                                "duration: 1s}\n"),
+                           "f.yaml")
+                  .ok());
+}
+
+TEST(RdmaVm, WhatItCannotBeIsAMistakeWithItsPlace) {
+  EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 2, rails: 2, rail_rate: 1Gbit}", kRows, kPull)),
+              HasSubstr("f.yaml:3:"));
+  EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 2, rails: 2, rail_rate: 1Gbit}", kRows, kPull)),
+              HasSubstr("rail_rate"));
+  EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 9, rails: 2}", kRows, kPull)),
+              HasSubstr("has 8 at most"));
+  EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 2, rails: 9}", kRows, kPull)),
+              HasSubstr("has 8 at most"));
+  EXPECT_THAT(problems(text(kCluster, "[fault_free, hot_repair]", kPull, "training")),
+              HasSubstr("runs programs that are not ours"));
+  EXPECT_THAT(problems(text(kCluster, "[fault_free, nccl]", kPull)), HasSubstr("GPUs"));
+}
+
+TEST(RdmaVm, FaultsThatItCannotHaveAreMistakesWithTheirPlace) {
+  const std::string loss = problems(
+      text(kCluster, kRows,
+           "  - {kind: loss, percent: 5%, target: {node: 1, rail: 0}, at: 1s, until: end}\n"));
+  EXPECT_THAT(loss, HasSubstr("f.yaml:7:"));
+  EXPECT_THAT(loss, HasSubstr("only port_down and blackhole"));
+  EXPECT_THAT(problems(text(kCluster, kRows,
+                            "  - {kind: port_down, how: admin, target: {node: 1, rail: 0}, at: 1s, "
+                            "until: end}\n")),
+              HasSubstr("write 'carrier'"));
+  EXPECT_THAT(problems(text(kCluster, kRows,
+                            "  - {kind: port_down, target: {node: 1, network: management}, at: 1s, "
+                            "until: end}\n")),
+              HasSubstr("management network"));
+  EXPECT_THAT(problems(text(kCluster, kRows,
+                            "  - {kind: process_kill, target: {node: 1}, at: 1s, until: end}\n")),
+              HasSubstr("only port_down and blackhole"));
+}
+
+TEST(RdmaVm, OtherClustersAreNotConcerned) {
+  EXPECT_EQ(problems(text("{kind: netns, nodes: 2, rails: 2, rail_rate: 1Gbit}", kRows,
+                          "  - {kind: loss, percent: 5%, target: {node: 1, rail: 0}, at: 1s, "
+                          "until: end}\n")),
+            "");
+}
+
+}  // namespace
+}  // namespace faultline::scenario
