@@ -148,7 +148,7 @@ CLI::App* addLabCommand(CLI::App& app, int& exit_code) {
                    "{rail_0_address_1} are replaced")
       ->required();
   addJsonFlag(*command, options->json);
-  command->footer(kLabExamples);
+  command->footer([] { return std::string(kLabExamples); });
   command->callback([options, &exit_code] { exit_code = runLab(*options); });
   return command;
 }
