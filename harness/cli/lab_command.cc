@@ -141,14 +141,16 @@ CLI::App* addLabCommand(CLI::App& app, int& exit_code) {
                       "a folder that guests may write; what else they write is gone with them");
   command->add_option("--limit", options->limit, "longest time of the program, e.g. 2min")
       ->capture_default_str();
-  command->add_option("--on", options->on, "only on these hosts, counted from 0")->delimiter(',');
+  command->add_option("--on", options->on, "only on these hosts, counted from 0")
+      ->delimiter(',')
+      ->allow_extra_args(false);  // '--' would be taken as their end, and be gone
   command
       ->add_option("program", options->command,
                    "program and arguments, after '--'; {host}, {master_address}, {address_1}, "
                    "{rail_0_address_1} are replaced")
       ->required();
   addJsonFlag(*command, options->json);
-  command->footer(kLabExamples);
+  command->footer([] { return std::string(kLabExamples); });
   command->callback([options, &exit_code] { exit_code = runLab(*options); });
   return command;
 }
