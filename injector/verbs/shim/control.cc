@@ -161,11 +161,19 @@ Status Control::listen(const std::string& folder) {
   return okStatus();
 }
 
-void Control::beforeFork() { g_mutex.lock(); }
-void Control::afterForkInParent() { g_mutex.unlock(); }
+void Control::beforeFork() {
+  g_mutex.lock();
+  if (g_control != nullptr) g_control->serve_mutex_.lock();
+}
+
+void Control::afterForkInParent() {
+  if (g_control != nullptr) g_control->serve_mutex_.unlock();
+  g_mutex.unlock();
+}
 
 void Control::afterForkInChild() {
   Control* const parents = std::exchange(g_control, nullptr);
+  if (parents != nullptr) parents->serve_mutex_.unlock();
   g_mutex.unlock();
   if (parents == nullptr) return;
   parents->listener_.reset();
@@ -180,10 +188,14 @@ void Control::removeFile() {
 
 void Control::serve() {
   bool soon = false;
+  std::unique_lock lock(serve_mutex_);
   while (true) {
     std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     for (const Client& client : clients_) watched.push_back({client.fd.get(), POLLIN, 0});
-    ::poll(watched.data(), watched.size(), timeoutMs(soon));
+    const int timeout = timeoutMs(soon);
+    lock.unlock();
+    ::poll(watched.data(), watched.size(), timeout);
+    lock.lock();
     std::uint64_t ignored = 0;
     [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &ignored, sizeof(ignored));
     soon = Shim::instance().work();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,7 +25,8 @@ class Control {
  public:
   /// Starts it if it does not run. Says on stderr, once, why it cannot; the program goes on.
   static void ensure();
-  // Around fork(). In the child the thread does not exist, and what it had open is the parent's.
+  // Around fork(), before Shim's mutex is taken and after it is given back. In the child the thread
+  // does not exist, and what it had open is the parent's.
   static void beforeFork();
   static void afterForkInParent();
   static void afterForkInChild();
@@ -62,6 +64,8 @@ class Control {
   UniqueFd wake_;
   std::vector<Client> clients_;
   std::thread thread_;
+  /// The thread's, except while it waits: what is forked then is whole.
+  std::mutex serve_mutex_;
 };
 
 }  // namespace faultline::injector::verbs::shim
