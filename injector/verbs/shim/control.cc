@@ -64,7 +64,8 @@ Status makeFolder(const std::string& folder) {
                 kFolderVariable);
 }
 
-/// Sockets of processes that were killed: nobody answers there.
+/// Sockets of processes that were killed: nobody listens there. Whoever listens and does not answer,
+/// since it is stopped, is not waited for (EAGAIN).
 void removeStale(const std::string& folder) {
   DIR* const directory = ::opendir(folder.c_str());
   if (directory == nullptr) return;
@@ -72,7 +73,7 @@ void removeStale(const std::string& folder) {
     const std::string name = entry->d_name;
     if (!name.ends_with(".sock")) continue;
     const auto address = addressOf(folder + "/" + name);
-    const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!address.ok() || !probe) continue;
     const auto* const where = reinterpret_cast<const sockaddr*>(&*address);
     if (::connect(probe.get(), where, sizeof(*address)) != 0 && errno == ECONNREFUSED) {

@@ -1,8 +1,6 @@
 // What fork() leaves to the child, whatever the program's threads and the shim's were doing.
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "injector/verbs/address.h"
+#include "tests/unit/verbs_shim/child.h"
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
 namespace faultline::testing {
@@ -30,23 +29,7 @@ int controlSocketsHere(std::string_view folder) {
   return count;
 }
 
-class ForkTest : public ShimTest {
- protected:
-  /// How a child that runs `body` ends: its exit code, or minus the signal. One that does not end
-  /// within some seconds is killed.
-  template <typename Body>
-  static int child(Body body) {
-    const pid_t pid = ::fork();
-    if (pid == 0) ::_exit(body());
-    int status = 0;
-    pid_t ended = 0;
-    if (!becomes([&] { return (ended = ::waitpid(pid, &status, WNOHANG)) == pid; })) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, &status, 0);
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-};
+class ForkTest : public ShimTest {};
 
 TEST_F(ForkTest, NothingOfTheControlThreadsIsLeftWhileControllersComeAndGo) {
   Device device(0);
@@ -64,7 +47,7 @@ TEST_F(ForkTest, NothingOfTheControlThreadsIsLeftWhileControllersComeAndGo) {
     }
   });
   for (int i = 0; i < 300 && !HasFailure(); ++i) {
-    EXPECT_EQ(child([&] { return controlSocketsHere(folder); }), 0) << i;
+    EXPECT_EQ(inChild([&] { return controlSocketsHere(folder); }), 0) << i;
   }
   stop = true;
   controllers.join();
