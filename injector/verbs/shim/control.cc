@@ -64,8 +64,8 @@ Status makeFolder(const std::string& folder) {
                 kFolderVariable);
 }
 
-/// Sockets of processes that were killed: nobody listens there. Whoever listens and does not answer,
-/// since it is stopped, is not waited for (EAGAIN).
+/// Sockets of processes that were killed: nobody listens there. Whoever listens and does not
+/// answer, since it is stopped, is not waited for (EAGAIN).
 void removeStale(const std::string& folder) {
   DIR* const directory = ::opendir(folder.c_str());
   if (directory == nullptr) return;
@@ -149,17 +149,21 @@ Result<Control*> Control::start() {
 Status Control::listen(const std::string& folder) {
   RETURN_IF_ERROR(makeFolder(folder));
   removeStale(folder);
-  ASSIGN_OR_RETURN(const sockaddr_un address, addressOf(path_));
+  // A socket that is bound and does not listen yet is like a stale one: it gets its name when it
+  // does. Both may be there of an earlier program of this process, before it called exec().
+  const std::string unready = path_ + "~";
+  ASSIGN_OR_RETURN(const sockaddr_un address, addressOf(unready));
   listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!listener_ || !wake_) return Status::fromErrno(errno, "make the control socket");
-  // Of an earlier program of this process, before it called exec().
-  ::unlink(path_.c_str());
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener_.get(), kBacklog) != 0) {
-    return Status::fromErrno(errno, fmt::format("listen at {}", path_));
+  ::unlink(unready.c_str());
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+      ::listen(listener_.get(), kBacklog) == 0 && ::rename(unready.c_str(), path_.c_str()) == 0) {
+    return okStatus();
   }
-  return okStatus();
+  const int error = errno;
+  ::unlink(unready.c_str());
+  return Status::fromErrno(error, fmt::format("listen at {}", path_));
 }
 
 void Control::beforeFork() {

@@ -22,6 +22,22 @@
 namespace faultline::testing {
 namespace {
 
+/// Called by listen() below, when set, before it does what it is for.
+void (*g_before_listen)() = nullptr;
+
+}  // namespace
+}  // namespace faultline::testing
+
+// In front of the C library's for the whole program, the shim in it too.
+extern "C" int listen(int fd, int backlog) noexcept {
+  if (faultline::testing::g_before_listen != nullptr) faultline::testing::g_before_listen();
+  static const auto real = reinterpret_cast<int (*)(int, int)>(::dlsym(RTLD_NEXT, "listen"));
+  return real(fd, backlog);
+}
+
+namespace faultline::testing {
+namespace {
+
 using ::testing::HasSubstr;
 
 sockaddr_un addressOf(const std::string& path) {
@@ -95,6 +111,43 @@ TEST_F(ControlStartTest, TheSocketOfAKilledProcessGoes) {
             }),
             0);
   EXPECT_FALSE(std::filesystem::exists(stale));
+}
+
+// Pipes between a child that is about to listen and the test.
+UniqueFd g_tell, g_told;
+void tellAndWait() {
+  char word = 'x';
+  [[maybe_unused]] const ssize_t written = ::write(g_tell.get(), &word, 1);
+  [[maybe_unused]] const ssize_t got = ::read(g_told.get(), &word, 1);
+}
+
+TEST_F(ControlStartTest, ASocketThatDoesNotListenYetIsNotTakenForStale) {
+  int about[2], go_on[2];
+  ASSERT_EQ(::pipe2(about, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(go_on, O_CLOEXEC), 0);
+  const UniqueFd is_about(about[0]), may_go_on(go_on[1]);
+  g_tell.reset(about[1]);
+  g_told.reset(go_on[0]);
+  const pid_t slow = ::fork();
+  if (slow == 0) {
+    g_before_listen = tellAndWait;
+    const Device device(0);
+    ::_exit(connects(newSocket().get(), ownPath(folder_)) ? 0 : 1);
+  }
+  g_tell.reset();
+  g_told.reset();
+  char word = 0;
+  ASSERT_EQ(::read(is_about.get(), &word, 1), 1);
+  EXPECT_EQ(inChild([] {
+              const Device device(0);
+              return 0;
+            }),
+            0);
+  ASSERT_EQ(::write(may_go_on.get(), &word, 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(slow, &status, 0), slow);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "nobody can connect to it any more";
 }
 
 }  // namespace
