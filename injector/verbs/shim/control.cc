@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 
 #include "injector/verbs/address.h"
 
@@ -141,8 +142,17 @@ Result<Control*> Control::start() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake, &one, sizeof(one));
   });
-  control->thread_ = std::thread([control] { control->serve(); });
+  Status status;
+  try {
+    control->thread_ = std::thread([control] { control->serve(); });
+  } catch (const std::system_error& error) {  // not through the program, which called in C
+    status = Status::fromErrno(error.code().value(), "start the thread that answers controllers");
+    Shim::instance().onDoom(nullptr);
+    ::unlink(control->path_.c_str());
+    delete control;
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!status.ok()) return status;
   return control;
 }
 

@@ -150,5 +150,44 @@ TEST_F(ControlStartTest, ASocketThatDoesNotListenYetIsNotTakenForStale) {
   EXPECT_EQ(WEXITSTATUS(status), 0) << "nobody can connect to it any more";
 }
 
+TEST_F(ControlStartTest, AProcessThatGetsNoThreadGoesOnWithoutControl) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd said(ends[0]);
+  UniqueFd says(ends[1]);
+  enum Failures { kPost = 1, kSignals = 2, kFile = 4, kNoLater = 8 };
+  EXPECT_EQ(inChild([&] {
+              ::dup2(says.get(), STDERR_FILENO);
+              pthread_attr_t attributes;
+              ::pthread_getattr_default_np(&attributes);
+              std::size_t size = 0;
+              ::pthread_attr_getstacksize(&attributes, &size);
+              // More than there are addresses.
+              ::pthread_attr_setstacksize(&attributes, std::size_t{1} << 47);
+              ::pthread_setattr_default_np(&attributes);
+              sigset_t before;
+              sigset_t after;
+              ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+              Device device(0);
+              ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+              int failures = postSend(device.makeQp(), 1) == 0 ? 0 : kPost;
+              if (::sigismember(&after, SIGUSR1) != ::sigismember(&before, SIGUSR1)) {
+                failures |= kSignals;
+              }
+              if (!std::filesystem::is_empty(folder_)) failures |= kFile;
+              ::pthread_attr_setstacksize(&attributes, size);
+              ::pthread_setattr_default_np(&attributes);
+              const Device later(1);
+              if (!connects(newSocket().get(), ownPath(folder_))) failures |= kNoLater;
+              return failures;
+            }),
+            0);
+  says.reset();
+  std::array<char, 1024> text{};
+  const ssize_t size = ::read(said.get(), text.data(), text.size());
+  EXPECT_THAT(std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))),
+              HasSubstr("start the thread that answers controllers"));
+}
+
 }  // namespace
 }  // namespace faultline::testing
