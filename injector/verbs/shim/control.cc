@@ -28,6 +28,9 @@ constexpr int kBacklog = 8;
 constexpr std::size_t kMostClients = 16;
 constexpr std::uint64_t kListPage = 100;  // each far below 300 bytes
 constexpr int kSoonMs = 20;
+/// How long nobody is let in when the process has no descriptor left for one. Who waits keeps the
+/// listener readable, and the thread would do nothing but try.
+constexpr Duration kPause = 100ms;
 
 std::mutex g_mutex;
 Control* g_control = nullptr;  // for good: the process ends with it
@@ -205,11 +208,17 @@ void Control::serve() {
   bool soon = false;
   std::unique_lock lock(serve_mutex_);
   while (true) {
-    std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    const TimePoint at = now();
+    // poll() passes over one that is negative.
+    const int listener = at < accept_from_ ? -1 : listener_.get();
+    std::vector<pollfd> watched{{listener, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     for (const Client& client : clients_) watched.push_back({client.fd.get(), POLLIN, 0});
-    const int timeout = timeoutMs(soon);
+    const int timeout = timeoutMs(soon, at);
     lock.unlock();
-    ::poll(watched.data(), watched.size(), timeout);
+    // A process may allow itself fewer descriptors than it has, and poll() then takes none.
+    if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) {
+      std::this_thread::sleep_for(kPause);
+    }
     lock.lock();
     std::uint64_t ignored = 0;
     [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &ignored, sizeof(ignored));
@@ -225,14 +234,15 @@ void Control::serve() {
   }
 }
 
-int Control::timeoutMs(bool soon) const {
+int Control::timeoutMs(bool soon, TimePoint at) const {
   std::optional<TimePoint> first;
+  if (at < accept_from_) first = accept_from_;
   for (const Client& client : clients_) {
     for (const Lease& lease : client.leases) first = std::min(first.value_or(lease.end), lease.end);
   }
   int timeout = soon ? kSoonMs : -1;
   if (first) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - at).count();
     const int until = static_cast<int>(std::max<std::int64_t>(left, 0));
     timeout = timeout < 0 ? until : std::min(timeout, until);
   }
@@ -241,7 +251,11 @@ int Control::timeoutMs(bool soon) const {
 
 void Control::accept() {
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return;
+  if (!fd) {
+    const bool gone = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+    if (!gone) accept_from_ = now() + kPause;
+    return;
+  }
   if (!mayControl(fd.get())) {
     send(fd.get(), errorMessage(errorf(Code::kPermissionDenied,
                                        "only the process's own user and root may control it")));

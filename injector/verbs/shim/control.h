@@ -48,7 +48,7 @@ class Control {
   explicit Control(std::string path) : path_(std::move(path)) {}
   Status listen(const std::string& folder);
   [[noreturn]] void serve();
-  int timeoutMs(bool soon) const;
+  int timeoutMs(bool soon, TimePoint at) const;
   void accept();
   /// False when the connection is to be closed.
   bool answer(Client& client);
@@ -63,6 +63,7 @@ class Control {
   UniqueFd listener_;
   UniqueFd wake_;
   std::vector<Client> clients_;
+  TimePoint accept_from_{};  ///< until then who wants to connect waits: it could not be let in
   std::thread thread_;
   /// The thread's, except while it waits: what is forked then is whole.
   std::mutex serve_mutex_;

@@ -189,5 +189,52 @@ TEST_F(ControlStartTest, AProcessThatGetsNoThreadGoesOnWithoutControl) {
               HasSubstr("start the thread that answers controllers"));
 }
 
+Duration processorTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+TEST_F(ControlStartTest, AProcessWithoutDescriptorsDoesNotSpinAndLetsControllersInLater) {
+  enum Failures { kConnect = 1, kSpins = 2, kOthers = 4, kNoAnswer = 8, kSpinsWithNone = 16 };
+  EXPECT_EQ(inChild([&] {
+              Device device(0);
+              device.makeQp();
+              const std::string hello = injector::verbs::Message("hello").serialize();
+              const auto answers = [&](const UniqueFd& fd) {
+                std::array<char, 4096> answer{};
+                pollfd readable{fd.get(), POLLIN, 0};
+                return ::send(fd.get(), hello.data(), hello.size(), MSG_NOSIGNAL) > 0 &&
+                       ::poll(&readable, 1, 5000) == 1 &&
+                       ::recv(fd.get(), answer.data(), answer.size(), 0) > 0;
+              };
+              const UniqueFd before = newSocket();
+              const UniqueFd waiting = newSocket();
+              if (!connects(before.get(), ownPath(folder_)) || !answers(before)) return 32;
+              const auto spins = [] {
+                const TimePoint begin = now();
+                const Duration used = processorTime();
+                ::poll(nullptr, 0, 500);
+                return (processorTime() - used) * 20 > now() - begin;
+              };
+              rlimit limit{};
+              ::getrlimit(RLIMIT_NOFILE, &limit);
+              const int first_free = ::dup(before.get());
+              ::close(first_free);
+              const rlimit no_more{static_cast<rlim_t>(first_free), limit.rlim_max};
+              ::setrlimit(RLIMIT_NOFILE, &no_more);
+              int failures = connects(waiting.get(), ownPath(folder_)) ? 0 : kConnect;
+              if (spins()) failures |= kSpins;
+              if (!answers(before)) failures |= kOthers;
+              const rlimit none{0, limit.rlim_max};  // poll() fails
+              ::setrlimit(RLIMIT_NOFILE, &none);
+              if (spins()) failures |= kSpinsWithNone;
+              ::setrlimit(RLIMIT_NOFILE, &limit);
+              if (!answers(waiting)) failures |= kNoAnswer;
+              return failures;
+            }),
+            0);
+}
+
 }  // namespace
 }  // namespace faultline::testing
