@@ -80,6 +80,8 @@ class HeldQueue {
     });
   }
 
+  void clear() { entries_.clear(); }
+
   /// When the next one is due; only when not empty().
   TimePoint nextDue() const { return std::ranges::min_element(entries_, {}, &Held::due)->due; }
 

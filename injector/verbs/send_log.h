@@ -51,6 +51,11 @@ class SendLog {
     return std::nullopt;
   }
 
+  void clear() {
+    head_ = count_ = 0;
+    unsignalled_ = 0;
+  }
+
   std::size_t size() const { return count_; }
 
  private:

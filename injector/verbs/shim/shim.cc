@@ -369,14 +369,27 @@ void Shim::afterForkInChild() {
   g_armed.store(false);
   for (std::size_t slot = 0; slot < kMostFaults; ++slot) {
     slots_[slot].store(nullptr);
-    // Not freed: completions that the parent holds back, here a copy, name it.
-    static_cast<void>(armed_[slot].fault.release());
     armed_[slot] = {};
   }
   for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
     queue_pair->faults.store(0);
     queue_pair->doomed.store(0);
+    queue_pair->met.store(0);
+    queue_pair->batch = {};
+    // Threads that the child does not have may hold it, in the middle of a change: what they were
+    // changing is not read any more.
+    queue_pair->log_flag.unlock();
+    if (SendLog* const log = queue_pair->log.load()) log->clear();
   }
+  for (const auto& [cq, queue] : owned_completion_queues_) {
+    queue->flag.unlock();
+    // The parent delivers them.
+    if (HeldQueue<HeldCompletion>* const held = queue->held.load()) held->clear();
+    queue->heldNow.store(0);
+    queue->release.store(false);
+  }
+  retired_.clear();
+  any_doomed_.store(false);
   wake_ = nullptr;
   // Made anew and not unlocked: a recursive mutex remembers the thread that has it, and that has
   // another number here. Nobody else can wait for it: there is one thread.

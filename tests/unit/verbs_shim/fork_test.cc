@@ -29,6 +29,13 @@ int controlSocketsHere(std::string_view folder) {
   return count;
 }
 
+/// For a child that opened a device: no exit handler runs there.
+void removeOwnSocket() {
+  ::unlink(injector::verbs::socketPath(injector::verbs::defaultFolder(::geteuid()), ::getpid(),
+                                       injector::verbs::pidNamespaceOf("self"))
+               .c_str());
+}
+
 class ForkTest : public ShimTest {};
 
 TEST_F(ForkTest, NothingOfTheControlThreadsIsLeftWhileControllersComeAndGo) {
@@ -52,6 +59,79 @@ TEST_F(ForkTest, NothingOfTheControlThreadsIsLeftWhileControllersComeAndGo) {
   stop = true;
   controllers.join();
   EXPECT_GT(armed, 10);
+}
+
+TEST_F(ForkTest, AChildDoesNotWaitForAThreadThatWasPolling) {
+  Device device(0, /*entries=*/4096);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay, qp);
+  slow.delay = 10s;
+  const std::uint64_t fault = valueOf(control.arm(slow));
+  for (std::uint64_t i = 0; i < 4000; ++i) postSend(qp, i);
+  device.poll(4096);
+  ASSERT_EQ(valueOf(control.counters(fault)).held, 4000u) << "each poll looks through all of them";
+  std::atomic<bool> stop{false};
+  std::thread poller([&] {
+    while (!stop) device.poll();
+  });
+  for (int i = 0; i < 20 && !HasFailure(); ++i) {
+    EXPECT_EQ(inChild([&] { return shimLibrary().destroyQp(qp); }), 0) << i;
+  }
+  stop = true;
+  poller.join();
+}
+
+TEST_F(ForkTest, AChildDoesNotWaitForAThreadThatWasPosting) {
+  Device device(0);
+  // Completes nothing, so that nobody is in the middle of the fake device either.
+  ibv_qp* const qp = device.makeQp(0, /*signal_all=*/false);
+  Connection control = connect();
+  valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  std::atomic<bool> stop{false};
+  std::thread poster([&] {
+    while (!stop) postSend(qp, 1, 1);
+  });
+  for (int i = 0; i < 100 && !HasFailure(); ++i) {
+    EXPECT_EQ(inChild([&] {
+                Device own(1);
+                auto inner = Connection::open(::getpid());
+                if (!inner.ok()) return 20;
+                const auto armed = inner->arm(rule(Effect::kQpRate, qp));
+                if (!armed.ok()) return 21;
+                const int result = postSend(qp, 1, 1);
+                removeOwnSocket();
+                return result;
+              }),
+              0)
+        << i;
+  }
+  stop = true;
+  poster.join();
+}
+
+TEST_F(ForkTest, WhatTheParentsFaultHasMetTheChildsMeetsAnew) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule second = rule(Effect::kQpError, qp);
+  second.trigger.afterOperations = 1;
+  const std::uint64_t fault = valueOf(control.arm(second));
+  const auto post_twice = [&] { return postSend(qp, 1) + postSend(qp, 2); };
+  ASSERT_EQ(post_twice(), 0);
+  ASSERT_TRUE(becomes([&] { return valueOf(control.counters(fault)).happened == 1; }));
+  EXPECT_EQ(inChild([&] {
+              Device own(1);
+              auto inner = Connection::open(::getpid());
+              if (!inner.ok()) return 20;
+              const auto armed = inner->arm(second);
+              if (!armed.ok() || post_twice() != 0) return 21;
+              const bool met =
+                  becomes([&] { return valueOf(inner->counters(*armed)).happened == 1; });
+              removeOwnSocket();
+              return met ? 0 : 1;
+            }),
+            0);
 }
 
 }  // namespace
