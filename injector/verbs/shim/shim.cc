@@ -213,6 +213,7 @@ Result<std::uint64_t> Shim::arm(const Rule& asked) {
     meant = {chosen};
   }
   const std::size_t slot = static_cast<std::size_t>(free - armed_.begin());
+  for (const auto& [qp, queue_pair] : owned_queue_pairs_) queue_pair->met.fetch_and(~bitOf(slot));
   *free = {++last_number_, rule, std::make_unique<ArmedFault>(rule)};
   slots_[slot].store(free->fault.get());
   era_.fetch_add(1);
@@ -262,10 +263,12 @@ Result<Counters> Shim::disarm(std::uint64_t number) {
   era_.fetch_add(1);
   for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
     queue_pair->faults.fetch_and(~bitOf(slot));
+  }
+  readers_.wait();  // nobody decides by it any more
+  for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
     queue_pair->doomed.fetch_and(~bitOf(slot));
     queue_pair->met.fetch_and(~bitOf(slot));
   }
-  readers_.wait();  // nobody decides by it any more
   const std::uint64_t queue_pairs = counters.queuePairs;
   counters = fault->counters();
   counters.queuePairs = queue_pairs;
