@@ -268,6 +268,7 @@ Result<Counters> Shim::disarm(std::uint64_t number) {
   for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
     queue_pair->doomed.fetch_and(~bitOf(slot));
     queue_pair->met.fetch_and(~bitOf(slot));
+    forgetSends(*queue_pair);
   }
   const std::uint64_t queue_pairs = counters.queuePairs;
   counters = fault->counters();
@@ -283,6 +284,18 @@ Result<Counters> Shim::disarm(std::uint64_t number) {
   }
   work();
   return counters;
+}
+
+void Shim::forgetSends(QueuePair& queue_pair) {
+  SendLog* const log = queue_pair.log.load();
+  if (log == nullptr) return;
+  for (std::size_t slot = 0; slot < kMostFaults; ++slot) {
+    const Armed& armed = armed_[slot];
+    const bool concerns = (queue_pair.faults.load() & bitOf(slot)) != 0;
+    if (armed.fault != nullptr && armed.rule.effect == Effect::kQpRate && concerns) return;
+  }
+  const std::lock_guard lock(queue_pair.log_flag);
+  log->clear();
 }
 
 bool Shim::holdsAnything() const {

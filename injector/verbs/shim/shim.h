@@ -104,6 +104,9 @@ class Shim {
   /// Which of the armed faults concern it, from now on.
   void reconsider(QueuePair& queue_pair);
   void prepareToHold(QueuePair& queue_pair, const Rule& rule);
+  /// Unless another rate still concerns it: what is posted from now on is not noted, and the next
+  /// rate must not take its completions for those of what was.
+  void forgetSends(QueuePair& queue_pair);
   void putInError(QueuePair& queue_pair, ArmedFault& fault);
   std::uint64_t concerned(std::size_t slot) const;
   bool holdsAnything() const;

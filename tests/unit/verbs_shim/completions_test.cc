@@ -311,6 +311,33 @@ TEST_F(RateTest, WhatTheDeviceDoesNotTakeIsNotPaced) {
   EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
 }
 
+TEST_F(RateTest, ASecondRateKnowsNothingOfWhatWasPostedUnderTheFirst) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t first = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i, 100'000'000);  // 100 s each
+  valueOf(control.disarm(first));
+  const std::uint64_t second = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{0, 1, 2}));
+  EXPECT_EQ(valueOf(control.counters(second)).held, 0u);
+  EXPECT_EQ(valueOf(control.counters(second)).releasedBytes, 0u);
+}
+
+TEST_F(RateTest, OneOfTwoRatesThatEndsLeavesTheOtherWhatItKnows) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule slower = rule(Effect::kQpRate, qp);
+  slower.bitsPerSecond /= 2;
+  const std::uint64_t stays = valueOf(control.arm(slower));
+  const std::uint64_t ends = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  postSend(qp, 1, 10'000);
+  valueOf(control.disarm(ends));
+  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
+  EXPECT_EQ(valueOf(control.counters(stays)).releasedBytes, 10'000u);
+}
+
 TEST_F(ShimTest, AnotherProvidersFunctionsAreTakenOverAsWell) {
   Device first(0);
   Device other(2);
