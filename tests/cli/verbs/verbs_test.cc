@@ -126,6 +126,14 @@ TEST(CliTest, OutputThatCannotBeWrittenIsNoSuccess) {
   EXPECT_EQ(left.err, "0\n") << "its reader had enough";
 }
 
+TEST(CliTest, TheLaboratoryRefusesHostsThatThereAreNotBeforeItBoots) {
+  for (const std::string on : {"7", "2", "0,2", "-1"}) {
+    const Ran ran = runFaultline({"lab", "--on=" + on, "--", "true"});
+    expectUsageError(ran, "possible are 0 to 1");
+    EXPECT_THAT(ran.err, Not(HasSubstr("booting"))) << on;
+  }
+}
+
 TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {
   expectUsageError(runFaultline({}), "A verb is required");
   expectUsageError(runFaultline({"frobnicate"}), "there is no verb 'frobnicate'; known are");
