@@ -94,6 +94,7 @@ Json toJson(const Injection& injection, const Outcome& outcome) {
           {"target", injection.target},
           {"parameters", std::move(parameters)},
           {"mechanism", injection.fault->mechanism()},
+          {"unproven", injection.kind->unproven.empty() ? Json() : Json(injection.kind->unproven)},
           {"lasted_ms", toMilliseconds(outcome.lasted)},
           {"interrupted", outcome.interrupted},
           {"target_ended", outcome.ended.has_value()},
@@ -133,8 +134,9 @@ int inject(const InjectOptions& options) {
   if (const Status status = fault.prepare(); !status.ok()) {
     return fail(kVerb, status, exitOf(status));
   }
-  std::cerr << fmt::format("inject: {} for {} ({})\n", options.kind, formatDuration(*duration),
-                           fault.mechanism());
+  const std::string_view unproven = injection->kind->unproven;
+  std::cerr << fmt::format("inject: {} for {} ({}){}{}\n", options.kind, formatDuration(*duration),
+                           fault.mechanism(), unproven.empty() ? "" : "; unproven: ", unproven);
   const Outcome outcome = carryOut(fault, *duration, *interrupt);
   if (!outcome.reverted.ok()) {
     return fail(kVerb, outcome.reverted.withContext("take it back"), kExitNotRestored);
@@ -147,6 +149,17 @@ int inject(const InjectOptions& options) {
   }
   if (outcome.interrupted) return kExitInterrupted;
   return outcome.evidence.ok ? kExitOk : kExitInvalid;
+}
+
+/// What a source does not tell is no fact.
+template <typename T>
+Json orNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+template <typename T>
+std::string orDash(const std::optional<T>& value) {
+  return value ? fmt::format("{}", *value) : "-";
 }
 
 int list(const InjectOptions& options) {
@@ -162,24 +175,28 @@ int list(const InjectOptions& options) {
   if (!found.ok()) return fail(kVerb, found.status(), exitOf(found.status()));
   if (options.json) {
     Json rows = Json::array();
-    for (const auto& facts : found->queuePairs) {
-      rows.push_back({{"device", facts.device},
-                      {"qpn", facts.number},
-                      {"type", facts.type},
-                      {"state", facts.state},
-                      {"peer_qpn", facts.peerNumber},
-                      {"dlid", facts.peerLid},
-                      {"dgid", facts.peerGid}});
+    for (const QueuePairRow& row : found->queuePairs) {
+      rows.push_back({{"device", row.device},
+                      {"qpn", row.number},
+                      {"type", row.type},
+                      {"state", row.state},
+                      {"peer_qpn", orNull(row.peerNumber)},
+                      {"dlid", orNull(row.peerLid)},
+                      {"dgid", orNull(row.peerGid)}});
     }
     print({{"pid", *pid}, {"source", found->source}, {"queue_pairs", std::move(rows)}});
     return kExitOk;
   }
+  std::cout << fmt::format("queue pairs of process {}, as told by {}; '-' is not told\n", *pid,
+                           found->source);
   constexpr std::string_view kRow = "{:<12} {:>8}  {:<8} {:<6} {:>9} {:>6}  {}\n";
   std::cout << fmt::format(fmt::runtime(kRow), "device", "qpn", "type", "state", "peer_qpn", "dlid",
                            "dgid");
-  for (const auto& facts : found->queuePairs) {
-    std::cout << fmt::format(fmt::runtime(kRow), facts.device, facts.number, facts.type,
-                             facts.state, facts.peerNumber, facts.peerLid, facts.peerGid);
+  for (const QueuePairRow& row : found->queuePairs) {
+    const std::string gid = orDash(row.peerGid);
+    std::cout << fmt::format(fmt::runtime(kRow), row.device, row.number, row.type, row.state,
+                             orDash(row.peerNumber), orDash(row.peerLid),
+                             gid.empty() ? "none" : gid);
   }
   return kExitOk;
 }

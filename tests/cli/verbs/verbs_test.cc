@@ -217,6 +217,19 @@ TEST(ListTest, ListsEverythingOrOneKind) {
   const Json json = Json::parse(runFaultline({"list", "--json"}).out);
   EXPECT_EQ(json.size(), 7u);
   EXPECT_EQ(json["faults"][0]["name"], "port_down");
+  EXPECT_FALSE(json["faults"][0].contains("unproven"));
+}
+
+TEST(ListTest, WhatNobodyHasSeenWorkIsSaid) {
+  int unproven = 0;
+  for (const auto& fault : Json::parse(runFaultline({"list", "faults", "--json"}).out)["faults"]) {
+    const std::string name = fault["name"];
+    const bool rdma = name.starts_with("rdma_") || name == "qp_error" || name == "qp_rate";
+    if (rdma) EXPECT_THAT(fault["unproven"].get<std::string>(), HasSubstr("proven on")) << name;
+    unproven += fault.contains("unproven") ? 1 : 0;
+  }
+  EXPECT_GE(unproven, 10);
+  EXPECT_THAT(runFaultline({"list", "faults"}).out, HasSubstr("Unproven: on adapters"));
 }
 
 TEST(ListTest, ABrokenScenarioIsListedAsSuch) {
