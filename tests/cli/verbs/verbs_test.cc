@@ -224,8 +224,9 @@ TEST(ListTest, WhatNobodyHasSeenWorkIsSaid) {
   int unproven = 0;
   for (const auto& fault : Json::parse(runFaultline({"list", "faults", "--json"}).out)["faults"]) {
     const std::string name = fault["name"];
-    const bool rdma = name.starts_with("rdma_") || name == "qp_error" || name == "qp_rate";
-    if (rdma) EXPECT_THAT(fault["unproven"].get<std::string>(), HasSubstr("proven on")) << name;
+    if (name.starts_with("rdma_") || name == "qp_error" || name == "qp_rate") {
+      EXPECT_NE(fault.value("unproven", ""), "") << name;
+    }
     unproven += fault.contains("unproven") ? 1 : 0;
   }
   EXPECT_GE(unproven, 10);
