@@ -14,13 +14,13 @@ constexpr int kPauseMilliseconds = 1;
 
 Duration Fault::evidenceBudget() const { return kEvidenceBudget; }
 
-Result<Evidence> Fault::evidence() {
+Result<Evidence> Fault::evidence(const std::function<bool()>& stop) {
   if (!conclusive()) {
     const TimePoint deadline = now() + evidenceBudget();
     RETURN_IF_ERROR(demandEvidence());
     do {
       RETURN_IF_ERROR(step(now()));
-      if (conclusive()) break;
+      if (conclusive() || (stop && stop())) break;
       ::poll(nullptr, 0, kPauseMilliseconds);
     } while (now() < deadline);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,8 +63,9 @@ class Fault {
   /// What has been observed so far. When that is not conclusive yet, goes on observing, with probes
   /// of its own when the job gives no load, for at most evidenceBudget(): to be called once before
   /// revert(). Judges what it sees and not what was called: it is not ok when apply() was forgotten
-  /// or had no effect.
-  Result<Evidence> evidence();
+  /// or had no effect. It is asked between two looks whether to `stop` (nobody waits any more), and
+  /// then judges what it has.
+  Result<Evidence> evidence(const std::function<bool()>& stop = {});
 
   /// Takes it back and checks that the former state is there again. Idempotent; without apply() it
   /// does nothing.
@@ -71,6 +73,10 @@ class Fault {
 
   /// How it is done here, e.g. "netlink: the NIC is set down".
   virtual std::string mechanism() const = 0;
+
+  /// When, before revert(), nothing was left that it could strike, as what it struck has ended; to
+  /// wait longer is of no use. Nothing: it goes on, or was not applied.
+  virtual std::optional<TimePoint> endedAt() const { return std::nullopt; }
 
   /// Every change made so far, oldest first. The first after apply() is the moment of the fault.
   const std::vector<Transition>& transitions() const { return transitions_; }

@@ -166,6 +166,12 @@ inline constexpr std::string_view kShimUndo =
     "the shim lets everything pass again; it does so by itself when the injector dies or is silent "
     "for two seconds";
 
+inline constexpr std::string_view kSeenInSoftware =
+    "on adapters, and under NCCL and MSCCL++ (proven on rxe under perftest)";
+inline constexpr std::string_view kSeenOnFake =
+    "over any kernel's verbs, and under NCCL and MSCCL++ (proven against a libibverbs without a "
+    "kernel)";
+
 inline constexpr std::array<FaultKind, 6> kVerbsFaults{
     FaultKind{"qp_error",
               "Queue pairs of programs with the verbs shim go to the error state, by their owner's "
@@ -173,33 +179,38 @@ inline constexpr std::array<FaultKind, 6> kVerbsFaults{
               "work flushed with errors on that queue pair only; its peer runs into a timeout",
               "the state of the queue pair, read back by ibv_query_qp, is ERR",
               "nothing to undo: programs may connect again", kQpErrorParameters, false,
-              TargetKind::kProcesses, false, kAnyVerbsSignatures},
+              TargetKind::kProcesses, false, kAnyVerbsSignatures, false, false, false,
+              kSeenInSoftware},
     FaultKind{"post_error", "Posting work requests fails in programs with the verbs shim.",
               "an errno from posting; nothing reaches the device",
               "posts that returned the errno to the program, counted there", kShimUndo,
-              kPostErrorParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+              kPostErrorParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures,
+              false, false, false, kSeenInSoftware},
     FaultKind{"completion_rewrite",
               "Successful completions become errors in programs with the verbs shim.",
               "a completion with that status, though the data has moved",
               "completions that the program got with that status, counted there", kShimUndo,
               kCompletionRewriteParameters, false, TargetKind::kProcesses, false,
-              kAnyVerbsSignatures},
+              kAnyVerbsSignatures, false, false, false, kSeenInSoftware},
     FaultKind{"completion_loss", "Completions never reach programs with the verbs shim.",
               "silence: work that never ends, though the data has moved",
               "completions that were swallowed, counted in the program",
               "the shim lets everything pass again; what was swallowed stays lost",
-              kCompletionLossParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+              kCompletionLossParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures,
+              false, false, false, kSeenOnFake},
     FaultKind{
         "qp_delay", "Completions reach programs with the verbs shim late.",
         "nothing but time, on the queue pairs that are meant",
         "completions delivered, each not earlier than the delay after it came from the device",
-        kShimUndo, kQpDelayParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
-    FaultKind{
-        "qp_rate", "Completions reach programs with the verbs shim at the pace of a slower link.",
-        "nothing but time, on the queue pairs that are meant",
-        "bytes per second whose completions were delivered while more were held back: the "
-        "achieved rate and not the requested one",
-        kShimUndo, kQpRateParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures},
+        kShimUndo, kQpDelayParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures,
+        false, false, false, kSeenOnFake},
+    FaultKind{"qp_rate",
+              "Completions reach programs with the verbs shim at the pace of a slower link.",
+              "nothing but time, on the queue pairs that are meant",
+              "bytes per second whose completions were delivered while more were held back: the "
+              "achieved rate and not the requested one",
+              kShimUndo, kQpRateParameters, false, TargetKind::kProcesses, false,
+              kAnyVerbsSignatures, false, false, false, kSeenInSoftware},
 };
 
 }  // namespace faultline::injector

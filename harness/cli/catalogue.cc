@@ -61,10 +61,10 @@ std::vector<Item> scenarios() {
   for (const fs::path& file : scenarioFiles()) {
     const auto result = scenario::readScenarioFile(file.string());
     if (result.ok()) {
-      items.push_back({result.scenario->name, result.scenario->description, file.string()});
+      items.push_back({result.scenario->name, result.scenario->description, file.string(), ""});
     } else {
       items.push_back(
-          {file.stem().string(), "has mistakes: see faultline validate", file.string()});
+          {file.stem().string(), "has mistakes: see faultline validate", file.string(), ""});
     }
   }
   return items;
@@ -73,8 +73,10 @@ std::vector<Item> scenarios() {
 template <typename Table>
 std::vector<Item> itemsOf(const Table& table) {
   std::vector<Item> items;
-  for (const auto& row : table)
-    items.push_back({std::string(row.name), std::string(row.summary), ""});
+  for (const auto& row : table) {
+    items.push_back({std::string(row.name), std::string(row.summary), "", ""});
+    if constexpr (requires { row.unproven; }) items.back().unproven = row.unproven;
+  }
   return items;
 }
 
@@ -87,14 +89,14 @@ std::vector<std::string> categoryNames() {
 std::vector<Category> catalogue() {
   std::vector<Item> algorithms;
   for (const auto& algorithm : schedule::allAlgorithms()) {
-    algorithms.push_back({std::string(algorithm.name), std::string(algorithm.description), ""});
+    algorithms.push_back({std::string(algorithm.name), std::string(algorithm.description), "", ""});
   }
   std::vector<Item> models, devices;
   for (const model::ModelCard& card : model::models()) {
-    models.push_back({card.name, modelInWords(card), ""});
+    models.push_back({card.name, modelInWords(card), "", ""});
   }
   for (const model::DeviceCard& card : model::devices()) {
-    devices.push_back({card.name, deviceInWords(card), ""});
+    devices.push_back({card.name, deviceInWords(card), "", ""});
   }
   std::vector<Item> faults = itemsOf(injector::faultKinds());
   std::ranges::move(itemsOf(injector::rdmaFaultKinds()), std::back_inserter(faults));

@@ -10,7 +10,8 @@ namespace faultline::cli {
 struct Item {
   std::string name;
   std::string summary;
-  std::string file;  ///< of scenarios: where it was found
+  std::string file;      ///< of scenarios: where it was found
+  std::string unproven;  ///< of faults: what of it nobody has seen work yet; empty: nothing
 };
 
 struct Category {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Outcome {
   Status status = okStatus();
   injector::Evidence evidence;
   Duration lasted{};
+  std::optional<TimePoint> ended;  ///< what it struck, before it was taken back
   bool interrupted = false;
   Status reverted = okStatus();
 };
@@ -59,21 +61,21 @@ Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& inte
   const TimePoint begin = now();
   outcome.status = fault.apply();
   const TimePoint end = begin + duration;
-  while (outcome.status.ok() && !outcome.interrupted && now() < end) {
+  while (outcome.status.ok() && !outcome.interrupted && !fault.endedAt() && now() < end) {
     pollfd signal{interrupt.fd(), POLLIN, 0};
     ::poll(&signal, 1, kStepMs);
     outcome.interrupted = interrupt.pending();
     outcome.status = fault.step(now());
   }
-  if (outcome.status.ok() && outcome.interrupted) {
-    outcome.evidence = {"", "", "interrupted before its end", false};
-  } else if (outcome.status.ok()) {
-    const auto evidence = fault.evidence();
+  if (outcome.status.ok() && !outcome.interrupted) {
+    const auto evidence = fault.evidence([&] { return interrupt.pending(); });
     outcome.status = evidence.status();
     if (evidence.ok()) outcome.evidence = *evidence;
+    outcome.interrupted = !outcome.evidence.ok && interrupt.pending();
   }
+  outcome.ended = fault.endedAt();
   outcome.reverted = fault.revert();
-  outcome.lasted = now() - begin;
+  outcome.lasted = outcome.ended.value_or(now()) - begin;
   return outcome;
 }
 
@@ -82,17 +84,34 @@ Json toJson(const Injection& injection, const Outcome& outcome) {
   for (const auto& [name, value] : injection.parameters.all()) {
     parameters[name] = formatParameter(value);
   }
+  Json evidence;  // null: nobody waited for it
+  if (!outcome.interrupted) {
+    evidence = {{"kind", outcome.evidence.kind},
+                {"observed", outcome.evidence.observed},
+                {"ok", outcome.evidence.ok}};
+  }
   return {{"kind", injection.kind->name},
           {"target", injection.target},
           {"parameters", std::move(parameters)},
           {"mechanism", injection.fault->mechanism()},
+          {"unproven", injection.kind->unproven.empty() ? Json() : Json(injection.kind->unproven)},
           {"lasted_ms", toMilliseconds(outcome.lasted)},
           {"interrupted", outcome.interrupted},
+          {"target_ended", outcome.ended.has_value()},
           {"reverted", outcome.reverted.ok()},
-          {"evidence",
-           {{"kind", outcome.evidence.kind},
-            {"observed", outcome.evidence.observed},
-            {"ok", outcome.evidence.ok}}}};
+          {"evidence", std::move(evidence)}};
+}
+
+void printText(const std::string& kind, const Outcome& outcome) {
+  const std::string what = fmt::format("{} for {:.0f} ms", kind, toMilliseconds(outcome.lasted));
+  if (outcome.interrupted) {
+    std::cout << what << ": interrupted, and taken back\n";
+    return;
+  }
+  std::cout << fmt::format("{}{}: {}\nevidence ({}): {}\n", what,
+                           outcome.ended ? ", when what it struck ended" : "",
+                           outcome.evidence.ok ? "it happened" : "INVALID, it left no evidence",
+                           outcome.evidence.kind, outcome.evidence.observed);
 }
 
 int inject(const InjectOptions& options) {
@@ -115,8 +134,9 @@ int inject(const InjectOptions& options) {
   if (const Status status = fault.prepare(); !status.ok()) {
     return fail(kVerb, status, exitOf(status));
   }
-  std::cerr << fmt::format("inject: {} for {} ({})\n", options.kind, formatDuration(*duration),
-                           fault.mechanism());
+  const std::string_view unproven = injection->kind->unproven;
+  std::cerr << fmt::format("inject: {} for {} ({}){}{}\n", options.kind, formatDuration(*duration),
+                           fault.mechanism(), unproven.empty() ? "" : "; unproven: ", unproven);
   const Outcome outcome = carryOut(fault, *duration, *interrupt);
   if (!outcome.reverted.ok()) {
     return fail(kVerb, outcome.reverted.withContext("take it back"), kExitNotRestored);
@@ -125,13 +145,21 @@ int inject(const InjectOptions& options) {
   if (options.json) {
     print(toJson(*injection, outcome));
   } else {
-    std::cout << fmt::format("{} for {:.0f} ms: {}\nevidence ({}): {}\n", options.kind,
-                             toMilliseconds(outcome.lasted),
-                             outcome.evidence.ok ? "it happened" : "INVALID, it left no evidence",
-                             outcome.evidence.kind, outcome.evidence.observed);
+    printText(options.kind, outcome);
   }
   if (outcome.interrupted) return kExitInterrupted;
   return outcome.evidence.ok ? kExitOk : kExitInvalid;
+}
+
+/// What a source does not tell is no fact.
+template <typename T>
+Json orNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+template <typename T>
+std::string orDash(const std::optional<T>& value) {
+  return value ? fmt::format("{}", *value) : "-";
 }
 
 int list(const InjectOptions& options) {
@@ -147,24 +175,28 @@ int list(const InjectOptions& options) {
   if (!found.ok()) return fail(kVerb, found.status(), exitOf(found.status()));
   if (options.json) {
     Json rows = Json::array();
-    for (const auto& facts : found->queuePairs) {
-      rows.push_back({{"device", facts.device},
-                      {"qpn", facts.number},
-                      {"type", facts.type},
-                      {"state", facts.state},
-                      {"peer_qpn", facts.peerNumber},
-                      {"dlid", facts.peerLid},
-                      {"dgid", facts.peerGid}});
+    for (const QueuePairRow& row : found->queuePairs) {
+      rows.push_back({{"device", row.device},
+                      {"qpn", row.number},
+                      {"type", row.type},
+                      {"state", row.state},
+                      {"peer_qpn", orNull(row.peerNumber)},
+                      {"dlid", orNull(row.peerLid)},
+                      {"dgid", orNull(row.peerGid)}});
     }
     print({{"pid", *pid}, {"source", found->source}, {"queue_pairs", std::move(rows)}});
     return kExitOk;
   }
+  std::cout << fmt::format("queue pairs of process {}, as told by {}; '-' is not told\n", *pid,
+                           found->source);
   constexpr std::string_view kRow = "{:<12} {:>8}  {:<8} {:<6} {:>9} {:>6}  {}\n";
   std::cout << fmt::format(fmt::runtime(kRow), "device", "qpn", "type", "state", "peer_qpn", "dlid",
                            "dgid");
-  for (const auto& facts : found->queuePairs) {
-    std::cout << fmt::format(fmt::runtime(kRow), facts.device, facts.number, facts.type,
-                             facts.state, facts.peerNumber, facts.peerLid, facts.peerGid);
+  for (const QueuePairRow& row : found->queuePairs) {
+    const std::string gid = orDash(row.peerGid);
+    std::cout << fmt::format(fmt::runtime(kRow), row.device, row.number, row.type, row.state,
+                             orDash(row.peerNumber), orDash(row.peerLid),
+                             gid.empty() ? "none" : gid);
   }
   return kExitOk;
 }

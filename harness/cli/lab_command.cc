@@ -54,6 +54,11 @@ Result<std::vector<rdma_vm::Laboratory::HostRequest>> requestsOf(const LabOption
   for (int host = 0; options.on.empty() && host < spec.hosts; ++host) on.push_back(host);
   std::vector<rdma_vm::Laboratory::HostRequest> requests;
   for (const int host : on) {
+    if (host < 0 || host >= spec.hosts) {
+      return errorf(Code::kInvalidArgument,
+                    "--on: there is no host {}; of {} hosts, possible are 0 to {}", host,
+                    spec.hosts, spec.hosts - 1);
+    }
     rdma_vm::RunRequest request;
     request.limit = limit;
     const auto variables = variablesOf(host, spec);

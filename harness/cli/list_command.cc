@@ -26,6 +26,7 @@ void printText(const Category& category) {
     if (start.size() < kNameColumns) start.resize(kNameColumns, ' ');
     std::string text = item.summary;
     if (!item.file.empty()) text += " [" + item.file + "]";
+    if (!item.unproven.empty()) text += " Unproven: " + item.unproven + ".";
     std::cout << start << wrapText(text, kNameColumns) << '\n';
   }
 }
@@ -35,6 +36,7 @@ Json toJson(const Category& category) {
   for (const Item& item : category.items) {
     Json json{{"name", item.name}, {"summary", item.summary}};
     if (!item.file.empty()) json["file"] = item.file;
+    if (!item.unproven.empty()) json["unproven"] = item.unproven;
     items.push_back(std::move(json));
   }
   return items;

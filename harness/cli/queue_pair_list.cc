@@ -1,5 +1,7 @@
 #include "harness/cli/queue_pair_list.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "injector/rdma/nldev.h"
@@ -8,37 +10,37 @@
 namespace faultline::cli {
 namespace {
 
-using Facts = std::vector<injector::verbs::QueuePairFacts>;
+using Rows = std::vector<QueuePairRow>;
 
 struct Source {
   std::string_view name;
-  Result<Facts> (*list)(int pid);
+  Result<Rows> (*list)(int pid);
 };
 
-Result<Facts> fromShim(int pid) {
+Result<Rows> fromShim(int pid) {
   ASSIGN_OR_RETURN(injector::verbs::Connection connection, injector::verbs::Connection::open(pid));
-  return connection.list();
+  ASSIGN_OR_RETURN(const auto told, connection.list());
+  Rows rows;
+  for (const auto& facts : told) {
+    rows.push_back({facts.device, facts.number, facts.type, facts.state, facts.peerNumber,
+                    facts.peerLid, facts.peerGid});
+  }
+  return rows;
 }
 
 /// Of the RDMA devices that the kernel has; their addresses it does not tell.
-Result<Facts> fromKernel(int pid) {
+Result<Rows> fromKernel(int pid) {
   ASSIGN_OR_RETURN(netlink::Socket socket, rdma::openSocket());
   ASSIGN_OR_RETURN(const std::vector<rdma::QueuePair> pairs,
                    rdma::queuePairsOf(socket, static_cast<std::uint32_t>(pid)));
   if (pairs.empty()) {
     return errorf(Code::kNotFound, "the kernel knows no queue pair of process {}", pid);
   }
-  Facts facts;
+  Rows rows;
   for (const rdma::QueuePair& pair : pairs) {
-    facts.push_back({.device = pair.device,
-                     .number = pair.number,
-                     .peerNumber = pair.remote_number.value_or(0),
-                     .peerLid = 0,
-                     .peerGid = {},
-                     .type = pair.type,
-                     .state = pair.state});
+    rows.push_back({pair.device, pair.number, pair.type, pair.state, pair.remote_number, {}, {}});
   }
-  return facts;
+  return rows;
 }
 
 /// The one that faults need comes last.
@@ -48,13 +50,15 @@ constexpr std::array<Source, 2> kSources{
 }  // namespace
 
 Result<QueuePairList> listQueuePairs(int pid) {
-  Status last = okStatus();
+  Status failed = okStatus();
+  std::string told;
   for (const Source& source : kSources) {
-    auto facts = source.list(pid);
-    if (facts.ok()) return QueuePairList{source.name, *std::move(facts)};
-    last = facts.status();
+    auto rows = source.list(pid);
+    if (rows.ok()) return QueuePairList{source.name, *std::move(rows)};
+    failed = rows.status();
+    told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", source.name, failed.message());
   }
-  return last;
+  return Status(failed.code(), told);
 }
 
 }  // namespace faultline::cli

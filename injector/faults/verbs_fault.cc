@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "injector/faults/node_processes.h"
 #include "injector/faults/verbs_evidence.h"
 #include "injector/faults/verbs_rule.h"
@@ -14,6 +15,8 @@ namespace {
 
 /// Counters are asked for no more often: each time is a packet to the program and one back.
 constexpr Duration kReadEvery = 5ms;
+/// A program that is not busy answers within this; for others step() does not wait.
+constexpr Duration kSoon = 1ms;
 /// Long enough for many completions at any rate that one would call a throttle.
 constexpr Duration kRateWindow = 200ms;
 constexpr Duration kMoreThanOneWindow = 1s;
@@ -78,7 +81,7 @@ Status VerbsFault::connect() {
           "process {}: the shim could not take over {} contexts and {} extended queue pairs", pid,
           facts.missedContexts, facts.missedQueuePairs);
     }
-    programs_.push_back({std::move(*connection), {}, {}});
+    programs_.push_back({std::move(*connection), {}, {}, {}, {}, {}});
   }
   if (!programs_.empty()) return okStatus();
   return errorf(Code::kUnavailable,
@@ -91,9 +94,11 @@ Status VerbsFault::arm() {
   Status missing = okStatus();
   bool armed = false;
   for (Program& program : programs_) {
+    const TimePoint asked = now();
     const auto fault = program.connection.arm(rule_);
     if (fault.ok()) {
       program.fault = *fault;
+      program.renewed = asked;
       armed = true;
     } else if (isOver(fault.status()) && (missing.ok() || where_.known)) {
       missing = fault.status();
@@ -109,7 +114,11 @@ Status VerbsFault::apply() {
   total_ = {};
   meter_ = RateMeter(kRateWindow);
   if (!where_.known) RETURN_IF_ERROR(connect());
-  for (Program& program : programs_) program.counters = {};
+  for (Program& program : programs_) {
+    program.counters = {};
+    program.ended.reset();
+  }
+  armed_ = now();
   return transit(true, [&] { return arm(); });
 }
 
@@ -119,29 +128,87 @@ void VerbsFault::add(Program& program, const verbs::Counters& counters) {
   for (const Program& each : programs_) total_ = sum(total_, each.counters);
 }
 
+Result<bool> VerbsFault::take(Program& program, Duration patience) {
+  const auto counters = program.connection.takeCounters(patience);
+  const pid_t pid = program.connection.pid();
+  if (counters.ok() && !counters->has_value()) {
+    if (now() - *program.asked < verbs::Connection::kPatience) return false;
+    program.asked.reset();
+    program.fault.reset();
+    program.connection.close();
+    return errorf(Code::kDeadlineExceeded,
+                  "{}: the verbs shim of process {} has not answered for {}; the program may have "
+                  "been stopped. The connection is closed, with which the fault ends",
+                  effectName(effect_), pid, formatDuration(verbs::Connection::kPatience));
+  }
+  const TimePoint asked = *std::exchange(program.asked, {});
+  if (counters.ok()) {
+    program.renewed = asked;
+    add(program, **counters);
+    return true;
+  }
+  if (!isOver(counters.status())) return counters.status();
+  program.fault.reset();
+  if (counters.status().code() == Code::kNotFound) {
+    return errorf(Code::kUnavailable,
+                  "{}: the fault's lease in process {} ended after about {:.0f} ms, as nothing was "
+                  "heard from this process for {}: it was stopped, or the machine is too busy",
+                  effectName(effect_), pid, toMilliseconds(program.renewed + rule_.lease - armed_),
+                  formatDuration(rule_.lease));
+  }
+  // As programs do whose queue pairs fail; what it told stays true.
+  program.ended = now();
+  spdlog::info("{}: {}", effectName(effect_), counters.status().message());
+  return true;
+}
+
 Status VerbsFault::step(TimePoint now) {
-  if (now - read_ < kReadEvery) return okStatus();
-  read_ = now;
-  for (Program& program : programs_) {
-    if (!program.fault) continue;
-    const auto counters = program.connection.counters(*program.fault);
-    if (counters.ok()) {
-      add(program, *counters);
-    } else if (isOver(counters.status())) {
-      // It has ended, as programs do whose queue pairs fail; what it told stays true.
-      spdlog::info("{}: {}", effectName(effect_), counters.status().message());
-      program.fault.reset();
-    } else {
-      return counters.status();
+  TimePoint until = now;
+  if (now - read_ >= kReadEvery) {
+    read_ = now;
+    for (Program& program : programs_) {
+      if (!program.fault || program.asked) continue;
+      program.asked = faultline::now();
+      RETURN_IF_ERROR(program.connection.askCounters(*program.fault));
+      until = *program.asked + kSoon;
     }
   }
-  meter_.observe(now, total_.releasedBytes, static_cast<Bytes>(total_.held));
+  bool heard = false;
+  for (Program& program : programs_) {
+    if (!program.asked) continue;
+    ASSIGN_OR_RETURN(const bool answered,
+                     take(program, std::max(until - faultline::now(), Duration(0))));
+    heard |= answered;
+  }
+  if (heard) meter_.observe(now, total_.releasedBytes, static_cast<Bytes>(total_.held));
   return okStatus();
 }
 
-bool VerbsFault::conclusive() const { return verdict().ok; }
+std::optional<TimePoint> VerbsFault::endedAt() const {
+  std::optional<TimePoint> last;
+  for (const Program& program : programs_) {
+    if (program.fault) return std::nullopt;
+    if (program.ended) last = std::max(last.value_or(*program.ended), *program.ended);
+  }
+  return last;
+}
 
-Evidence VerbsFault::verdict() const { return judgeVerbs(rule_, total_, meter_.measured()); }
+bool VerbsFault::conclusive() const {
+  // An answer that is under way may say that the fault has ended too early.
+  const auto asked = [](const Program& program) { return program.asked.has_value(); };
+  if (std::ranges::any_of(programs_, asked)) return false;
+  return endedAt().has_value() || verdict().ok;
+}
+
+Evidence VerbsFault::verdict() const {
+  Evidence evidence = judgeVerbs(rule_, total_, meter_.measured());
+  for (const Program& program : programs_) {
+    if (!program.ended) continue;
+    evidence.observed += fmt::format("; process {} ended after {:.0f} ms", program.connection.pid(),
+                                     toMilliseconds(*program.ended - armed_));
+  }
+  return evidence;
+}
 
 Status VerbsFault::revert() {
   const bool armed = std::ranges::any_of(
@@ -151,9 +218,14 @@ Status VerbsFault::revert() {
     Status first = okStatus();
     for (Program& program : programs_) {
       if (!program.fault) continue;
+      program.asked.reset();
       const auto counters = program.connection.disarm(*std::exchange(program.fault, {}));
       if (counters.ok()) {
         add(program, *counters);
+      } else if (counters.status().code() == Code::kDeadlineExceeded) {
+        program.connection.close();
+        spdlog::warn("{}: {}; the connection is closed, with which the fault ends when it runs",
+                     effectName(effect_), counters.status().message());
       } else if (!isOver(counters.status()) && first.ok()) {
         first = counters.status();
       }

@@ -38,10 +38,15 @@ class VerbsFault final : public Fault {
   Status prepare() override;
   /// kNotFound when no program has a queue pair that is meant.
   Status apply() override;
+  /// kUnavailable when the fault has ended too early: this process was silent for longer than its
+  /// lease. kDeadlineExceeded when a program does not answer (it was stopped): it is let go.
   Status step(TimePoint now) override;
+  /// A program that does not answer is let go, which disarms it before anything else when it runs
+  /// again.
   Status revert() override;
   std::string mechanism() const override;
   Duration evidenceBudget() const override;
+  std::optional<TimePoint> endedAt() const override;
 
   /// Of all programs, as read last.
   const verbs::Counters& counters() const { return total_; }
@@ -55,11 +60,16 @@ class VerbsFault final : public Fault {
     verbs::Connection connection;
     std::optional<std::uint64_t> fault;  ///< while it is armed there
     verbs::Counters counters;
+    std::optional<TimePoint> asked;  ///< for counters, when the answer has not come yet
+    TimePoint renewed{};             ///< its lease
+    std::optional<TimePoint> ended;  ///< the program, while the fault was armed there
   };
 
   Status connect();
   Status arm();
   void add(Program& program, const verbs::Counters& counters);
+  /// Whether there was an answer.
+  Result<bool> take(Program& program, Duration patience);
 
   verbs::Effect effect_;
   FaultParameters parameters_;
@@ -67,6 +77,7 @@ class VerbsFault final : public Fault {
   verbs::Rule rule_;
   std::vector<Program> programs_;
   verbs::Counters total_;
+  TimePoint armed_{};
   TimePoint read_{};
   RateMeter meter_;
 };

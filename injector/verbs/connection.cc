@@ -1,24 +1,30 @@
 #include "injector/verbs/connection.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
+#include "base/units.h"
 #include "injector/verbs/address.h"
 
 namespace faultline::injector::verbs {
 namespace {
 
-constexpr timeval kPatience{5, 0};
+// What answers is in somebody else's program, and may be anything.
+constexpr std::size_t kMostListed = 100'000;
+constexpr Duration kListPatience = 20s;
 
 std::string contentOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -56,6 +62,18 @@ Result<Owner> ownerOf(pid_t pid) {
   return errorf(Code::kNotFound, "there is no process {}", pid);
 }
 
+/// Where its shim listens, as the process itself sees it.
+Result<std::string> folderOf(pid_t pid, uid_t user) {
+  std::string folder = variableOf(pid, kFolderVariable);
+  if (folder.empty()) return defaultFolder(user);
+  if (folder.starts_with('/')) return folder;
+  // What it is relative to was the working directory of the process when it opened its device.
+  return errorf(Code::kUnavailable,
+                "process {} was started with {}={}, which is no absolute path, so that its verbs "
+                "shim cannot be found: start it with one that begins with '/'",
+                pid, kFolderVariable, folder);
+}
+
 Status explain(pid_t pid, int error) {
   if (error == EACCES || error == EPERM) {
     return errorf(Code::kPermissionDenied,
@@ -76,8 +94,7 @@ Status explain(pid_t pid, int error) {
 
 Result<Connection> Connection::open(pid_t pid) {
   ASSIGN_OR_RETURN(const Owner owner, ownerOf(pid));
-  std::string folder = variableOf(pid, kFolderVariable);
-  if (folder.empty()) folder = defaultFolder(owner.user);
+  ASSIGN_OR_RETURN(const std::string folder, folderOf(pid, owner.user));
   // Through the process's own root, since it may live in a container; and through a descriptor,
   // since the path of a socket is short.
   const std::string place = fmt::format("/proc/{}/root{}", pid, folder);
@@ -90,8 +107,8 @@ Result<Connection> Connection::open(pid_t pid) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd) return Status::fromErrno(errno, "make a socket");
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  const timeval patience{std::chrono::duration_cast<std::chrono::seconds>(kPatience).count(), 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return explain(pid, errno);
   }
@@ -107,23 +124,59 @@ Result<Connection> Connection::open(pid_t pid) {
   return Connection(pid, std::move(fd));
 }
 
-Result<Message> Connection::ask(const Message& request) {
+std::string Connection::attempt(std::string_view verb) const {
+  return fmt::format("ask the verbs shim of process {} to {}", pid_, verb);
+}
+
+Status Connection::send(const Message& request) {
   const std::string packet = request.serialize();
-  const std::string what =
-      fmt::format("ask the verbs shim of process {} to {}", pid_, request.verb());
+  // When it is closed the answer says so, or what came before it.
   if (::send(fd_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE) {
-    return Status::fromErrno(errno, what);
+    return Status::fromErrno(errno == EAGAIN ? ETIMEDOUT : errno, attempt(request.verb()));
+  }
+  return okStatus();
+}
+
+Result<std::optional<Message>> Connection::receive(std::string_view verb, Duration patience) {
+  const TimePoint deadline = now() + patience;
+  pollfd answer{fd_.get(), POLLIN, 0};
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now()).count();
+    const int ready = ::poll(&answer, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
+    if (ready > 0) break;
+    if (ready < 0 && errno != EINTR) return Status::fromErrno(errno, attempt(verb));
+    if (ready == 0 && now() >= deadline) return std::optional<Message>();
   }
   std::array<char, Message::kMostBytes + 1> buffer;
-  const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+  const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (got == 0 || (got < 0 && errno == ECONNRESET)) {
-    return errorf(Code::kUnavailable, "{}: the process has ended, or closed the connection", what);
+    return errorf(Code::kUnavailable, "{}: the process has ended, or closed the connection",
+                  attempt(verb));
   }
-  if (got < 0) return Status::fromErrno(errno == EAGAIN ? ETIMEDOUT : errno, what);
+  if (got < 0) return Status::fromErrno(errno, attempt(verb));
   ASSIGN_OR_RETURN(Message reply, Message::parse({buffer.data(), static_cast<std::size_t>(got)}));
-  if (reply.verb() == "ok") return reply;
+  if (reply.verb() == "ok") return std::optional<Message>(std::move(reply));
   if (reply.verb() == "error") return readError(reply);
-  return errorf(Code::kInternal, "{}: it answered '{}'", what, reply.verb());
+  return errorf(Code::kInternal, "{}: it answered '{}'", attempt(verb), reply.verb());
+}
+
+Result<Message> Connection::ask(const Message& request) {
+  const TimePoint deadline = now() + kPatience;
+  if (std::exchange(awaitsCounters_, false)) {
+    // Its answer comes first. What it says does not matter any more, not even that it is an error.
+    const auto earlier = receive("tell counters", kPatience);
+    if (earlier.ok() && !earlier->has_value()) return silent(request.verb());
+  }
+  RETURN_IF_ERROR(send(request));
+  ASSIGN_OR_RETURN(std::optional<Message> reply, receive(request.verb(), deadline - now()));
+  if (!reply) return silent(request.verb());
+  return *std::move(reply);
+}
+
+Status Connection::silent(std::string_view verb) const {
+  return errorf(Code::kDeadlineExceeded,
+                "{}: it has not answered for {}; the program may have been stopped", attempt(verb),
+                formatDuration(kPatience));
 }
 
 Result<ShimFacts> Connection::hello() {
@@ -133,7 +186,8 @@ Result<ShimFacts> Connection::hello() {
 
 Result<std::vector<QueuePairFacts>> Connection::list() {
   std::vector<QueuePairFacts> all;
-  while (true) {
+  const TimePoint deadline = now() + kListPatience;
+  while (all.size() < kMostListed && now() < deadline) {
     Message request("list");
     request.add("from", all.size());
     ASSIGN_OR_RETURN(const Message reply, ask(request));
@@ -146,6 +200,11 @@ Result<std::vector<QueuePairFacts>> Connection::list() {
     }
     if (all.size() >= total || all.size() == before) return all;
   }
+  return errorf(
+      Code::kIo,
+      "ask the verbs shim of process {} for its queue pairs: the list had no end after {} "
+      "of them; no more than {} are read, for no longer than {}",
+      pid_, all.size(), kMostListed, formatDuration(kListPatience));
 }
 
 Result<std::uint64_t> Connection::arm(const Rule& rule) {
@@ -153,6 +212,23 @@ Result<std::uint64_t> Connection::arm(const Rule& rule) {
   addRule(request, rule);
   ASSIGN_OR_RETURN(const Message reply, ask(request));
   return reply.number("fault");
+}
+
+Status Connection::askCounters(std::uint64_t fault) {
+  Message request("counters");
+  request.add("fault", fault);
+  RETURN_IF_ERROR(send(request));
+  awaitsCounters_ = true;
+  return okStatus();
+}
+
+Result<std::optional<Counters>> Connection::takeCounters(Duration patience) {
+  auto reply = receive("tell counters", patience);
+  if (reply.ok() && !reply->has_value()) return std::optional<Counters>();
+  awaitsCounters_ = false;
+  RETURN_IF_ERROR(reply.status());
+  ASSIGN_OR_RETURN(const Counters counters, readCounters(**reply));
+  return std::optional<Counters>(counters);
 }
 
 Result<Counters> Connection::counters(std::uint64_t fault) {

@@ -3,7 +3,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,30 +23,47 @@ inline constexpr const char* kHowToLoad =
     "NCCL_IBVERBS_LIB (NCCL 2.30 on) or MSCCLPP_IBV_SO (MSCCL++) set to it";
 
 /// The controller's end of the socket of one process's shim. Faults that are armed over it end with
-/// it. Calls wait at most some seconds for the answer.
+/// it. Calls wait at most kPatience for the answer, and are kDeadlineExceeded after that.
 class Connection {
  public:
+  static constexpr Duration kPatience = 5s;
+
   /// kNotFound: there is no such process. kUnavailable: it has no shim, or has not opened an RDMA
   /// device yet; the message says which and what to do. kPermissionDenied: it is somebody else's.
   static Result<Connection> open(pid_t pid);
 
   Result<ShimFacts> hello();
+  /// kIo when it does not come to an end.
   Result<std::vector<QueuePairFacts>> list();
   /// Its number. kNotFound: no queue pair is meant.
   Result<std::uint64_t> arm(const Rule& rule);
-  /// Renews the leases of all faults of this connection.
+  /// Renews the leases of all faults of this connection. kNotFound when the fault's lease has
+  /// ended, kUnavailable when the process has.
   Result<Counters> counters(std::uint64_t fault);
+  /// counters() in two halves, for those who cannot wait: the answer is to be taken before it is
+  /// asked for again, and is thrown away by any other call.
+  Status askCounters(std::uint64_t fault);
+  /// Nothing while it has not come within `patience`.
+  Result<std::optional<Counters>> takeCounters(Duration patience);
   /// kNotFound when its lease has ended.
   Result<Counters> disarm(std::uint64_t fault);
 
   pid_t pid() const { return pid_; }
+  /// What it has armed ends with this, at the latest when the program runs again if it is stopped.
+  /// No other call is possible after it.
+  void close() { fd_.reset(); }
 
  private:
   Connection(pid_t pid, UniqueFd fd) : pid_(pid), fd_(std::move(fd)) {}
   Result<Message> ask(const Message& request);
+  Status send(const Message& request);
+  Result<std::optional<Message>> receive(std::string_view verb, Duration patience);
+  std::string attempt(std::string_view verb) const;
+  Status silent(std::string_view verb) const;
 
   pid_t pid_;
   UniqueFd fd_;
+  bool awaitsCounters_ = false;
 };
 
 }  // namespace faultline::injector::verbs

@@ -7,15 +7,23 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "injector/verbs/connection.h"
+#include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
 
 namespace faultline {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Ran;
 using testing::runFaultline;
 using testing::TemporaryFolder;
@@ -24,7 +32,11 @@ using Json = nlohmann::json;
 /// A program that posts and polls over fake queue pairs until it is told to end.
 class Victim {
  public:
-  explicit Victim(bool with_shim = true) {
+  enum class Folder { kAbsolute, kRelative };
+
+  explicit Victim(bool with_shim = true, Folder kind = Folder::kAbsolute) {
+    const std::filesystem::path folder =
+        kind == Folder::kAbsolute ? folder_.path() : std::filesystem::relative(folder_.path());
     int input[2];
     int output[2];
     if (::pipe2(input, O_CLOEXEC) != 0 || ::pipe2(output, O_CLOEXEC) != 0) std::abort();
@@ -33,7 +45,7 @@ class Victim {
       ::dup2(input[0], STDIN_FILENO);
       ::dup2(output[1], STDOUT_FILENO);
       ::setenv("FAULTLINE_VERBS_LIB", FAULTLINE_FAKE_IBVERBS, 1);
-      ::setenv("FAULTLINE_VERBS_DIR", folder_.path().c_str(), 1);
+      ::setenv("FAULTLINE_VERBS_DIR", folder.c_str(), 1);
       if (with_shim) ::setenv("LD_PRELOAD", FAULTLINE_VERBS_SHIM, 1);
       ::execl(FAULTLINE_VERBS_VICTIM, FAULTLINE_VERBS_VICTIM, "2", nullptr);
       ::_exit(127);
@@ -62,11 +74,25 @@ class Victim {
     return told;
   }
 
+  /// How many faults it has; -1 when it does not say.
+  int armed() const {
+    auto connection = injector::verbs::Connection::open(pid_);
+    if (!connection.ok()) return -1;
+    const auto facts = connection->hello();
+    return facts.ok() ? static_cast<int>(facts->armed) : -1;
+  }
+  bool becomesArmed(int count) const {
+    return test::pollUntil(kPatience, [&] { return armed() == count; });
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+
   std::string target(const std::string& more = "") const {
     return "pid=" + std::to_string(pid_) + more;
   }
 
  private:
+  static constexpr Duration kPatience = 20s;
+
   std::string line() {
     char text[512] = "";
     return std::fgets(text, sizeof(text), output_) == nullptr ? "" : text;
@@ -76,6 +102,53 @@ class Victim {
   pid_t pid_ = 0;
   int stop_ = -1;
   std::FILE* output_ = nullptr;
+};
+
+/// `faultline inject` beside the test, which has armed its fault.
+class Injecting {
+ public:
+  Injecting(const Victim& victim, const std::vector<std::string>& fault) {
+    std::vector<std::string> words{"faultline", "inject", "--target", victim.target()};
+    words.insert(words.end(), fault.begin(), fault.end());
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      if (::freopen(file("out").c_str(), "w", stdout) != nullptr &&
+          ::freopen(file("err").c_str(), "w", stderr) != nullptr) {
+        ::execv((std::string(FAULTLINE_BINARY_DIR) + "/faultline").c_str(), argv.data());
+      }
+      ::_exit(127);
+    }
+    EXPECT_TRUE(victim.becomesArmed(1));
+  }
+  ~Injecting() {
+    if (pid_ <= 0) return;
+    signal(SIGKILL);
+    wait();
+  }
+  Injecting(const Injecting&) = delete;
+  Injecting& operator=(const Injecting&) = delete;
+
+  void signal(int number) const { ::kill(pid_, number); }
+
+  Ran wait() {
+    int status = 0;
+    EXPECT_EQ(::waitpid(std::exchange(pid_, 0), &status, 0) > 0, true);
+    const auto text = [&](const char* name) {
+      std::ifstream stream(file(name));
+      return std::string(std::istreambuf_iterator<char>(stream), {});
+    };
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text("out"),
+            text("err")};
+  }
+
+ private:
+  std::string file(const char* name) const { return folder_.path() / name; }
+
+  TemporaryFolder folder_;
+  pid_t pid_ = 0;
 };
 
 Json list(const Victim& victim) {
@@ -94,6 +167,7 @@ TEST(InjectTest, ListsTheQueuePairsOfAnUnmodifiedProgram) {
   const Ran text = runFaultline({"inject", "--list", "--target", victim.target()});
   EXPECT_THAT(text.out, HasSubstr("peer_qpn"));
   EXPECT_THAT(text.out, HasSubstr("fake0"));
+  EXPECT_THAT(text.out, HasSubstr("as told by the verbs shim"));
 }
 
 TEST(InjectTest, AQueuePairGoesToErrorAndOnlyThatOne) {
@@ -122,6 +196,7 @@ TEST(InjectTest, CompletionsBecomeErrorsAsOftenAsTheBudgetSays) {
                     "--param", "status=rnr_retry_exc_err", "--param", "budget=3"});
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("it happened"));
+  EXPECT_THAT(ran.err, HasSubstr("; unproven: on adapters"));
   const Json got = victim.end();
   EXPECT_EQ(got["statuses"]["13"], 3);
   EXPECT_EQ(got["statuses"].size(), 2u) << "the others are successes";
@@ -135,7 +210,6 @@ TEST(InjectTest, PostsFailWhileItLastsAndNotAfterwards) {
   const Json got = victim.end();
   EXPECT_GT(got["refused"], 0);
   EXPECT_EQ(got["statuses"].size(), 1u);
-
 }
 
 TEST(InjectTest, ARateIsReportedAsItWasAchieved) {
@@ -173,7 +247,18 @@ TEST(InjectTest, AProgramWithoutTheShimIsRefusedWithWhatToDo) {
   EXPECT_EQ(ran.exit, 3);
   EXPECT_THAT(ran.err, HasSubstr("LD_PRELOAD"));
   EXPECT_THAT(ran.err, HasSubstr("NCCL_IBVERBS_LIB"));
-  EXPECT_EQ(runFaultline({"inject", "--list", "--target", victim.target()}).exit, 3);
+  const Ran listed = runFaultline({"inject", "--list", "--target", victim.target()});
+  EXPECT_EQ(listed.exit, 3);
+  EXPECT_THAT(listed.err, HasSubstr("LD_PRELOAD"));
+  EXPECT_THAT(listed.err, HasSubstr("the kernel (RDMA netlink): ")) << "what it said, too";
+}
+
+TEST(InjectTest, ARelativeFolderOfTheSocketIsRefused) {
+  const Victim victim(/*with_shim=*/true, Victim::Folder::kRelative);
+  const Ran ran =
+      runFaultline({"inject", "qp_error", "--target", victim.target(), "--for", "50ms"});
+  EXPECT_EQ(ran.exit, 3);
+  EXPECT_THAT(ran.err, HasSubstr("no absolute path"));
 }
 
 TEST(InjectTest, MistakesAreTold) {
@@ -205,41 +290,76 @@ TEST(InjectTest, MistakesAreTold) {
 }
 
 TEST(InjectTest, InterruptedItTakesTheFaultBack) {
-  Victim victim;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::freopen("/dev/null", "w", stdout);
-    ::execl((std::string(FAULTLINE_BINARY_DIR) + "/faultline").c_str(), "faultline", "inject",
-            "post_error", "--target", victim.target().c_str(), "--for", "60s", nullptr);
-    ::_exit(127);
-  }
-  ::usleep(500'000);
-  ::kill(child, SIGINT);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const Victim victim;
+  Injecting injecting(victim, {"post_error", "--for", "60s"});
+  injecting.signal(SIGINT);
+  const Ran ran = injecting.wait();
+  EXPECT_EQ(ran.exit, 130);
+  EXPECT_THAT(ran.out, HasSubstr("interrupted, and taken back"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("INVALID")));
+  EXPECT_EQ(victim.armed(), 0);
   const Ran idle = runFaultline({"inject", "completion_loss", "--target", victim.target(), "--for",
                                  "50ms", "--param", "budget=1"});
   EXPECT_EQ(idle.exit, 0) << "it posts again" << idle.out << idle.err;
 }
 
+// What it lasts is over at once; the evidence would be there after ten seconds.
+TEST(InjectTest, InterruptedWhileItWaitsForEvidenceItTakesTheFaultBack) {
+  const Victim victim;
+  Injecting injecting(victim, {"qp_delay", "--for", "1ms", "--param", "delay=10s", "--json"});
+  injecting.signal(SIGINT);
+  const Ran ran = injecting.wait();
+  EXPECT_EQ(ran.exit, 130) << ran.out << ran.err;
+  const Json told = Json::parse(ran.out);
+  EXPECT_EQ(told["interrupted"], true);
+  EXPECT_EQ(told["evidence"], Json());
+  EXPECT_LT(told["lasted_ms"], 9000);
+  EXPECT_EQ(victim.armed(), 0);
+}
+
 // Nobody takes it back: the program does so itself.
 TEST(InjectTest, KilledItLeavesNothingArmed) {
+  const Victim victim;
+  Injecting injecting(victim, {"post_error", "--for", "60s"});
+  injecting.signal(SIGKILL);
+  EXPECT_EQ(injecting.wait().exit, 128 + SIGKILL);
+  EXPECT_TRUE(victim.becomesArmed(0));
+}
+
+TEST(InjectTest, AFaultWhoseLeaseEndedHasNotLasted) {
+  const Victim victim;
+  Injecting injecting(victim, {"post_error", "--for", "60s"});
+  injecting.signal(SIGSTOP);
+  EXPECT_TRUE(victim.becomesArmed(0));
+  injecting.signal(SIGCONT);
+  const Ran ran = injecting.wait();
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, ContainsRegex("lease in process [0-9]+ ended after about [0-9]+ ms"));
+}
+
+TEST(InjectTest, AProgramThatEndsEndsTheFault) {
   Victim victim;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::freopen("/dev/null", "w", stdout);
-    ::execl((std::string(FAULTLINE_BINARY_DIR) + "/faultline").c_str(), "faultline", "inject",
-            "post_error", "--target", victim.target().c_str(), "--for", "60s", nullptr);
-    ::_exit(127);
-  }
-  ::usleep(500'000);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  const Ran idle = runFaultline({"inject", "completion_loss", "--target", victim.target(), "--for",
-                                 "50ms", "--param", "budget=1"});
-  EXPECT_EQ(idle.exit, 0) << "it posts again" << idle.out << idle.err;
-  EXPECT_GT(victim.end()["refused"], 0) << "it was armed before";
+  Injecting injecting(victim, {"post_error", "--for", "60s", "--json"});
+  victim.end();
+  const Ran ran = injecting.wait();
+  const Json told = Json::parse(ran.out);
+  EXPECT_EQ(told["target_ended"], true);
+  EXPECT_LT(told["lasted_ms"], 50'000);
+  EXPECT_THAT(told["evidence"]["observed"].get<std::string>(),
+              ContainsRegex("process [0-9]+ ended after [0-9]+ ms"));
+  EXPECT_EQ(ran.exit, told["evidence"]["ok"] == true ? 0 : 5) << ran.err;
+}
+
+TEST(InjectTest, AProgramThatIsStoppedIsLetGo) {
+  const Victim victim;
+  Injecting injecting(victim, {"post_error", "--for", "60s"});
+  victim.signal(SIGSTOP);
+  const Ran ran = injecting.wait();
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("has not answered for 5s"));
+  victim.signal(SIGCONT);
+  EXPECT_TRUE(victim.becomesArmed(0));
 }
 
 }  // namespace

@@ -126,6 +126,14 @@ TEST(CliTest, OutputThatCannotBeWrittenIsNoSuccess) {
   EXPECT_EQ(left.err, "0\n") << "its reader had enough";
 }
 
+TEST(CliTest, TheLaboratoryRefusesHostsThatThereAreNotBeforeItBoots) {
+  for (const std::string on : {"7", "2", "0,2", "-1"}) {
+    const Ran ran = runFaultline({"lab", "--on=" + on, "--", "true"});
+    expectUsageError(ran, "possible are 0 to 1");
+    EXPECT_THAT(ran.err, Not(HasSubstr("booting"))) << on;
+  }
+}
+
 TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {
   expectUsageError(runFaultline({}), "A verb is required");
   expectUsageError(runFaultline({"frobnicate"}), "there is no verb 'frobnicate'; known are");
@@ -209,6 +217,20 @@ TEST(ListTest, ListsEverythingOrOneKind) {
   const Json json = Json::parse(runFaultline({"list", "--json"}).out);
   EXPECT_EQ(json.size(), 7u);
   EXPECT_EQ(json["faults"][0]["name"], "port_down");
+  EXPECT_FALSE(json["faults"][0].contains("unproven"));
+}
+
+TEST(ListTest, WhatNobodyHasSeenWorkIsSaid) {
+  int unproven = 0;
+  for (const auto& fault : Json::parse(runFaultline({"list", "faults", "--json"}).out)["faults"]) {
+    const std::string name = fault["name"];
+    if (name.starts_with("rdma_") || name == "qp_error" || name == "qp_rate") {
+      EXPECT_NE(fault.value("unproven", ""), "") << name;
+    }
+    unproven += fault.contains("unproven") ? 1 : 0;
+  }
+  EXPECT_GE(unproven, 10);
+  EXPECT_THAT(runFaultline({"list", "faults"}).out, HasSubstr("Unproven: on adapters"));
 }
 
 TEST(ListTest, ABrokenScenarioIsListedAsSuch) {
