@@ -33,11 +33,19 @@ bool ArmedFault::takeBudget() {
   return true;
 }
 
-TimePoint ArmedFault::carried(TimePoint now, std::uint64_t bytes) {
+std::int64_t ArmedFault::carryingTime(std::uint64_t bytes) const {
   constexpr double kBits = 8;
   constexpr double kNanoseconds = 1e9;
-  const auto takes = static_cast<std::int64_t>(static_cast<double>(bytes) * kBits * kNanoseconds /
-                                               static_cast<double>(rule_.bitsPerSecond));
+  return static_cast<std::int64_t>(static_cast<double>(bytes) * kBits * kNanoseconds /
+                                   static_cast<double>(rule_.bitsPerSecond));
+}
+
+void ArmedFault::notCarried(std::uint64_t bytes) {
+  link_free_.fetch_sub(carryingTime(bytes), kRelaxed);
+}
+
+TimePoint ArmedFault::carried(TimePoint now, std::uint64_t bytes) {
+  const std::int64_t takes = carryingTime(bytes);
   const std::int64_t from = now.time_since_epoch().count();
   std::int64_t free = link_free_.load(kRelaxed);
   std::int64_t until = 0;

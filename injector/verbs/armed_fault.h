@@ -31,6 +31,8 @@ class ArmedFault {
   /// Only a link of rule().bitsPerSecond: when it has carried these bytes as well, if it begins
   /// with them at `now` or as soon as it is free.
   TimePoint carried(TimePoint now, std::uint64_t bytes);
+  /// It does not have to carry these after all.
+  void notCarried(std::uint64_t bytes);
 
   // What came of it.
   void happened() { happened_.fetch_add(1, std::memory_order_relaxed); }
@@ -50,6 +52,8 @@ class ArmedFault {
   using Counter = std::atomic<std::uint64_t>;
 
   bool takeBudget();
+  /// Nanoseconds that the link takes for so many bytes.
+  std::int64_t carryingTime(std::uint64_t bytes) const;
 
   const Rule rule_;
   Counter operations_{0}, bytes_{0}, struck_{0}, happened_{0}, held_{0}, released_{0};

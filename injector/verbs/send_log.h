@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,8 +33,14 @@ class SendLog {
     unsignalled_ = 0;
   }
 
-  /// The latest `count` were not accepted after all.
-  void takeBack(std::size_t count) { count_ -= count < count_ ? count : count_; }
+  /// The latest `count` entries were not accepted after all: these bytes, those of requests without
+  /// an entry among them. What was accepted before them and belongs to the next entry still does.
+  void takeBack(std::size_t count, std::uint64_t bytes) {
+    for (; count > 0 && count_ > 0; --count) {
+      unsignalled_ += entries_[(head_ + --count_) % entries_.size()].bytes;
+    }
+    unsignalled_ -= std::min(bytes, unsignalled_);
+  }
 
   /// The entry that this completion ends, and forgets it with all before it. None when it was
   /// posted before the log began.

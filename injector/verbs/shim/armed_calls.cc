@@ -69,31 +69,48 @@ PostVerdict onPost(Shim& shim, QueuePair& queue_pair, FaultBits bits, Side side,
   return verdict;
 }
 
-/// Notes what a paced queue pair sends. Returns whether there is an entry to take back.
-bool logSend(const Shim& shim, QueuePair& queue_pair, FaultBits bits, std::uint64_t work_request,
-             bool signalled, std::uint64_t bytes) {
-  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
-  if (log == nullptr) return false;
-  std::optional<TimePoint> due;
+/// Calls `visit(fault)` for each of the bits that paces what is sent.
+template <typename Visit>
+void forEachSendRate(const Shim& shim, FaultBits bits, Visit visit) {
   forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
-    if (fault.rule().effect != Effect::kQpRate || !includes(fault.rule().side, Side::kSend)) return;
+    const Rule& rule = fault.rule();
+    if (rule.effect == Effect::kQpRate && includes(rule.side, Side::kSend)) visit(fault);
+  });
+}
+
+/// Notes what a paced queue pair sends. Before it is posted: another thread may poll its completion
+/// before the call returns.
+NotedSends logSend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
+                   std::uint64_t work_request, bool signalled, std::uint64_t bytes) {
+  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
+  if (log == nullptr) return {};
+  std::optional<TimePoint> due;
+  forEachSendRate(shim, bits, [&](ArmedFault& fault) {
     due = std::max(due.value_or(TimePoint::min()), fault.carried(now(), bytes));
   });
-  if (!due) return false;
+  if (!due) return {};
   const std::lock_guard lock(queue_pair.log_flag);
   if (signalled) {
     log->add(work_request, bytes, *due);
   } else {
     log->addUnsignalled(bytes);
   }
-  return signalled;
+  return {signalled ? std::size_t{1} : 0, bytes};
 }
 
-void takeBackSends(QueuePair& queue_pair, std::size_t count) {
+/// The latest sends were not taken: neither their completions nor the link wait for them. `bits`
+/// are those under which they were noted.
+void takeBackSends(const Shim& shim, QueuePair& queue_pair, FaultBits bits, NotedSends noted) {
   SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
-  if (log == nullptr || count == 0) return;
+  if (log == nullptr) return;
+  bool paced = false;
+  forEachSendRate(shim, bits, [&](ArmedFault& fault) {
+    fault.notCarried(noted.bytes);
+    paced = true;
+  });
+  if (!paced) return;
   const std::lock_guard lock(queue_pair.log_flag);
-  log->takeBack(count);
+  log->takeBack(noted.entries, noted.bytes);
 }
 
 /// A chain of requests, posted up to the first that is refused. `note(request)` is told of each
@@ -307,9 +324,12 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
         logSend(shim, *queue_pair, bits, request.wr_id, signalled(request), bytesOf(request));
       },
       [&](const ibv_send_wr* from, const ibv_send_wr* end) {
-        std::size_t count = 0;
-        for (; from != nullptr && from != end; from = from->next) count += signalled(*from);
-        takeBackSends(*queue_pair, count);
+        NotedSends noted;
+        for (; from != nullptr && from != end; from = from->next) {
+          noted.entries += signalled(*from);
+          noted.bytes += bytesOf(*from);
+        }
+        takeBackSends(shim, *queue_pair, bits, noted);
       });
 }
 
@@ -375,7 +395,10 @@ void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes) {
     batch.fault = verdict.fault;
   }
   const bool signalled = queue_pair->made.signalAll || (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
-  if (logSend(shim, *queue_pair, bits, qp->wr_id, signalled, bytes)) ++batch.logged;
+  const NotedSends noted = logSend(shim, *queue_pair, bits, qp->wr_id, signalled, bytes);
+  batch.noted.entries += noted.entries;
+  batch.noted.bytes += noted.bytes;
+  batch.noted_under |= bits;
 }
 
 int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
@@ -387,12 +410,12 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
   const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
   if (batch.error != 0 && real.abort != nullptr) {
     real.abort(qp);
-    takeBackSends(*queue_pair, batch.logged);
+    takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
     batch.fault->happened();
     return batch.error;
   }
   const int result = real.complete(qp);
-  if (result != 0) takeBackSends(*queue_pair, batch.logged);
+  if (result != 0) takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
   return result;
 }
 
@@ -401,7 +424,8 @@ void armedBatchAbort(ibv_qp_ex* qp) {
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
   if (queue_pair == nullptr || queue_pair->batch.era != shim.era()) return;
-  takeBackSends(*queue_pair, std::exchange(queue_pair->batch, {}).logged);
+  const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
+  takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
 }
 
 void armedExtendedPoll(ibv_cq_ex* /*cq*/) {

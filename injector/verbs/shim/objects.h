@@ -29,6 +29,12 @@ struct HeldCompletion {
   std::uint64_t bytes = 0;
 };
 
+/// What was noted of the latest sends of a paced queue pair, in case they are not taken.
+struct NotedSends {
+  std::size_t entries = 0;  ///< of its SendLog
+  std::uint64_t bytes = 0;
+};
+
 /// A queue pair. Its identity never changes; `facts` are the control side's, under its mutex.
 struct QueuePair {
   /// What it was made with.
@@ -61,7 +67,8 @@ struct QueuePair {
     std::uint64_t era = 0;  ///< of the faults that it was begun under
     int error = 0;
     ArmedFault* fault = nullptr;
-    std::size_t logged = 0;
+    NotedSends noted{};
+    FaultBits noted_under = 0;  ///< the faults that it was noted for
   } batch;
 
   std::atomic<QueuePair*> next{nullptr};

@@ -31,33 +31,47 @@ class Readers {
     std::atomic<std::int64_t>& count_;
   };
 
-  /// Returns when everybody who was inside at the time of the call has left. Not from inside.
-  void wait() const {
-    for (const Line& line : lines_) {
-      while (line.inside.load(std::memory_order_seq_cst) != 0) ::sched_yield();
-    }
+  /// Returns when everybody who was inside at the time of the call has left, however many enter
+  /// meanwhile. Not from inside, and from one thread at a time.
+  void wait() {
+    // Both counts are seen empty, and whoever was inside is in one of them. The first is of the
+    // side that nobody enters any more but those who chose it before the last turn; after this turn
+    // that is so for the second.
+    const unsigned now_entered = side_.load(std::memory_order_relaxed);
+    drain(1 - now_entered);
+    side_.store(1 - now_entered, std::memory_order_seq_cst);
+    drain(now_entered);
   }
 
   /// After fork(): the threads that were inside do not exist here.
   void forget() {
-    for (Line& line : lines_) line.inside.store(0, std::memory_order_relaxed);
+    for (Line& line : lines_) {
+      for (auto& inside : line.inside) inside.store(0, std::memory_order_relaxed);
+    }
   }
 
  private:
   static constexpr std::size_t kCacheLine = 64;
   static constexpr std::size_t kLines = 16;
   struct alignas(kCacheLine) Line {
-    std::atomic<std::int64_t> inside{0};
+    std::array<std::atomic<std::int64_t>, 2> inside{};  ///< by the side that they entered on
   };
+
+  void drain(unsigned side) const {
+    for (const Line& line : lines_) {
+      while (line.inside[side].load(std::memory_order_seq_cst) != 0) ::sched_yield();
+    }
+  }
 
   std::atomic<std::int64_t>& mine() {
     // Not thread_local: the first use of that in a loaded library may allocate.
     constexpr unsigned kStackShift = 12;
     const auto self = static_cast<std::uintptr_t>(::pthread_self()) >> kStackShift;
-    return lines_[(self ^ (self >> 4)) % kLines].inside;
+    return lines_[(self ^ (self >> 4)) % kLines].inside[side_.load(std::memory_order_relaxed)];
   }
 
   std::array<Line, kLines> lines_;
+  alignas(kCacheLine) std::atomic<unsigned> side_{0};  ///< on which who comes enters
 };
 
 }  // namespace faultline::injector::verbs::shim

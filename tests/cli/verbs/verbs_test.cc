@@ -222,7 +222,8 @@ TEST(ListTest, ListsEverythingOrOneKind) {
 
 TEST(ListTest, WhatNobodyHasSeenWorkIsSaid) {
   int unproven = 0;
-  for (const auto& fault : Json::parse(runFaultline({"list", "faults", "--json"}).out)["faults"]) {
+  const Json json = Json::parse(runFaultline({"list", "faults", "--json"}).out);
+  for (const auto& fault : json["faults"]) {
     const std::string name = fault["name"];
     if (name.starts_with("rdma_") || name == "qp_error" || name == "qp_rate") {
       EXPECT_NE(fault.value("unproven", ""), "") << name;

@@ -148,11 +148,33 @@ TEST(SendLogTest, TakesBackTheLatestAndForgetsTheOldest) {
   log.add(3, 10, at(3));
   EXPECT_EQ(log.size(), 2u);
   EXPECT_FALSE(log.complete(1));
-  log.takeBack(1);
+  log.takeBack(1, 10);
   EXPECT_FALSE(log.complete(3));
   EXPECT_TRUE(log.complete(2));
-  log.takeBack(5);
+  log.takeBack(5, 50);
   EXPECT_EQ(log.size(), 0u);
+}
+
+TEST(SendLogTest, TakesBackBytesWithoutAnEntryAndNoOthers) {
+  SendLog log(4);
+  log.addUnsignalled(1);
+  log.addUnsignalled(20);
+  log.add(1, 300, at(1));
+  log.addUnsignalled(4000);
+  log.takeBack(1, 4320);  // all but the first
+  log.add(2, 50'000, at(2));
+  EXPECT_FALSE(log.complete(1));
+  EXPECT_EQ(log.complete(2)->bytes, 50'001u);
+}
+
+TEST(SendLogTest, IsEmptyOnceCleared) {
+  SendLog log(2);
+  log.add(1, 10, at(1));
+  log.addUnsignalled(5);
+  log.clear();
+  EXPECT_EQ(log.size(), 0u);
+  log.add(1, 10, at(2));
+  EXPECT_EQ(log.complete(1)->bytes, 10u);
 }
 
 }  // namespace

@@ -311,6 +311,59 @@ TEST_F(RateTest, WhatTheDeviceDoesNotTakeIsNotPaced) {
   EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
 }
 
+/// How long a send of 10 kB, 10 ms of the link, takes once `before` has happened under a rate; the
+/// queue pair posts in both ways.
+template <typename Before>
+Duration sendAfter(Before before, Connection control, Rule rate) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  rate.match.number = qp->qp_base.qp_num;
+  const std::uint64_t fault = valueOf(control.arm(rate));
+  before(qp);
+  const TimePoint begin = now();
+  EXPECT_EQ(postSend(&qp->qp_base, 1, 10'000), 0);
+  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
+  const Duration took = now() - begin;
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 10'000u);
+  return took;
+}
+
+// Of 100 sends that nobody took, 100 ms each, the link knows nothing.
+TEST_F(RateTest, WhatTheDeviceDoesNotTakeDoesNotKeepTheLinkBusy) {
+  const auto begin_batch = [](ibv_qp_ex* qp) {
+    ibv_wr_start(qp);
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 100'000);
+  };
+  const auto took = [&](auto before) {
+    return sendAfter(
+        [&](ibv_qp_ex* qp) {
+          for (int i = 0; i < 100; ++i) before(qp);
+          fake().failPosts(0);
+        },
+        connect(), rule(Effect::kQpRate));
+  };
+  const Duration alone = took([](ibv_qp_ex*) {});
+  const Duration most = alone * 100;  // ten times less than with them
+  EXPECT_GE(alone, 10ms);
+  EXPECT_LT(took([](ibv_qp_ex* qp) {
+              fake().failPosts(ENOMEM);
+              EXPECT_EQ(postSend(&qp->qp_base, 1, 100'000), ENOMEM);
+            }),
+            most);
+  EXPECT_LT(took([&](ibv_qp_ex* qp) {
+              fake().failPosts(ENOMEM);
+              begin_batch(qp);
+              EXPECT_EQ(ibv_wr_complete(qp), ENOMEM);
+            }),
+            most);
+  EXPECT_LT(took([&](ibv_qp_ex* qp) {
+              begin_batch(qp);
+              ibv_wr_abort(qp);
+            }),
+            most);
+}
+
 TEST_F(RateTest, ASecondRateKnowsNothingOfWhatWasPostedUnderTheFirst) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
