@@ -330,6 +330,7 @@ Duration sendAfter(Before before, Connection control, Rule rate) {
 
 // Of 100 sends that nobody took, 100 ms each, the link knows nothing.
 TEST_F(RateTest, WhatTheDeviceDoesNotTakeDoesNotKeepTheLinkBusy) {
+  const Device first(0);  // nobody answers before a device is open
   const auto begin_batch = [](ibv_qp_ex* qp) {
     ibv_wr_start(qp);
     ibv_wr_rdma_write(qp, 0, 0);
