@@ -11,7 +11,11 @@ constexpr double kBitsPerByte = 8;
 constexpr double kLowestShare = 0.3;
 constexpr double kHighestShare = 1.5;
 
-constexpr Duration kWindow = 50ms;
+// Of a window, by how near the link's own rate is. A short one is over before the backlog is, also
+// where nobody has the processor time to refill it.
+constexpr double kWindowSeconds = 0.0025;  // over the share by which a proof may be too fast
+constexpr Duration kShortestWindow = 5ms;
+constexpr Duration kLongestWindow = 50ms;
 // A rate is measured over so many frames at least, so that one more or less does not matter.
 constexpr double kFramesPerWindow = 16;
 constexpr std::size_t kSmallestFrame = 46;   // Ethernet pads shorter ones
@@ -42,10 +46,14 @@ Result<ThrottlePlan> planThrottle(BitsPerSecond before, const ParameterValue& pa
   plan.highest_proof =
       std::min(static_cast<BitsPerSecond>(rate * kHighestShare), (plan.after + before) / 2);
   const double bytes_per_second = rate / kBitsPerByte;
-  const double frame = bytes_per_second * toSeconds(kWindow) / kFramesPerWindow;
+  const double too_fast = static_cast<double>(plan.highest_proof) / rate - 1;
+  const Duration window = too_fast > kWindowSeconds / toSeconds(kLongestWindow)
+                              ? std::max(fromSeconds(kWindowSeconds / too_fast), kShortestWindow)
+                              : kLongestWindow;
+  const double frame = bytes_per_second * toSeconds(window) / kFramesPerWindow;
   plan.probe_frame = std::clamp(static_cast<std::size_t>(frame), kSmallestFrame, kLargestFrame);
   const auto on_wire = static_cast<double>(plan.probe_frame + kEthernetHeader);
-  plan.window = std::max(kWindow, fromSeconds(kFramesPerWindow * on_wire / bytes_per_second));
+  plan.window = std::max(window, fromSeconds(kFramesPerWindow * on_wire / bytes_per_second));
   plan.probe_backlog = std::max(static_cast<Bytes>(bytes_per_second * kBacklogSeconds),
                                 kFramesOfBacklog * static_cast<Bytes>(on_wire));
   return plan;

@@ -39,6 +39,24 @@ TEST(ThrottlePlanTest, SlowLinksAreProvedWithSmallFramesAndLittleBacklog) {
   EXPECT_LE(plan->probe_backlog, 4 * 60);
 }
 
+TEST(ThrottlePlanTest, AWindowIsShorterThanItsBacklogUnlessTheRatesAreNear) {
+  const auto backlogLasts = [](const ThrottlePlan& plan) {
+    constexpr double kBitsPerByte = 8;
+    return fromSeconds(static_cast<double>(plan.probe_backlog) * kBitsPerByte /
+                       static_cast<double>(plan.after));
+  };
+  for (const double percent : {1.0, 10.0, 50.0}) {
+    const auto plan = planThrottle(kFull, Percent{percent});
+    ASSERT_TRUE(plan.ok());
+    EXPECT_LE(plan->window, backlogLasts(*plan)) << percent;
+  }
+  const auto near = planThrottle(kFull, Percent{95});
+  const auto nearer = planThrottle(kFull, Percent{99});
+  ASSERT_TRUE(near.ok() && nearer.ok());
+  EXPECT_GT(near->window, backlogLasts(*near));
+  EXPECT_EQ(nearer->window, 50ms);
+}
+
 class RateMeterTest : public ::testing::Test {
  protected:
   static constexpr Bytes kBacklog = 1'000'000;
