@@ -14,3 +14,11 @@ configure_and_build() {
   shift
   cmake --preset "$preset" && cmake --build --preset "$preset" -j "$cores" ${1:+--target "$@"}
 }
+
+# ThreadSanitizer of older compilers cannot start under the address layout of newer kernels; where
+# allowed, the layout is fixed (also while building: test programs are started to list their cases).
+fixed_addresses=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+  # shellcheck disable=SC2034  # of those who source this
+  fixed_addresses=(setarch "$(uname -m)" -R)
+fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that this machine can check: builds all, runs all tests, then the unit and property tests
-# again under the address, undefined-behaviour and thread sanitizers. Skipped tests are listed with
+# Everything that this machine can check: builds all, runs all tests, then those of what handles memory
+# by itself or lives in other programs again under the address, undefined-behaviour and thread
+# sanitizers (of the rest: ci/nightly/run.sh sanitizers). Skipped tests are listed with
 # their reasons. The last line is "N passed, N failed"; exit code 1 when anything failed.
 set -euo pipefail
 
@@ -56,13 +57,6 @@ run_tests() {
   count "$junit" "$name"
   rm -f "$junit"
 }
-
-# ThreadSanitizer of older compilers cannot start under the address layout of newer kernels; where
-# allowed, the layout is fixed (also while building: test programs are started to list their cases).
-fixed_addresses=()
-if setarch "$(uname -m)" -R true 2>/dev/null; then
-  fixed_addresses=(setarch "$(uname -m)" -R)
-fi
 
 # What the sanitizers test is built while the timed tests run, which sleep most of the time: in the
 # idle scheduling class, which gives its processor up to whatever else wants it.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What takes too long for every change: each signature of a fault some hundred times, half an hour of
-# random faults, thousands of seeds, and the benchmarks. Takes some hours; wants root or a user
-# namespace, and a machine with nothing else to do.
+# random faults, thousands of seeds, all unit and property tests under sanitizers, and the benchmarks.
+# Takes some hours; wants root or a user namespace, and a machine with nothing else to do.
 #
-#   ci/nightly/run.sh [PART...]      acceptance soak property bench report; without one: all
+#   ci/nightly/run.sh [PART...]      acceptance soak property sanitizers bench report; without one: all
 #
 # Everything goes into one folder, $NIGHTLY_OUT (default: nightly-out). What was done there already,
 # by the same commit and with the same settings, is not done again, so that a run that was broken
@@ -48,7 +48,7 @@ if ((lanes > 1 && lanes * cores_of_a_lane > $(nproc))); then
   exit 2
 fi
 
-all_parts=(acceptance soak property bench report)
+all_parts=(acceptance soak property sanitizers bench report)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all_parts[@]}")
 for part in "${parts[@]}"; do
@@ -171,6 +171,18 @@ property() {
   for program in property_channel property_schedule; do
     once property "$program" env FAULTLINE_SEEDS="$seeds" "build/tests/$program" || good=1
   done
+  return $good
+}
+
+# sanitized PRESET: builds and runs the tests of that preset, all of them.
+sanitized() {
+  cmake --preset "$1" -DFAULTLINE_SANITIZE_ALL=ON && cmake --build --preset "$1" -j "$cores" &&
+    "${fixed_addresses[@]}" ctest --preset "$1" --no-tests=error -j "$cores"
+}
+
+sanitizers() {
+  local sanitizer good=0
+  for sanitizer in asan tsan; do once sanitizers "$sanitizer" sanitized "$sanitizer" || good=1; done
   return $good
 }
 
