@@ -44,6 +44,7 @@ class Throttle final : public Fault {
     ThrottlePlan plan;
     RateMeter meter{Duration::zero()};
     std::optional<BitsPerSecond> kernel_rate;  ///< what the shaper had when it was last read
+    Bytes backlog = 0;                         ///< and what waited in it
     netlink::MacAddress destination{};
     std::vector<netlink::FrameSocket> probes;
 
@@ -51,7 +52,9 @@ class Throttle final : public Fault {
   };
 
   Status setRates(BitsPerSecond ThrottlePlan::*rate);
-  Status feed(Side& side, Bytes backlog);
+  Status look(Side& side, TimePoint now);
+  Status probe(Side& side);
+  Status feed(Side& side);
 
   netlink::LinkTarget target_;
   ParameterValue rate_;
