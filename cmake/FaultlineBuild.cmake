@@ -96,7 +96,9 @@ function(faultline_test)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${T_LABEL}/${T_NAME}/*.cc)
   set(program ${T_LABEL}_${T_NAME})
   add_executable(${program} ${sources})
-  target_link_libraries(${program} PRIVATE faultline_options ${T_DEPS} GTest::gtest_main GTest::gmock)
+  # fmt and spdlog for all, since precompiled headers want the same definitions.
+  target_link_libraries(${program} PRIVATE faultline_options ${T_DEPS} fmt::fmt spdlog::spdlog
+    GTest::gtest_main GTest::gmock)
   target_compile_definitions(${program} PRIVATE
     FAULTLINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FAULTLINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   # Half of the time of compiling a test was the optimizer's, for code that runs once. Those that
