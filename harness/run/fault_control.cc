@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/cluster/cluster_plan.h"
+#include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
 #include "injector/faults/registry.h"
 
@@ -40,7 +41,11 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
 }
 
 netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
-  if (target.part != scenario::Part::kRail) return cluster.managementTarget(target.node);
+  if (target.part != scenario::Part::kRail) {
+    netlink::LinkTarget link = cluster.managementTarget(target.node);
+    if (target.rank) link.startedWith = fmt::format("{}={}", command::kRankVariable, *target.rank);
+    return link;
+  }
   if (!target.peer) return cluster.railTarget(target.node, target.rail);
   return cluster.pathTarget(target.node, *target.peer, target.rail);
 }

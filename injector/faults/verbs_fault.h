@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "injector/fault.h"
@@ -20,6 +21,7 @@ struct VerbsPrograms {
   std::function<Result<std::vector<pid_t>>()> find;
   /// There is exactly one, and it must be there: prepare() looks for it.
   bool known = false;
+  std::string who{};  ///< which of the node's, for messages
 };
 
 /// One process.
