@@ -110,6 +110,7 @@ Status VerbsFault::arm() {
 Status VerbsFault::apply() {
   RETURN_IF_ERROR(revert());
   total_ = {};
+  lapsed_.reset();
   meter_ = RateMeter(kRateWindow);
   if (!where_.known) RETURN_IF_ERROR(connect());
   for (Program& program : programs_) {
@@ -224,6 +225,12 @@ Status VerbsFault::revert() {
         program.connection.close();
         spdlog::warn("{}: {}; the connection is closed, with which the fault ends when it runs",
                      effectName(effect_), counters.status().message());
+      } else if (counters.status().code() == Code::kNotFound) {
+        const TimePoint end = program.renewed + rule_.lease;
+        lapsed_ = std::min(lapsed_.value_or(end), end);
+        spdlog::warn(
+            "{}: its lease in process {} ended after about {:.0f} ms, before it was taken back",
+            effectName(effect_), program.connection.pid(), toMilliseconds(end - armed_));
       } else if (!isOver(counters.status()) && first.ok()) {
         first = counters.status();
       }

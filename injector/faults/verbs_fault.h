@@ -49,6 +49,8 @@ class VerbsFault final : public Fault {
   std::string mechanism() const override;
   Duration evidenceBudget() const override;
   std::optional<TimePoint> endedAt() const override;
+  /// The end of the first lease that ended unnoticed before revert().
+  std::optional<TimePoint> lapsedAt() const override { return lapsed_; }
 
   /// Of all programs, as read last.
   const verbs::Counters& counters() const { return total_; }
@@ -81,6 +83,7 @@ class VerbsFault final : public Fault {
   verbs::Counters total_;
   TimePoint armed_{};
   TimePoint read_{};
+  std::optional<TimePoint> lapsed_;
   RateMeter meter_;
 };
 
