@@ -59,7 +59,7 @@ TEST(RankTest, IsOnTheNodeThatTheRankIsOn) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].target, (Target{.node = 1, .part = Part::kProcesses, .rank = 3}));
   EXPECT_EQ(inWords(*all[0].target), "rank 3");
-  EXPECT_EQ(toJson(two)["faults"][0]["target"], (Json{{"rank", 3}}));
+  EXPECT_EQ(toJson(two)["faults"][0]["target"].dump(), R"({"rank":3})");
   EXPECT_EQ(allFaults(readOrDie(kOfRank3))[0].target->node, 3);
 }
 
