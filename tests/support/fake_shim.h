@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -27,7 +28,26 @@ class FakeShim {
   using Answer =
       std::function<std::optional<injector::verbs::Message>(const injector::verbs::Message&)>;
 
-  explicit FakeShim(Answer answer)
+  explicit FakeShim(Answer answer) : FakeShim() {
+    thread_ = std::thread([this, answer = std::move(answer)] { serve(answer); });
+  }
+  /// Says this to whoever connects, and closes with what was asked unread.
+  explicit FakeShim(const injector::verbs::Message& refusal) : FakeShim() {
+    thread_ = std::thread([this, packet = refusal.serialize()] {
+      const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      ::send(client.get(), packet.data(), packet.size(), MSG_NOSIGNAL);
+      pollfd asked{client.get(), POLLIN, 0};
+      ::poll(&asked, 1, -1);
+    });
+  }
+  ~FakeShim() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+    ::unlink(path_.c_str());
+  }
+
+ private:
+  FakeShim()
       : path_(injector::verbs::socketPath(injector::verbs::defaultFolder(::geteuid()), ::getpid(),
                                           injector::verbs::pidNamespaceOf("self"))),
         listener_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -40,15 +60,8 @@ class FakeShim {
               0)
         << path_;
     EXPECT_EQ(::listen(listener_.get(), 1), 0);
-    thread_ = std::thread([this, answer = std::move(answer)] { serve(answer); });
-  }
-  ~FakeShim() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    thread_.join();
-    ::unlink(path_.c_str());
   }
 
- private:
   void serve(const Answer& answer) {
     const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     std::array<char, injector::verbs::Message::kMostBytes + 1> buffer;

@@ -39,6 +39,16 @@ TEST(VerbsConnectionTest, AListWithoutEndIsNotReadForEver) {
   EXPECT_THAT(list.status().message(), HasSubstr("had no end"));
 }
 
+TEST(VerbsConnectionTest, WhoIsNotLetInIsToldSoThoughItHasAskedAlready) {
+  const FakeShim shim(errorMessage(errorf(Code::kPermissionDenied, "not you")));
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  ASSERT_TRUE(connection->askCounters(1).ok());
+  ::poll(nullptr, 0, 20);  // it closes
+  const auto counters = connection->takeCounters(5s);
+  EXPECT_EQ(counters.status().code(), Code::kPermissionDenied) << counters.status().message();
+}
+
 TEST(VerbsConnectionTest, AnAnswerThatNobodyTookIsNotTakenForTheNext) {
   const FakeShim shim(
       [](const Message& request) { return countersReply(request.verb() == "disarm" ? 7 : 3); });

@@ -79,7 +79,9 @@ class PeerTest : public ControlStartTest {
         std::array<char, 4096> buffer{};
         pollfd readable{fd.get(), POLLIN, 0};
         if (::poll(&readable, 1, 5000) != 1) return int{kNone};
-        const ssize_t got = ::recv(fd.get(), buffer.data(), buffer.size() - 1, 0);
+        ssize_t got = ::recv(fd.get(), buffer.data(), buffer.size() - 1, 0);
+        // Closed before it has read the hello; what it said comes after that.
+        if (got < 0) got = ::recv(fd.get(), buffer.data(), buffer.size() - 1, 0);
         const std::string_view text(buffer.data(), std::max<ssize_t>(got, 0));
         if (text.find("code=permission_denied") != text.npos) return int{kNo};
         return int{text.find(" ok\n") != text.npos ? kYes : kNone};
