@@ -196,7 +196,7 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
       if (!queue->flag.try_lock()) return 0;
       const std::lock_guard lock(queue->flag, std::adopt_lock);
       count = pollHolding(shim, real, *queue, most, completions, next_due);
-      sleeps = queue->asked.load() && !queue->sleepsInCall.load();
+      sleeps = queue->asked.load() > 0 && !queue->sleepsInCall.load();
     }
     if (count != 0 || !sleeps || next_due == TimePoint{}) return count;
     // It is about to sleep on the channel's descriptor until an event that has come already. Nobody

@@ -96,9 +96,22 @@ struct CompletionQueue {
   ibv_context* const context;
   ibv_comp_channel* const channel;  ///< nullptr: it gives no events
 
-  /// The program has asked for an event of the next completion and has not got it: it may be about
-  /// to sleep until then.
-  std::atomic<bool> asked{false};
+  /// How often the program has asked for an event of the next completion without getting one: it
+  /// may be about to sleep until then. No more than twice: who asks again before it takes the event
+  /// of the first time has still asked after that.
+  std::atomic<int> asked{0};
+  void ask() {
+    int before = asked.load();
+    while (before < 2 && !asked.compare_exchange_weak(before, before + 1)) {
+    }
+  }
+  /// False when it has not asked.
+  bool tell() {
+    int before = asked.load();
+    while (before > 0 && !asked.compare_exchange_weak(before, before - 1)) {
+    }
+    return before > 0;
+  }
   /// It sleeps in ibv_get_cq_event(), where the shim can wake it, and not on the channel's
   /// descriptor.
   std::atomic<bool> sleepsInCall{false};

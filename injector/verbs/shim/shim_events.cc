@@ -13,12 +13,12 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 void Shim::asked(const ibv_cq* cq) {
   const Readers::Guard guard(readers_);
-  if (CompletionQueue* const queue = find(cq)) queue->asked.store(true);
+  if (CompletionQueue* const queue = find(cq)) queue->ask();
 }
 
 void Shim::told(const ibv_cq* cq) {
   const Readers::Guard guard(readers_);
-  if (CompletionQueue* const queue = find(cq)) queue->asked.store(false);
+  if (CompletionQueue* const queue = find(cq)) queue->tell();
 }
 
 bool Shim::mayHold(const ibv_comp_channel& channel) {
@@ -30,7 +30,7 @@ bool Shim::mayHold(const ibv_comp_channel& channel) {
 }
 
 std::optional<TimePoint> Shim::nextDue(const CompletionQueue& queue) {
-  if (!queue.asked.load() || queue.heldNow.load() == 0) return std::nullopt;
+  if (queue.asked.load() == 0 || queue.heldNow.load() == 0) return std::nullopt;
   return queue.release.load() ? TimePoint::min() : queue.firstDue.load();
 }
 
@@ -48,7 +48,7 @@ ibv_cq* Shim::tellOfHeld(const ibv_comp_channel& channel, TimePoint at) {
   const Lock lock(mutex_);
   for (const auto& [cq, queue] : owned_completion_queues_) {
     if (queue->channel != &channel || nextDue(*queue).value_or(TimePoint::max()) > at) continue;
-    if (!queue->asked.exchange(false)) continue;
+    if (!queue->tell()) continue;
     ++our_events_[cq];
     any_events_.store(true);
     return cq;

@@ -107,6 +107,25 @@ TEST_F(EventTest, GenuineEventsComeFirstAndAreAcknowledgedToTheDevice) {
   EXPECT_EQ(fake().unacknowledged(device.cq), 0);
 }
 
+TEST_F(EventTest, WhoAsksAgainBeforeItTakesTheEventStillWaitsForAnother) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  sleepOnce(device, qp);
+  ask(device);
+  postSend(qp, 2);
+  ask(device);
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1) << "it was the device's";
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  EXPECT_TRUE(becomes([&] { return event(device) == device.cq; }));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+  shimLibrary().ackEvents(device.cq, 3);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
+}
+
 TEST_F(EventTest, TheEventIsOfTheQueueThatHoldsIt) {
   Device device(0, 256, /*events=*/true);
   int cookie = 0;
