@@ -36,7 +36,9 @@ reports::Evidence evidenceOf(std::optional<Duration> lasts,
   control->started(now());
   do {
     EXPECT_TRUE(control->step(now(), sampler).ok());
-    if (extent == kUntilEnd) EXPECT_TRUE(control->revertAll().ok());
+    if (extent == kUntilEnd) {
+      EXPECT_TRUE(control->revertAll().ok());
+    }
   } while (control->anyActive());
   const std::vector<reports::Evidence> evidence = control->evidence();
   EXPECT_EQ(evidence.size(), 1u);
