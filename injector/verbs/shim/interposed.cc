@@ -126,7 +126,7 @@ FAULTLINE_EXPORT int ibv_destroy_cq(ibv_cq* cq) {
   if (real == nullptr) return EOPNOTSUPP;
   shim::Shim::instance().destroying(*cq);
   const int result = real(cq);
-  if (result != 0) shim::Shim::instance().created(*cq);
+  if (result != 0) shim::Shim::instance().stays(*cq);
   return result;
 }
 

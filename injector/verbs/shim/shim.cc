@@ -119,8 +119,13 @@ void Shim::forget(QueuePairs::iterator at) {
 
 void Shim::created(ibv_cq& cq) {
   const Lock lock(mutex_);
-  destroying(cq);  // one at this address whose end the shim has not seen
   our_events_.erase(&cq);
+  stays(cq);
+}
+
+void Shim::stays(ibv_cq& cq) {
+  const Lock lock(mutex_);
+  destroying(cq);  // one at this address whose end the shim has not seen
   auto known = std::make_unique<CompletionQueue>(&cq);
   completion_queues_.insert(*known);
   owned_completion_queues_.emplace(&cq, std::move(known));

@@ -41,6 +41,8 @@ class Shim {
   void created(ibv_cq& cq);
   /// Before it is destroyed: what is held for it is dropped.
   void destroying(ibv_cq& cq);
+  /// It could not be destroyed.
+  void stays(ibv_cq& cq);
   /// Their extended ways to post and to poll. False when that cannot be done.
   bool takeOver(ibv_qp_ex& qp);
   bool takeOver(ibv_cq_ex& cq);

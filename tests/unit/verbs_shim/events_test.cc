@@ -103,6 +103,9 @@ TEST_F(EventTest, GenuineEventsComeFirstAndAreAcknowledgedToTheDevice) {
   ask(device);
   EXPECT_EQ(event(device), device.cq) << "of the one that was held";
   EXPECT_EQ(fake().unacknowledged(device.cq), 1);
+  fake().failDestroy(EBUSY);
+  EXPECT_EQ(shimLibrary().destroyCq(device.cq), EBUSY);
+  fake().failDestroy(0);
   shimLibrary().ackEvents(device.cq, 2);
   EXPECT_EQ(fake().unacknowledged(device.cq), 0);
 }
