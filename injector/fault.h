@@ -78,6 +78,11 @@ class Fault {
   /// wait longer is of no use. Nothing: it goes on, or was not applied.
   virtual std::optional<TimePoint> endedAt() const { return std::nullopt; }
 
+  /// After revert(): when, about and not earlier, it had ended by itself before, since whoever kept
+  /// it up was not there to do so (it was stopped). What is evidence happened before that. Nothing:
+  /// it was there until revert().
+  virtual std::optional<TimePoint> lapsedAt() const { return std::nullopt; }
+
   /// Every change made so far, oldest first. The first after apply() is the moment of the fault.
   const std::vector<Transition>& transitions() const { return transitions_; }
 

@@ -1,7 +1,6 @@
 #include "harness/cli/inject_command.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "harness/cli/carry_out.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/inject_target.h"
 #include "harness/cli/output.h"
@@ -22,7 +22,6 @@ namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kVerb = "inject";
-constexpr int kStepMs = 1;
 
 struct InjectOptions {
   std::string kind;
@@ -31,16 +30,6 @@ struct InjectOptions {
   std::vector<std::string> parameters;
   bool list = false;
   bool json = false;
-};
-
-/// What came of it.
-struct Outcome {
-  Status status = okStatus();
-  injector::Evidence evidence;
-  Duration lasted{};
-  std::optional<TimePoint> ended;  ///< what it struck, before it was taken back
-  bool interrupted = false;
-  Status reverted = okStatus();
 };
 
 int exitOf(const Status& status) {
@@ -53,30 +42,6 @@ int exitOf(const Status& status) {
     default:
       return kExitCannotRun;
   }
-}
-
-/// Applies it, lets it last and gathers evidence; reverts whatever happens.
-Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt) {
-  Outcome outcome;
-  const TimePoint begin = now();
-  outcome.status = fault.apply();
-  const TimePoint end = begin + duration;
-  while (outcome.status.ok() && !outcome.interrupted && !fault.endedAt() && now() < end) {
-    pollfd signal{interrupt.fd(), POLLIN, 0};
-    ::poll(&signal, 1, kStepMs);
-    outcome.interrupted = interrupt.pending();
-    outcome.status = fault.step(now());
-  }
-  if (outcome.status.ok() && !outcome.interrupted) {
-    const auto evidence = fault.evidence([&] { return interrupt.pending(); });
-    outcome.status = evidence.status();
-    if (evidence.ok()) outcome.evidence = *evidence;
-    outcome.interrupted = !outcome.evidence.ok && interrupt.pending();
-  }
-  outcome.ended = fault.endedAt();
-  outcome.reverted = fault.revert();
-  outcome.lasted = outcome.ended.value_or(now()) - begin;
-  return outcome;
 }
 
 Json toJson(const Injection& injection, const Outcome& outcome) {

@@ -42,6 +42,10 @@ std::map<std::string, std::string> variablesOf(const Place& place, const Network
 /// The names of these variables on a cluster of that shape.
 std::vector<std::string> variableNames(int nodes, int rails);
 
+/// The variable with a process's rank; the bench's own ranks have it as well. What it starts
+/// inherits it, by which faults find the processes of a rank.
+inline constexpr const char* kRankVariable = "FAULTLINE_RANK";
+
 /// The environment that says it all: FAULTLINE_RANK and so on, and the names that programs made for
 /// torchrun and the like know (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 /// MASTER_PORT).

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/cluster/cluster_plan.h"
+#include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
 #include "injector/faults/registry.h"
 
@@ -40,7 +41,11 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
 }
 
 netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
-  if (target.part != scenario::Part::kRail) return cluster.managementTarget(target.node);
+  if (target.part != scenario::Part::kRail) {
+    netlink::LinkTarget link = cluster.managementTarget(target.node);
+    if (target.rank) link.startedWith = fmt::format("{}={}", command::kRankVariable, *target.rank);
+    return link;
+  }
   if (!target.peer) return cluster.railTarget(target.node, target.rail);
   return cluster.pathTarget(target.node, *target.peer, target.rail);
 }
@@ -242,26 +247,40 @@ void FaultControl::observeLast(Entry& entry) {
           : injector::Evidence{entry.spec.kind, "none", evidence.status().message(), false};
 }
 
-Status FaultControl::revert(Entry& entry) {
+Status FaultControl::revert(Entry& entry, TimePoint asked) {
   Strike& strike = entry.strikes.back();
   entry.active = false;
+  const auto duration = entry.spec.durationOf(entry.strikes.size() - 1);
+  const auto from = entry.trigger.lastsFrom(strike.applied, strike.within);
+  if (duration && from) asked = std::min(asked, *from + *duration);
   const Status reverted = entry.fault->revert();
   strike.ended = faultline::now();
   if (const auto& transitions = entry.fault->transitions();
       !transitions.empty() && !transitions.back().broken) {
     strike.ended = transitions.back().after;
   }
+  if (const auto lapsed = entry.fault->lapsedAt()) {
+    strike.ended = lapsed;
+    if (strike.evidence) {
+      strike.evidence->observed += fmt::format(
+          "; it ended by itself after about {:.0f} ms: the bench was stopped, or the "
+          "machine is too busy",
+          toMilliseconds(*lapsed - strike.applied));
+      strike.evidence->ok = strike.evidence->ok && *lapsed >= asked;
+    }
+  }
   if (reverted.ok()) return reverted;
   return errorf(Code::kNotRestored, "revert {}: {}", entry.spec.kind, reverted.message());
 }
 
 Status FaultControl::end(const std::vector<Entry*>& entries, bool observe) {
+  const TimePoint asked = faultline::now();
   if (observe) {
     for (Entry* const entry : entries) observeLast(*entry);
   }
   Status first;
   for (Entry* const entry : entries) {
-    const Status status = revert(*entry);
+    const Status status = revert(*entry, asked);
     if (first.ok()) first = status;
   }
   return first;

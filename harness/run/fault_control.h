@@ -94,7 +94,8 @@ class FaultControl {
   Status end(const std::vector<Entry*>& entries, bool observe = true);
   std::vector<Entry*> allActive();
   static void observeLast(Entry& entry);
-  static Status revert(Entry& entry);
+  /// `asked`: when it was to end.
+  static Status revert(Entry& entry, TimePoint asked);
   static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);
   std::string problemOf(const Strike& strike) const;
 

@@ -10,6 +10,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/cluster/netns_cluster.h"
+#include "harness/command/variables.h"
 #include "harness/run/fault_control.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/message.h"
@@ -167,6 +168,7 @@ Status Session::startRanks(bool restart) {
     process.arguments = {"faultline", "rank"};
     process.namespace_fd = cluster_->nodeNamespace(rank / scenario_.cluster.ranksPerNode);
     process.stderr_fd = options_.logFd;
+    process.environment[command::kRankVariable] = std::to_string(rank);
     workload::RankConfig config = rankConfig(setup_, rank, restart);
     config.jobKey = jobKey_;
     config.controlTos = cluster_->controlTos();

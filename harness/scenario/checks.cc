@@ -211,6 +211,8 @@ class Checker {
       checkIndex(fault.target->rail, cluster.rails, path + ".target.rail_group", "cluster.rails",
                  "rail");
       checkOutage(fault, path);
+    } else if (fault.target->rank) {
+      checkRank(*fault.target->rank, path + ".target.rank");
     } else {
       checkIndex(fault.target->node, cluster.nodes, path + ".target.node", "cluster.nodes", "node");
     }
@@ -221,6 +223,20 @@ class Checker {
     if (cluster.nodes < 2 && findings_.usable({"cluster.nodes"})) {
       fail(path, "a cluster of one node moves no data over its rails: no fault has an effect");
     }
+  }
+
+  void checkRank(int rank, const std::string& path) {
+    if (!findings_.usable({path, "cluster", "workload"})) return;
+    const int ranks = ranksOf(scenario_);
+    if (rank < ranks) return;
+    fail(path,
+         scenario_.workload.isForeign()
+             ? fmt::format("rank: the bench starts {} processes, counted from 0. Those that a "
+                           "program starts itself it does not tell apart: name the rank of "
+                           "this program, or the 'node'",
+                           ranks)
+             : fmt::format("rank: there is no rank {}: the job has {}, counted from 0", rank,
+                           ranks));
   }
 
   void checkPeer(const Fault& fault, const std::string& path) {

@@ -19,7 +19,11 @@ constexpr std::array<std::string_view, 2> kNetworks{"rails", "management"};
 
 constexpr std::array kTargetFields{
     Field{number("node", "", 0, kMostNodes - 1,
-                 "the node, counted from 0; either this or 'rail_group'")},
+                 "the node, counted from 0; either this, 'rank' or 'rail_group'")},
+    Field{
+        number("rank", "", 0, kMostRanks - 1,
+               "only for faults of processes: the rank, counted from 0, with all that its process "
+               "has started, instead of all of its node")},
     Field{number("rail", "", 0, kMostRails - 1,
                  "its rail, counted from 0; only for faults of a link")},
     Field{number("peer", "", 0, kMostNodes - 1,

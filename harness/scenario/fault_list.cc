@@ -56,12 +56,28 @@ std::vector<int> groupNodes(const Target& target, const Cluster& cluster) {
   return all;
 }
 
+int ranksOf(const Scenario& scenario) {
+  return scenario.workload.isForeign() ? scenario.workload.command.processes()
+                                       : scenario.cluster.ranks();
+}
+
+int nodeOf(const Scenario& scenario, int rank) {
+  const command::Command& command = scenario.workload.command;
+  return scenario.workload.isForeign()
+             ? command.nodes[static_cast<std::size_t>(rank / command.perNode)]
+             : rank / scenario.cluster.ranksPerNode;
+}
+
 std::vector<Fault> allFaults(const Scenario& scenario) {
   std::vector<Fault> faults;
   for (const Fault& fault : scenario.faults) append(fault, scenario.cluster, faults);
   for (const Sequence& sequence : scenario.sequences) append(sequence, scenario.cluster, faults);
   for (const Fault& fault : expandProcesses(scenario.processes, scenario.cluster, scenario.seed)) {
     append(fault, scenario.cluster, faults);
+  }
+  for (Fault& fault : faults) {
+    if (!fault.target || !fault.target->rank) continue;
+    fault.target->node = nodeOf(scenario, *fault.target->rank);
   }
   return faults;
 }
@@ -80,7 +96,8 @@ std::string inWords(const Target& target) {
     case Part::kManagement:
       return fmt::format("node {}, management network", target.node);
     case Part::kProcesses:
-      return fmt::format("node {}", target.node);
+      return target.rank ? fmt::format("rank {}", *target.rank)
+                         : fmt::format("node {}", target.node);
   }
   return "";
 }

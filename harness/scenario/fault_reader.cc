@@ -73,6 +73,7 @@ class FaultReader {
                   const injector::FaultKind& kind, Fault& fault) {
     const bool processes = kind.target == injector::TargetKind::kProcesses;
     if (values.has("target.rail_group")) return readGroup(node, values, path, kind, fault);
+    if (values.has("target.rank")) return readRank(node, values, path, kind, fault);
     if (!values.has("target.node")) {
       const Node* const target = node.find("target");
       if (kind.target == injector::TargetKind::kNone && target == nullptr) return;
@@ -114,6 +115,23 @@ class FaultReader {
     }
   }
 
+  /// The processes of one rank.
+  void readRank(const Node& node, const Parameters& values, const std::string& path,
+                const injector::FaultKind& kind, Fault& fault) {
+    const Node& target = *node.find("target");
+    const std::string target_path = joinPath(path, "target");
+    fault.target = Target{.part = Part::kProcesses, .rank = integer(values, "target.rank")};
+    for (const std::string_view key : {"node", "rail", "peer", "network"}) {
+      const Node* const other = target.find(key);
+      if (other == nullptr) continue;
+      findings_.addAt(target_path, other->where,
+                      fmt::format("{} and 'rank' exclude each other: a rank has its node", key));
+    }
+    if (kind.target == injector::TargetKind::kProcesses) return;
+    findings_.addAt(joinPath(target_path, "rank"), target.find("rank")->where,
+                    fmt::format("rank: {} does not act on processes", kind.name));
+  }
+
   /// The other end of a path.
   void readPeer(const Node& target, const Parameters& values, const std::string& target_path,
                 const injector::FaultKind& kind, Target& read) {
@@ -141,7 +159,7 @@ class FaultReader {
     const Node& target = *node.find("target");
     const std::string target_path = joinPath(path, "target");
     fault.target = Target{.rail = integer(values, "target.rail_group"), .part = Part::kRailGroup};
-    for (const std::string_view key : {"node", "rail", "peer", "network"}) {
+    for (const std::string_view key : {"node", "rank", "rail", "peer", "network"}) {
       const Node* const other = target.find(key);
       if (other == nullptr) continue;
       findings_.addAt(target_path, other->where,

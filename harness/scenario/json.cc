@@ -252,6 +252,7 @@ Json toJson(const Fault& fault) {
     if (fault.target->part == Part::kRail) target["rail"] = fault.target->rail;
     if (fault.target->peer) target["peer"] = *fault.target->peer;
     if (fault.target->part == Part::kManagement) target["network"] = "management";
+    if (fault.target->rank) target = {{"rank", *fault.target->rank}};
     if (fault.target->part == Part::kRailGroup) {
       target = {{"rail_group", fault.target->rail}};
       if (!fault.target->nodes.empty()) target["nodes"] = fault.target->nodes;

@@ -118,6 +118,9 @@ struct Target {
   Part part = Part::kRail;
   std::vector<int> nodes{};   ///< of Part::kRailGroup, instead of `node`
   std::optional<int> peer{};  ///< of Part::kRail: not the link, but the path to this node
+  /// Of Part::kProcesses: only this rank. `node` is its node in the list of all faults
+  /// (fault_list.h), and says nothing before.
+  std::optional<int> rank{};
   bool operator==(const Target&) const = default;
 };
 

@@ -15,7 +15,6 @@ namespace {
 
 using namespace rows;
 
-constexpr double kMostRanksPerNode = 64;
 constexpr double kMostBlocks = 1000;
 constexpr double kSlowestRailRate = 1e6;  // bits per second: less does not carry the control class
 constexpr double kFastestRailRate = 100e9;

@@ -12,6 +12,8 @@ using Type = ParameterType;
 
 inline constexpr double kMostNodes = 64;
 inline constexpr double kMostRails = 16;
+inline constexpr double kMostRanksPerNode = 64;
+inline constexpr double kMostRanks = kMostNodes * kMostRanksPerNode;
 inline constexpr double kMostIterations = 1'000'000;
 inline constexpr double kLargestGradient = 4.0 * (1LL << 30);
 inline constexpr double kHour = 3600;

@@ -43,6 +43,14 @@ char stateOf(const std::string& task) {
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '\0' : line[name_end + 2];
 }
 
+bool wasStartedWith(const std::string& process, std::string_view variable) {
+  std::ifstream environment(process + "/environ", std::ios::binary);
+  for (std::string entry; std::getline(environment, entry, '\0');) {
+    if (entry == variable) return true;
+  }
+  return false;
+}
+
 UniqueFd openHandle(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -81,7 +89,7 @@ Duration HeldProcess::cpuTime() const {
   return Duration(nanoseconds);
 }
 
-Result<std::vector<HeldProcess>> processesIn(int namespace_fd) {
+Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view started_with) {
   ASSIGN_OR_RETURN(const std::uint64_t wanted, netlink::namespaceId(namespace_fd));
   std::vector<HeldProcess> found;
   Status trouble;
@@ -91,6 +99,7 @@ Result<std::vector<HeldProcess>> processesIn(int namespace_fd) {
     // Other users' processes cannot be looked at, and are not in a namespace of ours.
     if (pid == ::getpid() || ::stat((folder + "/ns/net").c_str(), &info) != 0) return;
     if (static_cast<std::uint64_t>(info.st_ino) != wanted) return;
+    if (!started_with.empty() && !wasStartedWith(folder, started_with)) return;
     UniqueFd handle = openHandle(pid);
     if (!handle && errno != ESRCH) {
       trouble = Status::fromErrno(errno, fmt::format("hold process {} (pidfd_open)", pid));
@@ -99,6 +108,10 @@ Result<std::vector<HeldProcess>> processesIn(int namespace_fd) {
   });
   if (!trouble.ok()) return trouble;
   return found;
+}
+
+Result<std::vector<HeldProcess>> processesOf(const netlink::LinkTarget& target) {
+  return processesIn(target.nic.socket->namespaceFd(), target.startedWith);
 }
 
 Status requireProcessHandles() {

@@ -3,11 +3,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "injector/netlink/link_target.h"
 
 namespace faultline::injector {
 
@@ -34,8 +36,11 @@ class HeldProcess {
 };
 
 /// The processes that run in a network namespace, without this one and without those that have
-/// ended and are not reaped yet. Reads all of /proc: some milliseconds.
-Result<std::vector<HeldProcess>> processesIn(int namespace_fd);
+/// ended and are not reaped yet; with `started_with`, "NAME=value", only those that were started
+/// with it in their environment. Reads all of /proc: some milliseconds.
+Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view started_with = {});
+/// Those that a fault of processes is for.
+Result<std::vector<HeldProcess>> processesOf(const netlink::LinkTarget& target);
 
 /// Checks that the kernel can do what is needed: kUnsupported without pidfd (Linux 5.3).
 Status requireProcessHandles();

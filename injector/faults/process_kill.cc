@@ -13,7 +13,7 @@ Status ProcessKill::prepare() { return requireProcessHandles().withContext("proc
 
 Status ProcessKill::apply() {
   ended_ = left_ = 0;
-  ASSIGN_OR_RETURN(processes_, processesIn(target_.nic.socket->namespaceFd()));
+  ASSIGN_OR_RETURN(processes_, processesOf(target_));
   applied_ = true;  // without any process there will be no evidence
   return transit(true, [&]() -> Status {
     for (const HeldProcess& process : processes_) {
@@ -28,8 +28,7 @@ Status ProcessKill::step(TimePoint /*now*/) {
   if (conclusive()) return okStatus();
   ended_ = static_cast<int>(std::ranges::count_if(processes_, &HeldProcess::hasEnded));
   if (ended_ < static_cast<int>(processes_.size())) return okStatus();
-  ASSIGN_OR_RETURN(const std::vector<HeldProcess> left,
-                   processesIn(target_.nic.socket->namespaceFd()));
+  ASSIGN_OR_RETURN(const std::vector<HeldProcess> left, processesOf(target_));
   left_ = static_cast<int>(left.size());
   return okStatus();
 }
@@ -39,10 +38,10 @@ bool ProcessKill::conclusive() const {
 }
 
 Evidence ProcessKill::verdict() const {
-  return {"process_kill", "ends of the processes",
-          fmt::format("{} of {} processes have ended; {} are left on the node", ended_,
-                      processes_.size(), left_),
-          conclusive()};
+  return {
+      "process_kill", "ends of the processes",
+      fmt::format("{} of {} processes have ended; {} are left", ended_, processes_.size(), left_),
+      conclusive()};
 }
 
 Status ProcessKill::revert() {

@@ -9,8 +9,8 @@
 
 namespace faultline::injector {
 
-/// All processes of the NIC's namespace are killed. Evidence: each of them has ended, and a new
-/// search finds none.
+/// All processes of the NIC's namespace, or those that the target chooses, are killed. Evidence:
+/// each of them has ended, and a new search finds none.
 class ProcessKill final : public Fault {
  public:
   ProcessKill(const FaultParameters& parameters, const netlink::LinkTarget& target);

@@ -27,7 +27,7 @@ Status ProcessStop::prepare() { return requireProcessHandles().withContext("proc
 Status ProcessStop::apply() {
   stopped_ = 0;
   cpu_time_ = {};
-  ASSIGN_OR_RETURN(processes_, processesIn(target_.nic.socket->namespaceFd()));
+  ASSIGN_OR_RETURN(processes_, processesOf(target_));
   applied_ = true;  // without any process there will be no evidence
   return transit(true, [&] { return signalAll(SIGSTOP); });
 }

@@ -91,6 +91,10 @@ Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
   std::string observed = seen(rule, counters, achieved);
   observed += fmt::format("; genuine errors meanwhile: {}, flushed: {}", counters.genuineErrors,
                           counters.flushErrors);
+  if (counters.dropped > 0) {
+    observed +=
+        fmt::format("; {} that were held went with their queue pairs or queues", counters.dropped);
+  }
   if (counters.uncovered > 0) {
     observed += fmt::format(
         "; {} polls or completions passed the shim unseen (extended completion "
@@ -108,6 +112,7 @@ verbs::Counters sum(verbs::Counters one, const verbs::Counters& other) {
   one.happened += other.happened;
   one.held += other.held;
   one.released += other.released;
+  one.dropped += other.dropped;
   one.releasedBytes += other.releasedBytes;
   one.heldNanoseconds += other.heldNanoseconds;
   if (one.shortestNanoseconds == 0) {

@@ -8,7 +8,6 @@
 #include "injector/faults/node_processes.h"
 #include "injector/faults/verbs_evidence.h"
 #include "injector/faults/verbs_rule.h"
-#include "injector/netlink/socket.h"
 
 namespace faultline::injector {
 namespace {
@@ -28,17 +27,17 @@ bool isOver(const Status& status) {
 }  // namespace
 
 VerbsPrograms program(pid_t pid) {
-  return {[pid] { return Result<std::vector<pid_t>>(std::vector<pid_t>{pid}); }, true};
+  return {[pid] { return Result<std::vector<pid_t>>(std::vector<pid_t>{pid}); }, true, {}};
 }
 
 VerbsPrograms programsOf(const netlink::LinkTarget& target) {
-  return {[fd = target.nic.socket->namespaceFd()]() -> Result<std::vector<pid_t>> {
-            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesIn(fd));
+  return {[target]() -> Result<std::vector<pid_t>> {
+            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesOf(target));
             std::vector<pid_t> pids;
             for (const HeldProcess& process : processes) pids.push_back(process.pid());
             return pids;
           },
-          false};
+          false, target.startedWith.empty() ? "" : " that was started with " + target.startedWith};
 }
 
 VerbsFault::VerbsFault(verbs::Effect effect, const FaultParameters& parameters,
@@ -85,9 +84,8 @@ Status VerbsFault::connect() {
   }
   if (!programs_.empty()) return okStatus();
   return errorf(Code::kUnavailable,
-                "no process of this node has the verbs shim and an RDMA device "
-                "open: {}",
-                verbs::kHowToLoad);
+                "no process of this node{} has the verbs shim and an RDMA device open: {}",
+                where_.who, verbs::kHowToLoad);
 }
 
 Status VerbsFault::arm() {
@@ -112,6 +110,7 @@ Status VerbsFault::arm() {
 Status VerbsFault::apply() {
   RETURN_IF_ERROR(revert());
   total_ = {};
+  lapsed_.reset();
   meter_ = RateMeter(kRateWindow);
   if (!where_.known) RETURN_IF_ERROR(connect());
   for (Program& program : programs_) {
@@ -226,6 +225,12 @@ Status VerbsFault::revert() {
         program.connection.close();
         spdlog::warn("{}: {}; the connection is closed, with which the fault ends when it runs",
                      effectName(effect_), counters.status().message());
+      } else if (counters.status().code() == Code::kNotFound) {
+        const TimePoint end = program.renewed + rule_.lease;
+        lapsed_ = std::min(lapsed_.value_or(end), end);
+        spdlog::warn(
+            "{}: its lease in process {} ended after about {:.0f} ms, before it was taken back",
+            effectName(effect_), program.connection.pid(), toMilliseconds(end - armed_));
       } else if (!isOver(counters.status()) && first.ok()) {
         first = counters.status();
       }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "injector/fault.h"
@@ -20,6 +21,7 @@ struct VerbsPrograms {
   std::function<Result<std::vector<pid_t>>()> find;
   /// There is exactly one, and it must be there: prepare() looks for it.
   bool known = false;
+  std::string who{};  ///< which of the node's, for messages
 };
 
 /// One process.
@@ -47,6 +49,8 @@ class VerbsFault final : public Fault {
   std::string mechanism() const override;
   Duration evidenceBudget() const override;
   std::optional<TimePoint> endedAt() const override;
+  /// The end of the first lease that ended unnoticed before revert().
+  std::optional<TimePoint> lapsedAt() const override { return lapsed_; }
 
   /// Of all programs, as read last.
   const verbs::Counters& counters() const { return total_; }
@@ -79,6 +83,7 @@ class VerbsFault final : public Fault {
   verbs::Counters total_;
   TimePoint armed_{};
   TimePoint read_{};
+  std::optional<TimePoint> lapsed_;
   RateMeter meter_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "injector/netlink/socket.h"
@@ -22,6 +23,9 @@ struct LinkTarget {
   /// Of faults between two links: the other one, whose attachment is one of the siblings.
   LinkEnd peer_nic{};
   LinkEnd peer_attachment{};
+  /// Of faults of the processes in the computer's namespace: only of those that have this in the
+  /// environment that they were started with, "NAME=value". Empty: all of them.
+  std::string startedWith{};
 };
 
 }  // namespace faultline::netlink

@@ -16,14 +16,26 @@ namespace {
 // A handle of ours, so that it is told from other people's.
 constexpr std::uint32_t kRootQueueHandle = 0xfa1a0000;
 
-struct RootFound {
-  RootQueueState state;
-  std::uint32_t handle = 0;
-};
+Status installRoot(Socket& socket, int ifindex, std::string_view kind, std::string_view attempt,
+                   const std::function<void(Message&)>& options) {
+  RETURN_IF_ERROR(requireDefaultRoot(socket, ifindex, attempt));
+  Message message(RTM_NEWQDISC, kCreateNew,
+                  trafficControlHeader(ifindex, kRootQueueHandle, TC_H_ROOT));
+  message.putString(TCA_KIND, kind);
+  options(message);
+  const Status status = socket.request(
+      std::move(message), fmt::format("{} of interface {} ({})", attempt, ifindex, kind));
+  // An unknown kind is "not found" to the kernel.
+  if (status.code() != Code::kNotFound) return status;
+  return errorf(Code::kUnsupported, "{}: this kernel lacks it (module sch_{})", status.message(),
+                kind);
+}
 
-Result<RootFound> readRootWithState(Socket& socket, int ifindex) {
+}  // namespace
+
+Result<RootQueue> readAnyRootQueue(Socket& socket, int ifindex) {
   Message message(RTM_GETQDISC, 0, trafficControlHeader(ifindex, 0, 0));
-  RootFound root;
+  RootQueue root;
   RETURN_IF_ERROR(socket.dump(
       message, fmt::format("read the queues of interface {}", ifindex),
       [&](const nlmsghdr* answer) {
@@ -44,28 +56,14 @@ Result<RootFound> readRootWithState(Socket& socket, int ifindex) {
   return root;
 }
 
-Status installRoot(Socket& socket, int ifindex, std::string_view kind, std::string_view attempt,
-                   const std::function<void(Message&)>& options) {
-  ASSIGN_OR_RETURN(const RootFound root, readRootWithState(socket, ifindex));
-  if (root.handle != 0) {  // the kernel's defaults have none
-    return errorf(Code::kAlreadyExists,
-                  "{} of interface {}: it already has the root queue {} (handle {:x}:), which is "
-                  "not ours to replace",
-                  attempt, ifindex, root.state.kind, root.handle >> 16);
-  }
-  Message message(RTM_NEWQDISC, kCreateNew,
-                  trafficControlHeader(ifindex, kRootQueueHandle, TC_H_ROOT));
-  message.putString(TCA_KIND, kind);
-  options(message);
-  const Status status = socket.request(
-      std::move(message), fmt::format("{} of interface {} ({})", attempt, ifindex, kind));
-  // An unknown kind is "not found" to the kernel.
-  if (status.code() != Code::kNotFound) return status;
-  return errorf(Code::kUnsupported, "{}: this kernel lacks it (module sch_{})", status.message(),
-                kind);
+Status requireDefaultRoot(Socket& socket, int ifindex, std::string_view attempt) {
+  ASSIGN_OR_RETURN(const RootQueue root, readAnyRootQueue(socket, ifindex));
+  if (root.handle == 0) return okStatus();
+  return errorf(Code::kAlreadyExists,
+                "{} of interface {}: it already has the root queue {} (handle {:x}:), which is not "
+                "ours to replace",
+                attempt, ifindex, root.state.kind, root.handle >> 16);
 }
-
-}  // namespace
 
 Status installTokenBucket(Socket& socket, int ifindex, BitsPerSecond rate) {
   const ShaperPlan plan = planShaper(rate);
@@ -101,7 +99,7 @@ Status installNetemLoss(Socket& socket, int ifindex) {
 }
 
 Result<RootQueueState> readRootQueue(Socket& socket, int ifindex) {
-  ASSIGN_OR_RETURN(const RootFound root, readRootWithState(socket, ifindex));
+  ASSIGN_OR_RETURN(const RootQueue root, readAnyRootQueue(socket, ifindex));
   if (root.handle == kRootQueueHandle) return root.state;
   return errorf(Code::kNotFound, "the root queue of interface {} is {}, and not ours", ifindex,
                 root.state.kind.empty() ? "none" : root.state.kind);

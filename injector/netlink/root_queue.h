@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "base/units.h"
@@ -18,6 +19,17 @@ struct RootQueueState {
   std::uint64_t drops = 0;
   Bytes backlog = 0;
 };
+
+/// The queue at the root of an interface, whoever put it there.
+struct RootQueue {
+  std::uint32_t handle = 0;  ///< 0: the kernel's default, which nobody put there
+  RootQueueState state;
+};
+Result<RootQueue> readAnyRootQueue(Socket& socket, int ifindex);
+
+/// kAlreadyExists unless it is the kernel's default: that of others is not ours to replace.
+/// `attempt` is what was to be done, for the message.
+Status requireDefaultRoot(Socket& socket, int ifindex, std::string_view attempt);
 
 /// Each is kAlreadyExists where somebody has put a queue there (it is not ours to replace), and
 /// kUnsupported where the kernel lacks the kind.

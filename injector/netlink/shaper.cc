@@ -13,6 +13,8 @@
 #include <limits>
 #include <string>
 
+#include "injector/netlink/root_queue.h"
+
 namespace faultline::netlink {
 namespace {
 
@@ -103,35 +105,12 @@ Status addFilter(Socket& socket, int ifindex, std::uint16_t priority, std::uint1
                         fmt::format("sort control frames of interface {} (u32)", ifindex));
 }
 
-struct RootQueue {
-  std::string kind;
-  std::uint32_t handle = 0;
-};
-
-Result<RootQueue> readRoot(Socket& socket, int ifindex) {
-  Message message(RTM_GETQDISC, 0, trafficControlHeader(ifindex, 0, 0));
-  RootQueue root;
-  RETURN_IF_ERROR(socket.dump(
-      message, fmt::format("read the queues of interface {}", ifindex),
-      [&](const nlmsghdr* answer) {
-        const auto* const found = static_cast<const tcmsg*>(nlmsg_data(answer));
-        // Asked for one interface, kernels answer for all of them.
-        if (found->tcm_ifindex != ifindex || found->tcm_parent != TC_H_ROOT) return;
-        root.kind = Attributes<TCA_MAX>(answer, sizeof(tcmsg)).text(TCA_KIND);
-        root.handle = found->tcm_handle;
-      },
-      [&] { root = {}; }));
-  return root;
-}
-
-/// Anything with a handle was put there by somebody; the kernel's defaults have none.
-bool isDefault(const RootQueue& root) { return root.handle == 0; }
-
 Status requireOurs(Socket& socket, int ifindex) {
-  ASSIGN_OR_RETURN(const RootQueue root, readRoot(socket, ifindex));
-  if (root.kind == "htb" && root.handle == kRoot) return okStatus();
+  ASSIGN_OR_RETURN(const RootQueue root, readAnyRootQueue(socket, ifindex));
+  const std::string& kind = root.state.kind;
+  if (kind == "htb" && root.handle == kRoot) return okStatus();
   return errorf(Code::kNotFound, "interface {} is not shaped by us: its root queue is {}", ifindex,
-                root.kind.empty() ? "none" : root.kind);
+                kind.empty() ? "none" : kind);
 }
 
 ShaperState parseClass(const nlmsghdr* answer) {
@@ -159,13 +138,7 @@ ShaperState parseClass(const nlmsghdr* answer) {
 }  // namespace
 
 Status installShaper(Socket& socket, int ifindex, BitsPerSecond rate) {
-  ASSIGN_OR_RETURN(const RootQueue root, readRoot(socket, ifindex));
-  if (!isDefault(root)) {
-    return errorf(Code::kAlreadyExists,
-                  "interface {} already has the root queue {} (handle {:x}:), which is not ours to "
-                  "replace",
-                  ifindex, root.kind, root.handle >> 16);
-  }
+  RETURN_IF_ERROR(requireDefaultRoot(socket, ifindex, "shape the traffic"));
   const ShaperPlan plan = planShaper(rate);
   RETURN_IF_ERROR(addRoot(socket, ifindex));
   // From here on our own root is in place: an error must not leave it half built.

@@ -75,6 +75,7 @@ Counters ArmedFault::counters() const {
   counters.happened = happened_.load(kRelaxed);
   counters.held = held_.load(kRelaxed);
   counters.released = released_.load(kRelaxed);
+  counters.dropped = dropped_.load(kRelaxed);
   counters.releasedBytes = released_bytes_.load(kRelaxed);
   counters.heldNanoseconds = held_nanoseconds_.load(kRelaxed);
   counters.shortestNanoseconds = shortest_.load(kRelaxed);

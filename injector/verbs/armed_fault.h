@@ -42,8 +42,11 @@ class ArmedFault {
   void held() { held_.fetch_add(1, std::memory_order_relaxed); }
   /// A held completion has been delivered after so long.
   void released(std::uint64_t bytes, Duration after);
-  /// A held completion has gone with its queue pair.
-  void dropped() { held_.fetch_sub(1, std::memory_order_relaxed); }
+  /// A held completion has gone with its queue pair or completion queue.
+  void dropped() {
+    held_.fetch_sub(1, std::memory_order_relaxed);
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+  }
 
   /// `queuePairs` is not known here.
   Counters counters() const;
@@ -58,7 +61,7 @@ class ArmedFault {
   const Rule rule_;
   Counter operations_{0}, bytes_{0}, struck_{0}, happened_{0}, held_{0}, released_{0};
   Counter released_bytes_{0}, held_nanoseconds_{0}, shortest_{0}, genuine_{0}, flush_{0};
-  Counter failures_{0}, uncovered_{0};
+  Counter failures_{0}, uncovered_{0}, dropped_{0};
   std::atomic<std::int64_t> link_free_{0};  ///< nanoseconds of the clock of `carried`
 };
 

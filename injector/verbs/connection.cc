@@ -131,7 +131,8 @@ std::string Connection::attempt(std::string_view verb) const {
 Status Connection::send(const Message& request) {
   const std::string packet = request.serialize();
   // When it is closed the answer says so, or what came before it.
-  if (::send(fd_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE) {
+  if (::send(fd_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+      errno != ECONNRESET) {
     return Status::fromErrno(errno == EAGAIN ? ETIMEDOUT : errno, attempt(request.verb()));
   }
   return okStatus();
@@ -148,7 +149,11 @@ Result<std::optional<Message>> Connection::receive(std::string_view verb, Durati
     if (ready == 0 && now() >= deadline) return std::optional<Message>();
   }
   std::array<char, Message::kMostBytes + 1> buffer;
-  const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  // It has closed without having read what we sent. What it said before, why, comes after that.
+  if (got < 0 && errno == ECONNRESET) {
+    got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  }
   if (got == 0 || (got < 0 && errno == ECONNRESET)) {
     return errorf(Code::kUnavailable, "{}: the process has ended, or closed the connection",
                   attempt(verb));

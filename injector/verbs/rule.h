@@ -121,6 +121,7 @@ struct Counters {
   std::uint64_t happened = 0;    ///< took effect: the program has got it
   std::uint64_t held = 0;        ///< completions that are held back now
   std::uint64_t released = 0;    ///< held completions that were delivered
+  std::uint64_t dropped = 0;     ///< held completions that went with their queue pair or queue
   std::uint64_t releasedBytes = 0;
   std::uint64_t heldNanoseconds = 0;      ///< of all that were delivered
   std::uint64_t shortestNanoseconds = 0;  ///< of a delivered one; 0: none yet

@@ -16,13 +16,14 @@ constexpr std::uint64_t kMostInt = INT32_MAX;
 constexpr double kParts = 1e9;
 
 using CounterField = std::pair<std::string_view, std::uint64_t Counters::*>;
-constexpr std::array<CounterField, 14> kCounterFields{{
+constexpr std::array<CounterField, 15> kCounterFields{{
     {"operations", &Counters::operations},
     {"bytes", &Counters::bytes},
     {"struck", &Counters::struck},
     {"happened", &Counters::happened},
     {"held", &Counters::held},
     {"released", &Counters::released},
+    {"dropped", &Counters::dropped},
     {"released_bytes", &Counters::releasedBytes},
     {"held_ns", &Counters::heldNanoseconds},
     {"shortest_ns", &Counters::shortestNanoseconds},
@@ -34,11 +35,12 @@ constexpr std::array<CounterField, 14> kCounterFields{{
 }};
 
 using ShimField = std::pair<std::string_view, std::uint64_t ShimFacts::*>;
-constexpr std::array<ShimField, 6> kShimFields{{
+constexpr std::array<ShimField, 7> kShimFields{{
     {"pid", &ShimFacts::pid},
     {"contexts", &ShimFacts::contexts},
     {"missed_contexts", &ShimFacts::missedContexts},
     {"queue_pairs", &ShimFacts::queuePairs},
+    {"completion_queues", &ShimFacts::completionQueues},
     {"missed_queue_pairs", &ShimFacts::missedQueuePairs},
     {"armed", &ShimFacts::armed},
 }};

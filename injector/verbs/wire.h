@@ -31,6 +31,7 @@ struct ShimFacts {
   std::uint64_t contexts = 0;        ///< that it watches
   std::uint64_t missedContexts = 0;  ///< whose operations it could not take over
   std::uint64_t queuePairs = 0;
+  std::uint64_t completionQueues = 0;
   std::uint64_t missedQueuePairs = 0;  ///< with extended posting that it could not take over
   std::uint64_t armed = 0;             ///< faults, of all controllers
   bool operator==(const ShimFacts&) const = default;

@@ -53,6 +53,13 @@ Result<sockaddr_un> addressOf(const std::string& path) {
 
 /// A folder that only this user can put something into.
 Status makeFolder(const std::string& folder) {
+  // The controller, which looks for it from elsewhere, refuses it as well (connection.cc).
+  if (!folder.starts_with('/')) {
+    return errorf(Code::kInvalidArgument,
+                  "{}={} is no absolute path: set it to one that begins "
+                  "with '/'",
+                  kFolderVariable, folder);
+  }
   if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     return Status::fromErrno(errno, fmt::format("make the folder {}", folder));
   }

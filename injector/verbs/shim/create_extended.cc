@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "injector/verbs/shim/provider_ops.h"
 #include "injector/verbs/shim/real_library.h"
 #include "injector/verbs/shim/shim.h"
 
@@ -13,9 +12,10 @@ constinit Real<ibv_qp_ex*(ibv_qp*)> g_to_extended("ibv_qp_to_qp_ex", "IBVERBS_1.
 
 }  // namespace
 
-ibv_qp* createExtended(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+ibv_qp* createExtended(decltype(CreateOps::queuePair) real, ibv_context* context,
+                       ibv_qp_init_attr_ex* attributes) {
   Shim& shim = Shim::instance();
-  ibv_qp* const qp = shim.creatorsOf(*context).queuePair(context, attributes);
+  ibv_qp* const qp = real(context, attributes);
   if (qp == nullptr) return nullptr;
   const bool batches = (attributes->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   auto* const to_extended = g_to_extended.get();
@@ -25,9 +25,10 @@ ibv_qp* createExtended(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
   return qp;
 }
 
-ibv_cq_ex* createExtended(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+ibv_cq_ex* createExtended(decltype(CreateOps::completionQueue) real, ibv_context* context,
+                          ibv_cq_init_attr_ex* attributes) {
   Shim& shim = Shim::instance();
-  ibv_cq_ex* const cq = shim.creatorsOf(*context).completionQueue(context, attributes);
+  ibv_cq_ex* const cq = real(context, attributes);
   if (cq == nullptr) return nullptr;
   shim.takeOver(*cq);
   shim.created(*ibv_cq_ex_to_cq(cq));

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "injector/verbs/shim/control.h"
+#include "injector/verbs/shim/events.h"
 #include "injector/verbs/shim/real_library.h"
 #include "injector/verbs/shim/shim.h"
 
@@ -25,6 +26,8 @@ constinit Real<int(ibv_qp*)> g_destroy_qp("ibv_destroy_qp", kVersion);
 constinit Real<ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int)> g_create_cq(
     "ibv_create_cq", kVersion);
 constinit Real<int(ibv_cq*)> g_destroy_cq("ibv_destroy_cq", kVersion);
+constinit Real<GetEvent> g_get_event("ibv_get_cq_event", kVersion);
+constinit Real<AcknowledgeEvents> g_ack_events("ibv_ack_cq_events", kVersion);
 
 template <typename Pointer>
 Pointer missing() {
@@ -77,7 +80,9 @@ FAULTLINE_EXPORT int ibv_close_device(ibv_context* context) {
   auto* const real = shim::g_close.get();
   if (real == nullptr) return EOPNOTSUPP;
   shim::Shim::instance().closing(*context);
-  return real(context);
+  const int result = real(context);
+  if (result != 0) shim::Shim::instance().opened(*context);
+  return result;
 }
 
 FAULTLINE_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
@@ -121,6 +126,18 @@ FAULTLINE_EXPORT int ibv_destroy_cq(ibv_cq* cq) {
   if (real == nullptr) return EOPNOTSUPP;
   shim::Shim::instance().destroying(*cq);
   const int result = real(cq);
-  if (result != 0) shim::Shim::instance().created(*cq);
+  if (result != 0) shim::Shim::instance().stays(*cq);
   return result;
+}
+
+FAULTLINE_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cookie) {
+  auto* const real = shim::g_get_event.get();
+  if (real != nullptr) return shim::getEvent(real, channel, cq, cookie);
+  errno = EOPNOTSUPP;
+  return -1;
+}
+
+FAULTLINE_EXPORT void ibv_ack_cq_events(ibv_cq* cq, unsigned int count) {
+  auto* const real = shim::g_ack_events.get();
+  if (real != nullptr) shim::acknowledgeEvents(real, cq, count);
 }

@@ -27,6 +27,7 @@ struct HeldCompletion {
   ibv_wc completion{};
   ArmedFault* fault = nullptr;  ///< nullptr: only waits for its turn
   std::uint64_t bytes = 0;
+  ArmedFault* rewrote = nullptr;  ///< what has made an error of it, which has yet to happen
 };
 
 /// What was noted of the latest sends of a paced queue pair, in case they are not taken.
@@ -44,10 +45,15 @@ struct QueuePair {
   };
 
   QueuePair(ibv_qp* owned, Made as)
-      : qp(owned), context(owned->context), number(owned->qp_num), made(as) {}
+      : qp(owned),
+        context(owned->context),
+        completionQueues{owned->send_cq, owned->recv_cq},
+        number(owned->qp_num),
+        made(as) {}
 
   ibv_qp* const qp;
   ibv_context* const context;
+  const std::array<ibv_cq*, 2> completionQueues;  ///< may be one twice, or nullptr
   const std::uint32_t number;
   const Made made;
   QueuePairFacts facts;
@@ -83,18 +89,45 @@ struct QueuePair {
 };
 
 struct CompletionQueue {
-  explicit CompletionQueue(ibv_cq* owned) : cq(owned), waits(owned->channel != nullptr) {}
+  explicit CompletionQueue(ibv_cq* owned)
+      : cq(owned), context(owned->context), channel(owned->channel) {}
 
   ibv_cq* const cq;
-  /// The program sleeps until an event tells of completions: what is held back must not be left
-  /// behind when it goes to sleep.
-  const bool waits;
+  ibv_context* const context;
+  ibv_comp_channel* const channel;  ///< nullptr: it gives no events
+
+  /// How often the program has asked for an event of the next completion without getting one: it
+  /// may be about to sleep until then. No more than twice: who asks again before it takes the event
+  /// of the first time has still asked after that.
+  std::atomic<int> asked{0};
+  void ask() {
+    int before = asked.load();
+    while (before < 2 && !asked.compare_exchange_weak(before, before + 1)) {
+    }
+  }
+  /// False when it has not asked.
+  bool tell() {
+    int before = asked.load();
+    while (before > 0 && !asked.compare_exchange_weak(before, before - 1)) {
+    }
+    return before > 0;
+  }
+  /// It sleeps in ibv_get_cq_event(), where the shim can wake it, and not on the channel's
+  /// descriptor.
+  std::atomic<bool> sleepsInCall{false};
 
   /// There once a fault that holds has concerned it. `flag` guards what it points to.
   std::atomic<HeldQueue<HeldCompletion>*> held{nullptr};
   SpinFlag flag;
-  std::atomic<std::size_t> heldNow{0};  ///< its size
-  std::atomic<bool> release{false};     ///< deliver all of it at once
+  // What it has, for who looks without `flag`: publish() says it, under that.
+  std::atomic<std::size_t> heldNow{0};
+  std::atomic<TimePoint> firstDue{TimePoint{}};  ///< only while heldNow is not 0
+  void publish() {
+    const HeldQueue<HeldCompletion>& now = *held.load();
+    if (!now.empty()) firstDue.store(now.nextDue());
+    heldNow.store(now.size());
+  }
+  std::atomic<bool> release{false};  ///< deliver all of it at once
 
   std::atomic<CompletionQueue*> next{nullptr};
   std::uint64_t hash() const { return hashOf(cq); }

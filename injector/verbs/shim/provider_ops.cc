@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "injector/verbs/shim/armed_calls.h"
+#include "injector/verbs/shim/create_extended.h"
+#include "injector/verbs/shim/events.h"
 
 namespace faultline::injector::verbs::shim {
 
@@ -36,6 +38,7 @@ struct Table {
 };
 
 constinit Table<ContextOps> g_context;
+constinit Table<CreateOps> g_create;
 constinit Table<BatchOps> g_batch;
 constinit Table<PollOps> g_poll;
 
@@ -55,6 +58,21 @@ template <std::size_t Place>
 int pollCq(ibv_cq* cq, int most, ibv_wc* completions) {
   const auto real = g_context.real[Place].pollCq;
   return armed() ? armedPollCq(real, cq, most, completions) : real(cq, most, completions);
+}
+
+template <std::size_t Place>
+int requestEvent(ibv_cq* cq, int solicited_only) {
+  return askForEvent(g_context.real[Place].askForEvent, cq, solicited_only);
+}
+
+template <std::size_t Place>
+ibv_qp* createQueuePair(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+  return createExtended(g_create.real[Place].queuePair, context, attributes);
+}
+
+template <std::size_t Place>
+ibv_cq_ex* createCompletionQueue(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  return createExtended(g_create.real[Place].completionQueue, context, attributes);
 }
 
 template <std::size_t Place>
@@ -115,7 +133,12 @@ int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
 
 template <std::size_t... Places>
 constexpr auto contextOpsOf(std::index_sequence<Places...>) {
-  return std::array{ContextOps{&postSend<Places>, &postRecv<Places>, &pollCq<Places>}...};
+  return std::array{
+      ContextOps{&postSend<Places>, &postRecv<Places>, &pollCq<Places>, &requestEvent<Places>}...};
+}
+template <std::size_t... Places>
+constexpr auto createOpsOf(std::index_sequence<Places...>) {
+  return std::array{CreateOps{&createQueuePair<Places>, &createCompletionQueue<Places>}...};
 }
 template <std::size_t... Places>
 constexpr auto batchOpsOf(std::index_sequence<Places...>) {
@@ -129,6 +152,7 @@ constexpr auto pollOpsOf(std::index_sequence<Places...>) {
 }
 
 constexpr auto kContextOps = contextOpsOf(std::make_index_sequence<kPlaces>());
+constexpr auto kCreateOps = createOpsOf(std::make_index_sequence<kPlaces>());
 constexpr auto kBatchOps = batchOpsOf(std::make_index_sequence<kPlaces>());
 constexpr auto kPollOps = pollOpsOf(std::make_index_sequence<kPlaces>());
 
@@ -138,19 +162,47 @@ void replace(Function& there, Function ours) {
   if (there != nullptr) there = ours;
 }
 
-}  // namespace
-
-bool interpose(ibv_context_ops& ops) {
+bool interposeCalls(ibv_context_ops& ops) {
   // Told twice, as when the real library opens a device by calling what it exports.
   for (const ContextOps& ours : kContextOps) {
     if (ops.post_send == ours.postSend && ops.poll_cq == ours.pollCq) return true;
   }
-  const std::size_t place = g_context.placeOf({ops.post_send, ops.post_recv, ops.poll_cq});
+  const std::size_t place =
+      g_context.placeOf({ops.post_send, ops.post_recv, ops.poll_cq, ops.req_notify_cq});
   if (place == kPlaces) return false;
   replace(ops.post_send, kContextOps[place].postSend);
   replace(ops.post_recv, kContextOps[place].postRecv);
   replace(ops.poll_cq, kContextOps[place].pollCq);
+  replace(ops.req_notify_cq, kContextOps[place].askForEvent);
   return true;
+}
+
+bool interposeCreation(ibv_context& context) {
+  // Each is nullptr where the context does not reach so far, or has no such function.
+  verbs_context* const queue_pair = verbs_get_ctx_op(&context, create_qp_ex);
+  verbs_context* const completion_queue = verbs_get_ctx_op(&context, create_cq_ex);
+  CreateOps there;
+  if (queue_pair != nullptr) there.queuePair = queue_pair->create_qp_ex;
+  if (completion_queue != nullptr) there.completionQueue = completion_queue->create_cq_ex;
+  for (const CreateOps& ours : kCreateOps) {
+    if (there.queuePair == ours.queuePair || there.completionQueue == ours.completionQueue) {
+      return true;
+    }
+  }
+  const std::size_t place = g_create.placeOf(there);
+  if (place == kPlaces) return false;
+  if (queue_pair != nullptr) queue_pair->create_qp_ex = kCreateOps[place].queuePair;
+  if (completion_queue != nullptr) {
+    completion_queue->create_cq_ex = kCreateOps[place].completionQueue;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool interpose(ibv_context& context) {
+  const bool calls = interposeCalls(context.ops);
+  return interposeCreation(context) && calls;
 }
 
 bool interpose(ibv_qp_ex& qp) {

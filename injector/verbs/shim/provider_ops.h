@@ -17,7 +17,15 @@ struct ContextOps {
   decltype(ibv_context_ops::post_send) postSend = nullptr;
   decltype(ibv_context_ops::post_recv) postRecv = nullptr;
   decltype(ibv_context_ops::poll_cq) pollCq = nullptr;
+  decltype(ibv_context_ops::req_notify_cq) askForEvent = nullptr;
   bool operator==(const ContextOps&) const = default;
+};
+
+/// What ibv_create_qp_ex() and ibv_create_cq_ex() call without passing through the library.
+struct CreateOps {
+  decltype(verbs_context::create_qp_ex) queuePair = nullptr;
+  decltype(verbs_context::create_cq_ex) completionQueue = nullptr;
+  bool operator==(const CreateOps&) const = default;
 };
 
 /// Of the extended way to post (ibv_wr_start and so on).
@@ -40,7 +48,7 @@ struct PollOps {
 
 /// Puts our functions in place. False when the table is full: nothing is changed then. One thread
 /// at a time.
-bool interpose(ibv_context_ops& ops);
+bool interpose(ibv_context& context);
 bool interpose(ibv_qp_ex& qp);
 bool interpose(ibv_cq_ex& cq);
 

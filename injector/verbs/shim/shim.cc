@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "injector/verbs/shim/create_extended.h"
 #include "injector/verbs/shim/provider_ops.h"
 #include "injector/verbs/shim/queue_pair_facts.h"
 #include "injector/verbs/shim/real_library.h"
@@ -22,6 +21,10 @@ FaultBits bitOf(std::size_t slot) { return FaultBits{1} << slot; }
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
+void countDropped(const HeldQueue<HeldCompletion>::Held& held) {
+  if (held.item.fault != nullptr) held.item.fault->dropped();
+}
+
 }  // namespace
 
 Shim& Shim::instance() {
@@ -33,24 +36,18 @@ void Shim::opened(ibv_context& context) {
   const Lock lock(mutex_);
   Context& known = contexts_[&context];
   known.device = context.device == nullptr ? "" : context.device->name;
-  known.watched = interpose(context.ops);
-  const decltype(Creators::queuePair) queue_pair = createExtended;
-  const decltype(Creators::completionQueue) completion_queue = createExtended;
-  // Unless they are ours: then it has been told twice.
-  verbs_context* extended = verbs_get_ctx_op(&context, create_qp_ex);
-  if (extended != nullptr && extended->create_qp_ex != queue_pair) {
-    known.creators.queuePair = std::exchange(extended->create_qp_ex, queue_pair);
-  }
-  extended = verbs_get_ctx_op(&context, create_cq_ex);
-  if (extended != nullptr && extended->create_cq_ex != completion_queue) {
-    known.creators.completionQueue = std::exchange(extended->create_cq_ex, completion_queue);
-  }
+  known.watched = interpose(context);
 }
 
 void Shim::closing(ibv_context& context) {
   const Lock lock(mutex_);
   // What the program has not destroyed goes with the context.
   for (auto at = owned_queue_pairs_.begin(); at != owned_queue_pairs_.end();) {
+    const auto next = std::next(at);
+    if (at->second->context == &context) forget(at);
+    at = next;
+  }
+  for (auto at = owned_completion_queues_.begin(); at != owned_completion_queues_.end();) {
     const auto next = std::next(at);
     if (at->second->context == &context) forget(at);
     at = next;
@@ -107,22 +104,26 @@ void Shim::forget(QueuePairs::iterator at) {
   QueuePair& queue_pair = *at->second;
   queue_pairs_.remove(queue_pair);
   readers_.wait();
-  for (ibv_cq* const cq : {queue_pair.qp->send_cq, queue_pair.qp->recv_cq}) {
+  for (ibv_cq* const cq : queue_pair.completionQueues) {
     const auto found = owned_completion_queues_.find(cq);
     if (found == owned_completion_queues_.end()) continue;
     CompletionQueue& queue = *found->second;
     HeldQueue<HeldCompletion>* const held = queue.held.load();
     if (held == nullptr) continue;
     const std::lock_guard lock(queue.flag);
-    held->drop(queue_pair.number, [](const auto& entry) {
-      if (entry.item.fault != nullptr) entry.item.fault->dropped();
-    });
-    queue.heldNow.store(held->size());
+    held->drop(queue_pair.number, countDropped);
+    queue.publish();
   }
   owned_queue_pairs_.erase(at);
 }
 
 void Shim::created(ibv_cq& cq) {
+  const Lock lock(mutex_);
+  our_events_.erase(&cq);
+  stays(cq);
+}
+
+void Shim::stays(ibv_cq& cq) {
   const Lock lock(mutex_);
   destroying(cq);  // one at this address whose end the shim has not seen
   auto known = std::make_unique<CompletionQueue>(&cq);
@@ -133,10 +134,15 @@ void Shim::created(ibv_cq& cq) {
 void Shim::destroying(ibv_cq& cq) {
   const Lock lock(mutex_);
   const auto found = owned_completion_queues_.find(&cq);
-  if (found == owned_completion_queues_.end()) return;
-  completion_queues_.remove(*found->second);
-  readers_.wait();
-  owned_completion_queues_.erase(found);
+  if (found != owned_completion_queues_.end()) forget(found);
+}
+
+void Shim::forget(CompletionQueues::iterator at) {
+  CompletionQueue& queue = *at->second;
+  completion_queues_.remove(queue);
+  readers_.wait();  // from here on nobody else has it
+  if (HeldQueue<HeldCompletion>* const held = queue.held.load()) held->dropAll(countDropped);
+  owned_completion_queues_.erase(at);
 }
 
 bool Shim::takeOver(ibv_qp_ex& qp) {
@@ -154,12 +160,6 @@ void Shim::missedQueuePair() {
   ++missed_queue_pairs_;
 }
 
-Shim::Creators Shim::creatorsOf(const ibv_context& context) {
-  const Lock lock(mutex_);
-  const auto found = contexts_.find(const_cast<ibv_context*>(&context));
-  return found == contexts_.end() ? Creators{} : found->second.creators;
-}
-
 void Shim::reconsider(QueuePair& queue_pair) {
   FaultBits bits = 0;
   for (std::size_t slot = 0; slot < kMostFaults; ++slot) {
@@ -175,7 +175,7 @@ void Shim::prepareToHold(QueuePair& queue_pair, const Rule& rule) {
   if (rule.effect == Effect::kQpRate && queue_pair.log.load() == nullptr) {
     queue_pair.log.store(new SendLog(queue_pair.made.depth), std::memory_order_release);
   }
-  for (ibv_cq* const cq : {queue_pair.qp->send_cq, queue_pair.qp->recv_cq}) {
+  for (ibv_cq* const cq : queue_pair.completionQueues) {
     const auto found = owned_completion_queues_.find(cq);
     if (found == owned_completion_queues_.end()) continue;
     CompletionQueue& queue = *found->second;
@@ -280,8 +280,9 @@ Result<Counters> Shim::disarm(std::uint64_t number) {
       // With another one that holds, what this one held keeps its time.
       if (!others) queue->release.store(true);
     }
-    retired_.push_back(std::move(fault));
   }
+  // What is held may also wait to be delivered as the error that this one has made of it.
+  if (held || holdsAnything()) retired_.push_back(std::move(fault));
   work();
   return counters;
 }
@@ -374,6 +375,7 @@ ShimFacts Shim::facts() {
       std::ranges::count_if(contexts_, [](const auto& entry) { return entry.second.watched; }));
   facts.missedContexts = contexts_.size() - facts.contexts;
   facts.queuePairs = owned_queue_pairs_.size();
+  facts.completionQueues = owned_completion_queues_.size();
   facts.missedQueuePairs = missed_queue_pairs_;
   facts.armed = static_cast<std::uint64_t>(
       std::ranges::count_if(armed_, [](const Armed& a) { return a.fault != nullptr; }));

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,18 +39,29 @@ class Shim {
   /// (mlx5dv_create_qp), or could not be destroyed. Asks the real library what it is.
   void adopt(ibv_qp& qp);
   void created(ibv_cq& cq);
+  /// Before it is destroyed: what is held for it is dropped.
   void destroying(ibv_cq& cq);
+  /// It could not be destroyed.
+  void stays(ibv_cq& cq);
   /// Their extended ways to post and to poll. False when that cannot be done.
   bool takeOver(ibv_qp_ex& qp);
   bool takeOver(ibv_cq_ex& cq);
   void missedQueuePair();
 
-  /// Of the context before it was taken over; nullptr: it has none.
-  struct Creators {
-    decltype(verbs_context::create_qp_ex) queuePair = nullptr;
-    decltype(verbs_context::create_cq_ex) completionQueue = nullptr;
-  };
-  Creators creatorsOf(const ibv_context& context);
+  // Events of completion queues (events.h). What is not known is passed over.
+  /// The program has asked for one, or has got it.
+  void asked(const ibv_cq* cq);
+  void told(const ibv_cq* cq);
+  /// Whether completions of a queue of this channel are held back, or could be.
+  bool mayHold(const ibv_comp_channel& channel);
+  /// When the first is due of those that are held for who has asked for an event.
+  std::optional<TimePoint> nextDue(const ibv_comp_channel& channel);
+  /// The queue of which something is due that the program has asked for; from now on that is told.
+  /// nullptr: there is none.
+  ibv_cq* tellOfHeld(const ibv_comp_channel& channel, TimePoint at);
+  void sleepsInCall(const ibv_comp_channel& channel);
+  /// How many of the `count` events that the program has taken note of were tellOfHeld()'s.
+  unsigned int acknowledged(const ibv_cq* cq, unsigned int count);
 
   // From inside a Readers::Guard.
   QueuePair* find(const ibv_context* context, std::uint32_t number) const {
@@ -89,7 +101,6 @@ class Shim {
 
   struct Context {
     std::string device;
-    Creators creators;
     bool watched = false;
   };
   struct Armed {
@@ -98,9 +109,12 @@ class Shim {
     std::unique_ptr<ArmedFault> fault;
   };
   using QueuePairs = std::map<ibv_qp*, std::unique_ptr<QueuePair>>;
+  using CompletionQueues = std::map<ibv_cq*, std::unique_ptr<CompletionQueue>>;
 
   void add(ibv_qp& qp, QueuePair::Made made);
   void forget(QueuePairs::iterator at);
+  void forget(CompletionQueues::iterator at);
+  static std::optional<TimePoint> nextDue(const CompletionQueue& queue);
   /// Which of the armed faults concern it, from now on.
   void reconsider(QueuePair& queue_pair);
   void prepareToHold(QueuePair& queue_pair, const Rule& rule);
@@ -115,9 +129,11 @@ class Shim {
   std::recursive_mutex mutex_;  ///< recursive: providers may call what they themselves export
   std::map<ibv_context*, Context> contexts_;
   QueuePairs owned_queue_pairs_;
-  std::map<ibv_cq*, std::unique_ptr<CompletionQueue>> owned_completion_queues_;
+  CompletionQueues owned_completion_queues_;
+  /// Events of ours that are not acknowledged, of queues that may be gone: that can come late.
+  std::map<const ibv_cq*, unsigned int> our_events_;
   std::array<Armed, kMostFaults> armed_;
-  /// Disarmed, with completions held by them: kept until nothing is held any more.
+  /// Disarmed, and known to completions that are held: kept until nothing is held any more.
   std::vector<std::unique_ptr<ArmedFault>> retired_;
   std::uint64_t last_number_ = 0;
   std::uint64_t missed_queue_pairs_ = 0;
@@ -128,6 +144,7 @@ class Shim {
   std::array<std::atomic<ArmedFault*>, kMostFaults> slots_{};
   std::atomic<std::uint64_t> era_{1};
   std::atomic<bool> any_doomed_{false};
+  std::atomic<bool> any_events_{false};  ///< of ours have been told
   Readers readers_;
 };
 

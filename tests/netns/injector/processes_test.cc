@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "injector/faults/node_processes.h"
 #include "injector/netlink/address.h"
@@ -19,9 +20,15 @@ namespace {
 /// inherits all descriptors, so it also holds the sockets of flows that were started before.
 class Inhabitant {
  public:
-  explicit Inhabitant(int namespace_fd, bool busy = false) : pid_(::fork()) {
+  explicit Inhabitant(int namespace_fd, bool busy = false, const char* variable = nullptr)
+      : pid_(::fork()) {
     if (pid_ != 0) return;
     if (::setns(namespace_fd, CLONE_NEWNET) != 0) ::_exit(1);
+    if (variable != nullptr) {
+      const char* const environment[]{"A=b", variable, nullptr};
+      ::execle("/bin/sleep", "sleep", "1000", nullptr, environment);
+      ::_exit(1);
+    }
     while (true) {
       if (!busy) ::pause();
     }
@@ -73,6 +80,31 @@ TEST_F(ProcessFaultTest, StopsAllProcessesOfTheNodeAndNoOthersAgainAndAgain) {
     ASSERT_OK(fault->revert());
     EXPECT_FALSE(idle.is('T'));
     EXPECT_FALSE(busy.is('T'));
+  }
+}
+
+TEST_F(ProcessFaultTest, OnlyThoseThatWereStartedWithTheVariableAreMeant) {
+  const Inhabitant meant(targetNamespace(), /*busy=*/false, "NUMBER=1");
+  const Inhabitant other(targetNamespace(), /*busy=*/false, "NUMBER=12");
+  const Inhabitant without(targetNamespace());
+  const Inhabitant elsewhere(cluster_->nodeNamespace(0), /*busy=*/false, "NUMBER=1");
+  awaitInhabitants(3);
+  target_.startedWith = "NUMBER=1";
+  ASSERT_TRUE(test::pollUntil(kLong, [&] {
+    const auto found = processesOf(target_);
+    return found.ok() && found->size() == 1 && found->front().pid() == meant.pid();
+  }));
+  for (const auto& [kind, state] : {std::pair("process_stop", 'T'), {"process_kill", 'Z'}}) {
+    const auto fault = makeTestFault(kind);
+    ASSERT_OK(fault->prepare());
+    ASSERT_OK(fault->apply());
+    ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
+    EXPECT_TRUE(evidence.ok) << evidence.observed;
+    EXPECT_TRUE(meant.is(state)) << kind;
+    for (const Inhabitant* const spared : {&other, &without, &elsewhere}) {
+      EXPECT_TRUE(spared->is('S')) << kind;
+    }
+    ASSERT_OK(fault->revert());
   }
 }
 

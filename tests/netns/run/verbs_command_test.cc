@@ -21,14 +21,15 @@ using testing::TemporaryFolder;
 
 class VerbsCommandTest : public ::testing::Test {
  protected:
-  Ran run(const std::string& fault, const std::string& preload) {
+  Ran run(const std::string& fault, const std::string& preload, int per_node = 1) {
     const std::string scenario = folder_.write(
         "scenario.yaml",
         fmt::format("version: 1\nname: verbs\ncluster: {{nodes: 2, rails: 1, rail_rate: 100Mbit}}\n"
                     "limits: {{deadline: 20s}}\nworkload:\n  kind: command\n  command:\n"
                     "    run: [sh, -c, \"sleep 3 | {} FAULTLINE_VERBS_LIB={} exec {} 2\"]\n"
+                    "    per_node: {}\n"
                     "strategies: [unprotected]\nfaults:\n  - {}\n",
-                    preload, FAULTLINE_FAKE_IBVERBS, FAULTLINE_VERBS_VICTIM, fault));
+                    preload, FAULTLINE_FAKE_IBVERBS, FAULTLINE_VERBS_VICTIM, per_node, fault));
     return runFaultline({"run", scenario, "--out", out()}, folder_.path());
   }
   std::string out() const { return folder_.path() / "out"; }
@@ -59,6 +60,16 @@ TEST_F(VerbsCommandTest, OneNodesProgramGetsTheErrorsAndTheRunHasItsEvidence) {
   EXPECT_EQ(told(1)["statuses"]["11"], 3);
   EXPECT_EQ(told(0)["statuses"].size(), 1u) << "the other node's are successes";
   EXPECT_THAT(ran.out + ran.err, ::testing::Not(HasSubstr("INVALID")));
+}
+
+TEST_F(VerbsCommandTest, OneRankOfANodeGetsTheErrorsAndItsNeighbourDoesNot) {
+  const Ran ran = run(
+      "{kind: completion_rewrite, target: {rank: 3}, at: 1s, duration: 500ms, status: rem_op_err, "
+      "budget: 3}",
+      fmt::format("LD_PRELOAD={}", FAULTLINE_VERBS_SHIM), /*per_node=*/2);
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_EQ(told(3)["statuses"]["11"], 3) << "though its program is not the process of the rank";
+  for (const int other : {0, 1, 2}) EXPECT_EQ(told(other)["statuses"].size(), 1u) << other;
 }
 
 TEST_F(VerbsCommandTest, WithoutTheShimTheRunSaysWhatIsMissing) {

@@ -1,13 +1,18 @@
 #include "tests/support/verbs/fake_ibverbs.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 // Functions here, macros in the header.
@@ -41,6 +46,13 @@ struct Cq {
   std::mutex mutex;
   std::deque<ibv_wc> completions;
   ibv_wc current{};
+  bool asked = false;       // for an event of the next completion
+  long unacknowledged = 0;  // events
+};
+
+struct Channel {
+  ibv_comp_channel channel{};  // first, so that one is the other
+  int write_end = -1;          // of events: addresses of their queues
 };
 
 struct Request {
@@ -66,6 +78,16 @@ Qp& of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
 void complete(ibv_cq* cq, const ibv_wc* completion) {
   const std::lock_guard lock(of(cq).mutex);
   of(cq).completions.push_back(*completion);
+  if (!std::exchange(of(cq).asked, false)) return;
+  ++of(cq).unacknowledged;
+  const int events = reinterpret_cast<Channel*>(cq->channel)->write_end;
+  if (::write(events, &cq, sizeof(cq)) != sizeof(cq)) std::abort();
+}
+
+int askForEvent(ibv_cq* cq, int /*solicited_only*/) {
+  const std::lock_guard lock(of(cq).mutex);
+  of(cq).asked = true;
+  return 0;
 }
 
 ibv_wc completionOf(Qp& qp, std::uint64_t work_request, ibv_wc_opcode opcode) {
@@ -252,6 +274,10 @@ constexpr FakeControls kControls{
     [] { return g_posts.load(); },
     [] { return g_aborts.load(); },
     [] { return g_contexts.load(); },
+    [](ibv_cq* cq) {
+      const std::lock_guard lock(of(cq).mutex);
+      return of(cq).unacknowledged;
+    },
 };
 
 }  // namespace
@@ -290,6 +316,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   context.ops.post_send = fake::postSend;
   context.ops.post_recv = fake::postRecv;
   context.ops.poll_cq = fake::pollCq;
+  context.ops.req_notify_cq = fake::askForEvent;
   if (index == 2) {
     context.ops.post_send = fake::otherPostSend;
     context.ops.poll_cq = fake::otherPollCq;
@@ -307,6 +334,7 @@ ibv_context* ibv_import_device(int index) {
 }
 
 int ibv_close_device(ibv_context* context) {
+  if (const int error = fake::g_fail_destroy.load(); error != 0) return error;
   fake::g_contexts.fetch_sub(1);
   delete verbs_get_ctx(context);
   return 0;
@@ -324,14 +352,32 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 }
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
-  auto* const channel = new ibv_comp_channel{};
-  channel->context = context;
-  return channel;
+  auto* const channel = new fake::Channel;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  channel->channel.context = context;
+  channel->channel.fd = ends[0];
+  channel->write_end = ends[1];
+  return &channel->channel;
 }
 
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
-  delete channel;
+  auto* const whole = reinterpret_cast<fake::Channel*>(channel);
+  ::close(channel->fd);
+  ::close(whole->write_end);
+  delete whole;
   return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cookie) {
+  if (::read(channel->fd, cq, sizeof(*cq)) != sizeof(*cq)) return -1;
+  *cookie = (*cq)->cq_context;
+  return 0;
+}
+
+void ibv_ack_cq_events(ibv_cq* cq, unsigned int count) {
+  const std::lock_guard lock(fake::of(cq).mutex);
+  fake::of(cq).unacknowledged -= count;
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,

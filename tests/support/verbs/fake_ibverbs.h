@@ -5,7 +5,8 @@
 #include <cstdint>
 
 /// A libibverbs without a kernel: the tests of the shim put it behind the shim. Sends complete at
-/// once, at the sender only; receives complete when fakeDeliver() says so. Devices:
+/// once, at the sender only; receives complete when fakeDeliver() says so. Completion channels have
+/// a descriptor that is readable while they have an event. Devices:
 ///   fake0, fake1  alike, the same functions
 ///   fake2         other functions for the same, as another provider has
 ///   bench0        does next to nothing, for measuring what the shim adds
@@ -29,6 +30,8 @@ struct FakeControls {
   long (*posts)();
   long (*aborts)();
   long (*contexts)();  ///< open now
+  /// Events of this queue; ibv_destroy_cq() of the kernel's waits for ever unless there are none.
+  long (*unacknowledged)(ibv_cq* cq);
 };
 
 using GetFakeControls = const FakeControls*();

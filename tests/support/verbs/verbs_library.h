@@ -21,6 +21,8 @@ struct VerbsLibrary {
   decltype(&::ibv_destroy_comp_channel) destroyChannel = nullptr;
   decltype(&::ibv_create_cq) createCq = nullptr;
   decltype(&::ibv_destroy_cq) destroyCq = nullptr;
+  decltype(&::ibv_get_cq_event) getEvent = nullptr;
+  decltype(&::ibv_ack_cq_events) ackEvents = nullptr;
   decltype(&::ibv_create_qp) createQp = nullptr;
   decltype(&::ibv_modify_qp) modifyQp = nullptr;
   decltype(&::ibv_query_qp) queryQp = nullptr;
@@ -54,6 +56,8 @@ struct VerbsLibrary {
     find(library.destroyChannel, "ibv_destroy_comp_channel", "IBVERBS_1.0");
     find(library.createCq, "ibv_create_cq", "IBVERBS_1.1");
     find(library.destroyCq, "ibv_destroy_cq", "IBVERBS_1.1");
+    find(library.getEvent, "ibv_get_cq_event", "IBVERBS_1.1");
+    find(library.ackEvents, "ibv_ack_cq_events", "IBVERBS_1.1");
     find(library.createQp, "ibv_create_qp", "IBVERBS_1.1");
     find(library.modifyQp, "ibv_modify_qp", "IBVERBS_1.1");
     find(library.queryQp, "ibv_query_qp", "IBVERBS_1.1");

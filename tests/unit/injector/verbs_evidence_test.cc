@@ -51,18 +51,21 @@ TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
 
 TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
   const std::string text =
-      judgeVerbs({.effect = Effect::kQpError},
-                 {.happened = 2, .genuineErrors = 3, .flushErrors = 4, .uncovered = 5}, {})
+      judgeVerbs(
+          {.effect = Effect::kQpError},
+          {.happened = 2, .dropped = 6, .genuineErrors = 3, .flushErrors = 4, .uncovered = 5}, {})
           .observed;
   EXPECT_THAT(text, HasSubstr("2 queue pairs"));
   EXPECT_THAT(text, HasSubstr("genuine errors meanwhile: 3, flushed: 4"));
   EXPECT_THAT(text, HasSubstr("5 polls"));
+  EXPECT_THAT(text, HasSubstr("6 that were held went with their queue pairs"));
 }
 
 TEST(VerbsEvidenceTest, ProgramsAddUpAndTheShortestIsTheShortestOfAll) {
   const Counters one{.operations = 1, .shortestNanoseconds = 7};
   const Counters two{.operations = 2, .shortestNanoseconds = 5};
   EXPECT_EQ(sum(one, two).operations, 3u);
+  EXPECT_EQ(sum({.dropped = 1}, {.dropped = 4}).dropped, 5u);
   EXPECT_EQ(sum(one, two).shortestNanoseconds, 5u);
   EXPECT_EQ(sum(two, one).shortestNanoseconds, 5u);
   EXPECT_EQ(sum(one, {}).shortestNanoseconds, 7u);

@@ -50,6 +50,56 @@ TEST(RailGroupTest, IsOneFaultForEachOfItsNodes) {
   EXPECT_EQ(all[5].group, 4);
 }
 
+constexpr const char* kOfRank3 =
+    "faults: [{kind: process_stop, target: {rank: 3}, at: 1s, duration: 1s}]\n";
+
+TEST(RankTest, IsOnTheNodeThatTheRankIsOn) {
+  const Scenario two = readOrDie(std::string("cluster: {ranks_per_node: 2}\n") + kOfRank3);
+  const std::vector<Fault> all = allFaults(two);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].target, (Target{.node = 1, .part = Part::kProcesses, .rank = 3}));
+  EXPECT_EQ(inWords(*all[0].target), "rank 3");
+  EXPECT_EQ(toJson(two)["faults"][0]["target"].dump(), R"({"rank":3})");
+  EXPECT_EQ(allFaults(readOrDie(kOfRank3))[0].target->node, 3);
+}
+
+TEST(RankTest, OfACommandIsOnTheNodeThatItsPlaceInTheListSays) {
+  const ReadResult read = readScenario(
+      std::string("version: 1\nname: n\nworkload: {kind: command, command: {run: [a], nodes: [2, "
+                  "0], per_node: 2}}\nstrategies: [unprotected]\n") +
+          kOfRank3,
+      "test.yaml");
+  ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+  EXPECT_EQ(allFaults(*read.scenario)[0].target->node, 0);
+}
+
+TEST(RankTest, MistakesAreTold) {
+  const auto of = [](const std::string& keys) {
+    return mistakesOfFaults("faults: [{" + keys + ", at: 1s, duration: 1s}]\n");
+  };
+  EXPECT_EQ(of("kind: process_stop, target: {rank: 4}"),
+            "test.yaml:5:46: rank: there is no rank 4: the job has 4, counted from 0\n");
+  EXPECT_NE(of("kind: process_stop, target: {rank: 1, node: 1}")
+                .find("node and 'rank' exclude each other"),
+            std::string::npos);
+  EXPECT_NE(of("kind: port_down, target: {rank: 1}").find("port_down does not act on processes"),
+            std::string::npos);
+  EXPECT_NE(of("kind: port_down, target: {rank: 1, rail_group: 0}")
+                .find("rank and 'rail_group' exclude each other"),
+            std::string::npos);
+  const ReadResult command = readScenario(
+      std::string("version: 1\nname: n\ncluster: {nodes: 2}\nworkload: {kind: command, command: "
+                  "{run: [torchrun]}}\nstrategies: [unprotected]\n") +
+          kOfRank3,
+      "test.yaml");
+  ASSERT_EQ(command.mistakes.size(), 1u);
+  EXPECT_NE(command.mistakes[0].toString().find("the bench starts 2 processes, counted from 0. "
+                                                "Those that a program starts itself it does not "
+                                                "tell apart"),
+            std::string::npos)
+      << command.mistakes[0].toString();
+}
+
 TEST(PathTest, IsOneFaultThatNamesBothNodes) {
   const Scenario scenario = readOrDie(
       "faults: [{kind: path_cut, target: {node: 1, rail: 0, peer: 2}, at: 1s, duration: 1s}]\n");

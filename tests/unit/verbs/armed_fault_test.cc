@@ -141,6 +141,7 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   EXPECT_EQ(counters.uncovered, 1u);
   fault.dropped();
   EXPECT_EQ(fault.counters().held, 0u);
+  EXPECT_EQ(fault.counters().dropped, 1u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -68,7 +69,49 @@ TEST(HeldQueueTest, WhatBelongsToAQueuePairGoesWithIt) {
   EXPECT_THAT(taken(queue, at(1)), ElementsAre(0, 2, 4));
 }
 
-// Random pushes and takes from seeds: nothing is lost, doubled, early, or out of its pair's order.
+TEST(HeldQueueTest, AllCanBeDroppedAndTheirPlacesAreFreeAgain) {
+  HeldQueue<int> queue(6);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 6; ++i) queue.push(i, static_cast<std::uint32_t>(i % 4), at(0), at(1));
+    int dropped = 0;
+    queue.dropAll([&](const auto&) { ++dropped; });
+    EXPECT_EQ(dropped, 6);
+    EXPECT_TRUE(queue.empty());
+    EXPECT_FALSE(queue.holds(0));
+  }
+  queue.push(1, 1, at(0), at(1));
+  queue.clear();
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.room(), 6u);
+  EXPECT_FALSE(queue.holds(1));
+}
+
+// As deep as completion queues get. What looks through all of them is a thousand times slower with
+// a thousand times as many.
+TEST(HeldQueueTest, WhatACallCostsDoesNotDependOnHowManyAreHeld) {
+  const auto cost = [](int held) {
+    HeldQueue<int> queue(1 << 15);
+    for (int i = 0; i < held; ++i) {
+      queue.push(i, static_cast<std::uint32_t>(i % 64), at(0), at(1000));
+    }
+    Duration least = Duration::max();
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      const TimePoint begin = now();
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_FALSE(queue.holds(99));
+        queue.push(i, 99, at(0), at(1));
+        EXPECT_EQ(queue.take(at(2), 16, [](const auto&) {}), 1u);
+        EXPECT_EQ(queue.nextDue(), at(1000));
+      }
+      least = std::min(least, now() - begin);
+    }
+    return least;
+  };
+  EXPECT_LT(cost(16'384), 50 * cost(16));
+}
+
+// Random pushes, takes and drops from seeds: nothing is lost, doubled, early, late, or out of its
+// pair's order.
 TEST(HeldQueueTest, KeepsOrderForAllSeeds) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Random random(seed);
@@ -80,16 +123,27 @@ TEST(HeldQueueTest, KeepsOrderForAllSeeds) {
     for (int step = 0; step < 300; ++step) {
       clock += static_cast<int>(random.below(3));
       if (random.below(2) == 0 && !queue.full()) {
-        const auto pair = static_cast<std::uint32_t>(random.below(3));
+        const auto pair = static_cast<std::uint32_t>(random.below(6));
         const TimePoint when = at(clock + static_cast<int>(random.below(20)));
         queue.push({pair, next_pushed[pair]++}, pair, at(clock), when);
         due[pair].push_back(when);
+      } else if (random.below(10) == 0) {
+        const auto pair = static_cast<std::uint32_t>(random.below(6));
+        queue.drop(pair, [&](const auto& held) {
+          EXPECT_EQ(held.queuePair, pair) << "seed " << seed;
+          EXPECT_EQ(held.item.second, next_taken[pair]++) << "seed " << seed;
+        });
+        EXPECT_FALSE(queue.holds(pair)) << "seed " << seed;
       } else {
-        queue.take(at(clock), random.below(5), [&](const auto& held) {
+        const std::size_t most = random.below(5);
+        const std::size_t taken = queue.take(at(clock), most, [&](const auto& held) {
           const auto [pair, number] = held.item;
           EXPECT_EQ(number, next_taken[pair]++) << "seed " << seed;
           EXPECT_LE(due[pair][static_cast<std::size_t>(number)], at(clock)) << "seed " << seed;
         });
+        if (taken < most && !queue.empty()) {
+          EXPECT_GT(queue.nextDue(), at(clock)) << "seed " << seed;
+        }
       }
     }
     queue.releaseAll();

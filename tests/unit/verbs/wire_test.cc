@@ -33,7 +33,7 @@ TEST(VerbsMessageTest, SaysItsVersionAndIsReadAgain) {
   message.add("qp", "two");
   EXPECT_EQ(
       message.serialize(),
-      "faultline-verbs 1 arm\nkey=a value = with what is printable\nnumber=7\nqp=one\nqp=two\n");
+      "faultline-verbs 2 arm\nkey=a value = with what is printable\nnumber=7\nqp=one\nqp=two\n");
   const auto read = Message::parse(message.serialize());
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->verb(), "arm");
@@ -41,12 +41,12 @@ TEST(VerbsMessageTest, SaysItsVersionAndIsReadAgain) {
 }
 
 TEST(VerbsMessageTest, GarbageIsRefused) {
-  const std::string head = "faultline-verbs 1 arm\n";
+  const std::string head = "faultline-verbs 2 arm\n";
   for (const std::string& packet :
        {std::string(), std::string("\n"), std::string("GET / HTTP/1.1\r\n\r\n"),
-        std::string("faultline-verbs 1 arm"), std::string("faultline-verbs 1\n"),
-        std::string("faultline-verbs 1 \n"), std::string("faultline-verbs 1 Arm\n"),
-        std::string("faultline-verbs 1 arm now\n"), head + "key", head + "key\n", head + "=value\n",
+        std::string("faultline-verbs 2 arm"), std::string("faultline-verbs 2\n"),
+        std::string("faultline-verbs 2 \n"), std::string("faultline-verbs 2 Arm\n"),
+        std::string("faultline-verbs 2 arm now\n"), head + "key", head + "key\n", head + "=value\n",
         head + "Key=value\n", head + "key=\x01\n", head + "a=1\na=2\n", head + "a=1\nb",
         head + std::string("a=\0b\n", 5),
         head + "a=" + std::string(Message::kMostBytes, 'x') + "\n"}) {
@@ -57,7 +57,7 @@ TEST(VerbsMessageTest, GarbageIsRefused) {
 }
 
 TEST(VerbsMessageTest, AnotherVersionIsToldApart) {
-  const auto read = Message::parse("faultline-verbs 2 hello\n");
+  const auto read = Message::parse("faultline-verbs 1 hello\n");
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.status().code(), Code::kUnsupported);
   EXPECT_THAT(read.status().message(), HasSubstr("same build"));

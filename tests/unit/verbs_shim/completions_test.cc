@@ -10,12 +10,6 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::vector<std::uint64_t> idsOf(const std::vector<ibv_wc>& completions) {
-  std::vector<std::uint64_t> ids;
-  for (const ibv_wc& completion : completions) ids.push_back(completion.wr_id);
-  return ids;
-}
-
 class RewriteTest : public ShimTest {};
 
 TEST_F(RewriteTest, ASuccessBecomesATaggedError) {
@@ -131,267 +125,6 @@ TEST_F(LossTest, GenuineErrorsAreNotLostAndAFailingPollFails) {
   EXPECT_EQ(ibv_poll_cq(device.cq, 1, &completion), -1);
 }
 
-class DelayTest : public ShimTest {};
-
-TEST_F(DelayTest, CompletionsComeLateAndOthersAtOnce) {
-  Device device(0);
-  ibv_qp* const victim = device.makeQp();
-  ibv_qp* const other = device.makeQp();
-  Connection control = connect();
-  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpDelay, victim)));
-  const TimePoint posted = now();
-  postSend(victim, 1);
-  postSend(other, 2);
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
-  EXPECT_EQ(valueOf(control.counters(fault)).held, 1u);
-  std::vector<ibv_wc> late;
-  EXPECT_TRUE(becomes([&] { return !(late = device.poll()).empty(); }));
-  EXPECT_GE(now() - posted, 50ms);
-  EXPECT_EQ(idsOf(late), (std::vector<std::uint64_t>{1}));
-  EXPECT_EQ(late[0].status, IBV_WC_SUCCESS);
-  const Counters counters = valueOf(control.counters(fault));
-  EXPECT_EQ(counters.happened, 1u);
-  EXPECT_EQ(counters.released, 1u);
-  EXPECT_GE(counters.shortestNanoseconds, 50'000'000u);
-}
-
-TEST_F(DelayTest, WhatIsNotDelayedWaitsForItsTurn) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  Rule first = rule(Effect::kQpDelay, qp);
-  first.trigger.budget = 1;
-  valueOf(control.arm(first));
-  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i);
-  std::vector<std::uint64_t> order;
-  EXPECT_TRUE(becomes([&] {
-    for (const std::uint64_t id : idsOf(device.poll())) order.push_back(id);
-    return order.size() == 3;
-  }));
-  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2}));
-}
-
-TEST_F(DelayTest, DisarmingDeliversAtOnceAndInOrder) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay, qp);
-  slow.delay = 10s;
-  const std::uint64_t fault = valueOf(control.arm(slow));
-  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  valueOf(control.disarm(fault));
-  postSend(qp, 3);
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{0, 1, 2, 3}));
-}
-
-TEST_F(DelayTest, AProgramThatWaitsForEventsIsMadeToWaitInThePoll) {
-  Device device(0, 256, /*events=*/true);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  valueOf(control.arm(rule(Effect::kQpDelay, qp)));
-  const TimePoint posted = now();
-  postSend(qp, 1);
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1})) << "at the first look";
-  EXPECT_GE(now() - posted, 50ms);
-  EXPECT_THAT(device.poll(), IsEmpty());
-}
-
-TEST_F(DelayTest, WhatIsHeldGoesWithItsQueuePairAndQueue) {
-  Connection control = [] {
-    Device device(0);
-    ibv_qp* const gone = device.makeQp();
-    ibv_qp* const kept = device.makeQp();
-    Connection inner = connect();
-    Rule slow = rule(Effect::kQpDelay);
-    slow.delay = 10s;
-    slow.match.device = "fake0";
-    const std::uint64_t fault = valueOf(inner.arm(slow));
-    postSend(gone, 1);
-    postSend(kept, 2);
-    EXPECT_THAT(device.poll(), IsEmpty());
-    EXPECT_EQ(valueOf(inner.counters(fault)).held, 2u);
-    device.destroy(gone);
-    EXPECT_EQ(valueOf(inner.counters(fault)).held, 1u);
-    return inner;
-  }();
-  EXPECT_TRUE(becomes([&] { return valueOf(control.hello()).queuePairs == 0; }));
-}
-
-TEST_F(DelayTest, AQueueThatIsFullOfHeldOnesLeavesTheRestInTheDevice) {
-  Device device(0, /*entries=*/4);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay, qp);
-  slow.delay = 10s;
-  const std::uint64_t fault = valueOf(control.arm(slow));
-  for (std::uint64_t i = 0; i < 6; ++i) postSend(qp, i);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  EXPECT_EQ(valueOf(control.counters(fault)).held, 4u);
-  valueOf(control.disarm(fault));
-  std::vector<std::uint64_t> order;
-  EXPECT_TRUE(becomes([&] {
-    for (const std::uint64_t id : idsOf(device.poll())) order.push_back(id);
-    return order.size() == 6;
-  }));
-  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
-}
-
-class RateTest : public ShimTest {};
-
-TEST_F(RateTest, SendsCompleteAtThePaceOfTheLink) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp(0, /*signal_all=*/false);
-  Connection control = connect();
-  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));  // 1 byte in 1 us
-  // With one more that has no completion of its own, 60 kB: 60 ms.
-  const TimePoint begin = now();
-  std::uint64_t done = 0;
-  postSend(qp, 100, 10'000, 0);
-  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(postSend(qp, i, 10'000, IBV_SEND_SIGNALED), 0);
-  EXPECT_TRUE(becomes([&] {
-    for (const std::uint64_t id : idsOf(device.poll())) EXPECT_EQ(id, done++);
-    return done == 5;
-  }));
-  EXPECT_GE(now() - begin, 60ms);
-  const Counters counters = valueOf(control.counters(fault));
-  EXPECT_EQ(counters.releasedBytes, 60'000u);
-  EXPECT_EQ(counters.held, 0u);
-}
-
-TEST_F(RateTest, BatchesArePacedToo) {
-  Device device(0);
-  ibv_qp_ex* const qp = device.makeExtendedQp();
-  Connection control = connect();
-  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, &qp->qp_base)));
-  const TimePoint begin = now();
-  for (int i = 0; i < 4; ++i) {
-    ibv_wr_start(qp);
-    qp->wr_id = static_cast<std::uint64_t>(i);
-    ibv_wr_rdma_write(qp, 0, 0);
-    ibv_wr_set_sge(qp, 0, 0, 10'000);
-    EXPECT_EQ(ibv_wr_complete(qp), 0);
-  }
-  std::size_t done = 0;
-  EXPECT_TRUE(becomes([&] { return (done += device.poll().size()) == 4; }));
-  EXPECT_GE(now() - begin, 40ms);
-  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 40'000u);
-}
-
-TEST_F(RateTest, ReceivesArePacedByWhatTheyReceive) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  Rule receives = rule(Effect::kQpRate, qp);
-  receives.side = Side::kRecv;
-  const std::uint64_t fault = valueOf(control.arm(receives));
-  const TimePoint begin = now();
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    postRecv(qp, i);
-    fake().deliver(qp, 10'000);
-  }
-  std::size_t done = 0;
-  EXPECT_TRUE(becomes([&] { return (done += device.poll().size()) == 4; }));
-  EXPECT_GE(now() - begin, 40ms);
-  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 40'000u);
-}
-
-TEST_F(RateTest, WhatTheDeviceDoesNotTakeIsNotPaced) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));
-  fake().failPosts(ENOMEM);
-  EXPECT_EQ(postSend(qp, 1, 1000), ENOMEM);
-  fake().failPosts(0);
-  EXPECT_EQ(postSend(qp, 2, 1000), 0);
-  std::vector<ibv_wc> completions;
-  EXPECT_TRUE(becomes([&] { return !(completions = device.poll()).empty(); }));
-  EXPECT_EQ(completions[0].wr_id, 2u);
-  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
-}
-
-/// How long a send of 10 kB, 10 ms of the link, takes once `before` has happened under a rate; the
-/// queue pair posts in both ways.
-template <typename Before>
-Duration sendAfter(Before before, Connection control, Rule rate) {
-  Device device(0);
-  ibv_qp_ex* const qp = device.makeExtendedQp();
-  rate.match.number = qp->qp_base.qp_num;
-  const std::uint64_t fault = valueOf(control.arm(rate));
-  before(qp);
-  const TimePoint begin = now();
-  EXPECT_EQ(postSend(&qp->qp_base, 1, 10'000), 0);
-  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
-  const Duration took = now() - begin;
-  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 10'000u);
-  return took;
-}
-
-// Of 100 sends that nobody took, 100 ms each, the link knows nothing.
-TEST_F(RateTest, WhatTheDeviceDoesNotTakeDoesNotKeepTheLinkBusy) {
-  const Device first(0);  // nobody answers before a device is open
-  const auto begin_batch = [](ibv_qp_ex* qp) {
-    ibv_wr_start(qp);
-    ibv_wr_rdma_write(qp, 0, 0);
-    ibv_wr_set_sge(qp, 0, 0, 100'000);
-  };
-  const auto took = [&](auto before) {
-    return sendAfter(
-        [&](ibv_qp_ex* qp) {
-          for (int i = 0; i < 100; ++i) before(qp);
-          fake().failPosts(0);
-        },
-        connect(), rule(Effect::kQpRate));
-  };
-  const Duration alone = took([](ibv_qp_ex*) {});
-  const Duration most = alone * 100;  // ten times less than with them
-  EXPECT_GE(alone, 10ms);
-  EXPECT_LT(took([](ibv_qp_ex* qp) {
-              fake().failPosts(ENOMEM);
-              EXPECT_EQ(postSend(&qp->qp_base, 1, 100'000), ENOMEM);
-            }),
-            most);
-  EXPECT_LT(took([&](ibv_qp_ex* qp) {
-              fake().failPosts(ENOMEM);
-              begin_batch(qp);
-              EXPECT_EQ(ibv_wr_complete(qp), ENOMEM);
-            }),
-            most);
-  EXPECT_LT(took([&](ibv_qp_ex* qp) {
-              begin_batch(qp);
-              ibv_wr_abort(qp);
-            }),
-            most);
-}
-
-TEST_F(RateTest, ASecondRateKnowsNothingOfWhatWasPostedUnderTheFirst) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  const std::uint64_t first = valueOf(control.arm(rule(Effect::kQpRate, qp)));
-  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i, 100'000'000);  // 100 s each
-  valueOf(control.disarm(first));
-  const std::uint64_t second = valueOf(control.arm(rule(Effect::kQpRate, qp)));
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{0, 1, 2}));
-  EXPECT_EQ(valueOf(control.counters(second)).held, 0u);
-  EXPECT_EQ(valueOf(control.counters(second)).releasedBytes, 0u);
-}
-
-TEST_F(RateTest, OneOfTwoRatesThatEndsLeavesTheOtherWhatItKnows) {
-  Device device(0);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  Rule slower = rule(Effect::kQpRate, qp);
-  slower.bitsPerSecond /= 2;
-  const std::uint64_t stays = valueOf(control.arm(slower));
-  const std::uint64_t ends = valueOf(control.arm(rule(Effect::kQpRate, qp)));
-  postSend(qp, 1, 10'000);
-  valueOf(control.disarm(ends));
-  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
-  EXPECT_EQ(valueOf(control.counters(stays)).releasedBytes, 10'000u);
-}
-
 TEST_F(ShimTest, AnotherProvidersFunctionsAreTakenOverAsWell) {
   Device first(0);
   Device other(2);
@@ -405,6 +138,34 @@ TEST_F(ShimTest, AnotherProvidersFunctionsAreTakenOverAsWell) {
   postSend(qp, 1);
   EXPECT_THAT(other.poll(), IsEmpty());
   EXPECT_EQ(valueOf(control.counters(fault)).happened, 1u);
+}
+
+// A provider, or a library between, may call with a context of its own making.
+TEST_F(ShimTest, ExtendedObjectsOfAnUnknownContextAreMadeByTheProvider) {
+  Device device(0);
+  verbs_context unknown = *verbs_get_ctx(device.context);
+  ibv_qp_init_attr_ex pair{};
+  pair.comp_mask = IBV_QP_INIT_ATTR_PD;
+  pair.pd = device.pd;
+  pair.send_cq = pair.recv_cq = device.cq;
+  pair.qp_type = IBV_QPT_RC;
+  ibv_qp* const qp = unknown.create_qp_ex(&unknown.context, &pair);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(qp->context, &unknown.context);
+  ibv_cq_init_attr_ex queue{};
+  queue.cqe = 16;
+  ibv_cq_ex* const cq = unknown.create_cq_ex(&unknown.context, &queue);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_EQ(shimLibrary().destroyQp(qp), 0);
+  EXPECT_EQ(shimLibrary().destroyCq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+TEST_F(ShimTest, ADeviceThatCannotBeClosedStaysWatched) {
+  Device device(0);
+  fake().failDestroy(EBUSY);
+  EXPECT_EQ(shimLibrary().closeDevice(device.context), EBUSY);
+  fake().failDestroy(0);
+  EXPECT_EQ(valueOf(connect().hello()).contexts, 1u);
 }
 
 TEST_F(ShimTest, PollsOfAnExtendedQueueAreCountedAsUnseen) {

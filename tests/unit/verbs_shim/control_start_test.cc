@@ -5,19 +5,13 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <functional>
 
-#include "base/unique_fd.h"
-#include "injector/verbs/address.h"
 #include "injector/verbs/message.h"
-#include "tests/unit/verbs_shim/child.h"
-#include "tests/unit/verbs_shim/shim_fixture.h"
+#include "tests/unit/verbs_shim/control_folder.h"
 
 namespace faultline::testing {
 namespace {
@@ -39,44 +33,6 @@ namespace faultline::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-sockaddr_un addressOf(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, path.c_str());
-  return address;
-}
-
-bool connects(int fd, const std::string& path) {
-  const sockaddr_un address = addressOf(path);
-  return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-}
-
-UniqueFd newSocket(int flags = 0) {
-  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
-}
-
-std::string ownPath(const std::string& folder) {
-  return injector::verbs::socketPath(folder, ::getpid(), injector::verbs::pidNamespaceOf("self"));
-}
-
-class ControlStartTest : public ShimTest {
- protected:
-  void SetUp() override {
-    ShimTest::SetUp();
-    std::string name = "/tmp/faultline-shim-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    ::setenv(injector::verbs::kFolderVariable, folder_.c_str(), 1);  // children begin there
-  }
-  void TearDown() override {
-    ::unsetenv(injector::verbs::kFolderVariable);
-    std::filesystem::remove_all(folder_);
-    ShimTest::TearDown();
-  }
-
-  std::string folder_;
-};
 
 TEST_F(ControlStartTest, AnotherProcessThatDoesNotAnswerIsNotWaitedFor) {
   const std::string stopped = folder_ + "/1-1.sock";
@@ -183,10 +139,26 @@ TEST_F(ControlStartTest, AProcessThatGetsNoThreadGoesOnWithoutControl) {
             }),
             0);
   says.reset();
-  std::array<char, 1024> text{};
-  const ssize_t size = ::read(said.get(), text.data(), text.size());
-  EXPECT_THAT(std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))),
-              HasSubstr("start the thread that answers controllers"));
+  EXPECT_THAT(allOf(said), HasSubstr("start the thread that answers controllers"));
+}
+
+TEST_F(ControlStartTest, ARelativeFolderIsRefusedWithWhatToDo) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd said(ends[0]);
+  UniqueFd says(ends[1]);
+  enum Failures { kPost = 1, kFile = 2, kFolder = 4 };
+  EXPECT_EQ(inChild([&] {
+              ::dup2(says.get(), STDERR_FILENO);
+              if (::chdir(folder_.c_str()) != 0) return int{kFolder};
+              ::setenv(injector::verbs::kFolderVariable, "here", 1);
+              Device device(0);
+              const int failures = postSend(device.makeQp(), 1) == 0 ? 0 : kPost;
+              return failures | (std::filesystem::is_empty(folder_) ? 0 : kFile);
+            }),
+            0);
+  says.reset();
+  EXPECT_THAT(allOf(said), HasSubstr("FAULTLINE_VERBS_DIR=here is no absolute path: set it to"));
 }
 
 Duration processorTime() {

@@ -136,6 +136,12 @@ inline int postRecv(ibv_qp* qp, std::uint64_t id) {
   return result;
 }
 
+inline std::vector<std::uint64_t> idsOf(const std::vector<ibv_wc>& completions) {
+  std::vector<std::uint64_t> ids;
+  for (const ibv_wc& completion : completions) ids.push_back(completion.wr_id);
+  return ids;
+}
+
 template <typename T>
 T valueOf(Result<T> result) {
   EXPECT_TRUE(result.ok()) << result.status().message();

@@ -1,0 +1,44 @@
+#include "harness/cli/carry_out.h"
+
+#include <poll.h>
+
+#include "base/units.h"
+
+namespace faultline::cli {
+namespace {
+
+constexpr int kStepMs = 1;
+
+}  // namespace
+
+Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt) {
+  Outcome outcome;
+  const TimePoint begin = now();
+  outcome.status = fault.apply();
+  const TimePoint end = begin + duration;
+  while (outcome.status.ok() && !outcome.interrupted && !fault.endedAt() && now() < end) {
+    pollfd signal{interrupt.fd(), POLLIN, 0};
+    ::poll(&signal, 1, kStepMs);
+    outcome.interrupted = interrupt.pending();
+    outcome.status = fault.step(now());
+  }
+  if (outcome.status.ok() && !outcome.interrupted) {
+    const auto evidence = fault.evidence([&] { return interrupt.pending(); });
+    outcome.status = evidence.status();
+    if (evidence.ok()) outcome.evidence = *evidence;
+    outcome.interrupted = !outcome.evidence.ok && interrupt.pending();
+  }
+  outcome.ended = fault.endedAt();
+  outcome.reverted = fault.revert();
+  const std::optional<TimePoint> lapsed = fault.lapsedAt();
+  outcome.lasted = lapsed.value_or(outcome.ended.value_or(now())) - begin;
+  if (lapsed && *lapsed < end && !outcome.interrupted && outcome.status.ok()) {
+    outcome.status = errorf(Code::kUnavailable,
+                            "it ended by itself after about {:.0f} ms of the {} that it was to "
+                            "last: this process was stopped, or the machine is too busy",
+                            toMilliseconds(outcome.lasted), formatDuration(duration));
+  }
+  return outcome;
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,216 @@
+// What comes out of completion queues.
+#include <time.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "injector/verbs/shim/armed_calls.h"
+#include "injector/verbs/shim/fault_bits.h"
+#include "injector/verbs/shim/shim.h"
+
+namespace faultline::injector::verbs::shim {
+namespace {
+
+/// How long one look is put off while a program that is about to wait for an event is made to wait.
+constexpr Duration kNap = 1ms;
+/// Completions that are asked for at once while some are held back.
+constexpr int kChunk = 16;
+
+/// What is to become of one completion.
+struct CompletionVerdict {
+  bool lost = false;
+  std::optional<TimePoint> due;   ///< held back until then
+  ArmedFault* fault = nullptr;    ///< whose doing that is
+  std::uint64_t bytes = 0;        ///< for which a held one stands
+  ArmedFault* rewrote = nullptr;  ///< whose error it has become
+};
+
+CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits,
+                               ibv_wc& completion, TimePoint now) {
+  CompletionVerdict verdict;
+  if (completion.status != IBV_WC_SUCCESS) {  // and so the opcode is undefined
+    forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
+      fault.sawError(completion.status == IBV_WC_WR_FLUSH_ERR);
+    });
+    return verdict;
+  }
+  const bool received = (completion.opcode & IBV_WC_RECV) != 0;
+  const Side side = received ? Side::kRecv : Side::kSend;
+  const std::uint64_t bytes = received ? completion.byte_len : 0;
+  const auto hold = [&](TimePoint due, ArmedFault& fault, std::uint64_t of) {
+    if (verdict.due && *verdict.due >= due) return;
+    verdict.due = due;
+    verdict.fault = &fault;
+    verdict.bytes = of;
+  };
+  std::optional<SendLog::Entry> sent;
+  if (SendLog* const log = queue_pair.log.load(std::memory_order_acquire); log && !received) {
+    const std::lock_guard lock(queue_pair.log_flag);
+    sent = log->complete(completion.wr_id);
+  }
+  forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
+    const Rule& rule = fault.rule();
+    if (!includes(rule.side, side)) return;
+    switch (rule.effect) {
+      case Effect::kQpError:
+      case Effect::kPostError:
+        break;
+      case Effect::kCompletionLoss:
+        if (!verdict.lost && fault.strikes(bytes)) {
+          verdict.lost = true;
+          fault.happened();
+        }
+        break;
+      case Effect::kCompletionRewrite:
+        if (!verdict.lost && completion.status == IBV_WC_SUCCESS && fault.strikes(bytes)) {
+          completion.status = static_cast<ibv_wc_status>(rule.status);
+          completion.vendor_err = kInjectedVendorError;
+          verdict.rewrote = &fault;
+        }
+        break;
+      case Effect::kQpDelay:
+        if (fault.strikes(bytes)) hold(now + rule.delay, fault, bytes);
+        break;
+      case Effect::kQpRate:
+        if (received) {
+          fault.moved(bytes);
+          hold(fault.carried(now, bytes), fault, bytes);
+        } else if (sent) {
+          hold(sent->due, fault, sent->bytes);
+        }
+        break;
+    }
+  });
+  return verdict;
+}
+
+/// Judges those just polled: drops what is lost, and hands what is to wait to `hold`. Returns how
+/// many are left, at the front.
+template <typename Hold>
+int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count, TimePoint now,
+         Hold hold) {
+  int left = 0;
+  for (int i = 0; i < count; ++i) {
+    ibv_wc& completion = completions[i];
+    QueuePair* const queue_pair = shim.find(context, completion.qp_num);
+    const FaultBits bits = faultsOf(queue_pair);
+    CompletionVerdict verdict;
+    if (bits != 0) verdict = onCompletion(shim, *queue_pair, bits, completion, now);
+    if (verdict.lost || hold(completion, verdict)) continue;
+    if (verdict.rewrote != nullptr) verdict.rewrote->happened();
+    if (left != i) completions[left] = completion;
+    ++left;
+  }
+  return left;
+}
+
+/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
+/// gets fewer than it asked for takes it that the queue is empty.
+int pollAll(Shim& shim, decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
+            ibv_wc* completions) {
+  // One that should be held back has come through a queue that the shim has not seen made.
+  const auto keep = [](const ibv_wc&, const CompletionVerdict& verdict) {
+    if (verdict.fault != nullptr) verdict.fault->passedUnseen();
+    return false;
+  };
+  int count = 0;
+  while (count < most) {
+    const int asked = most - count;
+    const int got = real(cq, asked, completions + count);
+    if (got < 0) return count > 0 ? count : got;
+    count += sift(shim, cq->context, completions + count, got, TimePoint{}, keep);
+    if (got < asked) break;
+  }
+  return count;
+}
+
+/// One look at a queue of which some may be held back.
+int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& queue, int most,
+                ibv_wc* completions, TimePoint& next_due) {
+  HeldQueue<HeldCompletion>& held = *queue.held.load(std::memory_order_acquire);
+  const TimePoint at = now();
+  if (queue.release.exchange(false)) held.releaseAll();
+  int count = 0;
+  held.take(at, static_cast<std::size_t>(most), [&](const auto& entry) {
+    completions[count++] = entry.item.completion;
+    if (entry.item.fault != nullptr) {
+      entry.item.fault->happened();
+      entry.item.fault->released(entry.item.bytes, at - entry.since);
+    }
+    if (entry.item.rewrote != nullptr) entry.item.rewrote->happened();
+  });
+  const auto hold = [&](const ibv_wc& completion, const CompletionVerdict& verdict) {
+    const bool late = verdict.due && *verdict.due > at;
+    if (!late && !held.holds(completion.qp_num)) {
+      // A slower link would not have been noticed; what passes counts for the rate all the same.
+      if (verdict.fault != nullptr) {
+        verdict.fault->held();
+        verdict.fault->released(verdict.bytes, Duration(1));
+      }
+      return false;
+    }
+    held.push({completion, verdict.fault, verdict.bytes, verdict.rewrote}, completion.qp_num, at,
+              verdict.due.value_or(at));
+    if (verdict.fault != nullptr) verdict.fault->held();
+    return true;
+  };
+  while (count < most) {
+    const auto room = static_cast<int>(held.room());
+    const int asked = std::min({most - count, kChunk, room});
+    if (asked == 0) break;
+    const int got = real(queue.cq, asked, completions + count);
+    if (got < 0 && count == 0) {
+      queue.publish();
+      return got;
+    }
+    if (got > 0) count += sift(shim, queue.cq->context, completions + count, got, at, hold);
+    if (got < asked) break;
+  }
+  queue.publish();
+  next_due = held.empty() ? TimePoint{} : held.nextDue();
+  return count;
+}
+
+void napUntil(TimePoint due) {
+  const Duration left = std::clamp<Duration>(due - now(), Duration(1), kNap);
+  const timespec time{0, static_cast<long>(left.count())};
+  ::nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+  Shim& shim = Shim::instance();
+  while (true) {
+    TimePoint next_due{};
+    int count = 0;
+    bool sleeps = false;
+    {
+      const Readers::Guard guard(shim.readers());
+      CompletionQueue* const queue = shim.find(cq);
+      if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) {
+        return pollAll(shim, real, cq, most, completions);
+      }
+      // Somebody else is looking: there is nothing to be had before they are ready.
+      if (!queue->flag.try_lock()) return 0;
+      const std::lock_guard lock(queue->flag, std::adopt_lock);
+      count = pollHolding(shim, real, *queue, most, completions, next_due);
+      sleeps = queue->asked.load() > 0 && !queue->sleepsInCall.load();
+    }
+    if (count != 0 || !sleeps || next_due == TimePoint{}) return count;
+    // It is about to sleep on the channel's descriptor until an event that has come already. Nobody
+    // can wake it there, so that it sleeps here.
+    napUntil(next_due);
+  }
+}
+
+void armedExtendedPoll(ibv_cq_ex* /*cq*/) {
+  Shim& shim = Shim::instance();
+  const Readers::Guard guard(shim.readers());
+  forEachFault(shim, ~FaultBits{0}, [](std::size_t, ArmedFault& fault) {
+    if (fault.rule().effect != Effect::kPostError) fault.passedUnseen();
+  });
+}
+
+}  // namespace faultline::injector::verbs::shim

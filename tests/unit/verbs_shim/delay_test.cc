@@ -1,0 +1,198 @@
+#include <memory>
+#include <optional>
+
+#include "tests/unit/verbs_shim/shim_fixture.h"
+
+namespace faultline::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+class DelayTest : public ShimTest {};
+
+TEST_F(DelayTest, CompletionsComeLateAndOthersAtOnce) {
+  Device device(0);
+  ibv_qp* const victim = device.makeQp();
+  ibv_qp* const other = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpDelay, victim)));
+  const TimePoint posted = now();
+  postSend(victim, 1);
+  postSend(other, 2);
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(valueOf(control.counters(fault)).held, 1u);
+  std::vector<ibv_wc> late;
+  EXPECT_TRUE(becomes([&] { return !(late = device.poll()).empty(); }));
+  EXPECT_GE(now() - posted, 50ms);
+  EXPECT_EQ(idsOf(late), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(late[0].status, IBV_WC_SUCCESS);
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.happened, 1u);
+  EXPECT_EQ(counters.released, 1u);
+  EXPECT_GE(counters.shortestNanoseconds, 50'000'000u);
+}
+
+TEST_F(DelayTest, WhatIsNotDelayedWaitsForItsTurn) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule first = rule(Effect::kQpDelay, qp);
+  first.trigger.budget = 1;
+  valueOf(control.arm(first));
+  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i);
+  std::vector<std::uint64_t> order;
+  EXPECT_TRUE(becomes([&] {
+    for (const std::uint64_t id : idsOf(device.poll())) order.push_back(id);
+    return order.size() == 3;
+  }));
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2}));
+}
+
+TEST_F(DelayTest, DisarmingDeliversAtOnceAndInOrder) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay, qp);
+  slow.delay = 10s;
+  const std::uint64_t fault = valueOf(control.arm(slow));
+  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  valueOf(control.disarm(fault));
+  postSend(qp, 3);
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{0, 1, 2, 3}));
+}
+
+/// What was held is held, was delivered, or was dropped.
+void expectHeld(const Counters& counters, std::uint64_t now, std::uint64_t delivered,
+                std::uint64_t dropped) {
+  EXPECT_EQ(counters.held, now);
+  EXPECT_EQ(counters.released, delivered);
+  EXPECT_EQ(counters.dropped, dropped);
+  EXPECT_EQ(counters.struck, now + delivered + dropped);
+}
+
+TEST_F(DelayTest, WhatIsHeldGoesWithItsQueuePairAndIsCounted) {
+  Device device(0);
+  ibv_qp* const gone = device.makeQp();
+  ibv_qp* const kept = device.makeQp();
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay);
+  slow.delay = 10s;
+  slow.match.device = "fake0";
+  const std::uint64_t fault = valueOf(control.arm(slow));
+  for (ibv_qp* const qp : {gone, gone, kept}) postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  expectHeld(valueOf(control.counters(fault)), 3, 0, 0);
+  device.destroy(gone);
+  expectHeld(valueOf(control.counters(fault)), 1, 0, 2);
+}
+
+// The program has got an error when it has got it.
+TEST_F(DelayTest, AnErrorThatIsHeldHasNotHappenedYet) {
+  Device device(0);
+  ibv_qp* const gone = device.makeQp();
+  ibv_qp* const kept = device.makeQp();
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay);
+  slow.match.device = "fake0";
+  slow.delay = 10s;
+  const std::uint64_t late = valueOf(control.arm(slow));
+  Rule error = rule(Effect::kCompletionRewrite);
+  error.match.device = "fake0";
+  const std::uint64_t rewritten = valueOf(control.arm(error));
+  for (ibv_qp* const qp : {gone, kept, kept}) postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  Counters counters = valueOf(control.counters(rewritten));
+  EXPECT_EQ(counters.struck, 3u);
+  EXPECT_EQ(counters.happened, 0u);
+  device.destroy(gone);
+  valueOf(control.disarm(late));
+  const auto delivered = device.poll(1);
+  ASSERT_EQ(delivered.size(), 1u);
+  EXPECT_EQ(delivered[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(valueOf(control.counters(rewritten)).happened, 1u);
+  valueOf(control.disarm(rewritten));
+  EXPECT_EQ(device.poll().size(), 1u) << "which still knows whose it was";
+}
+
+/// A queue and a queue pair of its own, on the same device.
+struct OwnQueue {
+  explicit OwnQueue(const Device& device)
+      : cq(shimLibrary().createCq(device.context, 16, nullptr, nullptr, 0)) {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq;
+    init.cap.max_send_wr = 16;
+    init.qp_type = IBV_QPT_RC;
+    init.sq_sig_all = 1;
+    qp = shimLibrary().createQp(device.pd, &init);
+  }
+  void hold(std::uint64_t id) const {
+    postSend(qp, id);
+    ibv_wc completion{};
+    EXPECT_EQ(ibv_poll_cq(cq, 1, &completion), 0);
+  }
+
+  ibv_cq* cq = nullptr;
+  ibv_qp* qp = nullptr;
+};
+
+TEST_F(DelayTest, WhatIsHeldGoesWithItsCompletionQueueAndIsCounted) {
+  const Device device(0);
+  const OwnQueue own(device);
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay, own.qp);
+  slow.delay = 10s;
+  const std::uint64_t fault = valueOf(control.arm(slow));
+  own.hold(1);
+  own.hold(2);
+  expectHeld(valueOf(control.counters(fault)), 2, 0, 0);
+  shimLibrary().destroyCq(own.cq);
+  expectHeld(valueOf(control.counters(fault)), 0, 0, 2);
+  shimLibrary().destroyQp(own.qp);
+  expectHeld(valueOf(control.disarm(fault)), 0, 0, 2);
+}
+
+TEST_F(DelayTest, AClosedDeviceTakesItsQueuesAlongAndWhatTheyHold) {
+  const Device stays(1);
+  const auto before = valueOf(connect().hello());
+  Connection control = connect();
+  std::optional<std::uint64_t> fault;
+  std::optional<OwnQueue> own;
+  {
+    auto closes = std::make_unique<Device>(0);
+    own.emplace(*closes);
+    Rule slow = rule(Effect::kQpDelay, own->qp);
+    slow.delay = 10s;
+    fault = valueOf(control.arm(slow));
+    own->hold(1);
+  }
+  const auto after = valueOf(control.hello());
+  EXPECT_EQ(after.queuePairs, before.queuePairs);
+  EXPECT_EQ(after.completionQueues, before.completionQueues);
+  expectHeld(valueOf(control.disarm(*fault)), 0, 0, 1);
+  // The fake has not noticed that they should be gone.
+  shimLibrary().destroyQp(own->qp);
+  shimLibrary().destroyCq(own->cq);
+}
+
+TEST_F(DelayTest, AQueueThatIsFullOfHeldOnesLeavesTheRestInTheDevice) {
+  Device device(0, /*entries=*/4);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay, qp);
+  slow.delay = 10s;
+  const std::uint64_t fault = valueOf(control.arm(slow));
+  for (std::uint64_t i = 0; i < 6; ++i) postSend(qp, i);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_EQ(valueOf(control.counters(fault)).held, 4u);
+  valueOf(control.disarm(fault));
+  std::vector<std::uint64_t> order;
+  EXPECT_TRUE(becomes([&] {
+    for (const std::uint64_t id : idsOf(device.poll())) order.push_back(id);
+    return order.size() == 6;
+  }));
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
+}
+
+}  // namespace
+}  // namespace faultline::testing

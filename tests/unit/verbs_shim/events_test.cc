@@ -1,0 +1,164 @@
+// Programs that sleep until an event tells of completions, while these are held back.
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "tests/unit/verbs_shim/shim_fixture.h"
+
+namespace faultline::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+class EventTest : public ShimTest {
+ protected:
+  static void ask(const Device& device) { EXPECT_EQ(ibv_req_notify_cq(device.cq, 0), 0); }
+
+  /// The queue that an event is of; nullptr: there is none (errno says why).
+  static ibv_cq* event(const Device& device) {
+    ibv_cq* cq = nullptr;
+    void* cookie = nullptr;
+    if (shimLibrary().getEvent(device.channel, &cq, &cookie) != 0) return nullptr;
+    EXPECT_EQ(cookie, cq->cq_context);
+    return cq;
+  }
+
+  static std::uint64_t delay(Connection& control, const ibv_qp* qp, Duration delay) {
+    Rule slow = rule(Effect::kQpDelay, qp);
+    slow.delay = delay;
+    return valueOf(control.arm(slow));
+  }
+
+  /// A completion is held and the program, which has asked for an event of it, gets that when it is
+  /// due; from then on it is known to sleep in the call.
+  static void sleepOnce(const Device& device, ibv_qp* qp) {
+    postSend(qp, 1);
+    const TimePoint begin = now();
+    EXPECT_THAT(device.poll(), IsEmpty());
+    ask(device);
+    EXPECT_EQ(event(device), device.cq);
+    EXPECT_GE(now() - begin, kBrief);
+    EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+  }
+
+  static constexpr Duration kBrief = 50ms;
+};
+
+TEST_F(EventTest, WhoPollsBusilyDoesNotSleepThoughTheQueueHasAChannel) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = delay(control, qp, 10s);
+  postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_THAT(device.poll(), IsEmpty());
+  // Nor does who has got the event that it asked for.
+  ask(device);
+  postSend(qp, 2);
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_EQ(valueOf(control.counters(fault)).held, 2u);
+  shimLibrary().ackEvents(device.cq, 1);
+}
+
+TEST_F(EventTest, WhoSleepsInTheCallGetsAnEventWhenSomethingIsDue) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  sleepOnce(device, qp);
+  shimLibrary().ackEvents(device.cq, 1);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0) << "the device has made no event";
+}
+
+TEST_F(EventTest, WhoSleepsInTheCallDoesNotSleepInThePoll) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t brief = delay(control, qp, kBrief);
+  sleepOnce(device, qp);
+  valueOf(control.disarm(brief));
+  const std::uint64_t fault = delay(control, qp, 10s);
+  postSend(qp, 2);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ask(device);
+  EXPECT_THAT(device.poll(), IsEmpty()) << "it may have other things to do before it sleeps";
+  valueOf(control.disarm(fault));
+  EXPECT_EQ(event(device), device.cq) << "what is released is due";
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+  shimLibrary().ackEvents(device.cq, 2);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
+}
+
+TEST_F(EventTest, GenuineEventsComeFirstAndAreAcknowledgedToTheDevice) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  ask(device);
+  postSend(qp, 1);
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ask(device);
+  EXPECT_EQ(event(device), device.cq) << "of the one that was held";
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1);
+  fake().failDestroy(EBUSY);
+  EXPECT_EQ(shimLibrary().destroyCq(device.cq), EBUSY);
+  fake().failDestroy(0);
+  shimLibrary().ackEvents(device.cq, 2);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
+}
+
+TEST_F(EventTest, WhoAsksAgainBeforeItTakesTheEventStillWaitsForAnother) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  sleepOnce(device, qp);
+  ask(device);
+  postSend(qp, 2);
+  ask(device);
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1) << "it was the device's";
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  EXPECT_TRUE(becomes([&] { return event(device) == device.cq; }));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+  shimLibrary().ackEvents(device.cq, 3);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
+}
+
+TEST_F(EventTest, TheEventIsOfTheQueueThatHoldsIt) {
+  Device device(0, 256, /*events=*/true);
+  int cookie = 0;
+  ibv_cq* const other = shimLibrary().createCq(device.context, 16, &cookie, device.channel, 0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  EXPECT_EQ(ibv_req_notify_cq(other, 0), 0);
+  sleepOnce(device, qp);
+  EXPECT_EQ(shimLibrary().destroyCq(other), 0);
+}
+
+TEST_F(EventTest, WhoSleepsOnTheDescriptorIsMadeToWaitInThePollAfterItHasAsked) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(event(device), nullptr);
+  EXPECT_EQ(errno, EAGAIN);
+  ask(device);
+  postSend(qp, 1);
+  EXPECT_EQ(event(device), device.cq);
+  shimLibrary().ackEvents(device.cq, 1);
+  ask(device);
+  const TimePoint begin = now();
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1})) << "at the first look";
+  EXPECT_GE(now() - begin, kBrief);
+  EXPECT_THAT(device.poll(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace faultline::testing

@@ -1,0 +1,164 @@
+#include <cerrno>
+
+#include "tests/unit/verbs_shim/shim_fixture.h"
+
+namespace faultline::testing {
+namespace {
+
+class RateTest : public ShimTest {};
+
+TEST_F(RateTest, SendsCompleteAtThePaceOfTheLink) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp(0, /*signal_all=*/false);
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));  // 1 byte in 1 us
+  // With one more that has no completion of its own, 60 kB: 60 ms.
+  const TimePoint begin = now();
+  std::uint64_t done = 0;
+  postSend(qp, 100, 10'000, 0);
+  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(postSend(qp, i, 10'000, IBV_SEND_SIGNALED), 0);
+  EXPECT_TRUE(becomes([&] {
+    for (const std::uint64_t id : idsOf(device.poll())) EXPECT_EQ(id, done++);
+    return done == 5;
+  }));
+  EXPECT_GE(now() - begin, 60ms);
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.releasedBytes, 60'000u);
+  EXPECT_EQ(counters.held, 0u);
+}
+
+TEST_F(RateTest, BatchesArePacedToo) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, &qp->qp_base)));
+  const TimePoint begin = now();
+  for (int i = 0; i < 4; ++i) {
+    ibv_wr_start(qp);
+    qp->wr_id = static_cast<std::uint64_t>(i);
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 10'000);
+    EXPECT_EQ(ibv_wr_complete(qp), 0);
+  }
+  std::size_t done = 0;
+  EXPECT_TRUE(becomes([&] { return (done += device.poll().size()) == 4; }));
+  EXPECT_GE(now() - begin, 40ms);
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 40'000u);
+}
+
+TEST_F(RateTest, ReceivesArePacedByWhatTheyReceive) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule receives = rule(Effect::kQpRate, qp);
+  receives.side = Side::kRecv;
+  const std::uint64_t fault = valueOf(control.arm(receives));
+  const TimePoint begin = now();
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    postRecv(qp, i);
+    fake().deliver(qp, 10'000);
+  }
+  std::size_t done = 0;
+  EXPECT_TRUE(becomes([&] { return (done += device.poll().size()) == 4; }));
+  EXPECT_GE(now() - begin, 40ms);
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 40'000u);
+}
+
+TEST_F(RateTest, WhatTheDeviceDoesNotTakeIsNotPaced) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  fake().failPosts(ENOMEM);
+  EXPECT_EQ(postSend(qp, 1, 1000), ENOMEM);
+  fake().failPosts(0);
+  EXPECT_EQ(postSend(qp, 2, 1000), 0);
+  std::vector<ibv_wc> completions;
+  EXPECT_TRUE(becomes([&] { return !(completions = device.poll()).empty(); }));
+  EXPECT_EQ(completions[0].wr_id, 2u);
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
+}
+
+/// How long a send of 10 kB, 10 ms of the link, takes once `before` has happened under a rate; the
+/// queue pair posts in both ways.
+template <typename Before>
+Duration sendAfter(Before before, Connection control, Rule rate) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  rate.match.number = qp->qp_base.qp_num;
+  const std::uint64_t fault = valueOf(control.arm(rate));
+  before(qp);
+  const TimePoint begin = now();
+  EXPECT_EQ(postSend(&qp->qp_base, 1, 10'000), 0);
+  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
+  const Duration took = now() - begin;
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 10'000u);
+  return took;
+}
+
+// Of 100 sends that nobody took, 100 ms each, the link knows nothing.
+TEST_F(RateTest, WhatTheDeviceDoesNotTakeDoesNotKeepTheLinkBusy) {
+  const Device first(0);  // nobody answers before a device is open
+  const auto begin_batch = [](ibv_qp_ex* qp) {
+    ibv_wr_start(qp);
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 100'000);
+  };
+  const auto took = [&](auto before) {
+    return sendAfter(
+        [&](ibv_qp_ex* qp) {
+          for (int i = 0; i < 100; ++i) before(qp);
+          fake().failPosts(0);
+        },
+        connect(), rule(Effect::kQpRate));
+  };
+  const Duration alone = took([](ibv_qp_ex*) {});
+  const Duration most = alone * 100;  // ten times less than with them
+  EXPECT_GE(alone, 10ms);
+  EXPECT_LT(took([](ibv_qp_ex* qp) {
+              fake().failPosts(ENOMEM);
+              EXPECT_EQ(postSend(&qp->qp_base, 1, 100'000), ENOMEM);
+            }),
+            most);
+  EXPECT_LT(took([&](ibv_qp_ex* qp) {
+              fake().failPosts(ENOMEM);
+              begin_batch(qp);
+              EXPECT_EQ(ibv_wr_complete(qp), ENOMEM);
+            }),
+            most);
+  EXPECT_LT(took([&](ibv_qp_ex* qp) {
+              begin_batch(qp);
+              ibv_wr_abort(qp);
+            }),
+            most);
+}
+
+TEST_F(RateTest, ASecondRateKnowsNothingOfWhatWasPostedUnderTheFirst) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t first = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i, 100'000'000);  // 100 s each
+  valueOf(control.disarm(first));
+  const std::uint64_t second = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{0, 1, 2}));
+  EXPECT_EQ(valueOf(control.counters(second)).held, 0u);
+  EXPECT_EQ(valueOf(control.counters(second)).releasedBytes, 0u);
+}
+
+TEST_F(RateTest, OneOfTwoRatesThatEndsLeavesTheOtherWhatItKnows) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule slower = rule(Effect::kQpRate, qp);
+  slower.bitsPerSecond /= 2;
+  const std::uint64_t stays = valueOf(control.arm(slower));
+  const std::uint64_t ends = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  postSend(qp, 1, 10'000);
+  valueOf(control.disarm(ends));
+  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
+  EXPECT_EQ(valueOf(control.counters(stays)).releasedBytes, 10'000u);
+}
+
+}  // namespace
+}  // namespace faultline::testing
