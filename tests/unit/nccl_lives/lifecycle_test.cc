@@ -98,10 +98,9 @@ class LifecycleTest : public ::testing::TestWithParam<Use> {
  protected:
   void SetUp() override {
     for (const std::string& thread : threads()) {
-      if (wordOf("/proc/self/task/" + thread + "/status", "Name") != "faultline") continue;
-      GTEST_SKIP()
-          << "version 10, which has no end, was in use in this process before; ctest gives "
-             "each case its own";
+      ASSERT_TRUE(version() == 10 ||
+                  wordOf("/proc/self/task/" + thread + "/status", "Name") != "faultline")
+          << "version 10, which has no end, was in use in this process: it comes last";
     }
     setenv("FAULTLINE_NICS", "lo", 1);
     setenv("FAULTLINE_MANAGEMENT", "lo", 1);
@@ -257,12 +256,15 @@ TEST_P(LifecycleTest, AChildThatIsForkedOffInTheMiddleOfABeginningOrAnEndDoesNot
   user.join();
 }
 
+std::string nameOf(const ::testing::TestParamInfo<Use>& use) {
+  return "v" + std::to_string(use.param.version) + "With" + std::to_string(use.param.ioThreads) +
+         "IoThreads";
+}
+
 INSTANTIATE_TEST_SUITE_P(Lives, LifecycleTest,
-                         ::testing::Values(Use{10, 3}, Use{11, 0}, Use{11, 3}, Use{12, 3}),
-                         [](const auto& use) {
-                           return "v" + std::to_string(use.param.version) + "With" +
-                                  std::to_string(use.param.ioThreads) + "IoThreads";
-                         });
+                         ::testing::Values(Use{11, 0}, Use{11, 3}, Use{12, 3}), nameOf);
+// Cases of one prefix are all run before those of the next.
+INSTANTIATE_TEST_SUITE_P(OneLife, LifecycleTest, ::testing::Values(Use{10, 3}), nameOf);
 
 }  // namespace
 }  // namespace faultline::test
