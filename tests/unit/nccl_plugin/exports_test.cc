@@ -43,6 +43,10 @@ TEST(NcclExportsTest, NcclFindsItByItsName) {
   EXPECT_EQ(file.substr(file.rfind('/') + 1), "libnccl-net-faultline.so");
 }
 
+TEST(NcclExportsTest, ItsCodeStaysWhenNcclUnloadsIt) {
+  EXPECT_THAT(outputOf("readelf -d " FAULTLINE_NET_PLUGIN), HasSubstr("NODELETE"));
+}
+
 TEST(NcclExportsTest, NoLibraryIsNeededThatAPythonMayHaveInAnotherVersion) {
   const std::string needed = outputOf("readelf -d " FAULTLINE_NET_PLUGIN " | grep NEEDED");
   EXPECT_THAT(needed, HasSubstr("libc.so"));
