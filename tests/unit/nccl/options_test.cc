@@ -141,8 +141,8 @@ TEST(NcclOptionsTest, TheDocumentationHasEveryVariableAsItIsAndNoOther) {
   std::stringstream text;
   text << file.rdbuf();
   std::size_t rows = 0;
-  for (std::size_t at = text.str().find("## Options"); (at = text.str().find("\n| `FAULTLINE_", at)) != std::string::npos;
-       ++at) {
+  for (std::size_t at = text.str().find("## Options");
+       (at = text.str().find("\n| `FAULTLINE_", at)) != std::string::npos; ++at) {
     ++rows;
   }
   EXPECT_EQ(rows, optionSpecs().size());

@@ -491,8 +491,7 @@ TEST(ConformanceOptionsTest, AWrongOptionIsAnErrorOfInitThatSaysWhatIsAllowed) {
     setenv(variable, value, 1);
     NetDriver net(FAULTLINE_NET_PLUGIN, 11);
     EXPECT_NE(net.init(), NetResult::kSuccess) << variable;
-    EXPECT_THAT(NetDriver::warnings().back(),
-                AllOf(HasSubstr(variable), HasSubstr(said)));
+    EXPECT_THAT(NetDriver::warnings().back(), AllOf(HasSubstr(variable), HasSubstr(said)));
     unsetenv(variable);
     setenv("FAULTLINE_NICS", "lo", 1);
     EXPECT_EQ(net.init(), NetResult::kSuccess);  // once it is right
