@@ -28,14 +28,26 @@ part=
 out=gpu-out
 while (($#)); do
   case $1 in
-    --part) part=${2:-} && shift 2 ;;
-    --out) out=${2:-} && shift 2 ;;
+    --part) part=${2:-} && shift $(($# > 1 ? 2 : 1)) ;;
+    --out) out=${2:-} && shift $(($# > 1 ? 2 : 1)) ;;
     *) part= && break ;;
   esac
 done
 if [[ ! $part =~ ^[1-6]$ || -z $out ]]; then
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
   exit 2
+fi
+# Before anything is built.
+for program in nvidia-smi python3; do
+  command -v "$program" >/dev/null || {
+    echo "$0: $program is not there" >&2
+    exit 3
+  }
+done
+gpus=$(nvidia-smi -L | grep -c '^GPU' || true)
+if ((gpus == 0)); then
+  echo "$0: there is no GPU" >&2
+  exit 3
 fi
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -56,18 +68,13 @@ build=${GPU_BUILD_DIRECTORY:-$root/build}
 export PATH=$build:$PATH
 plugin=$(find "$build" -name libnccl-net-faultline.so -print -quit)
 export LD_LIBRARY_PATH=${plugin:+$(dirname "$plugin"):}${LD_LIBRARY_PATH:-}
-for program in faultline nccl_bench nvidia-smi python3; do
+for program in faultline nccl_bench; do
   command -v "$program" >/dev/null || {
     echo "$0: $program is not there" >&2
     exit 3
   }
 done
 
-gpus=$(nvidia-smi -L | grep -c '^GPU' || true)
-if ((gpus == 0)); then
-  echo "$0: there is no GPU" >&2
-  exit 3
-fi
 # Kernels of ranks that share a GPU wait for each other: in turns of milliseconds, unless they run at
 # the same time.
 if ((gpus < ranks)) && command -v nvidia-cuda-mps-control >/dev/null && [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]]; then

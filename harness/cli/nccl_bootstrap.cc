@@ -77,10 +77,23 @@ BootstrapFinding judgeBootstrap(const BootstrapVariables& variables,
   const std::vector<std::string> rails =
       named ? interfacesOfList("=" + *variables.rails, interfaces) : sockets;
   const bool is_rail = std::ranges::find(rails, bootstrap) != rails.end();
-  return {!is_rail,
-          fmt::format("{}, {} ({}{})", bootstrap, is_rail ? "which is a rail" : "which is no rail",
-                      named ? "FAULTLINE_NICS: " : "without FAULTLINE_NICS rails are ",
-                      rails.empty() ? "none" : inOneLine(rails))};
+  const std::string all_rails = rails.empty() ? "none" : inOneLine(rails);
+  BootstrapFinding finding{
+      !is_rail,
+      fmt::format("{}, {} ({}{})", bootstrap, is_rail ? "which is a rail" : "which is no rail",
+                  named ? "FAULTLINE_NICS: " : "without FAULTLINE_NICS rails are ", all_rails)};
+  if (std::atoi(variables.overNetwork.value_or("").c_str()) == 0) return finding;
+  const std::string devices = variables.networkDevices.value_or("");
+  const bool any = std::ranges::any_of(rails, [&](const std::string& rail) {
+    return devices.empty() || nccl::takesInterface(devices, rail);
+  });
+  if (any) {
+    finding.found += "; after the first contact over the rails (NCCL_OOB_NET_ENABLE)";
+    return finding;
+  }
+  return {false, fmt::format("NCCL_OOB_NET_IFNAME={} means none of the rails ({}), and with "
+                             "NCCL_OOB_NET_ENABLE NCCL will not begin",
+                             devices, all_rails)};
 }
 
 BootstrapFinding findBootstrap() {
@@ -100,7 +113,9 @@ BootstrapFinding findBootstrap() {
   }
   return judgeBootstrap({.socketInterfaces = variable("NCCL_SOCKET_IFNAME"),
                          .communicatorId = variable("NCCL_COMM_ID"),
-                         .rails = variable("FAULTLINE_NICS")},
+                         .rails = variable("FAULTLINE_NICS"),
+                         .overNetwork = variable("NCCL_OOB_NET_ENABLE"),
+                         .networkDevices = variable("NCCL_OOB_NET_IFNAME")},
                         interfaces);
 }
 

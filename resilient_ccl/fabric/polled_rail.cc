@@ -12,9 +12,8 @@ Status PolledRail::start() {
 }
 
 void PolledRail::fence() {
-  const int fd = rail_.fd();
+  if (!rail_.fenced()) poller_.remove(rail_.fd());  // while it is open
   rail_.fence();
-  poller_.forget(fd);  // closed: the kernel has taken it out of the epoll set
 }
 
 void PolledRail::transmit() {

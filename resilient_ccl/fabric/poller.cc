@@ -36,7 +36,7 @@ void Poller::setEvents(int fd, std::uint32_t events) {
 }
 
 void Poller::remove(int fd) {
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  if (process_.here()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   handlers_.erase(fd);
 }
 

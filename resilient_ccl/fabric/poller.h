@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "base/own_process.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -17,18 +18,18 @@ class Poller {
   using Handler = std::function<void(std::uint32_t events)>;
 
   Status open();
-  /// `fd` stays the caller's; a closed one leaves the set by itself, its handler by `forget`.
+  /// `fd` stays the caller's, who removes it before it is closed: the kernel would go on to report
+  /// one that a child of fork still has a copy of.
   Status add(int fd, std::uint32_t events, Handler handler);
   void setEvents(int fd, std::uint32_t events);
   void remove(int fd);
-  /// Drops the handler of a descriptor that has been closed.
-  void forget(int fd) { handlers_.erase(fd); }
 
   /// Waits at most `timeout`, and calls the handlers of what is ready. Handlers may add and remove.
   Status wait(Duration timeout);
 
  private:
   UniqueFd epoll_;
+  OwnProcess process_;
   std::unordered_map<int, std::shared_ptr<Handler>> handlers_;
 };
 

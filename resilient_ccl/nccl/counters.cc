@@ -1,10 +1,14 @@
 #include "resilient_ccl/nccl/counters.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/unique_fd.h"
 #include "resilient_ccl/nccl/nic_path.h"
 
 namespace faultline::nccl {
@@ -25,17 +29,30 @@ std::string filePath(const std::string& pattern) {
   return path;
 }
 
-std::string countersJson(const Options& options, const std::vector<Device>& devices,
-                         const std::vector<Pair::Account>& accounts) {
+Status checkFile(const char* variable, const std::string& path) {
+  if (path.empty()) return okStatus();
+  const bool there = access(path.c_str(), F_OK) == 0;
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (!file) {
+    return errorf(Code::kInvalidArgument,
+                  "{}={} cannot be written: {}; a file in a folder that is there on each node is "
+                  "expected, or none",
+                  variable, path, std::strerror(errno));
+  }
+  if (!there) (void)unlink(path.c_str());
+  return okStatus();
+}
+
+std::string countersJson(const Counters& its) {
   using nlohmann::json;
   json rails = json::array();
-  const std::vector<std::vector<int>> partners = partnersOf(devices);
-  for (std::size_t rail = 0; rail < devices.size(); ++rail) {
-    const Device& device = devices[rail];
+  const std::vector<std::vector<int>> partners = partnersOf(its.devices);
+  for (std::size_t rail = 0; rail < its.devices.size(); ++rail) {
+    const Device& device = its.devices[rail];
     json takeOver = json::array();
     for (const int partner : partners[rail]) {
       takeOver.push_back(
-          {{"rail", partner}, {"path", nameOf(pathBetween(device, devices[partner]))}});
+          {{"rail", partner}, {"path", nameOf(pathBetween(device, its.devices[partner]))}});
     }
     rails.push_back({{"name", device.interface.name},
                      {"numa_node", device.numaNode},
@@ -44,7 +61,7 @@ std::string countersJson(const Options& options, const std::vector<Device>& devi
                      {"speed_mbit", device.speed}});
   }
   json peers = json::array();
-  for (const Pair::Account& account : accounts) {
+  for (const Pair::Account& account : its.peers) {
     const fabric::FabricCounters& counters = account.counters;
     peers.push_back({{"peer", account.peer},
                      {"bytes_sent", account.sent},
@@ -60,13 +77,12 @@ std::string countersJson(const Options& options, const std::vector<Device>& devi
                      {"datagrams_sent", counters.datagramsSent},
                      {"failure", account.failure}});
   }
-  return json{{"schema", "faultline-nccl/1"},
-              {"process", getpid()},
-              {"options", options.describe()},
-              {"rails", rails},
-              {"peers", peers}}
-             .dump(2) +
-         "\n";
+  const json all{
+      {"schema", "faultline-nccl/1"},     {"process", getpid()}, {"options", its.options},
+      {"io_threads", its.ioThreads},      {"rails", rails},      {"peers", peers},
+      {"peers_dropped", its.peersDropped}};
+  // What a host or a file is called need not be UTF-8.
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace faultline::nccl

@@ -14,8 +14,12 @@
 #include <memory>
 #include <string_view>
 
+#include "resilient_ccl/channel/hearing.h"
+
 namespace faultline::nccl {
 namespace {
+
+constexpr std::uint32_t kLinkLocal = 0xa9fe;  // 169.254.0.0/16, RFC 3927
 
 std::string firstLine(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -40,6 +44,22 @@ std::uint64_t hexDigits(std::string_view text) {
   return parseWhole(digits, value, 16) ? value : 0;
 }
 
+/// "0000:17:00.1".
+bool isPciFunction(std::string_view name) {
+  constexpr std::size_t kShortest = 12;
+  const std::size_t colons = static_cast<std::size_t>(std::ranges::count(name, ':'));
+  return name.size() >= kShortest && name[name.size() - 2] == '.' && colons == 2 &&
+         name.find_first_not_of("0123456789abcdef:.") == std::string_view::npos;
+}
+
+/// The nearest PCI function at or above a device's real path; empty: there is none.
+std::filesystem::path pciFunctionOf(std::filesystem::path device) {
+  while (device.has_relative_path() && !isPciFunction(device.filename().string())) {
+    device = device.parent_path();
+  }
+  return device.has_relative_path() ? device : std::filesystem::path();
+}
+
 std::string namesOf(const std::vector<Interface>& interfaces) {
   std::vector<std::string> names;
   for (const Interface& one : interfaces) names.push_back(one.name + (one.up ? "" : " (down)"));
@@ -55,7 +75,7 @@ bool takesInterface(const std::string& rules, const std::string& name) {
   if (excludes) list.remove_prefix(1);
   const bool whole = list.starts_with('=');
   if (whole) list.remove_prefix(1);
-  bool any = false;
+  bool any = list.empty();
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
     // A port behind the name ("mlx5_0:1") is of other transports.
@@ -83,21 +103,26 @@ Result<std::vector<Interface>> chooseRails(const std::vector<Interface>& interfa
     }
     rails.push_back(*found);
   }
-  if (!named.empty()) return rails;
   for (const Interface& one : interfaces) {
     const bool loopback = one.loopback && rules.empty();
-    if (one.up && !loopback && takesInterface(rules, one.name)) rails.push_back(one);
+    if (named.empty() && one.up && !loopback && takesInterface(rules, one.name))
+      rails.push_back(one);
   }
   if (rails.empty()) {
     return errorf(
         Code::kNotFound, "no interface can be a rail{}; here are {}: name some in FAULTLINE_NICS",
         rules.empty() ? "" : fmt::format(" (NCCL_SOCKET_IFNAME={})", rules), namesOf(interfaces));
   }
+  if (rails.size() > channel::kMaxRails) {
+    return errorf(Code::kNotFound,
+                  "{} interfaces would be rails ({}), {} at most can: name some in FAULTLINE_NICS",
+                  rails.size(), namesOf(rails), channel::kMaxRails);
+  }
   return rails;
 }
 
 Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
-                                   const std::string& named, const std::string& bootstrapRules,
+                                   const std::string& named, const std::string& rules,
                                    const std::vector<Interface>& rails) {
   if (!named.empty()) {
     const auto found = std::ranges::find(interfaces, named, &Interface::name);
@@ -106,12 +131,15 @@ Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
                   "FAULTLINE_MANAGEMENT={} is no interface with an IPv4 address; here are {}",
                   named, namesOf(interfaces));
   }
+  const auto usable = [&](const Interface& one) {
+    return one.up && std::ranges::find(rails, one.name, &Interface::name) == rails.end();
+  };
   for (const Interface& one : interfaces) {
-    if (!bootstrapRules.empty() && one.up && takesInterface(bootstrapRules, one.name)) return one;
+    if (!rules.empty() && usable(one) && takesInterface(rules, one.name)) return one;
   }
   for (const Interface& one : interfaces) {
-    const bool rail = std::ranges::find(rails, one.name, &Interface::name) != rails.end();
-    if (one.up && !one.loopback && !rail && takesInterface("", one.name)) return one;
+    const bool ofItsLink = one.address >> 16 == kLinkLocal;  // of a server's own controller, mostly
+    if (usable(one) && !one.loopback && !ofItsLink && takesInterface("", one.name)) return one;
   }
   return rails.front();
 }
@@ -142,18 +170,18 @@ Device inspect(const Interface& interface, const std::string& sysfs) {
   device.guid = hexDigits(firstLine(folder / "address"));
   std::error_code error;
   const fs::path real = fs::canonical(folder / "device", error);
-  const std::string address = error ? "" : real.filename().string();
-  if (const std::size_t dot = address.find('.'); dot != std::string::npos) {
+  const fs::path function = error ? fs::path() : pciFunctionOf(real);
+  if (!function.empty()) {
     // "0000:17:00.1": a card's functions share its ports' way to the processor.
-    device.pciPath = real.string();
-    device.guid = hexDigits(address.substr(0, dot));
+    const std::string address = function.filename().string();
+    device.pciPath = function.string();
+    device.guid = hexDigits(address.substr(0, address.find('.')));
   }
   int speed = 0;
   const bool known = parseWhole(firstLine(folder / "speed"), speed) && speed > 0;
   device.speed = known ? speed : kUnknownSpeed;
   if (!parseWhole(firstLine(folder / "dev_port"), device.port)) device.port = 0;
-  if (!parseWhole(firstLine(folder / "device" / "numa_node"), device.numaNode))
-    device.numaNode = -1;
+  if (!parseWhole(firstLine(function / "numa_node"), device.numaNode)) device.numaNode = -1;
   return device;
 }
 

@@ -1,8 +1,6 @@
 #include "resilient_ccl/nccl/directory.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "resilient_ccl/nccl/nic_path.h"
 
 namespace faultline::nccl {
@@ -62,14 +61,8 @@ Status Directory::open() {
   ASSIGN_OR_RETURN(rendezvous_, transport::tcp::localEndpoint(door_.get()));
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
-  // Signals are for the program's own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  const Status started = startIoThreads();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  ASSIGN_OR_RETURN(thread_, startThread("faultline", [this] { run(); }));
+  return startIoThreads();
 }
 
 Status Directory::startIoThreads() {

@@ -53,6 +53,8 @@ class Directory {
   Result<std::unique_ptr<Connection>> finish(std::uint64_t attempt);
 
   std::vector<Pair::Account> accounts() const;
+  /// Threads that move the bytes; 0: NCCL's own do.
+  int ioThreads() const { return static_cast<int>(ioThreads_.size()); }
 
   static constexpr Duration kGoodbye = 1s;
 

@@ -2,12 +2,15 @@
 
 #include <fmt/ranges.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace faultline::nccl {
 namespace {
@@ -21,15 +24,16 @@ constexpr std::array kSpecs{
     ParameterSpec{
         "NICS", ParameterType::kText, kNone,
         "Interfaces that are rails, in the order of their numbers, which must be the same "
-        "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME, else "
-        "all that are up and have an IPv4 address."},
+        "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME that are up, "
+        "else all that are up and have an IPv4 address, but lo, docker and virbr."},
     ParameterSpec{"NET_STRATEGY", ParameterType::kEnum, "balance",
                   "balance: each rail takes what it can; hot_repair: each chunk has its rail, and "
                   "another one only while that is down.",
                   kStrategies},
     ParameterSpec{"MANAGEMENT", ParameterType::kText, kNone,
                   "Interface over which processes meet and hear of each other when rails fail; "
-                  "none: that of NCCL_OOB_NET_IFNAME, else one that is no rail, else rail 0."},
+                  "none: the first of NCCL_SOCKET_IFNAME that is no rail, else the first other one "
+                  "that is up, else rail 0."},
     ParameterSpec{"GIVE_UP",
                   ParameterType::kDuration,
                   "10s",
@@ -57,8 +61,8 @@ constexpr std::array kSpecs{
         "SMALL",
         ParameterType::kSize,
         "16KiB",
-        "Messages of up to so many bytes are copied, and done for NCCL as soon as they are "
-        "on their way, as with a socket.",
+        "Messages of up to so many bytes are copied, and done for NCCL as soon as the peer has "
+        "posted their receive, much as with a socket.",
         {},
         1,
         65536},
@@ -76,7 +80,7 @@ constexpr std::array kSpecs{
         "-1",
         "Threads of the process that move the bytes, each for some of the rails; 0: NCCL's "
         "own threads do, in its calls; -1: a quarter of the processors that the process "
-        "may use, two for each rail and 16 at most.",
+        "may use, two for each rail and 16 at most, none below four processors.",
         {},
         Options::kAutomatic,
         kMostIoThreads},
@@ -97,7 +101,10 @@ std::vector<std::string> split(std::string_view list) {
   std::vector<std::string> words;
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
-    if (end > 0) words.emplace_back(list.substr(0, end));
+    std::string_view word = list.substr(0, end);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (!word.empty()) words.emplace_back(word);
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return words;
@@ -118,7 +125,14 @@ Result<Options> Options::read(const Environment& environment) {
     values.set(std::string(spec.name), *value);
   }
   Options options;
-  options.nics = split(textOf(values, "NICS"));
+  const std::string nics = textOf(values, "NICS");
+  options.nics = split(nics);
+  if (!nics.empty() && options.nics.empty()) {
+    return errorf(Code::kInvalidArgument,
+                  "FAULTLINE_NICS: \"{}\" names no interface; interfaces with commas between them "
+                  "are expected, or {}",
+                  nics, kNone);
+  }
   options.management = textOf(values, "MANAGEMENT");
   options.policy = values.get<std::string>("NET_STRATEGY") == kStrategies[0]
                        ? channel::Policy::kPull
@@ -132,7 +146,6 @@ Result<Options> Options::read(const Environment& environment) {
   options.counters = textOf(values, "COUNTERS");
   options.trace = textOf(values, "TRACE");
   options.socketInterfaces = environment("NCCL_SOCKET_IFNAME").value_or("");
-  options.bootstrapInterfaces = environment("NCCL_OOB_NET_IFNAME").value_or("");
   return options;
 }
 
@@ -141,6 +154,31 @@ Result<Options> Options::readProcess() {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+}
+
+std::vector<std::string> likelyMistakes(std::span<const std::string> variables) {
+  std::vector<std::string_view> known;
+  for (const ParameterSpec& spec : kSpecs) known.push_back(spec.name);
+  std::vector<std::string> mistakes;
+  for (const std::string& variable : variables) {
+    if (!variable.starts_with(kPrefix)) continue;
+    const std::string_view name = std::string_view(variable).substr(kPrefix.size());
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::string_view meant = closestWord(name, known);
+    if (meant.empty()) continue;
+    mistakes.push_back(fmt::format("{} is no option of the plugin (did you mean {}{}?)", variable,
+                                   kPrefix, meant));
+  }
+  return mistakes;
+}
+
+std::vector<std::string> environmentNames() {
+  std::vector<std::string> names;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string_view entry = *one;
+    names.emplace_back(entry.substr(0, entry.find('=')));
+  }
+  return names;
 }
 
 int automaticIoThreads(int processors, int rails) {

@@ -25,18 +25,15 @@ struct Options {
   Duration railGrace{};
   Duration holdOff{};
   int ioThreads = kAutomatic;
-  std::string counters;  ///< file; empty: none
-  std::string trace;     ///< the same
-  /// NCCL_SOCKET_IFNAME and NCCL_OOB_NET_IFNAME, as they are.
-  std::string socketInterfaces;
-  std::string bootstrapInterfaces;
+  std::string counters;          ///< file; empty: none
+  std::string trace;             ///< the same
+  std::string socketInterfaces;  ///< NCCL_SOCKET_IFNAME, as it is
 
   static constexpr int kAutomatic = -1;
 
   /// The value of a variable; nothing when it is not set.
   using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-  /// kInvalidArgument names the variable and what it may be. Unknown names that begin with
-  /// FAULTLINE_ are not looked for: other parts of Faultline have their own.
+  /// kInvalidArgument names the variable and what it may be.
   static Result<Options> read(const Environment& environment);
   static Result<Options> readProcess();
 
@@ -50,6 +47,13 @@ struct Options {
 int automaticIoThreads(int processors, int rails);
 /// As the scheduler's affinity mask has them; never less than 1.
 int usableProcessors();
+
+/// Of the names of variables those that are none of the plugin's and were likely meant to be one:
+/// "FAULTLINE_NIC is no option of the plugin (did you mean FAULTLINE_NICS?)". Other names that
+/// begin with FAULTLINE_ are of other parts of Faultline.
+std::vector<std::string> likelyMistakes(std::span<const std::string> variables);
+/// The names of all variables of this process.
+std::vector<std::string> environmentNames();
 
 /// One row for each variable: docs/nccl.md has them as a table.
 std::span<const ParameterSpec> optionSpecs();

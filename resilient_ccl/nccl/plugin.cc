@@ -70,8 +70,9 @@ NetResult Plugin::resultOf(const Status& status) const {
 }
 
 NetResult Plugin::init(NetLogger log) {
-  const std::lock_guard lock(mutex_);
+  // Before the lock: another thread of the parent may have had it at the moment of the fork.
   if (forked_) return NetResult::kInternalError;
+  const std::lock_guard lock(mutex_);
   if (communicators_++ > 0) return NetResult::kSuccess;
   if (log != nullptr) {
     spdlog::set_default_logger(
@@ -92,20 +93,23 @@ NetResult Plugin::init(NetLogger log) {
 }
 
 Status Plugin::start() {
+  for (const std::string& mistake : likelyMistakes(environmentNames())) {
+    spdlog::warn("{}", mistake);
+  }
   ASSIGN_OR_RETURN(options_, Options::readProcess());
+  RETURN_IF_ERROR(checkFile("FAULTLINE_COUNTERS", filePath(options_.counters)));
+  RETURN_IF_ERROR(checkFile("FAULTLINE_TRACE", filePath(options_.trace)));
   ASSIGN_OR_RETURN(const std::vector<Interface> interfaces, listInterfaces());
   ASSIGN_OR_RETURN(const std::vector<Interface> rails,
                    chooseRails(interfaces, options_.nics, options_.socketInterfaces));
-  ASSIGN_OR_RETURN(
-      const Interface management,
-      chooseManagement(interfaces, options_.management, options_.bootstrapInterfaces, rails));
+  ASSIGN_OR_RETURN(const Interface management, chooseManagement(interfaces, options_.management,
+                                                                options_.socketInterfaces, rails));
   devices_.clear();
   for (const Interface& rail : rails) devices_.push_back(inspect(rail, "/sys"));
   for (const Device& device : devices_) {
     spdlog::info("rail {} at {} Mbit/s{}{}", device.interface.name, device.speed,
                  device.pciPath.empty() ? "" : ", ", device.pciPath);
   }
-  spdlog::info("management over {}; {}", management.name, options_.describe());
   for (const Interface& rail : rails) {
     if (rail.name == management.name) {
       spdlog::warn(
@@ -115,7 +119,20 @@ Status Plugin::start() {
     }
   }
   ASSIGN_OR_RETURN(directory_, Directory::create(options_, devices_, management));
+  ioThreads_ = directory_->ioThreads();
+  spdlog::info("management over {}; {} I/O threads; {}", management.name, ioThreads_,
+               options_.describe());
   return okStatus();
+}
+
+/// With files that say what has been until now. A job that makes its communicators anew for weeks
+/// keeps the latest peers.
+void Plugin::end() {
+  constexpr std::size_t kMostAccounts = 1024;
+  for (Pair::Account& one : directory_->accounts()) accounts_.push_back(std::move(one));
+  for (; accounts_.size() > kMostAccounts; accounts_.pop_front()) ++accountsDropped_;
+  writeFiles();
+  directory_.reset();
 }
 
 void Plugin::writeFiles() {
@@ -127,10 +144,14 @@ void Plugin::writeFiles() {
     file.close();
     if (!file) spdlog::warn("cannot write {}={}", variable, path);
   };
-  if (options_.counters.empty() && options_.trace.empty()) return;
-  const std::vector<Pair::Account> accounts = directory_->accounts();
-  write("FAULTLINE_COUNTERS", options_.counters,
-        [&] { return countersJson(options_, devices_, accounts); });
+  const std::vector<Pair::Account> accounts(accounts_.begin(), accounts_.end());
+  write("FAULTLINE_COUNTERS", options_.counters, [&] {
+    return countersJson({.options = options_.describe(),
+                         .ioThreads = ioThreads_,
+                         .devices = devices_,
+                         .peers = accounts,
+                         .peersDropped = accountsDropped_});
+  });
   write("FAULTLINE_TRACE", options_.trace, [&] {
     std::vector<PeerHistory> peers;
     for (const Pair::Account& one : accounts) peers.push_back({one.peer, one.history});
@@ -139,21 +160,21 @@ void Plugin::writeFiles() {
 }
 
 NetResult Plugin::finalize() {
+  if (forked_) return NetResult::kSuccess;
   const std::lock_guard lock(mutex_);
   if (communicators_ == 0 || --communicators_ > 0 || !usable()) return NetResult::kSuccess;
-  writeFiles();
-  directory_.reset();
+  end();
   return NetResult::kSuccess;
 }
 
 void Plugin::leave() {
+  if (forked_) return;
   const std::lock_guard lock(mutex_);
   if (!usable()) return;
   communicators_ = 0;
   // NCCL, whose log this is, may be gone.
   spdlog::default_logger_raw()->set_level(spdlog::level::off);
-  writeFiles();
-  directory_.reset();
+  end();
 }
 
 NetResult Plugin::devices(int* count) {
@@ -212,9 +233,8 @@ NetResult Plugin::accept(void* listener, void** connection) {
 }
 
 NetResult Plugin::closeListen(void* listener) {
-  auto* const number = as<std::uint64_t>(listener);
-  if (usable()) directory_->closeListener(*number);
-  delete number;
+  const std::unique_ptr<std::uint64_t> number(as<std::uint64_t>(listener));
+  if (number && usable()) directory_->closeListener(*number);
   return NetResult::kSuccess;
 }
 
@@ -265,7 +285,7 @@ NetResult Plugin::test(void* request, int* done, int* sizes) {
 
 NetResult Plugin::close(void* connection) {
   const std::unique_ptr<Connection> it(as<Connection>(connection));
-  if (!forked_) it->pair->close(*it);
+  if (it && !forked_) it->pair->close(*it);
   return NetResult::kSuccess;
 }
 

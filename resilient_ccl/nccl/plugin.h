@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,8 +15,10 @@
 
 namespace faultline::nccl {
 
-/// What is behind NCCL's calls, whatever their version: one for the process, from its first
-/// communicator to the last. Errors are logged (NCCL_DEBUG=WARN) and become NCCL's results.
+/// What is behind NCCL's calls, whatever their version: one for the process, which begins with its
+/// first communicator, ends with the last one, and may begin again. NCCL loads and unloads the
+/// library as often, but its code and its counters stay (nodelete, see CMakeLists.txt). Errors are
+/// logged (NCCL_DEBUG=WARN) and become NCCL's results.
 class Plugin {
  public:
   static Plugin& instance();
@@ -44,6 +48,7 @@ class Plugin {
 
  private:
   Status start();
+  void end();
   void writeFiles();
   NetResult resultOf(const Status& status) const;
   bool usable() const { return directory_ != nullptr && !forked_; }
@@ -54,6 +59,9 @@ class Plugin {
   Options options_;
   std::vector<Device> devices_;
   std::unique_ptr<Directory> directory_;
+  int ioThreads_ = 0;
+  std::deque<Pair::Account> accounts_;  // of all lives that have ended
+  std::uint64_t accountsDropped_ = 0;
 };
 
 }  // namespace faultline::nccl

@@ -37,8 +37,10 @@ void addPeer(json& events, int pid, const std::vector<Device>& devices, const Pe
              TimePoint begin) {
   events.push_back(metadata(pid, 0, "process_name", peer.peer));
   events.push_back(metadata(pid, 1, "thread_name", "peer"));
+  // When the plugin began earlier in this process it may have had more rails.
   const auto railName = [&](std::size_t rail) {
-    return fmt::format("rail {} ({})", rail, devices[rail].interface.name);
+    return rail < devices.size() ? fmt::format("rail {} ({})", rail, devices[rail].interface.name)
+                                 : fmt::format("rail {}", rail);
   };
   const auto trackOf = [](int rail) { return rail + 2; };  // behind the peer's own
   for (std::size_t rail = 0; rail < devices.size(); ++rail) {

@@ -4,15 +4,17 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
+#include <map>
 #include <mutex>
 
 namespace faultline::test {
 namespace {
 
 std::mutex logMutex;
-std::vector<std::string>& logged() {
-  static std::vector<std::string> lines;
-  return lines;
+std::vector<std::string>& logged(nccl::NetLogLevel level) {
+  static std::map<nccl::NetLogLevel, std::vector<std::string>> lines;
+  return lines[level];
 }
 
 void log(nccl::NetLogLevel level, unsigned long, const char*, int, const char* format, ...) {
@@ -22,9 +24,8 @@ void log(nccl::NetLogLevel level, unsigned long, const char*, int, const char* f
   (void)vsnprintf(line.data(), line.size(), format, arguments);
   va_end(arguments);
   if (std::getenv("NET_DRIVER_LOG") != nullptr) (void)fprintf(stderr, "%s\n", line.data());
-  if (level != nccl::NetLogLevel::kWarn) return;
   const std::lock_guard lock(logMutex);
-  logged().emplace_back(line.data());
+  logged(level).emplace_back(line.data());
 }
 
 }  // namespace
@@ -81,8 +82,15 @@ NetDriver::NetDriver(const std::string& library, int version) : calls_(std::make
   }
 }
 
-// The library stays: NCCL does not unload it either before the process ends.
-NetDriver::~NetDriver() = default;
+NetDriver::~NetDriver() {
+  if (calls_->library != nullptr) dlclose(calls_->library);
+}
+
+std::string NetDriver::name() const {
+  return calls_->version == 10   ? calls_->v10().name
+         : calls_->version == 11 ? calls_->v11().name
+                                 : calls_->v12().name;
+}
 
 NetResult NetDriver::init() {
   nccl::NetConfig config{.trafficClass = -1};
@@ -112,6 +120,18 @@ NetResult NetDriver::properties(int device, Properties& out) {
     out.name = from.name;
     out.pciPath = from.pciPath == nullptr ? "" : from.pciPath;
     out.speed = from.speed;
+    out.port = from.port;
+    out.registrationIsGlobal = from.registrationIsGlobal;
+    out.forceFlush = from.forceFlush;
+    out.deviceType = from.deviceType;
+    out.latency = from.latency;
+    out.firstMember = from.virtualDevice.devices[0];
+    out.maxCollective = from.maxCollectiveBytes;
+    if constexpr (requires { from.maxMultiRequest; }) out.maxMultiRequest = from.maxMultiRequest;
+    if constexpr (requires { from.railId; }) {
+      out.railId = from.railId;
+      out.planeId = from.planeId;
+    }
     out.pointers = from.pointerSupport;
     out.maxReceives = from.maxReceives;
     out.maxConnections = from.maxConnections;
@@ -119,6 +139,7 @@ NetResult NetDriver::properties(int device, Properties& out) {
     out.maxPointToPoint = from.maxPointToPointBytes;
   };
   const auto ask = [&](const auto& table, auto properties) {
+    std::memset(static_cast<void*>(&properties), 0x5a, sizeof(properties));
     const NetResult result = table.getProperties(device, &properties);
     if (result == NetResult::kSuccess) take(properties);
     return result;
@@ -188,7 +209,12 @@ NetResult NetDriver::closeListen(void* listener) { return calls_->common.closeLi
 
 std::vector<std::string> NetDriver::warnings() {
   const std::lock_guard lock(logMutex);
-  return logged();
+  return logged(nccl::NetLogLevel::kWarn);
+}
+
+std::vector<std::string> NetDriver::informations() {
+  const std::lock_guard lock(logMutex);
+  return logged(nccl::NetLogLevel::kInfo);
 }
 
 Ends connectHere(NetDriver& net, int device, int rounds) {

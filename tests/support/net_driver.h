@@ -21,18 +21,27 @@ class NetDriver {
  public:
   /// Loads the library and looks the version's symbol up; `error()` when there is none.
   NetDriver(const std::string& library, int version);
+  /// Unloads it, as NCCL does with its last communicator.
   ~NetDriver();
   const std::string& error() const { return error_; }
 
+  /// By which NCCL_NET chooses it.
+  std::string name() const;
   NetResult init();
   NetResult finalize();  ///< success where the version has none
   int devices();
   /// What all versions have of a device's properties.
   struct Properties {
     std::string name, pciPath;
-    int speed = 0, pointers = 0, maxReceives = 0, maxConnections = 0, members = 0;
-    std::size_t maxPointToPoint = 0;
+    int speed = 0, port = 0, pointers = 0, maxReceives = 0, maxConnections = 0;
+    int registrationIsGlobal = 0, forceFlush = 0, deviceType = 0;
+    int members = 0, firstMember = 0;
+    float latency = 0;
+    std::size_t maxPointToPoint = 0, maxCollective = 0;
+    int maxMultiRequest = 0;        ///< 11, 12
+    int railId = -2, planeId = -2;  ///< 12
   };
+  /// Of a structure that is full of something else before.
   NetResult properties(int device, Properties& out);
   NetResult listen(int device, void* handle, void** listener);
   NetResult connect(int device, void* handle, void** connection);
@@ -49,8 +58,9 @@ class NetDriver {
   NetResult closeRecv(void* connection);
   NetResult closeListen(void* listener);
 
-  /// What the plugin has logged as warnings, in the whole process.
+  /// What the plugin has logged as warnings, and for information, in the whole process.
   static std::vector<std::string> warnings();
+  static std::vector<std::string> informations();
 
  private:
   struct Calls;

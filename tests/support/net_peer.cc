@@ -1,14 +1,20 @@
-// net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]: one
-// process of two (sides 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies
-// do. They find each other's handles in files of FOLDER. Connections in both directions carry
-// messages of up to `bytes`, eight under way on each, whose every byte is checked, for
-// `seconds` or until there is a file "stop" in FOLDER. `late`: after that it receives nothing for
-// so long. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT
-// WARNINGS"; exit 1.
+// net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]
+// [--group N] [--fork 1] [--first D]: one process of two (sides 0 and 1) that talk to each other
+// through the NCCL plugin, as NCCL's proxies do. They find each other's handles in files of FOLDER.
+// Connections in both directions carry messages of up to `bytes`, eight receives under way on each,
+// whose every byte is checked, for `seconds` or until there is a file "stop" in FOLDER. `late`:
+// after that it receives nothing for so long. `group`: each receive is of so many messages, each
+// with its tag. `first`: the device of the first connection; of the next ones those behind it.
+// `fork`: a child like a data loader's lives beside it, with copies of all its sockets. Prints
+// "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
+
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -26,7 +32,8 @@ namespace faultline::test {
 namespace {
 
 constexpr int kUnderWay = 8;  // NCCL_STEPS
-constexpr int kTag = 5;
+constexpr int kTag = 5;       // of the first of a group
+constexpr int kMostInGroup = 8;
 constexpr std::uint64_t kAhead =
     100;  // messages after the end, which may come before it at the peer
 
@@ -81,16 +88,18 @@ struct Stream {
   void* connection = nullptr;
   bool sends = false;
   std::deque<Slot> open{};
-  std::uint64_t posted = 0, done = 0;
+  std::uint64_t posted = 0;  // messages; of a stream that sends
+  std::uint64_t done = 0;    // messages, or groups of them
   TimePoint latest{};
   Duration longestPause{};
   std::uint64_t lastFrom = 0;  // its messages from this one on are of one byte; 0: not known yet
-  int last = 0;                // messages of one byte: as many as are under way at the end
+  int last = 0;  // messages, or groups of them, of one byte: as many as are under way at the end
 };
 
 class Conversation {
  public:
-  Conversation(NetDriver& net, std::size_t bytes) : net_(net), bytes_(bytes) {}
+  Conversation(NetDriver& net, std::size_t bytes, int group)
+      : net_(net), bytes_(bytes), group_(group) {}
 
   std::vector<Stream> streams;
   std::uint64_t wrong = 0;
@@ -106,23 +115,28 @@ class Conversation {
     return NetResult::kSuccess;
   }
   bool over() const {
-    return std::ranges::all_of(streams, [](const Stream& stream) {
-      return stream.last == kUnderWay && stream.open.empty();
+    return std::ranges::all_of(streams, [&](const Stream& stream) {
+      return stream.last == (stream.sends ? kUnderWay * group_ : kUnderWay) && stream.open.empty();
     });
   }
 
  private:
   NetResult send(Stream& stream, bool ending) {
-    if (ending && stream.lastFrom == 0) stream.lastFrom = stream.posted + kAhead;
+    const int most = kUnderWay * group_;
+    if (ending && stream.lastFrom == 0) {
+      // A group is of messages of one byte, or has none of them.
+      stream.lastFrom = (stream.posted / group_ + kAhead) * group_;
+    }
     const bool last = ending && stream.posted >= stream.lastFrom;
-    if (stream.open.size() < kUnderWay && stream.last < kUnderWay) {
+    if (static_cast<int>(stream.open.size()) < most && stream.last < most) {
       Slot slot;
       slot.data.resize(last ? 1 : lengthOf(stream.posted, bytes_));
       for (std::size_t i = 0; i < slot.data.size(); ++i) {
         slot.data[i] = valueOf(stream.posted, i);
       }
       const NetResult result =
-          net_.isend(stream.connection, slot.data.data(), slot.data.size(), kTag, &slot.request);
+          net_.isend(stream.connection, slot.data.data(), slot.data.size(),
+                     kTag + static_cast<int>(stream.posted % group_), &slot.request);
       if (result != NetResult::kSuccess) return result;
       if (slot.request != nullptr) {
         stream.open.push_back(std::move(slot));
@@ -140,43 +154,65 @@ class Conversation {
     return result;
   }
 
+  /// More than is sent.
+  std::size_t capacity() const { return bytes_ + 1; }
+
   NetResult receive(Stream& stream) {
     while (stream.open.size() < kUnderWay && stream.last == 0) {
       Slot slot;
-      slot.data.resize(bytes_ + 1);  // more than is sent
-      void* const data = slot.data.data();
-      const std::size_t size = slot.data.size();
-      const int tag = kTag;
-      const NetResult result = net_.irecv(stream.connection, std::span(&data, 1),
-                                          std::span(&size, 1), std::span(&tag, 1), &slot.request);
+      slot.data.resize(capacity() * group_);
+      std::array<void*, kMostInGroup> data;
+      std::array<std::size_t, kMostInGroup> sizes;
+      std::array<int, kMostInGroup> tags;
+      for (int part = 0; part < group_; ++part) {
+        data[part] = slot.data.data() + capacity() * part;
+        sizes[part] = capacity();
+        tags[part] = kTag + part;
+      }
+      const NetResult result =
+          net_.irecv(stream.connection, std::span(data).first(group_),
+                     std::span(sizes).first(group_), std::span(tags).first(group_), &slot.request);
       if (result != NetResult::kSuccess) return result;
       if (slot.request == nullptr) break;
       stream.open.push_back(std::move(slot));
-      ++stream.posted;
     }
     if (stream.open.empty()) return NetResult::kSuccess;
-    int done = 0, size = -1;
-    const NetResult result = net_.test(stream.open.front().request, &done, &size);
+    int done = 0;
+    std::array<int, kMostInGroup> sizes;
+    sizes.fill(-1);
+    const NetResult result = net_.test(stream.open.front().request, &done, sizes.data());
     if (result != NetResult::kSuccess || done == 0) return result;
     const Slot& slot = stream.open.front();
-    for (int i = 0; i < size; ++i) {
-      if (slot.data[i] != valueOf(stream.done, i)) ++wrong;
+    for (int part = 0; part < group_; ++part) {
+      check(stream.done * group_ + part, slot.data.data() + capacity() * part, sizes[part]);
     }
-    const bool last = size == 1;
-    const bool length = last || static_cast<std::size_t>(size) == lengthOf(stream.done, bytes_);
-    if (!length) ++wrong;
     const TimePoint time = now();
     if (stream.done > 0) stream.longestPause = std::max(stream.longestPause, time - stream.latest);
     stream.latest = time;
     ++stream.done;
-    if (last) ++stream.last;
+    if (sizes[0] == 1) ++stream.last;
     stream.open.pop_front();
     return NetResult::kSuccess;
   }
 
+  void check(std::uint64_t message, const std::byte* data, int size) {
+    for (int i = 0; i < size; ++i) {
+      if (data[i] != valueOf(message, i)) ++wrong;
+    }
+    if (size != 1 && static_cast<std::size_t>(size) != lengthOf(message, bytes_)) ++wrong;
+  }
+
   NetDriver& net_;
-  std::size_t bytes_;
+  const std::size_t bytes_;
+  const int group_;
 };
+
+/// Ends with its parent.
+void startChild() {
+  if (fork() != 0) return;
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) pause();
+}
 
 int run(int argc, char** argv) {
   if (argc < 5) return 2;
@@ -185,12 +221,16 @@ int run(int argc, char** argv) {
   const int side = std::atoi(argv[4]);
   double seconds = 1, late = 0;
   std::size_t bytes = 100'000;
-  int connections = 2;
+  int connections = 2, group = 1, first = 0;
+  bool forks = false;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--late") == 0) late = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--bytes") == 0) bytes = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--connections") == 0) connections = std::atoi(argv[i + 1]);
+    if (std::strcmp(argv[i], "--group") == 0) group = std::atoi(argv[i + 1]);
+    if (std::strcmp(argv[i], "--first") == 0) first = std::atoi(argv[i + 1]);
+    if (std::strcmp(argv[i], "--fork") == 0) forks = std::atoi(argv[i + 1]) != 0;
   }
   NetDriver net(argv[1], version);
   if (!net.error().empty()) {
@@ -199,12 +239,13 @@ int run(int argc, char** argv) {
   }
   if (const NetResult result = net.init(); result != NetResult::kSuccess) return failed(result);
 
+  const auto deviceOf = [&](int connection) { return (first + connection) % net.devices(); };
   // Both listen, for what the other one sends, and both connect, at the same time.
-  Conversation conversation(net, bytes);
+  Conversation conversation(net, bytes, group);
   std::vector<Bytes128> here(connections), there(connections);
   std::vector<void*> listeners(connections);
   for (int i = 0; i < connections; ++i) {
-    const NetResult result = net.listen(i % net.devices(), here[i].data(), &listeners[i]);
+    const NetResult result = net.listen(deviceOf(i), here[i].data(), &listeners[i]);
     if (result != NetResult::kSuccess) return failed(result);
   }
   publish(folder / std::to_string(side), here);
@@ -214,7 +255,7 @@ int run(int argc, char** argv) {
     while (to.connection == nullptr || from.connection == nullptr) {
       NetResult result = NetResult::kSuccess;
       if (to.connection == nullptr) {
-        result = net.connect(i % net.devices(), there[i].data(), &to.connection);
+        result = net.connect(deviceOf(i), there[i].data(), &to.connection);
       }
       if (result == NetResult::kSuccess && from.connection == nullptr) {
         result = net.accept(listeners[i], &from.connection);
@@ -225,6 +266,7 @@ int run(int argc, char** argv) {
     conversation.streams.push_back(std::move(to));
     conversation.streams.push_back(std::move(from));
   }
+  if (forks) startChild();
   std::cout << "ready" << std::endl;
 
   TimePoint end = now() + fromSeconds(seconds), look = now();
@@ -242,7 +284,7 @@ int run(int argc, char** argv) {
   Duration longest{};
   for (Stream& stream : conversation.streams) {
     if (!stream.sends) {
-      messages += stream.done;
+      messages += stream.done * group;
       longest = std::max(longest, stream.longestPause);
     }
     (void)(stream.sends ? net.closeSend(stream.connection) : net.closeRecv(stream.connection));

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/system_calls.h"
+#include "base/thread.h"
 
 namespace faultline::transport::tcp {
 namespace {
@@ -35,7 +36,7 @@ Status IoThread::open() {
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.fd(), &event) != 0) {
     return Status::fromErrno(errno, "watch an event descriptor");
   }
-  thread_ = std::thread([this] { run(); });
+  ASSIGN_OR_RETURN(thread_, startThread("faultline-io", [this] { run(); }));
   return okStatus();
 }
 
@@ -66,7 +67,9 @@ void IoThread::watchFor(ThreadedRail& rail, std::uint32_t events) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, rail.fd(), &event);
 }
 
-void IoThread::unwatch(int socket) { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr); }
+void IoThread::unwatch(int socket) {
+  if (process_.here()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+}
 
 void IoThread::adopt() {
   if (!haveNew_.exchange(false, std::memory_order_acquire)) return;

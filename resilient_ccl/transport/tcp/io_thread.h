@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/own_process.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "resilient_ccl/transport/doorbell.h"
@@ -39,6 +40,7 @@ class IoThread {
   bool serveAll();
 
   UniqueFd epoll_;
+  OwnProcess process_;
   Doorbell bell_;
   std::vector<std::shared_ptr<ThreadedRail>> rails_;  // the thread's own
   std::atomic<bool> stopping_{false};

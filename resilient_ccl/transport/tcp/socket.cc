@@ -162,6 +162,11 @@ std::optional<std::chrono::microseconds> streamLeastTimeout() {
 
 Status configureAccepted(int fd, int tos) { return configureStream(fd, tos); }
 
+void resetConnection(int fd) {
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  (void)connect(fd, &nobody, sizeof(nobody));
+}
+
 Status connectOutcome(int fd) {
   int error = 0;
   socklen_t size = sizeof(error);

@@ -55,6 +55,9 @@ std::optional<std::chrono::microseconds> streamLeastTimeout();
 /// The outcome of a connection attempt, once the socket is writable.
 Status connectOutcome(int fd);
 Result<Endpoint> localEndpoint(int fd);
+/// Ends a connection at once, as closing it does, whoever else has a descriptor of it: a child that
+/// was forked off has one of each, and would keep it alive for as long as it runs.
+void resetConnection(int fd);
 
 /// Sends or receives exactly `count` bytes on a non-blocking stream socket, waiting until
 /// `deadline`. For set-up only. kUnavailable when the other end has closed.

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/system_calls.h"
+#include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::transport::tcp {
 
@@ -53,6 +54,11 @@ Delivery TcpRail::delivery() const {
   return {.acknowledged = info.tcpi_bytes_acked,
           .outstanding = info.tcpi_unacked > 0,
           .roundTrip = std::chrono::microseconds(info.tcpi_rtt)};
+}
+
+void TcpRail::close() {
+  if (process_.here()) resetConnection(socket_.get());
+  socket_.reset();
 }
 
 }  // namespace faultline::transport::tcp

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/own_process.h"
 #include "base/unique_fd.h"
 #include "resilient_ccl/transport/framed_rail.h"
 
@@ -23,10 +24,11 @@ class TcpRail final : public FramedRail {
  private:
   Result<std::size_t> receive(std::span<const iovec> pieces) override;
   Result<std::size_t> send(std::span<const iovec> pieces) override;
-  void close() override { socket_.reset(); }
+  void close() override;
   void pushAgain() const;
 
   UniqueFd socket_;
+  OwnProcess process_;
 };
 
 }  // namespace faultline::transport::tcp

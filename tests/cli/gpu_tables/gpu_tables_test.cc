@@ -140,5 +140,30 @@ TEST_F(GpuTables, WithoutArgumentsItSaysWhatItWants) {
   EXPECT_THAT(ran.err, HasSubstr("tables.py sweep RESULT"));
 }
 
+const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";
+
+TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {}, {"--part"}, {"--part", "7"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
+    std::vector<std::string> all{"bash", kScript};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ran ran = runProgram("/usr/bin/env", all);
+    EXPECT_EQ(ran.exit, 2) << fmt::format("{}", arguments.size());
+    EXPECT_THAT(ran.err, HasSubstr("table.sh --part N"));
+  }
+}
+
+TEST(GpuTableScript, WithoutAGpuItEndsBeforeItBuildsAnything) {
+  const TemporaryFolder folder;
+  const std::string smi = folder.write("nvidia-smi", "#!/bin/sh\necho No devices were found\n");
+  std::filesystem::permissions(smi, std::filesystem::perms::owner_all);
+  const std::string out = folder.path() / "out";
+  const Ran ran = runProgram("/usr/bin/env", {"PATH=" + folder.path().string() + ":/usr/bin:/bin",
+                                              "bash", kScript, "--part", "1", "--out", out});
+  EXPECT_EQ(ran.exit, 3);
+  EXPECT_THAT(ran.err, HasSubstr("there is no GPU"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 }  // namespace
 }  // namespace faultline

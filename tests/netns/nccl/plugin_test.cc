@@ -42,6 +42,8 @@ struct Fault {
   const char* strategy;
   int version;
   int ioThreads = 0;
+  int group = 1;
+  bool forks = false;
   friend void PrintTo(const Fault& fault, std::ostream* out) {
     *out << fault.kind << ", " << fault.strategy;
   }
@@ -69,10 +71,22 @@ class NcclPluginTest : public NetnsTest {
     double seconds = 1;
     int bytes = 200'000;
     double late = 0;  ///< side 1 receives nothing from `seconds` on for so many
+    int group = 1;    ///< messages of a receive
+    int connections = 2;
+    int first = 0;  ///< device of the first one
+    bool forks = false;
   };
-  void startPeers(const Talk& talk, std::map<std::string, std::string> environment = {}) {
-    environment["FAULTLINE_NICS"] = "rail0,rail1";
+  using Variables = std::map<std::string, std::string>;
+  void startPeers(const Talk& talk, const Variables& environment = {}) {
+    spawnPeers(talk, {environment, environment});
+    ASSERT_TRUE(pollUntil(
+        kLong, [&] { return output(0).starts_with("ready") && output(1).starts_with("ready"); }))
+        << output(0) << output(1);
+  }
+  void spawnPeers(const Talk& talk, const std::array<Variables, 2>& environments) {
     for (int side = 0; side < 2; ++side) {
+      Variables environment = environments[side];
+      environment.emplace("FAULTLINE_NICS", "rail0,rail1");
       outputs_[side].reset(::memfd_create("output", MFD_CLOEXEC));
       environment["FAULTLINE_COUNTERS"] = (folder_ / fmt::format("counters{}", side)).string();
       environment["FAULTLINE_TRACE"] = (folder_ / fmt::format("trace{}", side)).string();
@@ -88,17 +102,20 @@ class NcclPluginTest : public NetnsTest {
                            "--bytes",
                            std::to_string(talk.bytes),
                            "--connections",
-                           "2",
+                           std::to_string(talk.connections),
+                           "--first",
+                           std::to_string(talk.first),
                            "--late",
-                           std::to_string(side == 1 ? talk.late : 0)};
+                           std::to_string(side == 1 ? talk.late : 0),
+                           "--group",
+                           std::to_string(talk.group),
+                           "--fork",
+                           std::to_string(talk.forks)};
       options.environment = environment;
       options.namespace_fd = cluster_->nodeNamespace(side);
       options.stdout_fd = outputs_[side].get();
       ASSERT_OK_AND_ASSIGN(peers_[side], launch::Process::spawn(options));
     }
-    ASSERT_TRUE(pollUntil(
-        kLong, [&] { return output(0).starts_with("ready") && output(1).starts_with("ready"); }))
-        << output(0) << output(1);
   }
   std::string output(int side) const {
     std::array<char, 8192> buffer{};
@@ -141,7 +158,7 @@ class NcclPluginFaultTest : public NcclPluginTest, public ::testing::WithParamIn
 
 TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
   const Fault& its = GetParam();
-  startPeers({.version = its.version, .seconds = 60},
+  startPeers({.version = its.version, .seconds = 60, .group = its.group, .forks = its.forks},
              {{"FAULTLINE_NET_STRATEGY", its.strategy},
               {"FAULTLINE_IO_THREADS", std::to_string(its.ioThreads)}});
   const auto fault = makeTestFault(1, 0, its.kind, its.parameters);
@@ -182,7 +199,16 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Fault{"carrier", "port_down", {{"how", "carrier"}}, "balance", 11},
                       Fault{"admin", "port_down", {{"how", "admin"}}, "hot_repair", 10},
                       Fault{"hole", "blackhole", {}, "balance", 12},
-                      Fault{"threads", "port_down", {{"how", "carrier"}}, "balance", 12, 2}),
+                      Fault{"threads", "port_down", {{"how", "carrier"}}, "balance", 12, 2},
+                      Fault{"grouped", "blackhole", {}, "hot_repair", 11, 1, /*group=*/4},
+                      Fault{"reset",
+                            "connection_reset",
+                            {{"connections", "all"}},
+                            "balance",
+                            10,
+                            2,
+                            /*group=*/2,
+                            /*forks=*/true}),
     [](const auto& its) { return its.param.name; });
 
 // Smaller ones are done before it matters who carries them.
@@ -203,6 +229,54 @@ TEST_F(NcclPluginTest, RailsShareMessagesOfAnySize) {
       EXPECT_LT(share, 0.75) << bytes;
     }
   }
+}
+
+TEST_F(NcclPluginTest, AConnectionPrefersItsNic) {
+  startPeers({.seconds = 0.5, .bytes = 20'000, .connections = 1, .first = 1},
+             {{"FAULTLINE_NET_STRATEGY", "hot_repair"}});
+  for (int side = 0; side < 2; ++side) {
+    const std::string word = lastWord(side);
+    EXPECT_THAT(word, StartsWith("ok ")) << word;
+    const nlohmann::json peer = counters(side)["peers"][0];
+    const auto sent = peer["bytes_sent_by_rail"].get<std::vector<double>>();
+    ASSERT_EQ(sent.size(), 2U);
+    if (peer["failovers"] != 0) continue;  // a machine that stood still
+    EXPECT_EQ(sent[0], 0) << peer;
+    EXPECT_GT(sent[1], 20'000);
+  }
+}
+
+TEST_F(NcclPluginTest, ARailThatBecomesSlowLosesItsLoad) {
+  startPeers({.version = 12, .seconds = 60});
+  const auto fault = makeTestFault(1, 0, "throttle", {{"rate", "20%"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  pass(1500ms);
+  ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+  EXPECT_TRUE(evidence.ok) << evidence.observed;
+  std::ofstream(folder_ / "stop");
+  for (int side = 0; side < 2; ++side) {
+    const std::string word = lastWord(side);
+    EXPECT_THAT(word, StartsWith("ok ")) << word;
+    const nlohmann::json peer = counters(side)["peers"][0];
+    const auto sent = peer["bytes_sent_by_rail"].get<std::vector<double>>();
+    ASSERT_EQ(sent.size(), 2U);
+    EXPECT_LT(sent[0] / (sent[0] + sent[1]), 0.35) << peer;  // a sixth of the rates
+    EXPECT_GT(sent[0], 0);
+    EXPECT_EQ(peer["failovers"], 0) << "slow is not dead";
+    EXPECT_GE(peer["degradations"], 1) << peer;
+  }
+  EXPECT_OK(fault->revert());
+}
+
+TEST_F(NcclPluginTest, NodesThatDoNotFitTogetherSayWhatIsDifferentAndWhatToSet) {
+  spawnPeers({},
+             {Variables{}, Variables{{"FAULTLINE_NICS", "rail0"}, {"FAULTLINE_CHUNK", "32KiB"}}});
+  const std::string words = lastWord(0) + lastWord(1);
+  // Who hears it first ends, and the other one may hear no more than that.
+  EXPECT_THAT(words, AllOf(HasSubstr("error 6 "), HasSubstr("2 rails, chunks of 65536 bytes"),
+                           HasSubstr("1 rails, chunks of 32768 bytes"),
+                           HasSubstr("set FAULTLINE_NICS, FAULTLINE_CHUNK")));
 }
 
 // What is copied is done for the sender, which ends while the other side has not asked for it.

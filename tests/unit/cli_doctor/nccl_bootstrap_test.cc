@@ -70,6 +70,31 @@ TEST(Bootstrap, FollowsTheAddressOfTheCommunicator) {
   EXPECT_THAT(nowhere.found, HasSubstr("no interface is in the subnet"));
 }
 
+TEST(Bootstrap, OverTheNetworkIsOverARailAfterTheFirstContact) {
+  BootstrapVariables variables{
+      .socketInterfaces = "=mgmt", .rails = "rail0,rail1", .overNetwork = "1"};
+  const auto any = judgeBootstrap(variables, kNode);
+  EXPECT_TRUE(any.ok);
+  EXPECT_THAT(any.found, HasSubstr("mgmt, which is no rail"));
+  EXPECT_THAT(any.found, HasSubstr("NCCL_OOB_NET_ENABLE"));
+  variables.networkDevices = "=rail1";
+  EXPECT_TRUE(judgeBootstrap(variables, kNode).ok);
+  // An interface that is no device of the plugin: NCCL finds "no device matching".
+  variables.networkDevices = "mgmt";
+  const auto none = judgeBootstrap(variables, kNode);
+  EXPECT_FALSE(none.ok);
+  EXPECT_THAT(none.found, HasSubstr("NCCL_OOB_NET_IFNAME=mgmt means none of the rails"));
+  // Which says nothing as long as it is not enabled.
+  variables.overNetwork = "0";
+  const auto off = judgeBootstrap(variables, kNode);
+  EXPECT_TRUE(off.ok);
+  EXPECT_EQ(off.found, "mgmt, which is no rail (FAULTLINE_NICS: rail0, rail1)");
+  // The first contact is on a rail all the same.
+  EXPECT_FALSE(
+      judgeBootstrap({.socketInterfaces = "=rail0", .rails = "rail0", .overNetwork = "1"}, kNode)
+          .ok);
+}
+
 TEST(Bootstrap, WithoutInterfacesThereIsNone) {
   EXPECT_FALSE(judgeBootstrap({}, {}).ok);
   EXPECT_FALSE(judgeBootstrap({.socketInterfaces = "eth"}, kNode).ok);

@@ -39,6 +39,8 @@ TEST(NcclDeviceTest, RulesAreThoseOfNccl) {
   EXPECT_TRUE(takesInterface("rail:1", "rail0"));
   EXPECT_FALSE(takesInterface("", "docker0"));
   EXPECT_TRUE(takesInterface("", "ens5"));
+  EXPECT_TRUE(takesInterface("=", "ens5"));
+  EXPECT_FALSE(takesInterface("^", "ens5"));
 }
 
 TEST(NcclDeviceTest, RailsAreThoseThatAreNamedInThatOrder) {
@@ -66,11 +68,33 @@ TEST(NcclDeviceTest, WhatIsMissingIsSaidWithWhatThereIs) {
   EXPECT_THAT(none.status().message(), HasSubstr("FAULTLINE_NICS"));
 }
 
+TEST(NcclDeviceTest, MoreThanAFabricTakesAreNotRails) {
+  std::vector<Interface> many;
+  for (int i = 0; i < 33; ++i) {
+    many.push_back({.name = "br-" + std::to_string(i), .address = 1, .up = true});
+  }
+  const auto all = chooseRails(many, {}, "");
+  ASSERT_FALSE(all.ok());
+  EXPECT_THAT(all.status().message(), HasSubstr("32 at most"));
+  EXPECT_THAT(all.status().message(), HasSubstr("FAULTLINE_NICS"));
+  many.pop_back();
+  EXPECT_TRUE(chooseRails(many, {}, "").ok());
+}
+
 TEST(NcclDeviceTest, ManagementIsNoRailWhereThereIsAChoice) {
   const auto rails = *chooseRails(host(), {}, "rail");
   EXPECT_EQ(chooseManagement(host(), "", "", rails)->name, "eth0");
   EXPECT_EQ(chooseManagement(host(), "rail1", "", rails)->name, "rail1");
+  // NCCL's own ranks meet there, so nodes reach each other.
   EXPECT_EQ(chooseManagement(host(), "", "=docker0", rails)->name, "docker0");
+  EXPECT_EQ(chooseManagement(host(), "", "rail", rails)->name, "eth0");  // those are rails
+  std::vector<Interface> server = host();
+  server[1].address = 0xa9fe0001;  // 169.254.0.1: of its own controller
+  server.push_back({.name = "eth1", .address = 9, .up = true});
+  EXPECT_EQ(chooseManagement(server, "", "", rails)->name, "eth1");
+  server.back().up = false;
+  EXPECT_EQ(chooseManagement(server, "", "", rails)->name, "rail0");
+  EXPECT_EQ(chooseManagement(server, "", "=eth0", rails)->name, "eth0");  // when it is asked for
   const std::vector<Interface> few{host()[0], host()[2], host()[3]};
   EXPECT_EQ(chooseManagement(few, "", "", rails)->name, "rail0");
   EXPECT_FALSE(chooseManagement(host(), "eth7", "", rails).ok());
@@ -93,6 +117,26 @@ TEST(NcclDeviceTest, SysfsTellsWhereACardSitsAndHowFastItIs) {
   EXPECT_EQ(device.guid, 0x00001700U);
   EXPECT_EQ(device.speed, 200000);
   EXPECT_EQ(device.port, 1);
+
+  // A driver's own device may stand between the two.
+  const fs::path function = sys / "devices" / "pci0000:00" / "0000:00:05.0";
+  const fs::path ens5 = sys / "class" / "net" / "ens5";
+  fs::create_directories(function / "virtio2");
+  fs::create_directories(ens5);
+  fs::create_directory_symlink(function / "virtio2", ens5 / "device");
+  std::ofstream(function / "numa_node") << "1\n";
+  const Device virtio = inspect({.name = "ens5", .address = 2, .up = true}, sys.string());
+  EXPECT_EQ(virtio.pciPath, fs::canonical(function).string());
+  EXPECT_EQ(virtio.guid, 0x00000005U);
+  EXPECT_EQ(virtio.numaNode, 1);
+
+  // One on another bus is not on PCI itself, but its controller is.
+  const fs::path stick = function / "usb1" / "1-3" / "1-3:1.0";
+  fs::create_directories(stick);
+  fs::create_directories(sys / "class" / "net" / "usb0");
+  fs::create_directory_symlink(stick, sys / "class" / "net" / "usb0" / "device");
+  EXPECT_EQ(inspect({.name = "usb0", .address = 2, .up = true}, sys.string()).pciPath,
+            fs::canonical(function).string());
 
   // A veth has no card, and no speed while it is down.
   fs::create_directories(sys / "class" / "net" / "veth0");

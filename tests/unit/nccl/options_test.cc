@@ -54,8 +54,7 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
                              {"FAULTLINE_IO_THREADS", "2"},
                              {"FAULTLINE_COUNTERS", "/tmp/c.json"},
                              {"FAULTLINE_TRACE", "/tmp/t.json"},
-                             {"NCCL_SOCKET_IFNAME", "ib"},
-                             {"NCCL_OOB_NET_IFNAME", "=eth0"}});
+                             {"NCCL_SOCKET_IFNAME", "ib"}});
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_THAT(options->nics, ElementsAre("ib0", "ib1"));
   EXPECT_EQ(options->policy, channel::Policy::kPinned);
@@ -69,7 +68,6 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
   EXPECT_EQ(options->counters, "/tmp/c.json");
   EXPECT_EQ(options->trace, "/tmp/t.json");
   EXPECT_EQ(options->socketInterfaces, "ib");
-  EXPECT_EQ(options->bootstrapInterfaces, "=eth0");
   // What the log says can be set again as it is.
   EXPECT_EQ(options->describe(),
             "FAULTLINE_NICS=ib0,ib1 FAULTLINE_NET_STRATEGY=hot_repair FAULTLINE_MANAGEMENT=eth0 "
@@ -90,14 +88,71 @@ TEST(NcclOptionsTest, AWrongValueNamesTheVariableAndWhatIsAllowed) {
   EXPECT_FALSE(read({{"FAULTLINE_CHUNK", "1B"}}).ok());
 }
 
-TEST(NcclOptionsTest, TheDocumentationHasEveryVariableAsItIs) {
+TEST(NcclOptionsTest, EveryOptionRefusesWhatItCannotBe) {
+  for (const ParameterSpec& spec : optionSpecs()) {
+    if (spec.type == ParameterType::kText) continue;
+    const std::string variable = "FAULTLINE_" + std::string(spec.name);
+    const auto refused = read({{variable, "nonsense"}});
+    ASSERT_FALSE(refused.ok()) << variable;
+    EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+    EXPECT_THAT(refused.status().message(), HasSubstr(variable));
+    if (spec.bounded()) {
+      // What is allowed is said, and what is said is allowed.
+      for (const double bound : {spec.minimum, spec.maximum}) {
+        const std::string text = formatBound(spec, bound);
+        EXPECT_TRUE(read({{variable, text}}).ok()) << variable << "=" << text;
+      }
+      const auto far = read({{variable, formatBound(spec, spec.maximum * 2)}});
+      ASSERT_FALSE(far.ok()) << variable;
+      EXPECT_THAT(far.status().message(), HasSubstr(formatBound(spec, spec.maximum)));
+    }
+  }
+}
+
+TEST(NcclOptionsTest, ListsMayHaveBlanksAndMustHaveNames) {
+  EXPECT_THAT(read({{"FAULTLINE_NICS", " ib0, ib1 ,"}})->nics, ElementsAre("ib0", "ib1"));
+  const auto empty = read({{"FAULTLINE_NICS", " , "}});
+  ASSERT_FALSE(empty.ok());
+  EXPECT_THAT(empty.status().message(), HasSubstr("FAULTLINE_NICS"));
+  EXPECT_TRUE(read({{"FAULTLINE_NICS", ""}})->nics.empty());
+  EXPECT_TRUE(read({{"FAULTLINE_NICS", "none"}})->nics.empty());
+}
+
+TEST(NcclOptionsTest, AMisspeltVariableIsFoundAndOthersOfFaultlineAreLeftAlone) {
+  const std::vector<std::string> variables{"PATH",
+                                           "FAULTLINE_NICS",
+                                           "FAULTLINE_NIC",
+                                           "FAULTLINE_GIVEUP",
+                                           "FAULTLINE_RANK",
+                                           "FAULTLINE_NODE",
+                                           "FAULTLINE_STRATEGY",
+                                           "FAULTLINE_RAIL_1_ADDRESS_0",
+                                           "FAULTLINE_SEED",
+                                           "NICS"};
+  EXPECT_THAT(likelyMistakes(variables),
+              ElementsAre("FAULTLINE_NIC is no option of the plugin (did you mean FAULTLINE_NICS?)",
+                          "FAULTLINE_GIVEUP is no option of the plugin (did you mean "
+                          "FAULTLINE_GIVE_UP?)"));
+  EXPECT_THAT(environmentNames(), ::testing::Contains("PATH"));
+}
+
+TEST(NcclOptionsTest, TheDocumentationHasEveryVariableAsItIsAndNoOther) {
   std::ifstream file(std::string(FAULTLINE_SOURCE_DIR) + "/docs/nccl.md");
   std::stringstream text;
   text << file.rdbuf();
+  std::size_t rows = 0;
+  for (std::size_t at = text.str().find("## Options");
+       (at = text.str().find("\n| `FAULTLINE_", at)) != std::string::npos; ++at) {
+    ++rows;
+  }
+  EXPECT_EQ(rows, optionSpecs().size());
   for (const ParameterSpec& spec : optionSpecs()) {
+    const std::string range = spec.bounded() ? " " + formatBound(spec, spec.minimum) + " to " +
+                                                   formatBound(spec, spec.maximum) + "."
+                                             : "";
     EXPECT_THAT(text.str(), HasSubstr("| `FAULTLINE_" + std::string(spec.name) + "` | " +
                                       std::string(spec.defaultText) + " | " +
-                                      std::string(spec.meaning) + " |"));
+                                      std::string(spec.meaning) + range + " |"));
   }
 }
 

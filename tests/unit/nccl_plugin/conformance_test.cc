@@ -17,6 +17,8 @@
 namespace faultline::test {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr int kTag = 3;
@@ -64,6 +66,7 @@ class ConformanceTest : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(ConformanceTest, ADeviceIsANicOfTheHost) {
+  EXPECT_EQ(net.name(), "Faultline");  // NCCL_NET
   EXPECT_EQ(net.devices(), 1);
   NetDriver::Properties its;
   ASSERT_EQ(net.properties(0, its), NetResult::kSuccess);
@@ -73,9 +76,25 @@ TEST_P(ConformanceTest, ADeviceIsANicOfTheHost) {
   EXPECT_EQ(its.pointers, nccl::kNetPointerHost);
   EXPECT_GT(its.maxReceives, 1);
   EXPECT_GT(its.maxConnections, 1000);
+  EXPECT_EQ(its.port, 0);
+  EXPECT_EQ(its.registrationIsGlobal, 1);
+  EXPECT_EQ(its.forceFlush, 0);
+  EXPECT_EQ(its.deviceType, 0);  // the host's
+  EXPECT_GT(its.latency, 0);
+  EXPECT_LT(its.latency, 1000);  // us
   EXPECT_EQ(its.members, 1);
-  EXPECT_GT(its.maxPointToPoint, 0U);
-  EXPECT_LE(its.maxPointToPoint, nccl::kNetMaxBytes);
+  EXPECT_EQ(its.firstMember, 0);
+  for (const std::size_t most : {its.maxPointToPoint, its.maxCollective}) {
+    EXPECT_GT(most, 0U);
+    EXPECT_LE(most, nccl::kNetMaxBytes);
+  }
+  if (GetParam() >= 11) {
+    EXPECT_EQ(its.maxMultiRequest, 1);
+  }
+  if (GetParam() >= 12) {
+    EXPECT_EQ(its.railId, 0);
+    EXPECT_EQ(its.planeId, -1);
+  }
   EXPECT_NE(net.properties(1, its), NetResult::kSuccess);
   EXPECT_NE(net.properties(-1, its), NetResult::kSuccess);
 }
@@ -346,6 +365,13 @@ TEST_P(ConformanceTest, AConnectionIsClosedWithRequestsUnderWay) {
   close(other);
 }
 
+// As NCCL's own transports take it: what was never made is closed too when a communicator fails.
+TEST_P(ConformanceTest, WhatWasNeverMadeCanBeClosed) {
+  EXPECT_EQ(net.closeSend(nullptr), NetResult::kSuccess);
+  EXPECT_EQ(net.closeRecv(nullptr), NetResult::kSuccess);
+  EXPECT_EQ(net.closeListen(nullptr), NetResult::kSuccess);
+}
+
 TEST_P(ConformanceTest, ACommunicatorEndsWhileAnotherGoesOn) {
   const Ends ends = connectHere(net);
   ASSERT_NE(ends.receive, nullptr);
@@ -452,15 +478,35 @@ TEST_P(ConformanceTest, AForkedChildHasNoUseOfIt) {
 INSTANTIATE_TEST_SUITE_P(Versions, ConformanceTest, ::testing::Values(10, 11, 12),
                          [](const auto& version) { return "v" + std::to_string(version.param); });
 
-TEST(ConformanceOptionsTest, AWrongOptionIsAnErrorOfInit) {
+TEST(ConformanceOptionsTest, AWrongOptionIsAnErrorOfInitThatSaysWhatIsAllowed) {
+  const std::array<std::array<const char*, 3>, 5> wrong{{
+      {"FAULTLINE_NET_STRATEGY", "fastest", "balance"},
+      {"FAULTLINE_NICS", "lo,eth99", "eth99"},
+      {"FAULTLINE_MANAGEMENT", "eth99", "here are"},
+      {"FAULTLINE_COUNTERS", "/no/such/folder/counters.json", "cannot be written"},
+      {"FAULTLINE_GIVE_UP", "10", "GIVE_UP"},
+  }};
+  for (const auto& [variable, value, said] : wrong) {
+    setenv("FAULTLINE_NICS", "lo", 1);
+    setenv(variable, value, 1);
+    NetDriver net(FAULTLINE_NET_PLUGIN, 11);
+    EXPECT_NE(net.init(), NetResult::kSuccess) << variable;
+    EXPECT_THAT(NetDriver::warnings().back(), AllOf(HasSubstr(variable), HasSubstr(said)));
+    unsetenv(variable);
+    setenv("FAULTLINE_NICS", "lo", 1);
+    EXPECT_EQ(net.init(), NetResult::kSuccess);  // once it is right
+    EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+  }
+}
+
+TEST(ConformanceOptionsTest, AVariableThatIsMisspeltIsWarnedOf) {
   setenv("FAULTLINE_NICS", "lo", 1);
-  setenv("FAULTLINE_NET_STRATEGY", "fastest", 1);
+  setenv("FAULTLINE_NIC", "eth0", 1);
   NetDriver net(FAULTLINE_NET_PLUGIN, 11);
-  EXPECT_NE(net.init(), NetResult::kSuccess);
-  EXPECT_THAT(NetDriver::warnings().back(), HasSubstr("FAULTLINE_NET_STRATEGY"));
-  unsetenv("FAULTLINE_NET_STRATEGY");
-  EXPECT_EQ(net.init(), NetResult::kSuccess);  // once it is right
+  EXPECT_EQ(net.init(), NetResult::kSuccess);
+  EXPECT_THAT(NetDriver::warnings(), Contains(HasSubstr("did you mean FAULTLINE_NICS?")));
   EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+  unsetenv("FAULTLINE_NIC");
 }
 
 }  // namespace

@@ -38,6 +38,15 @@ TEST(NcclExportsTest, OnlyWhatNcclLooksUpIsExported) {
               UnorderedElementsAre("ncclNetPlugin_v10", "ncclNetPlugin_v11", "ncclNetPlugin_v12"));
 }
 
+TEST(NcclExportsTest, NcclFindsItByItsName) {
+  const std::string file = FAULTLINE_NET_PLUGIN;  // NCCL_NET_PLUGIN=faultline
+  EXPECT_EQ(file.substr(file.rfind('/') + 1), "libnccl-net-faultline.so");
+}
+
+TEST(NcclExportsTest, ItsCodeStaysWhenNcclUnloadsIt) {
+  EXPECT_THAT(outputOf("readelf -d " FAULTLINE_NET_PLUGIN), HasSubstr("NODELETE"));
+}
+
 TEST(NcclExportsTest, NoLibraryIsNeededThatAPythonMayHaveInAnotherVersion) {
   const std::string needed = outputOf("readelf -d " FAULTLINE_NET_PLUGIN " | grep NEEDED");
   EXPECT_THAT(needed, HasSubstr("libc.so"));

@@ -1,0 +1,74 @@
+#include "resilient_ccl/transport/tcp/tcp_rail.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "resilient_ccl/transport/tcp/socket.h"
+
+namespace faultline::transport::tcp {
+namespace {
+
+constexpr int kPatienceMs = 20'000;
+
+struct NoSink : RailSink {
+  Result<std::byte*> place(int, const ChunkHeader&) override { return nullptr; }
+  void chunkArrived(int, const ChunkHeader&) override {}
+  void railFailed(int, const Status&) override {}
+};
+
+/// Rails of a process that forks: its children have copies of their sockets.
+class ForkedRailTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const SocketPlace loopback{0x7f000001, "", 0};
+    const auto listener = openListener(loopback);
+    ASSERT_TRUE(listener.ok()) << listener.status().message();
+    auto near = beginConnect(loopback, *localEndpoint(listener->get()));
+    ASSERT_TRUE(near.ok()) << near.status().message();
+    ASSERT_TRUE(readable(listener->get(), kPatienceMs));
+    far = UniqueFd(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    ASSERT_TRUE(far);
+    rail = std::make_unique<TcpRail>(0, std::move(*near), sink);
+  }
+  static bool readable(int fd, int milliseconds) {
+    pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+    return poll(&waiting, 1, milliseconds) == 1;
+  }
+
+  NoSink sink;
+  UniqueFd far;
+  std::unique_ptr<TcpRail> rail;
+};
+
+TEST_F(ForkedRailTest, AFenceIsHeardAtTheOtherEndWhoeverElseHasTheSocket) {
+  const UniqueFd copy(dup(rail->fd()));
+  rail->fence();
+  ASSERT_TRUE(readable(far.get(), kPatienceMs)) << "the other end has heard nothing";
+  char byte;
+  EXPECT_EQ(recv(far.get(), &byte, 1, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+}
+
+TEST_F(ForkedRailTest, AChildThatEndsItsCopyLeavesTheConnectionOfItsParentAlone) {
+  const pid_t child = fork();
+  if (child == 0) {
+    rail->fence();
+    _exit(rail->fenced() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(readable(far.get(), 0));
+  ASSERT_EQ(send(far.get(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_TRUE(readable(rail->fd(), kPatienceMs));
+}
+
+}  // namespace
+}  // namespace faultline::transport::tcp
