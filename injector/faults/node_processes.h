@@ -33,8 +33,9 @@ class HeldProcess {
   UniqueFd pid_fd_;
 };
 
-/// The processes that run in a network namespace, without this one and without those that have
-/// ended and are not reaped yet. Reads all of /proc: some milliseconds.
+/// The processes that run in a network namespace, without this one, without those that have ended
+/// and are not reaped yet, and without threads of the kernel. Reads all of /proc: some
+/// milliseconds.
 Result<std::vector<HeldProcess>> processesIn(int namespace_fd);
 
 /// Checks that the kernel can do what is needed: kUnsupported without pidfd (Linux 5.3).

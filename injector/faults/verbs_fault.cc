@@ -32,8 +32,12 @@ VerbsPrograms program(pid_t pid) {
 }
 
 VerbsPrograms programsOf(const netlink::LinkTarget& target) {
-  return {[fd = target.nic.socket->namespaceFd()]() -> Result<std::vector<pid_t>> {
-            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesIn(fd));
+  return programsIn(target.nic.socket->namespaceFd());
+}
+
+VerbsPrograms programsIn(int namespace_fd) {
+  return {[namespace_fd]() -> Result<std::vector<pid_t>> {
+            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesIn(namespace_fd));
             std::vector<pid_t> pids;
             for (const HeldProcess& process : processes) pids.push_back(process.pid());
             return pids;
