@@ -103,9 +103,11 @@ class Fault {
   Status transit(bool broken, Change change, std::string peer = "") {
     const TimePoint before = now();
     const Status status = change();
-    if (status.ok()) transitions_.push_back({broken, before, now(), std::move(peer)});
+    if (status.ok()) record({broken, before, now(), std::move(peer)});
     return status;
   }
+  /// A change that was made elsewhere, and is known from there.
+  void record(Transition transition) { transitions_.push_back(std::move(transition)); }
 
  private:
   std::vector<Transition> transitions_;

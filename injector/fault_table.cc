@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "injector/rdma_fault_rows.h"
 #include "injector/verbs_fault_rows.h"
 
 namespace faultline::injector {
@@ -268,6 +269,10 @@ constexpr std::array kKinds{
     kVerbsFaults[3],
     kVerbsFaults[4],
     kVerbsFaults[5],
+    kRdmaFaults[0],
+    kRdmaFaults[1],
+    kRdmaFaults[2],
+    kRdmaFaults[3],
     FaultKind{"host_overload",
               "Busy threads take the CPUs of this machine away from everything else.",
               "nothing but time: answers come late, from everywhere",
@@ -350,16 +355,18 @@ Result<FaultParameters> FaultParameters::parse(const FaultKind& kind,
 }
 
 std::string describeFault(const FaultKind& kind) {
+  const bool rdma = kind.target == TargetKind::kRdma;
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
          describeRow("undo", kind.undo) +
          (kind.unproven.empty() ? "" : describeRow("unproven", kind.unproven)) +
-         (kind.target == TargetKind::kRdma ? "" : describeSignatures(kind)) + "\nparameters\n" +
+         (rdma ? "" : describeSignatures(kind)) + "\nparameters\n" +
          describeParameters(kind.parameters) +
-         (kind.target == TargetKind::kRdma
-              ? "\nacts on an RDMA device of this machine: docs/rdma_faults.md\n"
-              : "\nevery fault also has target, at | during, duration | until: end, and times with "
-                "every\n");
+         (rdma ? "\nacts on an RDMA device: of this machine by 'faultline inject', of a guest in "
+                 "scenarios with\n'cluster: {kind: rdma_vm}': docs/rdma_faults.md\n"
+               : "") +
+         "\nevery fault also has target, at | during, duration | until: end, and times with "
+         "every\n";
 }
 
 }  // namespace faultline::injector

@@ -29,7 +29,7 @@ enum class TargetKind {
   kLink,       ///< the link of one NIC
   kProcesses,  ///< the processes of a node
   kNone,       ///< the machine that the bench runs on, or nothing
-  kRdma,       ///< a port of an RDMA device: only by `faultline inject` (rdma_fault_table.h)
+  kRdma,       ///< a port of an RDMA device: of this machine, or of a guest (rdma_fault_rows.h)
 };
 
 /// What a job that finds its failures well holds to be broken, seen from one end of the link; in

@@ -168,9 +168,6 @@ inline constexpr std::string_view kShimUndo =
 
 inline constexpr std::string_view kSeenInSoftware =
     "on adapters, and under NCCL and MSCCL++ (proven on rxe under perftest)";
-inline constexpr std::string_view kSeenOnFake =
-    "over any kernel's verbs, and under NCCL and MSCCL++ (proven against a libibverbs without a "
-    "kernel)";
 
 inline constexpr std::array<FaultKind, 6> kVerbsFaults{
     FaultKind{"qp_error",
@@ -197,13 +194,13 @@ inline constexpr std::array<FaultKind, 6> kVerbsFaults{
               "completions that were swallowed, counted in the program",
               "the shim lets everything pass again; what was swallowed stays lost",
               kCompletionLossParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures,
-              false, false, false, kSeenOnFake},
+              false, false, false, kSeenInSoftware},
     FaultKind{
         "qp_delay", "Completions reach programs with the verbs shim late.",
         "nothing but time, on the queue pairs that are meant",
         "completions delivered, each not earlier than the delay after it came from the device",
         kShimUndo, kQpDelayParameters, false, TargetKind::kProcesses, false, kAnyVerbsSignatures,
-        false, false, false, kSeenOnFake},
+        false, false, false, kSeenInSoftware},
     FaultKind{"qp_rate",
               "Completions reach programs with the verbs shim at the pace of a slower link.",
               "nothing but time, on the queue pairs that are meant",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <set>
 #include <system_error>
 
@@ -11,7 +10,6 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
-#include "injector/rdma_fault_table.h"
 #include "resilient_ccl/schedule/algorithms.h"
 
 namespace faultline::cli {
@@ -98,10 +96,8 @@ std::vector<Category> catalogue() {
   for (const model::DeviceCard& card : model::devices()) {
     devices.push_back({card.name, deviceInWords(card), "", ""});
   }
-  std::vector<Item> faults = itemsOf(injector::faultKinds());
-  std::ranges::move(itemsOf(injector::rdmaFaultKinds()), std::back_inserter(faults));
   return {{"scenarios", "scenario", scenarios()},
-          {"faults", "fault", std::move(faults)},
+          {"faults", "fault", itemsOf(injector::faultKinds())},
           {"strategies", "strategy", itemsOf(baseline::strategies())},
           {"workloads", "workload", itemsOf(scenario::workloadKinds())},
           {"algorithms", "algorithm", std::move(algorithms)},

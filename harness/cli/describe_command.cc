@@ -19,7 +19,6 @@
 #include "harness/scenario/table.h"
 #include "harness/scenario/workload_keys.h"
 #include "injector/fault_table.h"
-#include "injector/rdma_fault_table.h"
 
 namespace faultline::cli {
 namespace {
@@ -216,7 +215,6 @@ Page scenarioPage(const Item& item) {
 std::optional<Page> find(const std::string& name) {
   if (name == kLanguage) return Page{scenario::describeScenario(), scenario::scenarioSchema()};
   if (const auto* fault = injector::findFaultKind(name)) return faultPage(*fault);
-  if (const auto* fault = injector::findRdmaFaultKind(name)) return faultPage(*fault);
   if (const auto* strategy = baseline::findStrategy(name)) return strategyPage(*strategy);
   if (const auto* card = model::findModel(name)) return Page{modelText(*card), modelJson(*card)};
   if (const auto* card = model::findDevice(name)) return Page{deviceText(*card), deviceJson(*card)};

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "harness/cli/rdma_injection.h"
 #include "injector/faults/verbs_fault.h"
-#include "injector/rdma_fault_table.h"
 #include "injector/verbs/rule.h"
 
 namespace faultline::cli {
@@ -108,10 +107,8 @@ Result<Injection> makeInjection(const std::string& kind, std::string_view target
   for (const injector::FaultKind& row : injector::faultKinds()) {
     if (canInject(row)) possible.push_back(row.name);
   }
-  for (const injector::FaultKind& row : injector::rdmaFaultKinds()) possible.push_back(row.name);
   Injection injection;
   injection.kind = injector::findFaultKind(kind);
-  if (injection.kind == nullptr) injection.kind = injector::findRdmaFaultKind(kind);
   if (injection.kind == nullptr) {
     return errorf(Code::kInvalidArgument, "there is no fault '{}'{}", kind,
                   suggestion(kind, possible));

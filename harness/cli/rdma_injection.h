@@ -8,8 +8,8 @@
 
 namespace faultline::cli {
 
-/// Completes `injection`, whose kind is one of rdmaFaultKinds() and whose target is read, with a
-/// fault of the RDMA device that the target names: dev, and port and other_end if given.
+/// Completes `injection`, whose kind is of RDMA devices and whose target is read, with a fault of
+/// the device that the target names: dev, and port and other_end if given.
 Status addRdmaFault(const std::map<std::string, std::string>& parameters, Injection& injection);
 
 }  // namespace faultline::cli

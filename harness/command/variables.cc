@@ -75,6 +75,9 @@ constexpr std::array kRows{
         [](const Source& s) { return text(s.place.block); }},
     Row{"seed", "", "the scenario's seed",
         [](const Source& s) { return fmt::format("{}", s.place.seed); }},
+    Row{"verbs_shim", "",
+        "path of libfaultline-verbs.so, for LD_PRELOAD and the like; empty: it was not built",
+        [](const Source& s) { return s.place.verbsShim; }},
 };
 
 std::string addressName(int node) { return fmt::format("address_{}", node); }

@@ -32,6 +32,7 @@ struct Place {
   std::string strategy;  ///< name of the row
   int block = 0;
   std::uint64_t seed = 0;
+  std::string verbsShim{};  ///< its path; empty: it is not there
 
   int ranks() const { return perNode * static_cast<int>(nodes.size()); }
 };

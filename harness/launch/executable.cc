@@ -43,4 +43,20 @@ Result<std::string> findExecutable(const std::string& name, const std::string& w
                 name.find('/') != std::string::npos ? "" : " in PATH, which is " + path);
 }
 
+std::string findOwnLibrary(const std::string& file, const std::string& folder) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? "" : findOwnLibrary(file, folder, program.parent_path().string());
+}
+
+std::string findOwnLibrary(const std::string& file, const std::string& folder,
+                           const std::string& programs) {
+  for (const fs::path& place : {fs::path(folder), fs::path("../lib")}) {
+    std::error_code ignored;
+    const fs::path library = fs::canonical(programs / place / file, ignored);
+    if (!ignored) return library.string();
+  }
+  return "";
+}
+
 }  // namespace faultline::launch

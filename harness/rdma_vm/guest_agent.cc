@@ -97,10 +97,15 @@ class Agent {
   Status relay(int id, Job& job);
   Status pass(int id, const json& message);
   Status sendOutput(int id, const Job& job);
+  Status tellFault(int id, const json& message);
+  Status startFault(int id, const json& message);
+  Status relayFault(int id, launch::Process& holder);
+  Status passFault(int id, const json& message);
 
   launch::MessageChannel& controller_;
   int rails_ = 0;
   std::map<int, Job> jobs_;
+  std::map<int, launch::Process> faults_;  // holders
 };
 
 Status Agent::setUp() {
@@ -117,6 +122,7 @@ Status Agent::serve() {
   for (;;) {
     std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}};
     for (auto& [id, job] : jobs_) ready.push_back({job.guard->messages().fd(), POLLIN, 0});
+    for (auto& [id, holder] : faults_) ready.push_back({holder.messages().fd(), POLLIN, 0});
     if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
       return Status::fromErrno(errno, "wait for messages");
     }
@@ -129,6 +135,10 @@ Status Agent::serve() {
       const auto current = at++;
       RETURN_IF_ERROR(relay(current->first, current->second));
       if (current->second.spoken) jobs_.erase(current);
+    }
+    for (auto at = faults_.begin(); at != faults_.end();) {
+      const auto current = at++;
+      RETURN_IF_ERROR(relayFault(current->first, current->second));
     }
   }
 }
@@ -150,6 +160,12 @@ Status Agent::obey(const json& message) {
     if (found != jobs_.end()) {
       (void)found->second.guard->messages().send(message.value("message", json()));
     }
+    return okStatus();
+  }
+  if (type == "fault")
+    return tellFault(message.value("fault", 0), message.value("message", json()));
+  if (type == "end_fault") {
+    faults_.erase(message.value("fault", 0));
     return okStatus();
   }
   if (type == "rails") {
@@ -198,6 +214,41 @@ Status Agent::sendOutput(int id, const Job& job) {
     ::unlink(program.stderr_path.c_str());
   }
   return controller_.send({{"type", "output"}, {"job", id}, {"programs", programs}});
+}
+
+Status Agent::tellFault(int id, const json& message) {
+  const auto found = faults_.find(id);
+  const Status told =
+      found == faults_.end() ? startFault(id, message) : found->second.messages().send(message);
+  if (told.ok()) return told;
+  return passFault(id, {{"type", "gone"}, {"message", told.message()}});
+}
+
+/// In the first process namespace, where it sees all programs.
+Status Agent::startFault(int id, const json& message) {
+  launch::SpawnOptions options;
+  options.arguments = {"faultline", "fault-holder"};
+  options.first_message = message;
+  ASSIGN_OR_RETURN(launch::Process holder, launch::Process::spawn(options));
+  faults_.emplace(id, std::move(holder));
+  return okStatus();
+}
+
+Status Agent::relayFault(int id, launch::Process& holder) {
+  for (;;) {
+    const Result<std::optional<json>> message = holder.messages().receive();
+    if (!message.ok()) {
+      const std::string why = message.status().message();
+      faults_.erase(id);
+      return passFault(id, {{"type", "gone"}, {"message", why}});
+    }
+    if (!*message) return okStatus();
+    RETURN_IF_ERROR(passFault(id, **message));
+  }
+}
+
+Status Agent::passFault(int id, const json& message) {
+  return controller_.send({{"type", "fault"}, {"fault", id}, {"message", message}});
 }
 
 /// Between the virtio port and a socket, both ways.

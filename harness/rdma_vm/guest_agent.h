@@ -10,6 +10,10 @@ namespace faultline::rdma_vm {
 ///   {type: job, job: ID, guard: GuardJob, read: bool}
 ///   {type: tell, job: ID, message}             to the job's guard
 ///   {type: rails}                              what its rails are like
+///   {type: fault, fault: ID, message}          to the holder of a fault (fault_holder.h), which
+///   the
+///                                              first one starts
+///   {type: end_fault, fault: ID}               ends it
 /// that it sends:
 ///   {type: ready, kernel}                      or {type: error, message}, in answer to the setup
 ///   {type: guard, job: ID, message}            what the guard says; {type: gone, message} when it
@@ -17,6 +21,8 @@ namespace faultline::rdma_vm {
 ///   {type: output, job: ID, programs: [{out, err}]}   with `read`, after the guard's last word:
 ///                                              what they printed; what is not UTF-8 is replaced
 ///   {type: rails, rails}
+///   {type: fault, fault: ID, message}          what the holder says; {type: gone, message} when it
+///                                              has ended without being told to
 int guestAgentMain();
 
 }  // namespace faultline::rdma_vm

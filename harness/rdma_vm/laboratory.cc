@@ -209,6 +209,9 @@ Status Laboratory::received(int host, const json& message) {
     return brokenHost(host, "cannot do its work: " + message.value("message", ""));
   } else if (type == "rails") {
     ASSIGN_OR_RETURN(at.rails, railStatesFromJson(message.value("rails", json())));
+  } else if (type == "fault") {
+    const auto found = faults_.find(message.value("fault", 0));
+    if (found != faults_.end()) found->second.said.push_back(message.value("message", json()));
   } else if (type == "guard" || type == "output") {
     const int id = message.value("job", 0);
     const auto found = jobs_.find(id);
@@ -291,6 +294,38 @@ Status Laboratory::tell(int job, const json& message) {
   if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
   return hosts_[static_cast<std::size_t>(found->second.host)].agent.send(
       {{"type", "tell"}, {"job", job}, {"message", message}});
+}
+
+Result<int> Laboratory::startFault(int host, const json& fault) {
+  RETURN_IF_ERROR(checkHost(host));
+  const int id = nextFault_++;
+  faults_[id] = Holder{host, {}};
+  RETURN_IF_ERROR(tellFault(id, fault));
+  return id;
+}
+
+Status Laboratory::tellFault(int fault, const json& message) {
+  const auto found = faults_.find(fault);
+  if (found == faults_.end()) return errorf(Code::kNotFound, "there is no fault {}", fault);
+  return hosts_[static_cast<std::size_t>(found->second.host)].agent.send(
+      {{"type", "fault"}, {"fault", fault}, {"message", message}});
+}
+
+std::optional<json> Laboratory::faultSaid(int fault) {
+  const auto found = faults_.find(fault);
+  if (found == faults_.end() || found->second.said.empty()) return std::nullopt;
+  std::optional<json> message(std::move(found->second.said.front()));
+  found->second.said.pop_front();
+  return message;
+}
+
+Status Laboratory::endFault(int fault) {
+  const auto found = faults_.find(fault);
+  if (found == faults_.end()) return okStatus();
+  const int host = found->second.host;
+  faults_.erase(found);
+  return hosts_[static_cast<std::size_t>(host)].agent.send(
+      {{"type", "end_fault"}, {"fault", fault}});
 }
 
 bool Laboratory::hasEnded(int job) const {

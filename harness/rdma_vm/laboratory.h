@@ -93,6 +93,13 @@ class Laboratory {
   /// Tells the guard something ({type: end, grace_ms}).
   Status tell(int job, const nlohmann::json& message);
 
+  /// Starts what holds a fault in a guest (fault_holder.h), with its first message.
+  Result<int> startFault(int host, const nlohmann::json& fault);
+  Status tellFault(int fault, const nlohmann::json& message);
+  /// What it has said next, if it has come: call poll(). {type: gone, message} when it has ended.
+  std::optional<nlohmann::json> faultSaid(int fault);
+  Status endFault(int fault);
+
   /// Takes in what has come, and waits for at most `timeout` when nothing has. `guardSaid` is
   /// called for every message of a job of startGuard(), also for those that came while something
   /// else was waited for. An error when a host is gone.
@@ -138,6 +145,11 @@ class Laboratory {
     bool over() const { return gone || output.has_value(); }
   };
 
+  struct Holder {
+    int host = 0;
+    std::deque<nlohmann::json> said;
+  };
+
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
       : spec_(spec), ports_(std::move(ports)), room_(std::move(room)) {}
   Status awaitReady(const std::function<bool()>& giveUp);
@@ -158,6 +170,8 @@ class Laboratory {
   std::map<int, Job> jobs_;
   std::deque<std::pair<int, nlohmann::json>> unheard_;  // of guards, by job
   int nextJob_ = 1;
+  std::map<int, Holder> faults_;
+  int nextFault_ = 1;
 };
 
 }  // namespace faultline::rdma_vm

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "harness/rdma_vm/guest_fault.h"
+#include "injector/verbs/rule.h"
 
 namespace faultline::rdma_vm {
 namespace {
@@ -124,12 +126,22 @@ injector::Evidence SwitchDrop::verdict() const {
       conclusive()};
 }
 
-Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(const std::string& kind,
-                                                             Laboratory& laboratory, int host,
-                                                             int rail) {
+Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
+    const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
+    int host, int rail) {
   std::unique_ptr<injector::Fault> fault;
   if (kind == "port_down") fault = std::make_unique<CablePull>(laboratory, host, rail);
   if (kind == "blackhole") fault = std::make_unique<SwitchDrop>(laboratory, host, rail);
+  const injector::FaultKind* const row = injector::findFaultKind(kind);
+  const bool inside = row != nullptr && (row->target == injector::TargetKind::kRdma ||
+                                         injector::verbs::findEffect(kind).has_value());
+  if (inside) {
+    HeldFault held{.kind = kind, .parameters = {}, .rail = rail};
+    for (const auto& [name, value] : parameters.all()) {
+      held.parameters[name] = formatParameter(value);
+    }
+    fault = std::make_unique<GuestFault>(laboratory, host, std::move(held));
+  }
   if (fault) return fault;
   return errorf(Code::kUnsupported, "{}: a soft-RoCE laboratory has no such fault", kind);
 }

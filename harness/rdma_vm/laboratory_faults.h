@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "harness/rdma_vm/laboratory.h"
 #include "injector/fault.h"
+#include "injector/fault_table.h"
 #include "injector/faults/still_watch.h"
 
 namespace faultline::rdma_vm {
@@ -86,9 +87,11 @@ class SwitchDrop final : public RailFault {
   injector::Evidence verdict() const override;
 };
 
-/// By the name of injector/fault_table.h; kUnsupported for those that a laboratory does not have.
-Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(const std::string& kind,
-                                                             Laboratory& laboratory, int host,
-                                                             int rail);
+/// By the name of injector/fault_table.h: those above, and what acts inside of a guest
+/// (guest_fault.h). kUnsupported for those that a laboratory does not have. `rail` does not matter
+/// to faults of queue pairs.
+Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
+    const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
+    int host, int rail);
 
 }  // namespace faultline::rdma_vm

@@ -77,7 +77,8 @@ class RdmaVmGround final : public ProgramGround {
   Result<FaultControl> faults(const scenario::Scenario& scenario) override {
     return FaultControl::create(scenario, [this](const scenario::Fault& fault) {
       const scenario::Target target = fault.target.value_or(scenario::Target{});
-      return rdma_vm::makeLaboratoryFault(fault.kind, *laboratory_, target.node, target.rail);
+      return rdma_vm::makeLaboratoryFault(fault.kind, fault.parameters, *laboratory_, target.node,
+                                          target.rail);
     });
   }
   Status start(std::vector<NodeJob> jobs, int /*log_fd*/) override {

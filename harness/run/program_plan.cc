@@ -5,11 +5,15 @@
 #include <filesystem>
 
 #include "harness/baseline/nccl_variables.h"
+#include "harness/launch/executable.h"
 
 namespace faultline::run {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kVerbsShim = "libfaultline-verbs.so";
+constexpr const char* kVerbsShimFolder = "injector/verbs/shim";
 
 /// Variables that are always there, the workload's, those of the row's kind, the row's own: each
 /// may replace those before it.
@@ -45,6 +49,7 @@ Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const Plann
   const command::Command& command = scenario.workload.command;
   const command::NetworkNames network =
       networkNames(scenario.cluster.nodes, scenario.cluster.rails);
+  const std::string shim = launch::findOwnLibrary(kVerbsShim, kVerbsShimFolder);
   ProgramPlan plan;
   for (int rank = 0; rank < command.processes(); ++rank) {
     ProgramPlan::Process& process = plan.processes.emplace_back();
@@ -63,7 +68,8 @@ Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const Plann
                                                  .progress = process.progress,
                                                  .strategy = planned.strategy->name,
                                                  .block = planned.block,
-                                                 .seed = scenario.seed},
+                                                 .seed = scenario.seed,
+                                                 .verbsShim = shim},
                                                 network);
     launch::GuardedProgram& program = process.program;
     for (const std::string& word : command.run) {

@@ -16,6 +16,17 @@ int integer(const Parameters& values, std::string_view name) {
   return static_cast<int>(values.get<std::int64_t>(name));
 }
 
+std::string_view whyNotWholeRails(injector::TargetKind target) {
+  switch (target) {
+    case injector::TargetKind::kLink:
+      return "what proves it are the other ports of the same switch";
+    case injector::TargetKind::kRdma:
+      return "it acts on one node's device: write {node: 1, rail: 0}";
+    default:
+      return "it does not act on links";
+  }
+}
+
 class FaultReader {
  public:
   explicit FaultReader(Findings& findings) : findings_(findings), records_(findings) {}
@@ -170,9 +181,7 @@ class FaultReader {
     if (!kind.ofWholeRails) {
       findings_.addAt(joinPath(target_path, "rail_group"), target.find("rail_group")->where,
                       fmt::format("rail_group: {} cannot strike a whole rail: {}", kind.name,
-                                  kind.target == injector::TargetKind::kLink
-                                      ? "what proves it are the other ports of the same switch"
-                                      : "it does not act on links"));
+                                  whyNotWholeRails(kind.target)));
     }
     for (const ParameterValue& value :
          records_.readList(&target, targetTable(), "nodes", target_path)) {

@@ -6,19 +6,56 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
+#include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "injector/rdma_fault_rows.h"
+#include "injector/verbs_fault_rows.h"
 
 namespace faultline::scenario {
 namespace {
 
-// What the laboratory can do to a rail (rdma_vm/laboratory_faults.h), and what this machine's
-// memory and processors can be expected to carry (rdma_vm/vm_plan.h).
-constexpr std::array<std::string_view, 2> kFaults{"port_down", "blackhole"};
+// What the laboratory can do to a rail from outside (rdma_vm/laboratory_faults.h), and what this
+// machine's memory and processors can be expected to carry (rdma_vm/vm_plan.h).
+constexpr std::array<std::string_view, 2> kOutside{"port_down", "blackhole"};
 constexpr int kMostNodes = 8;
 constexpr int kMostRails = 8;
 constexpr std::string_view kHow = "how";
 constexpr std::string_view kCarrier = "carrier";
+constexpr std::string_view kRate = "rate";
+constexpr std::string_view kTrafficClass = "traffic_class";
+constexpr std::string_view kAllClasses = "all";
+
+bool isOfQueuePairs(std::string_view kind) {
+  return std::ranges::any_of(injector::kVerbsFaults,
+                             [&](const injector::FaultKind& row) { return row.name == kind; });
+}
+
+bool isOfRdmaDevices(std::string_view kind) {
+  return std::ranges::any_of(injector::kRdmaFaults,
+                             [&](const injector::FaultKind& row) { return row.name == kind; });
+}
+
+/// Calls `visit` with each kind of fault of the scenario, its parameters and its path.
+template <typename Visit>
+void forEachKind(const Scenario& scenario, const Visit& visit) {
+  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
+    visit(scenario.faults[i].kind, scenario.faults[i].parameters, fmt::format("faults.{}", i));
+  }
+  for (std::size_t i = 0; i < scenario.sequences.size(); ++i) {
+    const std::vector<Fault>& faults = scenario.sequences[i].faults;
+    for (std::size_t j = 0; j < faults.size(); ++j) {
+      visit(faults[j].kind, faults[j].parameters, fmt::format("sequences.{}.faults.{}", i, j));
+    }
+  }
+  for (std::size_t i = 0; i < scenario.processes.size(); ++i) {
+    for (const FaultProcess::Kind& kind : scenario.processes[i].kinds) {
+      visit(kind.name, kind.parameters, fmt::format("fault_processes.{}", i));
+    }
+  }
+}
 
 class RdmaVmChecker {
  public:
@@ -40,19 +77,28 @@ class RdmaVmChecker {
                        baseline::kNccl));
     }
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
-      checkFault(scenario_.faults[i], fmt::format("faults.{}", i));
+      checkTarget(scenario_.faults[i], fmt::format("faults.{}", i));
     }
     for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
       const std::vector<Fault>& faults = scenario_.sequences[i].faults;
       for (std::size_t j = 0; j < faults.size(); ++j) {
-        checkFault(faults[j], fmt::format("sequences.{}.faults.{}", i, j));
+        checkTarget(faults[j], fmt::format("sequences.{}.faults.{}", i, j));
       }
     }
-    for (std::size_t i = 0; i < scenario_.processes.size(); ++i) {
-      for (const FaultProcess::Kind& kind : scenario_.processes[i].kinds) {
-        checkKind(kind.name, kind.parameters, fmt::format("fault_processes.{}", i));
-      }
-    }
+    forEachKind(scenario_,
+                [this](const std::string& kind, const injector::FaultParameters& parameters,
+                       const std::string& path) { checkKind(kind, parameters, path); });
+  }
+
+  void checkOther() {
+    forEachKind(scenario_, [this](const std::string& kind, const injector::FaultParameters&,
+                                  const std::string& path) {
+      if (!isOfRdmaDevices(kind) || !findings_.usable({path})) return;
+      fail(path + ".kind",
+           fmt::format("{}: nodes of this cluster have no RDMA devices: write 'cluster: {{kind: "
+                       "rdma_vm}}', or strike one of this machine by 'faultline inject'",
+                       kind));
+    });
   }
 
  private:
@@ -79,26 +125,46 @@ class RdmaVmChecker {
     }
   }
 
-  void checkFault(const Fault& fault, const std::string& path) {
+  void checkTarget(const Fault& fault, const std::string& path) {
     if (!findings_.usable({path})) return;
-    checkKind(fault.kind, fault.parameters, path);
-    if (!fault.target || fault.target->part == Part::kProcesses) return;  // refused by its kind
-    if (fault.target->part == Part::kManagement) {
-      fail(path + ".target",
-           "target: the management network of a cluster of kind rdma_vm cannot be struck: write "
-           "'rail'");
-    }
+    if (!fault.target || fault.target->part != Part::kManagement) return;
+    fail(path + ".target",
+         "target: the management network of a cluster of kind rdma_vm cannot be struck: write "
+         "'rail'");
   }
 
   void checkKind(const std::string& kind, const injector::FaultParameters& parameters,
                  const std::string& path) {
-    if (std::ranges::count(kFaults, kind) == 0) {
-      fail(path + ".kind", fmt::format("{}: a cluster of kind rdma_vm has only {} and {}", kind,
-                                       kFaults[0], kFaults[1]));
+    if (!findings_.usable({path})) return;
+    if (isOfRdmaDevices(kind)) {
+      checkVirtualNic(kind, parameters, path);
+    } else if (std::ranges::count(kOutside, kind) == 0 && !isOfQueuePairs(kind)) {
+      std::vector<std::string_view> possible(kOutside.begin(), kOutside.end());
+      for (const auto& row : injector::kVerbsFaults) possible.push_back(row.name);
+      for (const auto& row : injector::kRdmaFaults) possible.push_back(row.name);
+      fail(path + ".kind",
+           fmt::format("{}: a cluster of kind rdma_vm has only {}", kind, join(possible, ", ")));
     } else if (parameters.has(kHow) && parameters.get<std::string>(kHow) != kCarrier) {
       fail(path + ".how", fmt::format("how: a cluster of kind rdma_vm pulls the cable outside of "
-                                      "the guest: write '{}'",
+                                      "the guest: write '{}'; to switch the port off inside it is "
+                                      "the kind rdma_port_down",
                                       kCarrier));
+    }
+  }
+
+  /// What the NIC behind a device in software cannot do.
+  void checkVirtualNic(const std::string& kind, const injector::FaultParameters& parameters,
+                       const std::string& path) {
+    if (parameters.has(kRate) &&
+        std::holds_alternative<injector::Percent>(parameters.value(kRate))) {
+      fail(path + ".rate", fmt::format("rate: {} of a percentage: a guest's NIC does not tell its "
+                                       "speed. Write a rate, like 1Mbit",
+                                       kind));
+    }
+    if (parameters.has(kTrafficClass) &&
+        parameters.get<std::string>(kTrafficClass) != kAllClasses) {
+      fail(path + ".traffic_class",
+           "traffic_class: only adapters have such classes, and guests have none: leave it out");
     }
   }
 
@@ -110,8 +176,13 @@ class RdmaVmChecker {
 }  // namespace
 
 void checkRdmaVm(const Scenario& scenario, const Node& root, Findings& findings) {
-  if (scenario.cluster.kind != ClusterKind::kRdmaVm || !findings.usable({"cluster.kind"})) return;
-  RdmaVmChecker(scenario, root, findings).check();
+  if (!findings.usable({"cluster.kind"})) return;
+  RdmaVmChecker checker(scenario, root, findings);
+  if (scenario.cluster.kind == ClusterKind::kRdmaVm) {
+    checker.check();
+  } else {
+    checker.checkOther();
+  }
 }
 
 }  // namespace faultline::scenario

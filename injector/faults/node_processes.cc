@@ -51,6 +51,12 @@ bool wasStartedWith(const std::string& process, std::string_view variable) {
   return false;
 }
 
+/// Threads of the kernel run no program. A first namespace, as that of a guest, has a hundred.
+bool isKernelThread(const std::string& folder) {
+  char first = 0;
+  return ::readlink((folder + "/exe").c_str(), &first, sizeof(first)) < 0 && errno == ENOENT;
+}
+
 UniqueFd openHandle(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -98,7 +104,7 @@ Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view 
     const std::string folder = fmt::format("/proc/{}", pid);
     // Other users' processes cannot be looked at, and are not in a namespace of ours.
     if (pid == ::getpid() || ::stat((folder + "/ns/net").c_str(), &info) != 0) return;
-    if (static_cast<std::uint64_t>(info.st_ino) != wanted) return;
+    if (static_cast<std::uint64_t>(info.st_ino) != wanted || isKernelThread(folder)) return;
     if (!started_with.empty() && !wasStartedWith(folder, started_with)) return;
     UniqueFd handle = openHandle(pid);
     if (!handle && errno != ESRCH) {

@@ -35,9 +35,10 @@ class HeldProcess {
   UniqueFd pid_fd_;
 };
 
-/// The processes that run in a network namespace, without this one and without those that have
-/// ended and are not reaped yet; with `started_with`, "NAME=value", only those that were started
-/// with it in their environment. Reads all of /proc: some milliseconds.
+/// The processes that run in a network namespace, without this one, without those that have ended
+/// and are not reaped yet, and without threads of the kernel; with `started_with`, "NAME=value",
+/// only those that were started with it in their environment. Reads all of /proc: some
+/// milliseconds.
 Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view started_with = {});
 /// Those that a fault of processes is for.
 Result<std::vector<HeldProcess>> processesOf(const netlink::LinkTarget& target);

@@ -5,12 +5,12 @@
 
 #include "base/status.h"
 #include "injector/fault.h"
+#include "injector/fault_table.h"
 #include "injector/rdma/rdma_target.h"
-#include "injector/rdma_fault_table.h"
 
 namespace faultline::injector {
 
-/// Makes the fault of the given kind (see rdmaFaultKinds()) for an RDMA device in the network
+/// Makes the fault of the given kind (those of TargetKind::kRdma) for an RDMA device in the network
 /// namespace of the thread that calls its prepare(), which looks the device up. `parameters` must
 /// have been read for the same kind. kNotFound for an unknown kind.
 Result<std::unique_ptr<Fault>> makeRdmaFault(std::string_view kind,

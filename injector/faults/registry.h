@@ -12,7 +12,7 @@ namespace faultline::injector {
 
 /// Makes the fault of the given kind (see faultKinds()) for a link. `parameters` must have been
 /// read for the same kind. The target's sockets must outlive the fault. kNotFound for an unknown
-/// kind.
+/// kind, and for those of RDMA devices (rdma_registry.h).
 Result<std::unique_ptr<Fault>> makeFault(std::string_view kind, const FaultParameters& parameters,
                                          const netlink::LinkTarget& target);
 

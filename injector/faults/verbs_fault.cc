@@ -31,13 +31,18 @@ VerbsPrograms program(pid_t pid) {
 }
 
 VerbsPrograms programsOf(const netlink::LinkTarget& target) {
-  return {[target]() -> Result<std::vector<pid_t>> {
-            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes, processesOf(target));
+  return programsIn(target.nic.socket->namespaceFd(), target.startedWith);
+}
+
+VerbsPrograms programsIn(int namespace_fd, const std::string& started_with) {
+  return {[namespace_fd, started_with]() -> Result<std::vector<pid_t>> {
+            ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes,
+                             processesIn(namespace_fd, started_with));
             std::vector<pid_t> pids;
             for (const HeldProcess& process : processes) pids.push_back(process.pid());
             return pids;
           },
-          false, target.startedWith.empty() ? "" : " that was started with " + target.startedWith};
+          false, started_with.empty() ? "" : " that was started with " + started_with};
 }
 
 VerbsFault::VerbsFault(verbs::Effect effect, const FaultParameters& parameters,
@@ -147,7 +152,7 @@ Result<bool> VerbsFault::take(Program& program, Duration patience) {
     return true;
   }
   if (!isOver(counters.status())) return counters.status();
-  program.fault.reset();
+  const std::uint64_t fault = *std::exchange(program.fault, {});
   if (counters.status().code() == Code::kNotFound) {
     return errorf(Code::kUnavailable,
                   "{}: the fault's lease in process {} ended after about {:.0f} ms, as nothing was "
@@ -156,6 +161,7 @@ Result<bool> VerbsFault::take(Program& program, Duration patience) {
                   formatDuration(rule_.lease));
   }
   // As programs do whose queue pairs fail; what it told stays true.
+  if (const auto last = program.connection.last(fault)) add(program, *last);
   program.ended = now();
   spdlog::info("{}: {}", effectName(effect_), counters.status().message());
   return true;
@@ -218,9 +224,11 @@ Status VerbsFault::revert() {
     for (Program& program : programs_) {
       if (!program.fault) continue;
       program.asked.reset();
-      const auto counters = program.connection.disarm(*std::exchange(program.fault, {}));
-      if (counters.ok()) {
-        add(program, *counters);
+      const std::uint64_t fault = *std::exchange(program.fault, {});
+      const auto counters = program.connection.disarm(fault);
+      const auto last = program.connection.last(fault);
+      if (counters.ok() || last) {
+        add(program, counters.ok() ? *counters : *last);
       } else if (counters.status().code() == Code::kDeadlineExceeded) {
         program.connection.close();
         spdlog::warn("{}: {}; the connection is closed, with which the fault ends when it runs",

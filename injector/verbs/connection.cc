@@ -140,17 +140,23 @@ Status Connection::send(const Message& request) {
 
 Result<std::optional<Message>> Connection::receive(std::string_view verb, Duration patience) {
   const TimePoint deadline = now() + patience;
-  pollfd answer{fd_.get(), POLLIN, 0};
   while (true) {
+    pollfd answer{fd_.get(), POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now()).count();
     const int ready = ::poll(&answer, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
-    if (ready > 0) break;
     if (ready < 0 && errno != EINTR) return Status::fromErrno(errno, attempt(verb));
     if (ready == 0 && now() >= deadline) return std::optional<Message>();
+    if (ready <= 0) continue;
+    ASSIGN_OR_RETURN(std::optional<Message> message, read(verb));
+    if (message) return message;
   }
+}
+
+Result<std::optional<Message>> Connection::read(std::string_view verb) {
   std::array<char, Message::kMostBytes + 1> buffer;
   ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-  // It has closed without having read what we sent. What it said before, why, comes after that.
+  // Of a program that ended without reading all that it was asked. What it has said before is
+  // behind that.
   if (got < 0 && errno == ECONNRESET) {
     got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   }
@@ -162,7 +168,17 @@ Result<std::optional<Message>> Connection::receive(std::string_view verb, Durati
   ASSIGN_OR_RETURN(Message reply, Message::parse({buffer.data(), static_cast<std::size_t>(got)}));
   if (reply.verb() == "ok") return std::optional<Message>(std::move(reply));
   if (reply.verb() == "error") return readError(reply);
-  return errorf(Code::kInternal, "{}: it answered '{}'", attempt(verb), reply.verb());
+  if (reply.verb() != kLastWord) {
+    return errorf(Code::kInternal, "{}: it answered '{}'", attempt(verb), reply.verb());
+  }
+  ASSIGN_OR_RETURN(const std::uint64_t fault, reply.number("fault"));
+  ASSIGN_OR_RETURN(last_[fault], readCounters(reply));
+  return std::optional<Message>();
+}
+
+std::optional<Counters> Connection::last(std::uint64_t fault) const {
+  const auto found = last_.find(fault);
+  return found == last_.end() ? std::nullopt : std::optional<Counters>(found->second);
 }
 
 Result<Message> Connection::ask(const Message& request) {

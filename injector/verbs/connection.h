@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ class Connection {
   Result<std::optional<Counters>> takeCounters(Duration patience);
   /// kNotFound when its lease has ended.
   Result<Counters> disarm(std::uint64_t fault);
+  /// What a program has said of the fault when it ended by exit(), once a call has found it gone.
+  std::optional<Counters> last(std::uint64_t fault) const;
 
   pid_t pid() const { return pid_; }
   /// What it has armed ends with this, at the latest when the program runs again if it is stopped.
@@ -58,12 +61,15 @@ class Connection {
   Result<Message> ask(const Message& request);
   Status send(const Message& request);
   Result<std::optional<Message>> receive(std::string_view verb, Duration patience);
+  /// One message that is there; nothing when it was a last word.
+  Result<std::optional<Message>> read(std::string_view verb);
   std::string attempt(std::string_view verb) const;
   Status silent(std::string_view verb) const;
 
   pid_t pid_;
   UniqueFd fd_;
   bool awaitsCounters_ = false;
+  std::map<std::uint64_t, Counters> last_;  // by fault
 };
 
 }  // namespace faultline::injector::verbs

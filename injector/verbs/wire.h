@@ -10,6 +10,10 @@
 /// What the messages between controller and shim carry.
 namespace faultline::injector::verbs {
 
+/// The verb of what the shim says unasked, for each fault that is armed when its program ends by
+/// exit(): the fault and its counters. Who asks next finds only that it has ended.
+inline constexpr std::string_view kLastWord = "last";
+
 /// Adds the fields of a rule; readRule() accepts exactly these, and checks them.
 void addRule(Message& message, const Rule& rule);
 Result<Rule> readRule(const Message& message);

@@ -89,7 +89,7 @@ int strike(const std::string& kind_name, const std::string& device, Duration dur
            std::map<std::string, std::string> texts) {
   rdma::RdmaTarget target{.device = device};
   if (const auto other = texts.extract("other_end")) target.other_end = other.mapped();
-  const FaultKind* const kind = findRdmaFaultKind(kind_name);
+  const FaultKind* const kind = findFaultKind(kind_name);
   if (kind == nullptr) return fail(errorf(Code::kNotFound, "no fault '{}'", kind_name), kUsage);
   const auto parameters = FaultParameters::parse(*kind, texts);
   if (!parameters.ok()) return fail(parameters.status(), kUsage);

@@ -31,6 +31,10 @@ constexpr int kSoonMs = 20;
 /// How long nobody is let in when the process has no descriptor left for one. Who waits keeps the
 /// listener readable, and the thread would do nothing but try.
 constexpr Duration kPause = 100ms;
+/// For the thread to be done with what it does: it waits for no more than calls into a provider. A
+/// program that ends is not held up by it for longer.
+constexpr Duration kLongestFarewell = 200ms;
+constexpr Duration kFarewellPause = 1ms;
 
 std::mutex g_mutex;
 Control* g_control = nullptr;  // for good: the process ends with it
@@ -115,7 +119,7 @@ Status requireOnly(const Message& message, std::initializer_list<std::string_vie
   return okStatus();
 }
 
-__attribute__((destructor)) void atEnd() { Control::removeFile(); }
+__attribute__((destructor)) void atEnd() { Control::farewell(); }
 
 }  // namespace
 
@@ -207,8 +211,30 @@ void Control::afterForkInChild() {
   // The object itself stays: its std::thread is one that this process does not have.
 }
 
-void Control::removeFile() {
-  if (g_control != nullptr && g_control->pid_ == ::getpid()) ::unlink(g_control->path_.c_str());
+void Control::farewell() {
+  if (g_control == nullptr || g_control->pid_ != ::getpid()) return;
+  ::unlink(g_control->path_.c_str());
+  g_control->sayLast();
+}
+
+/// A program that fails by a fault may be gone before anybody has asked what it ran into.
+void Control::sayLast() {
+  const TimePoint deadline = now() + kLongestFarewell;
+  while (!serve_mutex_.try_lock()) {
+    if (now() >= deadline) return;
+    std::this_thread::sleep_for(kFarewellPause);
+  }
+  for (const Client& client : clients_) {
+    for (const Lease& lease : client.leases) {
+      const auto counters = Shim::instance().counters(lease.fault);
+      if (!counters.ok()) continue;
+      Message message{std::string(kLastWord)};
+      message.add("fault", lease.fault);
+      addCounters(message, *counters);
+      send(client.fd.get(), message);
+    }
+  }
+  serve_mutex_.unlock();
 }
 
 void Control::serve() {

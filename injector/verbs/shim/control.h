@@ -30,8 +30,9 @@ class Control {
   static void beforeFork();
   static void afterForkInParent();
   static void afterForkInChild();
-  /// The socket's file goes with the process.
-  static void removeFile();
+  /// At exit(): lets an answer that is being made go out, and tells each controller what has been
+  /// counted of its faults. The socket's file goes with the process.
+  static void farewell();
 
  private:
   struct Lease {
@@ -57,6 +58,7 @@ class Control {
   Result<Message> arm(Client& client, const Message& request);
   void disarmAll(Client& client);
   void endLeases(TimePoint now);
+  void sayLast();
 
   std::string path_;
   pid_t pid_ = 0;

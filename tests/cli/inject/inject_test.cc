@@ -34,7 +34,7 @@ class Victim {
  public:
   enum class Folder { kAbsolute, kRelative };
 
-  explicit Victim(bool with_shim = true, Folder kind = Folder::kAbsolute) {
+  explicit Victim(bool with_shim = true, Folder kind = Folder::kAbsolute, bool fails = false) {
     const std::filesystem::path folder =
         kind == Folder::kAbsolute ? folder_.path() : std::filesystem::relative(folder_.path());
     int input[2];
@@ -47,7 +47,8 @@ class Victim {
       ::setenv("FAULTLINE_VERBS_LIB", FAULTLINE_FAKE_IBVERBS, 1);
       ::setenv("FAULTLINE_VERBS_DIR", folder.c_str(), 1);
       if (with_shim) ::setenv("LD_PRELOAD", FAULTLINE_VERBS_SHIM, 1);
-      ::execl(FAULTLINE_VERBS_VICTIM, FAULTLINE_VERBS_VICTIM, "2", nullptr);
+      ::execl(FAULTLINE_VERBS_VICTIM, FAULTLINE_VERBS_VICTIM, "2", fails ? "fails" : nullptr,
+              nullptr);
       ::_exit(127);
     }
     ::close(input[0]);
@@ -73,6 +74,15 @@ class Victim {
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "its socket must be gone";
     return told;
   }
+
+  /// Waits for it to end by an error.
+  void fails() {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+    ::close(std::exchange(stop_, -1));
+  }
+  pid_t pid() const { return pid_; }
 
   /// How many faults it has; -1 when it does not say.
   int armed() const {
@@ -360,6 +370,29 @@ TEST(InjectTest, AProgramThatIsStoppedIsLetGo) {
   EXPECT_THAT(ran.err, HasSubstr("has not answered for 5s"));
   victim.signal(SIGCONT);
   EXPECT_TRUE(victim.becomesArmed(0));
+}
+
+/// As perftest does: nobody has asked what it has run into before it is gone.
+TEST(InjectTest, AProgramThatFailsAtOnceHasToldWhatItRanInto) {
+  namespace verbs = injector::verbs;
+  for (const verbs::Effect effect : {verbs::Effect::kCompletionRewrite, verbs::Effect::kQpError}) {
+    Victim victim(/*with_shim=*/true, Victim::Folder::kAbsolute, /*fails=*/true);
+    auto connection = verbs::Connection::open(victim.pid());
+    ASSERT_TRUE(connection.ok()) << connection.status().message();
+    verbs::Rule rule{.effect = effect};
+    if (effect == verbs::Effect::kCompletionRewrite) rule.status = 10;
+    rule.trigger.budget = 1;
+    rule.lease = 10s;
+    const auto fault = connection->arm(rule);
+    ASSERT_TRUE(fault.ok()) << fault.status().message();
+    victim.fails();
+    ASSERT_TRUE(connection->askCounters(*fault).ok());
+    EXPECT_EQ(connection->takeCounters(5s).status().code(), Code::kUnavailable);
+    const auto last = connection->last(*fault);
+    ASSERT_TRUE(last.has_value());
+    EXPECT_EQ(last->happened, 1u);
+    EXPECT_FALSE(connection->last(*fault + 1).has_value());
+  }
 }
 
 }  // namespace

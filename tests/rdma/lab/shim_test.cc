@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,130 +34,274 @@ class ShimmedVictims : public LaboratoryTest {
     LaboratoryTest::SetUp();
   }
 
-  static std::vector<std::string> writeBandwidth(int rail, int iterations) {
-    return {"ib_write_bw",
-            "-d",
-            rdma_vm::rdmaDeviceName(rail),
-            "-x",
-            "1",
-            "-u",
-            "17",
-            "-F",
-            "-p",
-            std::to_string(kPort + rail),
-            "-s",
-            "65536",
-            "-n",
-            std::to_string(iterations)};
+  /// A program of others, both ends of it.
+  struct Pair {
+    std::vector<std::string> server;
+    std::vector<std::string> client;
+    std::string listens;  ///< for a shell: whether the server is there
+    int rail = 0;
+  };
+  /// They meet over the management network.
+  static Pair perftest(const std::string& name, int rail, std::vector<std::string> more) {
+    const std::string port = std::to_string(18515 + nextPort_++);
+    Pair pair;
+    pair.rail = rail;
+    pair.server = {name, "-d", rdma_vm::rdmaDeviceName(rail), "-x", "1", "-u", "17", "-F",
+                   "-p", port};
+    pair.server.insert(pair.server.end(), more.begin(), more.end());
+    pair.client = pair.server;
+    pair.client.push_back(rdma_vm::nicAddress(kServer, 0));
+    pair.listens = "ss -ltnH | grep -q :" + port;
+    return pair;
   }
-  int startServer(int rail, int iterations) {
-    const auto job = lab_->start(kServer, program(writeBandwidth(rail, iterations)));
+  /// They meet through the RDMA connection manager, and go on without end.
+  static Pair rping(int rail) {
+    const std::string address = rdma_vm::nicAddress(kServer, rail + 1);
+    return {{"rping", "-s", "-a", address},
+            {"rping", "-c", "-a", address},
+            "rdma resource show cm_id | grep -q 7174",
+            rail};
+  }
+  static Pair writeBandwidth(int rail, int iterations) {
+    return perftest("ib_write_bw", rail, {"-s", "65536", "-n", std::to_string(iterations)});
+  }
+
+  int startServer(const Pair& pair) {
+    const auto job = lab_->start(kServer, program(pair.server, kPatience));
     EXPECT_TRUE(job.ok()) << job.status().message();
-    mustRun(kServer, shell("until ss -ltnH | grep -q :" + std::to_string(kPort + rail) +
-                           "; do sleep 0.1; done"));
+    mustRun(kServer, shell("until " + pair.listens + "; do sleep 0.1; done"));
     return job.ok() ? *job : 0;
   }
-  rdma_vm::RunRequest client(int rail, int iterations) {
-    std::vector<std::string> arguments = writeBandwidth(rail, iterations);
-    arguments.push_back(rdma_vm::nicAddress(kServer, 0));
-    return program(std::move(arguments));
-  }
-  /// The average bandwidth of the table's only row; 0 without one.
-  static double bandwidthOf(const std::string& out) {
+  /// The average bandwidth of the table's only row, in MiB/s; 0 without one.
+  static double bandwidthOf(const std::string& out, double size = 65536) {
     std::istringstream lines(out);
     for (std::string line; std::getline(lines, line);) {
       std::istringstream row(line);
-      double size = 0, iterations = 0, peak = 0, average = 0;
-      if (row >> size >> iterations >> peak >> average && size == 65536) return average;
+      double bytes = 0, iterations = 0, peak = 0, average = 0;
+      if (row >> bytes >> iterations >> peak >> average && bytes == size) return average;
     }
     return 0;
   }
 
-  /// A client with the shim, into which a fault is put when it is in full swing; all in one job,
-  /// so that they see each other's process numbers.
-  std::string injectInto(const std::string& fault) {
-    const int server = startServer(0, 100'000);
+  /// The shortest time of ib_send_lat's only row, in us; 0 without one.
+  static double fastestOf(const std::string& out) {
+    std::istringstream lines(out);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream row(line);
+      double bytes = 0, iterations = 0, shortest = 0, longest = 0;
+      if (row >> bytes >> iterations >> shortest >> longest) return shortest;
+    }
+    return 0;
+  }
+
+  /// A client with the shim, and what is done to it as soon as its queue pair is connected: a shell
+  /// where $victim is its process, and $told a file. All in one job, so that they see each other's
+  /// process numbers. Then everything that was said.
+  rdma_vm::RunRequest victimOf(const Pair& pair, const std::string& done) const {
     std::string command;
-    for (const std::string& word : client(0, 100'000).arguments) command += word + " ";
-    const std::string sent = "$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts)";
-    const auto output =
-        lab_->run(kClient, shell("before=" + sent + "; LD_PRELOAD=" + shim_ + " " + command +
-                                 "> /run/victim 2>&1 & victim=$!; until [ " + sent +
-                                 " -gt $((before + 200)) ]; do sleep 0.1; done; " + faultline_ +
-                                 " inject " + fault +
-                                 " --target pid=$victim --for 2s; "
-                                 "echo inject ended with $?; wait $victim; "
-                                 "echo victim ended with $?; cat /run/victim"));
-    EXPECT_OK(lab_->end(server));
-    EXPECT_TRUE(lab_->finish(server).ok());
+    for (const std::string& word : pair.client) command += word + " ";
+    const std::string device = rdma_vm::rdmaDeviceName(pair.rail);
+    return shell("out=$(mktemp) told=$(mktemp); LD_PRELOAD=" + shim_ + " " + command +
+                     "> $out 2>&1 & victim=$!; until rdma resource show qp link " + device +
+                     "/1 | grep 'state RTS' | grep -q \"pid $victim \"; do sleep 0.1; done; " +
+                     done + "wait $victim; echo victim ended with $?; cat $out $told",
+                 kPatience);
+  }
+  std::string inject(const std::string& fault, const std::string& duration) const {
+    return faultline_ + " inject " + fault + " --target pid=$victim --for " + duration;
+  }
+
+  /// A fault in a program that it ends, and with it the fault: what was said about it.
+  std::string injectInto(const Pair& pair, const std::string& fault) {
+    const int server = startServer(pair);
+    const std::string told = wordsOf(lab_->run(
+        kClient,
+        victimOf(pair, inject(fault, "60s") + " > $told 2>&1; echo inject ended with $?; ")));
+    endServer(server);
+    return told;
+  }
+  /// A fault that is armed before the first message: until then the rail carries nothing.
+  std::string injectFromTheStart(const Pair& pair, const std::string& fault) {
+    // The queue pair asks for its peer's address before it is connected.
+    mustRun(kClient, program({"busybox", "ping", "-c", "1", "-W", "9",
+                              rdma_vm::nicAddress(kServer, pair.rail + 1)}));
+    const int server = startServer(pair);
+    lab_->setBlocked(kClient, pair.rail, true);
+    mustRun(kClient, program({"rm", "-f", "/run/armed"}));
+    const auto client =
+        lab_->start(kClient, victimOf(pair, inject(fault, "60s") +
+                                                " > $told 2>&1 & inject=$!; until grep -q ^inject: "
+                                                "$told; do sleep 0.1; done; touch /run/armed; wait "
+                                                "$inject; echo inject ended with $?; "));
+    mustRun(kClient, shell("until [ -e /run/armed ]; do sleep 0.1; done", kPatience));
+    lab_->setBlocked(kClient, pair.rail, false);
+    EXPECT_TRUE(client.ok()) << client.status().message();
+    const std::string told = client.ok() ? wordsOf(lab_->finish(*client)) : "";
+    endServer(server);
+    return told;
+  }
+  static std::string wordsOf(const Result<rdma_vm::RunOutput>& output) {
     EXPECT_TRUE(output.ok()) << output.status().message();
     if (!output.ok()) return "";
     EXPECT_FALSE(output->timedOut) << output->out << output->err;
     return output->out + output->err;
   }
+  void endServer(int server) {
+    EXPECT_OK(lab_->end(server));  // it may wait for ever
+    EXPECT_TRUE(lab_->finish(server).ok());
+  }
 
-  static constexpr int kPort = 18515;
+  static constexpr Duration kPatience = 90s;  // emulation on a busy machine takes its time
+  static inline int nextPort_ = 0;
   std::string shim_;
   std::string faultline_;
 };
 
-TEST_F(ShimmedVictims, ACompletionThatIsRewrittenIsTheStatusThatTheProgramFailsWith) {
-  const std::string told = injectInto(
-      "completion_rewrite --param status=rnr_retry_exc_err --param after_operations=10 "
-      "--param budget=1");
-  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
-  EXPECT_THAT(told, HasSubstr("Failed status 13"));
-  EXPECT_THAT(told, HasSubstr("victim ended with 1"));
+constexpr const char* kOnce = " --param after_operations=10 --param budget=1";
+
+TEST_F(ShimmedVictims, ACompletionThatIsRewrittenIsTheStatusThatEachProgramFailsWith) {
+  struct Case {
+    Pair pair;
+    const char* fault;
+    const char* told;
+  };
+  const std::array cases{
+      Case{writeBandwidth(0, 100'000), "completion_rewrite --param status=rnr_retry_exc_err",
+           "Failed status 13"},
+      Case{perftest("ib_send_lat", 1, {"-n", "100000"}),
+           "completion_rewrite --param status=rem_access_err --param side=both",
+           "Failed status 10"},
+      Case{rping(1), "completion_rewrite --param status=rem_op_err",
+           "cq completion failed status 11"}};
+  for (const Case& each : cases) {
+    const std::string told = injectInto(each.pair, std::string(each.fault) + kOnce);
+    EXPECT_THAT(told, HasSubstr(each.told));
+    EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+    EXPECT_THAT(told, HasSubstr("evidence (completions that became errors): 1 of "));
+    EXPECT_THAT(told, ::testing::Not(HasSubstr("victim ended with 0")));
+  }
 }
 
 TEST_F(ShimmedVictims, AQueuePairThatGoesToErrorFlushesItsWork) {
-  const std::string told = injectInto("qp_error");
-  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+  const std::string told = injectInto(writeBandwidth(0, 100'000), "qp_error");
   EXPECT_THAT(told, HasSubstr("Failed status 5"));
-  EXPECT_THAT(told, HasSubstr("victim ended with 1"));
+  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+  EXPECT_THAT(told, HasSubstr("1 queue pairs were put in error and read back as ERR"));
+  EXPECT_THAT(told, HasSubstr("victim ended with 1\n"));
+}
+
+TEST_F(ShimmedVictims, APostThatFailsEndsItsProgram) {
+  const std::string told =
+      injectInto(writeBandwidth(1, 100'000), std::string("post_error --param errno=EIO") + kOnce);
+  EXPECT_THAT(told, HasSubstr("Couldn't post send"));
+  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+  EXPECT_THAT(told, HasSubstr("evidence (posts that failed): 1 of "));
+  EXPECT_THAT(told, HasSubstr("victim ended with 1\n"));
+}
+
+TEST_F(ShimmedVictims, ACompletionThatIsLostMakesItsProgramWaitForEver) {
+  const Pair pair = perftest("ib_send_lat", 0, {"-n", "100000"});
+  const int server = startServer(pair);
+  const std::string sent = "$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts)";
+  // It hangs when nothing has been sent for several looks in a row.
+  const auto client = lab_->run(
+      kClient,
+      victimOf(pair, inject(std::string("completion_loss --param side=recv") + kOnce, "60s") +
+                         " > $told 2>&1 & inject=$!; until grep -q ^inject: $told; do sleep 0.1; "
+                         "done; still=0; until [ $still = 4 ]; do last=" +
+                         sent + "; sleep 1; if [ $last = " + sent +
+                         " ]; then still=$((still + 1)); else still=0; fi; done; kill -0 $victim "
+                         "&& echo the victim hangs; kill $victim; wait $inject; echo inject ended "
+                         "with $?; "));
+  const std::string told = wordsOf(client);
+  endServer(server);
+  EXPECT_THAT(told, HasSubstr("the victim hangs"));
+  EXPECT_THAT(told, HasSubstr("victim ended with 143"));
+  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+  EXPECT_THAT(told, HasSubstr("evidence (completions that were swallowed): 1 of "));
+}
+
+TEST_F(ShimmedVictims, LatencyGrowsByTheDelayOfCompletions) {
+  constexpr int kWhole = 20;
+  constexpr int kDelayed = 3;
+  const std::string told = injectFromTheStart(
+      perftest("ib_send_lat", 1, {"-n", "60", "-U"}),
+      "qp_delay --param delay=1s --param side=recv --param after_operations=" +
+          std::to_string(kWhole) + " --param budget=" + std::to_string(kDelayed));
+  EXPECT_THAT(told, HasSubstr("victim ended with 0"));
+  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+  EXPECT_THAT(told, HasSubstr("3 of 60 completions were delivered late, by 1"));
+  // It tells half of each time there and back, in us; the first has waited for the rail.
+  std::vector<double> halves;
+  std::istringstream lines(told);
+  for (std::string line; std::getline(lines, line);) {
+    int number = 0;
+    char comma = 0;
+    double half = 0;
+    std::istringstream row(line);
+    if (row >> number >> comma >> half && comma == ',' && number > 1) halves.push_back(half);
+  }
+  ASSERT_GE(halves.size(), 50u) << told;
+  std::ranges::sort(halves, std::greater<>());
+  constexpr double kHalfDelay = 500'000;
+  EXPECT_GE(halves[kDelayed - 1], kHalfDelay) << told;
+  EXPECT_LT(halves[halves.size() / 2], kHalfDelay / 2) << "the others were not delayed";
+}
+
+TEST_F(ShimmedVictims, BandwidthIsNotAboveTheRateOfCompletions) {
+  constexpr int kSize = 8192;
+  constexpr int kMessages = 24;
+  constexpr int kAtOnce = 4;
+  const std::string told =
+      injectFromTheStart(perftest("ib_write_bw", 0,
+                                  {"-s", std::to_string(kSize), "-n", std::to_string(kMessages),
+                                   "-t", std::to_string(kAtOnce), "-Q", "1"}),
+                         "qp_rate --param rate=1Mbit");
+  EXPECT_THAT(told, HasSubstr("victim ended with 0"));
+  EXPECT_THAT(told, HasSubstr("inject ended with 0"));
+  EXPECT_THAT(told, HasSubstr("Mbit/s for 1Mbit requested, measured over"));
+  constexpr double kRate = 1e6 / 8 / (1 << 20);  // MiB/s, as perftest tells it
+  const double bandwidth = bandwidthOf(told, kSize);
+  EXPECT_GT(bandwidth, 0) << told;
+  // Those that are on their way at the end are not waited for.
+  EXPECT_LT(bandwidth, kRate * kMessages / (kMessages - kAtOnce) * 1.2) << told;
 }
 
 TEST_F(ShimmedVictims, ArmedWithNothingItIsAsFastAsWithout) {
-  constexpr int kIterations = 300;
+  constexpr const char* kIterations = "800";
   constexpr const char* kLoaded = "the shim is loaded";
-  // Both at the same time, so that the machine's other load is the same for both; once on each
-  // rail.
-  double logarithms = 0;
-  for (const int shimmed : {0, 1}) {
-    std::vector<int> servers, clients;
-    for (const int rail : {0, 1}) servers.push_back(startServer(rail, kIterations));
-    for (const int rail : {0, 1}) {
-      rdma_vm::RunRequest request = client(rail, kIterations);
-      if (rail == shimmed) {
-        // The same process first looks whether the loader takes the library, which it leaves out
-        // with no more than a message if it cannot.
-        std::string command = "grep -q libfaultline-verbs.so /proc/self/maps && echo " +
-                              std::string(kLoaded) + " >&2; exec";
-        for (const std::string& word : request.arguments) command += " " + word;
-        request = shell(command);
-        request.environment["LD_PRELOAD"] = shim_;
-      }
-      ASSERT_OK_AND_ASSIGN(clients.emplace_back(), lab_->start(kClient, request));
+  // In turns, and of each the fastest of all times there and back: what the machine is busy with
+  // besides only ever makes one slower, and some meet nothing.
+  std::array<double, 2> fastest{};
+  for (const bool shimmed : {false, true, true, false}) {
+    const Pair pair = perftest("ib_send_lat", 0, {"-n", kIterations});
+    const int server = startServer(pair);
+    rdma_vm::RunRequest request = program(pair.client, kPatience);
+    if (shimmed) {
+      // The same process first looks whether the loader takes the library, which it leaves out
+      // with no more than a message if it cannot.
+      std::string command = "grep -q libfaultline-verbs.so /proc/self/maps && echo " +
+                            std::string(kLoaded) + " >&2; exec";
+      for (const std::string& word : request.arguments) command += " " + word;
+      request = shell(command, kPatience);
+      request.environment["LD_PRELOAD"] = shim_;
     }
-    std::array<double, 2> bandwidth{};
-    for (const int rail : {0, 1}) {
-      ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output,
-                           lab_->finish(clients[static_cast<std::size_t>(rail)]));
-      EXPECT_TRUE(output.exit.ok()) << output.exit.toString() << output.out << output.err;
-      if (rail == shimmed) {
-        EXPECT_THAT(output.err, HasSubstr(kLoaded));
-      }
-      bandwidth[static_cast<std::size_t>(rail)] = bandwidthOf(output.out);
-      ASSERT_GT(bandwidth[static_cast<std::size_t>(rail)], 0) << output.out;
-      EXPECT_TRUE(lab_->finish(servers[static_cast<std::size_t>(rail)]).ok());
+    ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output, lab_->run(kClient, request));
+    endServer(server);
+    EXPECT_TRUE(output.exit.ok()) << output.exit.toString() << output.out << output.err;
+    if (shimmed) {
+      EXPECT_THAT(output.err, HasSubstr(kLoaded));
     }
-    logarithms += std::log(bandwidth[static_cast<std::size_t>(shimmed)] /
-                           bandwidth[static_cast<std::size_t>(1 - shimmed)]);
+    const double time = fastestOf(output.out);
+    ASSERT_GT(time, 0) << output.out;
+    std::printf("%s the shim: %.0f us\n", shimmed ? "with" : "without", time);
+    double& best = fastest[shimmed ? 1 : 0];
+    best = best == 0 ? time : std::min(best, time);
   }
-  const double ratio = std::exp(logarithms / 2);
-  RecordProperty("bandwidth_with_over_without", std::to_string(ratio));
-  std::printf("bandwidth with the shim over bandwidth without: %.2f\n", ratio);
-  // Emulation is noisy; nanoseconds are measured by its benchmark. This is that nothing is broken.
+  const double ratio = fastest[0] / fastest[1];
+  RecordProperty("speed_with_over_without", std::to_string(ratio));
+  std::printf("speed with the shim over speed without: %.2f\n", ratio);
+  // Nanoseconds are measured by its benchmark. This is that nothing is broken.
   EXPECT_GT(ratio, 0.6);
 }
 

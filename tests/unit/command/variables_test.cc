@@ -26,7 +26,8 @@ Place place() {
           .progress = "/out/rank3/progress",
           .strategy = "unprotected",
           .block = 4,
-          .seed = 7};
+          .seed = 7,
+          .verbsShim = "/lib/shim.so"};
 }
 
 TEST(VariablesTest, AProcessKnowsItsPlaceAndItsNetwork) {
@@ -53,6 +54,7 @@ TEST(VariablesTest, AProcessKnowsItsPlaceAndItsNetwork) {
       {"FAULTLINE_STRATEGY", "unprotected"},
       {"FAULTLINE_BLOCK", "4"},
       {"FAULTLINE_SEED", "7"},
+      {"FAULTLINE_VERBS_SHIM", "/lib/shim.so"},
       {"RANK", "3"},
       {"WORLD_SIZE", "4"},
       {"LOCAL_RANK", "1"},

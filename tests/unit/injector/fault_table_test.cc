@@ -23,11 +23,15 @@ TEST(FaultTableTest, NamesAreUniqueAndEveryFaultIsDocumented) {
     for (const ParameterSpec& spec : fault.parameters) EXPECT_FALSE(spec.meaning.empty());
   }
   EXPECT_EQ(names, (std::set<std::string_view>{
-                       "port_down", "port_flap", "throttle", "blackhole", "one_way_loss", "loss",
-                       "connection_reset", "address_change", "process_stop", "process_kill",
-                       "path_flap", "path_cut", "late_delivery", "host_overload", "none",
-                       "qp_error", "post_error", "completion_rewrite", "completion_loss",
-                       "qp_delay", "qp_rate"}));
+                       "port_down",        "port_flap",        "throttle",
+                       "blackhole",        "one_way_loss",     "loss",
+                       "connection_reset", "address_change",   "process_stop",
+                       "process_kill",     "path_flap",        "path_cut",
+                       "late_delivery",    "host_overload",    "none",
+                       "qp_error",         "post_error",       "completion_rewrite",
+                       "completion_loss",  "qp_delay",         "qp_rate",
+                       "rdma_port_down",   "rdma_silent_drop", "rdma_throttle",
+                       "rdma_link_delete"}));
   EXPECT_EQ(findFaultKind("meteor"), nullptr);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/rdma_vm/cpio_archive.h"
+#include "harness/rdma_vm/fault_holder.h"
 #include "harness/rdma_vm/frame_switch.h"
 #include "harness/rdma_vm/guest_setup.h"
 #include "harness/rdma_vm/machine_room.h"
@@ -269,6 +270,52 @@ TEST_F(Switch, IsSharedWithWhoHasTheDescriptor) {
   other->at(2, 1).blocked = 1;
   EXPECT_THAT(forwarded(0, 1, macOf(2, 1)), IsEmpty());
   EXPECT_EQ(other->at(2, 1).dropped, 1U);
+}
+
+TEST(FaultHolderMessages, ComeBackAsTheyWere) {
+  const auto held = heldFaultFromJson(toJson(HeldFault{"qp_error", {{"device", "rxe1"}}, 3}));
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(held->kind, "qp_error");
+  EXPECT_EQ(held->parameters.at("device"), "rxe1");
+  EXPECT_EQ(held->rail, 3);
+  for (const HolderCall call :
+       {HolderCall::kPrepare, HolderCall::kApply, HolderCall::kEvidence, HolderCall::kRevert}) {
+    const auto back = holderCallFromJson(toJson(call));
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(*back, call);
+  }
+  const HolderAnswer answer{
+      errorf(Code::kNotRestored, "no"), "netlink", 2, 5ms, {"loss", "frames", "3 of 4", true}};
+  const auto back = holderAnswerFromJson(toJson(answer));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->status.code(), Code::kNotRestored);
+  EXPECT_EQ(back->status.message(), "no");
+  EXPECT_EQ(back->mechanism, "netlink");
+  EXPECT_EQ(back->changes, 2u);
+  EXPECT_EQ(back->since, 5ms);
+  EXPECT_EQ(back->evidence.observed, "3 of 4");
+  EXPECT_TRUE(back->evidence.ok);
+  EXPECT_TRUE(holderAnswerFromJson(toJson(HolderAnswer{}))->status.ok());
+}
+
+TEST(FaultHolderMessages, WhatCannotBeUnderstoodIsAnError) {
+  EXPECT_FALSE(heldFaultFromJson({{"kind", "qp_error"}}).ok());
+  EXPECT_FALSE(heldFaultFromJson(nullptr).ok());
+  for (const nlohmann::json& call :
+       {nlohmann::json{{"type", "explode"}}, nlohmann::json("apply"), nlohmann::json()}) {
+    EXPECT_FALSE(holderCallFromJson(call).ok());
+  }
+  nlohmann::json answer = toJson(HolderAnswer{});
+  answer["code"] = 1000;
+  const auto unknown = holderAnswerFromJson(answer);
+  ASSERT_TRUE(unknown.ok());
+  EXPECT_EQ(unknown->status.code(), Code::kInternal) << "no success";
+  answer.erase("evidence");
+  EXPECT_FALSE(holderAnswerFromJson(answer).ok());
+  EXPECT_EQ(brokenFromJson({{"type", "broken"}, {"code", 6}, {"message", "gone"}}).message(),
+            "gone");
+  EXPECT_FALSE(brokenFromJson({{"type", "broken"}}).ok());
+  EXPECT_FALSE(brokenFromJson({{"code", 0}, {"message", ""}}).ok()) << "it failed";
 }
 
 }  // namespace

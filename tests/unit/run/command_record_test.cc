@@ -229,5 +229,18 @@ TEST(FindExecutableTest, SaysWhatIsThereAndWhatIsNot) {
   EXPECT_FALSE(findExecutable(folder.path().string(), "", path).ok()) << "a folder";
 }
 
+TEST(FindOwnLibraryTest, IsInTheBuildOrWhereItWasInstalled) {
+  const TemporaryFolder folder;
+  const std::string programs = folder.path() / "bin";
+  std::filesystem::create_directories(programs);
+  EXPECT_EQ(launch::findOwnLibrary("a.so", "some/folder", programs), "");
+  std::filesystem::create_directories(folder.path() / "lib");
+  const std::string installed = folder.write("lib/a.so", "");
+  EXPECT_EQ(launch::findOwnLibrary("a.so", "some/folder", programs), installed);
+  std::filesystem::create_directories(programs + "/some/folder");
+  const std::string built = folder.write("bin/some/folder/a.so", "");
+  EXPECT_EQ(launch::findOwnLibrary("a.so", "some/folder", programs), built);
+}
+
 }  // namespace
 }  // namespace faultline::run

@@ -70,7 +70,7 @@ TEST(RdmaVm, FaultsThatItCannotHaveAreMistakesWithTheirPlace) {
       text(kCluster, kRows,
            "  - {kind: loss, percent: 5%, target: {node: 1, rail: 0}, at: 1s, until: end}\n"));
   EXPECT_THAT(loss, HasSubstr("f.yaml:7:"));
-  EXPECT_THAT(loss, HasSubstr("only port_down and blackhole"));
+  EXPECT_THAT(loss, HasSubstr("has only port_down, blackhole, qp_error,"));
   EXPECT_THAT(problems(text(kCluster, kRows,
                             "  - {kind: port_down, how: admin, target: {node: 1, rail: 0}, at: 1s, "
                             "until: end}\n")),
@@ -81,13 +81,69 @@ TEST(RdmaVm, FaultsThatItCannotHaveAreMistakesWithTheirPlace) {
               HasSubstr("management network"));
   EXPECT_THAT(problems(text(kCluster, kRows,
                             "  - {kind: process_kill, target: {node: 1}, at: 1s, until: end}\n")),
-              HasSubstr("only port_down and blackhole"));
+              HasSubstr("process_kill: a cluster of kind rdma_vm has only"));
+}
+
+TEST(RdmaVm, FaultsInsideOfGuestsAreRead) {
+  const auto read = readScenario(
+      text(kCluster, kRows,
+           "  - {kind: qp_error, target: {node: 1}, device: rxe0, at: 1s, until: end}\n"
+           "  - {kind: rdma_throttle, rate: 1Mbit, target: {node: 1, rail: 1}, at: 1s, "
+           "duration: 1s}\n"),
+      "f.yaml");
+  ASSERT_TRUE(read.ok());
+  const std::vector<Fault>& faults = read.scenario->faults;
+  EXPECT_EQ(faults[0].target->part, Part::kProcesses);
+  EXPECT_EQ(faults[0].target->node, 1);
+  EXPECT_EQ(faults[1].target->part, Part::kRail);
+  EXPECT_EQ(faults[1].target->rail, 1);
+  for (const char* const kind : {"rdma_port_down", "rdma_silent_drop", "rdma_link_delete"}) {
+    EXPECT_EQ(problems(text(kCluster, kRows,
+                            std::string("  - {kind: ") + kind +
+                                ", target: {node: 0, rail: 1}, at: 1s, duration: 1s}\n")),
+              "");
+  }
+}
+
+TEST(RdmaVm, WhatAVirtualNicCannotDoIsAMistakeWithItsPlace) {
+  const auto throttle = [](const std::string& more) {
+    return problems(text(kCluster, kRows,
+                         "  - {kind: rdma_throttle, target: {node: 1, rail: 0}, at: 1s, "
+                         "until: end, " +
+                             more + "}\n"));
+  };
+  EXPECT_THAT(throttle("rate: 10%"), HasSubstr("f.yaml:7:"));
+  EXPECT_THAT(throttle("rate: 10%"), HasSubstr("does not tell its speed"));
+  EXPECT_THAT(throttle("rate: 1Mbit, traffic_class: 3"), HasSubstr("only adapters"));
+  EXPECT_THAT(problems(text(kCluster, kRows,
+                            "  - {kind: rdma_port_down, target: {rail_group: 0}, at: 1s, "
+                            "until: end}\n")),
+              HasSubstr("one node's device"));
+  EXPECT_THAT(problems(text(kCluster, kRows,
+                            "  - {kind: rdma_port_down, target: {node: 7, rail: 0}, at: 1s, "
+                            "until: end}\n")),
+              HasSubstr("there is no node 7"));
 }
 
 TEST(RdmaVm, OtherClustersAreNotConcerned) {
   EXPECT_EQ(problems(text("{kind: netns, nodes: 2, rails: 2, rail_rate: 1Gbit}", kRows,
                           "  - {kind: loss, percent: 5%, target: {node: 1, rail: 0}, at: 1s, "
                           "until: end}\n")),
+            "");
+}
+
+TEST(RdmaVm, OtherClustersHaveNoRdmaDevices) {
+  for (const std::string cluster : {"{nodes: 2, rails: 2}", "{kind: netns, nodes: 2}"}) {
+    const std::string told =
+        problems(text(cluster, kRows,
+                      "  - {kind: rdma_port_down, target: {node: 1, rail: 0}, at: 1s, until: "
+                      "end}\n"));
+    EXPECT_THAT(told, HasSubstr("f.yaml:7:"));
+    EXPECT_THAT(told, HasSubstr("cluster: {kind: rdma_vm}"));
+  }
+  // Programs can bring devices that no cluster has.
+  EXPECT_EQ(problems(text("{kind: netns, nodes: 2}", kRows,
+                          "  - {kind: qp_error, target: {node: 1}, at: 1s, until: end}\n")),
             "");
 }
 

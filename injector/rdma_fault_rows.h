@@ -1,27 +1,30 @@
-#include "injector/rdma_fault_table.h"
+#pragma once
 
-#include <algorithm>
 #include <array>
+#include <string_view>
 
+#include "injector/fault_table.h"
+
+/// The rows of the table (fault_table.cc) for faults of RDMA devices: of this machine by `faultline
+/// inject`, and of guests in scenarios (docs/rdma_faults.md, docs/rdma_lab.md).
 namespace faultline::injector {
-namespace {
 
-constexpr std::array<std::string_view, 3> kRdmaWays{"both", "out", "in"};
-constexpr std::array<std::string_view, 2> kFrames{"roce", "all"};
-constexpr std::array<std::string_view, 9> kTrafficClassNames{"all", "0", "1", "2", "3",
-                                                             "4",   "5", "6", "7"};
-constexpr std::array<std::string_view, 2> kUsers{"refuse", "leave"};
+inline constexpr std::array<std::string_view, 3> kRdmaWays{"both", "out", "in"};
+inline constexpr std::array<std::string_view, 2> kRdmaFrames{"roce", "all"};
+inline constexpr std::array<std::string_view, 9> kTrafficClassNames{"all", "0", "1", "2", "3",
+                                                                    "4",   "5", "6", "7"};
+inline constexpr std::array<std::string_view, 2> kRdmaUsers{"refuse", "leave"};
 
-constexpr std::array kRdmaSilentDropParameters{
+inline constexpr std::array kRdmaSilentDropParameters{
     ParameterSpec{"direction", ParameterType::kEnum, "both",
                   "out: what the device sends; in: what it should receive", kRdmaWays},
     ParameterSpec{"frames", ParameterType::kEnum, "roce",
                   "roce: RoCE v2 only, so that everything else on the interface lives; all: every "
                   "frame of the interface (devices in software only)",
-                  kFrames},
+                  kRdmaFrames},
 };
 
-constexpr std::array kRdmaThrottleParameters{
+inline constexpr std::array kRdmaThrottleParameters{
     ParameterSpec{"rate",
                   ParameterType::kRateOrPercent,
                   "",
@@ -36,15 +39,15 @@ constexpr std::array kRdmaThrottleParameters{
                   kTrafficClassNames},
 };
 
-constexpr std::array kRdmaLinkDeleteParameters{
+inline constexpr std::array kRdmaLinkDeleteParameters{
     ParameterSpec{"users", ParameterType::kEnum, "refuse",
                   "what if programs have the device open. refuse: nothing is done. leave: it goes "
                   "for everybody else; they keep what they have, the kernel ends the deletion when "
                   "they have closed it, and only then can it be undone",
-                  kUsers},
+                  kRdmaUsers},
 };
 
-constexpr std::array kRdmaKinds{
+inline constexpr std::array<FaultKind, 4> kRdmaFaults{
     FaultKind{
         "rdma_port_down",
         "The port of an RDMA device goes down with its network interface, until the fault "
@@ -118,15 +121,5 @@ constexpr std::array kRdmaKinds{
               false,
               "on siw, which the kernels at hand do not have (proven on rxe)"},
 };
-
-}  // namespace
-
-std::span<const FaultKind> rdmaFaultKinds() { return kRdmaKinds; }
-
-const FaultKind* findRdmaFaultKind(std::string_view name) {
-  const auto found = std::find_if(kRdmaKinds.begin(), kRdmaKinds.end(),
-                                  [&](const FaultKind& kind) { return kind.name == name; });
-  return found == kRdmaKinds.end() ? nullptr : &*found;
-}
 
 }  // namespace faultline::injector

@@ -1,0 +1,133 @@
+#include "harness/rdma_vm/guest_fault.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/units.h"
+
+namespace faultline::rdma_vm {
+
+using nlohmann::json;
+
+namespace {
+
+// A guest in software on a busy machine takes seconds for what takes milliseconds elsewhere, and to
+// put a port back waits for it.
+constexpr Duration kAnswerBudget = 60s;
+constexpr Duration kAnswerPoll = 1ms;
+
+}  // namespace
+
+GuestFault::GuestFault(Laboratory& laboratory, int host, HeldFault held)
+    : laboratory_(laboratory), host_(host), held_(std::move(held)) {}
+
+GuestFault::~GuestFault() {
+  Status status = revert();
+  if (holder_) {
+    const Status ended = laboratory_.endFault(*holder_);
+    if (status.ok()) status = ended;
+  }
+  if (!status.ok()) spdlog::error("{} in host {}: {}", held_.kind, host_, status.message());
+}
+
+Duration GuestFault::evidenceBudget() const { return kAnswerBudget; }
+
+Status GuestFault::prepare() {
+  if (!holder_) {
+    ASSIGN_OR_RETURN(holder_, laboratory_.startFault(host_, toJson(held_)));
+  }
+  RETURN_IF_ERROR(ask(HolderCall::kPrepare));
+  ASSIGN_OR_RETURN(const HolderAnswer answer, await());
+  mechanism_ = answer.mechanism;
+  return answer.status;
+}
+
+Status GuestFault::apply() {
+  applied_ = true;  // before the call: if it fails half-way, revert() has something to do
+  evidence_.reset();
+  return change(HolderCall::kApply);
+}
+
+Status GuestFault::revert() {
+  if (!applied_) return okStatus();
+  if (asked_) (void)await();  // evidence that nobody waited for
+  RETURN_IF_ERROR(change(HolderCall::kRevert));
+  applied_ = false;
+  return okStatus();
+}
+
+Status GuestFault::change(HolderCall call) {
+  const TimePoint before = now();
+  RETURN_IF_ERROR(ask(call));
+  ASSIGN_OR_RETURN(const HolderAnswer answer, await());
+  const TimePoint after = std::max(before, now() - answer.since);
+  mechanism_ = answer.mechanism;
+  if (answer.changes > changes_) {
+    changes_ = answer.changes;
+    record({call == HolderCall::kApply, before, after});
+  }
+  return answer.status;
+}
+
+Status GuestFault::step(TimePoint /*now*/) {
+  RETURN_IF_ERROR(laboratory_.poll(Duration::zero()));
+  ASSIGN_OR_RETURN(std::optional<HolderAnswer> answer, look());
+  if (const Status broken = std::exchange(broken_, {}); !broken.ok()) return broken;
+  if (!answer) return okStatus();
+  RETURN_IF_ERROR(answer->status);
+  evidence_ = std::move(answer->evidence);
+  return okStatus();
+}
+
+Status GuestFault::demandEvidence() { return asked_ ? okStatus() : ask(HolderCall::kEvidence); }
+
+injector::Evidence GuestFault::verdict() const {
+  if (evidence_) return *evidence_;
+  return {held_.kind, "none", "the guest has not told what it has seen", false};
+}
+
+Status GuestFault::ask(HolderCall call) {
+  if (!holder_) {
+    return errorf(Code::kInternal, "{} in host {} was not prepared", held_.kind, host_);
+  }
+  RETURN_IF_ERROR(gone_);
+  RETURN_IF_ERROR(laboratory_.tellFault(*holder_, toJson(call)));
+  asked_ = call;
+  return okStatus();
+}
+
+Result<HolderAnswer> GuestFault::await() {
+  const TimePoint deadline = now() + kAnswerBudget;
+  for (;;) {
+    ASSIGN_OR_RETURN(const std::optional<HolderAnswer> answer, look());
+    if (answer) return *answer;
+    if (now() >= deadline) {
+      return errorf(Code::kDeadlineExceeded, "{} in host {} has not answered for {}", held_.kind,
+                    host_, formatDuration(kAnswerBudget));
+    }
+    RETURN_IF_ERROR(laboratory_.poll(kAnswerPoll));
+  }
+}
+
+Result<std::optional<HolderAnswer>> GuestFault::look() {
+  while (const std::optional<json> message = laboratory_.faultSaid(*holder_)) {
+    const std::string type = message->value("type", "");
+    if (type == "answer" && asked_) {
+      asked_.reset();
+      ASSIGN_OR_RETURN(HolderAnswer answer, holderAnswerFromJson(*message));
+      return std::optional<HolderAnswer>(std::move(answer));
+    }
+    if (type == "broken") {
+      broken_ = brokenFromJson(*message);
+    } else {
+      gone_ = errorf(Code::kUnavailable, "what holds {} in host {} has ended: {}", held_.kind,
+                     host_, message->value("message", ""));
+    }
+  }
+  RETURN_IF_ERROR(gone_);
+  return std::optional<HolderAnswer>();
+}
+
+}  // namespace faultline::rdma_vm

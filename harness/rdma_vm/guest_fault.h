@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "harness/rdma_vm/fault_holder.h"
+#include "harness/rdma_vm/laboratory.h"
+#include "injector/fault.h"
+
+namespace faultline::rdma_vm {
+
+/// A fault of injector/faults that acts inside of a guest, where a holder (fault_holder.h) keeps
+/// it: each call is a message there and an answer. Faults of queue pairs strike every program of
+/// the guest that has the shim; those of RDMA devices the one of a rail. Its moments are those of
+/// this machine's clock: a change lies between the request and its end as the answer tells it.
+class GuestFault final : public injector::Fault {
+ public:
+  /// The laboratory is borrowed, and outlives it.
+  GuestFault(Laboratory& laboratory, int host, HeldFault held);
+  ~GuestFault() override;
+  /// Starts the holder, the first time. What it answers is returned as the fault's own; besides
+  /// kUnavailable when the holder has ended, kDeadlineExceeded when it does not answer.
+  Status prepare() override;
+  Status apply() override;
+  /// An error of what the fault does over time, in the guest, is returned here.
+  Status step(TimePoint now) override;
+  Status revert() override;
+  std::string mechanism() const override { return mechanism_; }
+  Duration evidenceBudget() const override;
+
+ protected:
+  bool conclusive() const override { return evidence_.has_value(); }
+  injector::Evidence verdict() const override;
+  Status demandEvidence() override;
+
+ private:
+  Status ask(HolderCall call);
+  /// Waits for the answer to what was asked.
+  Result<HolderAnswer> await();
+  /// Takes in what the holder has said: the answer, once it is there.
+  Result<std::optional<HolderAnswer>> look();
+  /// Asks, waits, and records what has changed.
+  Status change(HolderCall call);
+
+  Laboratory& laboratory_;
+  int host_;
+  HeldFault held_;
+  std::optional<int> holder_;
+  std::optional<HolderCall> asked_;  ///< not answered yet
+  std::string mechanism_;
+  std::size_t changes_ = 0;
+  std::optional<injector::Evidence> evidence_;
+  bool applied_ = false;
+  Status broken_;  ///< what it does over time has failed, and step() has not said so yet
+  Status gone_;    ///< the holder has ended
+};
+
+}  // namespace faultline::rdma_vm

@@ -1,0 +1,81 @@
+// Faults inside of guests, told from outside (harness/rdma_vm/guest_fault.h): what a scenario's
+// timeline meets when it goes wrong. That they strike is in tests/rdma/run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "harness/rdma_vm/laboratory_faults.h"
+#include "tests/support/laboratory_fixture.h"
+
+namespace faultline::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class GuestFaultTest : public LaboratoryTest {
+ protected:
+  std::unique_ptr<injector::Fault> make(const std::string& kind, int rail,
+                                        const std::map<std::string, std::string>& texts = {}) {
+    const auto parameters = injector::FaultParameters::parse(*injector::findFaultKind(kind), texts);
+    EXPECT_TRUE(parameters.ok()) << parameters.status().message();
+    auto fault = rdma_vm::makeLaboratoryFault(kind, *parameters, *lab_, kClient, rail);
+    EXPECT_TRUE(fault.ok()) << fault.status().message();
+    return fault.ok() ? std::move(*fault) : nullptr;
+  }
+};
+
+TEST_F(GuestFaultTest, IsTakenBackWithItsObjectAndLeavesNoEvidenceBeforeItStrikes) {
+  const auto filters = [this] {
+    return mustRun(kClient, program({"tc", "qdisc", "show", "dev", "rail0", "clsact"}));
+  };
+  auto fault = make("rdma_silent_drop", 0, {{"direction", "out"}});
+  ASSERT_OK(fault->prepare());
+  EXPECT_EQ(filters(), "");
+  ASSERT_OK(fault->apply());
+  ASSERT_EQ(fault->transitions().size(), 1u);
+  EXPECT_TRUE(fault->transitions()[0].broken);
+  EXPECT_THAT(filters(), HasSubstr("clsact"));
+  ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+  EXPECT_TRUE(evidence.ok) << evidence.observed;
+  ASSERT_OK(fault->revert());
+  EXPECT_FALSE(fault->transitions().back().broken);
+  EXPECT_EQ(filters(), "");
+  // Again, and nobody takes it back.
+  ASSERT_OK(fault->apply());
+  EXPECT_THAT(filters(), HasSubstr("clsact"));
+  fault.reset();
+  EXPECT_EQ(filters(), "");
+}
+
+TEST_F(GuestFaultTest, WithoutAStrikeThereIsNoEvidence) {
+  const auto fault = make("rdma_port_down", 1);
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+  EXPECT_FALSE(evidence.ok) << evidence.observed;
+  EXPECT_TRUE(fault->transitions().empty());
+}
+
+TEST_F(GuestFaultTest, WhereNoProgramHasTheShimItSaysWhatIsMissing) {
+  const auto fault = make("qp_error", 0);
+  ASSERT_OK(fault->prepare());
+  const Status applied = fault->apply();
+  EXPECT_EQ(applied.code(), Code::kUnavailable);
+  EXPECT_THAT(applied.message(), HasSubstr("LD_PRELOAD"));
+  EXPECT_TRUE(fault->transitions().empty());
+}
+
+TEST_F(GuestFaultTest, ADeviceThatIsNotThereIsRefusedBeforeTheRun) {
+  const auto fault = make("rdma_link_delete", 7);
+  const Status prepared = fault->prepare();
+  EXPECT_EQ(prepared.code(), Code::kNotFound);
+  EXPECT_THAT(prepared.message(), HasSubstr("rxe7"));
+  EXPECT_EQ(rdma_vm::makeLaboratoryFault("loss", {}, *lab_, kClient, 0).status().code(),
+            Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace faultline::test
