@@ -161,8 +161,7 @@ faults:
   });
   ASSERT_NE(relayed, run.plans.end());
   EXPECT_LT(relayed->health.at(1).send, 0.5);
-  // Which direction it is, not how exactly a busy machine measures the other one.
-  EXPECT_GT(relayed->health.at(1).receive, 1.5 * relayed->health.at(1).send);
+  EXPECT_GT(relayed->health.at(1).receive, 0.6);
   const reports::CollectiveRow& row = run.collectives.at(0);
   EXPECT_GE(row.left_out, 1) << "the first call was planned for whole ports";
   ASSERT_TRUE(row.bound && row.model);
