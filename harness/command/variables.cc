@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kPrefix = "FAULTLINE_";
 // As torchrun's own default.
 constexpr const char* kMasterPort = "29500";
+constexpr const char* kVerbsShim = "verbs_shim";
 
 struct Source {
   const Place& place;
@@ -75,8 +76,9 @@ constexpr std::array kRows{
         [](const Source& s) { return text(s.place.block); }},
     Row{"seed", "", "the scenario's seed",
         [](const Source& s) { return fmt::format("{}", s.place.seed); }},
-    Row{"verbs_shim", "",
-        "path of libfaultline-verbs.so, for LD_PRELOAD and the like; empty: it was not built",
+    Row{kVerbsShim, "",
+        "path of libfaultline-verbs.so, for LD_PRELOAD and the like; a mistake where it was not "
+        "built",
         [](const Source& s) { return s.place.verbsShim; }},
 };
 
@@ -164,6 +166,12 @@ Result<std::string> expand(std::string_view text,
                     "there is no placeholder '{{{0}}}'{1}; where it is meant as it stands, write "
                     "'{{{{{0}}}}}'",
                     name, suggestion(name, known));
+    }
+    if (name == kVerbsShim && found->second.empty()) {
+      return errorf(Code::kUnavailable,
+                    "'{{{}}}': libfaultline-verbs.so is not there, neither in the build of this "
+                    "program nor in ../lib beside it; install libibverbs-dev and build again",
+                    name);
     }
     result += found->second;
   }

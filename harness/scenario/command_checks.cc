@@ -179,9 +179,9 @@ class CommandChecker {
   void checkPlaceholders() {
     if (!findings_.usable({"cluster", "cluster.nodes", "cluster.rails", kPath})) return;
     std::map<std::string, std::string> variables;
-    for (std::string& name :
+    for (const std::string& name :
          command::variableNames(scenario_.cluster.nodes, scenario_.cluster.rails)) {
-      variables.emplace(std::move(name), "");
+      variables.emplace(name, name);
     }
     std::set<std::string> told;
     const auto look = [&](std::string_view path, std::string_view key, const std::string& text) {

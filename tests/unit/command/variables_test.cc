@@ -92,6 +92,15 @@ TEST(ExpandTest, ReplacesPlaceholdersAndLeavesOtherBracesAlone) {
   EXPECT_EQ(expanded("{{{rank}}}"), "{{rank}}");
 }
 
+TEST(ExpandTest, AShimThatWasNotBuiltIsRefusedWhereItIsWanted) {
+  EXPECT_EQ(*expand("LD_PRELOAD={verbs_shim}", {{"verbs_shim", "/lib/shim.so"}}),
+            "LD_PRELOAD=/lib/shim.so");
+  EXPECT_TRUE(expand("{rank}", {{"rank", "3"}, {"verbs_shim", ""}}).ok());
+  const auto expanded = expand("LD_PRELOAD={verbs_shim}", {{"verbs_shim", ""}});
+  EXPECT_EQ(expanded.status().code(), Code::kUnavailable);
+  EXPECT_THAT(expanded.status().message(), testing::HasSubstr("libibverbs-dev"));
+}
+
 TEST(ExpandTest, AnUnknownPlaceholderIsAMistakeWithAHint) {
   const auto expanded = expand("--rank {rnak}", {{"rank", "3"}});
   ASSERT_FALSE(expanded.ok());
