@@ -17,8 +17,6 @@
 namespace faultline::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr int kTag = 3;
@@ -477,37 +475,6 @@ TEST_P(ConformanceTest, AForkedChildHasNoUseOfIt) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, ConformanceTest, ::testing::Values(10, 11, 12),
                          [](const auto& version) { return "v" + std::to_string(version.param); });
-
-TEST(ConformanceOptionsTest, AWrongOptionIsAnErrorOfInitThatSaysWhatIsAllowed) {
-  const std::array<std::array<const char*, 3>, 5> wrong{{
-      {"FAULTLINE_NET_STRATEGY", "fastest", "balance"},
-      {"FAULTLINE_NICS", "lo,eth99", "eth99"},
-      {"FAULTLINE_MANAGEMENT", "eth99", "here are"},
-      {"FAULTLINE_COUNTERS", "/no/such/folder/counters.json", "cannot be written"},
-      {"FAULTLINE_GIVE_UP", "10", "GIVE_UP"},
-  }};
-  for (const auto& [variable, value, said] : wrong) {
-    setenv("FAULTLINE_NICS", "lo", 1);
-    setenv(variable, value, 1);
-    NetDriver net(FAULTLINE_NET_PLUGIN, 11);
-    EXPECT_NE(net.init(), NetResult::kSuccess) << variable;
-    EXPECT_THAT(NetDriver::warnings().back(), AllOf(HasSubstr(variable), HasSubstr(said)));
-    unsetenv(variable);
-    setenv("FAULTLINE_NICS", "lo", 1);
-    EXPECT_EQ(net.init(), NetResult::kSuccess);  // once it is right
-    EXPECT_EQ(net.finalize(), NetResult::kSuccess);
-  }
-}
-
-TEST(ConformanceOptionsTest, AVariableThatIsMisspeltIsWarnedOf) {
-  setenv("FAULTLINE_NICS", "lo", 1);
-  setenv("FAULTLINE_NIC", "eth0", 1);
-  NetDriver net(FAULTLINE_NET_PLUGIN, 11);
-  EXPECT_EQ(net.init(), NetResult::kSuccess);
-  EXPECT_THAT(NetDriver::warnings(), Contains(HasSubstr("did you mean FAULTLINE_NICS?")));
-  EXPECT_EQ(net.finalize(), NetResult::kSuccess);
-  unsetenv("FAULTLINE_NIC");
-}
 
 }  // namespace
 }  // namespace faultline::test

@@ -52,9 +52,7 @@ TEST_F(DelayTest, DisarmingDeliversAtOnceAndInOrder) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
   Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay, qp);
-  slow.delay = 10s;
-  const std::uint64_t fault = valueOf(control.arm(slow));
+  const std::uint64_t fault = valueOf(control.arm(longDelay(qp)));
   for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i);
   EXPECT_THAT(device.poll(), IsEmpty());
   valueOf(control.disarm(fault));
@@ -76,8 +74,7 @@ TEST_F(DelayTest, WhatIsHeldGoesWithItsQueuePairAndIsCounted) {
   ibv_qp* const gone = device.makeQp();
   ibv_qp* const kept = device.makeQp();
   Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay);
-  slow.delay = 10s;
+  Rule slow = longDelay();
   slow.match.device = "fake0";
   const std::uint64_t fault = valueOf(control.arm(slow));
   for (ibv_qp* const qp : {gone, gone, kept}) postSend(qp, 1);
@@ -93,9 +90,8 @@ TEST_F(DelayTest, AnErrorThatIsHeldHasNotHappenedYet) {
   ibv_qp* const gone = device.makeQp();
   ibv_qp* const kept = device.makeQp();
   Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay);
+  Rule slow = longDelay();
   slow.match.device = "fake0";
-  slow.delay = 10s;
   const std::uint64_t late = valueOf(control.arm(slow));
   Rule error = rule(Effect::kCompletionRewrite);
   error.match.device = "fake0";
@@ -140,9 +136,7 @@ TEST_F(DelayTest, WhatIsHeldGoesWithItsCompletionQueueAndIsCounted) {
   const Device device(0);
   const OwnQueue own(device);
   Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay, own.qp);
-  slow.delay = 10s;
-  const std::uint64_t fault = valueOf(control.arm(slow));
+  const std::uint64_t fault = valueOf(control.arm(longDelay(own.qp)));
   own.hold(1);
   own.hold(2);
   expectHeld(valueOf(control.counters(fault)), 2, 0, 0);
@@ -161,9 +155,7 @@ TEST_F(DelayTest, AClosedDeviceTakesItsQueuesAlongAndWhatTheyHold) {
   {
     auto closes = std::make_unique<Device>(0);
     own.emplace(*closes);
-    Rule slow = rule(Effect::kQpDelay, own->qp);
-    slow.delay = 10s;
-    fault = valueOf(control.arm(slow));
+    fault = valueOf(control.arm(longDelay(own->qp)));
     own->hold(1);
   }
   const auto after = valueOf(control.hello());
@@ -179,9 +171,7 @@ TEST_F(DelayTest, AQueueThatIsFullOfHeldOnesLeavesTheRestInTheDevice) {
   Device device(0, /*entries=*/4);
   ibv_qp* const qp = device.makeQp();
   Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay, qp);
-  slow.delay = 10s;
-  const std::uint64_t fault = valueOf(control.arm(slow));
+  const std::uint64_t fault = valueOf(control.arm(longDelay(qp)));
   for (std::uint64_t i = 0; i < 6; ++i) postSend(qp, i);
   EXPECT_THAT(device.poll(), IsEmpty());
   EXPECT_EQ(valueOf(control.counters(fault)).held, 4u);

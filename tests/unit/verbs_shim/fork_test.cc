@@ -66,9 +66,7 @@ TEST_F(ForkTest, AChildDoesNotWaitForAThreadThatWasPolling) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
   Connection control = connect();
-  Rule slow = rule(Effect::kQpDelay, qp);
-  slow.delay = 10s;
-  const std::uint64_t fault = valueOf(control.arm(slow));
+  const std::uint64_t fault = valueOf(control.arm(longDelay(qp)));
   postSend(qp, 1);
   device.poll();
   ASSERT_EQ(valueOf(control.counters(fault)).held, 1u) << "each poll looks for it";

@@ -184,6 +184,12 @@ class ShimTest : public ::testing::Test {
     rule.bitsPerSecond = 8'000'000;
     return rule;
   }
+  /// Nothing of it comes before it is disarmed.
+  static Rule longDelay(const ibv_qp* qp = nullptr) {
+    Rule slow = rule(Effect::kQpDelay, qp);
+    slow.delay = 10s;
+    return slow;
+  }
 };
 
 }  // namespace faultline::testing
