@@ -17,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/sanitizers.h"
 #include "base/text.h"
 #include "harness/cli/nccl_bootstrap.h"
 #include "harness/cluster/privileges.h"
@@ -127,14 +128,8 @@ std::optional<long> meminfoMiB(std::string_view key) {
 }
 
 bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FAULTLINE_ADDRESS_SANITIZER) || defined(FAULTLINE_THREAD_SANITIZER)
   return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return true;
-#else
-  return false;
-#endif
 #else
   return false;
 #endif

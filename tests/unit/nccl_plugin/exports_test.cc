@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizers.h"
+
 // What the plugin shows to the program that it is loaded into: NCCL's symbols and nothing else, and
 // no library that might be there in another version.
 
@@ -53,7 +55,8 @@ TEST(NcclExportsTest, NoLibraryIsNeededThatAPythonMayHaveInAnotherVersion) {
   for (const char* library : {"fmt", "spdlog", "yaml", "ssl", "crypto", "hwloc"}) {
     EXPECT_THAT(needed, Not(HasSubstr(library)));
   }
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#if !defined(FAULTLINE_ADDRESS_SANITIZER) && !defined(FAULTLINE_THREAD_SANITIZER) && \
+    !defined(__clang__)
   EXPECT_THAT(needed, Not(HasSubstr("stdc++")));
 #endif
 }
