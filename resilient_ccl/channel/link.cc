@@ -244,7 +244,8 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
   }
   if (state.inFlightBytes == 0) state.degradation.begin(heardFor_);
   state.inFlight.push_back({header.sequence, header.length, chunk, copied,
-                            /*settled=*/mutant(Mutant::kDoneWhenSubmitted)});
+                            /*settled=*/mutant(Mutant::kDoneWhenSubmitted),
+                            /*second=*/copied});
   state.inFlightBytes += length;
   loadMeter_.update(outstandingBytes(), 0, now);
   ++counters_.chunksSent;
@@ -323,6 +324,7 @@ void Link::settle(int rail, const InFlight& open, TimePoint now) {
   if (open.copied) {
     // The user may get the message back now: the other rail must not read it any more.
     if (const auto [other, twin] = twinOf(rail, open.chunk); twin != nullptr) {
+      if (!open.second) payForUselessCopy(open.length);
       twin->settled = !mutant(Mutant::kCopiesCountTwice);
       if (!mutant(Mutant::kCopyStillRead) && io_.detach(other, twin->sequence)) {
         rails_[other].inFlightBytes -= twin->length;

@@ -55,6 +55,9 @@ class Link {
   /// rail that gets slow is rare, but among many short messages one of several rails is always the
   /// last, and copies that help none would take a third of the ports.
   static constexpr Bytes kTailShare = 64;
+  /// A copy that comes second after all counts as so many: where each of them is late, as among
+  /// short messages over equal rails, hardly any are made.
+  static constexpr Bytes kUselessCopy = 16;
   /// A rail's chunks are acknowledged in pairs, as many as its least window has, a message at its
   /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
   static constexpr int kChunksPerAcknowledgement = 2;
@@ -220,6 +223,7 @@ class Link {
     ChunkRef chunk;
     bool copied = false;     // another rail has the same chunk
     bool settled = false;    // delivered by the other one; the message may be gone
+    bool second = false;     // it is the copy
     int secondOf = -1;       // index of the failover of the rail that has delivered it, or -1
     bool withdrawn = false;  // settled because its message was withdrawn
   };
@@ -367,6 +371,7 @@ class Link {
   bool keepsUp(int rail, Bytes chunk, TimePoint now) const;
   int nextPuller(TimePoint now) const;  // the rail that takes the next chunk; -1: none now
   void copyTail(TimePoint now);
+  void payForUselessCopy(Bytes length);
   bool mayCopy(const InFlight& open) const;     // within the budgets
   InFlight* tailOf(int rail, double& seconds);  // last chunk worth copying, and when it arrives
   bool hasRoom(int rail, Bytes chunk) const;    // for one that is so long
@@ -457,7 +462,7 @@ class Link {
   std::vector<GrantRecord> waitingGrants_;
   TimePoint grantBy_ = TimePoint::max();
   std::map<StreamKey, int> inHand_;
-  Bytes tailCredit_;  // bytes that may be copied now
+  Bytes tailCredit_;  // bytes that may be copied now; below 0: not yet
 
   ControlStream control_;
   Prober prober_;

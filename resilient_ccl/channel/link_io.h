@@ -48,7 +48,8 @@ struct LinkOptions {
   Duration windowTime = 2ms;
   /// kPull: bytes of one message that may be sent twice, because a faster rail is likely to deliver
   /// them sooner than the one that has them; and of all messages, beyond a kTailShare-th of what
-  /// has been delivered since. 0, or not resilient: none.
+  /// has been delivered since, of which a copy that came second takes kUselessCopy times its
+  /// length. 0, or not resilient: none.
   Bytes tailBudget = 512 << 10;
   /// A message of up to so many bytes is *small*: it is copied as soon as it is posted and the peer
   /// has asked for it, and its buffer is the client's again (sendDone), though it has not been

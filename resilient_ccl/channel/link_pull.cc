@@ -105,6 +105,11 @@ bool Link::mayCopy(const InFlight& open) const {
          (length <= tailCredit_ || mutant(Mutant::kTailShareIgnored));
 }
 
+/// The debt has a bound, so that there are copies again some time after a rail has got slow.
+void Link::payForUselessCopy(Bytes length) {
+  tailCredit_ = std::max(tailCredit_ - (kUselessCopy - 1) * length, -options_.tailBudget);
+}
+
 Link::InFlight* Link::tailOf(int rail, double& seconds) {
   Rail& state = rails_[rail];
   const bool fixed = state.lateWrites && !mutant(Mutant::kTailFromLateWrites);

@@ -247,6 +247,33 @@ TEST(FlowTest, CopiesAreASmallShareOfWhatIsSent) {
   expectWhole(world);
 }
 
+TEST(FlowTest, CopiesThatComeSecondAreSoonMadeNoMore) {
+  // Rail 0 gets slow in each message; as soon as a chunk of it has gone again, it is faster than
+  // ever.
+  SimOptions options = pulling(2);
+  options.link.tailBudget = 16 * kChunk;
+  SimWorld world(options);
+  const auto& counters = world.link(0).counters();
+  int messagesWithCopies = 0;
+  for (int i = 0; i < 60; ++i) {
+    for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
+    load(world, 50ms, 512 << 10);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    const Bytes before = counters.bytesCopied;
+    world.message(0, 256 << 10);
+    world.run(1ms);
+    world.slow(0, 10e6 * 0.01);
+    for (int ms = 0; ms < 200 && counters.bytesCopied == before; ++ms) world.run(1ms);
+    messagesWithCopies += counters.bytesCopied > before;
+    world.slow(0, 1e9);
+    EXPECT_TRUE(world.runUntilIdle(5s));
+  }
+  EXPECT_GT(messagesWithCopies, 0);
+  EXPECT_LE(counters.bytesCopied, options.link.tailBudget + counters.bytesSent / 512)
+      << messagesWithCopies;
+  expectWhole(world);
+}
+
 TEST(FlowTest, AShortMessageTravelsOnAllRails) {
   SimWorld world(pulling(4));
   for (int rail = 0; rail < 4; ++rail) world.slow(rail, 1e6);
