@@ -85,16 +85,16 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
   return verdict;
 }
 
-/// Judges those just polled: drops what is lost, and hands what is to wait to `hold`. Returns how
-/// many are left, at the front.
+/// Judges those just polled, by all faults but `others`: drops what is lost, and hands what is to
+/// wait to `hold`. Returns how many are left, at the front.
 template <typename Hold>
 int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count, TimePoint now,
-         Hold hold) {
+         FaultBits others, Hold hold) {
   int left = 0;
   for (int i = 0; i < count; ++i) {
     ibv_wc& completion = completions[i];
     QueuePair* const queue_pair = shim.find(context, completion.qp_num);
-    const FaultBits bits = faultsOf(queue_pair);
+    const FaultBits bits = faultsOf(queue_pair) & ~others;
     CompletionVerdict verdict;
     if (bits != 0) verdict = onCompletion(shim, *queue_pair, bits, completion, now);
     if (verdict.lost || hold(completion, verdict)) continue;
@@ -105,8 +105,26 @@ int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count,
   return left;
 }
 
+/// Of a queue that nothing was held of when it was polled: those that have begun to hold since.
+FaultBits thatHold(const Shim& shim, const ibv_cq* cq) {
+  const CompletionQueue* const queue = shim.find(cq);
+  FaultBits bits = 0;
+  if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) return bits;
+  forEachFault(shim, ~FaultBits{0}, [&](std::size_t slot, const ArmedFault& fault) {
+    if (fault.rule().holds()) bits |= bitOf(slot);
+  });
+  return bits;
+}
+
+bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int count) {
+  return std::any_of(completions, completions + std::max(count, 0), [&](const ibv_wc& completion) {
+    return g_concerned.has(context, completion.qp_num);
+  });
+}
+
 /// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
-/// gets fewer than it asked for takes it that the queue is empty.
+/// gets fewer than it asked for takes it that the queue is empty. Where nothing comes that a fault
+/// concerns, nobody has to know that this thread was here.
 int pollAll(Shim& shim, decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
             ibv_wc* completions) {
   // One that should be held back has come through a queue that the shim has not seen made.
@@ -119,7 +137,13 @@ int pollAll(Shim& shim, decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
     const int asked = most - count;
     const int got = real(cq, asked, completions + count);
     if (got < 0) return count > 0 ? count : got;
-    count += sift(shim, cq->context, completions + count, got, TimePoint{}, keep);
+    ibv_wc* const those = completions + count;
+    if (anyConcerned(cq->context, those, got)) {
+      const Readers::Guard guard(shim.readers());
+      count += sift(shim, cq->context, those, got, TimePoint{}, thatHold(shim, cq), keep);
+    } else {
+      count += got;
+    }
     if (got < asked) break;
   }
   return count;
@@ -164,7 +188,7 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
       queue.publish();
       return got;
     }
-    if (got > 0) count += sift(shim, queue.cq->context, completions + count, got, at, hold);
+    if (got > 0) count += sift(shim, queue.cq->context, completions + count, got, at, 0, hold);
     if (got < asked) break;
   }
   queue.publish();
@@ -182,6 +206,7 @@ void napUntil(TimePoint due) {
 
 int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
   Shim& shim = Shim::instance();
+  if (!g_concerned.mayHold(cq)) return pollAll(shim, real, cq, most, completions);
   while (true) {
     TimePoint next_due{};
     int count = 0;
