@@ -117,33 +117,35 @@ FaultBits thatHold(const Shim& shim, const ibv_cq* cq) {
 }
 
 bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int count) {
-  return std::any_of(completions, completions + std::max(count, 0), [&](const ibv_wc& completion) {
-    return g_concerned.has(context, completion.qp_num);
-  });
+  for (int i = 0; i < count; ++i) {
+    if (g_concerned.has(context, completions[i].qp_num)) return true;
+  }
+  return false;
 }
 
-/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
-/// gets fewer than it asked for takes it that the queue is empty. Where nothing comes that a fault
-/// concerns, nobody has to know that this thread was here.
-int pollAll(Shim& shim, decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
-            ibv_wc* completions) {
+/// Judges what came from a queue of which nothing is held back. Apart, so that a poll of which
+/// nobody has to know that it was here needs no more registers than that.
+[[gnu::noinline]] int judge(const ibv_cq* cq, ibv_wc* completions, int count) {
+  Shim& shim = Shim::instance();
+  const Readers::Guard guard(shim.readers());
   // One that should be held back has come through a queue that the shim has not seen made.
   const auto keep = [](const ibv_wc&, const CompletionVerdict& verdict) {
     if (verdict.fault != nullptr) verdict.fault->passedUnseen();
     return false;
   };
+  return sift(shim, cq->context, completions, count, TimePoint{}, thatHold(shim, cq), keep);
+}
+
+/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
+/// gets fewer than it asked for takes it that the queue is empty.
+int pollAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
   int count = 0;
   while (count < most) {
     const int asked = most - count;
-    const int got = real(cq, asked, completions + count);
-    if (got < 0) return count > 0 ? count : got;
     ibv_wc* const those = completions + count;
-    if (anyConcerned(cq->context, those, got)) {
-      const Readers::Guard guard(shim.readers());
-      count += sift(shim, cq->context, those, got, TimePoint{}, thatHold(shim, cq), keep);
-    } else {
-      count += got;
-    }
+    const int got = real(cq, asked, those);
+    if (got < 0) return count > 0 ? count : got;
+    count += anyConcerned(cq->context, those, got) ? judge(cq, those, got) : got;
     if (got < asked) break;
   }
   return count;
@@ -202,11 +204,9 @@ void napUntil(TimePoint due) {
   ::nanosleep(&time, nullptr);
 }
 
-}  // namespace
-
-int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+/// A queue of which completions may be held back.
+int pollThatMayHold(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
   Shim& shim = Shim::instance();
-  if (!g_concerned.mayHold(cq)) return pollAll(shim, real, cq, most, completions);
   while (true) {
     TimePoint next_due{};
     int count = 0;
@@ -215,7 +215,7 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
       const Readers::Guard guard(shim.readers());
       CompletionQueue* const queue = shim.find(cq);
       if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) {
-        return pollAll(shim, real, cq, most, completions);
+        return pollAll(real, cq, most, completions);
       }
       // Somebody else is looking: there is nothing to be had before they are ready.
       if (!queue->flag.try_lock()) return 0;
@@ -228,6 +228,14 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
     // can wake it there, so that it sleeps here.
     napUntil(next_due);
   }
+}
+
+}  // namespace
+
+int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+  if (!g_concerned.has(cq)) return real(cq, most, completions);
+  return g_concerned.mayHold(cq) ? pollThatMayHold(real, cq, most, completions)
+                                 : pollAll(real, cq, most, completions);
 }
 
 void armedExtendedPoll(ibv_cq_ex* /*cq*/) {

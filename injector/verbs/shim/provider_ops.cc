@@ -21,9 +21,6 @@ constexpr std::size_t kPlaces = 32;
 
 bool armed() { return __builtin_expect(g_armed.load(std::memory_order_acquire), false); }
 
-/// Whether a call on this queue pair or completion queue is to be looked into.
-bool armed(const void* object) { return armed() && g_concerned.has(object); }
-
 /// Written once each, before our functions for it are handed out.
 template <typename Ops>
 struct Table {
@@ -49,19 +46,19 @@ constinit Table<PollOps> g_poll;
 template <std::size_t Place>
 int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   const auto real = g_context.real[Place].postSend;
-  return armed(qp) ? armedPostSend(real, qp, first, bad) : real(qp, first, bad);
+  return armed() ? armedPostSend(real, qp, first, bad) : real(qp, first, bad);
 }
 
 template <std::size_t Place>
 int postRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   const auto real = g_context.real[Place].postRecv;
-  return armed(qp) ? armedPostRecv(real, qp, first, bad) : real(qp, first, bad);
+  return armed() ? armedPostRecv(real, qp, first, bad) : real(qp, first, bad);
 }
 
 template <std::size_t Place>
 int pollCq(ibv_cq* cq, int most, ibv_wc* completions) {
   const auto real = g_context.real[Place].pollCq;
-  return armed(cq) ? armedPollCq(real, cq, most, completions) : real(cq, most, completions);
+  return armed() ? armedPollCq(real, cq, most, completions) : real(cq, most, completions);
 }
 
 template <std::size_t Place>
@@ -81,31 +78,31 @@ ibv_cq_ex* createCompletionQueue(ibv_context* context, ibv_cq_init_attr_ex* attr
 
 template <std::size_t Place>
 void batchStart(ibv_qp_ex* qp) {
-  if (armed(&qp->qp_base)) armedBatchStart(qp);
+  if (armed()) armedBatchStart(qp);
   g_batch.real[Place].start(qp);
 }
 
 template <std::size_t Place>
 int batchComplete(ibv_qp_ex* qp) {
   const BatchOps& real = g_batch.real[Place];
-  return armed(&qp->qp_base) ? armedBatchComplete(real, qp) : real.complete(qp);
+  return armed() ? armedBatchComplete(real, qp) : real.complete(qp);
 }
 
 template <std::size_t Place>
 void batchAbort(ibv_qp_ex* qp) {
-  if (armed(&qp->qp_base)) armedBatchAbort(qp);
+  if (armed()) armedBatchAbort(qp);
   g_batch.real[Place].abort(qp);
 }
 
 template <std::size_t Place>
 void setSge(ibv_qp_ex* qp, std::uint32_t key, std::uint64_t address, std::uint32_t length) {
-  if (armed(&qp->qp_base)) armedBatchRequest(qp, length);
+  if (armed()) armedBatchRequest(qp, length);
   g_batch.real[Place].setSge(qp, key, address, length);
 }
 
 template <std::size_t Place>
 void setSgeList(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
-  if (armed(&qp->qp_base)) {
+  if (armed()) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < count; ++i) bytes += list[i].length;
     armedBatchRequest(qp, bytes);
@@ -115,13 +112,13 @@ void setSgeList(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
 
 template <std::size_t Place>
 void setInline(ibv_qp_ex* qp, void* data, std::size_t length) {
-  if (armed(&qp->qp_base)) armedBatchRequest(qp, length);
+  if (armed()) armedBatchRequest(qp, length);
   g_batch.real[Place].setInline(qp, data, length);
 }
 
 template <std::size_t Place>
 void setInlineList(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
-  if (armed(&qp->qp_base)) {
+  if (armed()) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < count; ++i) bytes += list[i].length;
     armedBatchRequest(qp, bytes);
