@@ -85,16 +85,29 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
   return verdict;
 }
 
-/// Judges those just polled, by all faults but `others`: drops what is lost, and hands what is to
-/// wait to `hold`. Returns how many are left, at the front.
+/// Of a queue that nothing was held of when it was polled: those of `bits` that have begun to hold
+/// since. Asked after the bits were read, which are set last.
+FaultBits thatHold(const Shim& shim, const ibv_cq* cq, FaultBits bits) {
+  const CompletionQueue* const queue = shim.find(cq);
+  FaultBits holding = 0;
+  if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) return holding;
+  forEachFault(shim, bits, [&](std::size_t slot, const ArmedFault& fault) {
+    if (fault.rule().holds()) holding |= bitOf(slot);
+  });
+  return holding;
+}
+
+/// Judges those just polled: drops what is lost, and hands what is to wait to `hold`. Returns how
+/// many are left, at the front. `unheld`: the queue, when nothing was held of it at that time.
 template <typename Hold>
 int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count, TimePoint now,
-         FaultBits others, Hold hold) {
+         const ibv_cq* unheld, Hold hold) {
   int left = 0;
   for (int i = 0; i < count; ++i) {
     ibv_wc& completion = completions[i];
     QueuePair* const queue_pair = shim.find(context, completion.qp_num);
-    const FaultBits bits = faultsOf(queue_pair) & ~others;
+    FaultBits bits = faultsOf(queue_pair);
+    if (unheld != nullptr) bits &= ~thatHold(shim, unheld, bits);
     CompletionVerdict verdict;
     if (bits != 0) verdict = onCompletion(shim, *queue_pair, bits, completion, now);
     if (verdict.lost || hold(completion, verdict)) continue;
@@ -103,17 +116,6 @@ int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count,
     ++left;
   }
   return left;
-}
-
-/// Of a queue that nothing was held of when it was polled: those that have begun to hold since.
-FaultBits thatHold(const Shim& shim, const ibv_cq* cq) {
-  const CompletionQueue* const queue = shim.find(cq);
-  FaultBits bits = 0;
-  if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) return bits;
-  forEachFault(shim, ~FaultBits{0}, [&](std::size_t slot, const ArmedFault& fault) {
-    if (fault.rule().holds()) bits |= bitOf(slot);
-  });
-  return bits;
 }
 
 bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int count) {
@@ -133,7 +135,7 @@ bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int cou
     if (verdict.fault != nullptr) verdict.fault->passedUnseen();
     return false;
   };
-  return sift(shim, cq->context, completions, count, TimePoint{}, thatHold(shim, cq), keep);
+  return sift(shim, cq->context, completions, count, TimePoint{}, cq, keep);
 }
 
 /// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
@@ -190,7 +192,8 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
       queue.publish();
       return got;
     }
-    if (got > 0) count += sift(shim, queue.cq->context, completions + count, got, at, 0, hold);
+    if (got > 0)
+      count += sift(shim, queue.cq->context, completions + count, got, at, nullptr, hold);
     if (got < asked) break;
   }
   queue.publish();
