@@ -354,6 +354,12 @@ Result<FaultParameters> FaultParameters::parse(const FaultKind& kind,
   return FaultParameters(std::move(values));
 }
 
+std::string summaryOf(const FaultKind& kind) {
+  std::string text(kind.summary);
+  if (!kind.unproven.empty()) text += fmt::format(" Unproven: {}.", kind.unproven);
+  return text;
+}
+
 std::string describeFault(const FaultKind& kind) {
   const bool rdma = kind.target == TargetKind::kRdma;
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +

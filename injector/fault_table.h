@@ -101,6 +101,9 @@ class FaultParameters : public Parameters {
                                        const std::map<std::string, std::string>& texts);
 };
 
+/// What it does, and what of it nobody has seen work yet: where many are listed.
+std::string summaryOf(const FaultKind& kind);
+
 /// The page of `faultline describe <fault>`: plain text of at most 100 columns.
 std::string describeFault(const FaultKind& kind);
 

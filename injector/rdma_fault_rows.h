@@ -49,77 +49,61 @@ inline constexpr std::array kRdmaLinkDeleteParameters{
 
 inline constexpr std::array<FaultKind, 4> kRdmaFaults{
     FaultKind{
-        "rdma_port_down",
-        "The port of an RDMA device goes down with its network interface, until the fault "
-        "ends.",
-        "the asynchronous event IBV_EVENT_PORT_ERR at once; a sender on this node fails (rxe: a "
-        "local operation error); IBV_EVENT_PORT_ACTIVE when it is over",
-        "the RDMA port is DOWN and its physical state no longer LINK_UP, as RDMA netlink "
-        "tells; its counter of received packets stands still; the port of the other end, "
-        "where that is on this machine",
-        "the interface is switched on again, addresses and routes that were lost are put back, "
-        "and the port is waited for",
-        {},
-        true,
-        TargetKind::kRdma,
-        false,
-        {},
-        false,
-        false,
-        false,
-        "on adapters (proven on rxe): some keep their wire lit when they are switched off, so "
-        "that the other end sees silence"},
+        .name = "rdma_port_down",
+        .summary = "The port of an RDMA device goes down with its network interface, until the "
+                   "fault ends.",
+        .sees = "the asynchronous event IBV_EVENT_PORT_ERR at once; a sender on this node fails "
+                "(rxe: a local operation error); IBV_EVENT_PORT_ACTIVE when it is over",
+        .evidence =
+            "the RDMA port is DOWN and its physical state no longer LINK_UP, as RDMA netlink "
+            "tells; its counter of received packets stands still; the port of the other end, "
+            "where that is on this machine",
+        .undo =
+            "the interface is switched on again, addresses and routes that were lost are put back, "
+            "and the port is waited for",
+        .parameters = {},
+        .cutsLink = true,
+        .target = TargetKind::kRdma,
+        .unproven = "on adapters (proven on rxe): some keep their wire lit when they are switched "
+                    "off, so that the other end sees silence"},
     FaultKind{
-        "rdma_silent_drop",
-        "Packets of an RDMA device vanish while its port stays ACTIVE.",
-        "nothing for a long time, then IBV_WC_RETRY_EXC_ERR",
-        "probe packets, which left the interface before the fault, no longer do, with carrier "
-        "and the RDMA port ACTIVE; the device's counter of received packets stands still",
-        "the filter or queue is removed, and probe packets leave again",
-        kRdmaSilentDropParameters,
-        true,
-        TargetKind::kRdma,
-        false,
-        {},
-        false,
-        false,
-        false,
-        "on adapters: refused there so far; see docs/rdma_faults.md"},
+        .name = "rdma_silent_drop",
+        .summary = "Packets of an RDMA device vanish while its port stays ACTIVE.",
+        .sees = "nothing for a long time, then IBV_WC_RETRY_EXC_ERR",
+        .evidence =
+            "probe packets, which left the interface before the fault, no longer do, with carrier "
+            "and the RDMA port ACTIVE; the device's counter of received packets stands still",
+        .undo = "the filter or queue is removed, and probe packets leave again",
+        .parameters = kRdmaSilentDropParameters,
+        .cutsLink = true,
+        .target = TargetKind::kRdma,
+        .unproven = "on adapters: refused there so far; see docs/rdma_faults.md"},
     FaultKind{
-        "rdma_throttle",
-        "An RDMA device sends slowly, and nothing else happens (a gray failure).",
-        "nothing but time and counters",
-        "in software: bytes per second that leave the interface's queue while there is a "
-        "backlog, by probe frames where there is no load; adapters: bytes per second that the "
-        "port's counters tell, before and in the fault, under the job's own load",
-        "in software: the queue is removed; adapters: the limits that were read before are "
-        "written again",
-        kRdmaThrottleParameters,
-        false,
-        TargetKind::kRdma,
-        false,
-        {},
-        false,
-        false,
-        false,
-        "on adapters (DCB maxrate; proven on rxe): the messages are exact and tested, no "
-        "adapter was measured"},
-    FaultKind{"rdma_link_delete",
-              "An RDMA device in software (rxe, siw) is deleted, and made again when the fault "
-              "ends.",
-              "programs that look for the device do not find it; what those see that have it open "
-              "depends on its driver: of rxe in Linux 6.1 nothing",
-              "the kernel no longer lists it, and its character device cannot be opened",
-              "a device with the same name and type is added over the same interface",
-              kRdmaLinkDeleteParameters,
-              true,
-              TargetKind::kRdma,
-              false,
-              {},
-              false,
-              false,
-              false,
-              "on siw, which the kernels at hand do not have (proven on rxe)"},
+        .name = "rdma_throttle",
+        .summary = "An RDMA device sends slowly, and nothing else happens (a gray failure).",
+        .sees = "nothing but time and counters",
+        .evidence =
+            "in software: bytes per second that leave the interface's queue while there is a "
+            "backlog, by probe frames where there is no load; adapters: bytes per second that the "
+            "port's counters tell, before and in the fault, under the job's own load",
+        .undo = "in software: the queue is removed; adapters: the limits that were read before are "
+                "written again",
+        .parameters = kRdmaThrottleParameters,
+        .target = TargetKind::kRdma,
+        .unproven = "on adapters (DCB maxrate; proven on rxe): the messages are exact and tested, "
+                    "no adapter was measured"},
+    FaultKind{
+        .name = "rdma_link_delete",
+        .summary = "An RDMA device in software (rxe, siw) is deleted, and made again when the "
+                   "fault ends.",
+        .sees = "programs that look for the device do not find it; what those see that have it "
+                "open depends on its driver: of rxe in Linux 6.1 nothing",
+        .evidence = "the kernel no longer lists it, and its character device cannot be opened",
+        .undo = "a device with the same name and type is added over the same interface",
+        .parameters = kRdmaLinkDeleteParameters,
+        .cutsLink = true,
+        .target = TargetKind::kRdma,
+        .unproven = "on siw, which the kernels at hand do not have (proven on rxe)"},
 };
 
 }  // namespace faultline::injector

@@ -157,7 +157,7 @@ Json faultKindsSchema() {
     if (!canBeRandom(kind)) continue;
     std::vector<ParameterSpec> specs(kind.parameters.begin(), kind.parameters.end());
     specs.push_back(weightSpec());
-    addChoice(schema, kind.name, kind.summary, specs);
+    addChoice(schema, kind.name, injector::summaryOf(kind), specs);
   }
   return schema;
 }
@@ -175,8 +175,8 @@ Json faultSchema() {
   Json schema{{"type", "object"}, {"required", {"kind"}}, {"oneOf", Json::array()}};
   for (const auto& kind : injector::faultKinds()) {
     Json one = recordSchema(faultTable());
-    one["description"] = kind.summary;
-    one["properties"]["kind"] = {{"const", kind.name}, {"description", kind.summary}};
+    one["description"] = injector::summaryOf(kind);
+    one["properties"]["kind"] = {{"const", kind.name}, {"description", one["description"]}};
     one["required"] = {"kind"};
     if (kind.target != injector::TargetKind::kNone) one["required"].push_back("target");
     addParameters(one, kind.parameters);

@@ -254,8 +254,9 @@ std::string describeScenario() {
       "Values carry their unit: 20ms, 4MiB, 400Mbit, 50%. Counting starts at 0.\n\n";
   for (const Field& field : scenarioTable().fields) page += describeField(field, "");
   page += "\nkinds of faults\n";
-  for (const auto& kind : injector::faultKinds())
-    page += describeRow(kind.name, kind.summary, kNameColumns);
+  for (const auto& kind : injector::faultKinds()) {
+    page += describeRow(kind.name, injector::summaryOf(kind), kNameColumns);
+  }
   page += "\nstrategies\n";
   for (const auto& strategy : baseline::strategies()) {
     page += describeRow(strategy.name, strategy.summary, kNameColumns);

@@ -1,8 +1,9 @@
-// What the verbs shim costs while no fault is armed, per call, against the same provider without
-// it. The provider does next to nothing, so that nothing hides the difference. Both are in one
-// process and take turns in short blocks; `added_ns` is the median over the differences of
-// neighbours, `bare_ns` what the call costs without the shim, and `of_bound` the former as a share
-// of what is allowed, which the nightly gate looks at.
+// What the verbs shim costs on calls that no fault is about, per call, against the same provider
+// without it: while none is armed, and while one is for another queue pair. The provider does next
+// to nothing, so that nothing hides the difference. Both are in one process and take turns in short
+// blocks; `added_ns` is the median over the differences of neighbours, `bare_ns` what the call
+// costs without the shim, and `of_bound` the former as a share of what is allowed, which the
+// nightly gate looks at.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -26,19 +27,24 @@ constexpr double kMostAddedShare = 0.01;
 
 /// A queue pair and completion queue of the device that does nothing.
 struct Endpoint {
-  explicit Endpoint(const VerbsLibrary& library, int device = kBenchDevice) {
+  explicit Endpoint(const VerbsLibrary& of, int device = kBenchDevice) : library(of) {
     ibv_device** const devices = library.getDeviceList(nullptr);
     context = library.openDevice(devices[device]);
     library.freeDeviceList(devices);
     cq = library.createCq(context, 64, nullptr, nullptr, 0);
+    qp = makeQp();
+  }
+
+  ibv_qp* makeQp() const {
     ibv_pd* const pd = library.allocPd(context);
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq;
     init.cap.max_send_wr = 64;
     init.qp_type = IBV_QPT_RC;
-    qp = library.createQp(pd, &init);
+    return library.createQp(pd, &init);
   }
 
+  const VerbsLibrary& library;
   ibv_context* context = nullptr;
   ibv_cq* cq = nullptr;
   ibv_qp* qp = nullptr;
@@ -75,7 +81,7 @@ struct PostRecv {
 
 struct Poll {
   static void call(const Endpoint& endpoint) {
-    ibv_wc completion;
+    static ibv_wc completion{};  // of the queue pair 0, which nobody has
     benchmark::DoNotOptimize(ibv_poll_cq(endpoint.cq, 1, &completion));
   }
 };
@@ -128,23 +134,47 @@ void nothing(benchmark::State& state) {
   measure<Call>(state, one, other);
 }
 
-/// Something is armed, for another queue pair of the same process.
+/// Measures while a fault is armed for `victim`.
 template <typename Call>
-void armedElsewhere(benchmark::State& state) {
-  static const Endpoint without(bare());
-  static const Endpoint with(shim());
-  static const Endpoint victim(shim(), 0);
+void measureArmed(benchmark::State& state, const Endpoint& without, const Endpoint& with,
+                  const ibv_qp& victim) {
   using namespace injector::verbs;
   auto control = Connection::open(::getpid());
   if (!control.ok()) return state.SkipWithError(control.status().message().c_str());
   const auto armed = control->arm({.effect = Effect::kCompletionLoss,
-                                   .match = {.number = victim.qp->qp_num},
+                                   .match = {.number = victim.qp_num},
+                                   .trigger = {.afterOperations = std::uint64_t{1} << 60},
                                    .lease = kLongestLease});
   if (!armed.ok()) return state.SkipWithError(armed.status().message().c_str());
   measure<Call>(state, without, with);
 }
 
-/// Of that, what it takes to say that a thread is inside and that it has left.
+/// For a queue pair with a completion queue of its own.
+template <typename Call>
+void armedElsewhere(benchmark::State& state) {
+  static const Endpoint without(bare());
+  static const Endpoint with(shim());
+  static const Endpoint victim(shim(), 0);
+  measureArmed<Call>(state, without, with, *victim.qp);
+}
+
+/// For another one of the same completion queue.
+template <typename Call>
+void armedBeside(benchmark::State& state) {
+  static const Endpoint without(bare());
+  static const Endpoint with(shim());
+  static const ibv_qp* const victim = with.makeQp();
+  measureArmed<Call>(state, without, with, *victim);
+}
+
+/// For this one, and waits for its trigger: each post is looked into.
+void armedHere(benchmark::State& state) {
+  static const Endpoint without(bare());
+  static const Endpoint with(shim());
+  measureArmed<Post>(state, without, with, *with.qp);
+}
+
+/// Of the latter, what it takes to say that a thread is inside and that it has left.
 void readers(benchmark::State& state) {
   static injector::verbs::shim::Readers readers;
   for (auto unused : state) {
@@ -161,7 +191,11 @@ BENCHMARK(idle<PostRecv>)->Name("idle/post_recv")->Iterations(2000);
 BENCHMARK(nothing<Poll>)->Name("nothing/poll_cq")->Iterations(2000);
 BENCHMARK(idle<Poll>)->Name("idle/poll_cq")->Iterations(2000);
 BENCHMARK(armedElsewhere<Post>)->Name("armed_elsewhere/post_send")->Iterations(500);
+BENCHMARK(armedElsewhere<PostRecv>)->Name("armed_elsewhere/post_recv")->Iterations(500);
 BENCHMARK(armedElsewhere<Poll>)->Name("armed_elsewhere/poll_cq")->Iterations(500);
+BENCHMARK(armedBeside<Post>)->Name("armed_beside/post_send")->Iterations(500);
+BENCHMARK(armedBeside<Poll>)->Name("armed_beside/poll_cq")->Iterations(500);
+BENCHMARK(armedHere)->Name("armed_here/post_send")->Iterations(500);
 
 }  // namespace
 }  // namespace faultline

@@ -4,7 +4,9 @@
 
 #include "injector/verbs/shim/provider_ops.h"
 
-/// What happens on the program's calls while faults are armed.
+/// What happens on the program's calls while faults are armed; on those that none is about
+/// (g_concerned), nothing. That is asked here, so that what a call does while nothing is armed
+/// needs no registers for it.
 namespace faultline::injector::verbs::shim {
 
 int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,

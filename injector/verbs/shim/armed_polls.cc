@@ -85,16 +85,29 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
   return verdict;
 }
 
+/// Of a queue that nothing was held of when it was polled: those of `bits` that have begun to hold
+/// since. Asked after the bits were read, which are set last.
+FaultBits thatHold(const Shim& shim, const ibv_cq* cq, FaultBits bits) {
+  const CompletionQueue* const queue = shim.find(cq);
+  FaultBits holding = 0;
+  if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) return holding;
+  forEachFault(shim, bits, [&](std::size_t slot, const ArmedFault& fault) {
+    if (fault.rule().holds()) holding |= bitOf(slot);
+  });
+  return holding;
+}
+
 /// Judges those just polled: drops what is lost, and hands what is to wait to `hold`. Returns how
-/// many are left, at the front.
+/// many are left, at the front. `unheld`: the queue, when nothing was held of it at that time.
 template <typename Hold>
 int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count, TimePoint now,
-         Hold hold) {
+         const ibv_cq* unheld, Hold hold) {
   int left = 0;
   for (int i = 0; i < count; ++i) {
     ibv_wc& completion = completions[i];
     QueuePair* const queue_pair = shim.find(context, completion.qp_num);
-    const FaultBits bits = faultsOf(queue_pair);
+    FaultBits bits = faultsOf(queue_pair);
+    if (unheld != nullptr) bits &= ~thatHold(shim, unheld, bits);
     CompletionVerdict verdict;
     if (bits != 0) verdict = onCompletion(shim, *queue_pair, bits, completion, now);
     if (verdict.lost || hold(completion, verdict)) continue;
@@ -105,21 +118,36 @@ int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count,
   return left;
 }
 
-/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
-/// gets fewer than it asked for takes it that the queue is empty.
-int pollAll(Shim& shim, decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
-            ibv_wc* completions) {
+bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (g_concerned.has(context, completions[i].qp_num)) return true;
+  }
+  return false;
+}
+
+/// Judges what came from a queue of which nothing is held back. Apart, so that a poll of which
+/// nobody has to know that it was here needs no more registers than that.
+[[gnu::noinline]] int judge(const ibv_cq* cq, ibv_wc* completions, int count) {
+  Shim& shim = Shim::instance();
+  const Readers::Guard guard(shim.readers());
   // One that should be held back has come through a queue that the shim has not seen made.
   const auto keep = [](const ibv_wc&, const CompletionVerdict& verdict) {
     if (verdict.fault != nullptr) verdict.fault->passedUnseen();
     return false;
   };
+  return sift(shim, cq->context, completions, count, TimePoint{}, cq, keep);
+}
+
+/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
+/// gets fewer than it asked for takes it that the queue is empty.
+int pollAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
   int count = 0;
   while (count < most) {
     const int asked = most - count;
-    const int got = real(cq, asked, completions + count);
+    ibv_wc* const those = completions + count;
+    const int got = real(cq, asked, those);
     if (got < 0) return count > 0 ? count : got;
-    count += sift(shim, cq->context, completions + count, got, TimePoint{}, keep);
+    count += anyConcerned(cq->context, those, got) ? judge(cq, those, got) : got;
     if (got < asked) break;
   }
   return count;
@@ -164,7 +192,8 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
       queue.publish();
       return got;
     }
-    if (got > 0) count += sift(shim, queue.cq->context, completions + count, got, at, hold);
+    if (got > 0)
+      count += sift(shim, queue.cq->context, completions + count, got, at, nullptr, hold);
     if (got < asked) break;
   }
   queue.publish();
@@ -178,9 +207,8 @@ void napUntil(TimePoint due) {
   ::nanosleep(&time, nullptr);
 }
 
-}  // namespace
-
-int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+/// A queue of which completions may be held back.
+int pollThatMayHold(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
   Shim& shim = Shim::instance();
   while (true) {
     TimePoint next_due{};
@@ -190,7 +218,7 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
       const Readers::Guard guard(shim.readers());
       CompletionQueue* const queue = shim.find(cq);
       if (queue == nullptr || queue->held.load(std::memory_order_acquire) == nullptr) {
-        return pollAll(shim, real, cq, most, completions);
+        return pollAll(real, cq, most, completions);
       }
       // Somebody else is looking: there is nothing to be had before they are ready.
       if (!queue->flag.try_lock()) return 0;
@@ -203,6 +231,14 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
     // can wake it there, so that it sleeps here.
     napUntil(next_due);
   }
+}
+
+}  // namespace
+
+int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+  if (!g_concerned.has(cq)) return real(cq, most, completions);
+  return g_concerned.mayHold(cq) ? pollThatMayHold(real, cq, most, completions)
+                                 : pollAll(real, cq, most, completions);
 }
 
 void armedExtendedPoll(ibv_cq_ex* /*cq*/) {

@@ -135,6 +135,7 @@ int postChain(Post real, ibv_qp* qp, Request* first, Request** bad, Judge judge,
 
 int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,
                   ibv_send_wr** bad) {
+  if (!g_concerned.has(qp)) return real(qp, first, bad);
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
@@ -163,6 +164,7 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
 
 int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* first,
                   ibv_recv_wr** bad) {
+  if (!g_concerned.has(qp)) return real(qp, first, bad);
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
@@ -177,6 +179,7 @@ int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* 
 }
 
 void armedBatchStart(ibv_qp_ex* qp) {
+  if (!g_concerned.has(&qp->qp_base)) return;
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
@@ -184,6 +187,7 @@ void armedBatchStart(ibv_qp_ex* qp) {
 }
 
 void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes) {
+  if (!g_concerned.has(&qp->qp_base)) return;
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
@@ -204,6 +208,7 @@ void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes) {
 }
 
 int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
+  if (!g_concerned.has(&qp->qp_base)) return real.complete(qp);
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
@@ -222,6 +227,7 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
 }
 
 void armedBatchAbort(ibv_qp_ex* qp) {
+  if (!g_concerned.has(&qp->qp_base)) return;
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);

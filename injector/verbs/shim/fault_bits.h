@@ -1,11 +1,14 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "injector/verbs/shim/shim.h"
 
 namespace faultline::injector::verbs::shim {
+
+inline FaultBits bitOf(std::size_t slot) { return FaultBits{1} << slot; }
 
 /// Calls `visit(slot, fault)` for each of the bits.
 template <typename Visit>

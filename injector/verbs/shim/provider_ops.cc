@@ -11,6 +11,7 @@
 namespace faultline::injector::verbs::shim {
 
 constinit std::atomic<bool> g_armed{false};
+constinit Concerned g_concerned;
 
 namespace {
 

@@ -5,13 +5,18 @@
 #include <atomic>
 #include <cstddef>
 
+#include "injector/verbs/shim/concerned.h"
+
 /// The functions of the device's provider that the shim stands in front of. Each distinct set has a
 /// place in a small table, and for each place there are functions of ours that know it, so that a
-/// call needs no search: one look at `g_armed`, then on to the provider.
+/// call needs no search: one look at `g_armed`, one more at `g_concerned` while something is, then
+/// on to the provider.
 namespace faultline::injector::verbs::shim {
 
 /// Whether any fault is armed, or completions are still held back.
 extern std::atomic<bool> g_armed;
+/// And if so, which queue pairs and completion queues that is about.
+extern Concerned g_concerned;
 
 struct ContextOps {
   decltype(ibv_context_ops::post_send) postSend = nullptr;

@@ -4,7 +4,15 @@
 
 #include <array>
 
+#include "injector/verbs/shim/real_library.h"
+
 namespace faultline::injector::verbs::shim {
+namespace {
+
+constinit Real<int(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*)> g_query("ibv_query_qp",
+                                                                           "IBVERBS_1.1");
+
+}  // namespace
 
 std::string typeName(ibv_qp_type type) {
   switch (type) {
@@ -46,6 +54,11 @@ std::string stateName(ibv_qp_state state) {
       break;
   }
   return "UNKNOWN";
+}
+
+bool query(ibv_qp& qp, ibv_qp_attr& attributes, int mask, ibv_qp_init_attr& init) {
+  auto* const real = g_query.get();
+  return real != nullptr && real(&qp, &attributes, mask, &init) == 0;
 }
 
 void update(QueuePairFacts& facts, const ibv_qp_attr& attributes, int mask) {

@@ -108,6 +108,7 @@ class Shim {
     Rule rule;
     std::unique_ptr<ArmedFault> fault;
   };
+  using Lock = std::lock_guard<std::recursive_mutex>;
   using QueuePairs = std::map<ibv_qp*, std::unique_ptr<QueuePair>>;
   using CompletionQueues = std::map<ibv_cq*, std::unique_ptr<CompletionQueue>>;
 
@@ -117,6 +118,8 @@ class Shim {
   static std::optional<TimePoint> nextDue(const CompletionQueue& queue);
   /// Which of the armed faults concern it, from now on.
   void reconsider(QueuePair& queue_pair);
+  /// What is done on it and its completion queues is looked into from now on.
+  static void concern(const QueuePair& queue_pair);
   void prepareToHold(QueuePair& queue_pair, const Rule& rule);
   /// Unless another rate still concerns it: what is posted from now on is not noted, and the next
   /// rate must not take its completions for those of what was.

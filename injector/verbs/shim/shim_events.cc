@@ -5,11 +5,6 @@
 #include "injector/verbs/shim/shim.h"
 
 namespace faultline::injector::verbs::shim {
-namespace {
-
-using Lock = std::lock_guard<std::recursive_mutex>;
-
-}  // namespace
 
 void Shim::asked(const ibv_cq* cq) {
   const Readers::Guard guard(readers_);

@@ -82,6 +82,22 @@ TEST_F(RewriteTest, BytesPostedTriggerCompletions) {
   EXPECT_EQ(device.poll().at(0).status, IBV_WC_RETRY_EXC_ERR);
 }
 
+// As of shared receives (XRC): the queue pair names no queue, its completions come through one.
+TEST_F(RewriteTest, CompletionsThatComeThroughAQueueThatTheQueuePairDoesNotName) {
+  Device device(0);
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_XRC_RECV;
+  ibv_qp* const qp = shimLibrary().createQp(device.pd, &init);
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kCompletionRewrite, qp)));
+  ibv_wc completion{};
+  completion.qp_num = qp->qp_num;
+  fake().complete(device.cq, &completion);
+  EXPECT_EQ(device.poll().at(0).vendor_err, kInjectedVendorError);
+  EXPECT_EQ(valueOf(control.disarm(fault)).happened, 1u);
+  EXPECT_EQ(shimLibrary().destroyQp(qp), 0);
+}
+
 class LossTest : public ShimTest {};
 
 TEST_F(LossTest, WhatIsLostNeverComesAndTheRestDoes) {

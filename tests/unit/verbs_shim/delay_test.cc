@@ -1,5 +1,7 @@
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
@@ -46,6 +48,51 @@ TEST_F(DelayTest, WhatIsNotDelayedWaitsForItsTurn) {
     return order.size() == 3;
   }));
   EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2}));
+}
+
+TEST_F(DelayTest, AQueueThatAFaultIsAboutAlreadyHoldsForTheNext) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule later = rule(Effect::kCompletionRewrite, qp);
+  later.trigger.afterOperations = 1;
+  valueOf(control.arm(later));
+  postSend(qp, 1);
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+  const std::uint64_t slow = valueOf(control.arm(longDelay(qp)));
+  postSend(qp, 2);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  valueOf(control.disarm(slow));
+  EXPECT_EQ(device.poll().at(0).vendor_err, kInjectedVendorError) << "the other is still armed";
+}
+
+// What was polled before is not counted, nor does it use up the budget.
+TEST_F(DelayTest, ItBeginsWithAWholePollWhileOthersGoOn) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule never = rule(Effect::kCompletionRewrite, qp);
+  never.trigger.afterOperations = std::uint64_t{1} << 40;
+  std::atomic<bool> stop{false};
+  std::thread program([&] {
+    while (!stop) {
+      postSend(qp, 1);
+      device.poll();
+    }
+  });
+  Rule once = rule(Effect::kQpDelay, qp);
+  once.delay = 1us;
+  once.trigger.budget = 1;
+  const TimePoint begin = now();
+  for (int i = 0; (i < 300 || now() < begin + 300ms) && !HasFailure(); ++i) {
+    const std::uint64_t other = valueOf(control.arm(never));
+    const std::uint64_t fault = valueOf(control.arm(once));
+    EXPECT_TRUE(becomes([&] { return valueOf(control.counters(fault)).released == 1; })) << i;
+    valueOf(control.disarm(other));
+    EXPECT_EQ(valueOf(control.disarm(fault)).uncovered, 0u) << i;
+  }
+  stop = true;
+  program.join();
 }
 
 TEST_F(DelayTest, DisarmingDeliversAtOnceAndInOrder) {

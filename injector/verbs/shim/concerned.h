@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace faultline::injector::verbs::shim {
+
+/// Which of the program's objects armed faults concern, for the calls on all others: these ask here
+/// and go on, which takes neither a lock nor Readers, since a place in this table belongs to nobody
+/// and is never freed. May say yes to one that is not concerned (it shares the place of another, or
+/// was concerned before), and never no to one that is. Written by one thread at a time.
+class Concerned {
+ public:
+  bool has(const void* object) const { return at(placeOf(address(object))) != 0; }
+  /// A completion tells no more of its queue pair.
+  bool has(const void* context, std::uint32_t number) const {
+    return at(placeOf(address(context) ^ number)) != 0;
+  }
+  /// Whether completions of this queue may be held back.
+  bool mayHold(const void* completion_queue) const {
+    return (at(placeOf(address(completion_queue))) & kHolds) != 0;
+  }
+
+  void add(const void* object) { mark(placeOf(address(object)), kConcerned); }
+  void add(const void* context, std::uint32_t number) {
+    mark(placeOf(address(context) ^ number), kConcerned);
+  }
+  void addHolding(const void* completion_queue) {
+    mark(placeOf(address(completion_queue)), kConcerned | kHolds);
+  }
+  /// Where it cannot be told which.
+  void addAll() {
+    for (std::size_t place = 0; place < kPlaces; ++place) mark(place, kConcerned);
+  }
+  /// Nothing is armed and nothing is held back any more.
+  void clear() {
+    for (auto& place : places_) place.store(0, std::memory_order_release);
+  }
+
+ private:
+  using Bits = std::uint8_t;
+  static constexpr Bits kConcerned = 1;
+  static constexpr Bits kHolds = 2;
+  static constexpr unsigned kIndexBits = 12;
+  static constexpr std::size_t kPlaces = std::size_t{1} << kIndexBits;
+
+  static std::uint64_t address(const void* object) {
+    return reinterpret_cast<std::uintptr_t>(object);
+  }
+  static std::size_t placeOf(std::uint64_t key) {
+    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+    return (key * kGoldenRatio) >> (64 - kIndexBits);
+  }
+  Bits at(std::size_t place) const { return places_[place].load(std::memory_order_acquire); }
+  void mark(std::size_t place, int bits) {
+    places_[place].store(static_cast<Bits>(at(place) | bits), std::memory_order_release);
+  }
+
+  std::array<std::atomic<Bits>, kPlaces> places_{};
+};
+
+}  // namespace faultline::injector::verbs::shim
