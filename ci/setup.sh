@@ -13,7 +13,7 @@ build=(git g++ cmake ninja-build ccache pkg-config
   libfmt-dev libtinyxml2-dev libsqlite3-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libhwloc-dev
   libibverbs-dev)
 scenarios=(iproute2 iperf3)
-tests=(clang procps nodejs)
+tests=(clang lld procps nodejs)
 # Of the soft-RoCE laboratory (docs/rdma_lab.md): guests, and programs that run in them.
 laboratory=(qemu-system-x86 kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
 

@@ -10,12 +10,34 @@ cd "$root"
 # shellcheck source=ci/common.sh
 . ci/common.sh
 
+# What the two cores are given to, in order: the release build, which everything waits for; the quick
+# tests; the slow tests, one at a time, most of which sleep; the tests under sanitizers. What else is
+# to be built fills the gaps from the end of the release build on, in the idle scheduling class, which
+# gives its processor up to whatever else wants it. So the whole takes about as long as its processor
+# seconds divided by the cores: to make it shorter, save some of those. The benchmarks come last: no
+# test waits for them.
+
 passed=0
 failed=0
 skipped=""
 failures=""
+steps=""       # a line for each, "BEGAN SECONDS NAME"
+builds_took="" # the same of what was built in the background
+slowest=""     # a line for each test, "SECONDS NAME"
+readonly most_slow=10
 
-say() { printf '\n=== %s (%d s)\n' "$*" "$SECONDS"; }
+step=""
+step_began=0
+end_step() {
+  [[ -z $step ]] || steps+="$step_began $((SECONDS - step_began)) $step"$'\n'
+  step=""
+}
+
+say() {
+  end_step
+  step=$* step_began=$SECONDS
+  printf '\n=== %s (%d s)\n' "$*" "$SECONDS"
+}
 
 # attribute FILE NAME: a number from the head of a JUnit file that ctest wrote.
 attribute() {
@@ -38,6 +60,7 @@ count() {
   failed=$((failed + bad))
   skipped+=$(awk -f ci/skips.awk "$file" | sed "s/^/$name /")$'\n'
   failures+=$(awk -f ci/failures.awk "$file" | sed "s/^\([^ ]\)/$name \1/")$'\n'
+  slowest+=$(sed -n "s/.*<testcase name=\"\([^\"]*\)\".* time=\"\([0-9.]*\)\".*/\2 $name \1/p" "$file")$'\n'
 }
 
 fail() {
@@ -58,30 +81,41 @@ run_tests() {
   rm -f "$junit"
 }
 
-# What the sanitizers test is built while the timed tests run, which sleep most of the time: in the
-# idle scheduling class, which gives its processor up to whatever else wants it.
+# Where there is no idle scheduling class, each is built when it is wanted.
 idle=()
 if chrt --idle 0 true 2>/dev/null; then
   idle=(chrt --idle 0)
 fi
-sanitizers=(asan tsan)
+builds=(asan tsan) # in this order
 
-# build_sanitized: all of them; what they print and their exit codes go into files.
-build_sanitized() {
-  local sanitizer status
-  for sanitizer in "${sanitizers[@]}"; do
-    status=0
-    { cmake --preset "$sanitizer" &&
-      "${fixed_addresses[@]}" "${idle[@]}" cmake --build --preset "$sanitizer" -j "$cores"; } \
-      >"build-ci-$sanitizer.log" 2>&1 || status=$?
-    echo "$status" >"build-ci-$sanitizer.status"
-  done
+# build WHAT: what it prints goes into a file, and when it ended, into another one, its exit code,
+# when it began and when it ended.
+build() {
+  local what=$1 status=0 began=$SECONDS
+  case $what in
+    benchmarks)
+      "${idle[@]}" cmake --build --preset release --target benchmarks -j "$cores"
+      ;;
+    *)
+      "${idle[@]}" cmake --preset "$what" &&
+        "${fixed_addresses[@]}" "${idle[@]}" cmake --build --preset "$what" -j "$cores"
+      ;;
+  esac >"build-ci-$what.log" 2>&1 || status=$?
+  echo "$status $began $SECONDS" >"build-ci-$what.part"
+  mv "build-ci-$what.part" "build-ci-$what.status"
+}
+
+build_all() {
+  local what
+  for what in "${builds[@]}"; do build "$what"; done
 }
 
 background=""
-build_sanitized_meanwhile() {
+build_meanwhile() {
+  rm -f build-ci-*.{log,status,part}
+  ((${#idle[@]})) || return 0
   set -m # a process group of its own, so that all of it can be ended
-  build_sanitized &
+  build_all &
   background=$!
   set +m
 }
@@ -90,37 +124,43 @@ end_background() {
 }
 trap end_background EXIT
 
+# await WHAT: until that is built, and shows how; false when it is not built.
+await() {
+  local what=$1 status=1 began=0 ended=0
+  say "build: $what"
+  if [[ -n $background ]]; then
+    while [[ ! -e build-ci-$what.status ]] && kill -0 "$background" 2>/dev/null; do sleep 1; done
+  else
+    build "$what"
+  fi
+  cat "build-ci-$what.log" || true
+  read -r status began ended <"build-ci-$what.status" || true
+  builds_took+="$began $((ended - began)) $what"$'\n'
+  rm -f "build-ci-$what".{log,status}
+  ((status == 0)) || fail "the build of $what"
+  return "$status"
+}
+
 say "set-up"
 ci/setup.sh
 
 say "build: release"
 if configure_and_build release; then
+  builds+=(benchmarks)
+  build_meanwhile
   run_tests release quick -L 'unit|property|cli|fuzz' -j "$cores"
-  ((${#idle[@]} == 0)) || build_sanitized_meanwhile
   # One at a time: these measure, or take the whole machine.
   run_tests release slow -LE 'unit|property|cli|fuzz'
-  say "build: benchmarks"
-  cmake --build --preset release --target benchmarks -j "$cores" || fail "the build of the benchmarks"
 else
   fail "the release build"
+  build_meanwhile
 fi
 
-say "build: ${sanitizers[*]}"
-if [[ -n $background ]]; then
-  wait "$background" || true
-  background=""
-else
-  build_sanitized
-fi
-for sanitizer in "${sanitizers[@]}"; do
-  cat "build-ci-$sanitizer.log"
-  if [[ $(<"build-ci-$sanitizer.status") == 0 ]]; then
-    run_tests "$sanitizer" "$sanitizer" -j "$cores"
-  else
-    fail "the $sanitizer build"
-  fi
-  rm -f "build-ci-$sanitizer.log" "build-ci-$sanitizer.status"
+for what in "${builds[@]}"; do
+  await "$what" || continue
+  [[ $what == benchmarks ]] || run_tests "$what" "$what" -j "$cores"
 done
+background=""
 
 say "result"
 if [[ -n ${skipped//$'\n'/} ]]; then
@@ -131,5 +171,11 @@ if [[ -n ${failures//$'\n'/} ]]; then
   echo "failed:"
   grep . <<<"$failures" | sed 's/^/  /'
 fi
+echo "seconds: begin, length, step; below, what was built meanwhile:"
+printf '%s%s' "$steps" "$builds_took" | awk '{
+  printf "%7d %5d ", $1, $2; $1 = $2 = ""; print substr($0, 3) }'
+echo "the slowest tests, in seconds:"
+grep . <<<"$slowest" | sort -rn | awk -v most="$most_slow" \
+  'NR <= most { printf "%9.1f %s %s\n", $1, $2, $3 }'
 echo "$passed passed, $failed failed"
 ((failed == 0))

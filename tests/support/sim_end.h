@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/support/sim_pattern.h"
 #include "tests/support/sim_rail.h"
 #include "tests/support/sim_world.h"
 
@@ -10,10 +11,6 @@ namespace faultline::test {
 
 inline constexpr std::byte kPoison{0xa5};        // what the user writes into memory it has got back
 inline constexpr std::byte kSourcePoison{0x5a};  // another, or a late copy of it would not be seen
-
-inline std::byte patternOf(std::uint64_t message, std::uint64_t index) {
-  return static_cast<std::byte>(Random::mix(message * 0x10001 + index / 8) >> (8 * (index % 8)));
-}
 
 struct SimWorld::Message {
   int from = 0;
@@ -66,21 +63,20 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
       world.problems_.push_back("a send is done before its receive");
     }
     // The user gets the buffer back and writes something else into it.
-    std::ranges::fill(message.source, kSourcePoison);
+    overwrite(message.source, kSourcePoison);
   }
   void receiveDone(std::uint64_t token, Bytes length) override {
     Message& message = *world.messages_[token];
     if (message.receiveOver()) world.problems_.push_back("receive completed twice");
     message.received = true;
-    if (length != static_cast<Bytes>(message.source.size()))
+    if (length != static_cast<Bytes>(message.source.size()) || message.tooLong())
       world.problems_.push_back("wrong length");
-    for (Bytes i = 0; i < length; ++i) {
-      if (message.target[i] == patternOf(token, i)) continue;
-      world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, i));
-      break;
+    const std::size_t arrived = std::min(static_cast<std::size_t>(length), message.target.size());
+    if (const auto wrong = firstWrongByte(std::span(message.target).first(arrived), token)) {
+      world.problems_.push_back(fmt::format("message {} is wrong at byte {}", token, *wrong));
     }
     // The user reads it, and uses the memory for something else.
-    std::ranges::fill(message.target, kPoison);
+    overwrite(message.target, kPoison);
     ++world.completed_;
   }
   void sendFailed(std::uint64_t token, const Status& why) override {
@@ -92,7 +88,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
       world.problems_.push_back("a send has failed, and its receive has not");
     }
     judgeFailure(message, why);
-    std::ranges::fill(message.source, kSourcePoison);
+    overwrite(message.source, kSourcePoison);
   }
   void receiveFailed(std::uint64_t token, const Status& why) override {
     Message& message = *world.messages_[token];
@@ -103,7 +99,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
       world.problems_.push_back("a send is done, and its receive fails");
     }
     judgeFailure(message, why);
-    std::ranges::fill(message.target, kPoison);
+    overwrite(message.target, kPoison);
   }
   bool small(const Message& message) const {
     const Bytes most = link->options().smallMessage;

@@ -192,7 +192,7 @@ void SimWorld::message(int from, Bytes length, const Posting& posting) {
   message.target.assign(posting.room < 0 ? length : posting.room, kPoison);
   message.sends = posting.sent;
   message.receives = posting.received;
-  for (std::size_t i = 0; i < message.source.size(); ++i) message.source[i] = patternOf(token, i);
+  fillWithPattern(message.source, token);
   const auto [communicator, stream] = streamKey(from, posting.stream);
   const channel::MessageKey key{.communicator = communicator,
                                 .sequence = static_cast<std::uint32_t>(token),
@@ -273,11 +273,7 @@ void SimWorld::open(int end, int rail, std::uint32_t epoch, std::uint32_t attemp
         SimRail* const made = self.rails[rail].get();
         made->onRead = [this](std::span<const std::byte> piece) {
           // Long enough not to be the message's own bytes.
-          if (piece.size() < 16 || !std::ranges::all_of(piece.first(16), [](std::byte b) {
-                return b == kSourcePoison;
-              })) {
-            return;
-          }
+          if (piece.size() < 16 || !consistsOf(piece.first(16), kSourcePoison)) return;
           problems_.push_back("a rail reads memory that the sender has given back");
         };
         made->onSentAgain = [this, rail] {
@@ -432,7 +428,7 @@ void SimWorld::run(Duration time) {
 void SimWorld::checkMemory() {
   for (std::size_t i = 0; i < messages_.size(); ++i) {
     if (!messages_[i]->receiveOver()) continue;
-    if (!std::ranges::all_of(messages_[i]->target, [](std::byte b) { return b == kPoison; })) {
+    if (!consistsOf(messages_[i]->target, kPoison)) {
       problems_.push_back(
           fmt::format("message {}: memory was written after it had been given back", i));
     }

@@ -1,6 +1,7 @@
 #include "tests/support/stream_rail.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace faultline::test {
 namespace {
@@ -101,7 +102,9 @@ void StreamRail::read() {
       }
       place_ = *place;
     }
-    if (place_ != nullptr) std::ranges::copy(piece.bytes, place_ + piece.begin);
+    if (place_ != nullptr && !piece.bytes.empty()) {
+      std::memcpy(place_ + piece.begin, piece.bytes.data(), piece.bytes.size());
+    }
     if (piece.last()) sink_.chunkArrived(rail_, piece.header);
   }
 }
