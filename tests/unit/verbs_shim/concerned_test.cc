@@ -37,6 +37,7 @@ TEST(ConcernedTest, OneThatWasAddedStandsForFewOthers) {
   for (int i = 0; i < 1000; ++i) objects.push_back(std::make_unique<int>(i));
   concerned.add(objects[0].get());
   concerned.add(objects[0].get(), 0);
+  EXPECT_FALSE(concerned.mayHold(objects[0].get())) << "it was added without that";
   int too_many = 0;
   for (std::uint32_t i = 1; i < objects.size(); ++i) {
     too_many += concerned.has(objects[i].get());
@@ -53,6 +54,9 @@ TEST(ConcernedTest, AllIsEveryOne) {
   concerned.addAll();
   for (std::uint32_t i = 0; i < 10'000; ++i) EXPECT_TRUE(concerned.has(&concerned, i));
   EXPECT_TRUE(concerned.mayHold(&holding));
+  concerned.clear();
+  concerned.addAll();
+  EXPECT_FALSE(concerned.mayHold(&holding)) << "all are concerned, none holds";
 }
 
 }  // namespace
