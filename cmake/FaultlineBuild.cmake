@@ -138,8 +138,11 @@ function(faultline_test)
     # error, and says where.
     # The longest of them in parts, so that no core is left with it alone, and the long ones first.
     set(names ${T_LABEL}.${T_NAME})
-    if("${T_LABEL}.${T_NAME}" STREQUAL "unit.channel")
-      set(names unit.channel.1of4 unit.channel.2of4 unit.channel.3of4 unit.channel.4of4)
+    if("${T_LABEL}.${T_NAME}" MATCHES "^unit[.](channel|comm)$")
+      set(names)
+      foreach(part RANGE 1 4)
+        list(APPEND names ${T_LABEL}.${T_NAME}.${part}of4)
+      endforeach()
     endif()
     list(LENGTH names parts)
     set(part 0)
