@@ -192,8 +192,9 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
       queue.publish();
       return got;
     }
-    if (got > 0)
+    if (got > 0) {
       count += sift(shim, queue.cq->context, completions + count, got, at, nullptr, hold);
+    }
     if (got < asked) break;
   }
   queue.publish();
