@@ -142,9 +142,10 @@ void Link::grant(const GrantRecord& record, TimePoint now) {
     return;
   }
   waitingGrants_.push_back(record);
-  const bool enough = inHand_[streamOf(record.key)] >= kGrantsInHand;
-  if (!enough || waitingGrants_.size() >= kGrantsInHand) return releaseGrants();
-  grantBy_ = std::min(grantBy_, now + kAcknowledgementDelay);
+  const int left = inHand_[streamOf(record.key)];
+  if (left == 0 || waitingGrants_.size() >= kGrantsTogether) return releaseGrants();
+  const Duration longest = left < kGrantsInHand ? kNextGrant : kAcknowledgementDelay;
+  grantBy_ = std::min(grantBy_, now + longest);
 }
 
 void Link::releaseGrants() {
@@ -157,10 +158,11 @@ void Link::releaseGrants() {
 }
 
 /// The peer has used the slot's grant, or it was withdrawn.
-void Link::grantTaken(const Slot& slot) {
+void Link::grantTaken(const Slot& slot, bool byShort) {
   const auto left = inHand_.find(streamOf(slot.key));
   if (left == inHand_.end()) return;
-  if (--left->second < kGrantsInHand && !waitingGrants_.empty()) releaseGrants();
+  const int least = byShort ? kGrantsInHandOfShort : kGrantsInHand;
+  if (--left->second < least && !waitingGrants_.empty()) releaseGrants();
 }
 
 void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
@@ -358,7 +360,7 @@ void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   // An older one is the first from now on; what has been waited for the former first goes on.
   if (begun_.empty()) firstWaitsSince_ = now;
   begun_.insert(header.slot);
-  grantTaken(slot);
+  grantTaken(slot, isSmall(header.messageLength));
   slot.length = static_cast<Bytes>(header.messageLength);
   slot.chunksLeft = cut_.chunkCount(header.messageLength);
   slot.arrived.assign(slot.chunksLeft, false);

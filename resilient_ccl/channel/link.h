@@ -68,9 +68,15 @@ class Link {
   /// With small messages: what has been outstanding on a rail for so long is not only waiting for
   /// its acknowledgement.
   static constexpr Duration kStillFresh = 2 * kAcknowledgementDelay;
-  /// With small messages a grant waits for others while the peer has so many of its stream left, no
-  /// longer than an acknowledgement.
+  /// With small messages a grant waits for others, of which so many go together: while the peer has
+  /// kGrantsInHand of its stream left, no longer than an acknowledgement; while it has one, no
+  /// longer than it takes to post the receives of one operation, as it needs the next after a round
+  /// trip.
+  static constexpr std::size_t kGrantsTogether = 8;
+  static constexpr Duration kNextGrant = 30us;
   static constexpr int kGrantsInHand = 4;
+  /// Of a stream of short messages, each of which takes about a round trip.
+  static constexpr int kGrantsInHandOfShort = 2;
   /// With small messages: a third of the grants that may be under way.
   static constexpr int kGrantsPerAcknowledgement = 16;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
@@ -347,7 +353,7 @@ class Link {
     return options_.smallMessage > 0 && length <= static_cast<std::uint64_t>(options_.smallMessage);
   }
   void grant(const GrantRecord& record, TimePoint now);
-  void grantTaken(const Slot& slot);
+  void grantTaken(const Slot& slot, bool byShort);
   void releaseGrants();
   void firstReceiveMoved(Duration waited, TimePoint now);
   void sendTooLong(std::uint64_t id, const GrantRecord& grant);

@@ -169,14 +169,20 @@ Status Fabric::Impl::poll(Duration timeout) {
     if (!peer) continue;
     wake = std::min(wake, peer->hasWork() ? begin : peer->link().nextDeadline());
   }
-  if (collects_ && (collect() || armAndCollect())) wake = begin;
+  const bool arrived = collects_ && collect();
+  const bool sleeps = collects_ && !arrived && wake > begin;
+  if (arrived || (sleeps && armAndCollect())) wake = begin;
   RETURN_IF_ERROR(poller_.wait(wake - begin));
-  if (collects_) {
-    disarm();
-    collect();
-  }
+  if (sleeps) disarm();
+  if (collects_) collect();
   settle();
   return okStatus();
+}
+
+void Fabric::Impl::setMover(transport::Mover mover) {
+  for (const auto& peer : peers_) {
+    if (peer) peer->setMover(mover);
+  }
 }
 
 bool Fabric::Impl::collect() {
@@ -310,6 +316,7 @@ const channel::LinkOptions& Fabric::linkOptions(int peer) const { return impl_->
 std::string Fabric::missingRails() const { return impl_->missingRails(); }
 bool Fabric::allPeersReached() const { return impl_->allPeersReached(); }
 void Fabric::start() { impl_->start(); }
+void Fabric::setMover(transport::Mover mover) { impl_->setMover(mover); }
 Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }

@@ -13,6 +13,7 @@
 #include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/telemetry/recorder.h"
+#include "resilient_ccl/transport/driven_rail.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::transport::tcp {
@@ -175,6 +176,10 @@ class Fabric {
   /// Calls `ready` from inside poll whenever `fd` is readable, until unwatch.
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);
+
+  /// Who moves the bytes of rails that have I/O threads from now on: those, as in the beginning, or
+  /// `poll`.
+  void setMover(transport::Mover mover);
 
   /// Waits at most `timeout` for something to happen, and does what there is to do.
   Status poll(Duration timeout);

@@ -45,6 +45,7 @@ class Fabric::Impl : private TriangulationIo {
   std::string missingRails() const;
   bool allPeersReached() const;
   void start();
+  void setMover(transport::Mover mover);
   Status poll(Duration timeout);
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);

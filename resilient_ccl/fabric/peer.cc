@@ -238,6 +238,10 @@ void Peer::arrived(int rail, Arrival&& arrival) {
   if (!link_->receives(header.slot)) places_.close(header.slot);
 }
 
+Status Peer::watch(ThreadedRail& rail) {
+  return context_.poller.add(rail.fd(), EPOLLIN, [&rail](auto) { rail.read(); });
+}
+
 void Peer::railFailed(int rail, const Status& why) {
   const bool lie = why.code() == Code::kInvalidArgument;
   link_->onRailFailed(rail, lie ? Cause::kProtocol : Cause::kRail, now());
@@ -331,7 +335,9 @@ Status Peer::drive(int rail, UniqueFd socket) {
       rail, std::move(socket), places_, static_cast<transport::tcp::ArrivalSink&>(*this),
       context_.arrivals, thread);
   rails_[rail] = threaded;
-  return thread.add(threaded);
+  RETURN_IF_ERROR(thread.add(threaded));
+  threaded->setMover(mover_);
+  return okStatus();
 }
 
 void Peer::adopt(int rail, UniqueFd socket, std::uint32_t epoch) {
@@ -384,6 +390,13 @@ void Peer::arm() {
 void Peer::disarm() {
   for (const auto& rail : rails_) {
     if (rail) rail->disarm();
+  }
+}
+
+void Peer::setMover(transport::Mover mover) {
+  if (std::exchange(mover_, mover) == mover) return;
+  for (const auto& rail : rails_) {
+    if (rail) rail->setMover(mover);
   }
 }
 

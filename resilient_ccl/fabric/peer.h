@@ -136,6 +136,7 @@ class Peer : private channel::LinkIo,
   /// As of DrivenRail, of all rails.
   void arm();
   void disarm();
+  void setMover(transport::Mover mover);
   /// Writes what the rails have to send, as far as their sockets take it.
   void transmit();
   /// Ends the link and closes everything.
@@ -181,6 +182,8 @@ class Peer : private channel::LinkIo,
   }
   // ArrivalSink: rails that an I/O thread serves.
   void arrived(int rail, transport::tcp::Arrival&& arrival) override;
+  Status watch(transport::tcp::ThreadedRail& rail) override;
+  void unwatch(transport::tcp::ThreadedRail& rail) override { context_.poller.remove(rail.fd()); }
   // Both.
   void railFailed(int rail, const Status& why) override;
 
@@ -206,6 +209,7 @@ class Peer : private channel::LinkIo,
   std::vector<auth::SealedPath> controlPaths_;
   std::vector<std::uint32_t> addressChanges_;  // of the peer's NICs that are known here
   transport::PlaceTable places_;               // for I/O threads
+  transport::Mover mover_ = transport::Mover::kThread;
   std::vector<std::shared_ptr<transport::DrivenRail>> rails_;
   std::shared_ptr<SharedRail> shared_;             // rails_[0] of a local peer
   std::vector<std::optional<Handshake>> opening_;  // connecting end

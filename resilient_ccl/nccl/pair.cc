@@ -27,7 +27,10 @@ std::uint64_t randomNumber() {
 
 }  // namespace
 
-Pair::Pair(Settings settings) : settings_(std::move(settings)), incarnation_(randomNumber()) {
+Pair::Pair(Settings settings)
+    : settings_(std::move(settings)),
+      incarnation_(randomNumber()),
+      mover_(settings_.options.smallMessage) {
   account_.peer = settings_.peer;
 }
 
@@ -140,8 +143,10 @@ Request* Pair::send(Connection& connection, std::uint32_t tag, const std::byte* 
   if (failed_) return request;  // `test` says so
   const channel::MessageKey key{
       .communicator = connection.number, .sequence = connection.next(tag), .stream = tag};
+  const TimePoint time = now();
+  mover_.saw(&connection, size, time);
   fabric_->postSend(other(), key, data, size, tokenOf(*request, 0), connection.device);
-  poll(now());
+  poll(time);
   return request;
 }
 
@@ -157,7 +162,9 @@ Request* Pair::receive(Connection& connection, std::span<const Buffer> buffers) 
     fabric_->postReceive(other(), key, buffer.data, buffer.capacity,
                          tokenOf(*request, static_cast<int>(part)));
   }
-  poll(now());
+  const TimePoint time = now();
+  mover_.saw(&connection, 0, time);
+  poll(time);
   return request;
 }
 
@@ -178,6 +185,7 @@ Result<bool> Pair::test(Request& request, int* sizes) {
     if (sizes != nullptr) sizes[part] = static_cast<int>(request.sizes[part]);
     moved += request.sizes[part];
   }
+  if (!request.connection->sends) mover_.saw(request.connection, request.sizes[0], polled_);
   giveBack(request);
   return true;
 }
@@ -216,6 +224,7 @@ void Pair::close(Connection& connection) {
 void Pair::poll(TimePoint now, Duration timeout) {
   polled_ = now;
   if (failed_) return;
+  fabric_->setMover(mover_.at(now));
   polling_ = true;
   const Status status = fabric_->poll(timeout);
   polling_ = false;

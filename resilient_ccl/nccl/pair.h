@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/nccl/mover_choice.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/options.h"
 #include "resilient_ccl/nccl/trace.h"
@@ -184,6 +185,7 @@ class Pair final : private fabric::FabricClient {
   Status failure_;
   bool polling_ = false;
   TimePoint polled_{};
+  MoverChoice mover_;
   std::atomic<std::uint32_t> connections_{0};
   std::deque<Request> requests_;
   std::vector<std::uint32_t> free_;

@@ -4,6 +4,12 @@
 
 namespace faultline::transport {
 
+/// Who makes the system calls of a rail that has an I/O thread.
+enum class Mover {
+  kThread,  ///< the I/O thread: its time is not the owner's, but waking it takes longer than a call
+  kOwner,   ///< whoever polls
+};
+
 /// A rail together with what moves its bytes, for whoever polls. `collect`, `release` and
 /// `releaseSlot` are for rails that another thread reads, `collect`, `arm` and `disarm` for those
 /// in shared memory.
@@ -19,6 +25,8 @@ class DrivenRail : public Rail {
   virtual void arm() {}
   /// It is awake again.
   virtual void disarm() {}
+  /// From now on.
+  virtual void setMover(Mover /*mover*/) {}
   /// Writes no more into the place of this chunk, in case it is the one that is arriving.
   virtual void release(const ChunkHeader& /*chunk*/) {}
   /// Writes no more into this slot, in case a chunk of it is arriving. Its places are closed.

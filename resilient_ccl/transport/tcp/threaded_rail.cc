@@ -39,7 +39,8 @@ ThreadedRail::ThreadedRail(int rail, UniqueFd socket, PlaceTable& places, Arriva
       thread_(thread),
       submitted_(kRing),
       arrivals_(kRing),
-      rail_(rail, std::move(socket), static_cast<RailSink&>(*this)) {}
+      rail_(rail, std::move(socket), static_cast<RailSink&>(*this)),
+      watched_(EPOLLIN) {}
 
 // --- the owner ---
 
@@ -52,7 +53,32 @@ void ThreadedRail::submit(const ChunkHeader& header, const std::byte* data, cons
 }
 
 void ThreadedRail::transmit() {
-  if (std::exchange(unannounced_, false)) thread_.wake();
+  if (!std::exchange(unannounced_, false)) return;
+  if (mover_ == Mover::kThread) {
+    thread_.wake();
+    return;
+  }
+  const OwnersTurn turn(*this);
+  if (fenced()) return;
+  takeSubmitted();
+  if (rail_.canWrite()) rail_.write(/*socketIsWritable=*/false);
+  watchSocket();
+}
+
+void ThreadedRail::setMover(Mover mover) {
+  if (mover_ == mover || fenced()) return;
+  if (mover == Mover::kOwner && !sink_.watch(*this).ok()) return;
+  if (mover == Mover::kThread) sink_.unwatch(*this);
+  mover_ = mover;
+  const OwnersTurn turn(*this);
+  threadReads_ = mover == Mover::kThread;
+  watchSocket();
+}
+
+void ThreadedRail::read() {
+  const OwnersTurn turn(*this);
+  rail_.read();
+  watchSocket();
 }
 
 bool ThreadedRail::detach(std::uint64_t sequence) {
@@ -102,6 +128,7 @@ bool ThreadedRail::collect() {
 void ThreadedRail::fence() {
   const OwnersTurn turn(*this);
   if (fenced()) return;
+  if (mover_ == Mover::kOwner) sink_.unwatch(*this);
   thread_.unwatch(rail_.fd());
   handOver();
   fencing_ = true;
@@ -135,10 +162,11 @@ ThreadedRail::Served ThreadedRail::serve(std::uint32_t events) {
 void ThreadedRail::watchSocket() {
   if (failed_.load(std::memory_order_relaxed)) {
     thread_.unwatch(rail_.fd());  // or epoll would go on reporting the error until the fence
-  } else if (rail_.wantsWritable() != writable_) {
-    writable_ = rail_.wantsWritable();
-    thread_.watchFor(*this, writable_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    return;
   }
+  const std::uint32_t events =
+      (threadReads_ ? EPOLLIN : 0U) | (rail_.wantsWritable() ? EPOLLOUT : 0U);
+  if (std::exchange(watched_, events) != events) thread_.watchFor(*this, events);
 }
 
 Result<std::byte*> ThreadedRail::place(int, const ChunkHeader& header) {

@@ -17,6 +17,7 @@
 namespace faultline::transport::tcp {
 
 class IoThread;
+class ThreadedRail;
 
 /// A chunk that has been received before the channel was asked for its place.
 struct Arrival {
@@ -35,10 +36,14 @@ class ArrivalSink {
   virtual void arrived(int rail, Arrival&& arrival) = 0;
   /// As of RailSink.
   virtual void railFailed(int rail, const Status& why) = 0;
+  /// From now on the owner calls `read` when the rail's socket is readable. On an error it does
+  /// not.
+  virtual Status watch(ThreadedRail& rail) = 0;
+  virtual void unwatch(ThreadedRail& rail) = 0;
 };
 
-/// A TcpRail whose system calls an I/O thread makes. Everything is called by the thread that owns
-/// the rail, except `serve`. docs/channel.md, "I/O threads".
+/// A TcpRail whose system calls an I/O thread makes, or, as `setMover` says, its owner. Everything
+/// is called by the thread that owns the rail, except `serve`. docs/channel.md, "I/O threads".
 class ThreadedRail final : public DrivenRail, private RailSink {
  public:
   /// `rail` is the index handed to the sink. `bell` wakes the owner when there is something to
@@ -58,6 +63,10 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   void release(const ChunkHeader& chunk) override;
   void releaseSlot(std::uint32_t slot) override;
   void transmit() override;
+  /// What the socket does not take at once the I/O thread sends in any case.
+  void setMover(Mover mover) override;
+  /// Reads what has come, for `collect`. Of a rail that its owner watches.
+  void read();
 
   int fd() const { return rail_.fd(); }
 
@@ -95,14 +104,16 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   SpscQueue<Arrival> arrivals_;     // from the I/O thread
   bool unannounced_ = false;        // the owner's: submitted, and the I/O thread not woken yet
   bool failureTold_ = false;        // the owner's
+  Mover mover_ = Mover::kThread;    // the owner's
   std::atomic<bool> failed_{false};
   Status failure_;  // before failed_ is set
 
   std::atomic<bool> ownerWaits_{false};
   std::mutex mutex_;  // everything below
   TcpRail rail_;
-  bool fencing_ = false;   // the owner plays both sides: arrivals go straight to the sink
-  bool writable_ = false;  // what epoll has been told to watch for, besides reading
+  bool fencing_ = false;     // the owner plays both sides: arrivals go straight to the sink
+  bool threadReads_ = true;  // not the owner
+  std::uint32_t watched_;    // what the I/O thread's epoll has been told to watch for
   Arrival arriving_;
   bool writing_ = false;  // the payload of arriving_ into its place
 };

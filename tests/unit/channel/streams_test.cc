@@ -166,15 +166,30 @@ TEST_P(StreamsTest, SmallMessagesThatAreDoneArriveThoughTheirStreamIsClosed) {
 }
 
 TEST_P(StreamsTest, GrantsForSmallMessagesWaitForEachOtherAndNotForLong) {
-  constexpr int kPosted = 6;  // four are granted at once, and two wait
   SimOptions small = options();
   small.link.smallMessage = 1000;
   SimWorld world(small);
-  for (int i = 0; i < kPosted; ++i) world.message(0, 100, {.stream = kStream, .sent = false});
+  const auto post = [&](int count) {
+    for (int i = 0; i < count; ++i) world.message(0, 100, {.stream = kStream, .sent = false});
+  };
+  const auto datagrams = [&] { return world.link(1).counters().datagramsSent; };
+  const auto before = datagrams();
+  post(6);  // one is granted at once, for the others there is a little time
   world.run(500us);
-  EXPECT_EQ(world.link(0).earlyGrants(), 4u);
-  world.run(1500us);
   EXPECT_EQ(world.link(0).earlyGrants(), 6u);
+  EXPECT_LE(datagrams() - before, 3u) << "two and an acknowledgement";
+  post(2);  // the peer has enough
+  world.run(1us);
+  world.run(500us);
+  EXPECT_EQ(world.link(0).earlyGrants(), 6u);
+  world.run(1500us);
+  EXPECT_EQ(world.link(0).earlyGrants(), 8u);
+  world.run(5ms);
+  const auto rest = datagrams();
+  post(8);  // so many go together
+  world.run(500us);
+  EXPECT_EQ(world.link(0).earlyGrants(), 16u);
+  EXPECT_LE(datagrams() - rest, 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rails, StreamsTest, LinkFixture::allRails(), LinkFixture::railsName);

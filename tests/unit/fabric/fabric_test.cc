@@ -42,7 +42,8 @@ struct Side : FabricClient {
 struct Variant {
   channel::Policy policy;
   int ioThreads;
-  bool oneNode = false;  // shared memory instead of rails
+  bool oneNode = false;       // shared memory instead of rails
+  bool moversChange = false;  // between I/O threads and whoever polls
   friend void PrintTo(const Variant& variant, std::ostream* out) {
     *out << variant.ioThreads << " I/O threads, one node: " << variant.oneNode;
   }
@@ -80,7 +81,13 @@ class FabricTest : public ::testing::TestWithParam<Variant> {
     const TimePoint deadline = now() + 20s;
     while (!done()) {
       if (now() > deadline) return false;
-      for (auto& side : sides_) EXPECT_TRUE(side.fabric->poll(200us).ok());
+      for (auto& side : sides_) {
+        if (GetParam().moversChange) {
+          const bool owner = ++polls_ % 7 < 4;
+          side.fabric->setMover(owner ? transport::Mover::kOwner : transport::Mover::kThread);
+        }
+        EXPECT_TRUE(side.fabric->poll(200us).ok());
+      }
     }
     return true;
   }
@@ -95,6 +102,7 @@ class FabricTest : public ::testing::TestWithParam<Variant> {
 
  private:
   std::deque<std::vector<std::byte>> buffers_;
+  unsigned polls_ = 0;
 
  protected:
   Side sides_[2];
@@ -287,12 +295,14 @@ TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
 const auto kVariants = ::testing::Values(
     Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
     Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2},
-    Variant{channel::Policy::kPinned, 0, true}, Variant{channel::Policy::kPull, 2, true});
+    Variant{channel::Policy::kPinned, 0, true}, Variant{channel::Policy::kPull, 2, true},
+    Variant{channel::Policy::kPull, 2, false, true});
 
 std::string variantName(const ::testing::TestParamInfo<Variant>& variant) {
   const bool pull = variant.param.policy == channel::Policy::kPull;
-  return fmt::format("{}With{}IoThreads{}", pull ? "Pull" : "Pinned", variant.param.ioThreads,
-                     variant.param.oneNode ? "OnOneNode" : "");
+  return fmt::format("{}With{}IoThreads{}{}", pull ? "Pull" : "Pinned", variant.param.ioThreads,
+                     variant.param.oneNode ? "OnOneNode" : "",
+                     variant.param.moversChange ? "OrTheCaller" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, FabricTest, kVariants, variantName);
