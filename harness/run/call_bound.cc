@@ -49,15 +49,12 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
   // A chain passes on slice by slice, and the model whole segments.
   const bool chain = operation == Collective::kBroadcast || operation == Collective::kReduce;
   const auto slices = static_cast<int>(row.size_bytes / comm::Executor::kSliceBytes);
-  const int window = operation == Collective::kAllReduce
-                         ? schedule::allReduceWindow(cluster.rails, cluster.nodes - 1)
-                         : schedule::executionWindow(cluster.rails);
+  // No window: ports of the model queue nothing (algorithms.h), and it is the planner's prediction.
   Executed executed{
       schedule::algorithmOf(operation).name,
       {.ranks = cluster.ranks(),
        .elements = row.size_bytes / reduction::sizeOf(*reduction::dataTypeFromName(row.dtype)),
        .segments = chain ? std::max(kSegments, slices) : kSegments,
-       .window = window,
        .ranksPerNode = cluster.ranksPerNode}};
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();

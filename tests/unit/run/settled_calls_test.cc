@@ -172,5 +172,44 @@ TEST(SettledCallsTest, BoundAndModelAreThoseOfTheCallsThatCount) {
   EXPECT_THAT(*ring.collectives.front().model, DoubleNear(2, 1e-6));
 }
 
+TEST(SettledCallsTest, TheModelOfAPlanIsAsCloseToTheBoundAsItsPipelineAllows) {
+  // Eight ranks, two at a half, on one rail: where the executor's window of three messages would
+  // make the model, whose ports queue nothing, slower by a sixth.
+  constexpr int kRanks = 8, kSegments = 64;
+  scenario::ReadResult read = scenario::readScenario(
+      "version: 1\nname: s\ncluster: {nodes: 8, rails: 1, rail_rate: 200Mbit}\n"
+      "workload: {kind: collective, iterations: 3, collective: {sizes: 8MiB}}\n"
+      "strategies: [optcc]\nfaults:\n"
+      "  - {kind: throttle, rate: 50%, target: {node: 1, rail: 0}, at: 0s, until: end}\n"
+      "  - {kind: throttle, rate: 50%, target: {node: 3, rail: 0}, at: 0s, until: end}\n",
+      "s");
+  ASSERT_TRUE(read.ok());
+  const scenario::Scenario& scenario = *read.scenario;
+  reports::Run run;
+  run.strategy = "optcc";
+  run.goodput_mbit = 190;
+  reports::AppliedPlan& plan = run.plans.emplace_back(planFor(-1, 0.5));
+  plan.segments = kSegments;
+  plan.health.resize(kRanks);
+  plan.health[3] = plan.health[1];
+  CallTable table(scenario);
+  for (const int node : {1, 3}) {
+    reports::AppliedFault& fault = run.faults.emplace_back();
+    fault.kind = "throttle";
+    fault.target = {node, 0, std::nullopt, ""};
+  }
+  for (int call = 0; call < 3; ++call) {
+    run.iterations.push_back({call, 800.0 * call, 799});
+    for (int rank = 0; rank < kRanks; ++rank) table.ended(call, 800, 1, 0);
+  }
+  run.collectives = table.rows(unsettledCalls(scenario, run));
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  ASSERT_TRUE(row.bound && row.model);
+  EXPECT_NEAR(*row.bound, 8.0 / 7, 1e-9);
+  EXPECT_GE(*row.model, *row.bound);
+  EXPECT_LE(*row.model, *row.bound * (1 + 1.0 / kSegments + 0.01));
+}
+
 }  // namespace
 }  // namespace faultline::run
