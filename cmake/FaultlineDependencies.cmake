@@ -14,6 +14,9 @@ pkg_check_modules(libnl REQUIRED IMPORTED_TARGET libnl-3.0 libnl-route-3.0)
 # Optional: without its headers the verbs shim is not built. Nothing links to the library.
 pkg_check_modules(libibverbs libibverbs)
 
+# Optional: without it rdma_silent_drop refuses mlx5 adapters. Nothing links to its library either.
+find_path(FAULTLINE_MLX5_HEADERS infiniband/mlx5dv.h HINTS ${libibverbs_INCLUDE_DIRS})
+
 # Optional: without it backups are chosen by number and not by where the NICs sit.
 pkg_check_modules(hwloc IMPORTED_TARGET hwloc>=2.0)
 

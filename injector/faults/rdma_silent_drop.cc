@@ -15,11 +15,20 @@ namespace {
 
 constexpr std::uint64_t kProbes = 8;
 constexpr Duration kProbeBudget = 500ms;
+// How long an adapter's load is looked at before packets are dropped.
+constexpr std::chrono::milliseconds kDropLoadWindow = 500ms;
+// NCCL's queue pairs wait 4.3 s (exponent 20) for an answer before they repeat; then a second of
+// silence.
+constexpr Duration kDropPatience = 6s;
+// Each look at an adapter's counters is some commands to its firmware.
+constexpr Duration kLookEvery = 10ms;
 
 }  // namespace
 
+bool SilentDropView::portLives() const { return carrier && state == rdma::PortState::kActive; }
+
 bool SilentDropView::proven() const {
-  if (!carrier || state != rdma::PortState::kActive) return false;
+  if (!portLives()) return false;
   const bool nothing_leaves = probes >= kProbes && left.stillFor() >= kStill;
   const bool nothing_comes = accepted.stillFor() >= kStill;
   if (out && !nothing_leaves) return false;
@@ -31,7 +40,8 @@ RdmaSilentDrop::RdmaSilentDrop(const FaultParameters& parameters, const rdma::Rd
     : target_(target),
       out_(parameters.get<std::string>("direction") != "in"),
       in_(parameters.get<std::string>("direction") != "out"),
-      only_roce_(parameters.get<std::string>("frames") == "roce") {}
+      only_roce_(parameters.get<std::string>("frames") == "roce"),
+      silence_(out_, in_) {}
 
 RdmaSilentDrop::~RdmaSilentDrop() {
   const Status status = revert();
@@ -41,13 +51,7 @@ RdmaSilentDrop::~RdmaSilentDrop() {
 Status RdmaSilentDrop::prepare() {
   ASSIGN_OR_RETURN(rdma::TargetDevice device, rdma::TargetDevice::open(target_));
   ASSIGN_OR_RETURN(const rdma::DropMechanism mechanism, dropMechanism(device.identity()));
-  if (mechanism == rdma::DropMechanism::kSteeringRule) {
-    const Status refusal = requireTrafficControl(device.identity(), "rdma_silent_drop");
-    return Status(refusal.code(),
-                  refusal.message() +
-                      "; its own way, a steering rule with the action drop, is not built yet. Drop "
-                      "packets in the switch");
-  }
+  if (mechanism == rdma::DropMechanism::kSteeringRule) return prepareAdapter(std::move(device));
   if (only_roce_ && device.identity().device_class == rdma::DeviceClass::kSiw) {
     return errorf(Code::kUnsupported,
                   "rdma_silent_drop of {}: siw sends TCP and no RoCE; say 'frames: all'",
@@ -61,6 +65,37 @@ Status RdmaSilentDrop::prepare() {
   tap_.emplace(std::move(tap));
   device_.emplace(std::move(device));
   return requireProbesLeave();
+}
+
+Status RdmaSilentDrop::prepareAdapter(rdma::TargetDevice device) {
+  if (!only_roce_) {
+    return errorf(Code::kUnsupported,
+                  "rdma_silent_drop of {}: an adapter's rules for RDMA see RDMA packets only, not "
+                  "every frame of {}; say 'frames: roce'",
+                  target_.device, device.portAtFirst().netdev);
+  }
+  if (device.device().ports != 1) {
+    return errorf(
+        Code::kUnsupported,
+        "rdma_silent_drop of {}: it has {} ports, and a rule of its steering tables would be for "
+        "all of them; drop packets in the switch",
+        target_.device, device.device().ports);
+  }
+  RETURN_IF_ERROR(device.readNetdev().status());
+  RETURN_IF_ERROR(device.requireActive());
+  ASSIGN_OR_RETURN(rdma::SteeringCalls calls, rdma::loadSteeringCalls());
+  auto rule = std::make_unique<rdma::SteeringDrop>(std::move(calls), target_.device);
+  RETURN_IF_ERROR(rule->prepare({.out = out_, .in = in_}));
+  ASSIGN_OR_RETURN(const AdapterCounts first, readAdapterCounts(device));
+  ::poll(nullptr, 0, static_cast<int>(kDropLoadWindow.count()));
+  ASSIGN_OR_RETURN(const AdapterCounts last, readAdapterCounts(device));
+  silence_.setBefore(first, last);
+  const std::string_view does = !in_ ? "sends" : !out_ ? "receives" : "sends and receives";
+  mechanism_ = fmt::format("mlx5: a steering rule that drops what {} {} (unproven on hardware)",
+                           target_.device, does);
+  device_.emplace(std::move(device));
+  rule_ = std::move(rule);
+  return okStatus();
 }
 
 Status RdmaSilentDrop::requireProbesLeave() {
@@ -90,7 +125,15 @@ Status RdmaSilentDrop::apply() {
   view_.out = out_;
   view_.in = in_;
   applied_ = true;
+  if (onAdapter()) return transit(true, [&] { return applyRule(); });
   return transit(true, [&] { return install(); });
+}
+
+Status RdmaSilentDrop::applyRule() {
+  silence_.restart();
+  last_look_.reset();
+  means_ = Means::kRule;
+  return rule_->install();
 }
 
 Status RdmaSilentDrop::install() {
@@ -129,6 +172,7 @@ Status RdmaSilentDrop::install() {
 
 Status RdmaSilentDrop::step(TimePoint now) {
   if (conclusive()) return okStatus();
+  if (onAdapter()) return stepAdapter(now);
   ASSIGN_OR_RETURN(const rdma::Counters counters, device_->readCounters());
   if (!observing_) {
     RETURN_IF_ERROR(tap_->reset());
@@ -155,8 +199,38 @@ Status RdmaSilentDrop::step(TimePoint now) {
   return okStatus();
 }
 
+Status RdmaSilentDrop::stepAdapter(TimePoint now) {
+  if (!applied_ || (last_look_ && now - *last_look_ < kLookEvery)) return okStatus();
+  last_look_ = now;
+  ASSIGN_OR_RETURN(const AdapterCounts counts, readAdapterCounts(*device_));
+  ASSIGN_OR_RETURN(const rdma::Port port, device_->readPort());
+  ASSIGN_OR_RETURN(const netlink::Link link, device_->readNetdev());
+  view_.carrier = link.carrier;
+  view_.state = port.state;
+  silence_.observe(now, counts, view_.portLives());
+  observing_ = true;
+  return okStatus();
+}
+
+bool RdmaSilentDrop::conclusive() const {
+  return applied_ && (onAdapter() ? silence_.proven() : view_.proven());
+}
+
+Duration RdmaSilentDrop::evidenceBudget() const {
+  return onAdapter() ? kDropPatience : Fault::evidenceBudget();
+}
+
+Evidence RdmaSilentDrop::adapterVerdict() const {
+  return {"rdma_silent_drop", "packets and repeated requests that the adapter counts",
+          fmt::format("port {} is {} and {} {} its carrier; {} (unproven on hardware)",
+                      device_->portName(), toString(view_.state), device_->portAtFirst().netdev,
+                      view_.carrier ? "has kept" : "has lost", silence_.describe()),
+          conclusive()};
+}
+
 Evidence RdmaSilentDrop::verdict() const {
   if (!observing_) return {"rdma_silent_drop", "packets that pass", "nothing was observed", false};
+  if (onAdapter()) return adapterVerdict();
   return {
       "rdma_silent_drop", "packets that pass the interface while the port is active",
       fmt::format(
@@ -172,10 +246,19 @@ Evidence RdmaSilentDrop::verdict() const {
 
 Status RdmaSilentDrop::remove() {
   const int ifindex = device_->portAtFirst().netdev_ifindex;
-  const Means means = means_;
-  if (means == Means::kNone) return okStatus();  // it was never there
-  RETURN_IF_ERROR(means == Means::kFilter ? netlink::removeDropRules(device_->route(), ifindex)
-                                          : netlink::removeRootQueue(device_->route(), ifindex));
+  switch (means_) {
+    case Means::kNone:  // it was never there
+      break;
+    case Means::kFilter:
+      RETURN_IF_ERROR(netlink::removeDropRules(device_->route(), ifindex));
+      break;
+    case Means::kQueue:
+      RETURN_IF_ERROR(netlink::removeRootQueue(device_->route(), ifindex));
+      break;
+    case Means::kRule:
+      RETURN_IF_ERROR(rule_->remove());
+      break;
+  }
   means_ = Means::kNone;
   return okStatus();
 }
@@ -183,7 +266,7 @@ Status RdmaSilentDrop::remove() {
 Status RdmaSilentDrop::revert() {
   if (!applied_) return okStatus();
   if (means_ != Means::kNone) RETURN_IF_ERROR(transit(false, [&] { return remove(); }));
-  RETURN_IF_ERROR(requireProbesLeave());
+  if (!onAdapter()) RETURN_IF_ERROR(requireProbesLeave());
   applied_ = false;
   return okStatus();
 }

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
+#include "injector/faults/rdma_adapter_silence.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/roce_tap.h"
+#include "injector/rdma/steering_drop.h"
 #include "injector/rdma/target_device.h"
 
 namespace faultline::injector {
@@ -25,6 +28,8 @@ struct SilentDropView {
   std::uint64_t arrived = 0;      ///< RoCE frames that the interface has received
   StillWatch accepted;            ///< packets that the RDMA device says it has received
 
+  /// Otherwise it is a loss that everybody sees.
+  bool portLives() const;
   /// Whether packets vanish, unnoticed, in all ways that are asked for. Of those that go out our
   /// own probes are proof enough; those that come in can only be seen to be missing when some came,
   /// unless what goes out vanishes as well, which nobody answers then.
@@ -34,6 +39,8 @@ struct SilentDropView {
 /// Packets of an RDMA device in software vanish in the network interface; carrier and port stay as
 /// they are. Evidence: RoCE probe frames of our own, which left the interface before, do not any
 /// more; of what arrives, nothing reaches the device.
+/// Those of an mlx5 adapter vanish in its steering tables (unproven on hardware). Evidence: the
+/// adapter's own counters, under the job's load.
 class RdmaSilentDrop final : public Fault {
  public:
   RdmaSilentDrop(const FaultParameters& parameters, const rdma::RdmaTarget& target);
@@ -43,14 +50,20 @@ class RdmaSilentDrop final : public Fault {
   Status step(TimePoint now) override;
   Status revert() override;
   std::string mechanism() const override { return mechanism_; }
+  Duration evidenceBudget() const override;
 
  protected:
-  bool conclusive() const override { return applied_ && view_.proven(); }
+  bool conclusive() const override;
   Evidence verdict() const override;
 
  private:
-  enum class Means { kNone, kFilter, kQueue };
+  enum class Means { kNone, kFilter, kQueue, kRule };
 
+  bool onAdapter() const { return rule_ != nullptr; }
+  Status prepareAdapter(rdma::TargetDevice device);
+  Status applyRule();
+  Status stepAdapter(TimePoint now);
+  Evidence adapterVerdict() const;
   Status install();
   Status remove();
   /// kUnavailable when probes do not leave the interface.
@@ -68,6 +81,10 @@ class RdmaSilentDrop final : public Fault {
   bool observing_ = false;
   std::uint64_t device_sent_before_ = 0;
   SilentDropView view_;
+
+  std::unique_ptr<rdma::SteeringDrop> rule_;  ///< of an adapter
+  AdapterSilence silence_;
+  std::optional<TimePoint> last_look_;
 };
 
 }  // namespace faultline::injector
