@@ -78,7 +78,9 @@ TEST_F(AdapterSilenceTest, ASenderRepeatsAndNothingLeaves) {
   EXPECT_THAT(out_.describe(), Not(HasSubstr("the port has received")));
   out_.restart();
   EXPECT_FALSE(out_.proven()) << "that was another time";
-  look(11, {.repeats = 3});
+  look(10, {.repeats = 3});
+  EXPECT_FALSE(out_.proven()) << "no second of this time yet";
+  look(1, {.repeats = 3});
   EXPECT_TRUE(out_.proven()) << "the load before is the same";
 }
 
@@ -107,7 +109,7 @@ TEST_F(AdapterSilenceTest, OnePacketThatLeavesDisproves) {
 
 TEST_F(AdapterSilenceTest, AJobThatHasEndedIsNoLoss) {
   before(kBothWays);
-  look(1, {.sent = 100, .received = 100, .requests = 50, .repeats = 5, .duplicates = 5});
+  look(3, {.sent = 100, .received = 100, .requests = 50, .repeats = 5, .duplicates = 5});
   look(40, kIdle);
   EXPECT_FALSE(out_.proven()) << "the repeats were before the silence";
   EXPECT_FALSE(in_.proven());
@@ -145,6 +147,11 @@ TEST_F(AdapterSilenceTest, ASenderWithoutAnswersHearsNothing) {
   EXPECT_THAT(in_.describe(), HasSubstr("the port has received no packet for 1100 ms"));
   look(1, {.sent = 20, .received = 1, .repeats = 20});
   EXPECT_FALSE(in_.proven());
+  look(12, {.sent = 20, .repeats = 20});
+  ASSERT_TRUE(in_.proven());
+  in_.restart();
+  look(10, {.sent = 20, .repeats = 20});
+  EXPECT_FALSE(in_.proven()) << "no second of this time yet";
 }
 
 // Where the port counts in front of the steering tables.
@@ -155,6 +162,11 @@ TEST_F(AdapterSilenceTest, AReceiverGetsPacketsAndNoRequest) {
   EXPECT_THAT(in_.describe(), HasSubstr("in which 77 packets arrived"));
   look(1, {.received = 7, .requests = 1});
   EXPECT_FALSE(in_.proven());
+  look(12, {.received = 7});
+  ASSERT_TRUE(in_.proven());
+  in_.restart();
+  look(10, {.received = 7});
+  EXPECT_FALSE(in_.proven()) << "no second of this time yet";
 }
 
 TEST_F(AdapterSilenceTest, AReceiverOfWhichThePortHearsNothingIsNoEvidence) {
