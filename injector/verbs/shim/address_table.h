@@ -10,8 +10,8 @@
 namespace faultline::injector::verbs::shim {
 
 /// Finds entries by a key without a lock. Insert and remove from one thread at a time; a removed
-/// entry may still be in use by readers until Readers::wait() has returned. Entry has `next`
-/// (std::atomic<Entry*>), `hash()` and `is(key...)`; the table does not own it.
+/// entry, which was in it, may still be in use by readers until Readers::wait() has returned. Entry
+/// has `next` (std::atomic<Entry*>), `hash()` and `is(key...)`; the table does not own it.
 template <typename Entry>
 class AddressTable {
  public:
@@ -31,13 +31,8 @@ class AddressTable {
 
   void remove(Entry& entry) {
     std::atomic<Entry*>* link = &buckets_[entry.hash() % kBuckets];
-    while (Entry* const at = link->load()) {
-      if (at == &entry) {
-        link->store(at->next.load());
-        return;
-      }
-      link = &at->next;
-    }
+    while (link->load() != &entry) link = &link->load()->next;
+    link->store(entry.next.load());
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -10,51 +11,42 @@
 namespace faultline::injector::verbs::shim {
 namespace {
 
-struct Library {
-  void* handle = nullptr;
-  std::string problem;
-};
+/// The program only gets errors, from whatever it calls.
+void* missing(const std::string& why) {
+  std::fprintf(stderr,
+               "faultline-verbs: there is no libibverbs behind the shim, so that every call fails: "
+               "%s\n",
+               why.c_str());
+  return nullptr;
+}
 
-Library load() {
+void* load() {
   const char* const chosen = std::getenv(kLibraryVariable);
   const std::string name = chosen == nullptr || *chosen == '\0' ? kRealLibrary : chosen;
-  Library library;
-  library.handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library.handle == nullptr) {
-    const char* const message = ::dlerror();
-    library.problem = message == nullptr ? name + " cannot be loaded" : message;
-    return library;
-  }
+  void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return missing(::dlerror());
+  void* const open = ::dlsym(handle, "ibv_open_device");
+  if (open == nullptr) return missing(name + " is no libibverbs");
   // A shim that forwards to itself would call itself until the stack ends.
   Dl_info ours{};
   Dl_info theirs{};
-  void* const open = ::dlsym(library.handle, "ibv_open_device");
-  const bool known = open != nullptr && ::dladdr(open, &theirs) != 0 &&
-                     ::dladdr(reinterpret_cast<void*>(&load), &ours) != 0;
-  if (!known || ours.dli_fbase == theirs.dli_fbase) {
-    library.handle = nullptr;
-    library.problem = name + (known ? " is the shim itself" : " is no libibverbs");
-  }
-  return library;
+  ::dladdr(open, &theirs);
+  ::dladdr(reinterpret_cast<void*>(&load), &ours);
+  return ours.dli_fbase == theirs.dli_fbase ? missing(name + " is the shim itself") : handle;
 }
 
-const Library& library() {
-  static const Library* const loaded = new Library(load());  // for good: threads may outlive main
-  return *loaded;
+void* library() {
+  static void* const loaded = load();  // for good: threads may outlive main
+  return loaded;
 }
 
 }  // namespace
 
 void* realFunction(const char* name, const char* version) {
-  const Library& real = library();
-  if (real.handle == nullptr) return nullptr;
-  void* const found = ::dlvsym(real.handle, name, version);
-  return found != nullptr ? found : ::dlsym(real.handle, name);
-}
-
-Status realLibrary() {
-  if (library().handle != nullptr) return okStatus();
-  return errorf(Code::kUnavailable, "load the real libibverbs: {}", library().problem);
+  void* const real = library();
+  if (real == nullptr) return nullptr;
+  void* const found = ::dlvsym(real, name, version);
+  return found != nullptr ? found : ::dlsym(real, name);
 }
 
 }  // namespace faultline::injector::verbs::shim

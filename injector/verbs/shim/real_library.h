@@ -2,16 +2,11 @@
 
 #include <atomic>
 
-#include "base/status.h"
-
 namespace faultline::injector::verbs::shim {
 
 /// The address of a function of the real libibverbs, loaded at the first call; nullptr when there
-/// is none (realLibrary() says why when the whole library is missing). Safe from any thread.
+/// is none. When the whole library is missing that call says why, on stderr. Safe from any thread.
 void* realFunction(const char* name, const char* version);
-
-/// Whether the real library is there.
-Status realLibrary();
 
 /// One function of the real library, looked up once.
 template <typename Function>

@@ -178,8 +178,8 @@ bool Shim::work() {
     for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
       FaultBits doomed = queue_pair->doomed.exchange(0);
       for (; doomed != 0; doomed &= doomed - 1) {
-        const auto slot = static_cast<std::size_t>(std::countr_zero(doomed));
-        if (armed_[slot].fault != nullptr) putInError(*queue_pair, *armed_[slot].fault);
+        // Armed still: disarm() takes the bit away.
+        putInError(*queue_pair, *armed_[static_cast<std::size_t>(std::countr_zero(doomed))].fault);
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "tests/support/verbs/fake_ibverbs.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,7 +24,7 @@
 namespace faultline::testing {
 namespace {
 
-constexpr int kDevices = 4;
+constexpr int kDevices = 6;
 constexpr int kBench = 3;
 
 std::array<ibv_device, kDevices> namedDevices() {
@@ -31,6 +32,8 @@ std::array<ibv_device, kDevices> namedDevices() {
   for (int i = 0; i < kDevices; ++i) {
     ibv_device& device = devices[static_cast<std::size_t>(i)];
     std::snprintf(device.name, sizeof(device.name), i == kBench ? "bench0" : "fake%d", i);
+    if (i == kManyDevice) std::strcpy(device.name, "many0");
+    if (i == kOldDevice) std::strcpy(device.name, "old0");
   }
   return devices;
 }
@@ -38,8 +41,19 @@ std::array<ibv_device, kDevices> namedDevices() {
 std::array<ibv_device, kDevices> g_devices = namedDevices();
 std::atomic<std::uint32_t> g_next_number{100};
 std::atomic<int> g_fail_posts{0}, g_fail_modify{0}, g_fail_destroy{0};
-std::atomic<bool> g_ignore_error{false}, g_fail_polls{false};
+std::atomic<int> g_fail_create{0}, g_fail_query{0}, g_fail_ask{0};
+std::atomic<bool> g_ignore_error{false}, g_hide_bad{false};
+std::atomic<bool> g_block_modify{false}, g_block_polls{false};
+std::atomic<int> g_blocked{0}, g_polls_left{-1};
+std::atomic<void*> g_reused{nullptr};
 std::atomic<long> g_posts{0}, g_aborts{0}, g_contexts{0};
+
+void waitWhile(const std::atomic<bool>& block) {
+  if (!block.load()) return;
+  g_blocked.fetch_add(1);
+  while (block.load()) ::poll(nullptr, 0, 1);
+  g_blocked.fetch_sub(1);
+}
 
 struct Cq {
   ibv_cq_ex cq{};  // first, so that one is the other
@@ -85,8 +99,9 @@ void complete(ibv_cq* cq, const ibv_wc* completion) {
 }
 
 int askForEvent(ibv_cq* cq, int /*solicited_only*/) {
+  if (const int error = g_fail_ask.load(); error != 0) return error;
   const std::lock_guard lock(of(cq).mutex);
-  of(cq).asked = true;
+  of(cq).asked = cq->channel != nullptr;
   return 0;
 }
 
@@ -103,7 +118,7 @@ ibv_wc completionOf(Qp& qp, std::uint64_t work_request, ibv_wc_opcode opcode) {
 int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   for (ibv_send_wr* at = first; at != nullptr; at = at->next) {
     if (const int error = g_fail_posts.load(); error != 0) {
-      *bad = at;
+      if (!g_hide_bad.load()) *bad = at;
       return error;
     }
     g_posts.fetch_add(1);
@@ -118,7 +133,7 @@ int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
 int postRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   for (ibv_recv_wr* at = first; at != nullptr; at = at->next) {
     if (const int error = g_fail_posts.load(); error != 0) {
-      *bad = at;
+      if (!g_hide_bad.load()) *bad = at;
       return error;
     }
     g_posts.fetch_add(1);
@@ -129,7 +144,9 @@ int postRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
 }
 
 int pollCq(ibv_cq* cq, int most, ibv_wc* completions) {
-  if (g_fail_polls.load()) return -1;
+  waitWhile(g_block_polls);
+  if (g_polls_left.load() == 0) return -1;
+  if (g_polls_left.load() > 0) g_polls_left.fetch_sub(1);
   const std::lock_guard lock(of(cq).mutex);
   auto& queue = of(cq).completions;
   int count = 0;
@@ -145,6 +162,16 @@ int otherPostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   return postSend(qp, first, bad);
 }
 int otherPollCq(ibv_cq* cq, int most, ibv_wc* completions) { return pollCq(cq, most, completions); }
+
+// Of a provider that has as many as one can tell apart; each says which it is, so that no compiler
+// makes one of them.
+constexpr std::size_t kMany = 64;
+std::atomic<std::size_t> g_next_many{0}, g_called{0};
+template <std::size_t N>
+int manyPostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+  g_called.store(N);
+  return postSend(qp, first, bad);
+}
 
 // What costs least: a place in a queue is written, and read.
 std::uint64_t g_doorbell[2];
@@ -195,8 +222,15 @@ int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* /*attributes*/) {
 }
 void endPoll(ibv_cq_ex* /*cq*/) {}
 
+template <typename Object>
+Object* place() {
+  void* const reused = g_reused.exchange(nullptr);
+  return reused == nullptr ? new Object : static_cast<Object*>(reused);
+}
+
 Qp* makeQp(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr init) {
-  auto* const qp = new Qp;
+  Qp* const qp = place<Qp>();
+  qp->attributes = {};
   qp->init = init;
   qp->signal_all = init.sq_sig_all != 0;
   ibv_qp& base = qp->ex.qp_base;
@@ -211,6 +245,7 @@ Qp* makeQp(ibv_context* context, ibv_pd* pd, ibv_qp_init_attr init) {
 }
 
 ibv_qp* createQpEx(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+  if (g_fail_create.load() != 0) return nullptr;
   ibv_qp_init_attr init{};
   init.send_cq = attributes->send_cq;
   init.recv_cq = attributes->recv_cq;
@@ -233,7 +268,8 @@ ibv_qp* createQpEx(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
 }
 
 Cq* makeCq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel) {
-  auto* const cq = new Cq;
+  Cq* const cq = place<Cq>();
+  cq->completions.clear();
   cq->cq.context = context;
   cq->cq.channel = channel;
   cq->cq.cq_context = cookie;
@@ -244,9 +280,55 @@ Cq* makeCq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* ch
 }
 
 ibv_cq_ex* createCqEx(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  if (g_fail_create.load() != 0) return nullptr;
   return &makeCq(context, static_cast<int>(attributes->cqe), attributes->cq_context,
                  attributes->channel)
               ->cq;
+}
+
+template <std::size_t N>
+void manyStart(ibv_qp_ex* qp) {
+  g_called.store(N);
+  wrStart(qp);
+}
+template <std::size_t N>
+int manyStartPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
+  g_called.store(N);
+  return startPoll(cq, attributes);
+}
+template <std::size_t N>
+ibv_qp* manyCreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* attributes);
+template <std::size_t N>
+ibv_cq_ex* manyCreateCqEx(ibv_context* context, ibv_cq_init_attr_ex* attributes);
+
+struct Functions {
+  decltype(ibv_context_ops::post_send) postSend;
+  decltype(ibv_qp_ex::wr_start) start;
+  decltype(ibv_cq_ex::start_poll) startPoll;
+  decltype(verbs_context::create_qp_ex) createQpEx;
+  decltype(verbs_context::create_cq_ex) createCqEx;
+};
+template <std::size_t... N>
+constexpr auto functionsOf(std::index_sequence<N...>) {
+  return std::array{Functions{&manyPostSend<N>, &manyStart<N>, &manyStartPoll<N>,
+                              &manyCreateQpEx<N>, &manyCreateCqEx<N>}...};
+}
+constexpr auto kManyFunctions = functionsOf(std::make_index_sequence<kMany>());
+const Functions& otherFunctions() { return kManyFunctions[g_next_many.fetch_add(1) % kMany]; }
+
+template <std::size_t N>
+ibv_qp* manyCreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+  ibv_qp* const qp = createQpEx(context, attributes);
+  if (qp == nullptr || !of(qp).extended) return qp;
+  of(qp).ex.wr_start = otherFunctions().start;
+  of(qp).ex.wr_abort = nullptr;
+  return qp;
+}
+template <std::size_t N>
+ibv_cq_ex* manyCreateCqEx(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  ibv_cq_ex* const cq = createCqEx(context, attributes);
+  if (cq != nullptr) cq->start_poll = otherFunctions().startPoll;
+  return cq;
 }
 
 bool deliver(ibv_qp* qp, std::uint32_t bytes) {
@@ -270,7 +352,21 @@ constexpr FakeControls kControls{
     [](int error) { g_fail_modify.store(error); },
     [](int error) { g_fail_destroy.store(error); },
     [](bool ignore) { g_ignore_error.store(ignore); },
-    [](bool fail) { g_fail_polls.store(fail); },
+    [](int polls) { g_polls_left.store(polls); },
+    [](int error) { g_fail_create.store(error); },
+    [](int error) { g_fail_query.store(error); },
+    [](int error) { g_fail_ask.store(error); },
+    [](void* object) { g_reused.store(object); },
+    [](ibv_pd* pd, ibv_qp_init_attr* attributes) {
+      return &makeQp(pd->context, pd, *attributes)->ex.qp_base;
+    },
+    [](ibv_context* context, ibv_comp_channel* channel) {
+      return ibv_cq_ex_to_cq(&makeCq(context, 16, nullptr, channel)->cq);
+    },
+    [](bool hide) { g_hide_bad.store(hide); },
+    [](bool block) { g_block_modify.store(block); },
+    [](bool block) { g_block_polls.store(block); },
+    [] { return g_blocked.load(); },
     [] { return g_posts.load(); },
     [] { return g_aborts.load(); },
     [] { return g_contexts.load(); },
@@ -305,6 +401,7 @@ void ibv_free_device_list(ibv_device** list) { delete[] list; }
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 
 ibv_context* ibv_open_device(ibv_device* device) {
+  if (fake::g_fail_create.load() != 0) return nullptr;
   auto* const extended = new verbs_context();
   extended->sz = sizeof(*extended);
   extended->create_qp_ex = fake::createQpEx;
@@ -324,6 +421,14 @@ ibv_context* ibv_open_device(ibv_device* device) {
     context.ops.post_send = fake::benchPost;
     context.ops.post_recv = fake::benchPostRecv;
     context.ops.poll_cq = fake::benchPoll;
+  } else if (index == fake::kManyDevice) {
+    const fake::Functions& functions = fake::otherFunctions();
+    context.ops.post_send = functions.postSend;
+    extended->create_qp_ex = functions.createQpEx;
+    extended->create_cq_ex = functions.createCqEx;
+  } else if (index == fake::kOldDevice) {
+    context.abi_compat = nullptr;
+    context.ops.req_notify_cq = nullptr;
   }
   fake::g_contexts.fetch_add(1);
   return &context;
@@ -336,7 +441,8 @@ ibv_context* ibv_import_device(int index) {
 int ibv_close_device(ibv_context* context) {
   if (const int error = fake::g_fail_destroy.load(); error != 0) return error;
   fake::g_contexts.fetch_sub(1);
-  delete verbs_get_ctx(context);
+  delete reinterpret_cast<verbs_context*>(reinterpret_cast<char*>(context) -
+                                          offsetof(verbs_context, context));
   return 0;
 }
 
@@ -382,6 +488,7 @@ void ibv_ack_cq_events(ibv_cq* cq, unsigned int count) {
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
                       int /*vector*/) {
+  if (fake::g_fail_create.load() != 0) return nullptr;
   return ibv_cq_ex_to_cq(&fake::makeCq(context, entries, cookie, channel)->cq);
 }
 
@@ -392,6 +499,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
 }
 
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  if (fake::g_fail_create.load() != 0) return nullptr;
   return &fake::makeQp(pd->context, pd, *attributes)->ex.qp_base;
 }
 
@@ -401,6 +509,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   if (const int error = fake::g_fail_modify.load(); error != 0) return error;
+  fake::waitWhile(fake::g_block_modify);
   const std::lock_guard lock(fake::of(qp).mutex);  // any thread may, as with the kernel's
   ibv_qp_attr& kept = fake::of(qp).attributes;
   const bool ignored = attributes->qp_state == IBV_QPS_ERR && fake::g_ignore_error.load();
@@ -415,6 +524,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_attr* init) {
+  if (const int error = fake::g_fail_query.load(); error != 0) return error;
   const std::lock_guard lock(fake::of(qp).mutex);
   *attributes = fake::of(qp).attributes;
   *init = fake::of(qp).init;
@@ -425,6 +535,19 @@ int ibv_destroy_qp(ibv_qp* qp) {
   if (const int error = fake::g_fail_destroy.load(); error != 0) return error;
   delete &fake::of(qp);
   return 0;
+}
+
+/// What it was given.
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                          int fd, int access) {
+  static ibv_mr given;
+  given.pd = pd;
+  given.addr = reinterpret_cast<void*>(offset);
+  given.length = length;
+  given.handle = static_cast<std::uint32_t>(iova);
+  given.lkey = static_cast<std::uint32_t>(fd);
+  given.rkey = static_cast<std::uint32_t>(access);
+  return &given;
 }
 
 const char* ibv_wc_status_str(ibv_wc_status /*status*/) { return "a status"; }

@@ -10,7 +10,14 @@
 ///   fake0, fake1  alike, the same functions
 ///   fake2         other functions for the same, as another provider has
 ///   bench0        does next to nothing, for measuring what the shim adds
+///   many0         each time it is opened, and for each object of its extended calls, other
+///   functions;
+///                 cannot abort a batch
+///   old0          knows neither extended calls nor events
 namespace faultline::testing {
+
+inline constexpr int kManyDevice = 4;
+inline constexpr int kOldDevice = 5;
 
 /// What the fake has been asked to do, by name; in a table of functions, so that a test gets them
 /// all with one look-up ("fakeControls").
@@ -25,7 +32,22 @@ struct FakeControls {
   void (*failDestroy)(int error);
   /// ibv_modify_qp() to the error state succeeds and changes nothing.
   void (*ignoreError)(bool ignore);
-  void (*failPolls)(bool fail);
+  /// Those after so many more fail; -1: none.
+  void (*failPollsAfter)(int polls);
+  void (*failCreate)(int error);  ///< of all that makes or opens something, and gives nothing then
+  void (*failQuery)(int error);
+  void (*failAsk)(int error);  ///< for an event
+  /// The next queue pair, or completion queue, is made where this one is, which is forgotten.
+  void (*reuse)(void* object);
+  /// Of the fake's own, past the shim.
+  ibv_qp* (*createQp)(ibv_pd* pd, ibv_qp_init_attr* attributes);
+  ibv_cq* (*createCq)(ibv_context* context, ibv_comp_channel* channel);
+  /// Posts that fail do not say at which request.
+  void (*hideBad)(bool hide);
+  /// ibv_modify_qp(), or polls, do not return until this is taken back.
+  void (*blockModify)(bool block);
+  void (*blockPolls)(bool block);
+  int (*blocked)();  ///< calls that do not return now
   /// Posts that the fake has seen, and ibv_wr_abort()s.
   long (*posts)();
   long (*aborts)();

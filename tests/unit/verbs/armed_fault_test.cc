@@ -115,6 +115,29 @@ TEST(ArmedFaultTest, ALinkCarriesOneAfterTheOther) {
   EXPECT_EQ(fault.carried(start + 1s, 1000), start + 1001ms) << "an idle link saves nothing up";
 }
 
+TEST(ArmedFaultTest, ThreadsShareOneLinkAndTheShortestWait) {
+  ArmedFault fault({.effect = Effect::kQpRate, .bitsPerSecond = 8'000'000'000});  // a byte in 1 ns
+  constexpr int kThreads = 4;
+  constexpr int kEach = 50'000;
+  const TimePoint start{1s};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = kEach; i > 0; --i) {
+        fault.carried(start, 3);
+        fault.held();
+        fault.released(1, Duration(kThreads * i + t));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fault.carried(start, 0), start + Duration(3 * kThreads * kEach));
+  const Counters counters = fault.counters();
+  EXPECT_EQ(counters.held, 0u);
+  EXPECT_EQ(counters.releasedBytes, static_cast<std::uint64_t>(kThreads * kEach));
+  EXPECT_EQ(counters.shortestNanoseconds, static_cast<std::uint64_t>(kThreads));
+}
+
 TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   ArmedFault fault({.effect = Effect::kQpDelay});
   fault.held();

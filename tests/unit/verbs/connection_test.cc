@@ -3,16 +3,27 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "injector/verbs/address.h"
 #include "tests/support/fake_shim.h"
+#include "tests/support/poll_until.h"
 
 namespace faultline::injector::verbs {
 namespace {
 
+using faultline::test::pollUntil;
 using faultline::testing::FakeShim;
 using ::testing::HasSubstr;
 
@@ -68,6 +79,201 @@ TEST(VerbsConnectionTest, NobodyWaitsForCountersThatDoNotCome) {
   const auto counters = connection->takeCounters(1ms);
   ASSERT_TRUE(counters.ok()) << counters.status().message();
   EXPECT_FALSE(counters->has_value());
+}
+
+TEST(VerbsConnectionTest, AnAnswerThatIsNoneIsAnError) {
+  const FakeShim shim([](const Message& request) {
+    return Message(request.verb() == "hello" ? "hello" : "ok");  // and the rest lacks its fields
+  });
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  const auto hello = connection->hello();
+  EXPECT_EQ(hello.status().code(), Code::kInternal);
+  EXPECT_THAT(hello.status().message(), HasSubstr("to hello: it answered 'hello'"));
+  EXPECT_EQ(connection->list().status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(connection->counters(1).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(connection->disarm(1).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(connection->arm({.effect = Effect::kQpError, .lease = 1s}).status().code(),
+            Code::kInvalidArgument);
+  ASSERT_TRUE(connection->askCounters(1).ok());
+  EXPECT_EQ(connection->takeCounters(5s).status().code(), Code::kInvalidArgument);
+}
+
+TEST(VerbsConnectionTest, AListThatStopsEarlyIsWhatThereIs) {
+  const FakeShim shim([](const Message& request) {
+    Message page("ok");
+    page.add("total", 5);
+    if (request.find("from") == "0") page.add("qp", writeFacts({"a", 1, 2, 3, "", "RC", "RTS"}));
+    return page;
+  });
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  const auto list = connection->list();
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list->size(), 1u);
+}
+
+TEST(VerbsConnectionTest, TheLastWordOfAProgramIsKeptWhenItHasEnded) {
+  Message last{std::string(kLastWord)};
+  last.add("fault", 3);
+  Counters counters;
+  counters.happened = 4;
+  addCounters(last, counters);
+  const FakeShim shim(last);
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  EXPECT_FALSE(connection->last(3));
+  const auto ended = connection->counters(3);
+  EXPECT_EQ(ended.status().code(), Code::kUnavailable);
+  EXPECT_THAT(ended.status().message(), HasSubstr("the process has ended"));
+  EXPECT_EQ(connection->last(3), counters);
+  EXPECT_FALSE(connection->last(4));
+  EXPECT_EQ(connection->counters(3).status().code(), Code::kUnavailable) << "and again";
+}
+
+// A timer of the program's own, for one.
+TEST(VerbsConnectionTest, SignalsDoNotEndTheWaiting) {
+  const FakeShim shim([](const Message&) {
+    ::poll(nullptr, 0, 100);
+    return countersReply(5);
+  });
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  static std::atomic<int> signals{0};
+  struct sigaction noted {};
+  struct sigaction before {};
+  noted.sa_handler = [](int) { ++signals; };
+  ASSERT_EQ(::sigaction(SIGALRM, &noted, &before), 0);
+  const itimerval often{{0, 2000}, {0, 2000}};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  const auto counters = connection->counters(1);
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  ASSERT_TRUE(counters.ok()) << counters.status().message();
+  EXPECT_EQ(counters->happened, 5u);
+  EXPECT_GT(signals, 0);
+}
+
+/// What listens where the shim of a process would be, and reads nothing.
+class SilentSocket {
+ public:
+  explicit SilentSocket(pid_t pid)
+      : path_(socketPath(defaultFolder(::geteuid()), pid, pidNamespaceOf("self"))),
+        listener_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    ::mkdir(defaultFolder(::geteuid()).c_str(), S_IRWXU);
+    ::unlink(path_.c_str());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+              0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+  }
+  ~SilentSocket() { ::unlink(path_.c_str()); }
+
+ private:
+  std::string path_;
+  UniqueFd listener_;
+};
+
+TEST(VerbsConnectionTest, AProgramThatIsStoppedIsNotWaitedForForEver) {
+  const SilentSocket stopped(::getpid());
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  const auto hello = connection->hello();
+  EXPECT_EQ(hello.status().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(hello.status().message(), HasSubstr("the program may have been stopped"));
+  // Until there is no room for more questions.
+  Status asked;
+  while (asked.ok()) asked = connection->askCounters(1);
+  EXPECT_EQ(asked.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(asked.message(), HasSubstr("to counters"));
+}
+
+/// A process that has no shim.
+class Child {
+ public:
+  explicit Child(const std::vector<std::string>& environment = {}) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    std::vector<char*> variables;
+    for (const std::string& text : environment)
+      variables.push_back(const_cast<char*>(text.c_str()));
+    variables.push_back(nullptr);
+    const char* const arguments[] = {"sleep", "100", nullptr};
+    ::execve("/bin/sleep", const_cast<char**>(arguments), variables.data());
+    ::_exit(127);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  /// Why it cannot be controlled, once it is what it is to be.
+  Status refusal() const {
+    EXPECT_TRUE(pollUntil(10s, [&] {
+      std::error_code error;
+      const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid_), error);
+      return !error && program != std::filesystem::read_symlink("/proc/self/exe");
+    }));
+    return Connection::open(pid_).status();
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(VerbsConnectionTest, AProcessIsLookedForInTheFolderThatItWasStartedWith) {
+  const std::string other = std::string(kFolderVariable) + "X=/tmp";
+  const std::string folder = std::string(kFolderVariable) + "=";
+  const Status relative = Child({other, folder + "here"}).refusal();
+  EXPECT_EQ(relative.code(), Code::kUnavailable);
+  EXPECT_THAT(relative.message(), HasSubstr("FAULTLINE_VERBS_DIR=here, which is no absolute path"));
+  // Neither a folder that is not there nor one that is empty has a shim.
+  for (const char* const absolute : {"/none/at/all", "/proc/self"}) {
+    const Status none = Child({"FAULTLINE_VERBS", folder + absolute}).refusal();
+    EXPECT_EQ(none.code(), Code::kUnavailable);
+    EXPECT_THAT(none.message(), HasSubstr("has no verbs shim: start it with LD_PRELOAD"));
+  }
+}
+
+TEST(VerbsConnectionTest, WhoAnswersMustBeTheProcessThatIsMeant) {
+  const Child child;
+  const SilentSocket ours(child.pid());
+  const Status refused = child.refusal();
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_THAT(refused.message(), HasSubstr(fmt::format("at the socket of process {} process {} "
+                                                       "answers",
+                                                       child.pid(), ::getpid())));
+}
+
+TEST(VerbsConnectionTest, AnotherUsersProcessIsToldApart) {
+  constexpr uid_t kSomebody = 65'534;
+  if (::geteuid() != 0) GTEST_SKIP() << "not root: cannot become somebody else";
+  const SilentSocket roots(::getpid());
+  const pid_t root = ::getpid();
+  enum Answers { kRefused, kElse, kNobody };
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::setresuid(kSomebody, kSomebody, kSomebody) != 0) ::_exit(kNobody);
+    const Status status = Connection::open(root).status();
+    const bool says = status.message().find("is another user's") != std::string::npos;
+    ::_exit(status.code() == Code::kPermissionDenied && says ? kRefused : kElse);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNobody) GTEST_SKIP() << "there are no other users here";
+  EXPECT_EQ(WEXITSTATUS(status), kRefused);
+}
+
+TEST(VerbsConnectionTest, AProcessThatIsNotThereHasNoNamespace) {
+  EXPECT_EQ(pidNamespaceOf("0"), 0u);
+  EXPECT_NE(pidNamespaceOf("self"), 0u);
+  EXPECT_EQ(Connection::open(0).status().code(), Code::kNotFound);
 }
 
 }  // namespace

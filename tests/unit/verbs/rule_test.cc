@@ -48,6 +48,14 @@ TEST(VerbsRuleTest, EachThingAskedForMustBeSo) {
             "queue pair 17 of mlx5_0 with peer 23 to LID 5 to GID fe80::1");
 }
 
+TEST(VerbsRuleTest, ATriggerThatWaitsForNothingIsNow) {
+  EXPECT_TRUE(Trigger{}.now());
+  EXPECT_TRUE((Trigger{.budget = 3, .seed = 7}).now());
+  EXPECT_FALSE((Trigger{.afterOperations = 1}).now());
+  EXPECT_FALSE((Trigger{.afterBytes = 1}).now());
+  EXPECT_FALSE((Trigger{.probability = 0.999}).now());
+}
+
 TEST(VerbsRuleTest, SidesIncludeThemselves) {
   EXPECT_TRUE(includes(Side::kBoth, Side::kRecv));
   EXPECT_TRUE(includes(Side::kSend, Side::kSend));

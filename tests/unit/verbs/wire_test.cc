@@ -167,8 +167,20 @@ TEST(VerbsWireTest, CountersAndFactsArriveAsTheyWere) {
   for (const char* const text :
        {"", "dev=a", "dev=a qpn=x type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid=",
         "dev=a qpn=1 type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid= more",
-        "qpn=1 dev=a type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid="}) {
+        "qpn=1 dev=a type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid=",
+        "dev=a qpn= type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid=",
+        "dev=a qpn=1x type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid=",
+        "dev=a qpn=1 typex=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid="}) {
     EXPECT_FALSE(readFacts(text).ok()) << text;
+  }
+  // Each word must be there, and be the one.
+  const std::string whole = "dev=a qpn=1 type=RC state=RTS peer_qpn=0 peer_lid=0 peer_gid=";
+  ASSERT_TRUE(readFacts(whole).ok());
+  for (std::size_t at = 0; at < whole.size(); at = whole.find('=', at) + 1) {
+    std::string other = whole;
+    other[whole.find('=', at)] = ':';
+    EXPECT_FALSE(readFacts(other).ok()) << other;
+    if (whole.find('=', at) + 1 == whole.size()) break;
   }
 }
 

@@ -98,7 +98,50 @@ TEST_F(RewriteTest, CompletionsThatComeThroughAQueueThatTheQueuePairDoesNotName)
   EXPECT_EQ(shimLibrary().destroyQp(qp), 0);
 }
 
+// One completion can be one error, or none at all.
+TEST_F(RewriteTest, AnotherFaultThatComesTooLateHasNotStruck) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t first = valueOf(control.arm(rule(Effect::kCompletionRewrite, qp)));
+  Rule later = rule(Effect::kCompletionRewrite, qp);
+  later.status = IBV_WC_GENERAL_ERR;
+  const std::uint64_t second = valueOf(control.arm(later));
+  postSend(qp, 1);
+  EXPECT_EQ(device.poll().at(0).status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(valueOf(control.counters(second)).operations, 0u);
+  EXPECT_EQ(valueOf(control.counters(second)).struck, 0u);
+  valueOf(control.disarm(second));
+  const std::uint64_t lost = valueOf(control.arm(rule(Effect::kCompletionLoss, qp)));
+  postSend(qp, 2);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_EQ(valueOf(control.counters(lost)).happened, 1u);
+  EXPECT_EQ(valueOf(control.counters(first)).struck, 2u);
+  EXPECT_EQ(valueOf(control.counters(first)).happened, 1u) << "the program has not got the second";
+  valueOf(control.disarm(first));
+  const std::uint64_t after = valueOf(control.arm(rule(Effect::kCompletionLoss, qp)));
+  const std::uint64_t rewritten = valueOf(control.arm(rule(Effect::kCompletionRewrite, qp)));
+  postSend(qp, 3);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_EQ(valueOf(control.counters(lost)).struck + valueOf(control.counters(after)).struck, 2u);
+  EXPECT_EQ(valueOf(control.counters(rewritten)).struck, 0u);
+}
+
 class LossTest : public ShimTest {};
+
+TEST_F(LossTest, APollThatFailsAfterSomeWereFoundGivesThose) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule first = rule(Effect::kCompletionLoss, qp);
+  first.trigger.budget = 1;
+  valueOf(control.arm(first));
+  for (std::uint64_t i = 0; i < 3; ++i) postSend(qp, i);
+  fake().failPollsAfter(1);
+  EXPECT_EQ(idsOf(device.poll(2)), (std::vector<std::uint64_t>{1}));
+  ibv_wc completion{};
+  EXPECT_EQ(ibv_poll_cq(device.cq, 1, &completion), -1);
+}
 
 TEST_F(LossTest, WhatIsLostNeverComesAndTheRestDoes) {
   Device device(0);
@@ -136,7 +179,7 @@ TEST_F(LossTest, GenuineErrorsAreNotLostAndAFailingPollFails) {
   genuine.qp_num = qp->qp_num;
   fake().complete(device.cq, &genuine);
   EXPECT_THAT(device.poll(), SizeIs(1));
-  fake().failPolls(true);
+  fake().failPollsAfter(0);
   ibv_wc completion{};
   EXPECT_EQ(ibv_poll_cq(device.cq, 1, &completion), -1);
 }
@@ -197,6 +240,9 @@ TEST_F(ShimTest, PollsOfAnExtendedQueueAreCountedAsUnseen) {
   const std::uint64_t fault = valueOf(control.arm(rule(Effect::kCompletionLoss, qp)));
   EXPECT_EQ(ibv_start_poll(cq, &attributes), ENOENT);
   EXPECT_EQ(valueOf(control.counters(fault)).uncovered, 1u);
+  const std::uint64_t other = valueOf(control.arm(rule(Effect::kPostError, qp)));
+  EXPECT_EQ(ibv_start_poll(cq, &attributes), ENOENT);
+  EXPECT_EQ(valueOf(control.counters(other)).uncovered, 0u) << "it is not about completions";
   EXPECT_EQ(shimLibrary().destroyCq(ibv_cq_ex_to_cq(cq)), 0);
 }
 

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 
 #include "injector/verbs/message.h"
 #include "tests/unit/verbs_shim/control_folder.h"
@@ -142,23 +144,118 @@ TEST_F(ControlStartTest, AProcessThatGetsNoThreadGoesOnWithoutControl) {
   EXPECT_THAT(allOf(said), HasSubstr("start the thread that answers controllers"));
 }
 
-TEST_F(ControlStartTest, ARelativeFolderIsRefusedWithWhatToDo) {
+/// What a child says on stderr that opens two devices and posts, once `before` has happened in it;
+/// it is refused, goes on, and leaves no more in `folder` than `before` has.
+template <typename Before>
+std::string saidBy(Before before, const std::string& folder) {
   int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd said(ends[0]);
   UniqueFd says(ends[1]);
-  enum Failures { kPost = 1, kFile = 2, kFolder = 4 };
+  enum Failures { kPost = 1, kFile = 2 };
+  const auto files = [&] {
+    std::error_code unreadable;  // for want of a descriptor
+    const std::filesystem::directory_iterator begin(folder, unreadable);
+    return unreadable ? -1 : std::distance(begin, {});
+  };
   EXPECT_EQ(inChild([&] {
               ::dup2(says.get(), STDERR_FILENO);
-              if (::chdir(folder_.c_str()) != 0) return int{kFolder};
-              ::setenv(injector::verbs::kFolderVariable, "here", 1);
+              before();
+              const auto there = files();
               Device device(0);
+              const Device another(1);
               const int failures = postSend(device.makeQp(), 1) == 0 ? 0 : kPost;
-              return failures | (std::filesystem::is_empty(folder_) ? 0 : kFile);
+              return failures | (files() == there ? 0 : kFile);
             }),
             0);
   says.reset();
-  EXPECT_THAT(allOf(said), HasSubstr("FAULTLINE_VERBS_DIR=here is no absolute path: set it to"));
+  const std::string all = allOf(said);
+  EXPECT_EQ(all.find("no faults can be put"), all.rfind("no faults can be put")) << all;
+  return all;
+}
+
+void useFolder(const std::string& folder) {
+  ::setenv(injector::verbs::kFolderVariable, folder.c_str(), 1);
+}
+
+TEST_F(ControlStartTest, AFolderThatWillNotDoIsRefusedWithWhatToDo) {
+  const auto refused = [&](const std::string& folder) {
+    return saidBy([&] { useFolder(folder); }, folder_);
+  };
+  EXPECT_THAT(refused("here"),
+              HasSubstr("FAULTLINE_VERBS_DIR=here is no absolute path: set it to"));
+  EXPECT_THAT(refused(folder_ + "/none/sockets"),
+              HasSubstr("make the folder " + folder_ + "/none/sockets"));
+  EXPECT_THAT(refused("/dev/null"),
+              HasSubstr("/dev/null is no folder that only this user can write to; set "
+                        "FAULTLINE_VERBS_DIR to one"));
+  EXPECT_THAT(saidBy(
+                  [&] {
+                    useFolder(folder_ + "/all");
+                    ::mkdir((folder_ + "/all").c_str(), 0700);
+                    ::chmod((folder_ + "/all").c_str(), 0777);
+                  },
+                  folder_),
+              HasSubstr("is no folder that only this user can write to"));
+  const std::string longer = folder_ + "/" + std::string(100, 'x');
+  EXPECT_THAT(saidBy(
+                  [&] {
+                    useFolder(longer);
+                    ::mkdir(longer.c_str(), 0700);
+                  },
+                  folder_),
+              HasSubstr("is too long for a socket; set FAULTLINE_VERBS_DIR to a shorter folder"));
+}
+
+TEST_F(ControlStartTest, AFolderOfAnotherUserIsRefused) {
+  if (::chown(folder_.c_str(), 65'534, 65'534) != 0) {
+    GTEST_SKIP() << "cannot give a folder to another user";
+  }
+  EXPECT_THAT(saidBy([] {}, folder_), HasSubstr("is no folder that only this user can write to"));
+}
+
+TEST_F(ControlStartTest, WhatIsInItsPlaceStaysAndIsTold) {
+  EXPECT_THAT(saidBy([&] { ::mkdir(ownPath(folder_).c_str(), 0700); }, folder_),
+              HasSubstr("listen at " + folder_));
+  EXPECT_THAT(saidBy([&] { ::mkdir((ownPath(folder_) + "~").c_str(), 0700); }, folder_),
+              HasSubstr("listen at " + folder_));
+}
+
+TEST_F(ControlStartTest, WithoutADescriptorForItTheProgramGoesOn) {
+  const auto use_up = [] {
+    const int first_free = ::dup(STDERR_FILENO);
+    ::close(first_free);
+    const auto limit = static_cast<rlim_t>(first_free);
+    rlimit none{};
+    ::getrlimit(RLIMIT_NOFILE, &none);
+    none.rlim_cur = limit;
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  };
+  EXPECT_THAT(saidBy(use_up, folder_), HasSubstr("make the control socket"));
+}
+
+TEST_F(ControlStartTest, WhatElseIsInTheFolderIsLeftAlone) {
+  const std::vector<std::string> files{folder_ + "/notes",
+                                       folder_ + "/" + std::string(120, 'x') + ".sock"};
+  for (const std::string& file : files) ASSERT_EQ(::close(::creat(file.c_str(), 0600)), 0);
+  EXPECT_EQ(inChild([&] {
+              const Device device(0);
+              return connects(newSocket().get(), ownPath(folder_)) ? 0 : 1;
+            }),
+            0);
+  for (const std::string& file : files) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+}
+
+TEST_F(ControlStartTest, AnEmptyFolderMeansTheUsualOne) {
+  EXPECT_EQ(inChild([&] {
+              useFolder("");
+              const Device device(0);
+              const std::string path = ownPath(injector::verbs::defaultFolder(::geteuid()));
+              const bool there = connects(newSocket().get(), path);
+              ::unlink(path.c_str());  // no exit handler runs here
+              return there ? 0 : 1;
+            }),
+            0);
 }
 
 Duration processorTime() {

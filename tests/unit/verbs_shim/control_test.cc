@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/random.h"
@@ -200,6 +201,53 @@ TEST_F(ControlTest, UnknownWordsAndFieldsAreErrors) {
   EXPECT_THAT(ask(hello), HasSubstr("code=invalid_argument"));
   EXPECT_THAT(ask(injector::verbs::Message("list")), HasSubstr("code=invalid_argument"));
   EXPECT_THAT(ask(injector::verbs::Message("disarm")), HasSubstr("code=invalid_argument"));
+}
+
+TEST_F(ControlTest, ThereIsALimitToControllersAndItIsTold) {
+  Device device(0);
+  // Those of the test before this one may be there for a moment.
+  const auto connected = [] {
+    auto connection = Connection::open(::getpid());
+    return connection.ok() && connection->hello().ok() ? std::optional(*std::move(connection))
+                                                       : std::nullopt;
+  };
+  std::vector<Connection> all;
+  EXPECT_TRUE(becomes([&] {
+    auto one = connected();
+    if (one) all.push_back(*std::move(one));
+    return all.size() == 16;
+  }));
+  auto refused = Connection::open(::getpid());
+  ASSERT_TRUE(refused.ok());
+  const auto facts = refused->hello();
+  EXPECT_EQ(facts.status().code(), Code::kUnavailable);
+  EXPECT_THAT(facts.status().message(), HasSubstr("16 controllers are connected already"));
+  all.pop_back();
+  EXPECT_TRUE(becomes([&] { return connected().has_value(); }));
+}
+
+TEST_F(ControlTest, AControllerThatGoesWithAnAnswerUnreadIsOnlyGone) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  {
+    Connection control = connect();
+    const std::uint64_t fault = valueOf(control.arm(rule(Effect::kPostError, qp)));
+    EXPECT_TRUE(control.askCounters(fault).ok());
+    ::poll(nullptr, 0, 20);  // it answers
+  }
+  EXPECT_TRUE(becomes([&] { return postSend(qp, 1) == 0; }));
+  EXPECT_EQ(valueOf(connect().hello()).armed, 0u);
+}
+
+TEST_F(ControlTest, AnAddressThatIsNotGlobalHasNoGid) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp(3);
+  ibv_qp_attr address{};
+  address.ah_attr.dlid = 9;
+  address.ah_attr.grh.dgid.raw[0] = 0xfe;
+  shimLibrary().modifyQp(qp, &address, IBV_QP_AV);
+  EXPECT_EQ(valueOf(connect().list()).at(0),
+            (QueuePairFacts{"fake0", qp->qp_num, 3, 9, "", "RC", "RTS"}));
 }
 
 TEST_F(ControlTest, AQueuePairThatCannotBeDestroyedStays) {

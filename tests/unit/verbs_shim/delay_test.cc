@@ -214,6 +214,60 @@ TEST_F(DelayTest, AClosedDeviceTakesItsQueuesAlongAndWhatTheyHold) {
   shimLibrary().destroyCq(own->cq);
 }
 
+TEST_F(DelayTest, OfTwoDelaysTheLongerOneCounts) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  for (const bool longer_first : {true, false}) {
+    const Rule brief = rule(Effect::kQpDelay, qp);
+    const std::uint64_t first = valueOf(control.arm(longer_first ? longDelay(qp) : brief));
+    const std::uint64_t second = valueOf(control.arm(longer_first ? brief : longDelay(qp)));
+    const std::uint64_t slow = longer_first ? first : second;
+    postSend(qp, 1);
+    EXPECT_THAT(device.poll(), IsEmpty());
+    EXPECT_EQ(valueOf(control.counters(slow)).held, 1u);
+    ::poll(nullptr, 0, 60);  // longer than the brief one
+    EXPECT_THAT(device.poll(), IsEmpty());
+    valueOf(control.disarm(longer_first ? second : first));
+    EXPECT_THAT(device.poll(), IsEmpty()) << "with another one that holds it keeps its time";
+    valueOf(control.disarm(slow));
+    EXPECT_EQ(device.poll().size(), 1u);
+  }
+}
+
+TEST_F(DelayTest, APollThatFailsWhileSomeAreHeldFailsOnlyWithoutAny) {
+  Device device(0);
+  ibv_qp* const victim = device.makeQp();
+  ibv_qp* const other = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(longDelay(victim)));
+  postSend(victim, 1);
+  for (std::uint64_t i = 2; i < 30; ++i) postSend(other, i);  // more than one look
+  fake().failPollsAfter(1);
+  EXPECT_EQ(device.poll(40).size(), 15u);
+  ibv_wc completion{};
+  EXPECT_EQ(ibv_poll_cq(device.cq, 1, &completion), -1);
+  EXPECT_EQ(valueOf(control.counters(fault)).held, 1u);
+}
+
+TEST_F(DelayTest, WhoPollsWhileAnotherThreadDoesGetsNoneAndDoesNotWait) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  valueOf(control.arm(longDelay(qp)));
+  ibv_qp* const other = device.makeQp();
+  postSend(other, 1);
+  fake().blockPolls(true);
+  std::vector<ibv_wc> first;
+  std::thread poller([&] { first = device.poll(); });
+  EXPECT_TRUE(becomes([] { return fake().blocked() == 1; }));
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_EQ(fake().blocked(), 1);
+  fake().blockPolls(false);
+  poller.join();
+  EXPECT_EQ(idsOf(first), (std::vector<std::uint64_t>{1}));
+}
+
 TEST_F(DelayTest, AQueueThatIsFullOfHeldOnesLeavesTheRestInTheDevice) {
   Device device(0, /*entries=*/4);
   ibv_qp* const qp = device.makeQp();

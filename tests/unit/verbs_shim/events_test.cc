@@ -1,7 +1,9 @@
 // Programs that sleep until an event tells of completions, while these are held back.
 #include <fcntl.h>
 
+#include <atomic>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "tests/unit/verbs_shim/shim_fixture.h"
@@ -145,6 +147,175 @@ TEST_F(EventTest, TheEventIsOfTheQueueThatHoldsIt) {
     shimLibrary().ackEvents(device.cq, 1);
     EXPECT_EQ(shimLibrary().destroyCq(other), 0);
   }
+}
+
+TEST_F(EventTest, WhatIsReleasedIsDue) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = delay(control, qp, 10s);
+  postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ask(device);
+  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(event(device), nullptr);
+  valueOf(control.disarm(fault));
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0) << "it is none of the device's";
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+  shimLibrary().ackEvents(device.cq, 1);
+}
+
+TEST_F(EventTest, WithoutAFaultEventsAreTheDevices) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  ask(device);
+  postSend(qp, 1);
+  EXPECT_EQ(event(device), device.cq);
+  shimLibrary().ackEvents(device.cq, 0);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1);
+  shimLibrary().ackEvents(device.cq, 1);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
+}
+
+TEST_F(EventTest, WhoCannotAskHasNotAsked) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, 10s);
+  postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  fake().failAsk(EIO);
+  EXPECT_EQ(ibv_req_notify_cq(device.cq, 0), EIO);
+  fake().failAsk(0);
+  EXPECT_THAT(device.poll(), IsEmpty()) << "it does not sleep until then";
+  const Device none(0);
+  EXPECT_EQ(ibv_req_notify_cq(none.cq, 0), 0) << "a queue without a channel may be asked";
+}
+
+// An event that the device makes when the shim has told of that completion already is one that
+// nobody has asked for.
+TEST_F(EventTest, OneEventTooManyIsNotOneThatIsOwed) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  sleepOnce(device, qp);
+  postSend(qp, 2);
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1) << "the device's";
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  ::poll(nullptr, 0, 60);  // it is due
+  EXPECT_EQ(event(device), nullptr);
+  for (int i = 0; i < 3; ++i) ask(device);
+  EXPECT_EQ(event(device), device.cq);
+  EXPECT_EQ(event(device), device.cq) << "who asks again has still asked";
+  EXPECT_EQ(event(device), nullptr) << "but not for ever";
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+  shimLibrary().ackEvents(device.cq, 1);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 1) << "of four three are the shim's, told first";
+  shimLibrary().ackEvents(device.cq, 3);
+  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
+}
+
+/// A thread of the program's that sleeps in ibv_get_cq_event() until it gets one.
+class Sleeper {
+ public:
+  Sleeper(const Device& device, ibv_cq* (*event)(const Device&))
+      : thread_([this, &device, event] {
+          got_ = event(device);
+          woken_ = true;
+        }) {}
+  bool woken() const { return woken_; }
+  ibv_cq* wait() {
+    thread_.join();
+    return got_;
+  }
+
+ private:
+  ibv_cq* got_ = nullptr;
+  std::atomic<bool> woken_{false};
+  std::thread thread_;
+};
+
+TEST_F(EventTest, WhoSleepsWhileAFaultIsArmedIsWokenByTheDevice) {
+  for (const bool disarmed : {false, true}) {
+    SCOPED_TRACE(disarmed);
+    Device device(0, 256, /*events=*/true);
+    ibv_qp* const victim = device.makeQp();
+    ibv_qp* const other = device.makeQp();
+    Connection control = connect();
+    const std::uint64_t fault = delay(control, victim, 10s);
+    ask(device);
+    Sleeper sleeper(device, &EventTest::event);
+    ::poll(nullptr, 0, 30);  // it sleeps, most probably
+    if (disarmed) {
+      valueOf(control.disarm(fault));
+      ::poll(nullptr, 0, 30);
+    }
+    postSend(other, 1);
+    EXPECT_EQ(sleeper.wait(), device.cq);
+    EXPECT_EQ(fake().unacknowledged(device.cq), 1);
+    shimLibrary().ackEvents(device.cq, 1);
+  }
+}
+
+TEST_F(EventTest, OfTwoWhoSleepEachGetsAnEventOfItsOwn) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  for (int i = 0; i < 10; ++i) {
+    const std::uint64_t fault = delay(control, qp, 20ms);
+    postSend(qp, 1);
+    EXPECT_THAT(device.poll(), IsEmpty());
+    ask(device);
+    Sleeper one(device, &EventTest::event);
+    Sleeper two(device, &EventTest::event);
+    EXPECT_TRUE(becomes([&] { return one.woken() || two.woken(); }));
+    EXPECT_FALSE(one.woken() && two.woken());
+    EXPECT_EQ(device.poll().size(), 1u);
+    ask(device);
+    postSend(qp, 2);  // the device has still to tell of one
+    EXPECT_EQ(one.wait(), device.cq);
+    EXPECT_EQ(two.wait(), device.cq);
+    EXPECT_EQ(fake().unacknowledged(device.cq), 1);
+    shimLibrary().ackEvents(device.cq, 2);
+    valueOf(control.disarm(fault));
+    EXPECT_EQ(device.poll().size(), 1u);
+  }
+}
+
+TEST_F(EventTest, ChannelsAreKeptApart) {
+  Device first(0, 256, /*events=*/true);
+  Device second(0, 256, /*events=*/true);
+  Connection control = connect();
+  delay(control, first.makeQp(), kBrief);
+  ibv_qp* const qp = second.makeQp();
+  delay(control, qp, kBrief);
+  ASSERT_EQ(::fcntl(first.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  ask(first);
+  postSend(qp, 1);
+  EXPECT_THAT(second.poll(), IsEmpty());
+  ask(second);
+  EXPECT_EQ(event(second), second.cq);
+  EXPECT_EQ(event(first), nullptr);
+  shimLibrary().ackEvents(first.cq, 1);
+  EXPECT_EQ(fake().unacknowledged(first.cq), -1) << "one that it never had, and not the other's";
+  shimLibrary().ackEvents(second.cq, 1);
+  EXPECT_EQ(fake().unacknowledged(second.cq), 0);
+}
+
+TEST_F(EventTest, AQueueThatWasMadePastTheShimIsTheDevicesAlone) {
+  Device device(0, 256, /*events=*/true);
+  ibv_cq* const cq = fake().createCq(device.context, device.channel);
+  EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  const ibv_wc completion{};
+  fake().complete(cq, &completion);
+  EXPECT_EQ(event(device), cq);
+  shimLibrary().ackEvents(cq, 1);
+  EXPECT_EQ(fake().unacknowledged(cq), 0);
+  EXPECT_EQ(shimLibrary().destroyCq(cq), 0);
 }
 
 TEST_F(EventTest, WhoSleepsOnTheDescriptorIsMadeToWaitInThePollAfterItHasAsked) {

@@ -62,6 +62,19 @@ TEST_F(ForkTest, NothingOfTheControlThreadsIsLeftWhileControllersComeAndGo) {
   EXPECT_GT(armed, 10);
 }
 
+TEST_F(ForkTest, WhoHasNoControlItselfHasChildrenThatGetTheirs) {
+  const Device device(0);
+  EXPECT_EQ(inChild([] {
+              return inChild([] {  // neither it nor its parent has opened a device
+                const Device own(1);
+                const bool there = Connection::open(::getpid()).ok();
+                removeOwnSocket();
+                return there ? 0 : 1;
+              });
+            }),
+            0);
+}
+
 TEST_F(ForkTest, AChildDoesNotWaitForAThreadThatWasPolling) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();

@@ -151,6 +151,80 @@ TEST_F(PostErrorTest, EveryWayToGiveABatchItsDataIsCounted) {
   EXPECT_EQ(ibv_wr_complete(qp), EIO);
 }
 
+TEST_F(PostErrorTest, TheFirstOfTwoErrorsIsTheOneThatIsReturned) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  const std::uint64_t first = valueOf(control.arm(rule(Effect::kPostError, &qp->qp_base)));
+  Rule other = rule(Effect::kPostError, &qp->qp_base);
+  other.error = EIO;
+  const std::uint64_t second = valueOf(control.arm(other));
+  EXPECT_EQ(postSend(&qp->qp_base, 1), ENOMEM);
+  ibv_wr_start(qp);
+  for (int i = 0; i < 2; ++i) {
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 1);
+  }
+  EXPECT_EQ(ibv_wr_complete(qp), ENOMEM);
+  EXPECT_EQ(valueOf(control.counters(first)).happened, 2u);
+  EXPECT_EQ(valueOf(control.counters(second)).happened, 0u);
+}
+
+TEST_F(PostErrorTest, ACallerNeedNotAskWhichRequestWasBadNorPostAny) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule second = rule(Effect::kPostError, qp);
+  second.trigger = {.afterOperations = 1, .budget = 1};
+  valueOf(control.arm(second));
+  ibv_send_wr requests[2]{};
+  requests[0].next = &requests[1];
+  EXPECT_EQ(ibv_post_send(qp, requests, nullptr), ENOMEM);
+  EXPECT_EQ(requests[0].next, &requests[1]);
+  fake().failPosts(EIO);
+  EXPECT_EQ(ibv_post_send(qp, requests, nullptr), EIO);
+  fake().failPosts(0);
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(ibv_post_send(qp, nullptr, &bad), 0);
+  EXPECT_THAT(device.poll(), SizeIs(1));
+}
+
+TEST_F(PostErrorTest, ReceivesOfOthersPassWhileFaultsComeAndGo) {
+  Device device(0);
+  ibv_qp* const never = device.makeQp();
+  ibv_qp* const before = device.makeQp();
+  ibv_qp* const after = device.makeQp();
+  EXPECT_EQ(postRecv(after, 1), 0) << "nothing is armed";
+  Connection control = connect();
+  Rule receives = rule(Effect::kPostError, before);
+  receives.side = Side::kRecv;
+  const std::uint64_t ended = valueOf(control.arm(receives));
+  receives.match.number = after->qp_num;
+  valueOf(control.arm(receives));
+  valueOf(control.disarm(ended));
+  EXPECT_EQ(postRecv(after, 2), ENOMEM);
+  EXPECT_EQ(postRecv(before, 3), 0);
+  EXPECT_EQ(postRecv(never, 4), 0);
+}
+
+TEST_F(PostErrorTest, ABatchOfOthersIsAbortedByItself) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  ibv_qp_ex* const other = device.makeExtendedQp();
+  const auto aborted = [&] {
+    const long before = fake().aborts();
+    ibv_wr_start(qp);
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 1);
+    ibv_wr_abort(qp);
+    return fake().aborts() - before;
+  };
+  EXPECT_EQ(aborted(), 1) << "nothing is armed";
+  Connection control = connect();
+  valueOf(control.arm(rule(Effect::kPostError, &other->qp_base)));
+  EXPECT_EQ(aborted(), 1);
+}
+
 TEST_F(PostErrorTest, AnErrorOfABatchThatWasDisarmedDoesNotComeLater) {
   Device device(0);
   ibv_qp_ex* const qp = device.makeExtendedQp();
@@ -164,6 +238,25 @@ TEST_F(PostErrorTest, AnErrorOfABatchThatWasDisarmedDoesNotComeLater) {
   other.trigger.afterOperations = 100;
   valueOf(control.arm(other));
   EXPECT_EQ(ibv_wr_complete(qp), 0);
+  ibv_wr_start(qp);
+  valueOf(control.arm(other));
+  ibv_wr_abort(qp);
+}
+
+TEST_F(PostErrorTest, EveryWayToGiveABatchItsDataReachesTheDeviceWhenNothingIsArmed) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  ibv_sge sge{};
+  ibv_data_buf buffer{};
+  ibv_wr_start(qp);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_sge_list(qp, 1, &sge);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_inline_data(qp, nullptr, 0);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_inline_data_list(qp, 1, &buffer);
+  EXPECT_EQ(ibv_wr_complete(qp), 0);
+  EXPECT_THAT(device.poll(), SizeIs(3));
 }
 
 class QpErrorTest : public ShimTest {};

@@ -133,6 +133,85 @@ TEST_F(RateTest, WhatTheDeviceDoesNotTakeDoesNotKeepTheLinkBusy) {
             most);
 }
 
+// The chain is cut by a fault, and of what is left before that the device takes nothing.
+TEST_F(RateTest, OfAChainThatTwoRefuseNothingIsPaced) {
+  for (const bool hidden : {false, true}) {  // a provider should say which request was bad
+    SCOPED_TRACE(hidden);
+    Device device(0);
+    ibv_qp* const qp = device.makeQp();
+    Connection control = connect();
+    const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+    Rule third = rule(Effect::kPostError, qp);
+    third.trigger.afterOperations = 2;
+    const std::uint64_t refusal = valueOf(control.arm(third));
+    ibv_sge data{0, 100'000'000, 0};  // 100 s
+    ibv_send_wr requests[3]{};
+    for (int i = 0; i < 3; ++i) {
+      requests[i].sg_list = &data;
+      requests[i].num_sge = 1;
+      requests[i].next = i < 2 ? &requests[i + 1] : nullptr;
+    }
+    fake().hideBad(hidden);
+    fake().failPosts(EIO);
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(ibv_post_send(qp, requests, &bad), EIO);
+    EXPECT_EQ(bad, hidden ? nullptr : &requests[0]);
+    fake().failPosts(0);
+    EXPECT_EQ(valueOf(control.disarm(refusal)).happened, 0u);
+    EXPECT_EQ(postSend(qp, 7, 1000), 0);
+    std::vector<ibv_wc> completions;
+    EXPECT_TRUE(becomes([&] { return !(completions = device.poll()).empty(); }));
+    EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
+  }
+}
+
+TEST_F(RateTest, OfABatchThoseWithoutACompletionCountWithTheNext) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp(/*signal_all=*/false);
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, &qp->qp_base)));
+  ibv_wr_start(qp);
+  for (const unsigned flags : {0U, static_cast<unsigned>(IBV_SEND_SIGNALED)}) {
+    qp->wr_flags = flags;
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 1000);
+  }
+  EXPECT_EQ(ibv_wr_complete(qp), 0);
+  EXPECT_TRUE(becomes([&] { return device.poll().size() == 1; }));
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 2000u);
+}
+
+TEST_F(RateTest, WhatIsRefusedOnceTheRateIsOverIsNotTakenBack) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule never = rule(Effect::kPostError, qp);
+  never.trigger.afterOperations = 1000;
+  valueOf(control.arm(never));
+  valueOf(control.disarm(valueOf(control.arm(rule(Effect::kQpRate, qp)))));
+  fake().failPosts(EIO);
+  EXPECT_EQ(postSend(qp, 1, 1000), EIO);
+  fake().failPosts(0);
+  const std::uint64_t again = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  EXPECT_EQ(postSend(qp, 2, 1000), 0);
+  EXPECT_TRUE(becomes([&] { return !device.poll().empty(); }));
+  EXPECT_EQ(valueOf(control.counters(again)).releasedBytes, 1000u);
+}
+
+TEST_F(RateTest, AnotherQueuePairsRateDoesNotKeepWhatThisOneSent) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  ibv_qp* const other = device.makeQp();
+  Connection control = connect();
+  valueOf(control.arm(rule(Effect::kQpRate, other)));
+  const std::uint64_t first = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  postSend(qp, 1, 100'000'000);  // 100 s
+  valueOf(control.disarm(first));
+  const std::uint64_t second = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(valueOf(control.counters(second)).releasedBytes, 0u);
+}
+
 TEST_F(RateTest, ASecondRateKnowsNothingOfWhatWasPostedUnderTheFirst) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();

@@ -69,14 +69,14 @@ class Device {
   }
 
   /// With ibv_wr_start() and so on.
-  ibv_qp_ex* makeExtendedQp() {
+  ibv_qp_ex* makeExtendedQp(bool signal_all = true) {
     ibv_qp_init_attr_ex init{};
     init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     init.pd = pd;
     init.send_cq = init.recv_cq = cq;
     init.cap.max_send_wr = 64;
     init.qp_type = IBV_QPT_RC;
-    init.sq_sig_all = 1;
+    init.sq_sig_all = signal_all ? 1 : 0;
     ibv_qp* const qp = verbs_get_ctx(context)->create_qp_ex(context, &init);
     queue_pairs_.push_back(qp);
     connect(qp, 0);
@@ -170,7 +170,13 @@ class ShimTest : public ::testing::Test {
     fake().failModify(0);
     fake().failDestroy(0);
     fake().ignoreError(false);
-    fake().failPolls(false);
+    fake().failPollsAfter(-1);
+    fake().hideBad(false);
+    fake().blockPolls(false);
+    fake().failCreate(0);
+    fake().failQuery(0);
+    fake().failAsk(0);
+    fake().blockModify(false);
   }
 
   static Connection connect() { return valueOf(Connection::open(::getpid())); }
