@@ -59,7 +59,6 @@ Result<std::unique_ptr<injector::Fault>> makeHeld(const HeldFault& held, int net
 
 class Holder {
  public:
-  /// A fault that could not be made answers each call with why.
   Holder(launch::MessageChannel& controller, Result<std::unique_ptr<injector::Fault>> made)
       : controller_(controller), trouble_(made.status()) {
     if (made.ok()) fault_ = std::move(*made);
@@ -123,7 +122,9 @@ Status Holder::obey(HolderCall call) {
   }
   answer.mechanism = fault_->mechanism();
   answer.changes = fault_->transitions().size();
-  if (answer.changes > 0) answer.since = now() - fault_->transitions().back().after;
+  const TimePoint answered = now();
+  if (answer.changes > 0) answer.since = answered - fault_->transitions().back().after;
+  if (const auto lapsed = fault_->lapsedAt()) answer.lapsed = answered - *lapsed;
   return controller_.send(rdma_vm::toJson(answer));
 }
 
@@ -140,10 +141,15 @@ Status holdOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kFirstMessageBudget));
   ASSIGN_OR_RETURN(const HeldFault held, heldFaultFromJson(message));
   ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
-  return Holder(controller, makeHeld(held, network.get())).serve();
+  return holdFault(controller, makeHeld(held, network.get()));
 }
 
 }  // namespace
+
+Status holdFault(launch::MessageChannel& controller,
+                 Result<std::unique_ptr<injector::Fault>> fault) {
+  return Holder(controller, std::move(fault)).serve();
+}
 
 json toJson(const HeldFault& fault) {
   return {{"kind", fault.kind}, {"parameters", fault.parameters}, {"rail", fault.rail}};
@@ -183,6 +189,7 @@ json toJson(const HolderAnswer& answer) {
   message["mechanism"] = answer.mechanism;
   message["changes"] = answer.changes;
   message["since_ns"] = answer.since.count();
+  message["lapsed_ns"] = answer.lapsed ? json(answer.lapsed->count()) : json();
   message["evidence"] = {{"fault", answer.evidence.fault},
                          {"kind", answer.evidence.kind},
                          {"observed", answer.evidence.observed},
@@ -197,6 +204,8 @@ Result<HolderAnswer> holderAnswerFromJson(const json& message) {
     message.at("mechanism").get_to(answer.mechanism);
     message.at("changes").get_to(answer.changes);
     answer.since = Duration(message.at("since_ns").get<Duration::rep>());
+    const json& lapsed = message.at("lapsed_ns");
+    if (!lapsed.is_null()) answer.lapsed = Duration(lapsed.get<Duration::rep>());
     const json& evidence = message.at("evidence");
     evidence.at("fault").get_to(answer.evidence.fault);
     evidence.at("kind").get_to(answer.evidence.kind);

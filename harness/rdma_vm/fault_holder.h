@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "harness/launch/message_channel.h"
 #include "injector/fault.h"
 
 namespace faultline::rdma_vm {
@@ -29,9 +32,10 @@ enum class HolderCall { kPrepare, kApply, kEvidence, kRevert };
 struct HolderAnswer {
   Status status;
   std::string mechanism;
-  std::size_t changes = 0;      ///< injector::Fault::transitions() so far
-  Duration since{};             ///< from the end of the latest of them to this answer
-  injector::Evidence evidence;  ///< of kEvidence
+  std::size_t changes = 0;           ///< injector::Fault::transitions() so far
+  Duration since{};                  ///< from the end of the latest of them to this answer
+  std::optional<Duration> lapsed{};  ///< the same from injector::Fault::lapsedAt()
+  injector::Evidence evidence;       ///< of kEvidence
 };
 
 nlohmann::json toJson(HolderCall call);
@@ -40,6 +44,11 @@ Result<HolderCall> holderCallFromJson(const nlohmann::json& json);
 Result<HolderAnswer> holderAnswerFromJson(const nlohmann::json& json);
 /// The error of {type: broken}.
 Status brokenFromJson(const nlohmann::json& json);
+
+/// Keeps a fault, or why it could not be made, which then is each answer, for a controller, until
+/// the channel closes; the fault is taken back with its object.
+Status holdFault(launch::MessageChannel& controller,
+                 Result<std::unique_ptr<injector::Fault>> fault);
 
 /// What the hidden verb `fault-holder` does: keeps one fault of injector/faults in a guest, for a
 /// controller outside (guest_fault.h). It runs beside the programs, and not among them, so that it

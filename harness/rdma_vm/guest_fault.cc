@@ -20,13 +20,22 @@ constexpr Duration kAnswerPoll = 1ms;
 
 }  // namespace
 
-GuestFault::GuestFault(Laboratory& laboratory, int host, HeldFault held)
-    : laboratory_(laboratory), host_(host), held_(std::move(held)) {}
+HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
+                    int rail) {
+  HeldFault held{.kind = kind, .parameters = {}, .rail = rail};
+  for (const auto& [name, value] : parameters.all()) {
+    held.parameters[name] = formatParameter(value);
+  }
+  return held;
+}
+
+GuestFault::GuestFault(HolderLine& guests, int host, HeldFault held)
+    : guests_(guests), host_(host), held_(std::move(held)) {}
 
 GuestFault::~GuestFault() {
   Status status = revert();
   if (holder_) {
-    const Status ended = laboratory_.endFault(*holder_);
+    const Status ended = guests_.endFault(*holder_);
     if (status.ok()) status = ended;
   }
   if (!status.ok()) spdlog::error("{} in host {}: {}", held_.kind, host_, status.message());
@@ -36,7 +45,7 @@ Duration GuestFault::evidenceBudget() const { return kAnswerBudget; }
 
 Status GuestFault::prepare() {
   if (!holder_) {
-    ASSIGN_OR_RETURN(holder_, laboratory_.startFault(host_, toJson(held_)));
+    ASSIGN_OR_RETURN(holder_, guests_.startFault(host_, toJson(held_)));
   }
   RETURN_IF_ERROR(ask(HolderCall::kPrepare));
   ASSIGN_OR_RETURN(const HolderAnswer answer, await());
@@ -47,6 +56,7 @@ Status GuestFault::prepare() {
 Status GuestFault::apply() {
   applied_ = true;  // before the call: if it fails half-way, revert() has something to do
   evidence_.reset();
+  lapsed_.reset();
   return change(HolderCall::kApply);
 }
 
@@ -62,7 +72,9 @@ Status GuestFault::change(HolderCall call) {
   const TimePoint before = now();
   RETURN_IF_ERROR(ask(call));
   ASSIGN_OR_RETURN(const HolderAnswer answer, await());
-  const TimePoint after = std::max(before, now() - answer.since);
+  const TimePoint answered = now();
+  const TimePoint after = std::max(before, answered - answer.since);
+  if (answer.lapsed) lapsed_ = answered - *answer.lapsed;
   mechanism_ = answer.mechanism;
   if (answer.changes > changes_) {
     changes_ = answer.changes;
@@ -72,7 +84,7 @@ Status GuestFault::change(HolderCall call) {
 }
 
 Status GuestFault::step(TimePoint /*now*/) {
-  RETURN_IF_ERROR(laboratory_.poll(Duration::zero()));
+  RETURN_IF_ERROR(guests_.listen(Duration::zero()));
   ASSIGN_OR_RETURN(std::optional<HolderAnswer> answer, look());
   if (const Status broken = std::exchange(broken_, {}); !broken.ok()) return broken;
   if (!answer) return okStatus();
@@ -93,7 +105,7 @@ Status GuestFault::ask(HolderCall call) {
     return errorf(Code::kInternal, "{} in host {} was not prepared", held_.kind, host_);
   }
   RETURN_IF_ERROR(gone_);
-  RETURN_IF_ERROR(laboratory_.tellFault(*holder_, toJson(call)));
+  RETURN_IF_ERROR(guests_.tellFault(*holder_, toJson(call)));
   asked_ = call;
   return okStatus();
 }
@@ -107,12 +119,12 @@ Result<HolderAnswer> GuestFault::await() {
       return errorf(Code::kDeadlineExceeded, "{} in host {} has not answered for {}", held_.kind,
                     host_, formatDuration(kAnswerBudget));
     }
-    RETURN_IF_ERROR(laboratory_.poll(kAnswerPoll));
+    RETURN_IF_ERROR(guests_.listen(kAnswerPoll));
   }
 }
 
 Result<std::optional<HolderAnswer>> GuestFault::look() {
-  while (const std::optional<json> message = laboratory_.faultSaid(*holder_)) {
+  while (const std::optional<json> message = guests_.faultSaid(*holder_)) {
     const std::string type = message->value("type", "");
     if (type == "answer" && asked_) {
       asked_.reset();

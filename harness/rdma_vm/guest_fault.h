@@ -5,10 +5,14 @@
 
 #include "base/status.h"
 #include "harness/rdma_vm/fault_holder.h"
-#include "harness/rdma_vm/laboratory.h"
+#include "harness/rdma_vm/holder_line.h"
 #include "injector/fault.h"
+#include "injector/fault_table.h"
 
 namespace faultline::rdma_vm {
+
+/// A fault as a guest is told of it: parameters in the words of a scenario.
+HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters, int rail);
 
 /// A fault of injector/faults that acts inside of a guest, where a holder (fault_holder.h) keeps
 /// it: each call is a message there and an answer. Faults of queue pairs strike every program of
@@ -16,8 +20,8 @@ namespace faultline::rdma_vm {
 /// this machine's clock: a change lies between the request and its end as the answer tells it.
 class GuestFault final : public injector::Fault {
  public:
-  /// The laboratory is borrowed, and outlives it.
-  GuestFault(Laboratory& laboratory, int host, HeldFault held);
+  /// `guests` is borrowed, and outlives it.
+  GuestFault(HolderLine& guests, int host, HeldFault held);
   ~GuestFault() override;
   /// Starts the holder, the first time. What it answers is returned as the fault's own; besides
   /// kUnavailable when the holder has ended, kDeadlineExceeded when it does not answer.
@@ -27,6 +31,7 @@ class GuestFault final : public injector::Fault {
   Status step(TimePoint now) override;
   Status revert() override;
   std::string mechanism() const override { return mechanism_; }
+  std::optional<TimePoint> lapsedAt() const override { return lapsed_; }
   Duration evidenceBudget() const override;
 
  protected:
@@ -43,7 +48,7 @@ class GuestFault final : public injector::Fault {
   /// Asks, waits, and records what has changed.
   Status change(HolderCall call);
 
-  Laboratory& laboratory_;
+  HolderLine& guests_;
   int host_;
   HeldFault held_;
   std::optional<int> holder_;
@@ -51,6 +56,7 @@ class GuestFault final : public injector::Fault {
   std::string mechanism_;
   std::size_t changes_ = 0;
   std::optional<injector::Evidence> evidence_;
+  std::optional<TimePoint> lapsed_;
   bool applied_ = false;
   Status broken_;  ///< what it does over time has failed, and step() has not said so yet
   Status gone_;    ///< the holder has ended

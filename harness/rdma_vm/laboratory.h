@@ -18,6 +18,7 @@
 #include "harness/rdma_vm/frame_switch.h"
 #include "harness/rdma_vm/guest_files.h"
 #include "harness/rdma_vm/guest_setup.h"
+#include "harness/rdma_vm/holder_line.h"
 #include "harness/rdma_vm/qmp.h"
 #include "harness/rdma_vm/vm_plan.h"
 
@@ -49,7 +50,7 @@ struct RunOutput {
 ///
 /// Needs the right to make process namespaces (cluster::enterPrivileges()). Make it on the main
 /// thread: what it starts dies with the thread that started it. Not thread-safe.
-class Laboratory {
+class Laboratory final : public HolderLine {
  public:
   struct Files {
     std::string program;  ///< the faultline program, which is also what runs inside
@@ -64,7 +65,7 @@ class Laboratory {
   /// kAborted.
   static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files,
                                                   const std::function<bool()>& giveUp = {});
-  ~Laboratory();
+  ~Laboratory() override;
 
   const VmSpec& spec() const { return spec_; }
   /// Of the guests: "6.1.0-56-amd64".
@@ -93,12 +94,12 @@ class Laboratory {
   /// Tells the guard something ({type: end, grace_ms}).
   Status tell(int job, const nlohmann::json& message);
 
-  /// Starts what holds a fault in a guest (fault_holder.h), with its first message.
-  Result<int> startFault(int host, const nlohmann::json& fault);
-  Status tellFault(int fault, const nlohmann::json& message);
-  /// What it has said next, if it has come: call poll(). {type: gone, message} when it has ended.
-  std::optional<nlohmann::json> faultSaid(int fault);
-  Status endFault(int fault);
+  // Faults inside of guests.
+  Result<int> startFault(int host, const nlohmann::json& fault) override;
+  Status tellFault(int fault, const nlohmann::json& message) override;
+  std::optional<nlohmann::json> faultSaid(int fault) override;
+  Status endFault(int fault) override;
+  Status listen(Duration timeout) override { return poll(timeout); }
 
   /// Takes in what has come, and waits for at most `timeout` when nothing has. `guardSaid` is
   /// called for every message of a job of startGuard(), also for those that came while something

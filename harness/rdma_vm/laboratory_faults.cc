@@ -136,11 +136,7 @@ Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
   const bool inside = row != nullptr && (row->target == injector::TargetKind::kRdma ||
                                          injector::verbs::findEffect(kind).has_value());
   if (inside) {
-    HeldFault held{.kind = kind, .parameters = {}, .rail = rail};
-    for (const auto& [name, value] : parameters.all()) {
-      held.parameters[name] = formatParameter(value);
-    }
-    fault = std::make_unique<GuestFault>(laboratory, host, std::move(held));
+    fault = std::make_unique<GuestFault>(laboratory, host, heldFault(kind, parameters, rail));
   }
   if (fault) return fault;
   return errorf(Code::kUnsupported, "{}: a soft-RoCE laboratory has no such fault", kind);

@@ -63,6 +63,7 @@ Result<bool> RdmaLinkDelete::isListed() {
 Status RdmaLinkDelete::apply() {
   listed_ = true;
   open_error_ = 0;
+  RETURN_IF_ERROR(device_->findAgain());
   RETURN_IF_ERROR(requireNoHolders());  // some may have come since
   applied_ = true;
   return transit(true, [&] { return removeDevice(); });

@@ -61,6 +61,8 @@ Status RdmaPortDown::prepare() {
 
 Status RdmaPortDown::apply() {
   own_ = other_ = {};
+  RETURN_IF_ERROR(device_->findAgain());
+  if (other_end_) RETURN_IF_ERROR(other_end_->findAgain());
   applied_ = true;  // before the call: if it fails half-way, revert() has something to do
   return transit(true, [&] {
     return netlink::setUp(device_->route(), device_->portAtFirst().netdev_ifindex, false);
@@ -92,6 +94,7 @@ Status RdmaPortDown::revert() {
   if (!applied_) return okStatus();
   const int ifindex = device_->portAtFirst().netdev_ifindex;
   RETURN_IF_ERROR(transit(false, [&] { return netlink::setUp(device_->route(), ifindex, true); }));
+  RETURN_IF_ERROR(device_->findAgain());  // it may have been made again meanwhile
   RETURN_IF_ERROR(device_->awaitActive());
   // A gateway can only be restored when its interface has its carrier again.
   RETURN_IF_ERROR(configuration_.restore(device_->route()));

@@ -124,6 +124,7 @@ Status RdmaSilentDrop::apply() {
   view_ = {};
   view_.out = out_;
   view_.in = in_;
+  RETURN_IF_ERROR(device_->findAgain());
   applied_ = true;
   if (onAdapter()) return transit(true, [&] { return applyRule(); });
   return transit(true, [&] { return install(); });

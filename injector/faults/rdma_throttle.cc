@@ -82,6 +82,7 @@ Status RdmaThrottle::prepareAdapter() {
 }
 
 Status RdmaThrottle::apply() {
+  RETURN_IF_ERROR(device_->findAgain());
   applied_ = true;
   probing_ = false;
   meter_ = RateMeter(plan_.window);

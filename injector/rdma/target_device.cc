@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <fstream>
+#include <vector>
 
 #include "base/clock.h"
 #include "injector/netlink/default_route.h"
@@ -23,38 +24,53 @@ Result<TargetDevice> TargetDevice::open(const RdmaTarget& target) {
   ASSIGN_OR_RETURN(const UniqueFd here, netlink::currentNamespace());
   ASSIGN_OR_RETURN(netlink::Socket route, netlink::Socket::open(here.get()));
   TargetDevice opened(std::move(rdma), std::move(route));
-  ASSIGN_OR_RETURN(opened.device_, findDevice(opened.rdma_, target.device));
-  if (target.port < 1 || target.port > opened.device_.ports) {
-    return errorf(Code::kNotFound, "the RDMA device {} has no port {}: its ports are 1 to {}",
-                  target.device, target.port, opened.device_.ports);
-  }
-  opened.port_.number = target.port;
-  ASSIGN_OR_RETURN(opened.port_, opened.readPort());
-  ASSIGN_OR_RETURN(opened.character_, readCharacterDevice(opened.rdma_, opened.device_.index));
-  opened.class_ = classify(opened.character_.driver_id, opened.device_.protocol);
+  ASSIGN_OR_RETURN(opened.known_, opened.lookUp(target.device, target.port));
   return opened;
 }
 
-std::string TargetDevice::portName() const {
-  return fmt::format("{}/{}", device_.name, port_.number);
+Result<KnownDevice> TargetDevice::lookUp(const std::string& name, std::uint32_t port) {
+  KnownDevice found;
+  ASSIGN_OR_RETURN(found.device, findDevice(rdma_, name));
+  if (port < 1 || port > found.device.ports) {
+    return errorf(Code::kNotFound, "the RDMA device {} has no port {}: its ports are 1 to {}", name,
+                  port, found.device.ports);
+  }
+  ASSIGN_OR_RETURN(found.port, rdma::readPort(rdma_, found.device.index, port));
+  ASSIGN_OR_RETURN(found.character, readCharacterDevice(rdma_, found.device.index));
+  found.device_class = classify(found.character.driver_id, found.device.protocol);
+  return found;
 }
 
-Result<Port> TargetDevice::readPort() { return rdma::readPort(rdma_, device_.index, port_.number); }
+Status TargetDevice::findAgain() {
+  ASSIGN_OR_RETURN(const std::vector<Device> listed, listDevices(rdma_));
+  ASSIGN_OR_RETURN(known_, sameOrMadeAgain(known_, listed, [this] {
+                     return lookUp(known_.device.name, known_.port.number);
+                   }));
+  return okStatus();
+}
+
+std::string TargetDevice::portName() const {
+  return fmt::format("{}/{}", known_.device.name, known_.port.number);
+}
+
+Result<Port> TargetDevice::readPort() {
+  return rdma::readPort(rdma_, known_.device.index, known_.port.number);
+}
 
 Result<Counters> TargetDevice::readCounters() {
-  auto counters = rdma::readCounters(rdma_, device_.index, port_.number);
+  auto counters = rdma::readCounters(rdma_, known_.device.index, known_.port.number);
   if (counters.status().code() == Code::kUnsupported) return Counters();
   return counters;
 }
 
 Result<netlink::Link> TargetDevice::readNetdev() {
-  if (port_.netdev_ifindex == 0) {
+  if (known_.port.netdev_ifindex == 0) {
     return errorf(Code::kUnsupported,
                   "port {} has no network interface in this network namespace; run this where the "
                   "interface is (nsenter -t PID -n)",
                   portName());
   }
-  return netlink::readLink(route_, port_.netdev_ifindex);
+  return netlink::readLink(route_, known_.port.netdev_ifindex);
 }
 
 Status TargetDevice::requireActive() {
@@ -65,12 +81,13 @@ Status TargetDevice::requireActive() {
 }
 
 Status TargetDevice::requireNotManagement() {
-  ASSIGN_OR_RETURN(const bool carries, netlink::carriesDefaultRoute(route_, port_.netdev_ifindex));
+  ASSIGN_OR_RETURN(const bool carries,
+                   netlink::carriesDefaultRoute(route_, known_.port.netdev_ifindex));
   if (!carries) return okStatus();
   return errorf(Code::kPermissionDenied,
                 "{}, the interface of {}, carries a default route: this machine may only be "
                 "reachable over it; choose a device of a network for data",
-                port_.netdev, portName());
+                known_.port.netdev, portName());
 }
 
 Status TargetDevice::requireNoBond() {
@@ -83,7 +100,7 @@ Status TargetDevice::requireNoBond() {
       Code::kUnsupported,
       "{} is a bond or a part of one ({}): the RDMA port follows the bond, which lives on "
       "without one of its interfaces; take the switch's ports down",
-      port_.netdev, link.name);
+      known_.port.netdev, link.name);
 }
 
 Status TargetDevice::awaitActive() {
@@ -102,7 +119,7 @@ Status TargetDevice::awaitActive() {
 }
 
 BitsPerSecond TargetDevice::linkRate() const {
-  std::ifstream file(fmt::format("/sys/class/net/{}/speed", port_.netdev));
+  std::ifstream file(fmt::format("/sys/class/net/{}/speed", known_.port.netdev));
   BitsPerSecond megabits = 0;
   if (!(file >> megabits) || megabits <= 0) return 0;
   return megabits * kBitsPerMegabit;

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/status.h"
 #include "base/units.h"
 #include "injector/netlink/link.h"
 #include "injector/netlink/socket.h"
-#include "injector/rdma/device_class.h"
+#include "injector/rdma/known_device.h"
 #include "injector/rdma/nldev.h"
 #include "injector/rdma/rdma_target.h"
 
@@ -20,11 +21,16 @@ class TargetDevice {
   /// there is no such device or port.
   static Result<TargetDevice> open(const RdmaTarget& target);
 
-  const Device& device() const { return device_; }
-  DeviceIdentity identity() const { return {device_.name, class_}; }
-  const CharacterDevice& character() const { return character_; }
-  /// As it was when opened.
-  const Port& portAtFirst() const { return port_; }
+  /// To be called before it is acted on, if that is some time after it was opened: a device that
+  /// was made again since is looked up by its name (sameOrMadeAgain()). kUnavailable when it is
+  /// gone.
+  Status findAgain();
+
+  const Device& device() const { return known_.device; }
+  DeviceIdentity identity() const { return known_.identity(); }
+  const CharacterDevice& character() const { return known_.character; }
+  /// As it was when it was looked up.
+  const Port& portAtFirst() const { return known_.port; }
   /// "rxe0/1".
   std::string portName() const;
 
@@ -53,13 +59,11 @@ class TargetDevice {
  private:
   TargetDevice(netlink::Socket rdma, netlink::Socket route)
       : rdma_(std::move(rdma)), route_(std::move(route)) {}
+  Result<KnownDevice> lookUp(const std::string& name, std::uint32_t port);
 
   netlink::Socket rdma_;
   netlink::Socket route_;
-  Device device_;
-  Port port_;
-  CharacterDevice character_;
-  DeviceClass class_ = DeviceClass::kOtherEthernet;
+  KnownDevice known_;
 };
 
 }  // namespace faultline::rdma

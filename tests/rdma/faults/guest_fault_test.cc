@@ -69,6 +69,46 @@ TEST_F(GuestFaultTest, WhereNoProgramHasTheShimItSaysWhatIsMissing) {
   EXPECT_TRUE(fault->transitions().empty());
 }
 
+// A scenario prepares all its faults before the first strikes.
+TEST_F(GuestFaultTest, StrikesTheDeviceThatWasMadeAgainAfterItWasPrepared) {
+  const auto queues = [this] {
+    return mustRun(kClient, program({"tc", "qdisc", "show", "dev", "rail1"}));
+  };
+  const std::string before = queues();
+  const auto erased = make("rdma_link_delete", 1);
+  const auto dropped = make("rdma_silent_drop", 1, {{"direction", "out"}, {"frames", "all"}});
+  const auto down = make("rdma_port_down", 1);
+  const auto again = make("rdma_link_delete", 1);
+  for (injector::Fault* const fault : {&*erased, &*dropped, &*down, &*again}) {
+    ASSERT_OK(fault->prepare());
+  }
+  ASSERT_OK(erased->apply());
+  for (injector::Fault* const fault : {&*dropped, &*down, &*again}) {
+    const Status gone = fault->apply();
+    EXPECT_EQ(gone.code(), Code::kUnavailable);
+    EXPECT_THAT(gone.message(), HasSubstr("rxe1 was deleted since this fault was prepared"));
+    EXPECT_TRUE(fault->transitions().empty());
+  }
+  ASSERT_OK(erased->revert());
+  for (injector::Fault* const fault : {&*dropped, &*down, &*again, &*down}) {
+    ASSERT_OK(fault->apply());
+    ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+    EXPECT_TRUE(evidence.ok) << evidence.observed;
+    ASSERT_OK(fault->revert());
+  }
+  // One of its name that is not the same.
+  const auto relink = [this](const std::string& interface) {
+    mustRun(kClient,
+            shell("rdma link delete rxe1; rdma link add rxe1 type rxe netdev " + interface));
+  };
+  relink("mgmt");
+  const Status other = dropped->apply();
+  EXPECT_EQ(other.code(), Code::kUnavailable);
+  EXPECT_THAT(other.message(), HasSubstr("over mgmt"));
+  EXPECT_EQ(queues(), before) << "it has done nothing";
+  relink("rail1");
+}
+
 TEST_F(GuestFaultTest, ADeviceThatIsNotThereIsRefusedBeforeTheRun) {
   const auto fault = make("rdma_link_delete", 7);
   const Status prepared = fault->prepare();

@@ -284,8 +284,8 @@ TEST(FaultHolderMessages, ComeBackAsTheyWere) {
     ASSERT_TRUE(back.ok());
     EXPECT_EQ(*back, call);
   }
-  const HolderAnswer answer{
-      errorf(Code::kNotRestored, "no"), "netlink", 2, 5ms, {"loss", "frames", "3 of 4", true}};
+  const HolderAnswer answer{errorf(Code::kNotRestored, "no"),  "netlink", 2, 5ms, 7ms,
+                            {"loss", "frames", "3 of 4", true}};
   const auto back = holderAnswerFromJson(toJson(answer));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->status.code(), Code::kNotRestored);
@@ -293,9 +293,13 @@ TEST(FaultHolderMessages, ComeBackAsTheyWere) {
   EXPECT_EQ(back->mechanism, "netlink");
   EXPECT_EQ(back->changes, 2u);
   EXPECT_EQ(back->since, 5ms);
+  EXPECT_EQ(back->lapsed, 7ms);
   EXPECT_EQ(back->evidence.observed, "3 of 4");
   EXPECT_TRUE(back->evidence.ok);
-  EXPECT_TRUE(holderAnswerFromJson(toJson(HolderAnswer{}))->status.ok());
+  const auto empty = holderAnswerFromJson(toJson(HolderAnswer{}));
+  ASSERT_TRUE(empty.ok());
+  EXPECT_TRUE(empty->status.ok());
+  EXPECT_FALSE(empty->lapsed);
 }
 
 TEST(FaultHolderMessages, WhatCannotBeUnderstoodIsAnError) {

@@ -1,0 +1,354 @@
+// Faults inside of guests, without guests: GuestFault at one end of a channel, what holds a fault
+// at the other, in a thread.
+#include "harness/rdma_vm/guest_fault.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "harness/launch/message_channel.h"
+#include "injector/fault_table.h"
+#include "tests/support/poll_until.h"
+
+namespace faultline::rdma_vm {
+namespace {
+
+using faultline::test::pollUntil;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Duration kPatience = 20s;
+/// How long the fault takes to return after its change.
+constexpr Duration kAfterChange = 50ms;
+
+/// What happens to the fault in one guest, and how it is to behave.
+class Guest {
+ public:
+  void note(const std::string& call) {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(call);
+  }
+  std::vector<std::string> calls() const {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+
+  HeldFault held;
+  std::atomic<int> steps{0};
+  std::atomic<bool> refuses{false};    ///< to be applied
+  std::atomic<bool> breaks{false};     ///< what it does over time
+  std::atomic<bool> undecided{false};  ///< about its evidence
+  std::atomic<bool> lapses{false};
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> calls_;
+};
+
+class ProbeFault final : public injector::Fault {
+ public:
+  explicit ProbeFault(Guest& guest) : guest_(guest) {}
+  ~ProbeFault() override { (void)revert(); }
+  Status prepare() override {
+    guest_.note("prepare");
+    return okStatus();
+  }
+  Status apply() override {
+    guest_.note("apply");
+    if (guest_.refuses) return errorf(Code::kNotFound, "no queue pair 17");
+    applied_ = true;
+    const Status status = transit(true, [] { return okStatus(); });
+    ::poll(nullptr, 0, static_cast<int>(toMilliseconds(kAfterChange)));
+    return status;
+  }
+  Status step(TimePoint /*now*/) override {
+    ++guest_.steps;
+    return guest_.breaks ? errorf(Code::kIo, "the queue is gone") : okStatus();
+  }
+  Status revert() override {
+    if (!applied_) return okStatus();
+    applied_ = false;
+    guest_.note("revert");
+    if (guest_.lapses) lapsed_ = now();
+    return transit(false, [] { return okStatus(); });
+  }
+  std::string mechanism() const override { return applied_ ? "probe" : "not applied"; }
+  std::optional<TimePoint> lapsedAt() const override { return lapsed_; }
+  Duration evidenceBudget() const override { return 100ms; }
+
+ protected:
+  bool conclusive() const override { return applied_ && !guest_.undecided; }
+  injector::Evidence verdict() const override {
+    return {"probe", "calls", fmt::format("struck on rail {}", guest_.held.rail), conclusive()};
+  }
+
+ private:
+  Guest& guest_;
+  bool applied_ = false;
+  std::optional<TimePoint> lapsed_;
+};
+
+/// Two of them.
+class FakeGuests final : public HolderLine {
+ public:
+  Result<int> startFault(int host, const json& fault) override {
+    Guest& guest = guests.at(static_cast<std::size_t>(host));
+    ASSIGN_OR_RETURN(guest.held, heldFaultFromJson(fault));
+    ASSIGN_OR_RETURN(auto ends, launch::MessageChannel::makePair());
+    const int number = next_++;
+    auto holder = std::make_unique<Holder>(std::move(ends.first));
+    holder->thread = std::jthread([&guest, far = std::move(ends.second)]() mutable {
+      std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
+      (void)holdFault(far, std::move(probe));
+      guest.note("ended");
+    });
+    holders_[number] = std::move(holder);
+    return number;
+  }
+  Status tellFault(int fault, const json& message) override {
+    return holders_.at(fault)->near->send(message);
+  }
+  std::optional<json> faultSaid(int fault) override {
+    Holder& holder = *holders_.at(fault);
+    if (holder.gone) return std::nullopt;
+    const auto message = holder.near->receive();
+    if (message.ok()) return *message;
+    holder.gone = true;
+    return json{{"type", "gone"}, {"message", message.status().message()}};
+  }
+  Status endFault(int fault) override {
+    holders_.erase(fault);
+    return okStatus();
+  }
+  Status listen(Duration timeout) override {
+    ::poll(nullptr, 0, static_cast<int>(toMilliseconds(timeout)));
+    return okStatus();
+  }
+  /// What holds it dies, and with it the fault.
+  void kill(int fault) { ::shutdown(holders_.at(fault)->near->fd(), SHUT_RDWR); }
+
+  std::array<Guest, 2> guests;
+
+ private:
+  struct Holder {
+    explicit Holder(launch::MessageChannel end) : near(std::move(end)) {}
+    std::jthread thread;  // ends when `near` has been closed
+    std::optional<launch::MessageChannel> near;
+    bool gone = false;
+  };
+  std::map<int, std::unique_ptr<Holder>> holders_;
+  int next_ = 1;
+};
+
+class GuestFaultTest : public ::testing::Test {
+ protected:
+  static constexpr int kHost = 1;
+
+  std::unique_ptr<GuestFault> make(int rail = 3) {
+    return std::make_unique<GuestFault>(guests_, kHost,
+                                        HeldFault{.kind = "probe", .parameters = {}, .rail = rail});
+  }
+  std::unique_ptr<GuestFault> makeApplied() {
+    auto fault = make();
+    EXPECT_TRUE(fault->prepare().ok());
+    const Status applied = fault->apply();
+    EXPECT_TRUE(applied.ok()) << applied.message();
+    return fault;
+  }
+  bool stepsReach(int steps) {
+    return pollUntil(kPatience, [&] { return guest_.steps >= steps; });
+  }
+
+  FakeGuests guests_;
+  Guest& guest_ = guests_.guests[kHost];
+};
+
+TEST_F(GuestFaultTest, EachCallReachesTheFaultInItsGuestAndNoOther) {
+  {
+    GuestFault fault(guests_, kHost, {"qp_error", {{"device", "rxe1"}}, 2});
+    EXPECT_TRUE(fault.prepare().ok());
+    EXPECT_EQ(guest_.held.kind, "qp_error");
+    EXPECT_EQ(guest_.held.parameters.at("device"), "rxe1");
+    EXPECT_EQ(guest_.held.rail, 2);
+    EXPECT_THAT(guest_.calls(), ElementsAre("prepare"));
+    EXPECT_EQ(fault.mechanism(), "not applied");
+    EXPECT_TRUE(fault.apply().ok());
+    EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply"));
+    EXPECT_EQ(fault.mechanism(), "probe");
+    EXPECT_TRUE(fault.revert().ok());
+    EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
+    EXPECT_TRUE(fault.revert().ok()) << "there is nothing left to be done";
+  }
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert", "ended"));
+  EXPECT_THAT(guests_.guests[0].calls(), IsEmpty());
+}
+
+TEST_F(GuestFaultTest, IsPreparedTwiceByOneHolder) {
+  const auto fault = make();
+  EXPECT_TRUE(fault->prepare().ok());
+  EXPECT_TRUE(fault->prepare().ok());
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "prepare"));
+}
+
+TEST_F(GuestFaultTest, IsTakenBackWithItsObject) {
+  makeApplied();
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert", "ended"));
+}
+
+// A shim's lease is renewed by step().
+TEST_F(GuestFaultTest, IsSteppedInTheGuestFromItsBeginningToItsEnd) {
+  const auto fault = make();
+  EXPECT_TRUE(fault->prepare().ok());
+  ::poll(nullptr, 0, 10);
+  EXPECT_EQ(guest_.steps, 0);
+  EXPECT_TRUE(fault->apply().ok());
+  EXPECT_GE(guest_.steps, 1) << "at once";
+  EXPECT_TRUE(stepsReach(20)) << "whether or not somebody asks";
+  EXPECT_TRUE(fault->revert().ok());
+  const int until = guest_.steps;
+  ::poll(nullptr, 0, 20);
+  EXPECT_EQ(guest_.steps, until);
+}
+
+TEST_F(GuestFaultTest, MomentsAreOfTheChangeAndNotOfTheAnswer) {
+  const auto fault = make();
+  EXPECT_TRUE(fault->prepare().ok());
+  EXPECT_TRUE(fault->transitions().empty());
+  const TimePoint begin = now();
+  EXPECT_TRUE(fault->apply().ok());
+  ASSERT_EQ(fault->transitions().size(), 1u);
+  const injector::Transition struck = fault->transitions()[0];
+  EXPECT_TRUE(struck.broken);
+  EXPECT_GE(struck.before, begin);
+  EXPECT_GE(struck.after, struck.before);
+  EXPECT_LE(struck.after, now() - kAfterChange);
+  EXPECT_TRUE(fault->revert().ok());
+  ASSERT_EQ(fault->transitions().size(), 2u);
+  EXPECT_FALSE(fault->transitions()[1].broken);
+}
+
+TEST_F(GuestFaultTest, EvidenceIsTheGuestsOfThisStrike) {
+  const auto fault = makeApplied();
+  auto evidence = fault->evidence();
+  ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+  EXPECT_EQ(evidence->fault, "probe");
+  EXPECT_EQ(evidence->observed, "struck on rail 3");
+  EXPECT_TRUE(evidence->ok);
+  EXPECT_TRUE(fault->revert().ok());
+  guest_.undecided = true;
+  EXPECT_TRUE(fault->apply().ok());
+  evidence = fault->evidence();
+  ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+  EXPECT_FALSE(evidence->ok) << "of the strike before";
+}
+
+TEST_F(GuestFaultTest, EvidenceThatNobodyWaitsForDoesNotStandInTheWay) {
+  guest_.undecided = true;  // it takes its time
+  const auto fault = makeApplied();
+  const auto evidence = fault->evidence([] { return true; });
+  ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+  EXPECT_FALSE(evidence->ok);
+  EXPECT_THAT(evidence->observed, HasSubstr("has not told"));
+  const Status reverted = fault->revert();
+  EXPECT_TRUE(reverted.ok()) << reverted.message();
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
+  EXPECT_EQ(fault->transitions().size(), 2u);
+}
+
+TEST_F(GuestFaultTest, WhatTheGuestRefusesIsTheFaultsOwnError) {
+  guest_.refuses = true;
+  const auto fault = make();
+  EXPECT_TRUE(fault->prepare().ok());
+  const Status refused = fault->apply();
+  EXPECT_EQ(refused.code(), Code::kNotFound);
+  EXPECT_EQ(refused.message(), "no queue pair 17");
+  EXPECT_TRUE(fault->transitions().empty());
+  ::poll(nullptr, 0, 10);
+  EXPECT_EQ(guest_.steps, 0);
+}
+
+TEST_F(GuestFaultTest, WhatBreaksInTheGuestIsSaidOnceAndCanStillBeTakenBack) {
+  const auto fault = makeApplied();
+  guest_.breaks = true;
+  Status broken;
+  EXPECT_TRUE(pollUntil(kPatience, [&] { return !(broken = fault->step(now())).ok(); }));
+  EXPECT_EQ(broken.code(), Code::kIo);
+  EXPECT_EQ(broken.message(), "the queue is gone");
+  const int until = guest_.steps;
+  EXPECT_TRUE(fault->step(now()).ok()) << "once";
+  ::poll(nullptr, 0, 10);
+  EXPECT_EQ(guest_.steps, until) << "it is not tried again";
+  EXPECT_TRUE(fault->revert().ok());
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
+}
+
+TEST_F(GuestFaultTest, AHolderThatHasEndedIsAnErrorFromThenOn) {
+  const auto fault = makeApplied();
+  guests_.kill(1);
+  Status gone;
+  EXPECT_TRUE(pollUntil(kPatience, [&] { return !(gone = fault->step(now())).ok(); }));
+  EXPECT_EQ(gone.code(), Code::kUnavailable);
+  EXPECT_THAT(gone.message(), HasSubstr("what holds probe in host 1 has ended"));
+  EXPECT_EQ(fault->revert().code(), Code::kUnavailable);
+  EXPECT_EQ(fault->apply().code(), Code::kUnavailable);
+}
+
+TEST_F(GuestFaultTest, AnEndThatNobodyNoticedIsTold) {
+  const auto fault = makeApplied();
+  EXPECT_FALSE(fault->lapsedAt());
+  guest_.lapses = true;
+  const TimePoint begin = now();
+  EXPECT_TRUE(fault->revert().ok());
+  ASSERT_TRUE(fault->lapsedAt());
+  EXPECT_GE(*fault->lapsedAt(), begin);
+  EXPECT_LE(*fault->lapsedAt(), now());
+}
+
+TEST_F(GuestFaultTest, WhatWasNotPreparedIsAMistake) {
+  const auto fault = make();
+  EXPECT_EQ(fault->apply().code(), Code::kInternal);
+  EXPECT_THAT(guest_.calls(), IsEmpty());
+}
+
+TEST(HoldFaultTest, WhatCouldNotBeMadeIsEachAnswer) {
+  auto ends = launch::MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  const std::jthread holder([&] {
+    (void)holdFault(ends->second, errorf(Code::kUnsupported, "a guest has no fault 'loss'"));
+  });
+  for (const HolderCall call : {HolderCall::kPrepare, HolderCall::kApply}) {
+    EXPECT_TRUE(ends->first.send(toJson(call)).ok());
+    const auto message = ends->first.receiveWithin(kPatience);
+    const auto answer = holderAnswerFromJson(message.ok() ? *message : json());
+    EXPECT_EQ(answer.ok() ? answer->status.code() : Code::kOk, Code::kUnsupported);
+  }
+  ends->first.release();  // with which it ends
+}
+
+TEST(HeldFaultTest, ParametersComeBackAsTheyWere) {
+  const injector::FaultKind& kind = *injector::findFaultKind("rdma_throttle");
+  const auto parameters = injector::FaultParameters::parse(kind, {{"rate", "2Mbit"}});
+  ASSERT_TRUE(parameters.ok());
+  const HeldFault held = heldFault("rdma_throttle", *parameters, 1);
+  EXPECT_EQ(held.kind, "rdma_throttle");
+  EXPECT_EQ(held.rail, 1);
+  const auto back = injector::FaultParameters::parse(kind, held.parameters);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->all(), parameters->all());
+  EXPECT_EQ(held.parameters.at("rate"), formatParameter(parameters->value("rate")));
+}
+
+}  // namespace
+}  // namespace faultline::rdma_vm
