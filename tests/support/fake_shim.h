@@ -29,15 +29,18 @@ class FakeShim {
       std::function<std::optional<injector::verbs::Message>(const injector::verbs::Message&)>;
 
   explicit FakeShim(Answer answer) : FakeShim() {
-    thread_ = std::thread([this, answer = std::move(answer)] { serve(answer); });
+    thread_ = std::thread([this, answer = std::move(answer)] {
+      while (const UniqueFd client = accept()) serve(client, answer);
+    });
   }
   /// Says this to whoever connects, and closes with what was asked unread.
   explicit FakeShim(const injector::verbs::Message& refusal) : FakeShim() {
     thread_ = std::thread([this, packet = refusal.serialize()] {
-      const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      ::send(client.get(), packet.data(), packet.size(), MSG_NOSIGNAL);
-      pollfd asked{client.get(), POLLIN, 0};
-      ::poll(&asked, 1, -1);
+      while (const UniqueFd client = accept()) {
+        ::send(client.get(), packet.data(), packet.size(), MSG_NOSIGNAL);
+        pollfd asked{client.get(), POLLIN, 0};
+        ::poll(&asked, 1, -1);
+      }
     });
   }
   ~FakeShim() {
@@ -62,8 +65,10 @@ class FakeShim {
     EXPECT_EQ(::listen(listener_.get(), 1), 0);
   }
 
-  void serve(const Answer& answer) {
-    const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  /// The next client: whoever lists the programs with a shim comes by here, too.
+  UniqueFd accept() { return UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+
+  static void serve(const UniqueFd& client, const Answer& answer) {
     std::array<char, injector::verbs::Message::kMostBytes + 1> buffer;
     ssize_t size = 0;
     while ((size = ::recv(client.get(), buffer.data(), buffer.size(), 0)) > 0) {
