@@ -15,7 +15,7 @@ build=(git g++ cmake ninja-build ccache pkg-config
 scenarios=(iproute2 iperf3)
 tests=(clang lld procps nodejs)
 # Of the soft-RoCE laboratory (docs/rdma_lab.md): guests, and programs that run in them.
-laboratory=(qemu-system-x86 kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
+laboratory=(qemu-system-x86 busybox kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
 
 say() { echo "setup: $*"; }
 
