@@ -1,30 +1,18 @@
 // What the shim hands on as it is. No verbs header here: a function that only passes on its
-// arguments needs no type of them. Every argument and result of libibverbs's functions is an
-// integer or a pointer, and there are at most six: on the machines that RDMA NICs are built into
-// (x86-64, ARM64) they are in registers, and go on in the same registers.
+// arguments needs no type of them. On the machines that RDMA NICs are built into (x86-64, ARM64)
+// they are in registers, and go on in the same registers.
 #include <cerrno>
-#include <cstdint>
 
 #include "injector/verbs/shim/real_library.h"
+#include "injector/verbs/shim/untyped_call.h"
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error \
     "the verbs shim passes arguments on in registers: check the calling convention of this machine"
 #endif
 
-namespace {
-
-using Word = std::uintptr_t;
-using Function = Word(Word, Word, Word, Word, Word, Word);
-
-}  // namespace
-
-// Clang's check of indirect calls looks for a type that C libraries do not record.
-#ifdef __clang__
-#define FAULTLINE_UNTYPED_CALL __attribute__((no_sanitize("function")))
-#else
-#define FAULTLINE_UNTYPED_CALL
-#endif
+using faultline::injector::verbs::shim::Function;
+using faultline::injector::verbs::shim::Word;
 
 #define FAULTLINE_FORWARD(name, version, missing)                                           \
   extern "C" __attribute__((visibility("default"))) FAULTLINE_UNTYPED_CALL Word name(       \

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "injector/verbs/shim/untyped_call.h"
 #include "tests/unit/verbs_shim/own_process.h"
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Word = std::uintptr_t;
-using Function = Word(Word, Word, Word, Word, Word, Word);
+using injector::verbs::shim::Function;
+using injector::verbs::shim::Word;
 
 /// Those that return a pointer.
 const std::set<std::string> kPointers{
@@ -39,8 +39,8 @@ const std::map<std::string, int> kFailures{
     {"ibv_get_cq_event", -1},         {"_ibv_query_gid_table", -EOPNOTSUPP},
     {"ibv_query_qp_data_in_order", 0}};
 
-/// Calls it with arguments that no library would survive, whatever its own type is.
-__attribute__((no_sanitize("function"))) void expectMissing(void* library, const std::string& name) {
+/// Calls it with arguments that no library would survive.
+FAULTLINE_UNTYPED_CALL void expectMissing(void* library, const std::string& name) {
   auto* const function = reinterpret_cast<Function*>(::dlsym(library, name.c_str()));
   ASSERT_NE(function, nullptr) << name;
   errno = 0;
