@@ -89,7 +89,12 @@ class Search {
     if (rails > 1) queued = std::max(queued, kLeastMessage);
     const auto isLonger = [&](Bytes message) { return bytes > message * request_.ranks * least_; };
     while (least_ < kMostSegments && isLonger(kMostMessage)) least_ *= 2;
-    while (least_ < kMostSegmentsForQueues && isLonger(queued)) least_ *= 2;
+    // Twice as many only where their messages are not too short for several rails.
+    const Bytes shortest = rails > 1 ? kLeastMessage : 0;
+    while (least_ < kMostSegmentsForQueues && isLonger(queued) &&
+           bytes >= 2 * shortest * request_.ranks * least_) {
+      least_ *= 2;
+    }
     most_ = std::max(most_, least_);
   }
 

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/random.h"
-
 namespace faultline::injector::verbs::shim {
 
 /// Finds entries by a key without a lock. Insert and remove from one thread at a time; a removed
@@ -41,7 +39,9 @@ class AddressTable {
 };
 
 inline std::uint64_t hashOf(const void* address, std::uint64_t more = 0) {
-  return Random::mix(reinterpret_cast<std::uintptr_t>(address) + (more << 1));
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+  constexpr unsigned kMixed = 40;  // the upper bits are
+  return ((reinterpret_cast<std::uintptr_t>(address) ^ more) * kGoldenRatio) >> kMixed;
 }
 
 }  // namespace faultline::injector::verbs::shim

@@ -96,6 +96,21 @@ void takeBackSends(const Shim& shim, QueuePair& queue_pair, FaultBits bits, Note
   log->takeBack(noted.entries, noted.bytes);
 }
 
+template <typename Request>
+bool isOne(const Request* first) {
+  return first != nullptr && first->next == nullptr;
+}
+
+/// A chain of one, as most are, of which nothing is noted: what a chain needs besides took a third
+/// of the time.
+template <typename Request, typename Post>
+int postOne(Post real, ibv_qp* qp, Request* only, Request** bad, const PostVerdict& verdict) {
+  if (verdict.error == 0) return real(qp, only, bad);
+  verdict.fault->happened();
+  if (bad != nullptr) *bad = only;
+  return verdict.error;
+}
+
 /// A chain of requests, posted up to the first that is refused. `note(request)` is told of each
 /// before it is posted and `unnote(first, end)` of those that the provider did not take.
 template <typename Request, typename Post, typename Judge, typename Note, typename Unnote>
@@ -141,6 +156,10 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
   const FaultBits bits = faultsOf(queue_pair);
   if (bits == 0) return real(qp, first, bad);
+  if (isOne(first) && queue_pair->log.load(std::memory_order_acquire) == nullptr) {
+    return postOne(real, qp, first, bad,
+                   onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(*first)));
+  }
   const auto signalled = [&](const ibv_send_wr& request) {
     return queue_pair->made.signalAll || (request.send_flags & IBV_SEND_SIGNALED) != 0;
   };
@@ -170,6 +189,10 @@ int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* 
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
   const FaultBits bits = faultsOf(queue_pair);
   if (bits == 0) return real(qp, first, bad);
+  if (isOne(first)) {
+    return postOne(real, qp, first, bad,
+                   onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(*first)));
+  }
   return postChain(
       real, qp, first, bad,
       [&](const ibv_recv_wr& request) {

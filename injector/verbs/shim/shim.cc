@@ -18,8 +18,11 @@ void countDropped(const HeldQueue<HeldCompletion>::Held& held) {
 
 }  // namespace
 
-Shim& Shim::instance() {
+std::atomic<Shim*> Shim::made_{nullptr};
+
+Shim& Shim::make() {
   static Shim* const shim = new Shim;  // for good: the program's threads outlive main()
+  made_.store(shim);
   return *shim;
 }
 

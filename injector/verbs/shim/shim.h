@@ -26,7 +26,10 @@ namespace faultline::injector::verbs::shim {
 /// look (find(), fault()), inside a Readers::Guard; the control thread arms.
 class Shim {
  public:
-  static Shim& instance();
+  static Shim& instance() {
+    Shim* const shim = made_.load(std::memory_order_acquire);
+    return shim != nullptr ? *shim : make();
+  }
 
   // The program's calls, after they have succeeded.
   void opened(ibv_context& context);
@@ -98,6 +101,8 @@ class Shim {
 
  private:
   Shim() = default;
+  static Shim& make();
+  static std::atomic<Shim*> made_;
 
   struct Context {
     std::string device;

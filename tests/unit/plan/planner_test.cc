@@ -208,6 +208,8 @@ TEST(PlannerTest, MessagesSuitTheQueueOfTheSlowestPort) {
   request.health[2].receive = Health::kWhole;
   request.rails = 4;
   EXPECT_EQ(messageOf(25e6), 32 << 10) << "28 of them; what is shorter leaves rails idle";
+  request.elements = 5 << 19;
+  EXPECT_EQ(messageOf(25e6), 40 << 10) << "halves of which would be shorter";
 }
 
 // What may be used instead of the cheapest: other ranks plan for one of them by its name.

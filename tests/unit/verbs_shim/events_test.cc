@@ -189,8 +189,12 @@ TEST_F(EventTest, WhoCannotAskHasNotAsked) {
   EXPECT_EQ(ibv_req_notify_cq(device.cq, 0), EIO);
   fake().failAsk(0);
   EXPECT_THAT(device.poll(), IsEmpty()) << "it does not sleep until then";
-  const Device none(0);
+  Device none(0);
+  ibv_qp* const other = none.makeQp();
+  delay(control, other, 10s);
+  postSend(other, 2);
   EXPECT_EQ(ibv_req_notify_cq(none.cq, 0), 0) << "a queue without a channel may be asked";
+  EXPECT_THAT(none.poll(), IsEmpty()) << "and nobody sleeps until its event";
 }
 
 // An event that the device makes when the shim has told of that completion already is one that
