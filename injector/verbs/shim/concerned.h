@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "injector/verbs/shim/address_hash.h"
+
 namespace faultline::injector::verbs::shim {
 
 /// Which of the program's objects armed faults concern, for the calls on all others: these ask here
@@ -13,22 +15,20 @@ namespace faultline::injector::verbs::shim {
 /// was concerned before), and never no to one that is. Written by one thread at a time.
 class Concerned {
  public:
-  bool has(const void* object) const { return at(placeOf(address(object))) != 0; }
+  bool has(const void* object) const { return at(place(object)) != 0; }
   /// A completion tells no more of its queue pair.
   bool has(const void* context, std::uint32_t number) const {
-    return at(placeOf(address(context) ^ number)) != 0;
+    return at(place(context, number)) != 0;
   }
   /// Whether completions of this queue may be held back.
   bool mayHold(const void* completion_queue) const {
-    return (at(placeOf(address(completion_queue))) & kHolds) != 0;
+    return (at(place(completion_queue)) & kHolds) != 0;
   }
 
-  void add(const void* object) { mark(placeOf(address(object)), kConcerned); }
-  void add(const void* context, std::uint32_t number) {
-    mark(placeOf(address(context) ^ number), kConcerned);
-  }
+  void add(const void* object) { mark(place(object), kConcerned); }
+  void add(const void* context, std::uint32_t number) { mark(place(context, number), kConcerned); }
   void addHolding(const void* completion_queue) {
-    mark(placeOf(address(completion_queue)), kConcerned | kHolds);
+    mark(place(completion_queue), kConcerned | kHolds);
   }
   /// Where it cannot be told which.
   void addAll() {
@@ -46,12 +46,8 @@ class Concerned {
   static constexpr unsigned kIndexBits = 12;
   static constexpr std::size_t kPlaces = std::size_t{1} << kIndexBits;
 
-  static std::uint64_t address(const void* object) {
-    return reinterpret_cast<std::uintptr_t>(object);
-  }
-  static std::size_t placeOf(std::uint64_t key) {
-    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
-    return (key * kGoldenRatio) >> (64 - kIndexBits);
+  static std::size_t place(const void* object, std::uint32_t number = 0) {
+    return placeOf(object, kIndexBits, number);
   }
   Bits at(std::size_t place) const { return places_[place].load(std::memory_order_acquire); }
   void mark(std::size_t place, int bits) {

@@ -78,7 +78,7 @@ struct QueuePair {
   } batch;
 
   std::atomic<QueuePair*> next{nullptr};
-  std::uint64_t hash() const { return hashOf(context, number); }
+  std::size_t place(unsigned bits) const { return placeOf(context, bits, number); }
   bool is(const ibv_context* of, std::uint32_t qp_number) const {
     return context == of && number == qp_number;
   }
@@ -130,7 +130,7 @@ struct CompletionQueue {
   std::atomic<bool> release{false};  ///< deliver all of it at once
 
   std::atomic<CompletionQueue*> next{nullptr};
-  std::uint64_t hash() const { return hashOf(cq); }
+  std::size_t place(unsigned bits) const { return placeOf(cq, bits); }
   bool is(const ibv_cq* other) const { return cq == other; }
 
   ~CompletionQueue() { delete held.load(); }

@@ -68,9 +68,9 @@ class Shim {
 
   // From inside a Readers::Guard.
   QueuePair* find(const ibv_context* context, std::uint32_t number) const {
-    return queue_pairs_.find(hashOf(context, number), context, number);
+    return queue_pairs_.find(context, number);
   }
-  CompletionQueue* find(const ibv_cq* cq) const { return completion_queues_.find(hashOf(cq), cq); }
+  CompletionQueue* find(const ibv_cq* cq) const { return completion_queues_.find(cq); }
   ArmedFault* fault(std::size_t slot) const { return slots_[slot].load(); }
   /// Changes with every fault that is armed or disarmed.
   std::uint64_t era() const { return era_.load(); }
