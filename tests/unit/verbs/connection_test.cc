@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -194,7 +195,8 @@ TEST(VerbsConnectionTest, AProgramThatIsStoppedIsNotWaitedForForEver) {
 /// A process that has no shim.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& environment = {}) : pid_(::fork()) {
+  explicit Child(const std::vector<std::string>& environment = {})
+      : pid_(::fork()), hasEnvironment_(!environment.empty()) {
     if (pid_ != 0) return;
     std::vector<char*> variables;
     for (const std::string& text : environment)
@@ -216,7 +218,9 @@ class Child {
     EXPECT_TRUE(pollUntil(10s, [&] {
       std::error_code error;
       const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid_), error);
-      return !error && program != std::filesystem::read_symlink("/proc/self/exe");
+      if (error || program == std::filesystem::read_symlink("/proc/self/exe")) return false;
+      // execve() gives it its program before its environment.
+      return !hasEnvironment_ || std::ifstream(fmt::format("/proc/{}/environ", pid_)).peek() != EOF;
     }));
     return Connection::open(pid_).status();
   }
@@ -224,6 +228,7 @@ class Child {
 
  private:
   pid_t pid_;
+  bool hasEnvironment_;
 };
 
 TEST(VerbsConnectionTest, AProcessIsLookedForInTheFolderThatItWasStartedWith) {
