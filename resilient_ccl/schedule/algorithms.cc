@@ -66,15 +66,17 @@ constexpr std::array kAlgorithms{
                 return optccAllReduce(r.ranks, r.elements, r.segments, r.window,
                                       ownerShares(r.ranks, r.bandwidths, r.shares));
               },
-              Collective::kAllReduce, /*sendsToAll=*/true},
+              Collective::kAllReduce, Senders::kAll},
     Algorithm{"optcc_r2", "optcc with ring traffic only, for one slow rank", optccR2},
     Algorithm{"optcc_server", "optcc among nodes with several ranks each", serverOptcc,
-              Collective::kAllReduce, /*sendsToAll=*/true},
+              Collective::kAllReduce, Senders::kAll},
     Algorithm{"r2_allreduce",
               "R2CCL: a ring of all, one of the fast ranks, then a pipeline through the slow ones",
-              [](const ScheduleRequest& r) { return layered("r2_allreduce", r, false); }},
+              [](const ScheduleRequest& r) { return layered("r2_allreduce", r, false); },
+              Collective::kAllReduce, Senders::kRings},
     Algorithm{"r2_recursive", "r2_allreduce with a ring for every bandwidth that occurs",
-              [](const ScheduleRequest& r) { return layered("r2_recursive", r, true); }},
+              [](const ScheduleRequest& r) { return layered("r2_recursive", r, true); },
+              Collective::kAllReduce, Senders::kRings},
     Algorithm{
         "ring_reduce_scatter", "first half of the ring AllReduce",
         [](const ScheduleRequest& r) { return ringReduceScatter(r.ranks, r.elements, r.segments); },
@@ -176,9 +178,9 @@ std::span<const Algorithm> algorithms() {
   return allAlgorithms().first(count);
 }
 
-bool sendsToAll(std::string_view algorithm) {
+Senders sendersOf(std::string_view algorithm) {
   const auto found = std::ranges::find(kAlgorithms, algorithm, &Algorithm::name);
-  return found != std::end(kAlgorithms) && found->sendsToAll;
+  return found == std::end(kAlgorithms) ? Senders::kFew : found->senders;
 }
 
 const Algorithm& algorithmOf(Collective collective) {

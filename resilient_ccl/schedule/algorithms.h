@@ -43,13 +43,20 @@ struct ScheduleRequest {
   PortModel shares = PortModel::kFluid;
 };
 
+/// Who sends to a rank at the same time, and so meets at its port.
+enum class Senders {
+  kFew,    ///< a neighbour, or the leaves of a tree
+  kRings,  ///< its neighbours in several rings
+  kAll,    ///< all others in turn
+};
+
 /// An algorithm: a pure function from a request to a schedule.
 struct Algorithm {
   std::string_view name;
   std::string_view description;
   std::unique_ptr<Schedule> (*make)(const ScheduleRequest&);
   Collective collective = Collective::kAllReduce;
-  bool sendsToAll = false;  ///< its ranks send to all others in turn
+  Senders senders = Senders::kFew;
 };
 
 /// The algorithms for AllReduce, in the order in which they are listed.
@@ -57,8 +64,8 @@ std::span<const Algorithm> algorithms();
 /// Those and the ones for other collectives.
 std::span<const Algorithm> allAlgorithms();
 
-/// Whether its ranks send to all others in turn, rather than to few neighbours.
-bool sendsToAll(std::string_view algorithm);
+/// kFew for an unknown name.
+Senders sendersOf(std::string_view algorithm);
 
 /// The first that is listed for a collective.
 const Algorithm& algorithmOf(Collective collective);

@@ -184,6 +184,22 @@ TEST(PlannerTest, MessagesToAllAreShortAlsoWhereTheModelDoesNotCare) {
   EXPECT_LT(plan->predicted, 1.05 * plan->bound);
 }
 
+// Nor that the messages of two rings meet at a port, which does not hold long ones.
+TEST(PlannerTest, MessagesOfSeveralRingsAreShort) {
+  PlanRequest request{.health = HealthVector(4), .elements = 16 << 20};
+  request.health[1] = {.send = Health::kWhole / 2, .receive = Health::kWhole / 2};
+  const LinkModel model{.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 50e6};
+  for (const char* const algorithm : {"r2_allreduce", "r2_recursive"}) {
+    request.algorithm = algorithm;
+    request.elements = 16 << 20;
+    EXPECT_EQ(choosePlan(request, model)->segments, 128) << "of 64 MiB; no more of them for that";
+    request.elements = 4 << 20;
+    EXPECT_EQ(choosePlan(request, model)->segments, 64) << "64 KiB of 16 MiB among 4 ranks";
+  }
+  request.algorithm = "ring";
+  EXPECT_LT(choosePlan(request, model)->segments, 64) << "who sends to one needs no such thing";
+}
+
 // Those that are granted fit into the queue of the slowest port: six on one rail, a part of each
 // over several.
 TEST(PlannerTest, MessagesSuitTheQueueOfTheSlowestPort) {
