@@ -17,6 +17,7 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
 
 /// One request of a batch has got its data. The provider has not been called yet.
 void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes);
+/// After the provider's, which lets one thread in.
 void armedBatchStart(ibv_qp_ex* qp);
 /// Completes the batch, or refuses it as a whole.
 int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp);

@@ -239,8 +239,8 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
   if (!known) return real.complete(qp);
   const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
   if (batch.error != 0 && real.abort != nullptr) {
-    real.abort(qp);
     takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+    real.abort(qp);  // lets the next thread in
     batch.fault->happened();
     return batch.error;
   }

@@ -68,7 +68,9 @@ struct QueuePair {
   std::atomic<SendLog*> log{nullptr};
   SpinFlag log_flag;
 
-  /// Requests between ibv_wr_start() and ibv_wr_complete(): of the one thread that makes them.
+  /// Requests between ibv_wr_start() and ibv_wr_complete(): of the one thread that is between them.
+  /// Others of the same queue pair wait for the provider's lock, so that this is touched only while
+  /// that is held.
   struct Batch {
     std::uint64_t era = 0;  ///< of the faults that it was begun under
     int error = 0;

@@ -78,8 +78,8 @@ ibv_cq_ex* createCompletionQueue(ibv_context* context, ibv_cq_init_attr_ex* attr
 
 template <std::size_t Place>
 void batchStart(ibv_qp_ex* qp) {
+  g_batch.real[Place].start(qp);  // takes the provider's lock: threads may share a queue pair
   if (armed()) armedBatchStart(qp);
-  g_batch.real[Place].start(qp);
 }
 
 template <std::size_t Place>

@@ -82,6 +82,7 @@ struct Qp {
   ibv_qp_init_attr init{};
   std::mutex mutex;
   std::deque<std::uint64_t> receives;
+  std::mutex batching;  // from wrStart() until wrComplete() or wrAbort()
   std::vector<Request> batch;
 };
 
@@ -188,7 +189,14 @@ int benchPoll(ibv_cq* /*cq*/, int /*most*/, ibv_wc* completions) {
   return 1;
 }
 
-void wrStart(ibv_qp_ex* qp) { of(qp).batch.clear(); }
+void wrStart(ibv_qp_ex* qp) {
+  if (!of(qp).batching.try_lock()) {
+    g_blocked.fetch_add(1);
+    of(qp).batching.lock();
+    g_blocked.fetch_sub(1);
+  }
+  of(qp).batch.clear();
+}
 void wrWrite(ibv_qp_ex* qp, std::uint32_t /*key*/, std::uint64_t /*address*/) {
   Request request{completionOf(of(qp), qp->wr_id, IBV_WC_RDMA_WRITE)};
   request.signalled = of(qp).signal_all || (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
@@ -201,8 +209,10 @@ void wrSetInlineList(ibv_qp_ex*, std::size_t, const ibv_data_buf*) {}
 void wrAbort(ibv_qp_ex* qp) {
   g_aborts.fetch_add(1);
   of(qp).batch.clear();
+  of(qp).batching.unlock();
 }
 int wrComplete(ibv_qp_ex* qp) {
+  const std::lock_guard lock(of(qp).batching, std::adopt_lock);
   if (const int error = g_fail_posts.load(); error != 0) return error;
   for (const Request& request : of(qp).batch) {
     g_posts.fetch_add(1);

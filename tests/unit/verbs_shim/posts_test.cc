@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <set>
+#include <thread>
 
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
@@ -257,6 +258,33 @@ TEST_F(PostErrorTest, EveryWayToGiveABatchItsDataReachesTheDeviceWhenNothingIsAr
   ibv_wr_set_inline_data_list(qp, 1, &buffer);
   EXPECT_EQ(ibv_wr_complete(qp), 0);
   EXPECT_THAT(device.poll(), SizeIs(3));
+}
+
+// The provider's ibv_wr_start() lets one of them in.
+TEST_F(PostErrorTest, ThreadsThatShareAQueuePairHaveABatchEach) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  Rule first = rule(Effect::kPostError, &qp->qp_base);
+  first.trigger.budget = 1;
+  const std::uint64_t fault = valueOf(control.arm(first));
+  const auto begin = [&] {
+    ibv_wr_start(qp);
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 1);
+  };
+  begin();
+  int other = -1;
+  std::thread thread([&] {
+    begin();
+    other = ibv_wr_complete(qp);
+  });
+  EXPECT_TRUE(becomes([] { return fake().blocked() == 1; }));
+  EXPECT_EQ(ibv_wr_complete(qp), ENOMEM);
+  thread.join();
+  EXPECT_EQ(other, 0);
+  EXPECT_EQ(valueOf(control.counters(fault)).happened, 1u);
+  EXPECT_THAT(device.poll(), SizeIs(1));
 }
 
 class QpErrorTest : public ShimTest {};
