@@ -30,14 +30,14 @@ const std::set<std::string> kPointers{
     "ibv_port_state_str",      "ibv_reg_mr",          "ibv_wc_status_str",   "ibv_qp_to_qp_ex",
     "ibv_reg_mr_iova",         "ibv_reg_mr_iova2",    "ibv_import_mr",       "ibv_import_pd",
     "ibv_reg_dmabuf_mr",       "ibv_import_dm",       "ibv_open_device",     "ibv_import_device",
-    "ibv_create_qp",           "ibv_create_cq"};
+    "ibv_create_qp",           "ibv_create_cq",       "ibv_alloc_dmah",      "ibv_reg_mr_ex"};
 
 /// How those say that they have failed, in errno, that return numbers other than one of errno.
 const std::map<std::string, int> kFailures{
-    {"ibv_read_sysfs_file", -1},      {"ibv_get_async_event", -1},
-    {"ibv_get_pkey_index", -1},       {"ibv_get_device_index", -1},
-    {"ibv_get_cq_event", -1},         {"_ibv_query_gid_table", -EOPNOTSUPP},
-    {"ibv_query_qp_data_in_order", 0}};
+    {"ibv_read_sysfs_file", -1},       {"ibv_get_async_event", -1},
+    {"ibv_get_pkey_index", -1},        {"ibv_get_device_index", -1},
+    {"ibv_get_cq_event", -1},          {"_ibv_query_gid_table", -EOPNOTSUPP},
+    {"ibv_query_qp_data_in_order", 0}, {"ibv_dm_export_dmabuf_fd", -1}};
 
 /// Calls it with arguments that no library would survive.
 FAULTLINE_UNTYPED_CALL void expectMissing(void* library, const std::string& name) {
@@ -100,10 +100,35 @@ TEST(RealLibraryTest, WithoutAChoiceItIsTheSystems) {
 }
 
 TEST_F(ShimTest, WhatIsNewerThanTheLibraryIsMissingAlone) {
-  for (const char* const name : {"ibv_query_ece", "ibv_import_dm", "ibv_read_sysfs_file"}) {
+  for (const char* const name :
+       {"ibv_query_ece", "ibv_import_dm", "ibv_read_sysfs_file", "ibv_query_port_speed"}) {
     expectMissing(shimLibrary().handle, name);
   }
   const Device device(0);  // and the rest works
+}
+
+// Without those of IBVERBS_1.1 it uses no RDMA at all, and is quiet about the others.
+TEST(RealLibraryTest, WhatNcclLooksUpIsThere) {
+  const std::map<std::string, std::set<std::string>> looked_up{
+      {"IBVERBS_1.1",
+       {"ibv_get_device_list", "ibv_free_device_list", "ibv_get_device_name", "ibv_open_device",
+        "ibv_close_device",    "ibv_get_async_event",  "ibv_ack_async_event", "ibv_query_device",
+        "ibv_query_port",      "ibv_query_gid",        "ibv_query_qp",        "ibv_alloc_pd",
+        "ibv_dealloc_pd",      "ibv_reg_mr",           "ibv_dereg_mr",        "ibv_create_cq",
+        "ibv_destroy_cq",      "ibv_create_qp",        "ibv_modify_qp",       "ibv_destroy_qp",
+        "ibv_fork_init",       "ibv_event_type_str"}},
+      {"IBVERBS_1.8", {"ibv_reg_mr_iova2"}},
+      {"IBVERBS_1.10", {"ibv_query_ece", "ibv_set_ece"}},
+      {"IBVERBS_1.12", {"ibv_reg_dmabuf_mr"}},
+      {"IBVERBS_1.16", {"ibv_query_port_speed"}}};
+  for (const auto& [version, names] : looked_up) {
+    for (const std::string& name : names) {
+      void* const found = ::dlvsym(shimLibrary().handle, name.c_str(), version.c_str());
+      EXPECT_NE(found, nullptr) << name << "@" << version;
+      // dlvsym() also finds names that have no version at all.
+      EXPECT_EQ(::dlvsym(shimLibrary().handle, name.c_str(), "IBVERBS_1.99"), nullptr) << name;
+    }
+  }
 }
 
 TEST_F(ShimTest, AllSixArgumentsArePassedOn) {
