@@ -242,7 +242,8 @@ int armedPollCq(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc*
                                  : pollAll(real, cq, most, completions);
 }
 
-void armedExtendedPoll(ibv_cq_ex* /*cq*/) {
+void armedExtendedPoll(ibv_cq_ex* cq) {
+  if (!g_concerned.has(ibv_cq_ex_to_cq(cq))) return;
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   forEachFault(shim, ~FaultBits{0}, [](std::size_t, ArmedFault& fault) {

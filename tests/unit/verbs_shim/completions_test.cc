@@ -230,10 +230,60 @@ TEST_F(ShimTest, ADeviceThatCannotBeClosedStaysWatched) {
 TEST_F(ShimTest, PollsOfAnExtendedQueueAreCountedAsUnseen) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  fake().blockClose(true);
+  fake().failDestroy(EBUSY);
+  std::thread closer([&] { EXPECT_EQ(shimLibrary().closeDevice(device.context), EBUSY); });
+  EXPECT_TRUE(becomes([] { return fake().blocked() == 1; }));
+  const Rule error = rule(Effect::kQpError, qp);
+  EXPECT_EQ(valueOf(control.disarm(valueOf(control.arm(error)))).failures, 1u);
+  EXPECT_EQ(qp->state, IBV_QPS_RTS);
+  fake().blockClose(false);
+  closer.join();
+  fake().failDestroy(0);
+  EXPECT_EQ(valueOf(control.disarm(valueOf(control.arm(error)))).happened, 1u);
+}
+
+// The provider gives its memory out again before the shim knows that it is closed.
+TEST_F(ShimTest, ADeviceThatIsOpenedInThePlaceOfOneJustClosedKeepsWhatItHas) {
+  const Device stays(1);
+  Connection control = connect();
+  const auto before = valueOf(control.hello());
+  const auto old = std::make_unique<Device>(0);
+  ibv_context* const context = old->context;
+  const ibv_qp* const left = old->makeQp();
+  fake().blockClose(true);
+  std::thread closer([&] { EXPECT_EQ(shimLibrary().closeDevice(context), 0); });
+  EXPECT_TRUE(becomes([] { return fake().blocked() == 1; }));
+  fake().reuse(verbs_get_ctx(context));
+  auto next = std::make_unique<Device>(2);
+  ASSERT_EQ(next->context, context);
+  const ibv_qp* const qp = next->makeQp();
+  fake().blockClose(false);
+  closer.join();
+  old->context = nullptr;
+  const auto listed = valueOf(control.list());
+  ASSERT_THAT(listed, SizeIs(1)) << "and not " << left->qp_num;
+  EXPECT_EQ(listed[0].number, qp->qp_num);
+  EXPECT_EQ(listed[0].device, "fake2");
+  next.reset();
+  EXPECT_EQ(valueOf(control.hello()).contexts, before.contexts);
+}
+
+ibv_cq_ex* makeExtendedCq(const Device& device) {
   ibv_cq_init_attr_ex init{};
   init.cqe = 16;
-  ibv_cq_ex* const cq = verbs_get_ctx(device.context)->create_cq_ex(device.context, &init);
+  return verbs_get_ctx(device.context)->create_cq_ex(device.context, &init);
+}
+
+TEST_F(ShimTest, PollsOfAnExtendedQueueAreCountedAsUnseen) {
+  Device device(0);
+  ibv_cq_ex* const cq = makeExtendedCq(device);
   ASSERT_NE(cq, nullptr);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+  init.qp_type = IBV_QPT_RC;
+  ibv_qp* const qp = shimLibrary().createQp(device.pd, &init);
   ibv_poll_cq_attr attributes{};
   EXPECT_EQ(ibv_start_poll(cq, &attributes), ENOENT) << "nothing is armed";
   Connection control = connect();
@@ -243,7 +293,24 @@ TEST_F(ShimTest, PollsOfAnExtendedQueueAreCountedAsUnseen) {
   const std::uint64_t other = valueOf(control.arm(rule(Effect::kPostError, qp)));
   EXPECT_EQ(ibv_start_poll(cq, &attributes), ENOENT);
   EXPECT_EQ(valueOf(control.counters(other)).uncovered, 0u) << "it is not about completions";
+  EXPECT_EQ(shimLibrary().destroyQp(qp), 0);
   EXPECT_EQ(shimLibrary().destroyCq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+TEST_F(ShimTest, PollsOfExtendedQueuesThatNoFaultConcernsAreNotCounted) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kCompletionLoss, qp)));
+  std::vector<ibv_cq_ex*> others;
+  for (int i = 0; i < 8; ++i) {
+    others.push_back(makeExtendedCq(device));
+    ibv_poll_cq_attr attributes{};
+    EXPECT_EQ(ibv_start_poll(others.back(), &attributes), ENOENT);
+  }
+  EXPECT_LT(valueOf(control.counters(fault)).uncovered, others.size())
+      << "one may share its place in the table with what the fault concerns, but not all of them";
+  for (ibv_cq_ex* const cq : others) shimLibrary().destroyCq(ibv_cq_ex_to_cq(cq));
 }
 
 }  // namespace

@@ -261,7 +261,11 @@ TEST_F(ObjectsTest, WhatDoesNotFitIntoTheTablesIsCountedAndWorksUntouched) {
   EXPECT_EQ(postSend(watched, 1), ENOMEM);
   EXPECT_EQ(postSend(missed, 1), 0);
   const auto polls_seen = [&](ibv_cq_ex* cq) {
-    const std::uint64_t lost = valueOf(control.arm(rule(Effect::kCompletionLoss, watched)));
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+    init.qp_type = IBV_QPT_RC;
+    ibv_qp* const qp = shimLibrary().createQp(devices[0]->pd, &init);
+    const std::uint64_t lost = valueOf(control.arm(rule(Effect::kCompletionLoss, qp)));
     ibv_poll_cq_attr attributes{};
     EXPECT_EQ(ibv_start_poll(cq, &attributes), ENOENT);
     return valueOf(control.disarm(lost)).uncovered;
