@@ -131,6 +131,9 @@ class Shim {
   void forgetSends(QueuePair& queue_pair);
   void putInError(QueuePair& queue_pair, ArmedFault& fault);
   std::uint64_t concerned(std::size_t slot) const;
+  /// What is held in completion queues of which no armed fault holds any back is due now. In others
+  /// what a fault held that has ended keeps its time.
+  void release();
   bool holdsAnything() const;
   std::size_t slotOf(std::uint64_t number) const;
 

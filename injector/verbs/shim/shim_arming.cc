@@ -1,6 +1,7 @@
 // Which faults are armed, which objects they concern, and what is left to be done of them.
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -141,18 +142,27 @@ Result<Counters> Shim::disarm(std::uint64_t number) {
   const std::uint64_t queue_pairs = counters.queuePairs;
   counters = fault->counters();
   counters.queuePairs = queue_pairs;
-  if (held) {
-    const bool others = std::ranges::any_of(
-        armed_, [](const Armed& a) { return a.fault != nullptr && a.rule.holds(); });
-    for (const auto& [cq, queue] : owned_completion_queues_) {
-      // With another one that holds, what this one held keeps its time.
-      if (!others) queue->release.store(true);
-    }
-  }
+  if (held) release();
   // What is held may also wait to be delivered as the error that this one has made of it.
   if (held || holdsAnything()) retired_.push_back(std::move(fault));
   work();
   return counters;
+}
+
+void Shim::release() {
+  FaultBits holding = 0;
+  for (std::size_t slot = 0; slot < kMostFaults; ++slot) {
+    if (armed_[slot].fault != nullptr && armed_[slot].rule.holds()) holding |= bitOf(slot);
+  }
+  std::set<const ibv_cq*> kept;
+  for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
+    if ((queue_pair->faults.load() & holding) == 0) continue;
+    kept.insert(queue_pair->completionQueues.begin(), queue_pair->completionQueues.end());
+  }
+  if (kept.contains(nullptr)) return;  // completions come anywhere, as concern() says
+  for (const auto& [cq, queue] : owned_completion_queues_) {
+    if (!kept.contains(cq)) queue->release.store(true);
+  }
 }
 
 void Shim::forgetSends(QueuePair& queue_pair) {

@@ -214,6 +214,78 @@ TEST_F(DelayTest, AClosedDeviceTakesItsQueuesAlongAndWhatTheyHold) {
   shimLibrary().destroyCq(own->cq);
 }
 
+int polled(ibv_cq* cq) {
+  ibv_wc completion{};
+  return ibv_poll_cq(cq, 1, &completion);
+}
+
+TEST_F(DelayTest, WhatIsReleasedDoesNotWaitForFaultsOfOtherQueues) {
+  for (const bool died : {false, true}) {
+    SCOPED_TRACE(died);
+    const Device device(0);
+    const OwnQueue ended(device);
+    const OwnQueue kept(device);
+    Connection control = connect();
+    Connection other = connect();
+    const std::uint64_t fault = valueOf(control.arm(longDelay(ended.qp)));
+    valueOf(other.arm(longDelay(kept.qp)));
+    ended.hold(1);
+    kept.hold(2);
+    if (died) {
+      control.close();
+      EXPECT_TRUE(becomes([&] { return valueOf(other.hello()).armed == 1; }));
+    } else {
+      valueOf(control.disarm(fault));
+    }
+    EXPECT_EQ(polled(ended.cq), 1);
+    EXPECT_EQ(polled(kept.cq), 0);
+    for (const OwnQueue& own : {ended, kept}) {
+      EXPECT_EQ(shimLibrary().destroyQp(own.qp), 0);
+      EXPECT_EQ(shimLibrary().destroyCq(own.cq), 0);
+    }
+  }
+}
+
+TEST_F(DelayTest, WhatIsReleasedKeepsItsTimeWhereAnotherFaultHoldsReceives) {
+  const Device device(0);
+  const OwnQueue own(device);
+  ibv_qp_init_attr init{};
+  init.send_cq = device.cq;
+  init.recv_cq = own.cq;
+  init.qp_type = IBV_QPT_RC;
+  ibv_qp* const receiver = shimLibrary().createQp(device.pd, &init);
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(longDelay(own.qp)));
+  const std::uint64_t other = valueOf(control.arm(longDelay(receiver)));
+  own.hold(1);
+  valueOf(control.disarm(fault));
+  EXPECT_EQ(polled(own.cq), 0);
+  valueOf(control.disarm(other));
+  EXPECT_EQ(polled(own.cq), 1);
+  EXPECT_EQ(shimLibrary().destroyQp(receiver), 0);
+  EXPECT_EQ(shimLibrary().destroyQp(own.qp), 0);
+  EXPECT_EQ(shimLibrary().destroyCq(own.cq), 0);
+}
+
+TEST_F(DelayTest, WhatIsReleasedKeepsItsTimeWhereAnotherFaultHoldsWhatMayComeThere) {
+  const Device device(0);
+  const OwnQueue own(device);
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_XRC_RECV;  // names no queue
+  ibv_qp* const receiver = shimLibrary().createQp(device.pd, &init);
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(longDelay(own.qp)));
+  const std::uint64_t other = valueOf(control.arm(longDelay(receiver)));
+  own.hold(1);
+  valueOf(control.disarm(fault));
+  EXPECT_EQ(polled(own.cq), 0);
+  valueOf(control.disarm(other));
+  EXPECT_EQ(polled(own.cq), 1);
+  EXPECT_EQ(shimLibrary().destroyQp(receiver), 0);
+  EXPECT_EQ(shimLibrary().destroyQp(own.qp), 0);
+  EXPECT_EQ(shimLibrary().destroyCq(own.cq), 0);
+}
+
 TEST_F(DelayTest, OfTwoDelaysTheLongerOneCounts) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
