@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <optional>
 
@@ -17,11 +19,30 @@ constexpr Duration kWhileHolding = 1ms;
 /// And while nothing is, but could be.
 constexpr Duration kWhileNot = 20ms;
 
-bool readable(const ibv_comp_channel& channel, Duration patience) {
+/// Whether a handler that has just run would have ended the real function's read(), which goes on
+/// after one with SA_RESTART, as poll() never does. Nobody says which one it was: where the program
+/// has some of either kind, read() is taken to go on.
+bool endsRead() {
+  bool any = false;
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0) continue;  // the C library's own
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+    if ((action.sa_flags & SA_RESTART) != 0) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// What a look at the channel's descriptor comes to.
+enum class Look { kNothing, kEvent, kInterrupted };
+
+Look look(const ibv_comp_channel& channel, Duration patience) {
   pollfd event{channel.fd, POLLIN, 0};
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
-  // Whatever it is that the descriptor has, the real function says it.
-  return ::poll(&event, 1, static_cast<int>(std::max<std::int64_t>(ms, 0))) != 0;
+  const int found = ::poll(&event, 1, static_cast<int>(std::max<std::int64_t>(ms, 0)));
+  if (found > 0) return Look::kEvent;  // whatever it is: the real function says it
+  return found < 0 && endsRead() ? Look::kInterrupted : Look::kNothing;
 }
 
 int getRealEvent(GetEvent* real, ibv_comp_channel* channel, ibv_cq** cq, void** cookie) {
@@ -45,22 +66,28 @@ int getEvent(GetEvent* real, ibv_comp_channel* channel, ibv_cq** cq, void** cook
   Shim& shim = Shim::instance();
   if (!shim.mayHold(*channel)) return getRealEvent(real, channel, cq, cookie);
   const bool sleeps = (::fcntl(channel->fd, F_GETFL) & O_NONBLOCK) == 0;
-  if (sleeps && !readable(*channel, Duration(0))) shim.sleepsInCall(*channel);
+  if (sleeps && look(*channel, Duration(0)) == Look::kNothing) shim.sleepsInCall(*channel);
   while (shim.mayHold(*channel)) {
-    if (readable(*channel, Duration(0))) break;  // what came first
-    const std::optional<TimePoint> due = shim.nextDue(*channel);
-    const TimePoint at = now();
-    if (due && *due <= at) {
-      ibv_cq* const ours = shim.tellOfHeld(*channel, at);
-      if (ours == nullptr) continue;  // another thread was told
-      *cq = ours;
-      *cookie = ours->cq_context;
-      return 0;
+    Look seen = look(*channel, Duration(0));
+    if (seen == Look::kNothing) {
+      const std::optional<TimePoint> due = shim.nextDue(*channel);
+      const TimePoint at = now();
+      if (due && *due <= at) {
+        const std::optional<Shim::Event> ours = shim.tellOfHeld(*channel, at);
+        if (!ours) continue;  // another thread was told
+        *cq = ours->cq;
+        *cookie = ours->cookie;
+        return 0;
+      }
+      if (!sleeps) break;
+      seen = look(*channel,
+                  due ? std::clamp<Duration>(*due - at, Duration(0), kWhileHolding) : kWhileNot);
     }
-    if (!sleeps) break;
-    if (readable(*channel,
-                 due ? std::clamp<Duration>(*due - at, Duration(0), kWhileHolding) : kWhileNot))
-      break;
+    if (seen == Look::kEvent) break;  // what came first
+    if (seen == Look::kInterrupted) {
+      errno = EINTR;
+      return -1;
+    }
   }
   return getRealEvent(real, channel, cq, cookie);
 }

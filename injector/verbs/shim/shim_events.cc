@@ -39,16 +39,16 @@ std::optional<TimePoint> Shim::nextDue(const ibv_comp_channel& channel) {
   return first;
 }
 
-ibv_cq* Shim::tellOfHeld(const ibv_comp_channel& channel, TimePoint at) {
+std::optional<Shim::Event> Shim::tellOfHeld(const ibv_comp_channel& channel, TimePoint at) {
   const Lock lock(mutex_);
   for (const auto& [cq, queue] : owned_completion_queues_) {
     if (queue->channel != &channel || nextDue(*queue).value_or(TimePoint::max()) > at) continue;
     if (!queue->tell()) continue;
     ++our_events_[cq];
     any_events_.store(true);
-    return cq;
+    return Event{cq, cq->cq_context};  // here: without the lock another thread may destroy it
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void Shim::sleepsInCall(const ibv_comp_channel& channel) {

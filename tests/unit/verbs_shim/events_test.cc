@@ -1,5 +1,7 @@
 // Programs that sleep until an event tells of completions, while these are held back.
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <cerrno>
@@ -288,6 +290,123 @@ TEST_F(EventTest, OfTwoWhoSleepEachGetsAnEventOfItsOwn) {
     valueOf(control.disarm(fault));
     EXPECT_EQ(device.poll().size(), 1u);
   }
+}
+
+/// Signals to the thread that makes this, again and again, of which the handler does nothing. A
+/// thread that has slept for five seconds all the same is woken by an event of the device.
+class Signals {
+ public:
+  Signals(int flags, ibv_cq* asked) : flags_(flags) {
+    handle(SIGUSR1, flags_, before_);
+    thread_ = std::thread([this, asked, sleeper = ::pthread_self()] {
+      const TimePoint rescue = now() + 5s;
+      for (bool rescued = false; !stop_; ::poll(nullptr, 0, 10)) {
+        ::pthread_kill(sleeper, SIGUSR1);
+        if (rescued || now() < rescue) continue;
+        const ibv_wc completion{};
+        fake().complete(asked, &completion);
+        rescued = true;
+      }
+    });
+  }
+  ~Signals() {
+    stop_ = true;
+    thread_.join();
+    ::sigaction(SIGUSR1, &before_, nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  static void handle(int number, int flags, struct sigaction& before) {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = flags;
+    ::sigaction(number, &action, &before);
+  }
+
+ private:
+  const int flags_;
+  struct sigaction before_ {};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// As read() goes on, which is what the real function does.
+TEST_F(EventTest, AHandlerAfterWhichCallsGoOnDoesNotEndTheSleep) {
+  for (const bool others_do_not : {false, true}) {
+    SCOPED_TRACE(others_do_not);
+    struct sigaction before {};
+    Signals::handle(SIGUSR2, others_do_not ? 0 : SA_RESTART, before);
+    Device device(0, 256, /*events=*/true);
+    ibv_qp* const qp = device.makeQp();
+    Connection control = connect();
+    delay(control, qp, 200ms);
+    postSend(qp, 1);
+    const TimePoint begin = now();
+    EXPECT_THAT(device.poll(), IsEmpty());
+    ask(device);
+    {
+      const Signals signals(SA_RESTART, device.cq);
+      EXPECT_EQ(event(device), device.cq);
+    }
+    EXPECT_GE(now() - begin, 200ms);
+    EXPECT_EQ(fake().unacknowledged(device.cq), 0) << "it is the shim's";
+    EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+    shimLibrary().ackEvents(device.cq, 1);
+    ::sigaction(SIGUSR2, &before, nullptr);
+  }
+}
+
+TEST_F(EventTest, AHandlerAfterWhichCallsFailEndsTheSleep) {
+  for (const bool holds : {false, true}) {
+    SCOPED_TRACE(holds);
+    Device device(0, 256, /*events=*/true);
+    ibv_qp* const qp = device.makeQp();
+    Connection control = connect();
+    delay(control, qp, 10s);
+    if (holds) postSend(qp, 1);
+    EXPECT_THAT(device.poll(), IsEmpty());
+    ask(device);
+    const Signals signals(0, device.cq);
+    errno = 0;
+    EXPECT_EQ(event(device), nullptr);
+    EXPECT_EQ(errno, EINTR);
+  }
+}
+
+// The thread sanitizer sees whether it is read after that.
+TEST_F(EventTest, WhoHasGotAnEventHasItsCookieThoughTheQueueIsDestroyedAtOnce) {
+  Device device(0, 256, /*events=*/true);
+  int cookie = 0;
+  ibv_cq* const cq = shimLibrary().createCq(device.context, 16, &cookie, device.channel, 0);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = cq;
+  init.cap.max_send_wr = 16;
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = 1;
+  ibv_qp* const qp = shimLibrary().createQp(device.pd, &init);
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  postSend(qp, 1);
+  ibv_wc completion{};
+  EXPECT_EQ(ibv_poll_cq(cq, 1, &completion), 0);
+  EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  ibv_cq* got = nullptr;
+  void* with = nullptr;
+  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  std::thread waiter([&] {
+    const TimePoint deadline = now() + 5s;
+    while (shimLibrary().getEvent(device.channel, &got, &with) != 0 && now() < deadline) {
+      ::poll(nullptr, 0, 1);
+    }
+  });
+  ::poll(nullptr, 0, 500);  // and not for the other thread, which would order what they do
+  shimLibrary().destroyQp(qp);
+  shimLibrary().destroyCq(cq);
+  waiter.join();
+  EXPECT_EQ(got, cq);
+  EXPECT_EQ(with, &cookie);
+  shimLibrary().ackEvents(cq, 1);
 }
 
 TEST_F(EventTest, ChannelsAreKeptApart) {
