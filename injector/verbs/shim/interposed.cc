@@ -81,7 +81,7 @@ FAULTLINE_EXPORT int ibv_close_device(ibv_context* context) {
   if (real == nullptr) return EOPNOTSUPP;
   shim::Shim::instance().closing(*context);
   const int result = real(context);
-  if (result != 0) shim::Shim::instance().opened(*context);
+  shim::Shim::instance().closed(*context, result == 0);
   return result;
 }
 

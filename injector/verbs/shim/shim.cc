@@ -29,13 +29,26 @@ Shim& Shim::make() {
 void Shim::opened(ibv_context& context) {
   const Lock lock(mutex_);
   Context& known = contexts_[&context];
+  // One that is closed by now: closed() is about to be called, and finds this one in its place.
+  if (std::exchange(known.closing, false)) forgetObjectsOf(context);
   known.device = context.device == nullptr ? "" : context.device->name;
   known.watched = interpose(context);
 }
 
 void Shim::closing(ibv_context& context) {
   const Lock lock(mutex_);
-  // What the program has not destroyed goes with the context.
+  contexts_[&context].closing = true;
+}
+
+void Shim::closed(ibv_context& context, bool gone) {
+  const Lock lock(mutex_);
+  const auto known = contexts_.find(&context);
+  if (known == contexts_.end() || !std::exchange(known->second.closing, false) || !gone) return;
+  forgetObjectsOf(context);  // what the program has not destroyed
+  contexts_.erase(known);
+}
+
+void Shim::forgetObjectsOf(const ibv_context& context) {
   for (auto at = owned_queue_pairs_.begin(); at != owned_queue_pairs_.end();) {
     const auto next = std::next(at);
     if (at->second->context == &context) forget(at);
@@ -46,7 +59,6 @@ void Shim::closing(ibv_context& context) {
     if (at->second->context == &context) forget(at);
     at = next;
   }
-  contexts_.erase(&context);
 }
 
 void Shim::created(ibv_qp& qp, QueuePair::Made made) {

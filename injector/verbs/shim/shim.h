@@ -33,7 +33,10 @@ class Shim {
 
   // The program's calls, after they have succeeded.
   void opened(ibv_context& context);
+  /// Before it is closed: what is made of it is not touched from here on.
   void closing(ibv_context& context);
+  /// It is closed, and all that was made of it has gone along; or it could not be.
+  void closed(ibv_context& context, bool gone);
   void created(ibv_qp& qp, QueuePair::Made made);
   void modified(ibv_qp& qp, const ibv_qp_attr& attributes, int mask);
   /// Before it is destroyed: it is not touched any more.
@@ -112,6 +115,7 @@ class Shim {
   struct Context {
     std::string device;
     bool watched = false;
+    bool closing = false;  ///< or closed: between closing() and closed()
   };
   struct Armed {
     std::uint64_t number = 0;
@@ -123,6 +127,7 @@ class Shim {
   using CompletionQueues = std::map<ibv_cq*, std::unique_ptr<CompletionQueue>>;
 
   void add(ibv_qp& qp, QueuePair::Made made);
+  void forgetObjectsOf(const ibv_context& context);
   void forget(QueuePairs::iterator at);
   void forget(CompletionQueues::iterator at);
   static std::optional<TimePoint> nextDue(const CompletionQueue& queue);

@@ -43,7 +43,7 @@ std::atomic<std::uint32_t> g_next_number{100};
 std::atomic<int> g_fail_posts{0}, g_fail_modify{0}, g_fail_destroy{0};
 std::atomic<int> g_fail_create{0}, g_fail_query{0}, g_fail_ask{0};
 std::atomic<bool> g_ignore_error{false}, g_hide_bad{false};
-std::atomic<bool> g_block_modify{false}, g_block_polls{false};
+std::atomic<bool> g_block_modify{false}, g_block_polls{false}, g_block_close{false};
 std::atomic<int> g_blocked{0}, g_polls_left{-1};
 std::atomic<void*> g_reused{nullptr};
 std::atomic<long> g_posts{0}, g_aborts{0}, g_contexts{0};
@@ -62,6 +62,11 @@ struct Cq {
   ibv_wc current{};
   bool asked = false;       // for an event of the next completion
   long unacknowledged = 0;  // events
+};
+
+struct Context {
+  verbs_context extended{};  // first, so that one is the other
+  long made = 0;             // the how many-th in this place
 };
 
 struct Channel {
@@ -86,6 +91,10 @@ struct Qp {
   std::vector<Request> batch;
 };
 
+Context& of(ibv_context* context) {
+  return *reinterpret_cast<Context*>(reinterpret_cast<char*>(context) -
+                                     offsetof(verbs_context, context));
+}
 Cq& of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
 Qp& of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
 Qp& of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
@@ -376,6 +385,7 @@ constexpr FakeControls kControls{
     [](bool hide) { g_hide_bad.store(hide); },
     [](bool block) { g_block_modify.store(block); },
     [](bool block) { g_block_polls.store(block); },
+    [](bool block) { g_block_close.store(block); },
     [] { return g_blocked.load(); },
     [] { return g_posts.load(); },
     [] { return g_aborts.load(); },
@@ -412,7 +422,9 @@ const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 
 ibv_context* ibv_open_device(ibv_device* device) {
   if (fake::g_fail_create.load() != 0) return nullptr;
-  auto* const extended = new verbs_context();
+  fake::Context* const made = fake::place<fake::Context>();
+  ++made->made;
+  verbs_context* const extended = &made->extended;
   extended->sz = sizeof(*extended);
   extended->create_qp_ex = fake::createQpEx;
   extended->create_cq_ex = fake::createCqEx;
@@ -449,10 +461,12 @@ ibv_context* ibv_import_device(int index) {
 }
 
 int ibv_close_device(ibv_context* context) {
+  fake::Context* const whole = &fake::of(context);
+  const long made = whole->made;
+  fake::waitWhile(fake::g_block_close);
   if (const int error = fake::g_fail_destroy.load(); error != 0) return error;
   fake::g_contexts.fetch_sub(1);
-  delete reinterpret_cast<verbs_context*>(reinterpret_cast<char*>(context) -
-                                          offsetof(verbs_context, context));
+  if (whole->made == made) delete whole;  // else the next one is there
   return 0;
 }
 

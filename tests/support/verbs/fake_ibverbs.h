@@ -37,16 +37,18 @@ struct FakeControls {
   void (*failCreate)(int error);  ///< of all that makes or opens something, and gives nothing then
   void (*failQuery)(int error);
   void (*failAsk)(int error);  ///< for an event
-  /// The next queue pair, or completion queue, is made where this one is, which is forgotten.
+  /// The next queue pair, completion queue or context is made where this one is, which is
+  /// forgotten.
   void (*reuse)(void* object);
   /// Of the fake's own, past the shim.
   ibv_qp* (*createQp)(ibv_pd* pd, ibv_qp_init_attr* attributes);
   ibv_cq* (*createCq)(ibv_context* context, ibv_comp_channel* channel);
   /// Posts that fail do not say at which request.
   void (*hideBad)(bool hide);
-  /// ibv_modify_qp(), or polls, do not return until this is taken back.
+  /// ibv_modify_qp(), polls or ibv_close_device() do not return until this is taken back.
   void (*blockModify)(bool block);
   void (*blockPolls)(bool block);
+  void (*blockClose)(bool block);
   int (*blocked)();  ///< calls that do not return now
   /// Posts that the fake has seen, and ibv_wr_abort()s.
   long (*posts)();

@@ -1,6 +1,8 @@
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <set>
+#include <thread>
 
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
@@ -219,15 +221,30 @@ TEST_F(ShimTest, ExtendedObjectsOfAnUnknownContextAreMadeByTheProvider) {
   EXPECT_EQ(shimLibrary().destroyCq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-TEST_F(ShimTest, ADeviceThatCannotBeClosedStaysWatched) {
+TEST_F(ShimTest, ADeviceThatCannotBeClosedStaysWatchedWithAllThatItHas) {
   Device device(0);
+  ibv_qp* const qp = device.makeQp(5);
+  Connection control = connect();
+  Rule slow = rule(Effect::kQpDelay, qp);
+  slow.delay = 10s;
+  const std::uint64_t fault = valueOf(control.arm(slow));
+  postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  const auto before = valueOf(control.hello());
+  const auto listed = valueOf(control.list());
   fake().failDestroy(EBUSY);
   EXPECT_EQ(shimLibrary().closeDevice(device.context), EBUSY);
   fake().failDestroy(0);
-  EXPECT_EQ(valueOf(connect().hello()).contexts, 1u);
+  EXPECT_EQ(valueOf(control.hello()), before);
+  EXPECT_EQ(valueOf(control.list()), listed);
+  EXPECT_EQ(valueOf(control.counters(fault)).held, 1u);
+  postSend(qp, 2);
+  EXPECT_THAT(device.poll(), IsEmpty()) << "it is still slow";
+  valueOf(control.disarm(fault));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1, 2}));
 }
 
-TEST_F(ShimTest, PollsOfAnExtendedQueueAreCountedAsUnseen) {
+TEST_F(ShimTest, WhatADeviceThatIsBeingClosedHasIsNotTouched) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
   Connection control = connect();

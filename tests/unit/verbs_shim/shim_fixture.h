@@ -52,7 +52,7 @@ class Device {
     shimLibrary().destroyCq(cq);
     if (channel != nullptr) shimLibrary().destroyChannel(channel);
     shimLibrary().deallocPd(pd);
-    shimLibrary().closeDevice(context);
+    if (context != nullptr) shimLibrary().closeDevice(context);
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -103,7 +103,7 @@ class Device {
     return completions;
   }
 
-  ibv_context* context = nullptr;
+  ibv_context* context = nullptr;  ///< nullptr at the end: it is closed already
   ibv_pd* pd = nullptr;
   ibv_comp_channel* channel = nullptr;
   ibv_cq* cq = nullptr;
@@ -173,6 +173,7 @@ class ShimTest : public ::testing::Test {
     fake().failPollsAfter(-1);
     fake().hideBad(false);
     fake().blockPolls(false);
+    fake().blockClose(false);
     fake().failCreate(0);
     fake().failQuery(0);
     fake().failAsk(0);
