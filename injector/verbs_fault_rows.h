@@ -174,7 +174,7 @@ inline constexpr std::array<FaultKind, 6> kVerbsFaults{
               "Queue pairs of programs with the verbs shim go to the error state, by their owner's "
               "own ibv_modify_qp.",
               "work flushed with errors on that queue pair only; its peer runs into a timeout",
-              "the state of the queue pair, read back by ibv_query_qp, is ERR",
+              "the state of the queue pair, read back by ibv_query_qp, is ERR and was not before",
               "nothing to undo: programs may connect again", kQpErrorParameters, false,
               TargetKind::kProcesses, false, kAnyVerbsSignatures, false, false, false,
               kSeenInSoftware},

@@ -40,8 +40,10 @@ std::string seen(const verbs::Rule& rule, const verbs::Counters& counters,
                  const std::optional<MeasuredRate>& achieved) {
   switch (rule.effect) {
     case verbs::Effect::kQpError:
-      return fmt::format("{} queue pairs were put in error and read back as ERR, {} could not be",
-                         counters.happened, counters.failures);
+      return fmt::format(
+          "{} queue pairs were put in error and read back as ERR, {} could not be, {} were in "
+          "error before",
+          counters.happened, counters.failures, counters.inErrorBefore);
     case verbs::Effect::kPostError:
       return fmt::format("{} of {} posts failed by it", counters.happened, counters.operations);
     case verbs::Effect::kCompletionRewrite:
@@ -123,6 +125,7 @@ verbs::Counters sum(verbs::Counters one, const verbs::Counters& other) {
   one.genuineErrors += other.genuineErrors;
   one.flushErrors += other.flushErrors;
   one.failures += other.failures;
+  one.inErrorBefore += other.inErrorBefore;
   one.uncovered += other.uncovered;
   one.queuePairs += other.queuePairs;
   return one;

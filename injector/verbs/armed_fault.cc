@@ -82,6 +82,7 @@ Counters ArmedFault::counters() const {
   counters.genuineErrors = genuine_.load(kRelaxed);
   counters.flushErrors = flush_.load(kRelaxed);
   counters.failures = failures_.load(kRelaxed);
+  counters.inErrorBefore = in_error_before_.load(kRelaxed);
   counters.uncovered = uncovered_.load(kRelaxed);
   return counters;
 }

@@ -37,6 +37,8 @@ class ArmedFault {
   // What came of it.
   void happened() { happened_.fetch_add(1, std::memory_order_relaxed); }
   void failed() { failures_.fetch_add(1, std::memory_order_relaxed); }
+  /// There was nothing left to be done to a queue pair.
+  void wasInErrorBefore() { in_error_before_.fetch_add(1, std::memory_order_relaxed); }
   void sawError(bool flush) { (flush ? flush_ : genuine_).fetch_add(1, std::memory_order_relaxed); }
   void passedUnseen() { uncovered_.fetch_add(1, std::memory_order_relaxed); }
   void held() { held_.fetch_add(1, std::memory_order_relaxed); }
@@ -61,7 +63,7 @@ class ArmedFault {
   const Rule rule_;
   Counter operations_{0}, bytes_{0}, struck_{0}, happened_{0}, held_{0}, released_{0};
   Counter released_bytes_{0}, held_nanoseconds_{0}, shortest_{0}, genuine_{0}, flush_{0};
-  Counter failures_{0}, uncovered_{0}, dropped_{0};
+  Counter failures_{0}, in_error_before_{0}, uncovered_{0}, dropped_{0};
   std::atomic<std::int64_t> link_free_{0};  ///< nanoseconds of the clock of `carried`
 };
 

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostInt = INT32_MAX;
 constexpr double kParts = 1e9;
 
 using CounterField = std::pair<std::string_view, std::uint64_t Counters::*>;
-constexpr std::array<CounterField, 15> kCounterFields{{
+constexpr std::array<CounterField, 16> kCounterFields{{
     {"operations", &Counters::operations},
     {"bytes", &Counters::bytes},
     {"struck", &Counters::struck},
@@ -30,6 +30,7 @@ constexpr std::array<CounterField, 15> kCounterFields{{
     {"genuine_errors", &Counters::genuineErrors},
     {"flush_errors", &Counters::flushErrors},
     {"failures", &Counters::failures},
+    {"in_error_before", &Counters::inErrorBefore},
     {"uncovered", &Counters::uncovered},
     {"queue_pairs", &Counters::queuePairs},
 }};

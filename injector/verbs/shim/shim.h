@@ -139,7 +139,12 @@ class Shim {
   /// Unless another rate still concerns it: what is posted from now on is not noted, and the next
   /// rate must not take its completions for those of what was.
   void forgetSends(QueuePair& queue_pair);
-  void putInError(QueuePair& queue_pair, ArmedFault& fault);
+  /// Asks the device for its state, which may have changed by itself. False when it does not tell,
+  /// or is just being closed.
+  bool refresh(QueuePair& queue_pair) const;
+  /// Whether it can be put in error. If not, that is counted.
+  bool isAlive(QueuePair& queue_pair, ArmedFault& fault) const;
+  void putInError(QueuePair& queue_pair, ArmedFault& fault) const;
   std::uint64_t concerned(std::size_t slot) const;
   /// What is held in completion queues of which no armed fault holds any back is due now. In others
   /// what a fault held that has ended keeps its time.

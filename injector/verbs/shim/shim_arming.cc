@@ -16,6 +16,13 @@ namespace {
 
 constinit Real<int(ibv_qp*, ibv_qp_attr*, int)> g_modify("ibv_modify_qp", "IBVERBS_1.1");
 
+bool isInError(const QueuePair& queue_pair) {
+  return queue_pair.facts.state == stateName(IBV_QPS_ERR);
+}
+bool isInUse(const QueuePair& queue_pair) {
+  return !isInError(queue_pair) && queue_pair.facts.state != stateName(IBV_QPS_RESET);
+}
+
 }  // namespace
 
 void Shim::reconsider(QueuePair& queue_pair) {
@@ -65,6 +72,19 @@ Result<std::uint64_t> Shim::arm(const Rule& asked) {
                   "arm {}: this process has no {} (of {} queue pairs that the shim knows)",
                   effectName(asked.effect), inWords(asked.match), owned_queue_pairs_.size());
   }
+  if (asked.one) {
+    const std::size_t fitting = meant.size();
+    std::erase_if(meant, [this](QueuePair* queue_pair) {
+      refresh(*queue_pair);
+      return !isInUse(*queue_pair);
+    });
+    if (meant.empty()) {
+      return errorf(Code::kNotFound,
+                    "arm {}: nothing is left to choose among {}: each of the {} that fit is in "
+                    "error or reset",
+                    effectName(asked.effect), inWords(asked.match), fitting);
+    }
+  }
   const auto free = std::ranges::find_if(armed_, [](const Armed& a) { return !a.fault; });
   if (free == armed_.end()) {
     return errorf(Code::kUnavailable, "arm {}: {} faults are armed in this process already",
@@ -92,7 +112,8 @@ Result<std::uint64_t> Shim::arm(const Rule& asked) {
     // Those that are there now; what is connected later has not been meant.
     std::ranges::sort(meant, {}, &QueuePair::number);
     for (QueuePair* const queue_pair : meant) {
-      if (free->fault->strikes(0)) putInError(*queue_pair, *free->fault);
+      ArmedFault& fault = *free->fault;
+      if (isAlive(*queue_pair, fault) && fault.strikes(0)) putInError(*queue_pair, fault);
     }
   }
   return free->number;
@@ -189,7 +210,8 @@ bool Shim::work() {
       FaultBits doomed = queue_pair->doomed.exchange(0);
       for (; doomed != 0; doomed &= doomed - 1) {
         // Armed still: disarm() takes the bit away.
-        putInError(*queue_pair, *armed_[static_cast<std::size_t>(std::countr_zero(doomed))].fault);
+        ArmedFault& fault = *armed_[static_cast<std::size_t>(std::countr_zero(doomed))].fault;
+        if (isAlive(*queue_pair, fault)) putInError(*queue_pair, fault);
       }
     }
   }
@@ -206,7 +228,26 @@ bool Shim::work() {
   return holding && !retired_.empty();
 }
 
-void Shim::putInError(QueuePair& queue_pair, ArmedFault& fault) {
+bool Shim::refresh(QueuePair& queue_pair) const {
+  const auto context = contexts_.find(queue_pair.context);
+  if (context != contexts_.end() && context->second.closing) return false;
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr ignored{};
+  if (!query(*queue_pair.qp, attributes, IBV_QP_STATE, ignored)) return false;
+  update(queue_pair.facts, attributes, IBV_QP_STATE);
+  return true;
+}
+
+bool Shim::isAlive(QueuePair& queue_pair, ArmedFault& fault) const {
+  if (!refresh(queue_pair)) {
+    fault.failed();
+    return false;
+  }
+  if (isInError(queue_pair)) fault.wasInErrorBefore();
+  return !isInError(queue_pair);
+}
+
+void Shim::putInError(QueuePair& queue_pair, ArmedFault& fault) const {
   auto* const modify = g_modify.get();
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
@@ -215,11 +256,7 @@ void Shim::putInError(QueuePair& queue_pair, ArmedFault& fault) {
     return;
   }
   // Not what was asked for but what is.
-  attributes = {};
-  ibv_qp_init_attr ignored{};
-  const bool read = query(*queue_pair.qp, attributes, IBV_QP_STATE, ignored);
-  if (read) update(queue_pair.facts, attributes, IBV_QP_STATE);
-  if (read && attributes.qp_state == IBV_QPS_ERR) {
+  if (refresh(queue_pair) && isInError(queue_pair)) {
     fault.happened();
   } else {
     fault.failed();

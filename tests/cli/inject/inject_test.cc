@@ -193,6 +193,11 @@ TEST(InjectTest, AQueuePairGoesToErrorAndOnlyThatOne) {
   EXPECT_EQ(told["reverted"], true);
   const Json after = list(victim)["queue_pairs"];
   EXPECT_EQ(after[0]["state"], "ERR");
+  const Ran again =
+      runFaultline({"inject", "qp_error", "--target",
+                    victim.target(",dev=fake0,qpn=" + std::to_string(qpn)), "--for", "300ms"});
+  EXPECT_EQ(again.exit, 2) << again.out << again.err;
+  EXPECT_THAT(again.err, HasSubstr("in error or reset"));
   EXPECT_EQ(after[1]["state"], "RTS");
   const Json got = victim.end();
   EXPECT_GT(got["statuses"]["5"], 0) << "flushed";

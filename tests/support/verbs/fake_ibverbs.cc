@@ -376,6 +376,11 @@ constexpr FakeControls kControls{
     [](int error) { g_fail_query.store(error); },
     [](int error) { g_fail_ask.store(error); },
     [](void* object) { g_reused.store(object); },
+    [](ibv_qp* qp) {
+      const std::lock_guard lock(of(qp).mutex);
+      of(qp).attributes.qp_state = IBV_QPS_ERR;
+      __atomic_store_n(&qp->state, IBV_QPS_ERR, __ATOMIC_RELAXED);
+    },
     [](ibv_pd* pd, ibv_qp_init_attr* attributes) {
       return &makeQp(pd->context, pd, *attributes)->ex.qp_base;
     },

@@ -40,6 +40,8 @@ struct FakeControls {
   /// The next queue pair, completion queue or context is made where this one is, which is
   /// forgotten.
   void (*reuse)(void* object);
+  /// This one goes to the error state by itself.
+  void (*breakQp)(ibv_qp* qp);
   /// Of the fake's own, past the shim.
   ibv_qp* (*createQp)(ibv_pd* pd, ibv_qp_init_attr* attributes);
   ibv_cq* (*createCq)(ibv_context* context, ibv_comp_channel* channel);

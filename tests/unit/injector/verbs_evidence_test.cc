@@ -23,7 +23,8 @@ TEST(VerbsEvidenceTest, WhatNobodyRanIntoHasNotHappened) {
                               Effect::kCompletionLoss, Effect::kQpDelay, Effect::kQpRate}) {
     EXPECT_FALSE(proves({.effect = effect}, {})) << effectName(effect);
     // Decided, looked at, refused by the device: all of that is no effect.
-    EXPECT_FALSE(proves({.effect = effect}, {.operations = 100, .struck = 5, .failures = 5}))
+    EXPECT_FALSE(proves({.effect = effect},
+                        {.operations = 100, .struck = 5, .failures = 5, .inErrorBefore = 5}))
         << effectName(effect);
   }
   for (const Effect effect : {Effect::kQpError, Effect::kPostError, Effect::kCompletionRewrite,
@@ -50,12 +51,17 @@ TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
 }
 
 TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
-  const std::string text =
-      judgeVerbs(
-          {.effect = Effect::kQpError},
-          {.happened = 2, .dropped = 6, .genuineErrors = 3, .flushErrors = 4, .uncovered = 5}, {})
-          .observed;
+  const std::string text = judgeVerbs({.effect = Effect::kQpError},
+                                      {.happened = 2,
+                                       .dropped = 6,
+                                       .genuineErrors = 3,
+                                       .flushErrors = 4,
+                                       .inErrorBefore = 7,
+                                       .uncovered = 5},
+                                      {})
+                               .observed;
   EXPECT_THAT(text, HasSubstr("2 queue pairs"));
+  EXPECT_THAT(text, HasSubstr("7 were in error before"));
   EXPECT_THAT(text, HasSubstr("genuine errors meanwhile: 3, flushed: 4"));
   EXPECT_THAT(text, HasSubstr("5 polls"));
   EXPECT_THAT(text, HasSubstr("6 that were held went with their queue pairs"));
@@ -66,6 +72,7 @@ TEST(VerbsEvidenceTest, ProgramsAddUpAndTheShortestIsTheShortestOfAll) {
   const Counters two{.operations = 2, .shortestNanoseconds = 5};
   EXPECT_EQ(sum(one, two).operations, 3u);
   EXPECT_EQ(sum({.dropped = 1}, {.dropped = 4}).dropped, 5u);
+  EXPECT_EQ(sum({.inErrorBefore = 1}, {.inErrorBefore = 4}).inErrorBefore, 5u);
   EXPECT_EQ(sum(one, two).shortestNanoseconds, 5u);
   EXPECT_EQ(sum(two, one).shortestNanoseconds, 5u);
   EXPECT_EQ(sum(one, {}).shortestNanoseconds, 7u);

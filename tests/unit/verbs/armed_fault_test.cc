@@ -147,6 +147,8 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   fault.released(50, 3ms);
   fault.happened();
   fault.failed();
+  fault.wasInErrorBefore();
+  fault.wasInErrorBefore();
   fault.sawError(true);
   fault.sawError(false);
   fault.sawError(false);
@@ -159,6 +161,7 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   EXPECT_EQ(counters.shortestNanoseconds, 3'000'000u);
   EXPECT_EQ(counters.happened, 1u);
   EXPECT_EQ(counters.failures, 1u);
+  EXPECT_EQ(counters.inErrorBefore, 2u);
   EXPECT_EQ(counters.flushErrors, 1u);
   EXPECT_EQ(counters.genuineErrors, 2u);
   EXPECT_EQ(counters.uncovered, 1u);

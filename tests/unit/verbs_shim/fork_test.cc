@@ -134,6 +134,7 @@ TEST_F(ForkTest, WhatTheParentsFaultHasMetTheChildsMeetsAnew) {
   ASSERT_TRUE(becomes([&] { return valueOf(control.counters(fault)).happened == 1; }));
   EXPECT_EQ(inChild([&] {
               Device own(1);
+              Device::connect(qp, 0);  // in error by the parent's
               auto inner = Connection::open(::getpid());
               if (!inner.ok()) return 20;
               const auto armed = inner->arm(second);

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/unit/verbs_shim/own_process.h"
@@ -111,6 +113,23 @@ TEST_F(ObjectsTest, AStateThatCannotBeReadBackIsNoEvidence) {
   fake().failQuery(EIO);
   const Counters counters =
       valueOf(control.disarm(valueOf(control.arm(rule(Effect::kQpError, qp)))));
+  EXPECT_EQ(counters.happened, 0u);
+  EXPECT_EQ(counters.failures, 1u);
+  EXPECT_EQ(qp->state, IBV_QPS_RTS) << "what it is now nobody knows either";
+}
+
+TEST_F(ObjectsTest, AStateThatCannotBeReadBackAfterwardsIsNoEvidenceEither) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  fake().blockModify(true);
+  std::optional<std::uint64_t> fault;
+  std::thread armer([&] { fault = valueOf(control.arm(rule(Effect::kQpError, qp))); });
+  EXPECT_TRUE(becomes([] { return fake().blocked() == 1; }));
+  fake().failQuery(EIO);
+  fake().blockModify(false);
+  armer.join();
+  const Counters counters = valueOf(control.disarm(*fault));
   EXPECT_EQ(counters.happened, 0u);
   EXPECT_EQ(counters.failures, 1u);
 }
@@ -268,6 +287,7 @@ TEST_F(ObjectsTest, WhatDoesNotFitIntoTheTablesIsCountedAndWorksUntouched) {
     const std::uint64_t lost = valueOf(control.arm(rule(Effect::kCompletionLoss, qp)));
     ibv_poll_cq_attr attributes{};
     EXPECT_EQ(ibv_start_poll(cq, &attributes), ENOENT);
+    EXPECT_EQ(shimLibrary().destroyQp(qp), 0);
     return valueOf(control.disarm(lost)).uncovered;
   };
   std::vector<ibv_cq_ex*> queues;

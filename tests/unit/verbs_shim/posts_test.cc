@@ -377,6 +377,78 @@ TEST_F(QpErrorTest, OneOfManyIsChosenByTheSeed) {
   EXPECT_EQ(chosen(4), chosen(4));
 }
 
+// By its program or by itself, of which the shim is not told.
+TEST_F(QpErrorTest, WhatWasInErrorBeforeIsNotItsDoing) {
+  for (const bool by_itself : {false, true}) {
+    SCOPED_TRACE(by_itself);
+    Device device(0);
+    ibv_qp* const dead = device.makeQp();
+    ibv_qp* const alive = device.makeQp();
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    by_itself ? fake().breakQp(dead)
+              : (void)shimLibrary().modifyQp(dead, &attributes, IBV_QP_STATE);
+    Connection control = connect();
+    Rule all = rule(Effect::kQpError);
+    all.match.device = "fake0";
+    all.trigger.budget = 1;
+    const Counters counters = valueOf(control.disarm(valueOf(control.arm(all))));
+    EXPECT_EQ(counters.happened, 1u);
+    EXPECT_EQ(counters.inErrorBefore, 1u);
+    EXPECT_EQ(counters.struck, 1u) << "it takes nothing of the budget";
+    EXPECT_EQ(counters.failures, 0u);
+    EXPECT_EQ(alive->state, IBV_QPS_ERR);
+  }
+}
+
+TEST_F(QpErrorTest, WhatIsInErrorWhenItsTimeComesIsNotItsDoingEither) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule later = rule(Effect::kQpError, qp);
+  later.trigger.afterOperations = 1;
+  const std::uint64_t fault = valueOf(control.arm(later));
+  fake().breakQp(qp);
+  EXPECT_EQ(postSend(qp, 1), 0);
+  EXPECT_EQ(postSend(qp, 2), 0);
+  EXPECT_TRUE(becomes([&] { return valueOf(control.counters(fault)).inErrorBefore == 1; }));
+  EXPECT_EQ(valueOf(control.disarm(fault)).happened, 0u);
+}
+
+TEST_F(QpErrorTest, TheSecondOfTwoFindsNothingToChoose) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule one = rule(Effect::kQpError, qp);
+  one.one = true;
+  EXPECT_EQ(valueOf(control.disarm(valueOf(control.arm(one)))).happened, 1u);
+  const auto again = control.arm(one);
+  EXPECT_EQ(again.status().code(), Code::kNotFound);
+  EXPECT_THAT(again.status().message(), ::testing::HasSubstr("in error or reset"));
+  EXPECT_EQ(valueOf(control.hello()).armed, 0u);
+}
+
+TEST_F(QpErrorTest, OneIsChosenOfThoseThatAreInUse) {
+  Device device(0);
+  for (int i = 0; i < 3; ++i) {
+    fake().breakQp(device.makeQp());
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_RESET;
+    EXPECT_EQ(shimLibrary().modifyQp(device.makeQp(), &attributes, IBV_QP_STATE), 0);
+  }
+  ibv_qp* const in_use = device.makeQp();
+  Connection control = connect();
+  Rule one = rule(Effect::kPostError);
+  one.match.device = "fake0";
+  one.one = true;
+  for (std::uint64_t seed = 1; seed < 10; ++seed) {
+    one.trigger.seed = seed;
+    const std::uint64_t fault = valueOf(control.arm(one));
+    EXPECT_EQ(postSend(in_use, 1), ENOMEM) << seed;
+    valueOf(control.disarm(fault));
+  }
+}
+
 TEST_F(QpErrorTest, ADeviceMeansAllOfItsQueuePairsThatAreThere) {
   Device device(0);
   Device other(1);
@@ -391,7 +463,8 @@ TEST_F(QpErrorTest, ADeviceMeansAllOfItsQueuePairsThatAreThere) {
   valueOf(control.disarm(fault));
   all.trigger.budget = 0;
   const std::uint64_t again = valueOf(control.arm(all));
-  EXPECT_EQ(valueOf(control.counters(again)).happened, 3u);
+  EXPECT_EQ(valueOf(control.counters(again)).happened, 1u);
+  EXPECT_EQ(valueOf(control.counters(again)).inErrorBefore, 2u);
   EXPECT_EQ(untouched->state, IBV_QPS_RTS);
   ibv_qp* const later = device.makeQp();
   EXPECT_EQ(postSend(later, 1), 0);
