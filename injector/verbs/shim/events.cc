@@ -73,10 +73,10 @@ int getEvent(GetEvent* real, ibv_comp_channel* channel, ibv_cq** cq, void** cook
       const std::optional<TimePoint> due = shim.nextDue(*channel);
       const TimePoint at = now();
       if (due && *due <= at) {
-        const std::optional<Shim::Event> ours = shim.tellOfHeld(*channel, at);
-        if (!ours) continue;  // another thread was told
-        *cq = ours->cq;
-        *cookie = ours->cookie;
+        ibv_cq* const ours = shim.tellOfHeld(*channel, at);
+        if (ours == nullptr) continue;  // another thread was told
+        *cq = ours;
+        *cookie = ours->cq_context;
         return 0;
       }
       if (!sleeps) break;
@@ -93,7 +93,9 @@ int getEvent(GetEvent* real, ibv_comp_channel* channel, ibv_cq** cq, void** cook
 }
 
 void acknowledgeEvents(AcknowledgeEvents* real, ibv_cq* cq, unsigned int count) {
-  real(cq, count - Shim::instance().acknowledged(cq, count));
+  const unsigned int ours = Shim::instance().acknowledged(cq, count);
+  // With the last of ours the queue may be gone, with one of the device's left it is not.
+  if (ours == 0 || ours < count) real(cq, count - ours);
 }
 
 }  // namespace faultline::injector::verbs::shim

@@ -125,6 +125,7 @@ FAULTLINE_EXPORT int ibv_destroy_cq(ibv_cq* cq) {
   auto* const real = shim::g_destroy_cq.get();
   if (real == nullptr) return EOPNOTSUPP;
   shim::Shim::instance().destroying(*cq);
+  shim::Shim::instance().awaitAcknowledgement(*cq);
   const int result = real(cq);
   if (result != 0) shim::Shim::instance().stays(*cq);
   return result;

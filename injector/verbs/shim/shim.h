@@ -62,17 +62,15 @@ class Shim {
   bool mayHold(const ibv_comp_channel& channel);
   /// When the first is due of those that are held for who has asked for an event.
   std::optional<TimePoint> nextDue(const ibv_comp_channel& channel);
-  /// What ibv_get_cq_event() gives.
-  struct Event {
-    ibv_cq* cq;
-    void* cookie;
-  };
-  /// Of the queue of which something is due that the program has asked for; from now on that is
-  /// told. Nothing: there is none.
-  std::optional<Event> tellOfHeld(const ibv_comp_channel& channel, TimePoint at);
+  /// The queue of which something is due that the program has asked for; from now on that is told.
+  /// nullptr: there is none.
+  ibv_cq* tellOfHeld(const ibv_comp_channel& channel, TimePoint at);
   void sleepsInCall(const ibv_comp_channel& channel);
   /// How many of the `count` events that the program has taken note of were tellOfHeld()'s.
   unsigned int acknowledged(const ibv_cq* cq, unsigned int count);
+  /// Waits until all of tellOfHeld()'s are, as the real ibv_destroy_cq() does for the device's: who
+  /// has got one may still look at the queue. Not where queue pairs use it, so that it will fail.
+  void awaitAcknowledgement(const ibv_cq& cq);
 
   // From inside a Readers::Guard.
   QueuePair* find(const ibv_context* context, std::uint32_t number) const {

@@ -1,10 +1,17 @@
 // What the shim knows of the events that programs wait for (events.h).
+#include <poll.h>
+
 #include <algorithm>
 
 #include "injector/verbs/shim/provider_ops.h"
 #include "injector/verbs/shim/shim.h"
 
 namespace faultline::injector::verbs::shim {
+namespace {
+
+constexpr int kWhileUnacknowledged = 1;  // ms
+
+}  // namespace
 
 void Shim::asked(const ibv_cq* cq) {
   const Readers::Guard guard(readers_);
@@ -39,16 +46,16 @@ std::optional<TimePoint> Shim::nextDue(const ibv_comp_channel& channel) {
   return first;
 }
 
-std::optional<Shim::Event> Shim::tellOfHeld(const ibv_comp_channel& channel, TimePoint at) {
+ibv_cq* Shim::tellOfHeld(const ibv_comp_channel& channel, TimePoint at) {
   const Lock lock(mutex_);
   for (const auto& [cq, queue] : owned_completion_queues_) {
     if (queue->channel != &channel || nextDue(*queue).value_or(TimePoint::max()) > at) continue;
     if (!queue->tell()) continue;
     ++our_events_[cq];
     any_events_.store(true);
-    return Event{cq, cq->cq_context};  // here: without the lock another thread may destroy it
+    return cq;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 void Shim::sleepsInCall(const ibv_comp_channel& channel) {
@@ -68,6 +75,17 @@ unsigned int Shim::acknowledged(const ibv_cq* cq, unsigned int count) {
   if (found->second == 0) our_events_.erase(found);
   any_events_.store(!our_events_.empty());
   return ours;
+}
+
+void Shim::awaitAcknowledgement(const ibv_cq& cq) {
+  const auto waits = [&] {
+    const Lock lock(mutex_);
+    return our_events_.contains(&cq) &&
+           std::ranges::none_of(owned_queue_pairs_, [&](const auto& entry) {
+             return std::ranges::count(entry.second->completionQueues, &cq) != 0;
+           });
+  };
+  while (any_events_.load() && waits()) ::poll(nullptr, 0, kWhileUnacknowledged);
 }
 
 }  // namespace faultline::injector::verbs::shim
