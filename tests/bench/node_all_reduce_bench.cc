@@ -222,8 +222,7 @@ Times measure(cluster::NetnsCluster& cluster, const Options& options, const std:
   const auth::JobKey key = auth::JobKey::random();
   std::vector<pid_t> pids;
   for (int rank = 0; rank < options.ranks(); ++rank) {
-    const pid_t pid = fork();
-    if (pid < 0) die("cannot fork");
+    const pid_t pid = bench::forkChild();
     if (pid == 0) {
       const auto inside =
           netlink::ScopedNamespace::enter(cluster.nodeNamespace(rank / options.perNode));

@@ -227,7 +227,7 @@ Measured apart(const Options& options, const std::function<void(int, Board&)>& e
   std::array<pid_t, 2> children{};
   std::fflush(stdout);
   for (int rank = 0; rank < 2; ++rank) {
-    children[rank] = fork();
+    children[rank] = bench::forkChild();
     if (children[rank] != 0) continue;
     end(rank, *board);
     _exit(0);

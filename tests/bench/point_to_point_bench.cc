@@ -187,8 +187,7 @@ class End : private fabric::FabricClient {
 /// Runs `body` in a child inside the node's namespace.
 template <typename Body>
 pid_t inside(cluster::NetnsCluster& cluster, int node, Body body) {
-  const pid_t pid = fork();
-  if (pid < 0) die("cannot fork");
+  const pid_t pid = bench::forkChild();
   if (pid > 0) return pid;
   const auto inside = netlink::ScopedNamespace::enter(cluster.nodeNamespace(node));
   if (!inside.ok()) die(inside.status().message());

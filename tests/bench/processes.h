@@ -1,6 +1,8 @@
 #pragma once
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +31,14 @@ template <typename T>
 T require(Result<T> result) {
   if (!result.ok()) die(result.status().message());
   return std::move(result).value();
+}
+
+/// fork(); the child ends with this process, however that ends.
+inline pid_t forkChild() {
+  const pid_t pid = fork();
+  if (pid < 0) die("cannot fork");
+  if (pid == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return pid;
 }
 
 /// Memory that this process and those that it forks have in common.

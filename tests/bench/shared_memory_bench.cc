@@ -206,8 +206,7 @@ Sample measure(const Options& options, const std::function<void(int, int, Board&
   if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()) != 0) die("no sockets");
   std::array<pid_t, 2> pids{};
   for (int end = 0; end < 2; ++end) {
-    pids[end] = fork();
-    if (pids[end] < 0) die("cannot fork");
+    pids[end] = bench::forkChild();
     if (pids[end] > 0) continue;
     body(end, ends[end], *board);
     _exit(0);
