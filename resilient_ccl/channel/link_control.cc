@@ -33,9 +33,10 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   const int known = std::min<int>(options_.rails, static_cast<int>(datagram.rails.size()));
   for (int rail = 0; rail < known; ++rail) {
     const RailReceipt& receipt = datagram.rails[rail];
-    const bool current = receipt.epoch == rails_[rail].epoch || mutant(Mutant::kOldReceiptBelieved);
-    if (rails_[rail].phase != Phase::kUp || !current) continue;
-    acknowledge(rail, receipt.received, now);
+    const Rail& state = rails_[rail];
+    const bool current = receipt.isOf(state.epoch) || mutant(Mutant::kOldReceiptBelieved);
+    if (state.phase != Phase::kUp || !current) continue;
+    acknowledge(rail, receipt.after(state.acknowledged), now);
   }
   // After the receipts: progress that they tell of was before what this datagram shows to be lost.
   traffic_[path].arrivals.note(datagram.header.number, now);
@@ -102,7 +103,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
 
 void Link::acknowledgeRecord(bool mayWait, TimePoint now) {
   if (mutant(Mutant::kRecordNotAcknowledged)) return;
-  if (mayWait && options_.smallMessage > 0 && ++grantsHeard_ < kGrantsPerAcknowledgement) {
+  if (mayWait && ++grantsHeard_ < kGrantsPerAcknowledgement) {
     acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
   } else {
     acknowledgementDue_ = true;
@@ -371,10 +372,10 @@ void Link::flush(TimePoint now) {
   if (outgoing_.empty() && !acknowledgementDue_) return;
   if (inTurn < options_.rails) lastControlPath_ = inTurn;
 
-  receipts_.resize(rails_.size());
-  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
-    rails_[rail].unacknowledged = 0;
-    receipts_[rail] = {.epoch = rails_[rail].epoch, .received = rails_[rail].received};
+  receipts_.clear();
+  for (Rail& state : rails_) {
+    state.unacknowledged = 0;
+    receipts_.push_back(RailReceipt::of(state.epoch, state.received));
   }
   DatagramHeader header{
       .source = identity_.self, .destination = identity_.peer, .control = control_.received()};

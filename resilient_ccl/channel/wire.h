@@ -152,12 +152,27 @@ struct ProbeReplyRecord {
   Hearing heard;
 };
 
-/// What has arrived on one rail: the acknowledgement of its chunks.
+/// What has arrived on one rail: the acknowledgement of its chunks, short, since every datagram has
+/// one of each rail. Numbers are cut: no datagram is so old that they would mean another one. Of
+/// what is beyond the base it tells the first chunks; on a rail that keeps the order there are
+/// none.
 struct RailReceipt {
-  std::uint32_t epoch = 0;
-  std::uint32_t reserved = 0;
-  Receipt received;
+  std::uint32_t base = 0;
+  std::uint16_t epoch = 0;
+  std::uint16_t beyond = 0;
+
+  static RailReceipt of(std::uint32_t epoch, const Receipt& received) {
+    return {static_cast<std::uint32_t>(received.base), static_cast<std::uint16_t>(epoch),
+            static_cast<std::uint16_t>(received.beyond)};
+  }
+  bool isOf(std::uint32_t whole) const { return epoch == static_cast<std::uint16_t>(whole); }
+  /// With the base that is nearest to one that was told before, of the same rail and epoch.
+  Receipt after(const Receipt& known) const {
+    const auto ahead = static_cast<std::int32_t>(base - static_cast<std::uint32_t>(known.base));
+    return {known.base + static_cast<std::uint64_t>(std::int64_t{ahead}), beyond};
+  }
 };
+static_assert(sizeof(RailReceipt) == 8);
 
 /// One record of a datagram. `sequence` numbers reliable records from 1; 0 is unreliable.
 struct Record {
@@ -175,7 +190,7 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
 /// new and the peer's own.
 struct DatagramHeader {
-  static constexpr std::uint32_t kMagic = 0x324c4c46;  // "FLL2"
+  static constexpr std::uint32_t kMagic = 0x334c4c46;  // "FLL3"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;

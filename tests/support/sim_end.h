@@ -190,9 +190,10 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   void noteReceipts(const channel::Datagram& datagram) {
     for (int rail = 0; rail < static_cast<int>(datagram.rails.size()); ++rail) {
       const channel::RailReceipt& receipt = datagram.rails[rail];
-      if (!link->railUp(rail) || receipt.epoch != link->epoch(rail)) continue;
-      channel::Receipt& known = acknowledged[{rail, receipt.epoch}];
-      if (receipt.received.covers(known)) known = receipt.received;
+      if (!link->railUp(rail) || !receipt.isOf(link->epoch(rail))) continue;
+      channel::Receipt& known = acknowledged[{rail, link->epoch(rail)}];
+      const channel::Receipt told = receipt.after(known);
+      if (told.covers(known)) known = told;
     }
   }
 

@@ -188,13 +188,16 @@ TEST_F(HostilePeerTest, ReceiptsForWhatWasNeverSentAreIgnored) {
   record(RecordType::kGrant, bytesOf(grant));
   Datagram lie;
   lie.header.control = {.base = 1'000'000};
-  lie.rails = {{.epoch = 1, .received = {.base = 1'000'000}}, {.epoch = 1, .received = {}}};
+  lie.rails = {RailReceipt::of(1, {.base = 1'000'000}), RailReceipt::of(1, {})};
   link_->onDatagram(2, lie, now_);
   EXPECT_EQ(sent_, 0);
-  lie.rails[0] = {.epoch = 7, .received = {.base = 1}};  // of another connection
+  lie.rails[0] = RailReceipt::of(7, {.base = 1});  // of another connection
   link_->onDatagram(2, lie, now_);
   EXPECT_EQ(sent_, 0);
-  lie.rails[0] = {.epoch = 1, .received = {.base = 1}};
+  lie.rails[0] = RailReceipt::of(1, {.base = 0xffff'ffff});  // before the first one
+  link_->onDatagram(2, lie, now_);
+  EXPECT_EQ(sent_, 0);
+  lie.rails[0] = RailReceipt::of(1, {.base = 1});
   link_->onDatagram(2, lie, now_);
   EXPECT_EQ(sent_, 1);
 }

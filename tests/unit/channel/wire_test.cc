@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/random.h"
@@ -11,7 +12,7 @@ namespace {
 
 std::vector<std::byte> example() {
   DatagramWriter writer;
-  const std::vector<RailReceipt> rails{{.epoch = 3, .received = {.base = 17, .beyond = 5}}, {}};
+  const std::vector<RailReceipt> rails{RailReceipt::of(3, {.base = 17, .beyond = 5}), {}};
   writer.begin({.source = 1, .destination = 2, .path = 1, .control = {.base = 4}}, rails);
   const GrantRecord grant{
       .key = {.communicator = 7, .sequence = 8, .stream = 9}, .capacity = 10, .slot = 11};
@@ -29,11 +30,31 @@ TEST(WireTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(datagram.header.source, 1u);
   EXPECT_EQ(datagram.header.control.base, 4u);
   ASSERT_EQ(datagram.rails.size(), 2u);
-  EXPECT_EQ(datagram.rails[0].received.base, 17u);
+  EXPECT_EQ(datagram.rails[0].after({}), (Receipt{.base = 17, .beyond = 5}));
   ASSERT_EQ(datagram.records.size(), 2u);
   EXPECT_EQ(payloadAs<GrantRecord>(datagram.records[0])->key.stream, 9u);
   EXPECT_EQ(payloadAs<ProbeRecord>(datagram.records[1])->round, 12u);
   EXPECT_FALSE(payloadAs<RailRecord>(datagram.records[1]).ok());
+}
+
+TEST(WireTest, ReceiptsAreWholeAgainBesideOnesThatWereToldBefore) {
+  const std::uint64_t wraps = std::uint64_t{1} << 32;
+  for (const std::uint64_t base : {std::uint64_t{0}, wraps - 2, wraps, wraps + 3, 5 * wraps + 7}) {
+    const Receipt received{.base = base, .beyond = 0x8001};
+    const RailReceipt told = RailReceipt::of(70'000, received);
+    EXPECT_TRUE(told.isOf(70'000));
+    EXPECT_FALSE(told.isOf(70'001));
+    for (const std::uint64_t before : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}}) {
+      const std::uint64_t earlier = base - std::min(base, before);
+      EXPECT_EQ(told.after({.base = earlier}), received);
+      EXPECT_EQ(told.after({.base = base + before}), received) << "an old one stays old";
+    }
+  }
+  // Of more than it has room for it tells less, and nothing that is wrong.
+  const Receipt much{.base = 9, .beyond = ~std::uint64_t{0}};
+  const Receipt told = RailReceipt::of(1, much).after({.base = 9});
+  EXPECT_EQ(told, (Receipt{.base = 9, .beyond = 0xffff}));
+  EXPECT_TRUE(much.covers(told));
 }
 
 TEST(WireTest, EveryTruncationIsRefused) {
