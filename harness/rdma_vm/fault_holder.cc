@@ -43,20 +43,6 @@ Status statusFromJson(const json& message) {
                 message.at("message").get<std::string>());
 }
 
-Result<std::unique_ptr<injector::Fault>> makeHeld(const HeldFault& held, int network) {
-  const injector::FaultKind* const kind = injector::findFaultKind(held.kind);
-  if (kind == nullptr) return errorf(Code::kNotFound, "a guest has no fault '{}'", held.kind);
-  ASSIGN_OR_RETURN(const injector::FaultParameters parameters,
-                   injector::FaultParameters::parse(*kind, held.parameters));
-  if (kind->target == injector::TargetKind::kRdma) {
-    return injector::makeRdmaFault(held.kind, parameters, {.device = rdmaDeviceName(held.rail)});
-  }
-  const auto effect = injector::verbs::findEffect(held.kind);
-  if (!effect) return errorf(Code::kUnsupported, "a guest has no fault '{}'", held.kind);
-  return std::unique_ptr<injector::Fault>(
-      std::make_unique<injector::VerbsFault>(*effect, parameters, injector::programsIn(network)));
-}
-
 class Holder {
  public:
   Holder(launch::MessageChannel& controller, Result<std::unique_ptr<injector::Fault>> made)
@@ -141,10 +127,24 @@ Status holdOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kFirstMessageBudget));
   ASSIGN_OR_RETURN(const HeldFault held, heldFaultFromJson(message));
   ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
-  return holdFault(controller, makeHeld(held, network.get()));
+  return holdFault(controller, makeHeldFault(held, network.get()));
 }
 
 }  // namespace
+
+Result<std::unique_ptr<injector::Fault>> makeHeldFault(const HeldFault& held, int network) {
+  const injector::FaultKind* const kind = injector::findFaultKind(held.kind);
+  if (kind == nullptr) return errorf(Code::kNotFound, "a guest has no fault '{}'", held.kind);
+  ASSIGN_OR_RETURN(const injector::FaultParameters parameters,
+                   injector::FaultParameters::parse(*kind, held.parameters));
+  if (kind->target == injector::TargetKind::kRdma) {
+    return injector::makeRdmaFault(held.kind, parameters, {.device = rdmaDeviceName(held.rail)});
+  }
+  const auto effect = injector::verbs::findEffect(held.kind);
+  if (!effect) return errorf(Code::kUnsupported, "a guest has no fault '{}'", held.kind);
+  return std::unique_ptr<injector::Fault>(
+      std::make_unique<injector::VerbsFault>(*effect, parameters, injector::programsIn(network)));
+}
 
 Status holdFault(launch::MessageChannel& controller,
                  Result<std::unique_ptr<injector::Fault>> fault) {

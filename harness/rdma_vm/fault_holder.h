@@ -45,6 +45,10 @@ Result<HolderAnswer> holderAnswerFromJson(const nlohmann::json& json);
 /// The error of {type: broken}.
 Status brokenFromJson(const nlohmann::json& json);
 
+/// As a guest makes it; `network` is its network namespace, in which programs are looked for. An
+/// error when it has no such fault, or not with these parameters.
+Result<std::unique_ptr<injector::Fault>> makeHeldFault(const HeldFault& held, int network);
+
 /// Keeps a fault, or why it could not be made, which then is each answer, for a controller, until
 /// the channel closes; the fault is taken back with its object.
 Status holdFault(launch::MessageChannel& controller,

@@ -20,8 +20,12 @@ HeldFault heldFault(const std::string& kind, const injector::FaultParameters& pa
 /// this machine's clock: a change lies between the request and its end as the answer tells it.
 class GuestFault final : public injector::Fault {
  public:
+  /// How long a holder has for an answer. A guest in software on a busy machine takes seconds for
+  /// what takes milliseconds elsewhere, and to put a port back waits for it.
+  static constexpr Duration kAnswerBudget = 60s;
+
   /// `guests` is borrowed, and outlives it.
-  GuestFault(HolderLine& guests, int host, HeldFault held);
+  GuestFault(HolderLine& guests, int host, HeldFault held, Duration answer_budget = kAnswerBudget);
   ~GuestFault() override;
   /// Starts the holder, the first time. What it answers is returned as the fault's own; besides
   /// kUnavailable when the holder has ended, kDeadlineExceeded when it does not answer.
@@ -51,6 +55,7 @@ class GuestFault final : public injector::Fault {
   HolderLine& guests_;
   int host_;
   HeldFault held_;
+  Duration answer_budget_;
   std::optional<int> holder_;
   std::optional<HolderCall> asked_;  ///< not answered yet
   std::string mechanism_;

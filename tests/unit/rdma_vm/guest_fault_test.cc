@@ -1,5 +1,5 @@
 // Faults inside of guests, without guests: GuestFault at one end of a channel, what holds a fault
-// at the other, in a thread.
+// at the other, in a thread. What that cannot be made to say: guest_fault_line_test.cc.
 #include "harness/rdma_vm/guest_fault.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,9 @@ class Guest {
 
   HeldFault held;
   std::atomic<int> steps{0};
+  std::atomic<bool> unfit{false};      ///< for the fault
   std::atomic<bool> refuses{false};    ///< to be applied
+  std::atomic<bool> sticks{false};     ///< and cannot be taken back
   std::atomic<bool> breaks{false};     ///< what it does over time
   std::atomic<bool> undecided{false};  ///< about its evidence
   std::atomic<bool> lapses{false};
@@ -63,7 +65,7 @@ class ProbeFault final : public injector::Fault {
   ~ProbeFault() override { (void)revert(); }
   Status prepare() override {
     guest_.note("prepare");
-    return okStatus();
+    return guest_.unfit ? errorf(Code::kUnsupported, "no tc") : okStatus();
   }
   Status apply() override {
     guest_.note("apply");
@@ -79,6 +81,7 @@ class ProbeFault final : public injector::Fault {
   }
   Status revert() override {
     if (!applied_) return okStatus();
+    if (guest_.sticks) return errorf(Code::kNotRestored, "the queue is still there");
     applied_ = false;
     guest_.note("revert");
     if (guest_.lapses) lapsed_ = now();
@@ -279,6 +282,44 @@ TEST_F(GuestFaultTest, WhatTheGuestRefusesIsTheFaultsOwnError) {
   EXPECT_EQ(guest_.steps, 0);
 }
 
+TEST_F(GuestFaultTest, AGuestInWhichItCannotWorkIsTheFaultsOwnErrorToo) {
+  guest_.unfit = true;
+  const Status prepared = make()->prepare();
+  EXPECT_EQ(prepared.code(), Code::kUnsupported);
+  EXPECT_EQ(prepared.message(), "no tc");
+}
+
+TEST_F(GuestFaultTest, WhatFailsAtOnceIsAnErrorOfTheStrike) {
+  guest_.breaks = true;
+  const auto fault = make();
+  EXPECT_TRUE(fault->prepare().ok());
+  EXPECT_EQ(fault->apply().message(), "the queue is gone");
+  ::poll(nullptr, 0, 10);
+  EXPECT_EQ(guest_.steps, 1) << "it is not tried again";
+  EXPECT_TRUE(fault->revert().ok());
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
+}
+
+TEST_F(GuestFaultTest, WhatCannotBeTakenBackIsToldAndTriedAgain) {
+  guest_.sticks = true;
+  const auto fault = makeApplied();
+  const Status reverted = fault->revert();
+  EXPECT_EQ(reverted.code(), Code::kNotRestored);
+  EXPECT_EQ(reverted.message(), "the queue is still there");
+  EXPECT_EQ(fault->transitions().size(), 1u);
+  guest_.sticks = false;
+  EXPECT_TRUE(fault->revert().ok());
+  EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
+}
+
+TEST_F(GuestFaultTest, WhatBreaksLeavesNoEvidence) {
+  guest_.undecided = true;
+  const auto fault = makeApplied();
+  guest_.breaks = true;
+  EXPECT_TRUE(pollUntil(kPatience, [&] { return !fault->step(now()).ok(); }));
+  EXPECT_EQ(fault->evidence().status().message(), "the queue is gone");
+}
+
 TEST_F(GuestFaultTest, WhatBreaksInTheGuestIsSaidOnceAndCanStillBeTakenBack) {
   const auto fault = makeApplied();
   guest_.breaks = true;
@@ -335,6 +376,40 @@ TEST(HoldFaultTest, WhatCouldNotBeMadeIsEachAnswer) {
     EXPECT_EQ(answer.ok() ? answer->status.code() : Code::kOk, Code::kUnsupported);
   }
   ends->first.release();  // with which it ends
+}
+
+TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
+  auto ends = launch::MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  Guest guest;
+  Status held;
+  {
+    const std::jthread holder([&] {
+      std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
+      held = holdFault(ends->second, std::move(probe));
+    });
+    EXPECT_TRUE(ends->first.send(toJson(HolderCall::kApply)).ok());
+    EXPECT_TRUE(ends->first.send({{"type", "explode"}}).ok());
+    EXPECT_TRUE(pollUntil(kPatience, [&] { return guest.calls().size() == 2; }));
+    ends->first.release();
+  }
+  EXPECT_EQ(held.code(), Code::kInvalidArgument);
+  EXPECT_THAT(held.message(), HasSubstr("'explode'"));
+  EXPECT_THAT(guest.calls(), ElementsAre("apply", "revert"));
+}
+
+TEST(HeldFaultTest, AGuestHasFaultsOfRdmaDevicesAndOfQueuePairs) {
+  const auto make = [](const HeldFault& held) { return makeHeldFault(held, /*network=*/-1); };
+  const auto device = make({"rdma_port_down", {}, 1});
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  EXPECT_THAT((*device)->mechanism(), HasSubstr("of the RDMA port"));
+  const auto pair = make({"qp_error", {}, 0});
+  ASSERT_TRUE(pair.ok()) << pair.status().message();
+  EXPECT_THAT((*pair)->mechanism(), HasSubstr("ibv_modify_qp"));
+  EXPECT_EQ(make({"loss", {{"percent", "1%"}}, 0}).status().code(), Code::kUnsupported);
+  EXPECT_EQ(make({"explode", {}, 0}).status().code(), Code::kNotFound);
+  const auto often = make({"rdma_throttle", {{"rate", "often"}}, 0});
+  EXPECT_EQ(often.status().code(), Code::kInvalidArgument);
 }
 
 TEST(HeldFaultTest, ParametersComeBackAsTheyWere) {

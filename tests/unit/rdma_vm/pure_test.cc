@@ -294,6 +294,8 @@ TEST(FaultHolderMessages, ComeBackAsTheyWere) {
   EXPECT_EQ(back->changes, 2u);
   EXPECT_EQ(back->since, 5ms);
   EXPECT_EQ(back->lapsed, 7ms);
+  EXPECT_EQ(back->evidence.fault, "loss");
+  EXPECT_EQ(back->evidence.kind, "frames");
   EXPECT_EQ(back->evidence.observed, "3 of 4");
   EXPECT_TRUE(back->evidence.ok);
   const auto empty = holderAnswerFromJson(toJson(HolderAnswer{}));

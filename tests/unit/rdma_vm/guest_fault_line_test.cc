@@ -1,0 +1,241 @@
+// GuestFault alone: what holds its fault says what a test tells it to. With a holder that holds
+// one: guest_fault_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "harness/rdma_vm/guest_fault.h"
+
+namespace faultline::rdma_vm {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr Duration kBudget = 100ms;
+
+class ScriptedLine final : public HolderLine {
+ public:
+  Result<int> startFault(int /*host*/, const json& /*fault*/) override {
+    told.push_back("start");
+    return kNumber;
+  }
+  Status tellFault(int fault, const json& message) override {
+    EXPECT_EQ(fault, kNumber);
+    RETURN_IF_ERROR(std::exchange(refusal, {}));
+    told.push_back(message.value("type", ""));
+    if (mute) return okStatus();
+    HolderAnswer answer;
+    if (!answers.empty()) {
+      answer = std::move(answers.front());
+      answers.pop_front();
+    }
+    said.push_back(toJson(answer));
+    return okStatus();
+  }
+  std::optional<json> faultSaid(int fault) override {
+    EXPECT_EQ(fault, kNumber);
+    if (said.empty()) return std::nullopt;
+    std::optional<json> message(std::move(said.front()));
+    said.pop_front();
+    return message;
+  }
+  Status endFault(int fault) override {
+    EXPECT_EQ(fault, kNumber);
+    told.push_back("end");
+    return okStatus();
+  }
+  Status listen(Duration timeout) override {
+    ::poll(nullptr, 0, static_cast<int>(toMilliseconds(timeout)));
+    return trouble;
+  }
+
+  std::vector<std::string> told;     ///< "start", the types of messages, "end"
+  std::deque<HolderAnswer> answers;  ///< to the next messages; to more of them: success
+  bool mute = false;                 ///< no answers at all
+  Status refusal;                    ///< of the next message
+  Status trouble;                    ///< of listening
+  std::deque<json> said;
+
+ private:
+  static constexpr int kNumber = 7;
+};
+
+class GuestFaultLineTest : public ::testing::Test {
+ protected:
+  /// An answer after that many changes.
+  static HolderAnswer after(std::size_t changes, Duration since = {}) {
+    HolderAnswer answer;
+    answer.changes = changes;
+    answer.since = since;
+    return answer;
+  }
+  static HolderAnswer failed(Status status, std::size_t changes) {
+    HolderAnswer answer = after(changes);
+    answer.status = std::move(status);
+    return answer;
+  }
+  void prepare() { ASSERT_TRUE(fault_->prepare().ok()); }
+  void strike() {
+    prepare();
+    line_.answers = {after(1)};
+    ASSERT_TRUE(fault_->apply().ok());
+  }
+
+  ScriptedLine line_;
+  std::optional<GuestFault> fault_{std::in_place, line_, 1,
+                                   HeldFault{.kind = "probe", .parameters = {}}, kBudget};
+};
+
+TEST_F(GuestFaultLineTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
+  prepare();
+  strike();
+  fault_.reset();
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "prepare", "apply", "revert", "end"));
+}
+
+TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
+  EXPECT_TRUE(fault_->revert().ok()) << "nor was it prepared";
+  prepare();
+  EXPECT_TRUE(fault_->revert().ok());
+  fault_.reset();
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "end"));
+}
+
+TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
+  prepare();
+  line_.answers = {failed(errorf(Code::kIo, "torn"), 0)};
+  EXPECT_EQ(fault_->apply().code(), Code::kIo);
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "revert"));
+}
+
+TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
+  strike();
+  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there"), 1), after(2)};
+  EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
+  EXPECT_EQ(fault_->transitions().size(), 1u);
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_EQ(fault_->transitions().size(), 2u);
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "revert", "revert"));
+}
+
+// Told something, the agent would start another holder.
+TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
+  strike();
+  line_.said.push_back({{"type", "gone"}, {"message", "killed"}});
+  EXPECT_THAT(fault_->step(now()).message(), HasSubstr("has ended: killed"));
+  EXPECT_EQ(fault_->evidence().status().code(), Code::kUnavailable);
+  EXPECT_EQ(fault_->revert().code(), Code::kUnavailable);
+  EXPECT_EQ(fault_->apply().code(), Code::kUnavailable);
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply"));
+}
+
+TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
+  strike();
+  EXPECT_TRUE(fault_->revert().ok());
+  line_.said.push_back({{"type", "gone"}});
+  EXPECT_EQ(fault_->step(now()).code(), Code::kUnavailable);
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
+// What it does over time are changes, too, and may be older than the request.
+TEST_F(GuestFaultLineTest, AChangeIsNotBeforeItsRequest) {
+  prepare();
+  line_.answers = {after(1, 1h)};
+  EXPECT_TRUE(fault_->apply().ok());
+  ASSERT_EQ(fault_->transitions().size(), 1u);
+  EXPECT_EQ(fault_->transitions()[0].after, fault_->transitions()[0].before);
+}
+
+TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
+  strike();
+  HolderAnswer lapsed = after(2);
+  lapsed.lapsed = 1h;
+  line_.answers = {lapsed};
+  const TimePoint begin = now();
+  EXPECT_TRUE(fault_->revert().ok());
+  ASSERT_TRUE(fault_->lapsedAt());
+  EXPECT_GE(*fault_->lapsedAt(), begin - 1h);
+  EXPECT_LE(*fault_->lapsedAt(), now() - 1h);
+  line_.answers = {after(3)};
+  EXPECT_TRUE(fault_->apply().ok());
+  EXPECT_FALSE(fault_->lapsedAt());
+}
+
+TEST_F(GuestFaultLineTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
+  prepare();
+  line_.trouble = errorf(Code::kIo, "host 1 is gone");
+  line_.mute = true;
+  EXPECT_EQ(fault_->step(now()).message(), "host 1 is gone");
+  EXPECT_EQ(fault_->apply().message(), "host 1 is gone");
+}
+
+TEST_F(GuestFaultLineTest, ARequestThatWasNotSentIsNotWaitedFor) {
+  prepare();
+  line_.refusal = errorf(Code::kIo, "full");
+  EXPECT_EQ(fault_->apply().message(), "full");
+  const Status reverted = fault_->revert();
+  EXPECT_TRUE(reverted.ok()) << reverted.message();
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "revert"));
+}
+
+TEST_F(GuestFaultLineTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
+  EXPECT_EQ(fault_->evidenceBudget(), kBudget);
+  prepare();
+  line_.mute = true;
+  const TimePoint begin = now();
+  const Status late = fault_->apply();
+  EXPECT_GE(now() - begin, kBudget);
+  EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(late.message(),
+              HasSubstr("probe in host 1 has not answered for " + formatDuration(kBudget)));
+}
+
+TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
+  prepare();
+  line_.mute = true;
+  EXPECT_EQ(fault_->apply().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(fault_->revert().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply")) << "it is still busy with that";
+  line_.mute = false;
+  line_.said.push_back(toJson(after(1)));
+  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there"), 1), after(2)};
+  EXPECT_EQ(fault_->revert().code(), Code::kNotRestored) << "its own answer";
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
+TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
+  strike();
+  line_.mute = true;
+  for (int time = 0; time < 2; ++time) {
+    const auto evidence = fault_->evidence([] { return true; });
+    ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+    EXPECT_FALSE(evidence->ok);
+  }
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "evidence"));
+  HolderAnswer answer = after(1);
+  answer.evidence = {"probe", "calls", "struck", true};
+  line_.said.push_back(toJson(answer));
+  const auto evidence = fault_->evidence();
+  ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+  EXPECT_TRUE(evidence->ok);
+}
+
+TEST_F(GuestFaultLineTest, AnErrorInsteadOfEvidenceIsReturned) {
+  strike();
+  line_.answers = {failed(errorf(Code::kIo, "no counters"), 1)};
+  EXPECT_EQ(fault_->evidence().status().message(), "no counters");
+}
+
+}  // namespace
+}  // namespace faultline::rdma_vm
