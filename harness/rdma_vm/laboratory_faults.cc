@@ -17,13 +17,6 @@ namespace {
 constexpr Duration kEvidenceBudget = 15s;
 constexpr Duration kWholeBudget = 30s;
 constexpr int kLookAgainMs = 10;
-// Behind the last packet of a guest that is switched off there may be some in a queue.
-constexpr Duration kStillHere = 200ms;
-
-constexpr const char* kActivePort = "4: ACTIVE";
-constexpr const char* kDownPort = "1: DOWN";
-
-bool isWhole(const RailState& state) { return state.carrier && state.rdma == kActivePort; }
 
 std::string describe(const std::optional<RailState>& state) {
   if (!state) return "the guest has not told of it";
@@ -36,7 +29,13 @@ std::string describe(const std::optional<RailState>& state) {
 RailFault::RailFault(Laboratory& laboratory, int host, int rail)
     : laboratory_(laboratory), host_(host), rail_(rail) {}
 
-std::uint64_t RailFault::dropped() const { return port().dropped.load() - dropped_before_; }
+RailView RailFault::view() const {
+  return {.seen = seen_,
+          .silent = from_.stillFor(),
+          .unserved = to_.stillFor(),
+          .arrived = from_.value() - from_before_,
+          .dropped = port().dropped.load() - dropped_before_};
+}
 
 Duration RailFault::evidenceBudget() const { return kEvidenceBudget; }
 
@@ -96,15 +95,12 @@ void RailFault::undo() {
   if (!status.ok()) spdlog::error("{}: {}", kind(), status.message());
 }
 
-bool CablePull::conclusive() const {
-  return seen() && !seen()->carrier && seen()->rdma == kDownPort && silentFor() >= kStillHere;
-}
-
 injector::Evidence CablePull::verdict() const {
+  const RailView known = view();
   return {kind(), "the guest's own port, and what the switch gets from it",
-          fmt::format("{}; the switch has got nothing from it for {:.0f} ms", describe(seen()),
-                      toMilliseconds(silentFor())),
-          conclusive()};
+          fmt::format("{}; the switch has got nothing from it for {:.0f} ms", describe(known.seen),
+                      toMilliseconds(known.silent)),
+          isPulled(known)};
 }
 
 Status SwitchDrop::strike(bool broken) {
@@ -112,18 +108,14 @@ Status SwitchDrop::strike(bool broken) {
   return okStatus();
 }
 
-bool SwitchDrop::conclusive() const {
-  return seen() && isWhole(*seen()) && arrived() > 0 && dropped() > 0 &&
-         unservedFor() >= kStillHere;
-}
-
 injector::Evidence SwitchDrop::verdict() const {
-  return {
-      kind(), "frames at the switch, and the guest's own port",
-      fmt::format("{} frames of the host arrived, {} from and to it were dropped, and none went "
-                  "to it for {:.0f} ms; {}",
-                  arrived(), dropped(), toMilliseconds(unservedFor()), describe(seen())),
-      conclusive()};
+  const RailView known = view();
+  return {kind(), "frames at the switch, and the guest's own port",
+          fmt::format(
+              "{} frames of the host arrived, {} from and to it were dropped, and none went "
+              "to it for {:.0f} ms; {}",
+              known.arrived, known.dropped, toMilliseconds(known.unserved), describe(known.seen)),
+          isCutOff(known)};
 }
 
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "harness/rdma_vm/laboratory.h"
+#include "harness/rdma_vm/rail_view.h"
 #include "injector/fault.h"
 #include "injector/fault_table.h"
 #include "injector/faults/still_watch.h"
@@ -30,18 +31,12 @@ class RailFault : public injector::Fault {
   /// To be called by destructors of what implements strike().
   void undo();
 
-  /// Of the guest, not older than the strike; nothing before its first answer.
-  const std::optional<RailState>& seen() const { return seen_; }
+  /// Not older than the strike.
+  RailView view() const;
   const SwitchPort& port() const { return laboratory_.port(host_, rail_); }
   Laboratory& laboratory() { return laboratory_; }
   int host() const { return host_; }
   int rail() const { return rail_; }
-  /// How long the switch has got nothing from the host, and sent nothing to it.
-  Duration silentFor() const { return from_.stillFor(); }
-  Duration unservedFor() const { return to_.stillFor(); }
-  /// Frames of the host that the switch has got since the strike, and has dropped.
-  std::uint64_t arrived() const { return from_.value() - from_before_; }
-  std::uint64_t dropped() const;
 
  private:
   Laboratory& laboratory_;
@@ -67,7 +62,7 @@ class CablePull final : public RailFault {
  protected:
   std::string kind() const override { return "port_down"; }
   Status strike(bool broken) override { return laboratory().setCable(host(), rail(), !broken); }
-  bool conclusive() const override;
+  bool conclusive() const override { return isPulled(view()); }
   injector::Evidence verdict() const override;
 };
 
@@ -83,7 +78,7 @@ class SwitchDrop final : public RailFault {
  protected:
   std::string kind() const override { return "blackhole"; }
   Status strike(bool broken) override;
-  bool conclusive() const override;
+  bool conclusive() const override { return isCutOff(view()); }
   injector::Evidence verdict() const override;
 };
 
