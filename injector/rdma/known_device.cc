@@ -13,6 +13,12 @@ std::string inWords(const KnownDevice& known) {
 
 }  // namespace
 
+Status requirePort(const Device& device, std::uint32_t port) {
+  if (port >= 1 && port <= device.ports) return okStatus();
+  return errorf(Code::kNotFound, "the RDMA device {} has no port {}: its ports are 1 to {}",
+                device.name, port, device.ports);
+}
+
 Result<KnownDevice> sameOrMadeAgain(const KnownDevice& known, const std::vector<Device>& listed,
                                     const LookUp& look_up) {
   const auto listed_at = std::ranges::find(listed, known.device.index, &Device::index);

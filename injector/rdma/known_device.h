@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct KnownDevice {
 
   DeviceIdentity identity() const { return {device.name, device_class}; }
 };
+
+/// kNotFound, with the ports that there are, when the device does not have this one.
+Status requirePort(const Device& device, std::uint32_t port);
 
 /// Looks up what has the name of the known device now, and its port; kNotFound: nothing.
 using LookUp = std::function<Result<KnownDevice>()>;

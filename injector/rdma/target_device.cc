@@ -31,10 +31,7 @@ Result<TargetDevice> TargetDevice::open(const RdmaTarget& target) {
 Result<KnownDevice> TargetDevice::lookUp(const std::string& name, std::uint32_t port) {
   KnownDevice found;
   ASSIGN_OR_RETURN(found.device, findDevice(rdma_, name));
-  if (port < 1 || port > found.device.ports) {
-    return errorf(Code::kNotFound, "the RDMA device {} has no port {}: its ports are 1 to {}", name,
-                  port, found.device.ports);
-  }
+  RETURN_IF_ERROR(requirePort(found.device, port));
   ASSIGN_OR_RETURN(found.port, rdma::readPort(rdma_, found.device.index, port));
   ASSIGN_OR_RETURN(found.character, readCharacterDevice(rdma_, found.device.index));
   found.device_class = classify(found.character.driver_id, found.device.protocol);

@@ -86,5 +86,16 @@ TEST_F(KnownDeviceTest, AnotherOneOfThatNameIsRefused) {
   EXPECT_THAT(find({2}, nowhere).status().message(), HasSubstr("over no network interface"));
 }
 
+TEST_F(KnownDeviceTest, PortsAreCountedFromOneToTheLast) {
+  Device device = rxe(1).device;
+  device.ports = 2;
+  EXPECT_TRUE(requirePort(device, 1).ok());
+  EXPECT_TRUE(requirePort(device, 2).ok());
+  for (const std::uint32_t port : {0u, 3u}) {
+    EXPECT_EQ(requirePort(device, port).code(), Code::kNotFound) << port;
+  }
+  EXPECT_THAT(requirePort(device, 3).message(), HasSubstr("has no port 3: its ports are 1 to 2"));
+}
+
 }  // namespace
 }  // namespace faultline::rdma
