@@ -49,12 +49,13 @@ inline constexpr ParameterSpec kPeerGid{
     "'::ffff:10.0.0.2'"};
 inline constexpr ParameterSpec kPickAll{
     "pick", ParameterType::kEnum, "all",
-    "all: every queue pair that is meant; one: of those that are there, one chosen by the seed",
+    "all: every queue pair that is meant; one: of those that are there, in whichever process, one "
+    "chosen by the seed",
     kPicks};
 inline constexpr ParameterSpec kPickOne{
     "pick", ParameterType::kEnum, "one",
     "all: every queue pair that is meant and is there, or operates; one: of those that are there, "
-    "one chosen by the seed",
+    "in whichever process, one chosen by the seed",
     kPicks};
 inline constexpr ParameterSpec kSide{"side", ParameterType::kEnum, "send",
                                      "which work requests, or their completions", kSideNames};
@@ -65,7 +66,7 @@ inline constexpr ParameterSpec kAfterOperations{
     ParameterType::kInteger,
     "0",
     "strike only after so many operations (posts, or completions) of the queue pairs that are "
-    "meant",
+    "meant, in each process",
     {},
     0,
     kMostOperations};
@@ -73,7 +74,7 @@ inline constexpr ParameterSpec kAfterBytes{"after_bytes",
                                            ParameterType::kSize,
                                            "0B",
                                            "strike only after they have posted, or received, so "
-                                           "much",
+                                           "much, in each process",
                                            {},
                                            0,
                                            kMostVerbsBytes};
@@ -84,9 +85,13 @@ inline constexpr ParameterSpec kProbability{"probability",
                                             {},
                                             kLeastProbabilityPercent,
                                             100};
-inline constexpr ParameterSpec kBudget{
-    "budget", ParameterType::kInteger, "0", "how often it strikes at most; 0: no limit", {},
-    0,        kMostOperations};
+inline constexpr ParameterSpec kBudget{"budget",
+                                       ParameterType::kInteger,
+                                       "0",
+                                       "how often it strikes at most, in each process; 0: no limit",
+                                       {},
+                                       0,
+                                       kMostOperations};
 inline constexpr ParameterSpec kVerbsSeed{
     "seed", ParameterType::kInteger, "1", "of what is random: the same seed, the same choices", {},
     0,      kMostOperations};
@@ -150,8 +155,8 @@ inline constexpr std::array kQpDelayParameters{
 inline constexpr std::array kQpRateParameters{
     ParameterSpec{
         "rate", ParameterType::kRate, "",
-        "of all queue pairs that are meant, together: their completions come as if a link "
-        "of this rate carried their data"},
+        "of all queue pairs that are meant, together, in each process: their completions come as "
+        "if a link of this rate carried their data"},
     kSide,
     kPickAll,
     kDevice,

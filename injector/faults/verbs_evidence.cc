@@ -1,6 +1,7 @@
 #include "injector/faults/verbs_evidence.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/units.h"
 
@@ -36,8 +37,35 @@ double meanMs(const verbs::Counters& counters) {
                                       static_cast<double>(counters.released) / kNanosecondsPerMs;
 }
 
-std::string seen(const verbs::Rule& rule, const verbs::Counters& counters,
-                 const std::optional<MeasuredRate>& achieved) {
+using Rates = std::span<const std::optional<MeasuredRate>>;
+
+/// "98.00 Mbit/s for 100Mbit requested, measured over 200 ms".
+std::string ratesInWords(const verbs::Rule& rule, Rates achieved) {
+  const std::string requested = formatRate(static_cast<BitsPerSecond>(rule.bitsPerSecond));
+  std::vector<MeasuredRate> measured;
+  for (const auto& rate : achieved) {
+    if (rate) measured.push_back(*rate);
+  }
+  if (measured.empty()) {
+    return fmt::format("no rate for {} requested, as nothing had to wait for long", requested);
+  }
+  const auto [slowest, fastest] = std::ranges::minmax(measured, {}, &MeasuredRate::rate);
+  const Duration window = std::ranges::min(measured, {}, &MeasuredRate::window).window;
+  const auto inMbit = [](const MeasuredRate& rate) {
+    return static_cast<double>(rate.rate) / kBitsPerMbit;
+  };
+  if (achieved.size() == 1) {
+    return fmt::format("{:.2f} Mbit/s for {} requested, measured over {:.0f} ms", inMbit(fastest),
+                       requested, toMilliseconds(window));
+  }
+  return fmt::format(
+      "{:.2f} to {:.2f} Mbit/s in {} of {} processes for {} requested in each, measured over "
+      "{:.0f} ms at least",
+      inMbit(slowest), inMbit(fastest), measured.size(), achieved.size(), requested,
+      toMilliseconds(window));
+}
+
+std::string seen(const verbs::Rule& rule, const verbs::Counters& counters, Rates achieved) {
   switch (rule.effect) {
     case verbs::Effect::kQpError:
       return fmt::format(
@@ -61,26 +89,28 @@ std::string seen(const verbs::Rule& rule, const verbs::Counters& counters,
     case verbs::Effect::kQpRate:
       break;
   }
-  return fmt::format(
-      "{} for {} requested, {}; {} bytes in {} completions were let through, {} are held now",
-      achieved ? fmt::format("{:.2f} Mbit/s", static_cast<double>(achieved->rate) / kBitsPerMbit)
-               : std::string("no rate"),
-      formatRate(static_cast<BitsPerSecond>(rule.bitsPerSecond)),
-      achieved ? fmt::format("measured over {:.0f} ms", toMilliseconds(achieved->window))
-               : std::string("as nothing had to wait for long"),
-      counters.releasedBytes, counters.released, counters.held);
+  return fmt::format("{}; {} bytes in {} completions were let through, {} are held now",
+                     ratesInWords(rule, achieved), counters.releasedBytes, counters.released,
+                     counters.held);
 }
 
-bool happened(const verbs::Rule& rule, const verbs::Counters& counters,
-              const std::optional<MeasuredRate>& achieved) {
+/// Each process has the rate for itself. Where nothing had to wait for long it was not tried.
+bool ratesWereKept(const verbs::Rule& rule, Rates achieved) {
+  const double limit = static_cast<double>(rule.bitsPerSecond) * kRateTolerance;
+  const auto kept = [&](const std::optional<MeasuredRate>& rate) {
+    return !rate || (rate->rate > 0 && static_cast<double>(rate->rate) <= limit);
+  };
+  const auto measured = [](const std::optional<MeasuredRate>& rate) { return rate.has_value(); };
+  return std::ranges::any_of(achieved, measured) && std::ranges::all_of(achieved, kept);
+}
+
+bool happened(const verbs::Rule& rule, const verbs::Counters& counters, Rates achieved) {
   switch (rule.effect) {
     case verbs::Effect::kQpDelay:
       return counters.released > 0 &&
              counters.shortestNanoseconds >= static_cast<std::uint64_t>(rule.delay.count());
     case verbs::Effect::kQpRate:
-      return achieved && achieved->rate > 0 &&
-             static_cast<double>(achieved->rate) <=
-                 static_cast<double>(rule.bitsPerSecond) * kRateTolerance;
+      return ratesWereKept(rule, achieved);
     default:
       return counters.happened > 0;
   }
@@ -89,8 +119,13 @@ bool happened(const verbs::Rule& rule, const verbs::Counters& counters,
 }  // namespace
 
 Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
-                    const std::optional<MeasuredRate>& achieved) {
+                    std::span<const std::optional<MeasuredRate>> achieved) {
   std::string observed = seen(rule, counters, achieved);
+  if (achieved.size() > 1) {
+    observed += fmt::format(
+        "; counted in {} processes together, each of which has trigger, budget and rate for itself",
+        achieved.size());
+  }
   observed += fmt::format("; genuine errors meanwhile: {}, flushed: {}", counters.genuineErrors,
                           counters.flushErrors);
   if (counters.dropped > 0) {

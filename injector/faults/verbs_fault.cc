@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/units.h"
 #include "injector/faults/node_processes.h"
@@ -47,7 +48,7 @@ VerbsPrograms programsIn(int namespace_fd, const std::string& started_with) {
 
 VerbsFault::VerbsFault(verbs::Effect effect, const FaultParameters& parameters,
                        VerbsPrograms programs)
-    : effect_(effect), parameters_(parameters), where_(std::move(programs)), meter_(kRateWindow) {}
+    : effect_(effect), parameters_(parameters), where_(std::move(programs)) {}
 
 VerbsFault::~VerbsFault() {
   const Status status = revert();
@@ -85,7 +86,7 @@ Status VerbsFault::connect() {
           "process {}: the shim could not take over {} contexts and {} extended queue pairs", pid,
           facts.missedContexts, facts.missedQueuePairs);
     }
-    programs_.push_back({std::move(*connection), {}, {}, {}, {}, {}});
+    programs_.push_back({.connection = std::move(*connection)});
   }
   if (!programs_.empty()) return okStatus();
   return errorf(Code::kUnavailable,
@@ -93,33 +94,74 @@ Status VerbsFault::connect() {
                 where_.who, verbs::kHowToLoad);
 }
 
+Status VerbsFault::armIn(Program& program, const verbs::Rule& rule) {
+  const TimePoint asked = now();
+  ASSIGN_OR_RETURN(program.fault, program.connection.arm(rule));
+  program.renewed = asked;
+  program.meter.emplace(kRateWindow);
+  return okStatus();
+}
+
 Status VerbsFault::arm() {
+  if (rule_.one && programs_.size() > 1) return armOne();
   Status missing = okStatus();
   bool armed = false;
   for (Program& program : programs_) {
-    const TimePoint asked = now();
-    const auto fault = program.connection.arm(rule_);
-    if (fault.ok()) {
-      program.fault = *fault;
-      program.renewed = asked;
+    const Status status = armIn(program, rule_);
+    if (status.ok()) {
       armed = true;
-    } else if (isOver(fault.status()) && (missing.ok() || where_.known)) {
-      missing = fault.status();
-    } else if (!isOver(fault.status())) {
-      return fault.status();
+    } else if (!isOver(status)) {
+      return status;
+    } else if (missing.ok()) {
+      missing = status;
     }
   }
   return armed ? okStatus() : missing;
+}
+
+// Asked for one, each shim would choose one of its own.
+Status VerbsFault::armOne() {
+  struct Candidate {
+    Program* program;
+    verbs::QueuePairFacts facts;
+  };
+  std::vector<Candidate> candidates;
+  for (Program& program : programs_) {
+    auto list = program.connection.list();
+    if (!list.ok() && isOver(list.status())) continue;
+    RETURN_IF_ERROR(list.status());
+    // As the shim does, so that a seed means the same in the next run.
+    std::ranges::sort(*list, {}, [](const verbs::QueuePairFacts& facts) {
+      return std::tie(facts.device, facts.number);
+    });
+    for (verbs::QueuePairFacts& facts : *list) {
+      if (matches(rule_.match, facts)) candidates.push_back({&program, std::move(facts)});
+    }
+  }
+  const std::size_t fitting = candidates.size();
+  while (!candidates.empty()) {
+    const auto chosen = candidates.begin() + static_cast<std::ptrdiff_t>(verbs::chooseOne(
+                                                 candidates.size(), rule_.trigger.seed));
+    verbs::Rule rule = rule_;
+    rule.match.device = chosen->facts.device;
+    rule.match.number = chosen->facts.number;
+    const Status status = armIn(*chosen->program, rule);
+    if (!isOver(status)) return status;
+    candidates.erase(chosen);  // gone meanwhile, or not in use, as the shim says
+  }
+  return errorf(Code::kNotFound,
+                "{}: none of the {} processes with the verbs shim has {} in use (of {} that fit)",
+                effectName(effect_), programs_.size(), inWords(rule_.match), fitting);
 }
 
 Status VerbsFault::apply() {
   RETURN_IF_ERROR(revert());
   total_ = {};
   lapsed_.reset();
-  meter_ = RateMeter(kRateWindow);
   if (!where_.known) RETURN_IF_ERROR(connect());
   for (Program& program : programs_) {
     program.counters = {};
+    program.meter.reset();
     program.ended.reset();
   }
   armed_ = now();
@@ -178,14 +220,14 @@ Status VerbsFault::step(TimePoint now) {
       until = *program.asked + kSoon;
     }
   }
-  bool heard = false;
   for (Program& program : programs_) {
     if (!program.asked) continue;
     ASSIGN_OR_RETURN(const bool answered,
                      take(program, std::max(until - faultline::now(), Duration(0))));
-    heard |= answered;
+    if (!answered) continue;
+    program.meter->observe(now, program.counters.releasedBytes,
+                           static_cast<Bytes>(program.counters.held));
   }
-  if (heard) meter_.observe(now, total_.releasedBytes, static_cast<Bytes>(total_.held));
   return okStatus();
 }
 
@@ -206,7 +248,11 @@ bool VerbsFault::conclusive() const {
 }
 
 Evidence VerbsFault::verdict() const {
-  Evidence evidence = judgeVerbs(rule_, total_, meter_.measured());
+  std::vector<std::optional<MeasuredRate>> achieved;
+  for (const Program& program : programs_) {
+    if (program.meter) achieved.push_back(program.meter->measured());
+  }
+  Evidence evidence = judgeVerbs(rule_, total_, achieved);
   for (const Program& program : programs_) {
     if (!program.ended) continue;
     evidence.observed += fmt::format("; process {} ended after {:.0f} ms", program.connection.pid(),

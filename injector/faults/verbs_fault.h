@@ -64,15 +64,19 @@ class VerbsFault final : public Fault {
  private:
   struct Program {
     verbs::Connection connection;
-    std::optional<std::uint64_t> fault;  ///< while it is armed there
-    verbs::Counters counters;
-    std::optional<TimePoint> asked;  ///< for counters, when the answer has not come yet
-    TimePoint renewed{};             ///< its lease
-    std::optional<TimePoint> ended;  ///< the program, while the fault was armed there
+    std::optional<std::uint64_t> fault{};  ///< while it is armed there
+    verbs::Counters counters{};
+    std::optional<RateMeter> meter{};  ///< of its completions, once the fault was armed there
+    std::optional<TimePoint> asked{};  ///< for counters, when the answer has not come yet
+    TimePoint renewed{};               ///< its lease
+    std::optional<TimePoint> ended{};  ///< the program, while the fault was armed there
   };
 
   Status connect();
   Status arm();
+  Status armIn(Program& program, const verbs::Rule& rule);
+  /// One queue pair of all that the programs have together.
+  Status armOne();
   void add(Program& program, const verbs::Counters& counters);
   /// Whether there was an answer.
   Result<bool> take(Program& program, Duration patience);
@@ -86,7 +90,6 @@ class VerbsFault final : public Fault {
   TimePoint armed_{};
   TimePoint read_{};
   std::optional<TimePoint> lapsed_;
-  RateMeter meter_;
 };
 
 }  // namespace faultline::injector

@@ -74,8 +74,8 @@ std::string inWords(const Match& match);
 /// Which of `count` candidates a random choice with this seed takes; count > 0.
 std::size_t chooseOne(std::size_t count, std::uint64_t seed);
 
-/// When it strikes. Operations and bytes are those of all queue pairs that are meant, since the
-/// fault was armed.
+/// When it strikes, in each process for itself. Operations and bytes are those of all its queue
+/// pairs that are meant, since the fault was armed.
 struct Trigger {
   std::uint64_t afterOperations = 0;
   std::uint64_t afterBytes = 0;
@@ -92,7 +92,7 @@ struct Trigger {
 struct Rule {
   Effect effect = Effect::kQpError;
   Match match{};
-  bool one = false;  ///< only one queue pair, chosen by the seed
+  bool one = false;  ///< only one queue pair of the process, chosen by the seed
   Side side = Side::kSend;
   Trigger trigger{};
   int error = 0;                    ///< kPostError: errno

@@ -3,18 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "injector/faults/verbs_rule.h"
 
 namespace faultline::injector {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 using verbs::Counters;
 using verbs::Effect;
 using verbs::Rule;
 
-bool proves(const Rule& rule, const Counters& counters,
-            std::optional<MeasuredRate> achieved = std::nullopt) {
+using Rates = std::vector<std::optional<MeasuredRate>>;
+
+bool proves(const Rule& rule, const Counters& counters, const Rates& achieved = {std::nullopt}) {
   return judgeVerbs(rule, counters, achieved).ok;
 }
 
@@ -43,11 +48,31 @@ TEST(VerbsEvidenceTest, ADelayIsProvedByItsShortest) {
 TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
   const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
   EXPECT_FALSE(proves(rule, {.released = 100}));
-  EXPECT_TRUE(proves(rule, {.released = 100}, MeasuredRate{98'000'000, 200ms}));
-  EXPECT_TRUE(proves(rule, {.released = 100}, MeasuredRate{109'000'000, 200ms}));
-  EXPECT_FALSE(proves(rule, {.released = 100}, MeasuredRate{111'000'000, 200ms}));
-  EXPECT_THAT(judgeVerbs(rule, {}, MeasuredRate{98'000'000, 200ms}).observed,
-              HasSubstr("98.00 Mbit/s for 100Mbit requested"));
+  EXPECT_TRUE(proves(rule, {.released = 100}, {MeasuredRate{98'000'000, 200ms}}));
+  EXPECT_TRUE(proves(rule, {.released = 100}, {MeasuredRate{109'000'000, 200ms}}));
+  EXPECT_FALSE(proves(rule, {.released = 100}, {MeasuredRate{111'000'000, 200ms}}));
+  EXPECT_FALSE(proves(rule, {.released = 100}, {MeasuredRate{0, 200ms}}));
+  EXPECT_THAT(judgeVerbs(rule, {}, Rates{MeasuredRate{98'000'000, 200ms}}).observed,
+              StartsWith("98.00 Mbit/s for 100Mbit requested, measured over 200 ms;"));
+  EXPECT_THAT(judgeVerbs(rule, {}, Rates{std::nullopt}).observed,
+              StartsWith("no rate for 100Mbit requested, as nothing had to wait for long;"));
+}
+
+TEST(VerbsEvidenceTest, EachProcessHasTheRateForItself) {
+  const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
+  const MeasuredRate kept{98'000'000, 210ms};
+  const MeasuredRate slower{60'000'000, 200ms};
+  const MeasuredRate faster{111'000'000, 200ms};
+  EXPECT_TRUE(proves(rule, {}, {kept, kept, slower}));
+  EXPECT_TRUE(proves(rule, {}, {std::nullopt, kept})) << "in the first nothing had to wait";
+  EXPECT_FALSE(proves(rule, {}, {kept, faster}));
+  EXPECT_FALSE(proves(rule, {}, {faster, slower, slower})) << "not their average";
+  EXPECT_FALSE(proves(rule, {}, {std::nullopt, std::nullopt}));
+  const std::string text = judgeVerbs(rule, {}, Rates{kept, std::nullopt, slower}).observed;
+  EXPECT_THAT(text, StartsWith("60.00 to 98.00 Mbit/s in 2 of 3 processes for 100Mbit requested in "
+                               "each, measured over 200 ms at least;"));
+  EXPECT_THAT(text, HasSubstr("counted in 3 processes together, each of which has trigger, budget "
+                              "and rate for itself"));
 }
 
 TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
@@ -58,13 +83,14 @@ TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
                                        .flushErrors = 4,
                                        .inErrorBefore = 7,
                                        .uncovered = 5},
-                                      {})
+                                      Rates{std::nullopt})
                                .observed;
   EXPECT_THAT(text, HasSubstr("2 queue pairs"));
   EXPECT_THAT(text, HasSubstr("7 were in error before"));
   EXPECT_THAT(text, HasSubstr("genuine errors meanwhile: 3, flushed: 4"));
   EXPECT_THAT(text, HasSubstr("5 polls"));
   EXPECT_THAT(text, HasSubstr("6 that were held went with their queue pairs"));
+  EXPECT_THAT(text, Not(HasSubstr("processes"))) << "there is one";
 }
 
 TEST(VerbsEvidenceTest, ProgramsAddUpAndTheShortestIsTheShortestOfAll) {
