@@ -36,6 +36,11 @@ bool SilentDropView::proven() const {
   return out || arrived > 0;
 }
 
+std::string_view SilentDropView::unseen() const {
+  if (!in || arrived > 0) return "";
+  return "; nothing came, so that the loss of what comes in was not seen";
+}
+
 RdmaSilentDrop::RdmaSilentDrop(const FaultParameters& parameters, const rdma::RdmaTarget& target)
     : target_(target),
       out_(parameters.get<std::string>("direction") != "in"),
@@ -237,11 +242,11 @@ Evidence RdmaSilentDrop::verdict() const {
       fmt::format(
           "port {} is {} and {} {} its carrier; of {} probes and {} packets that the device "
           "meant to send {} have left, none for {:.0f} ms; {} have arrived at the interface, and "
-          "the device has received none for {:.0f} ms",
+          "the device has received none for {:.0f} ms{}",
           device_->portName(), toString(view_.state), device_->portAtFirst().netdev,
           view_.carrier ? "has kept" : "has lost", view_.probes, view_.device_sent,
           view_.left.value(), toMilliseconds(view_.left.stillFor()), view_.arrived,
-          toMilliseconds(view_.accepted.stillFor())),
+          toMilliseconds(view_.accepted.stillFor()), view_.unseen()),
       conclusive()};
 }
 

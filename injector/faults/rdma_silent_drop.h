@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
@@ -31,9 +32,12 @@ struct SilentDropView {
   /// Otherwise it is a loss that everybody sees.
   bool portLives() const;
   /// Whether packets vanish, unnoticed, in all ways that are asked for. Of those that go out our
-  /// own probes are proof enough; those that come in can only be seen to be missing when some came,
-  /// unless what goes out vanishes as well, which nobody answers then.
+  /// own probes are proof enough. Those that come in can only be seen to be missing when some came;
+  /// where what goes out vanishes as well, nobody may have a reason to send any, and the proof is
+  /// only of what goes out: see unseen().
   bool proven() const;
+  /// What is asked for and was not seen, for the evidence; empty: nothing.
+  std::string_view unseen() const;
 };
 
 /// Packets of an RDMA device in software vanish in the network interface; carrier and port stay as

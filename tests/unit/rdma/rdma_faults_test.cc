@@ -131,6 +131,23 @@ TEST_F(SilentDropViewTest, IncomingPacketsAreMissedOnlyWhenSomeCome) {
   EXPECT_TRUE(view_.proven());
 }
 
+// With nobody's answers on their way the port may be idle.
+TEST_F(SilentDropViewTest, WhatWasAskedForAndNotSeenIsTold) {
+  constexpr std::string_view kUnseen =
+      "; nothing came, so that the loss of what comes in was not seen";
+  for (const bool out : {true, false}) {
+    view_.out = out;
+    view_.in = true;
+    view_.arrived = 0;
+    EXPECT_EQ(view_.unseen(), kUnseen);
+    view_.arrived = 1;
+    EXPECT_EQ(view_.unseen(), "");
+    view_.in = false;
+    view_.arrived = 0;
+    EXPECT_EQ(view_.unseen(), "") << "nobody asked for that";
+  }
+}
+
 class RateChangeTest : public ::testing::Test {
  protected:
   static constexpr BitsPerSecond kLimit = 10'000'000'000;
