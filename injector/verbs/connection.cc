@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -13,11 +14,13 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <utility>
 
 #include "base/units.h"
 #include "injector/verbs/address.h"
+#include "injector/verbs/user_map.h"
 
 namespace faultline::injector::verbs {
 namespace {
@@ -43,9 +46,24 @@ std::string variableOf(pid_t pid, std::string_view name) {
 }
 
 struct Owner {
-  uid_t user = 0;   ///< effective
+  uid_t user = 0;   ///< effective, as it knows itself
   pid_t inner = 0;  ///< the process's number where it lives, which may be a container
 };
+
+/// Where a process lives in a user namespace of its own, as in a rootless container, it is another
+/// user there.
+uid_t asItKnowsItself(pid_t pid, uid_t user) {
+  const auto user_namespace = [](const std::string& process) -> std::optional<ino_t> {
+    struct stat facts {};
+    if (::stat(("/proc/" + process + "/ns/user").c_str(), &facts) != 0) return std::nullopt;
+    return facts.st_ino;
+  };
+  // Read from inside of the same one, the map would lead to the one around it. Whoever may not know
+  // which it is may not control it, either.
+  const auto its = user_namespace(std::to_string(pid));
+  if (!its || its == user_namespace("self")) return user;
+  return userInside(contentOf(fmt::format("/proc/{}/uid_map", pid)), user).value_or(user);
+}
 
 Result<Owner> ownerOf(pid_t pid) {
   std::istringstream status(contentOf(fmt::format("/proc/{}/status", pid)));
@@ -58,6 +76,7 @@ Result<Owner> ownerOf(pid_t pid) {
     if (key != "NSpid:") continue;
     for (pid_t number = 0; words >> number;) owner.inner = number;
   }
+  owner.user = asItKnowsItself(pid, owner.user);
   if (owner.inner != 0) return owner;
   return errorf(Code::kNotFound, "there is no process {}", pid);
 }
