@@ -25,6 +25,9 @@ steps=""       # a line for each, "BEGAN SECONDS NAME"
 builds_took="" # the same of what was built in the background
 slowest=""     # a line for each test, "SECONDS NAME"
 readonly most_slow=10
+labels="" # what is said of the seconds of a label
+# Of the laboratory, on a machine with nothing else to do; told, and no failure, since machines are busy.
+readonly most_rdma_seconds=300
 
 step=""
 step_began=0
@@ -60,6 +63,8 @@ count() {
   failed=$((failed + bad))
   skipped+=$(awk -f ci/skips.awk "$file" | sed "s/^/$name /")$'\n'
   failures+=$(awk -f ci/failures.awk "$file" | sed "s/^\([^ ]\)/$name \1/")$'\n'
+  labels+=$(awk -v label=rdma -v most="$most_rdma_seconds" -f ci/label_seconds.awk "$file" |
+    sed "s/^/$name: /")$'\n'
   slowest+=$(sed -n "s/.*<testcase name=\"\([^\"]*\)\".* time=\"\([0-9.]*\)\".*/\2 $name \1/p" "$file")$'\n'
 }
 
@@ -177,5 +182,6 @@ printf '%s%s' "$steps" "$builds_took" | awk '{
 echo "the slowest tests, in seconds:"
 grep . <<<"$slowest" | sort -rn | awk -v most="$most_slow" \
   'NR <= most { printf "%9.1f %s %s\n", $1, $2, $3 }'
+grep . <<<"$labels" || true
 echo "$passed passed, $failed failed"
 ((failed == 0))
