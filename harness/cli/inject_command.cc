@@ -16,6 +16,7 @@
 #include "harness/cli/inject_target.h"
 #include "harness/cli/output.h"
 #include "harness/cli/queue_pair_list.h"
+#include "harness/cli/separate_process.h"
 #include "harness/run/interrupt.h"
 
 namespace faultline::cli {
@@ -94,6 +95,12 @@ int inject(const InjectOptions& options) {
   auto injection = makeInjection(options.kind, options.target, options.parameters);
   if (!injection.ok()) return fail(kVerb, injection.status(), kExitUsage);
   injector::Fault& fault = *injection->fault;
+  if (injection->kind->target == injector::TargetKind::kRdma) {
+    // Nobody else would take it back: what is in a program ends with its connection.
+    const auto ended = goOnInSeparateProcess();
+    if (!ended.ok()) return fail(kVerb, ended.status(), exitOf(ended.status()));
+    if (ended->has_value()) return **ended;
+  }
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail(kVerb, interrupt.status(), kExitCannotRun);
   if (const Status status = fault.prepare(); !status.ok()) {

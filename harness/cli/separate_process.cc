@@ -1,0 +1,67 @@
+#include "harness/cli/separate_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <iostream>
+
+#include "base/unique_fd.h"
+#include "harness/run/interrupt.h"
+
+namespace faultline::cli {
+namespace {
+
+/// Until it has ended: its status, as of waitpid(2).
+int awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrupt) {
+  bool told = false;
+  int status = 0;
+  while (::waitpid(pid, &status, WNOHANG) == 0) {
+    pollfd ready[] = {{pid_fd.get(), POLLIN, 0}, {told ? -1 : interrupt.fd(), POLLIN, 0}};
+    ::poll(ready, 2, -1);
+    if (told || !interrupt.pending()) continue;
+    ::kill(pid, SIGTERM);
+    told = true;
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<std::optional<int>> goOnInSeparateProcess() {
+  // From here on signals wait: those that come before the new process has them in hand, too.
+  ASSIGN_OR_RETURN(run::Interrupt interrupt, run::Interrupt::watch());
+  std::cout << std::flush;
+  std::fflush(nullptr);
+  // Ignored, which may be inherited, the end of the new process would leave no exit code.
+  ::signal(SIGCHLD, SIG_DFL);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return Status::fromErrno(errno, "start a process");
+  if (pid == 0) {
+    ::setsid();
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::raise(SIGTERM);  // it has died before that
+    return std::optional<int>();
+  }
+  const UniqueFd pid_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pid_fd) {
+    const int error = errno;
+    ::kill(pid, SIGTERM);
+    ::waitpid(pid, nullptr, 0);
+    return Status::fromErrno(error, "watch a process");
+  }
+  const int status = awaitEnd(pid, pid_fd, interrupt);
+  if (WIFEXITED(status)) return std::optional(WEXITSTATUS(status));
+  return errorf(
+      Code::kNotRestored,
+      "process {}, which did it, was killed by signal {}: what it has changed may be left", pid,
+      WTERMSIG(status));
+}
+
+}  // namespace faultline::cli
