@@ -22,11 +22,12 @@ Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& inte
     outcome.interrupted = interrupt.pending();
     outcome.status = fault.step(now());
   }
-  if (outcome.status.ok() && !outcome.interrupted) {
+  if (outcome.status.ok()) {
     const auto evidence = fault.evidence([&] { return interrupt.pending(); });
-    outcome.status = evidence.status();
     if (evidence.ok()) outcome.evidence = *evidence;
-    outcome.interrupted = !outcome.evidence.ok && interrupt.pending();
+    // Who interrupts it has not asked for evidence: what is there by then is told.
+    if (!outcome.interrupted) outcome.status = evidence.status();
+    outcome.interrupted |= !outcome.evidence.ok && interrupt.pending();
   }
   outcome.ended = fault.endedAt();
   outcome.reverted = fault.revert();

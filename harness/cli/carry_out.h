@@ -13,7 +13,7 @@ namespace faultline::cli {
 struct Outcome {
   /// Why it could not be done, or, kUnavailable, has not lasted.
   Status status = okStatus();
-  injector::Evidence evidence;
+  injector::Evidence evidence;  ///< where interrupted, what was there by then
   Duration lasted{};
   std::optional<TimePoint> ended;  ///< what it struck, before it was taken back
   bool interrupted = false;

@@ -51,7 +51,7 @@ Json toJson(const Injection& injection, const Outcome& outcome) {
     parameters[name] = formatParameter(value);
   }
   Json evidence;  // null: nobody waited for it
-  if (!outcome.interrupted) {
+  if (!outcome.interrupted || outcome.evidence.ok) {
     evidence = {{"kind", outcome.evidence.kind},
                 {"observed", outcome.evidence.observed},
                 {"ok", outcome.evidence.ok}};
@@ -72,12 +72,12 @@ void printText(const std::string& kind, const Outcome& outcome) {
   const std::string what = fmt::format("{} for {:.0f} ms", kind, toMilliseconds(outcome.lasted));
   if (outcome.interrupted) {
     std::cout << what << ": interrupted, and taken back\n";
-    return;
+    if (!outcome.evidence.ok) return;
+  } else {
+    std::cout << fmt::format("{}{}: {}\n", what, outcome.ended ? ", when what it struck ended" : "",
+                             outcome.evidence.ok ? "it happened" : "INVALID, it left no evidence");
   }
-  std::cout << fmt::format("{}{}: {}\nevidence ({}): {}\n", what,
-                           outcome.ended ? ", when what it struck ended" : "",
-                           outcome.evidence.ok ? "it happened" : "INVALID, it left no evidence",
-                           outcome.evidence.kind, outcome.evidence.observed);
+  std::cout << fmt::format("evidence ({}): {}\n", outcome.evidence.kind, outcome.evidence.observed);
 }
 
 int inject(const InjectOptions& options) {

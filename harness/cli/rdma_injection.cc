@@ -9,35 +9,38 @@ namespace {
 
 constexpr std::string_view kRdmaExample = "dev=rxe0";
 
-Result<rdma::RdmaTarget> rdmaTarget(const Injection& injection) {
-  rdma::RdmaTarget target;
-  for (const auto& [key, value] : injection.target) {
+}  // namespace
+
+Result<rdma::RdmaTarget> rdmaTarget(std::string_view kind,
+                                    const std::map<std::string, std::string>& target) {
+  rdma::RdmaTarget read;
+  for (const auto& [key, value] : target) {
     if (key == "dev") {
-      target.device = value;
+      read.device = value;
     } else if (key == "other_end") {
-      target.other_end = value;
+      read.other_end = value;
     } else if (key == "port") {
       const auto [end, error] =
-          std::from_chars(value.data(), value.data() + value.size(), target.port);
-      if (error != std::errc{} || end != value.data() + value.size()) {
-        return errorf(Code::kInvalidArgument, "target: '{}' is no number of a port", value);
+          std::from_chars(value.data(), value.data() + value.size(), read.port);
+      if (error != std::errc{} || end != value.data() + value.size() || read.port == 0) {
+        return errorf(Code::kInvalidArgument,
+                      "target: '{}' is no number of a port; they are counted from 1", value);
       }
     } else {
       return errorf(Code::kInvalidArgument,
-                    "target: {} has no '{}'; it has dev, port, other_end, like {}",
-                    injection.kind->name, key, kRdmaExample);
+                    "target: {} has no '{}'; it has dev, port, other_end, like {}", kind, key,
+                    kRdmaExample);
     }
   }
-  if (target.device.empty()) {
+  if (read.device.empty()) {
     return errorf(Code::kInvalidArgument, "target: which RDMA device? Like {}", kRdmaExample);
   }
-  return target;
+  return read;
 }
 
-}  // namespace
-
 Status addRdmaFault(const std::map<std::string, std::string>& parameters, Injection& injection) {
-  ASSIGN_OR_RETURN(const rdma::RdmaTarget target, rdmaTarget(injection));
+  ASSIGN_OR_RETURN(const rdma::RdmaTarget target,
+                   rdmaTarget(injection.kind->name, injection.target));
   ASSIGN_OR_RETURN(injection.parameters,
                    injector::FaultParameters::parse(*injection.kind, parameters));
   ASSIGN_OR_RETURN(injection.fault,

@@ -302,6 +302,17 @@ TEST(InjectTest, MistakesAreTold) {
   wrong({"qp_error", "--target", target, "--for", "1s", "--param", "dgid=nonsense"}, "no GID");
   wrong({"qp_error", "--target", "pid=999999999", "--for", "1s"}, "no process");
   wrong({"qp_error", "--list", "--target", target}, "--list takes only");
+  // Of RDMA devices.
+  wrong({"rdma_port_dwn", "--target", "dev=rxe0", "--for", "1s"}, "did you mean 'rdma_port_down'");
+  wrong({"rdma_port_down", "--target", "port=1", "--for", "1s"},
+        "which RDMA device? Like dev=rxe0");
+  wrong({"rdma_port_down", "--target", "dev=rxe0,port=x", "--for", "1s"}, "'x' is no number of a");
+  wrong({"rdma_silent_drop", "--target", target, "--for", "1s"},
+        "rdma_silent_drop has no 'pid'; it has dev, port, other_end");
+  wrong({"rdma_silent_drop", "--target", "dev=rxe0", "--for", "1s", "--param", "direction=up"},
+        "direction");
+  wrong({"rdma_throttle", "--target", "dev=rxe0", "--for", "1s"}, "needs the parameter 'rate'");
+  wrong({"rdma_link_delete", "--target", "dev=rxe0"}, "--for");
 }
 
 TEST(InjectTest, InterruptedItTakesTheFaultBack) {

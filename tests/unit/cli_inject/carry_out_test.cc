@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "tests/support/lapsing_fault.h"
 
@@ -38,6 +39,44 @@ TEST(CarryOutTest, AFaultThatWasTakenBackHasLastedUntilThen) {
   const Outcome outcome = outcomeOf(std::nullopt, 1h);
   EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_LT(outcome.lasted, 1h);
+}
+
+/// Whether there is evidence is the case's to say; it would last for ever.
+class LastingFault final : public injector::Fault {
+ public:
+  explicit LastingFault(bool seen) : seen_(seen) {}
+  Status prepare() override { return okStatus(); }
+  Status apply() override { return okStatus(); }
+  Status step(TimePoint /*now*/) override { return okStatus(); }
+  Status revert() override {
+    reverted = true;
+    return okStatus();
+  }
+  std::string mechanism() const override { return "none"; }
+  Duration evidenceBudget() const override { return 1h; }
+  bool reverted = false;
+
+ protected:
+  bool conclusive() const override { return seen_; }
+  injector::Evidence verdict() const override { return {"none", "none", "looked at", seen_}; }
+
+ private:
+  bool seen_;
+};
+
+TEST(CarryOutTest, InterruptedItTellsTheEvidenceThatIsThere) {
+  for (const bool seen : {true, false}) {
+    LastingFault fault(seen);
+    auto interrupt = run::Interrupt::watch();
+    ASSERT_TRUE(interrupt.ok());
+    ::raise(SIGINT);
+    const Outcome outcome = carryOut(fault, 1h, *interrupt);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_TRUE(outcome.interrupted);
+    EXPECT_EQ(outcome.evidence.ok, seen);
+    EXPECT_TRUE(fault.reverted);
+    EXPECT_LT(outcome.lasted, 1h);
+  }
 }
 
 }  // namespace
