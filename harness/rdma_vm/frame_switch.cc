@@ -1,11 +1,18 @@
 #include "harness/rdma_vm/frame_switch.h"
 
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <utility>
+
+#include "injector/netlink/roce_frames.h"
 
 namespace faultline::rdma_vm {
 namespace {
@@ -62,11 +69,29 @@ SwitchPort& SwitchPorts::at(int host, int nic) const {
   return static_cast<SwitchPort*>(memory_)[host * nics_ + nic];
 }
 
+bool isRoce(std::span<const std::uint8_t> frame) {
+  const auto has = [&](std::size_t at, std::uint16_t value) {
+    return frame.size() >= at + 2 && (frame[at] << 8 | frame[at + 1]) == value;
+  };
+  const auto hasUdp = [&](std::size_t header, std::size_t protocol, std::size_t length) {
+    return frame.size() > header + protocol && frame[header + protocol] == IPPROTO_UDP &&
+           has(header + length + 2, netlink::kRocePort);
+  };
+  constexpr std::uint8_t kWithoutOptions = 0x45;
+  if (has(2 * ETH_ALEN, ETH_P_IP)) {
+    return frame.size() > ETH_HLEN && frame[ETH_HLEN] == kWithoutOptions &&
+           hasUdp(ETH_HLEN, offsetof(iphdr, protocol), sizeof(iphdr));
+  }
+  return has(2 * ETH_ALEN, ETH_P_IPV6) &&
+         hasUdp(ETH_HLEN, offsetof(ip6_hdr, ip6_nxt), sizeof(ip6_hdr));
+}
+
 std::vector<int> forward(const SwitchPorts& ports, int host, int nic,
                          std::span<const std::uint8_t> frame) {
   SwitchPort& in = ports.at(host, nic);
   count(in.inFrames);
   count(in.inBytes, frame.size());
+  if (isRoce(frame)) count(in.inRoceFrames);
   if (frame.size() < kSmallestFrame) return {};
   if (isBlocked(in)) {
     count(in.dropped);

@@ -16,6 +16,7 @@ namespace faultline::rdma_vm {
 struct SwitchPort {
   std::atomic<std::uint64_t> inFrames;  ///< from the host
   std::atomic<std::uint64_t> inBytes;
+  std::atomic<std::uint64_t> inRoceFrames;
   std::atomic<std::uint64_t> outFrames;  ///< to the host
   std::atomic<std::uint64_t> outBytes;
   std::atomic<std::uint64_t> dropped;   ///< in or out, because the port is blocked
@@ -50,6 +51,10 @@ class SwitchPorts {
   int hosts_ = 0;
   int nics_ = 0;
 };
+
+/// Whether an Ethernet frame carries RoCE v2, over IPv4 without options or IPv6 without extension
+/// headers, which is how RDMA devices send it.
+bool isRoce(std::span<const std::uint8_t> frame);
 
 /// Where a frame goes that came in at the port of `host` on NIC `nic`: the hosts on the same NIC
 /// number, i.e. of one rail, whose port is not blocked. A group's frame goes to all others, one to

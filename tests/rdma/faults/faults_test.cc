@@ -24,6 +24,7 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kFaultline = FAULTLINE_BINARY_DIR "/faultline";
 constexpr const char* kLonger = "120s";  // than any case lasts: ended by hand
 constexpr Duration kPatience = 90s;      // emulation on a busy machine takes its time
+constexpr Duration kRetries = 30s;       // of a victim, each 2 s, before it gives up
 
 class RdmaFaultTest : public LaboratoryTest {
  protected:
@@ -135,6 +136,17 @@ class RdmaFaultTest : public LaboratoryTest {
     EXPECT_OK(lab_->end(victim.server));  // it may wait for ever
     EXPECT_TRUE(lab_->finish(victim.server).ok());
   }
+  void endVictim(const Victim& victim) {
+    EXPECT_OK(lab_->end(victim.client));
+    EXPECT_TRUE(lab_->finish(victim.client).ok());
+    endServer(victim);
+  }
+  bool endsWithin(const Victim& victim, Duration time) {
+    return pollUntil(time, [&] {
+      EXPECT_OK(lab_->poll(10ms));
+      return lab_->hasEnded(victim.client);
+    });
+  }
   /// A whole program over the rail, from the beginning to its end. Its ends meet over the
   /// management network.
   void expectWorks(int rail) {
@@ -154,6 +166,9 @@ class RdmaFaultTest : public LaboratoryTest {
     }
   }
 
+  std::uint64_t roceFramesSent(int rail) const {
+    return lab_->port(kClient, rail).inRoceFrames.load();
+  }
   std::uint64_t sent(int rail) const { return lab_->port(kClient, rail).inBytes.load(); }
   void wait(Duration time) {
     const TimePoint until = now() + time;
@@ -215,8 +230,10 @@ TEST_F(RdmaFaultTest, ASilentDropEndsItsVictimWithRetriesExceededAndNoEvent) {
   const Victim victim = startBusyVictim(0);
   const int fault =
       begin({"rdma_silent_drop", "rxe0", kLonger}, "tc filter show dev rail0 egress | grep -q bpf");
-  // Other frames live, like those of address resolution (42 and 86 bytes); one of data is longer.
-  EXPECT_LT(sentDuring(0, 1s), 512u) << "at the switch";
+  // Others live, like those of address resolution.
+  const std::uint64_t before = roceFramesSent(0);
+  wait(1s);
+  EXPECT_EQ(roceFramesSent(0), before) << "at the switch";
   expectFailure(victim, "Failed status 12");  // retries exceeded
   EXPECT_EQ(stateOf(kClient, 0).rdma, "4: ACTIVE");
   EXPECT_TRUE(stateOf(kClient, 0).carrier);
@@ -233,30 +250,34 @@ TEST_F(RdmaFaultTest, ASilentDropEndsItsVictimWithRetriesExceededAndNoEvent) {
 
 TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
   watchEvents("rxe1");
+  const auto awaitEvent = [this](const std::string& event, int which) {
+    mustRun(kClient, shell("until [ $(grep -c " + event + " /run/events) -ge " +
+                           std::to_string(which) + " ]; do sleep 0.1; done"));
+  };
   mustRun(kClient, program({"ip", "route", "add", "198.51.100.0/24", "dev", "rail1"}));
-  const Victim victim = startBusyVictim(1);
-  const int fault =
-      begin({"rdma_port_down", "rxe1", kLonger}, "rdma link show rxe1/1 | grep -q DOWN");
-  mustRun(kClient, shell("until grep -q IBV_EVENT_PORT_ERR /run/events; do sleep 0.1; done"));
-  EXPECT_EQ(sentDuring(1, 1s), 0u) << "at the switch";
-  EXPECT_EQ(stateOf(kServer, 1).rdma, "4: ACTIVE") << "behind a switch nobody else is told";
-  // By the moment at which it is struck, rxe ends its work with a local operation error, as there
-  // is no way to the peer, or tries again for as long as that is so.
-  wait(10s);
-  if (lab_->hasEnded(victim.client)) {
-    expectFailure(victim, "Failed status 2:");
-  } else {
+  // Now and then rxe itself stops for good, with its queue pair in RTS and no error counted: then
+  // once more.
+  constexpr int kMostStrikes = 3;
+  bool failed = false;
+  for (int strikes = 1; !failed; ++strikes) {
+    ASSERT_LE(strikes, kMostStrikes) << "no victim has failed";
+    const Victim victim = startBusyVictim(1);
+    const int fault =
+        begin({"rdma_port_down", "rxe1", kLonger}, "rdma link show rxe1/1 | grep -q DOWN");
+    awaitEvent("IBV_EVENT_PORT_ERR", strikes);
     EXPECT_EQ(sentDuring(1, 1s), 0u) << "at the switch";
-    EXPECT_OK(lab_->end(victim.client));
-    EXPECT_TRUE(lab_->finish(victim.client).ok());
-    endServer(victim);
+    EXPECT_EQ(stateOf(kServer, 1).rdma, "4: ACTIVE") << "behind a switch nobody else is told";
+    failed = endsWithin(victim, kRetries);
+    // A local operation error: there is no way to the peer.
+    if (failed) expectFailure(victim, "Failed status 2:");
+    const Json report = end(fault);
+    expectProven(report);
+    EXPECT_THAT(observed(report), HasSubstr("port rxe1/1 is DOWN, physically DISABLED"));
+    awaitEvent("IBV_EVENT_PORT_ACTIVE", strikes);
+    EXPECT_THAT(mustRun(kClient, program({"ip", "route", "show", "dev", "rail1"})),
+                HasSubstr("198.51.100.0/24"));
+    if (!failed) endVictim(victim);
   }
-  const Json report = end(fault);
-  expectProven(report);
-  EXPECT_THAT(observed(report), HasSubstr("port rxe1/1 is DOWN, physically DISABLED"));
-  mustRun(kClient, shell("until grep -q IBV_EVENT_PORT_ACTIVE /run/events; do sleep 0.1; done"));
-  EXPECT_THAT(mustRun(kClient, program({"ip", "route", "show", "dev", "rail1"})),
-              HasSubstr("198.51.100.0/24"));
   mustRun(kClient, program({"ip", "route", "delete", "198.51.100.0/24"}));
   expectWorks(1);
 }
@@ -285,9 +306,7 @@ TEST_F(RdmaFaultTest, AThrottleSlowsItsVictimAndNothingElseHappens) {
   EXPECT_FALSE(lab_->hasEnded(victim.client));
   const Json report = end(fault);
   const std::uint64_t after = sentDuring(0, kWindow);
-  EXPECT_OK(lab_->end(victim.client));
-  EXPECT_TRUE(lab_->finish(victim.client).ok());
-  endServer(victim);
+  endVictim(victim);
   expectProven(report);
   EXPECT_THAT(observed(report), HasSubstr("Mbit/s left the queue"));
   EXPECT_LT(during, before / 2);
@@ -318,9 +337,7 @@ TEST_F(RdmaFaultTest, ADeviceInUseIsDeletedOnlyWhereThatIsAskedFor) {
   const int fault = begin({"rdma_link_delete", "rxe1", kLonger, "users=leave"},
                           "! rdma link show rxe1/1 2>/dev/null");
   EXPECT_TRUE(movesOn(1, 256 << 10)) << "who has it open goes on, with rxe of Linux 6.1";
-  EXPECT_OK(lab_->end(victim.client));
-  EXPECT_TRUE(lab_->finish(victim.client).ok());
-  endServer(victim);
+  endVictim(victim);
   expectProven(end(fault));
   EXPECT_TRUE(becomesActive());
 }

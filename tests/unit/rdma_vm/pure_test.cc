@@ -252,6 +252,41 @@ TEST_F(Switch, CountsPerPort) {
   EXPECT_EQ(ports_->at(2, 0).outFrames, 0U) << "another network";
 }
 
+TEST_F(Switch, KnowsRoceAmongOtherFrames) {
+  std::vector<std::uint8_t> v4(42, 0);
+  v4[12] = 0x08;
+  v4[14] = 0x45;
+  v4[14 + 9] = 17;
+  v4[14 + 20 + 2] = 0x12;  // 4791
+  v4[14 + 20 + 3] = 0xb7;
+  std::vector<std::uint8_t> v6(62, 0);
+  v6[12] = 0x86;
+  v6[13] = 0xdd;
+  v6[14 + 6] = 17;
+  v6[14 + 40 + 2] = 0x12;
+  v6[14 + 40 + 3] = 0xb7;
+  for (const auto& frame : {v4, v6}) {
+    EXPECT_TRUE(isRoce(frame));
+    std::vector<std::size_t> meant{12, 13};
+    const bool isV4 = frame.size() == v4.size();
+    if (isV4) meant.push_back(14);
+    const std::size_t protocol = isV4 ? 23 : 20, port = isV4 ? 36 : 56;
+    meant.insert(meant.end(), {protocol, port, port + 1});
+    for (std::size_t at = 0; at < frame.size(); ++at) {
+      auto other = frame;
+      other[at] ^= 1;
+      EXPECT_EQ(isRoce(other), std::ranges::count(meant, at) == 0) << at;
+    }
+    for (std::size_t size = 0; size < port + 2; ++size) {
+      EXPECT_FALSE(isRoce(std::span(frame).first(size))) << size;
+    }
+  }
+  forward(*ports_, 0, 1, v4);
+  forward(*ports_, 0, 1, std::vector<std::uint8_t>(60));
+  EXPECT_EQ(ports_->at(0, 1).inRoceFrames, 1U);
+  EXPECT_EQ(ports_->at(0, 1).inFrames, 2U);
+}
+
 TEST_F(Switch, ABlockedPortDropsBothWaysAndSaysSo) {
   ports_->at(0, 1).blocked = 1;
   EXPECT_THAT(forwarded(0, 1, macOf(1, 1)), IsEmpty());
