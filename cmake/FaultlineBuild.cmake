@@ -21,8 +21,6 @@ target_include_directories(faultline_options INTERFACE
 if(FAULTLINE_SANITIZE)
   target_compile_options(faultline_options INTERFACE
     -fsanitize=${FAULTLINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
-    # Here, since a target's own options come before these, and the last one counts.
-    $<$<BOOL:$<TARGET_PROPERTY:FAULTLINE_MEMORY_ERRORS_ONLY>>:-fno-sanitize=undefined>
     # GCC warns of members of std::variant that it reads only in instrumented code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(faultline_options INTERFACE -fsanitize=${FAULTLINE_SANITIZE})
@@ -39,12 +37,7 @@ endif()
 # that is missing is seen.
 function(faultline_precompiled)
   cmake_parse_arguments(P "" "TARGET" "HEADERS;OPTIONS;DEPS" ${ARGN})
-  get_target_property(memory_only ${P_TARGET} FAULTLINE_MEMORY_ERRORS_ONLY)
-  set(same "${P_HEADERS};${P_OPTIONS}")
-  if(memory_only)
-    string(APPEND same ";memory_only")
-  endif()
-  string(MD5 key "${same}")
+  string(MD5 key "${P_HEADERS};${P_OPTIONS}")
   set(headers precompiled_${key})
   if(NOT TARGET ${headers})
     set(source ${PROJECT_BINARY_DIR}/generated/${headers}.cc)
@@ -53,9 +46,6 @@ function(faultline_precompiled)
     target_link_libraries(${headers} PRIVATE faultline_options fmt::fmt spdlog::spdlog
       Threads::Threads ${P_DEPS})
     target_compile_options(${headers} PRIVATE ${P_OPTIONS})
-    if(memory_only)
-      set_target_properties(${headers} PROPERTIES FAULTLINE_MEMORY_ERRORS_ONLY ON)
-    endif()
     get_target_property(independent ${P_TARGET} POSITION_INDEPENDENT_CODE)
     if(independent)
       set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -124,7 +114,7 @@ function(faultline_test)
   # Undefined behaviour is looked for in what is tested, and memory errors in the tests, too: checks
   # of the templates that tests are made of were a third of the time of building them.
   if(FAULTLINE_SANITIZE MATCHES "undefined")
-    set_target_properties(${program} PROPERTIES FAULTLINE_MEMORY_ERRORS_ONLY ON)
+    list(APPEND options -fno-sanitize=undefined)
   endif()
   target_compile_options(${program} PRIVATE ${options})
   faultline_precompiled(TARGET ${program} OPTIONS ${options}
