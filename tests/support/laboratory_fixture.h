@@ -105,8 +105,9 @@ class LaboratoryTest : public ::testing::Test {
     const auto output = lab_->run(host, request);
     EXPECT_TRUE(output.ok()) << output.status().message();
     if (!output.ok()) return "";
-    EXPECT_TRUE(output->exit.ok() && !output->timedOut) << output->exit.toString() << '\n'
-                                                        << output->out << output->err;
+    EXPECT_TRUE(output->exit.ok() && !output->timedOut)
+        << ::testing::PrintToString(request.arguments) << ' ' << output->exit.toString() << '\n'
+        << output->out << output->err;
     return output->out;
   }
   rdma_vm::Laboratory* lab_ = nullptr;

@@ -246,44 +246,30 @@ TEST_F(DelayTest, WhatIsReleasedDoesNotWaitForFaultsOfOtherQueues) {
   }
 }
 
-TEST_F(DelayTest, WhatIsReleasedKeepsItsTimeWhereAnotherFaultHoldsReceives) {
-  const Device device(0);
-  const OwnQueue own(device);
-  ibv_qp_init_attr init{};
-  init.send_cq = device.cq;
-  init.recv_cq = own.cq;
-  init.qp_type = IBV_QPT_RC;
-  ibv_qp* const receiver = shimLibrary().createQp(device.pd, &init);
-  Connection control = connect();
-  const std::uint64_t fault = valueOf(control.arm(longDelay(own.qp)));
-  const std::uint64_t other = valueOf(control.arm(longDelay(receiver)));
-  own.hold(1);
-  valueOf(control.disarm(fault));
-  EXPECT_EQ(polled(own.cq), 0);
-  valueOf(control.disarm(other));
-  EXPECT_EQ(polled(own.cq), 1);
-  EXPECT_EQ(shimLibrary().destroyQp(receiver), 0);
-  EXPECT_EQ(shimLibrary().destroyQp(own.qp), 0);
-  EXPECT_EQ(shimLibrary().destroyCq(own.cq), 0);
-}
-
 TEST_F(DelayTest, WhatIsReleasedKeepsItsTimeWhereAnotherFaultHoldsWhatMayComeThere) {
   const Device device(0);
-  const OwnQueue own(device);
-  ibv_qp_init_attr init{};
-  init.qp_type = IBV_QPT_XRC_RECV;  // names no queue
-  ibv_qp* const receiver = shimLibrary().createQp(device.pd, &init);
-  Connection control = connect();
-  const std::uint64_t fault = valueOf(control.arm(longDelay(own.qp)));
-  const std::uint64_t other = valueOf(control.arm(longDelay(receiver)));
-  own.hold(1);
-  valueOf(control.disarm(fault));
-  EXPECT_EQ(polled(own.cq), 0);
-  valueOf(control.disarm(other));
-  EXPECT_EQ(polled(own.cq), 1);
-  EXPECT_EQ(shimLibrary().destroyQp(receiver), 0);
-  EXPECT_EQ(shimLibrary().destroyQp(own.qp), 0);
-  EXPECT_EQ(shimLibrary().destroyCq(own.cq), 0);
+  for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_XRC_RECV}) {
+    SCOPED_TRACE(type);
+    const OwnQueue own(device);
+    ibv_qp_init_attr init{};
+    init.qp_type = type;
+    if (type == IBV_QPT_RC) {
+      init.send_cq = device.cq;
+      init.recv_cq = own.cq;
+    }  // the other one names no queue
+    ibv_qp* const receiver = shimLibrary().createQp(device.pd, &init);
+    Connection control = connect();
+    const std::uint64_t fault = valueOf(control.arm(longDelay(own.qp)));
+    const std::uint64_t other = valueOf(control.arm(longDelay(receiver)));
+    own.hold(1);
+    valueOf(control.disarm(fault));
+    EXPECT_EQ(polled(own.cq), 0);
+    valueOf(control.disarm(other));
+    EXPECT_EQ(polled(own.cq), 1);
+    EXPECT_EQ(shimLibrary().destroyQp(receiver), 0);
+    EXPECT_EQ(shimLibrary().destroyQp(own.qp), 0);
+    EXPECT_EQ(shimLibrary().destroyCq(own.cq), 0);
+  }
 }
 
 TEST_F(DelayTest, OfTwoDelaysTheLongerOneCounts) {
