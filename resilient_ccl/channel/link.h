@@ -77,8 +77,7 @@ class Link {
   static constexpr int kGrantsInHand = 4;
   /// Of a stream of short messages, each of which takes about a round trip.
   static constexpr int kGrantsInHandOfShort = 2;
-  /// So many grants are acknowledged at once, a third of those that may be under way, or fewer after
-  /// kAcknowledgementDelay.
+  /// With small messages: a third of the grants that may be under way.
   static constexpr int kGrantsPerAcknowledgement = 16;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
   /// up if there are others: datagrams pass and payload does not (an MTU black hole).

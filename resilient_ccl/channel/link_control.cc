@@ -103,7 +103,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
 
 void Link::acknowledgeRecord(bool mayWait, TimePoint now) {
   if (mutant(Mutant::kRecordNotAcknowledged)) return;
-  if (mayWait && ++grantsHeard_ < kGrantsPerAcknowledgement) {
+  if (mayWait && options_.smallMessage > 0 && ++grantsHeard_ < kGrantsPerAcknowledgement) {
     acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
   } else {
     acknowledgementDue_ = true;

@@ -13,10 +13,7 @@
 namespace faultline::test {
 namespace {
 
-constexpr std::uint64_t kSeeds = 32;
-/// Seeds in which one is found late or given up instead: 22 of 800, when pauses of a process and
-/// the timers of transports fall together. Never is another rail called slow.
-constexpr std::uint64_t kMostMissed = kSeeds / 10;
+constexpr std::uint64_t kSeeds = 16;
 constexpr unsigned kStrikes = 2;
 constexpr Bytes kChunk = 16 << 10;
 constexpr Bytes kStep = 4 * kChunk;
@@ -38,8 +35,7 @@ class SlowRails {
     };
   }
 
-  /// Whether all went as it should.
-  bool run() {
+  void run() {
     carry(500ms);
     EXPECT_TRUE(told_.empty()) << "all rails are equal";
     for (unsigned strike = 0; strike < kStrikes; ++strike) {
@@ -57,13 +53,12 @@ class SlowRails {
       expectAtBothEnds(rail, false);
     }
     for (int end = 0; end < SimWorld::kEnds; ++end) {
-      expect(world_.link(end).counters().failovers == 0);
-      expect(world_.link(end).counters().degradations == kStrikes);
+      EXPECT_EQ(world_.link(end).counters().failovers, 0u);
+      EXPECT_EQ(world_.link(end).counters().degradations, kStrikes);
     }
     EXPECT_TRUE(world_.runUntilIdle(60s));
     world_.checkMemory();
     for (const std::string& problem : world_.problems()) ADD_FAILURE() << problem;
-    return asItShould_;
   }
 
  private:
@@ -101,29 +96,25 @@ class SlowRails {
     std::map<int, int> changes;
     for (const Told& told : told_) {
       EXPECT_EQ(told.change.rail, rail) << "which is not slow";
-      expect(told.change.degraded == degraded);
+      EXPECT_EQ(told.change.degraded, degraded);
       ++changes[told.end];
     }
-    expect(changes == std::map<int, int>{{0, 1}, {1, 1}});
+    EXPECT_EQ(changes, (std::map<int, int>{{0, 1}, {1, 1}}));
   }
-  void expect(bool holds) { asItShould_ = asItShould_ && holds; }
 
   Random random_;
   SimWorld world_;
-  bool asItShould_ = true;
   int rails_ = 0;
   double rate_ = 0;
   std::vector<Told> told_;
 };
 
 TEST(SlowRailsProperty, EachIsFoundAtBothEndsAndNothingElse) {
-  std::uint64_t missed = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    if (!SlowRails(seed).run()) ++missed;
+    SlowRails(seed).run();
     if (HasFailure()) return;
   }
-  EXPECT_LE(missed, kMostMissed) << "of " << kSeeds;
 }
 
 }  // namespace
