@@ -109,8 +109,7 @@ Laboratory::~Laboratory() = default;
 Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
   const TimePoint deadline = now() + spec_.bootBudget;
   for (int host = 0; host < spec_.hosts; ++host) {
-    Host& at = hosts_[static_cast<std::size_t>(host)];
-    RETURN_IF_ERROR(at.agent.send(toJson(GuestSetup{host, spec_.nics(), spec_.mtu})));
+    RETURN_IF_ERROR(tellHost(host, toJson(GuestSetup{host, spec_.nics(), spec_.mtu})));
   }
   const auto isReady = [](const Host& host) { return host.ready; };
   while (!std::ranges::all_of(hosts_, isReady)) {
@@ -183,17 +182,25 @@ Status Laboratory::lookAtRoom() {
   }
 }
 
+Status Laboratory::lostHost(int host, const std::string& what) {
+  constexpr int kLaterMs = 500;
+  pollfd room{room_.messages().fd(), POLLIN, 0};
+  ::poll(&room, 1, kLaterMs);
+  RETURN_IF_ERROR(lookAtRoom());
+  return brokenHost(host, what);
+}
+
+Status Laboratory::tellHost(int host, const json& message) {
+  const Status sent = hosts_[static_cast<std::size_t>(host)].agent.send(message);
+  if (sent.ok()) return okStatus();
+  return lostHost(host, "cannot be told anything any more: " + sent.message());
+}
+
 Status Laboratory::lookAtHost(int host) {
   for (;;) {
     Result<std::optional<json>> message = hosts_[static_cast<std::size_t>(host)].agent.receive();
-    if (!message.ok()) {
-      // The machine room knows why, a little later.
-      constexpr int kLaterMs = 500;
-      pollfd room{room_.messages().fd(), POLLIN, 0};
-      ::poll(&room, 1, kLaterMs);
-      RETURN_IF_ERROR(lookAtRoom());
-      return brokenHost(host, "is not heard any more: " + message.status().message());
-    }
+    if (!message.ok())
+      return lostHost(host, "is not heard any more: " + message.status().message());
     if (!*message) return okStatus();
     RETURN_IF_ERROR(received(host, **message));
   }
@@ -260,8 +267,8 @@ Status Laboratory::enforceLimits() {
 Result<int> Laboratory::send(int host, const launch::GuardJob& job, bool read, Duration limit) {
   RETURN_IF_ERROR(checkHost(host));
   const int id = nextJob_++;
-  RETURN_IF_ERROR(hosts_[static_cast<std::size_t>(host)].agent.send(
-      {{"type", "job"}, {"job", id}, {"guard", launch::toJson(job)}, {"read", read}}));
+  RETURN_IF_ERROR(tellHost(
+      host, {{"type", "job"}, {"job", id}, {"guard", launch::toJson(job)}, {"read", read}}));
   jobs_[id] = Job{.host = host, .ours = read, .deadline = now() + limit};
   return id;
 }
@@ -292,8 +299,7 @@ Result<int> Laboratory::startGuard(int host, const launch::GuardJob& job) {
 Status Laboratory::tell(int job, const json& message) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
-  return hosts_[static_cast<std::size_t>(found->second.host)].agent.send(
-      {{"type", "tell"}, {"job", job}, {"message", message}});
+  return tellHost(found->second.host, {{"type", "tell"}, {"job", job}, {"message", message}});
 }
 
 Result<int> Laboratory::startFault(int host, const json& fault) {
@@ -307,8 +313,7 @@ Result<int> Laboratory::startFault(int host, const json& fault) {
 Status Laboratory::tellFault(int fault, const json& message) {
   const auto found = faults_.find(fault);
   if (found == faults_.end()) return errorf(Code::kNotFound, "there is no fault {}", fault);
-  return hosts_[static_cast<std::size_t>(found->second.host)].agent.send(
-      {{"type", "fault"}, {"fault", fault}, {"message", message}});
+  return tellHost(found->second.host, {{"type", "fault"}, {"fault", fault}, {"message", message}});
 }
 
 std::optional<json> Laboratory::faultSaid(int fault) {
@@ -324,8 +329,7 @@ Status Laboratory::endFault(int fault) {
   if (found == faults_.end()) return okStatus();
   const int host = found->second.host;
   faults_.erase(found);
-  return hosts_[static_cast<std::size_t>(host)].agent.send(
-      {{"type", "end_fault"}, {"fault", fault}});
+  return tellHost(host, {{"type", "end_fault"}, {"fault", fault}});
 }
 
 bool Laboratory::hasEnded(int job) const {
@@ -380,9 +384,8 @@ void Laboratory::setBlocked(int host, int rail, bool blocked) {
 
 Status Laboratory::askForRails(int host) {
   RETURN_IF_ERROR(checkHost(host));
-  Host& at = hosts_[static_cast<std::size_t>(host)];
-  at.rails.reset();
-  return at.agent.send({{"type", "rails"}});
+  hosts_[static_cast<std::size_t>(host)].rails.reset();
+  return tellHost(host, {{"type", "rails"}});
 }
 
 std::optional<std::vector<RailState>> Laboratory::toldRails(int host) const {

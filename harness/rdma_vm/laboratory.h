@@ -156,6 +156,10 @@ class Laboratory final : public HolderLine {
   Status awaitReady(const std::function<bool()>& giveUp);
   Status lookAtRoom();
   Status lookAtHost(int host);
+  /// Every message to an agent goes through it: its error says why the host is gone, if it is.
+  Status tellHost(int host, const nlohmann::json& message);
+  /// Why that host is gone: the machine room knows, a little later. Never ok.
+  Status lostHost(int host, const std::string& what);
   Status received(int host, const nlohmann::json& message);
   void guardMessage(Job& job, const nlohmann::json& message);
   Result<int> send(int host, const launch::GuardJob& job, bool read, Duration limit);

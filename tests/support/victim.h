@@ -25,6 +25,8 @@ class Victim {
   pid_t pid() const { return pid_; }
   /// Waits until the program has printed `text`; false when it ends or the budget is over.
   bool awaitOutput(const std::string& text, Duration budget);
+  /// What was read of it so far.
+  const std::string& printed() const { return printed_; }
 
   enum class Targets { kProgramAlone, kWholeGroup };
   /// Stops the program in its tracks, lets `observer` watch every network namespace that it or its

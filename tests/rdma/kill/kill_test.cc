@@ -99,8 +99,13 @@ TEST_F(KilledLaboratory, WhoseMachineRoomIsKilledSaysSo) {
   const std::vector<ProcessId> tree = processTree(victim.pid());
   // The controller, the machine room, and its guests.
   ASSERT_EQ(tree.size(), 2U + kGuests);
+  // A controller that is slow, and has perhaps not told the guests yet what to run.
+  ::kill(victim.pid(), SIGSTOP);
   ::kill(tree[1].pid, SIGKILL);
-  EXPECT_TRUE(victim.awaitOutput("the machine room is gone", kGoneBudget));
+  EXPECT_TRUE(
+      pollUntil(kGoneBudget, [&] { return std::all_of(tree.begin() + 2, tree.end(), isGone); }));
+  ::kill(victim.pid(), SIGCONT);
+  EXPECT_TRUE(victim.awaitOutput("the machine room is gone", kGoneBudget)) << victim.printed();
   EXPECT_TRUE(pollUntil(kGoneBudget, [&] {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
