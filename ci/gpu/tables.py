@@ -6,6 +6,7 @@
     tables.py ends RESULT...          how each run ended, and what it told
 """
 import json
+import math
 import re
 import statistics
 import sys
@@ -97,11 +98,19 @@ def call_at(run, ms):
     return max(begun) + 1 if begun else None
 
 
+def near(run, fault, call):
+    """Whether the call was struck by the fault, or is one of those until three after its end."""
+    struck = call_at(run, fault["start_ms"])
+    ended = math.inf if fault["end_ms"] is None else call_at(run, fault["end_ms"])
+    return struck is not None and struck <= call <= (math.inf if ended is None else ended) + 3
+
+
 def pauses(folders):
     """A fault that takes one of r rails of a node at a share p of a call of T ms leaves p T + (1 - p) T r /
     (r - 1) to be expected, and T r / (r - 1) for the next call. What the two take beyond that is its
     pause. Only faults that strike a whole network count: while a rail is held off, the call before is
-    longer already."""
+    longer already. T is the median of the calls before the first fault, or of all that no fault is near,
+    which is the less: a run's first calls can be its slow ones, and would hide pauses."""
     rows = []
     for folder in folders:
         result, runs = read(folder)
@@ -113,6 +122,8 @@ def pauses(folders):
             struck = [(call_at(run, fault["start_ms"]), fault) for fault in faults]
             first = min(call for call, _ in struck if call is not None)
             whole = statistics.median(ms for call, ms in run.calls.items() if call < first)
+            calm = [ms for call, ms in run.calls.items() if not any(near(run, fault, call) for fault in faults)]
+            whole = min(whole, statistics.median(calm)) if calm else whole
             less = whole * rails / (rails - 1)
             counted, never = [], 0
             for call, fault in struck:
