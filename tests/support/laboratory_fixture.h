@@ -20,8 +20,8 @@ class SharedLaboratory {
  public:
   /// Says why there can be none ("SKIPPED: ", which ctest looks for), once; null then. Everything
   /// that fails after that is a failure.
-  static rdma_vm::Laboratory* get(const rdma_vm::VmSpec& spec = {}) {
-    static const std::unique_ptr<rdma_vm::Laboratory> laboratory = boot(spec);
+  static rdma_vm::Laboratory* get() {
+    static const std::unique_ptr<rdma_vm::Laboratory> laboratory = boot();
     return laboratory.get();
   }
 
@@ -36,14 +36,14 @@ class SharedLaboratory {
   }
 
  private:
-  static std::unique_ptr<rdma_vm::Laboratory> boot(const rdma_vm::VmSpec& spec) {
+  static std::unique_ptr<rdma_vm::Laboratory> boot() {
     if (const Status status = possible(); !status.ok()) {
       std::printf("SKIPPED: %s\n", status.message().c_str());
       return nullptr;
     }
     auto files = rdma_vm::Laboratory::findFiles();
     if (files.ok()) files->program = FAULTLINE_BINARY_DIR "/faultline";
-    auto laboratory = files.ok() ? rdma_vm::Laboratory::boot(spec, *files)
+    auto laboratory = files.ok() ? rdma_vm::Laboratory::boot({}, *files)
                                  : Result<std::unique_ptr<rdma_vm::Laboratory>>(files.status());
     EXPECT_TRUE(laboratory.ok()) << laboratory.status().message();
     return laboratory.ok() ? std::move(*laboratory) : nullptr;
@@ -55,7 +55,9 @@ class LaboratoryTest : public ::testing::Test {
  protected:
   static constexpr int kServer = 0;
   static constexpr int kClient = 1;
-  static constexpr Duration kProgramLimit = 40s;  // emulation on a busy machine takes its time
+  // Emulation on a busy machine takes its time.
+  static constexpr Duration kProgramLimit = 90s;
+  static constexpr Duration kWholeCase = 10min;  // of what runs until its case ends it
   static constexpr Duration kBudget = 60s;
 
   void SetUp() override {
@@ -103,10 +105,11 @@ class LaboratoryTest : public ::testing::Test {
   /// Runs it in the guest, and expects that it ends well.
   std::string mustRun(int host, const rdma_vm::RunRequest& request) {
     const auto output = lab_->run(host, request);
-    EXPECT_TRUE(output.ok()) << output.status().message();
+    const std::string command = ::testing::PrintToString(request.arguments);
+    EXPECT_TRUE(output.ok()) << command << ' ' << output.status().message();
     if (!output.ok()) return "";
     EXPECT_TRUE(output->exit.ok() && !output->timedOut)
-        << ::testing::PrintToString(request.arguments) << ' ' << output->exit.toString() << '\n'
+        << command << ' ' << output->exit.toString() << '\n'
         << output->out << output->err;
     return output->out;
   }

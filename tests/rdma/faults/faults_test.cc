@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -22,9 +23,9 @@ constexpr int kExitCannotRun = 3;  // and nothing is left: that is 4
 constexpr int kExitInvalid = 5;
 constexpr int kExitInterrupted = 130;
 constexpr const char* kFaultline = FAULTLINE_BINARY_DIR "/faultline";
-constexpr const char* kLonger = "120s";  // than any case lasts: ended by hand
-constexpr Duration kPatience = 90s;      // emulation on a busy machine takes its time
-constexpr Duration kRetries = 30s;       // of a victim, each 2 s, before it gives up
+constexpr const char* kLonger = "10min";  // than any case lasts: ended by hand
+constexpr Duration kRetries = 30s;        // of a victim, each 2 s, before it gives up
+constexpr Duration kStart = 30s;          // of a victim, until it is in full swing
 
 class RdmaFaultTest : public LaboratoryTest {
  protected:
@@ -35,7 +36,7 @@ class RdmaFaultTest : public LaboratoryTest {
     for (std::size_t i = 3; i < words.size(); ++i) {
       arguments.insert(arguments.end(), {"--param", words[i]});
     }
-    return program(std::move(arguments), kPatience);
+    return program(std::move(arguments), kWholeCase);
   }
   /// Runs it on the client, and expects the exit code. What it reports.
   Json strike(const std::vector<std::string>& fault, int code = 0) {
@@ -78,68 +79,86 @@ class RdmaFaultTest : public LaboratoryTest {
     return report.value(Json::json_pointer("/evidence/observed"), std::string());
   }
 
-  /// Until the case ends.
-  void watchEvents(const std::string& device) {
+  /// Until the case ends; the job, for who ends it before.
+  int watchEvents(const std::string& device) {
     mustRun(kClient, program({"rm", "-f", "/run/events"}));
-    auto job = lab_->start(kClient,
-                           shell("exec stdbuf -oL ibv_asyncwatch -d " + device + " > /run/events"));
-    ASSERT_TRUE(job.ok()) << job.status().message();
-    watch_ = *job;
+    auto job = lab_->start(
+        kClient,
+        shell("exec stdbuf -oL ibv_asyncwatch -d " + device + " > /run/events", kWholeCase));
+    EXPECT_TRUE(job.ok()) << job.status().message();
+    if (!job.ok()) return 0;
+    untilTheEnd_.push_back(*job);
     mustRun(kClient, shell("until [ -s /run/events ]; do sleep 0.1; done"));
+    return *job;
   }
   void TearDown() override {
-    if (watch_ != 0) {
-      EXPECT_OK(lab_->end(watch_));
-      EXPECT_TRUE(lab_->finish(watch_).ok());
+    // Also after a failure in the middle: a server that is left would answer the next case.
+    for (const int job : untilTheEnd_) {
+      if (!lab_->end(job).ok()) continue;
+      EXPECT_TRUE(lab_->finish(job).ok());
     }
     LaboratoryTest::TearDown();
   }
-  int watch_ = 0;
+  std::vector<int> untilTheEnd_;  // jobs that end with the case, if nothing has ended them before
 
   struct Victim {
     int server = 0;
     int client = 0;
   };
-  /// ib_write_bw of the client's. Through the RDMA connection manager, because only there it can be
-  /// told to give up: rxe takes its usual 7 retries as without end.
+  /// ib_write_bw of the client's, without end for this test's purposes. Through the RDMA connection
+  /// manager, because only there it can be told to give up: rxe takes its usual 7 retries as
+  /// without end.
   Victim startVictim(int rail, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"ib_write_bw", "-R", "--retry_count=2", "-F", "-s", "16384"};
+    std::vector<std::string> arguments{"ib_write_bw", "-R", "--retry_count=2", "-F", "-s",
+                                       "16384",       "-n", "100000"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     Victim victim;
-    auto server = lab_->start(kServer, program(arguments, kPatience));
+    auto server = lab_->start(kServer, program(arguments, kWholeCase));
     EXPECT_TRUE(server.ok()) << server.status().message();
     // It may be bound and not listen yet, which is a refusal for who comes then.
     mustRun(kServer, shell("until rdma resource show cm_id | grep -q 'state LISTEN.*:18515'; do "
                            "sleep 0.1; done"));
     arguments.push_back(rdma_vm::nicAddress(kServer, rail + 1));
-    auto client = lab_->start(kClient, program(arguments, kPatience));
+    auto client = lab_->start(kClient, program(arguments, kWholeCase));
     EXPECT_TRUE(client.ok()) << client.status().message();
     victim.server = server.ok() ? *server : 0;
     victim.client = client.ok() ? *client : 0;
+    untilTheEnd_.insert(untilTheEnd_.end(), {victim.client, victim.server});
     return victim;
   }
-  /// Without end for this test's purposes, in full swing.
-  Victim startBusyVictim(int rail) {
-    const Victim victim = startVictim(rail, {"-n", "100000"});
-    EXPECT_TRUE(movesOn(rail, 256 << 10));
-    return victim;
+  /// One in full swing. Beside busy processes its two retries can be over, or rxe stand still,
+  /// before it is: then once more, and what there was to see is told.
+  Victim startBusyVictim(int rail, const std::vector<std::string>& more = {}) {
+    constexpr int kMostStarts = 3;
+    for (int start = 1; start <= kMostStarts; ++start) {
+      const Victim victim = startVictim(rail, more);
+      if (movesOn(rail, 256 << 10, kStart)) return victim;
+      const auto look = shell(
+          "tail -n 5 /run/faultline-*; rdma resource show qp; rdma resource show cm_id; "
+          "rdma statistic show");
+      const std::string client = mustRun(kClient, look);
+      std::printf("victim %d does not get into full swing:\n%sits server:\n%s\n", start,
+                  client.c_str(), mustRun(kServer, look).c_str());
+      endVictim(victim);
+    }
+    ADD_FAILURE() << "no victim gets into full swing";
+    return {};
   }
   void expectFailure(const Victim& victim, const std::string& message) {
     const auto client = lab_->finish(victim.client);
-    endServer(victim);
+    endJob(victim.server);
     ASSERT_TRUE(client.ok()) << client.status().message();
     EXPECT_FALSE(client->timedOut) << client->out << client->err;
     EXPECT_NE(client->exit.code, 0);
     EXPECT_THAT(client->out + client->err, HasSubstr(message));
   }
-  void endServer(const Victim& victim) {
-    EXPECT_OK(lab_->end(victim.server));  // it may wait for ever
-    EXPECT_TRUE(lab_->finish(victim.server).ok());
+  void endJob(int job) {
+    EXPECT_OK(lab_->end(job));  // it may wait for ever
+    EXPECT_TRUE(lab_->finish(job).ok());
   }
   void endVictim(const Victim& victim) {
-    EXPECT_OK(lab_->end(victim.client));
-    EXPECT_TRUE(lab_->finish(victim.client).ok());
-    endServer(victim);
+    endJob(victim.client);
+    endJob(victim.server);
   }
   bool endsWithin(const Victim& victim, Duration time) {
     return pollUntil(time, [&] {
@@ -153,11 +172,11 @@ class RdmaFaultTest : public LaboratoryTest {
     std::vector<std::string> arguments{
         "ib_write_bw", "-d", rdma_vm::rdmaDeviceName(rail), "-x", "1", "-u", "17", "-F",
         "-n",          "20"};
-    const auto server = lab_->start(kServer, program(arguments, kPatience));
+    const auto server = lab_->start(kServer, program(arguments));
     ASSERT_TRUE(server.ok()) << server.status().message();
     mustRun(kServer, shell("until ss -ltnH | grep -q :18515; do sleep 0.1; done"));
     arguments.push_back(rdma_vm::nicAddress(kServer, 0));
-    const auto client = lab_->run(kClient, program(arguments, kPatience));
+    const auto client = lab_->run(kClient, program(arguments));
     const auto served = lab_->finish(*server);
     for (const auto* const output : {&client, &served}) {
       ASSERT_TRUE(output->ok()) << output->status().message();
@@ -174,9 +193,9 @@ class RdmaFaultTest : public LaboratoryTest {
     const TimePoint until = now() + time;
     while (now() < until) EXPECT_OK(lab_->poll(10ms));
   }
-  bool movesOn(int rail, std::uint64_t bytes) {
+  bool movesOn(int rail, std::uint64_t bytes, Duration budget = kBudget) {
     const std::uint64_t before = sent(rail);
-    return pollUntil(kBudget, [&] {
+    return pollUntil(budget, [&] {
       EXPECT_OK(lab_->poll(1ms));
       return sent(rail) >= before + bytes;
     });
@@ -198,11 +217,10 @@ TEST_F(RdmaFaultTest, KnowsAProgramsQueuePairsAndWhoHasADeviceOpen) {
   const auto output = lab_->run(
       kClient,
       shell("ib_write_bw -d rxe0 -x 1 -F -n 100000 " + rdma_vm::nicAddress(kServer, 0) +
-                " > /dev/null & until rdma resource show qp link rxe0/1 | grep -q 'RC state RTS'; "
-                "do sleep 0.1; done; echo $!; " +
-                inject + "--list --target pid=$! --json && " + inject +
-                "rdma_link_delete --target dev=rxe0 --for 1s",
-            kPatience));
+            " > /dev/null & until rdma resource show qp link rxe0/1 | grep -q 'RC state RTS'; "
+            "do sleep 0.1; done; echo $!; " +
+            inject + "--list --target pid=$! --json && " + inject +
+            "rdma_link_delete --target dev=rxe0 --for 1s"));
   EXPECT_OK(lab_->end(*server));
   EXPECT_TRUE(lab_->finish(*server).ok());
   ASSERT_OK(output.status());
@@ -249,7 +267,7 @@ TEST_F(RdmaFaultTest, ASilentDropEndsItsVictimWithRetriesExceededAndNoEvent) {
 }
 
 TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
-  watchEvents("rxe1");
+  const int watch = watchEvents("rxe1");
   const auto awaitEvent = [this](const std::string& event, int which) {
     mustRun(kClient, shell("until [ $(grep -c " + event + " /run/events) -ge " +
                            std::to_string(which) + " ]; do sleep 0.1; done"));
@@ -257,7 +275,7 @@ TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
   mustRun(kClient, program({"ip", "route", "add", "198.51.100.0/24", "dev", "rail1"}));
   // Now and then rxe itself stops for good, with its queue pair in RTS and no error counted: then
   // once more.
-  constexpr int kMostStrikes = 3;
+  constexpr int kMostStrikes = 5;
   bool failed = false;
   for (int strikes = 1; !failed; ++strikes) {
     ASSERT_LE(strikes, kMostStrikes) << "no victim has failed";
@@ -280,23 +298,24 @@ TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
   }
   mustRun(kClient, program({"ip", "route", "delete", "198.51.100.0/24"}));
   expectWorks(1);
+  // The connection manager may be deaf there since its victim ended (docs/rdma_faults.md).
+  endJob(watch);
+  mustRun(kClient, shell("rdma link delete rxe1 && rdma link add rxe1 type rxe netdev rail1"));
 }
 
 TEST_F(RdmaFaultTest, APortComesBackWhenWhoeverTookItDownIsKilled) {
   const std::string state = "rdma link show rxe1/1 | grep -q ";
   mustRun(kClient,
           shell(std::string(kFaultline) +
-                    " inject rdma_port_down --target dev=rxe1 --for 120s > /run/told & until " +
-                    state + "DOWN; do sleep 0.1; done; kill -9 $!; until grep -q 'taken back' " +
-                    "/run/told; do sleep 0.1; done; " + state + "ACTIVE",
-                kPatience));
+                " inject rdma_port_down --target dev=rxe1 --for 120s > /run/told & until " + state +
+                "DOWN; do sleep 0.1; done; kill -9 $!; until grep -q 'taken back' " +
+                "/run/told; do sleep 0.1; done; " + state + "ACTIVE"));
   expectWorks(1);
 }
 
 TEST_F(RdmaFaultTest, AThrottleSlowsItsVictimAndNothingElseHappens) {
   // Few messages under way at a time, which find room in the queue: none is lost.
-  const Victim victim = startVictim(0, {"-n", "100000", "-t", "2"});
-  ASSERT_TRUE(movesOn(0, 256 << 10));
+  const Victim victim = startBusyVictim(0, {"-t", "2"});
   constexpr Duration kWindow = 3s;
   const std::uint64_t before = sentDuring(0, kWindow);
   const int fault = begin({"rdma_throttle", "rxe0", kLonger, "rate=1Mbit"},

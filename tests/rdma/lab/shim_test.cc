@@ -67,7 +67,7 @@ class ShimmedVictims : public LaboratoryTest {
   }
 
   int startServer(const Pair& pair) {
-    const auto job = lab_->start(kServer, program(pair.server, kPatience));
+    const auto job = lab_->start(kServer, program(pair.server));
     EXPECT_TRUE(job.ok()) << job.status().message();
     mustRun(kServer, shell("until " + pair.listens + "; do sleep 0.1; done"));
     return job.ok() ? *job : 0;
@@ -102,10 +102,9 @@ class ShimmedVictims : public LaboratoryTest {
     for (const std::string& word : pair.client) command += word + " ";
     const std::string device = rdma_vm::rdmaDeviceName(pair.rail);
     return shell("out=$(mktemp) told=$(mktemp); LD_PRELOAD=" + shim_ + " " + command +
-                     "> $out 2>&1 & victim=$!; until rdma resource show qp link " + device +
-                     "/1 | grep 'state RTS' | grep -q \"pid $victim \"; do sleep 0.1; done; " +
-                     done + "wait $victim; echo victim ended with $?; cat $out $told",
-                 kPatience);
+                 "> $out 2>&1 & victim=$!; until rdma resource show qp link " + device +
+                 "/1 | grep 'state RTS' | grep -q \"pid $victim \"; do sleep 0.1; done; " + done +
+                 "wait $victim; echo victim ended with $?; cat $out $told");
   }
   std::string inject(const std::string& fault, const std::string& duration) const {
     return faultline_ + " inject " + fault + " --target pid=$victim --for " + duration;
@@ -133,7 +132,7 @@ class ShimmedVictims : public LaboratoryTest {
                                                 " > $told 2>&1 & inject=$!; until grep -q ^inject: "
                                                 "$told; do sleep 0.1; done; touch /run/armed; wait "
                                                 "$inject; echo inject ended with $?; "));
-    mustRun(kClient, shell("until [ -e /run/armed ]; do sleep 0.1; done", kPatience));
+    mustRun(kClient, shell("until [ -e /run/armed ]; do sleep 0.1; done"));
     lab_->setBlocked(kClient, pair.rail, false);
     EXPECT_TRUE(client.ok()) << client.status().message();
     const std::string told = client.ok() ? wordsOf(lab_->finish(*client)) : "";
@@ -167,7 +166,6 @@ class ShimmedVictims : public LaboratoryTest {
   }
 
   static constexpr int kDelayed = 3;
-  static constexpr Duration kPatience = 90s;  // emulation on a busy machine takes its time
   static inline int nextPort_ = 0;
   std::string shim_;
   std::string faultline_;
@@ -291,14 +289,14 @@ TEST_F(ShimmedVictims, ArmedWithNothingItIsAsFastAsWithout) {
   for (const bool shimmed : {false, true, true, false}) {
     const Pair pair = perftest("ib_send_lat", 0, {"-n", kIterations});
     const int server = startServer(pair);
-    rdma_vm::RunRequest request = program(pair.client, kPatience);
+    rdma_vm::RunRequest request = program(pair.client);
     if (shimmed) {
       // The same process first looks whether the loader takes the library, which it leaves out
       // with no more than a message if it cannot.
       std::string command = "grep -q libfaultline-verbs.so /proc/self/maps && echo " +
                             std::string(kLoaded) + " >&2; exec";
       for (const std::string& word : request.arguments) command += " " + word;
-      request = shell(command, kPatience);
+      request = shell(command);
       request.environment["LD_PRELOAD"] = shim_;
     }
     ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output, lab_->run(kClient, request));

@@ -62,7 +62,8 @@ class Victims : public LaboratoryTest {
   void watchEvents(int host, int rail) {
     mustRun(host, program({"rm", "-f", "/run/events"}));
     auto job = lab_->start(host, shell("exec stdbuf -oL ibv_asyncwatch -d " +
-                                       rdma_vm::rdmaDeviceName(rail) + " > /run/events"));
+                                           rdma_vm::rdmaDeviceName(rail) + " > /run/events",
+                                       kWholeCase));
     ASSERT_TRUE(job.ok()) << job.status().message();
     watch_ = *job;
     mustRun(host, shell("until [ -s /run/events ]; do sleep 0.1; done"));
