@@ -133,13 +133,12 @@ class RdmaFaultTest : public LaboratoryTest {
     for (int start = 1; start <= kMostStarts; ++start) {
       const Victim victim = startVictim(rail, more);
       if (movesOn(rail, 256 << 10, kStart)) return victim;
-      const auto look = shell(
-          "tail -n 5 /run/faultline-*; rdma resource show qp; rdma resource show cm_id; "
-          "rdma statistic show");
+      const auto look =
+          shell("rdma resource show qp; rdma resource show cm_id; rdma statistic show");
       const std::string client = mustRun(kClient, look);
-      std::printf("victim %d does not get into full swing:\n%sits server:\n%s\n", start,
-                  client.c_str(), mustRun(kServer, look).c_str());
-      endVictim(victim);
+      const std::string server = mustRun(kServer, look);
+      std::printf("victim %d does not get into full swing: %s%sits server:\n%s\n", start,
+                  endVictim(victim).c_str(), client.c_str(), server.c_str());
     }
     ADD_FAILURE() << "no victim gets into full swing";
     return {};
@@ -152,13 +151,16 @@ class RdmaFaultTest : public LaboratoryTest {
     EXPECT_NE(client->exit.code, 0);
     EXPECT_THAT(client->out + client->err, HasSubstr(message));
   }
-  void endJob(int job) {
-    EXPECT_OK(lab_->end(job));  // it may wait for ever
-    EXPECT_TRUE(lab_->finish(job).ok());
+  /// What it printed. It may wait for ever, so it is ended.
+  std::string endJob(int job) {
+    EXPECT_OK(lab_->end(job));
+    const auto output = lab_->finish(job);
+    EXPECT_TRUE(output.ok()) << output.status().message();
+    return output.ok() ? output->exit.toString() + '\n' + output->out + output->err : "";
   }
-  void endVictim(const Victim& victim) {
-    endJob(victim.client);
-    endJob(victim.server);
+  std::string endVictim(const Victim& victim) {
+    const std::string client = endJob(victim.client);
+    return client + "its server: " + endJob(victim.server);
   }
   bool endsWithin(const Victim& victim, Duration time) {
     return pollUntil(time, [&] {
