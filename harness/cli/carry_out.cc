@@ -13,6 +13,8 @@ constexpr int kStepMs = 1;
 
 Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt) {
   Outcome outcome;
+  outcome.interrupted = interrupt.pending();
+  if (outcome.interrupted) return outcome;  // nothing was changed
   const TimePoint begin = now();
   outcome.status = fault.apply();
   const TimePoint end = begin + duration;

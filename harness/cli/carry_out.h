@@ -20,7 +20,8 @@ struct Outcome {
   Status reverted = okStatus();
 };
 
-/// Applies it, lets it last and gathers evidence; reverts whatever happens. `fault` is prepared.
+/// Applies it, unless it is interrupted already, lets it last and gathers evidence; reverts
+/// whatever happens. `fault` is prepared.
 Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt);
 
 }  // namespace faultline::cli

@@ -18,17 +18,19 @@ namespace faultline::cli {
 namespace {
 
 /// Until it has ended: its status, as of waitpid(2).
-int awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrupt) {
+Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrupt) {
   bool told = false;
   int status = 0;
-  while (::waitpid(pid, &status, WNOHANG) == 0) {
+  for (;;) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return status;
+    if (ended < 0) return Status::fromErrno(errno, "await the process that does it");
     pollfd ready[] = {{pid_fd.get(), POLLIN, 0}, {told ? -1 : interrupt.fd(), POLLIN, 0}};
     ::poll(ready, 2, -1);
     if (told || !interrupt.pending()) continue;
     ::kill(pid, SIGTERM);
     told = true;
   }
-  return status;
 }
 
 }  // namespace
@@ -56,7 +58,7 @@ Result<std::optional<int>> goOnInSeparateProcess() {
     ::waitpid(pid, nullptr, 0);
     return Status::fromErrno(error, "watch a process");
   }
-  const int status = awaitEnd(pid, pid_fd, interrupt);
+  ASSIGN_OR_RETURN(const int status, awaitEnd(pid, pid_fd, interrupt));
   if (WIFEXITED(status)) return std::optional(WEXITSTATUS(status));
   return errorf(
       Code::kNotRestored,

@@ -139,6 +139,7 @@ Status VerbsFault::armOne() {
     }
   }
   const std::size_t fitting = candidates.size();
+  Status last = okStatus();
   while (!candidates.empty()) {
     const auto chosen = candidates.begin() + static_cast<std::ptrdiff_t>(verbs::chooseOne(
                                                  candidates.size(), rule_.trigger.seed));
@@ -147,11 +148,13 @@ Status VerbsFault::armOne() {
     rule.match.number = chosen->facts.number;
     const Status status = armIn(*chosen->program, rule);
     if (!isOver(status)) return status;
+    last = status;
     candidates.erase(chosen);  // gone meanwhile, or not in use, as the shim says
   }
   return errorf(Code::kNotFound,
-                "{}: none of the {} processes with the verbs shim has {} in use (of {} that fit)",
-                effectName(effect_), programs_.size(), inWords(rule_.match), fitting);
+                "{}: none of the {} processes with the verbs shim has {} in use (of {} that fit){}",
+                effectName(effect_), programs_.size(), inWords(rule_.match), fitting,
+                last.ok() ? "" : "; the last one asked: " + last.message());
 }
 
 Status VerbsFault::apply() {

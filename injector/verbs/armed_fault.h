@@ -34,6 +34,9 @@ class ArmedFault {
   /// It does not have to carry these after all.
   void notCarried(std::uint64_t bytes);
 
+  /// What `strikes` was true for could not be struck: that one of the budget is there again.
+  void struckNothing() { struck_.fetch_sub(1, std::memory_order_relaxed); }
+
   // What came of it.
   void happened() { happened_.fetch_add(1, std::memory_order_relaxed); }
   void failed() { failures_.fetch_add(1, std::memory_order_relaxed); }

@@ -35,9 +35,12 @@ T require(Result<T> result) {
 
 /// fork(); the child ends with this process, however that ends.
 inline pid_t forkChild() {
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) die("cannot fork");
-  if (pid == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (pid > 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(3);  // it has ended before that
   return pid;
 }
 

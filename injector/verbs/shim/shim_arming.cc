@@ -75,13 +75,12 @@ Result<std::uint64_t> Shim::arm(const Rule& asked) {
   if (asked.one) {
     const std::size_t fitting = meant.size();
     std::erase_if(meant, [this](QueuePair* queue_pair) {
-      refresh(*queue_pair);
-      return !isInUse(*queue_pair);
+      return !refresh(*queue_pair) || !isInUse(*queue_pair);
     });
     if (meant.empty()) {
       return errorf(Code::kNotFound,
                     "arm {}: nothing is left to choose among {}: each of the {} that fit is in "
-                    "error or reset",
+                    "error or reset, or its device is being closed",
                     effectName(asked.effect), inWords(asked.match), fitting);
     }
   }
@@ -211,7 +210,11 @@ bool Shim::work() {
       for (; doomed != 0; doomed &= doomed - 1) {
         // Armed still: disarm() takes the bit away.
         ArmedFault& fault = *armed_[static_cast<std::size_t>(std::countr_zero(doomed))].fault;
-        if (isAlive(*queue_pair, fault)) putInError(*queue_pair, fault);
+        if (isAlive(*queue_pair, fault)) {
+          putInError(*queue_pair, fault);
+        } else {
+          fault.struckNothing();
+        }
       }
     }
   }

@@ -41,12 +41,17 @@ TEST(CarryOutTest, AFaultThatWasTakenBackHasLastedUntilThen) {
   EXPECT_LT(outcome.lasted, 1h);
 }
 
-/// Whether there is evidence is the case's to say; it would last for ever.
+/// Whether there is evidence is the case's to say; it would last for ever, but interrupts itself as
+/// soon as it is there.
 class LastingFault final : public injector::Fault {
  public:
   explicit LastingFault(bool seen) : seen_(seen) {}
   Status prepare() override { return okStatus(); }
-  Status apply() override { return okStatus(); }
+  Status apply() override {
+    applied = true;
+    ::raise(SIGINT);
+    return okStatus();
+  }
   Status step(TimePoint /*now*/) override { return okStatus(); }
   Status revert() override {
     reverted = true;
@@ -54,6 +59,7 @@ class LastingFault final : public injector::Fault {
   }
   std::string mechanism() const override { return "none"; }
   Duration evidenceBudget() const override { return 1h; }
+  bool applied = false;
   bool reverted = false;
 
  protected:
@@ -64,12 +70,24 @@ class LastingFault final : public injector::Fault {
   bool seen_;
 };
 
+TEST(CarryOutTest, InterruptedBeforeItBeginsItChangesNothing) {
+  LastingFault fault(true);
+  auto interrupt = run::Interrupt::watch();
+  ASSERT_TRUE(interrupt.ok());
+  ::raise(SIGINT);
+  const Outcome outcome = carryOut(fault, 1h, *interrupt);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_TRUE(outcome.interrupted);
+  EXPECT_TRUE(outcome.reverted.ok());
+  EXPECT_FALSE(outcome.evidence.ok);
+  EXPECT_FALSE(fault.applied);
+}
+
 TEST(CarryOutTest, InterruptedItTellsTheEvidenceThatIsThere) {
   for (const bool seen : {true, false}) {
     LastingFault fault(seen);
     auto interrupt = run::Interrupt::watch();
     ASSERT_TRUE(interrupt.ok());
-    ::raise(SIGINT);
     const Outcome outcome = carryOut(fault, 1h, *interrupt);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_TRUE(outcome.interrupted);

@@ -415,6 +415,25 @@ TEST_F(QpErrorTest, WhatIsInErrorWhenItsTimeComesIsNotItsDoingEither) {
   EXPECT_EQ(valueOf(control.disarm(fault)).happened, 0u);
 }
 
+TEST_F(QpErrorTest, WhatIsInErrorWhenItsTimeComesTakesNothingOfTheBudget) {
+  Device device(0);
+  ibv_qp* const dead = device.makeQp();
+  ibv_qp* const alive = device.makeQp();
+  Connection control = connect();
+  Rule later = rule(Effect::kQpError);
+  later.match.device = "fake0";
+  later.trigger.afterOperations = 1;
+  later.trigger.budget = 1;
+  const std::uint64_t fault = valueOf(control.arm(later));
+  fake().breakQp(dead);
+  EXPECT_EQ(postSend(dead, 1), 0);
+  EXPECT_EQ(postSend(dead, 2), 0);
+  EXPECT_TRUE(becomes([&] { return valueOf(control.counters(fault)).inErrorBefore == 1; }));
+  EXPECT_EQ(postSend(alive, 3), 0);
+  EXPECT_TRUE(becomes([&] { return valueOf(control.counters(fault)).happened == 1; }));
+  EXPECT_EQ(valueOf(control.disarm(fault)).struck, 1u);
+}
+
 TEST_F(QpErrorTest, TheSecondOfTwoFindsNothingToChoose) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
