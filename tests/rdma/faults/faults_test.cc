@@ -24,7 +24,7 @@ constexpr int kExitInvalid = 5;
 constexpr int kExitInterrupted = 130;
 constexpr const char* kFaultline = FAULTLINE_BINARY_DIR "/faultline";
 constexpr const char* kLonger = "10min";  // than any case lasts: ended by hand
-constexpr Duration kRetries = 30s;        // of a victim, each 2 s, before it gives up
+constexpr Duration kRetries = 15s;        // of a victim, two of 2 s, before it gives up
 constexpr Duration kStart = 30s;          // of a victim, until it is in full swing
 
 class RdmaFaultTest : public LaboratoryTest {
@@ -277,7 +277,7 @@ TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
   mustRun(kClient, program({"ip", "route", "add", "198.51.100.0/24", "dev", "rail1"}));
   // Now and then rxe itself stops for good, with its queue pair in RTS and no error counted: then
   // once more.
-  constexpr int kMostStrikes = 5;
+  constexpr int kMostStrikes = 8;
   bool failed = false;
   int strikes = 0;
   while (!failed) {
