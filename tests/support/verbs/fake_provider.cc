@@ -47,13 +47,21 @@ ibv_wc completionOf(Qp& qp, std::uint64_t work_request, ibv_wc_opcode opcode) {
   return completion;
 }
 
+/// Counts one of a chain of requests; nonzero, and which it is, where posts are to fail.
+template <typename Request>
+int countPost(Request* at, Request** bad) {
+  const int error = g_fail_posts.load();
+  if (error == 0) {
+    g_posts.fetch_add(1);
+  } else if (!g_hide_bad.load()) {
+    *bad = at;
+  }
+  return error;
+}
+
 int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   for (ibv_send_wr* at = first; at != nullptr; at = at->next) {
-    if (const int error = g_fail_posts.load(); error != 0) {
-      if (!g_hide_bad.load()) *bad = at;
-      return error;
-    }
-    g_posts.fetch_add(1);
+    if (const int error = countPost(at, bad); error != 0) return error;
     const ibv_wc completion = completionOf(of(qp), at->wr_id, IBV_WC_RDMA_WRITE);
     const bool tells = of(qp).signal_all || (at->send_flags & IBV_SEND_SIGNALED) != 0 ||
                        completion.status != IBV_WC_SUCCESS;
@@ -64,11 +72,7 @@ int postSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
 
 int postRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   for (ibv_recv_wr* at = first; at != nullptr; at = at->next) {
-    if (const int error = g_fail_posts.load(); error != 0) {
-      if (!g_hide_bad.load()) *bad = at;
-      return error;
-    }
-    g_posts.fetch_add(1);
+    if (const int error = countPost(at, bad); error != 0) return error;
     const std::lock_guard lock(of(qp).mutex);
     of(qp).receives.push_back(at->wr_id);
   }
