@@ -269,6 +269,7 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   if (receipt == state.acknowledged || !receipt.covers(state.acknowledged)) return;
   if (receipt.base > state.nextSequence) return;  // a lie: nothing of that was sent
   state.acknowledged = receipt;
+  state.patience.heardAfter(now - state.lastProgress, options_.suspectAfter);
   state.lastProgress = now;
   if (state.suspected) {
     state.suspected = false;

@@ -23,6 +23,7 @@
 #include "resilient_ccl/channel/delivery_clock.h"
 #include "resilient_ccl/channel/link_io.h"
 #include "resilient_ccl/channel/load_meter.h"
+#include "resilient_ccl/channel/patience.h"
 #include "resilient_ccl/channel/prober.h"
 #include "resilient_ccl/channel/rate_estimate.h"
 #include "resilient_ccl/channel/receipt.h"
@@ -286,6 +287,7 @@ class Link {
     Degradation degradation;
     bool lateWrites = false;
     TimePoint lastProgress{};
+    Patience patience;
     bool suspected = false;
     transport::Delivery delivery;  // as last seen in the trial
     TimePoint lastDelivery{};      // when it was seen to be more than before
@@ -419,6 +421,7 @@ class Link {
   bool answering(int rail, TimePoint now) const;
   Duration answeringInterval() const;  // between rounds to a path that answers and is not up
   void checkSuspicions(TimePoint now);
+  TimePoint suspectAt(const Rail& rail) const;
   bool stalled(int rail, TimePoint now);
   bool watchDelivery(int rail, TimePoint now);
   void newTrial(int rail);

@@ -144,12 +144,16 @@ void Link::onTick(TimePoint now) {
   checkBudget(now);
 }
 
+TimePoint Link::suspectAt(const Rail& rail) const {
+  return rail.lastProgress + rail.patience.suspectAfter(options_.suspectAfter);
+}
+
 void Link::checkSuspicions(TimePoint now) {
   if (!options_.resilient) return;
   for (int rail = 0; rail < options_.rails; ++rail) {
     Rail& state = rails_[rail];
     if (state.phase != Phase::kUp || state.inFlight.empty()) continue;
-    if (!state.suspected && now - state.lastProgress >= options_.suspectAfter) {
+    if (!state.suspected && now >= suspectAt(state)) {
       state.suspected = true;
       ++counters_.suspicions;
       prober_.acquit(rail);  // only probes from now on count
@@ -416,7 +420,7 @@ TimePoint Link::nextDeadline() const {
   for (const Rail& state : rails_) {
     if (state.phase == Phase::kUp && !state.inFlight.empty() && !state.suspected &&
         options_.resilient) {
-      next = std::min(next, state.lastProgress + options_.suspectAfter);
+      next = std::min(next, suspectAt(state));
     }
     if (state.phase == Phase::kDown && identity_.connects && state.portUp &&
         (awaited(state) || !options_.resilient)) {

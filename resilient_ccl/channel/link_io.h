@@ -62,7 +62,8 @@ struct LinkOptions {
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.
   std::vector<std::vector<int>> partners;
-  /// A rail with chunks outstanding that makes no progress this long is probed.
+  /// A rail with chunks outstanding that makes no progress this long is probed: at least, where
+  /// its acknowledgements usually take longer (Patience).
   Duration suspectAfter = 10ms;
   /// Pause between probe rounds while a rail is suspected.
   Duration suspectProbeInterval = 2500us;

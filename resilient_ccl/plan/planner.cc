@@ -36,10 +36,12 @@ constexpr Bytes kMostMessage = 64 << 10;
 /// several rails each its part. The slowest should hold no more than it carries in kQueueTime, or
 /// kLeastQueue. (Measured, docs/sweep.md: among 8 ranks at 200 Mbit 64 MiB in 128 segments takes
 /// 1.05 of the bound, 1.15 over four rails, in 256 or 512 1.01 and 1.03. What is shorter than
-/// kLeastMessage leaves rails idle.)
+/// kLeastMessage leaves rails idle; that is worse only as long as a port holds kFullQueue: among 16
+/// ranks 32 MiB in 64 segments over four rails takes 1.29, in 128 1.03.)
 constexpr int kKindsGranted = 2;
 constexpr double kQueueTime = 0.005;
 constexpr Bytes kLeastQueue = 128 << 10;
+constexpr Bytes kFullQueue = 2 * kLeastQueue;
 /// A saving below this is noise of the model: the plan that needs less is kept.
 constexpr double kWorthIt = 0.995;
 /// Relays send to all ranks instead of one: what they must win, by the model, to be worth that. In
@@ -148,9 +150,11 @@ class Search {
     const int granted = kKindsGranted * schedule::allReduceWindow(
                                             rails, request_.ranks / request_.ranksPerNode - 1);
     Bytes queued = queueOf(model.bandwidth / rails) * rails / granted;
-    if (rails > 1) queued = std::max(queued, kLeastMessage);
-    // Twice as many only where their messages are not too short for several rails.
-    const Bytes shortest = rails > 1 ? kLeastMessage : 0;
+    const Bytes overflowing = kFullQueue * rails / granted;
+    if (rails > 1) queued = std::max(queued, std::min(kLeastMessage, overflowing));
+    // Twice as many only where their messages are not too short for several rails, or too long for
+    // any number of them.
+    const Bytes shortest = rails > 1 && overflowing >= kLeastMessage ? kLeastMessage : 0;
     while (least_ < kMostSegmentsForQueues && bytes > queued * request_.ranks * least_ &&
            bytes >= 2 * shortest * request_.ranks * least_) {
       least_ *= 2;

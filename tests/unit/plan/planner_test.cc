@@ -226,6 +226,14 @@ TEST(PlannerTest, MessagesSuitTheQueueOfTheSlowestPort) {
   EXPECT_EQ(messageOf(25e6), 32 << 10) << "28 of them; what is shorter leaves rails idle";
   request.elements = 5 << 19;
   EXPECT_EQ(messageOf(25e6), 40 << 10) << "halves of which would be shorter";
+  // What is granted among more ranks would overflow any port: the parts become shorter.
+  for (const auto& [ranks, message] : {std::pair{16, 16 << 10}, std::pair{32, 8 << 10}}) {
+    request.health = HealthVector(ranks);
+    request.elements = 8 << 20;
+    const auto plan = choosePlan(request, {.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 25e6});
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(static_cast<int>(4 * request.elements / (ranks * plan->segments)), message) << ranks;
+  }
 }
 
 // What may be used instead of the cheapest: other ranks plan for one of them by its name.
