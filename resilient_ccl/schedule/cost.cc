@@ -198,10 +198,6 @@ Result<Cost> costOfOperations(const Schedule& schedule, const PortBandwidths& ba
   return cost;
 }
 
-/// Operations that are played on fluid ports where there are steps, too: some seconds. Twice as
-/// many take four times as long.
-constexpr std::int64_t kMostPlayed = std::int64_t{1} << 19;
-
 }  // namespace
 
 Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
@@ -223,7 +219,7 @@ Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
   const StepView* steps = schedule.stepView();
   Cost cost;
   if (steps != nullptr && options.ranksPerNode == 1 && options.links.empty() &&
-      (options.portModel == PortModel::kOnePort || operationsOf(schedule) > kMostPlayed)) {
+      (options.portModel == PortModel::kOnePort || operationsOf(schedule) > options.mostPlayed)) {
     cost = costOfSteps(*steps, schedule.elements(), bandwidths, options);
     cost.fromSteps = true;
   } else {

@@ -22,6 +22,9 @@ struct CostOptions {
   std::vector<double> links = {};
   /// Time for which a message occupies its ports besides its data, in units of S/B.
   double perMessage = 0;
+  /// Operations that are played on fluid ports where there are macro steps, too; more are costed
+  /// from these. Half a million take some seconds, twice as many four times as long.
+  std::int64_t mostPlayed = std::int64_t{1} << 19;
 };
 
 /// What a schedule costs. Times are in units of S/B (bytes per rank / healthy port bandwidth).
@@ -42,8 +45,8 @@ struct Cost {
 /// reductions and copies take no time; byte watermarks are taken as "all of it".
 ///
 /// A schedule of macro steps is costed from its steps (`costOfSteps`) on one-port ports, which
-/// carry them in their order, and where it has more operations than can be played in some seconds
-/// (half a million); `fromSteps` says so. Any other schedule must be a correct one
+/// carry them in their order, and where it has more operations than `mostPlayed`; `fromSteps` says
+/// so. Any other schedule must be a correct one
 /// (kInvalidArgument otherwise, with the first problem) and not too large (kUnsupported above
 /// OpTable::kMaxOps).
 Result<Cost> costOf(const Schedule& schedule, const PortBandwidths& bandwidths,
