@@ -1,6 +1,5 @@
 #include "resilient_ccl/nccl/directory.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -322,12 +321,23 @@ bool Directory::serve(Visitor& visitor, TimePoint now) {
   return visitor.frames.receive().ok();
 }
 
-void Directory::sleep() const {
-  std::array<pollfd, 2> wait{{{.fd = wakeup_.get(), .events = POLLIN, .revents = 0},
-                              {.fd = door_.get(), .events = POLLIN, .revents = 0}}};
-  // Conversations and pairs are looked at again soon enough.
+void Directory::sleep() {
+  const auto hear = [this](int fd, short events) {
+    waits_.push_back({.fd = fd, .events = events, .revents = 0});
+  };
+  waits_.clear();
+  hear(wakeup_.get(), POLLIN);
+  hear(door_.get(), POLLIN);
+  for (const Visitor& visitor : visitors_) hear(visitor.frames.fd(), POLLIN);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, attempt] : attempts_) {
+      if (attempt.goesOn()) hear(attempt.frames.fd(), attempt.connected ? POLLIN : POLLOUT);
+    }
+  }
+  // Pairs, and what a full socket did not take, are looked at again soon enough.
   constexpr int kMilliseconds = 1;
-  (void)::poll(wait.data(), wait.size(), kMilliseconds);
+  (void)::poll(waits_.data(), waits_.size(), kMilliseconds);
   std::uint64_t rung;
   (void)!read(wakeup_.get(), &rung, sizeof(rung));
 }
@@ -343,7 +353,7 @@ void Directory::run() {
     {
       const std::lock_guard lock(mutex_);
       for (auto& [number, attempt] : attempts_) {
-        if (attempt.answered || !attempt.failure.ok()) continue;
+        if (!attempt.goesOn()) continue;
         attempt.failure = converse(attempt, time);
       }
       for (const auto& [key, pair] : pairs_) pairs.push_back(pair);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -71,6 +73,8 @@ class Directory {
     bool connected = false;  // the socket
     bool answered = false;
     Status failure;
+
+    bool goesOn() const { return !answered && failure.ok(); }
   };
   struct Visitor {
     Frames frames;
@@ -94,7 +98,7 @@ class Directory {
   bool serve(Visitor& visitor, TimePoint now);
   void admitVisitors(TimePoint now);
   void run();
-  void sleep() const;
+  void sleep();
   void finishPairs();
 
   const Options options_;
@@ -117,6 +121,7 @@ class Directory {
   std::map<std::uint64_t, Listener> listeners_;
   std::map<std::uint64_t, Attempt> attempts_;
   std::list<Visitor> visitors_;
+  std::vector<pollfd> waits_;  // of the thread
   std::uint64_t numbers_ = 0;  // of listeners and attempts
 
   std::atomic<bool> stop_{false};

@@ -152,7 +152,9 @@ Result<std::optional<std::string>> Frames::receive() {
       std::memcpy(&length, in_.data(), sizeof(length));
       if (length > kLongest) return notUnderstood("what the peer said");
       if (in_.size() >= sizeof(length) + length) {
-        return std::optional(in_.substr(sizeof(length), length));
+        std::string frame = in_.substr(sizeof(length), length);
+        in_.erase(0, sizeof(length) + length);
+        return std::optional(std::move(frame));
       }
     }
     std::array<char, 4096> buffer;

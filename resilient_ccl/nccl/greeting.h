@@ -60,7 +60,8 @@ class Frames {
   void send(std::string_view bytes);
   /// Sends what can be sent now. Whether all is.
   Result<bool> flush();
-  /// Takes in what has come: the frame, when all of it has. kUnavailable: the other end has closed.
+  /// Takes in what has come: the next frame, when all of it has. kUnavailable: the other end has
+  /// closed.
   Result<std::optional<std::string>> receive();
 
  private:

@@ -78,8 +78,7 @@ TEST_P(ConformanceTest, ADeviceIsANicOfTheHost) {
   EXPECT_EQ(its.registrationIsGlobal, 1);
   EXPECT_EQ(its.forceFlush, 0);
   EXPECT_EQ(its.deviceType, 0);  // the host's
-  EXPECT_GT(its.latency, 0);
-  EXPECT_LT(its.latency, 1000);  // us
+  EXPECT_EQ(its.latency, 0) << "as NCCL's own sockets, or it takes other algorithms than there";
   EXPECT_EQ(its.members, 1);
   EXPECT_EQ(its.firstMember, 0);
   for (const std::size_t most : {its.maxPointToPoint, its.maxCollective}) {
