@@ -141,6 +141,39 @@ TEST_P(LinkTest, AFlappingRailIsHeldOffLongerEachTime) {
   EXPECT_LE(world.failbacks(0), 3);  // 10 without the hold-off
 }
 
+// Whether it is used meanwhile or not.
+TEST_P(LinkTest, AFailureIsRememberedForItsTime) {
+  for (const bool busy : {false, true}) {
+    for (const auto& [pause, heldOff] : {std::pair<Duration, bool>{2500ms, true},
+                                         {5500ms, true},
+                                         {9500ms, true},
+                                         {10500ms, false}}) {
+      SCOPED_TRACE(fmt::format("{}, {}", busy ? "busy" : "idle", formatDuration(pause)));
+      SimWorld world(options());
+      const auto strike = [&] {
+        bothWays(world, 1 << 20);
+        world.run(2ms);
+        world.reset(1);
+        world.run(300ms);
+      };
+      strike();
+      ASSERT_TRUE(world.link(0).railUp(1));
+      const int steps = static_cast<int>((pause - 300ms) / 100ms);
+      for (int step = 0; step < steps; ++step) {
+        if (busy) bothWays(world, 100 << 10);
+        world.clock().after(100ms, [] {});
+        world.run(100ms);
+      }
+      strike();
+      EXPECT_EQ(world.link(0).railUp(1), !heldOff);
+      world.run(300ms);
+      EXPECT_TRUE(world.link(0).railUp(1)) << "ten times as long";
+      EXPECT_TRUE(world.runUntilIdle(1s));
+      expectClean(world);
+    }
+  }
+}
+
 TEST_P(LinkTest, NoRailIsHeldOffWhileThereIsNoOther) {
   for (const int rails : {1, 2}) {
     SimOptions chosen = options();
