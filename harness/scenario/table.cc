@@ -66,8 +66,8 @@ constexpr std::array kLimitFields{
     Field{duration("hold_off_memory", "10s", 0,
                    "a failure within this time of the rail's return makes its hold-off grow")},
     Field{duration("suspect_after", "10ms", kMillisecond,
-                   "a rail that makes no progress for so long is tried with probes; up to ten times "
-                   "as long where its acknowledgements usually take longer")},
+                   "a rail that makes no progress for so long is tried with probes; up to ten "
+                   "times as long where its acknowledgements usually take longer")},
     Field{
         duration("probe_interval", "2500us", kMillisecond, "pause between the probes of a trial")},
     Field{

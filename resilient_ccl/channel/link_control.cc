@@ -145,7 +145,9 @@ void Link::onTick(TimePoint now) {
 }
 
 TimePoint Link::suspectAt(const Rail& rail) const {
-  return rail.lastProgress + rail.patience.suspectAfter(options_.suspectAfter);
+  // What is never suspected within the budget would never be tried.
+  const Duration most = std::max(options_.suspectAfter, options_.giveUp / kStuckShare);
+  return rail.lastProgress + std::min(rail.patience.suspectAfter(options_.suspectAfter), most);
 }
 
 void Link::checkSuspicions(TimePoint now) {

@@ -16,7 +16,8 @@ class Patience {
   static constexpr int kMost = 10;
 
   /// Something was acknowledged, so long after what came before it or, when nothing had been
-  /// outstanding, after the sending. An outage is no habit: it counts as twice the patience at most.
+  /// outstanding, after the sending. An outage is no habit: it counts as twice the patience at
+  /// most.
   void heardAfter(Duration gap, Duration least) {
     gap = std::min(gap, 2 * suspectAfter(least));
     const Duration error = std::max(gap - mean_, mean_ - gap);

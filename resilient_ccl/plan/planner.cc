@@ -16,6 +16,7 @@ namespace faultline::plan {
 namespace {
 
 constexpr std::string_view kRing = "ring";
+constexpr std::string_view kAmongNodes = "optcc_server";
 /// More segments only cost messages, but for queues that would not hold longer ones (below).
 constexpr int kMostSegments = 128;
 constexpr int kMostSegmentsForQueues = 1024;
@@ -37,14 +38,18 @@ constexpr Bytes kMostMessage = 64 << 10;
 /// kLeastQueue. (Measured, docs/sweep.md: among 8 ranks at 200 Mbit 64 MiB in 128 segments takes
 /// 1.05 of the bound, 1.15 over four rails, in 256 or 512 1.01 and 1.03. What is shorter than
 /// kLeastMessage leaves rails idle; that is worse only as long as a port holds kFullQueue: among 16
-/// ranks 32 MiB in 64 segments over four rails takes 1.29, in 128 1.03.)
+/// ranks 32 MiB in 64 segments over four rails takes 1.29, in 128 1.03. Below the least part of a
+/// message that a rail is given, kLeastPart, it costs only messages: among 32 ranks 8 KiB
+/// take 1.06, 4 KiB 1.08.)
 constexpr int kKindsGranted = 2;
 constexpr double kQueueTime = 0.005;
 constexpr Bytes kLeastQueue = 128 << 10;
 constexpr Bytes kFullQueue = 2 * kLeastQueue;
-/// What is played in about a second: the plan should be there for the next call or the one after it
-/// (32 ranks, 128 segments, one port at 3/4 or 1/2: played in 7.4 and 1.3 s; from steps at once, and
-/// 1.00 and 1.04 of that).
+constexpr Bytes kLeastPart = 8 << 10;
+/// What of optcc is played, a second or two: the plan should be there for the next call or the one
+/// after it (32 ranks, 128 segments, one port at 3/4 or 1/2: played in 7.4 and 1.3 s; from steps at
+/// once, and 1.00 and 1.04 of that). Steps leave out what windows cost, up to 2.5 %, so twice the
+/// segments seem that much better where they are the first ones that are not played.
 constexpr std::int64_t kMostPlayed = std::int64_t{1} << 17;
 /// A saving below this is noise of the model: the plan that needs less is kept.
 constexpr double kWorthIt = 0.995;
@@ -155,11 +160,12 @@ class Search {
     const int granted = kKindsGranted * schedule::allReduceWindow(
                                             rails, request_.ranks / request_.ranksPerNode - 1);
     Bytes queued = queueOf(model.bandwidth / rails) * rails / granted;
-    const Bytes overflowing = kFullQueue * rails / granted;
-    if (rails > 1) queued = std::max(queued, std::min(kLeastMessage, overflowing));
-    // Twice as many only where their messages are not too short for several rails, or too long for
-    // any number of them.
-    const Bytes shortest = rails > 1 && overflowing >= kLeastMessage ? kLeastMessage : 0;
+    // Longer ones overflow any port.
+    const Bytes most = kFullQueue * rails / granted;
+    if (rails > 1) queued = std::max({queued, kLeastPart, std::min(kLeastMessage, most)});
+    // Twice as many only where their messages are not too short for several rails.
+    const Bytes least = most >= kLeastMessage ? kLeastMessage : kLeastPart;
+    const Bytes shortest = rails > 1 ? least : 0;
     while (least_ < kMostSegmentsForQueues && bytes > queued * request_.ranks * least_ &&
            bytes >= 2 * shortest * request_.ranks * least_) {
       least_ *= 2;
@@ -196,6 +202,8 @@ std::vector<Candidate> candidatesOf(const schedule::ScheduleRequest& wanted, Byt
     if (!known && std::isfinite(one.predicted)) all.push_back(one);
   };
   for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
+    // Among nodes of one rank it is optcc.
+    if (algorithm.name == kAmongNodes && wanted.ranksPerNode == 1) continue;
     Search search(algorithm.name, wanted, bytes, rails, model);
     const auto found = algorithm.name == kRing ? ring : search.cheapest(best.predicted);
     // One that cannot serve these ranks says so.

@@ -64,6 +64,7 @@ struct Options {
   std::string algorithm = "optcc_server";
   Bytes size = 8 << 20;
   Bytes chunk = channel::LinkOptions{}.chunkBytes;
+  int suspectAfter = 10;  // ms
   int segments = 32;
   int rounds = 3;
   int lost = 1;      // NICs, the first ones, of each degraded node
@@ -152,6 +153,7 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   job.rendezvous = {address(cluster::managementAddress(0)), kRendezvousPort};
   job.algorithm = algorithm;
   job.fabric.link.chunkBytes = options.chunk;
+  job.fabric.link.suspectAfter = std::chrono::milliseconds(options.suspectAfter);
   if (algorithm != "ring") {
     job.segments = options.segments;
     job.bandwidths = portsOf(options);
@@ -337,12 +339,14 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   faultline::Options options;
   CLI::App app{"AllReduce by nodes of several ranks, with and without a lost NIC"};
-  app.add_option("--nodes", options.nodes)->check(CLI::Range(2, 16));
+  app.add_option("--nodes", options.nodes)->check(CLI::Range(2, 32));
   app.add_option("--per-node", options.perNode)->check(CLI::Range(1, 8));
   app.add_option("--rails", options.rails)->check(CLI::Range(1, 8));
   app.add_option("--rate", options.rate, "Of a rail");
   app.add_option("--size", options.size, "Bytes per rank");
   app.add_option("--chunk", options.chunk, "Bytes of a chunk on a rail, at most");
+  app.add_option("--suspect-after", options.suspectAfter, "A rail without progress, in ms")
+      ->check(CLI::Range(1, 5000));
   app.add_option("--segments", options.segments, "Of that algorithm");
   app.add_option("--algorithm", options.algorithm, "Made for the loss");
   app.add_option("--lost", options.lost, "NICs that each degraded node loses")

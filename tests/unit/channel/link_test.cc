@@ -167,7 +167,7 @@ TEST_P(LinkTest, AFailureIsRememberedForItsTime) {
       strike();
       EXPECT_EQ(world.link(0).railUp(1), !heldOff);
       world.run(300ms);
-      EXPECT_TRUE(world.link(0).railUp(1)) << "ten times as long";
+      EXPECT_TRUE(world.link(0).railUp(1)) << "held off for ten times 50 ms";
       EXPECT_TRUE(world.runUntilIdle(1s));
       expectClean(world);
     }

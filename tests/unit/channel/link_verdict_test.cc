@@ -10,6 +10,7 @@ namespace {
 
 using channel::Cause;
 using channel::DeadDirection;
+using channel::Patience;
 using channel::Reach;
 using channel::Where;
 
@@ -294,6 +295,28 @@ TEST_P(LinkVerdictTest, ASlowRailIsDegradedUntilItIsFastAgain) {
     world.checkMemory();
     for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
   }
+}
+
+TEST_P(LinkVerdictTest, ARailIsSuspectedAfterLongerThanItUsuallyTakes) {
+  const SimOptions chosen = options();
+  SimWorld world(chosen);
+  // A chunk takes 30 ms, three times suspectAfter.
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, chosen.link.chunkBytes / 30e-3);
+  const auto suspicions = [&] { return world.link(0).counters().suspicions; };
+  const std::uint64_t chunks = 100;
+  world.message(0, chunks * chosen.link.chunkBytes);
+  world.run(1s);
+  EXPECT_LE(suspicions(), 12u);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u);
+  const std::uint64_t learnt = suspicions();
+  world.run(300ms);
+  EXPECT_LE(suspicions(), learnt + 2);
+  // Dead, it is found nevertheless.
+  world.blackHole(1);
+  world.run(Patience::kMost * chosen.link.suspectAfter + 60ms);
+  EXPECT_EQ(world.link(0).counters().failovers, 1u);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  expectClean(world);
 }
 
 TEST_P(LinkVerdictTest, AStoppedPeerIsNotADeadRail) {

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <optional>
+#include <string_view>
+
 #include "resilient_ccl/nccl/greeting.h"
 
 namespace faultline::nccl {

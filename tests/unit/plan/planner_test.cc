@@ -227,13 +227,27 @@ TEST(PlannerTest, MessagesSuitTheQueueOfTheSlowestPort) {
   request.elements = 5 << 19;
   EXPECT_EQ(messageOf(25e6), 40 << 10) << "halves of which would be shorter";
   // What is granted among more ranks would overflow any port: the parts become shorter.
-  for (const auto& [ranks, message] : {std::pair{16, 16 << 10}, std::pair{32, 8 << 10}}) {
+  for (const auto& [ranks, message] :
+       {std::pair{16, 16 << 10}, std::pair{32, 8 << 10}, std::pair{64, 8 << 10}}) {
     request.health = HealthVector(ranks);
     request.elements = 8 << 20;
-    const auto plan = choosePlan(request, {.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 25e6});
+    const auto plan =
+        choosePlan(request, {.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 25e6});
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(static_cast<int>(4 * request.elements / (ranks * plan->segments)), message) << ranks;
   }
+}
+
+// It would be optcc, tried twice.
+TEST(PlannerTest, WhatIsForNodesOfSeveralRanksIsNoCandidateAmongNodesOfOne) {
+  PlanRequest request{.health = HealthVector(32), .elements = 8 << 20, .rails = 4};
+  request.health[1].send = request.health[1].receive = Health::kWhole / 2;
+  const auto plan =
+      choosePlan(request, {.latency = 100e-6, .perMessage = 10e-6, .bandwidth = 25e6});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(std::ranges::none_of(plan->candidates, [](const Candidate& candidate) {
+    return candidate.algorithm == "optcc_server";
+  }));
 }
 
 // What may be used instead of the cheapest: other ranks plan for one of them by its name.
