@@ -112,8 +112,9 @@ TEST_F(RunTest, WhatHappenedInAnIterationThatNeverEndsIsInTheResult) {
   const std::string faults = fmt::format(
       "[{}, {}]", down(0, "during: {iteration: 8, progress: 30%}"), down(1, "at: 600ms"));
   const std::string file = folder_.write("scenario.yaml", scenarioText("[hot_repair]", faults));
+  // So many iterations that the work is not over when the second fault strikes.
   const Ran ran = runFaultline({"run", file, "--out", out(), "--set", "limits.give_up=4900ms",
-                                "--set", "limits.deadline=5s"});
+                                "--set", "limits.deadline=5s", "--set", "workload.iterations=100"});
   EXPECT_EQ(ran.exit, 1) << ran.out << ran.err;
   const reports::Run hung = runOf(result(), "hot_repair");
   EXPECT_EQ(hung.status, RunStatus::kHung) << hung.message;
