@@ -122,14 +122,19 @@ echo
 case $part in
   1)
     # Runs of short calls differ by a quarter: more of both.
-    small="workload.command.run=[nccl_bench,--gpu,'{rank}',-b,8K,-e,1M,-f,'2',-n,'200',-w,'10',--place,out]"
-    scenario all-reduce small-shaped --repeat 7 --set "$small"
-    scenario all-reduce small-unshaped --repeat 7 --set "$small" --set cluster.rail_rate=100Gbit
-    scenario all-reduce shaped
-    scenario all-reduce unshaped --set cluster.rail_rate=100Gbit
+    sweep() {
+      local folder=$1
+      shift
+      scenario all-reduce "$folder-to-8M" --repeat 7 "$@" --set \
+        "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,8K,-e,8M,-f,'2',-n,'100',-w,'10',--place,out]"
+      scenario all-reduce "$folder-from-16M" "$@" --set \
+        "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
+    }
+    sweep shaped
+    sweep unshaped --set cluster.rail_rate=100Gbit
     scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'5',-w,'2']"
-    made sweep small-shaped small-unshaped shaped unshaped
-    made ends small-shaped small-unshaped shaped unshaped collectives
+    made sweep {shaped,unshaped}-{to-8M,from-16M}
+    made ends {shaped,unshaped}-{to-8M,from-16M} collectives
     for file in "$out"/collectives/command-*/rank0/stdout.txt; do
       [[ -f $file ]] && sed 's/^/    /' "$file" && echo
     done

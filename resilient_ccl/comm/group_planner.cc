@@ -283,9 +283,11 @@ void GroupPlanner::beginWhenAllReady(TimePoint now) {
 void GroupPlanner::noticeHealth() {
   if (planFor_ == agreement().healthHash) return;
   planFor_ = agreement().healthHash;
-  hysteresis_.planned(health());
   pace_.forget();
-  trials_.forget();
+  trials_.forget(plannedWhole_);
+  hysteresis_.planned(health());
+  plannedWhole_ = std::ranges::all_of(
+      health(), [](const plan::Health& port) { return port == plan::Health{}; });
 }
 
 void GroupPlanner::onTick(const HealthVector* given, TimePoint now) {

@@ -209,7 +209,8 @@ class GroupPlanner : private plan::PlanChangeIo {
   std::optional<TestLead> lead_;  // of the test under way
   plan::PortFindings findings_;   // of live rails
   plan::Hysteresis hysteresis_;
-  std::uint64_t planFor_;  // the hash of the health that hysteresis_ knows
+  std::uint64_t planFor_;     // the hash of the health that hysteresis_ knows
+  bool plannedWhole_ = true;  // that health is of whole ports
   PlanTrials trials_;
   bool healthWaits_ = false;  // for its look at the ports, until no try is under way
   std::vector<plan::Observation> seen_;

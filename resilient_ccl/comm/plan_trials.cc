@@ -13,10 +13,10 @@ void PlanTrials::began(std::uint64_t operation, const PlanKey& key, const plan::
     std::vector<double> predicted;
     for (const plan::Candidate& one : plan.candidates) {
       candidates.push_back(candidates.empty() ? Choice{} : choiceOf(one));
-      predicted.push_back(one.expected());
+      predicted.push_back(overModel_ * one.expected());
     }
-    sizes_.emplace(size,
-                   Size{std::move(candidates), plan::Trial(std::move(predicted), plan.bound)});
+    sizes_.emplace(size, Size{std::move(candidates),
+                              plan::Trial(std::move(predicted), overModel_ * plan.bound)});
   }
   open_[operation] = {size, choice, now};
 }
@@ -43,7 +43,18 @@ std::optional<PlanTrials::Wish> PlanTrials::next(const Agreement& agreement) con
   return std::nullopt;
 }
 
-void PlanTrials::forget() {
+void PlanTrials::forget(bool whole) {
+  double longest = 0;
+  const double before = overModel_;
+  for (const auto& [key, size] : sizes_) {
+    const std::optional<double> over = whole ? size.trial.overModel() : std::nullopt;
+    const double bytes = static_cast<double>(key.elements) * static_cast<double>(key.elementSize);
+    if (!over || bytes <= longest) continue;
+    const double all = before * *over;
+    if (all > kMostOff || all * kMostOff < 1) continue;
+    longest = bytes;
+    overModel_ = all;
+  }
   sizes_.clear();
   open_.clear();
 }

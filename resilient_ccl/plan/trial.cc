@@ -96,10 +96,20 @@ bool Trial::goodEnough(const Option& best) const {
          (1 - kLeastError) * best.median <= kGoodEnough * bound_;
 }
 
+bool Trial::latencyDecides() const {
+  return bound_ < kSmallShare * options_.front().predicted || bound_ < kLong;
+}
+
+std::optional<double> Trial::overModel() const {
+  if (options_.empty() || latencyDecides()) return std::nullopt;
+  const Option& best = options_[this->best()];
+  if (best.calls.size() < kTelling) return std::nullopt;
+  return std::ranges::min(best.calls) / best.predicted;
+}
+
 bool Trial::mayWin(const Option& option, double best) const {
-  const double least = options_.front().predicted;
   const bool burst = bound_ < kNoBurst && best < kBurst * bound_;
-  const bool small = bound_ < kSmallShare * least || bound_ < kLong || burst;
+  const bool small = latencyDecides() || burst;
   return option.predicted <= (small ? kSmallModelError : kModelError) * best;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -46,6 +47,8 @@ class Trial {
   static constexpr double kHopeless = 1.5;
   /// And at once when the first call takes so many times as long.
   static constexpr double kAbsurd = 10;
+  /// Calls that tell what the model is off by.
+  static constexpr std::size_t kTelling = 2;
   /// Medians are known to so many times their standard error, and never better than to
   /// `kLeastError` of themselves.
   static constexpr double kConfidence = 2.5;
@@ -70,6 +73,11 @@ class Trial {
   /// Nothing is being tried; `wanted` is the best that is known.
   bool settled() const { return settled_; }
 
+  /// Times by which the quickest call of the best candidate took longer than the model says: what
+  /// the model's bandwidth is off by. Nothing where the model leaves out too much to say that, or
+  /// not enough calls counted.
+  std::optional<double> overModel() const;
+
  private:
   struct Option {
     double predicted = 0;
@@ -88,6 +96,7 @@ class Trial {
   void decide(TimePoint now);
   std::size_t best() const;
   bool goodEnough(const Option& best) const;
+  bool latencyDecides() const;
   bool mayWin(const Option& option, double best) const;
   void dropLosers(const Option& best);
   bool alike(const Option& best) const;
