@@ -62,7 +62,8 @@ def size_text(size):
 
 def sweep(folder):
     """Bus bandwidth in Gbit/s, as ports are rated; in brackets the time of a call. The ratio is the
-    plugin's bandwidth over that of the best row without it."""
+    plugin's bandwidth over that of the best row without it: of the medians, and in brackets the least and
+    the most of single blocks, each with the best of its own."""
     result, runs = read(folder)
     title(result, runs)
     by_row = {}
@@ -71,6 +72,7 @@ def sweep(folder):
     rows = []
     for size in sorted({size for run in runs for size in run.sizes}):
         cells, best, plugin = [size_text(size)], None, None
+        blocks = {}
         for name, group in by_row.items():
             found = [run.sizes[size] for run in group if size in run.sizes]
             if not found:
@@ -84,7 +86,16 @@ def sweep(folder):
                 plugin = time
             else:
                 best = time if best is None else min(best, time)
-        cells.append(f"{best / plugin:.3f}" if best and plugin else "-")
+            for run in group:
+                if size in run.sizes:
+                    blocks.setdefault(run.data["block"], {})[name == "plugin", name] = run.sizes[size][0]
+        spread = []
+        for times in blocks.values():
+            with_it = [time for (is_plugin, _), time in times.items() if is_plugin]
+            without = [time for (is_plugin, _), time in times.items() if not is_plugin]
+            if with_it and without:
+                spread.append(min(without) / min(with_it))
+        cells.append(f"{best / plugin:.3f} ({min(spread):.2f} to {max(spread):.2f})" if best and spread else "-")
         rows.append(cells)
     table(["size", *by_row, "plugin / best without"], rows)
 

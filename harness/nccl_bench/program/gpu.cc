@@ -5,9 +5,11 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "harness/nccl_bench/device.h"
 
 namespace faultline::nccl_bench {
@@ -71,6 +73,21 @@ ncclRedOp_t toNccl(ReduceOp op) {
   return ncclAvg;
 }
 
+/// Makes the GPU the current one. NVIDIA's multi-process service refuses a client while it clears
+/// up after others that were killed, seconds at most: so this asks again for a while.
+Status use(int ordinal) {
+  constexpr auto kPatience = 15s, kPause = 200ms;
+  const TimePoint last = now() + kPatience;
+  for (;;) {
+    const cudaError_t error = cudaSetDevice(ordinal);
+    if (error != cudaErrorDevicesUnavailable || now() >= last) {
+      return check(error, fmt::format("use GPU {}", ordinal));
+    }
+    (void)cudaGetLastError();  // forgets it
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 /// Memory of the GPU that is current.
 class GpuMemory {
  public:
@@ -104,7 +121,7 @@ class Gpu final : public Device {
   }
 
   Status open(int ordinal, Bytes largest) {
-    RETURN_IF_ERROR(check(cudaSetDevice(ordinal), fmt::format("use GPU {}", ordinal)));
+    RETURN_IF_ERROR(use(ordinal));
     cudaDeviceProp properties{};
     RETURN_IF_ERROR(check(cudaGetDeviceProperties(&properties, ordinal), "ask for its properties"));
     std::array<char, 32> bus{};
