@@ -76,7 +76,7 @@ ncclRedOp_t toNccl(ReduceOp op) {
 /// Makes the GPU the current one. NVIDIA's multi-process service refuses a client while it clears
 /// up after others that were killed, seconds at most: so this asks again for a while.
 Status use(int ordinal) {
-  constexpr auto kPatience = 15s, kPause = 200ms;
+  constexpr Duration kPatience = 15s, kPause = 200ms;
   const TimePoint last = now() + kPatience;
   for (;;) {
     const cudaError_t error = cudaSetDevice(ordinal);
