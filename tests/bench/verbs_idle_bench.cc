@@ -86,6 +86,15 @@ struct Poll {
   }
 };
 
+/// A completion of the endpoint's own queue pair.
+struct PollOwn {
+  static void call(const Endpoint& endpoint) {
+    ibv_wc completion{};
+    completion.qp_num = endpoint.qp->qp_num;
+    benchmark::DoNotOptimize(ibv_poll_cq(endpoint.cq, 1, &completion));
+  }
+};
+
 template <typename Call>
 double nanosecondsPerCall(const Endpoint& endpoint) {
   const TimePoint begin = now();
@@ -167,11 +176,12 @@ void armedBeside(benchmark::State& state) {
   measureArmed<Call>(state, without, with, *victim);
 }
 
-/// For this one, and waits for its trigger: each post is looked into.
+/// For this one, and waits for its trigger: each post, or completion, is looked into.
+template <typename Call>
 void armedHere(benchmark::State& state) {
   static const Endpoint without(bare());
   static const Endpoint with(shim());
-  measureArmed<Post>(state, without, with, *with.qp);
+  measureArmed<Call>(state, without, with, *with.qp);
 }
 
 /// Of the latter, what it takes to say that a thread is inside and that it has left.
@@ -195,7 +205,9 @@ BENCHMARK(armedElsewhere<PostRecv>)->Name("armed_elsewhere/post_recv")->Iteratio
 BENCHMARK(armedElsewhere<Poll>)->Name("armed_elsewhere/poll_cq")->Iterations(500);
 BENCHMARK(armedBeside<Post>)->Name("armed_beside/post_send")->Iterations(500);
 BENCHMARK(armedBeside<Poll>)->Name("armed_beside/poll_cq")->Iterations(500);
-BENCHMARK(armedHere)->Name("armed_here/post_send")->Iterations(500);
+BENCHMARK(armedHere<Post>)->Name("armed_here/post_send")->Iterations(500);
+BENCHMARK(armedHere<PostRecv>)->Name("armed_here/post_recv")->Iterations(500);
+BENCHMARK(armedHere<PollOwn>)->Name("armed_here/poll_cq")->Iterations(500);
 
 }  // namespace
 }  // namespace faultline
