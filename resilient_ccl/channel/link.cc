@@ -113,13 +113,14 @@ void Link::postSend(const MessageKey& key, const std::byte* data, Bytes length, 
 }
 
 std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
-                                const RemoteRegion& remote, std::uint64_t token, TimePoint now) {
+                                const RemoteRegion& remote, std::uint64_t token, TimePoint now,
+                                bool eager) {
   if (failed_) return transport::kNoSlot;
   if (const auto ended = receiveStreams_.find(streamOf(key)); ended != receiveStreams_.end()) {
     io_.receiveFailed(token, ended->second.why);
     return transport::kNoSlot;
   }
-  if (!busy()) busySince_ = now;
+  if (!eager && !busy()) busySince_ = now;
   if (nextSlot_ == transport::kNoSlot) nextSlot_ = 0;
   const std::uint32_t id = nextSlot_++;
   Slot& slot = slots_[id];
@@ -127,13 +128,30 @@ std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes 
   slot.region = region;
   slot.capacity = capacity;
   slot.token = token;
+  slot.unexpected = eager;
+  if (eager) ++unexpected_;
   const GrantRecord record{.key = key,
                            .capacity = static_cast<std::uint64_t>(capacity),
                            .address = remote.address,
                            .regionKey = remote.key,
-                           .slot = id};
+                           .slot = id,
+                           .eager = eager ? 1U : 0U};
   grant(record, now);
   return id;
+}
+
+void Link::expect(std::uint32_t slot, TimePoint now) {
+  const auto found = slots_.find(slot);
+  if (found == slots_.end() || !found->second.unexpected) return;
+  if (!busy()) busySince_ = now;
+  found->second.unexpected = false;
+  --unexpected_;
+}
+
+void Link::forgetSlot(std::uint32_t slot) {
+  const auto found = slots_.find(slot);
+  if (found->second.unexpected) --unexpected_;
+  slots_.erase(found);
 }
 
 void Link::grant(const GrantRecord& record, TimePoint now) {
@@ -185,7 +203,9 @@ void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
 void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
                           TimePoint now) {
   if (static_cast<std::uint64_t>(message.length) > grant.capacity) {
-    sendTooLong(id, grant);
+    if (grant.eager == 0) return sendTooLong(id, grant);
+    tellTooLong(message, grant);
+    awaitingGrant_[grant.key] = id;
     return;
   }
   delivery_.begin(now);
@@ -472,7 +492,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;
   begun_.erase(header.slot);
-  slots_.erase(found);
+  forgetSlot(header.slot);
   // The sender of a small one does not wait for it, and who posts ahead does not wait for one of
   // those under way.
   const bool late = isSmall(header.messageLength) ||

@@ -124,7 +124,13 @@ class Link {
   /// `region` belongs to the link until receiveDone(token). The message may be shorter. Its slot,
   /// which the next flush grants; kNoSlot when the link has failed.
   std::uint32_t postReceive(const MessageKey& key, std::byte* region, Bytes capacity,
-                            const RemoteRegion& remote, std::uint64_t token, TimePoint now);
+                            const RemoteRegion& remote, std::uint64_t token, TimePoint now,
+                            bool eager = false);
+  /// A receive that was posted as `eager` is waited for from now on. Eager: for a short message
+  /// that nobody waits for yet, into memory of whoever posts; the link is not busy for it. When a
+  /// message comes that does not fit it ends by receiveFailed (kInvalidArgument), and the message
+  /// waits for another receive with the same key.
+  void expect(std::uint32_t slot, TimePoint now);
   /// Withdraws the sends of this stream (docs/channel.md, "Ends of streams"), forgets its grants,
   /// and refuses what is posted in it later. The other end's receives in it fail. Each of them ends
   /// by sendFailed, or sendDone, as soon as nothing reads its memory: whether all have, which they
@@ -196,8 +202,8 @@ class Link {
   /// other end's.
   void shutDown() { failed_ = true; }
   bool failed() const { return failed_; }
-  /// Sends or receives posted and not done.
-  bool busy() const { return !sends_.empty() || !slots_.empty(); }
+  /// Sends or receives posted and not done, but for eager ones that nobody waits for.
+  bool busy() const { return !sends_.empty() || slots_.size() > unexpected_; }
   /// Whether every send has been delivered, or has failed: also small ones, which are done before.
   bool delivered() const { return failed_ || sends_.empty(); }
   const LinkCounters& counters() const { return counters_; }
@@ -257,7 +263,8 @@ class Link {
     Bytes length = transport::kUnknownLength;  // of the message; known from the first chunk on
     std::uint64_t chunksLeft = 0;
     std::vector<bool> arrived;
-    Status ended;  // why it is withdrawn; rails with late writes may still write
+    Status ended;             // why it is withdrawn; rails with late writes may still write
+    bool unexpected = false;  // eager, and nobody waits for it
   };
   /// Of a stream that has ended: the sending end's, and the receiving end's.
   struct SendStream {
@@ -358,6 +365,8 @@ class Link {
   void grantTaken(const Slot& slot, bool byShort);
   void releaseGrants();
   void firstReceiveMoved(Duration waited, TimePoint now);
+  void forgetSlot(std::uint32_t slot);
+  void tellTooLong(const SendMessage& message, const GrantRecord& grant);
   void sendTooLong(std::uint64_t id, const GrantRecord& grant);
   void receiveTooLong(const TooLongRecord& record, TimePoint now);
   void endSends(const StreamKey& stream, const Status& why, bool atOnce, TimePoint now);
@@ -454,6 +463,7 @@ class Link {
   std::unordered_map<MessageKey, std::uint64_t> awaitingGrant_;
   std::unordered_map<MessageKey, GrantRecord> grants_;  // for sends not posted yet
   std::unordered_map<std::uint32_t, Slot> slots_;
+  std::size_t unexpected_ = 0;                         // of those
   std::map<StreamKey, SendStream> sendStreams_;        // that have ended
   std::map<StreamKey, ReceiveStream> receiveStreams_;  // that have ended
   std::set<std::uint32_t> begun_;  // of slots_, those of which something has arrived

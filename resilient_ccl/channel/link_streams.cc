@@ -130,12 +130,17 @@ void Link::sendsFinished(const StreamKey& stream) {
   }
 }
 
-void Link::sendTooLong(std::uint64_t id, const GrantRecord& grant) {
-  const SendMessage message = std::move(sends_.at(id));
-  sends_.erase(id);
+void Link::tellTooLong(const SendMessage& message, const GrantRecord& grant) {
+  if (grant.eager != 0 && mutant(Mutant::kEagerRefusalNotTold)) return;
   const TooLongRecord record{
       .key = grant.key, .length = static_cast<std::uint64_t>(message.length), .slot = grant.slot};
   control_.send(RecordType::kTooLong, bytesOf(record), /*urgent=*/false);
+}
+
+void Link::sendTooLong(std::uint64_t id, const GrantRecord& grant) {
+  const SendMessage message = std::move(sends_.at(id));
+  sends_.erase(id);
+  tellTooLong(message, grant);
   sendsFinished(streamOf(message.key));
   io_.sendFailed(message.token, errorf(Code::kInvalidArgument,
                                        "a message of {} bytes to {} meets a receive of {} bytes",
@@ -181,7 +186,7 @@ void Link::endReceives(const StreamKey& stream, const Status& why, TimePoint now
     if (waits) continue;
     const std::uint64_t token = slot.token;
     const Status ended = std::move(slot.ended);
-    slots_.erase(id);
+    forgetSlot(id);
     io_.receiveFailed(token, ended);
   }
 }
@@ -216,7 +221,7 @@ void Link::receiveTooLong(const TooLongRecord& record, TimePoint now) {
   const std::uint64_t token = found->second.token;
   const Bytes capacity = found->second.capacity;
   stopReceiving(record.slot, now);
-  slots_.erase(record.slot);
+  forgetSlot(record.slot);
   io_.receiveFailed(token, errorf(Code::kInvalidArgument,
                                   "a message of {} bytes from {} meets a receive of {} bytes",
                                   record.length, identity_.name, capacity));

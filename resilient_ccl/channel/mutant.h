@@ -30,6 +30,7 @@ enum class Mutant : std::uint8_t {
   kGrantsOfClosedKept,
   kSmallWithdrawn,
   kSmallNotCopied,
+  kEagerRefusalNotTold,
   // fence, exchange, resend
   kNoFence,
   kFenceAtOneEnd,

@@ -113,7 +113,9 @@ struct GrantRecord {
   std::uint64_t address = 0;
   std::uint64_t regionKey = 0;
   std::uint32_t slot = 0;
-  std::uint32_t reserved = 0;
+  /// 1: for a short message, before its receive is posted. One that does not fit says so
+  /// (kTooLong), and waits for another grant.
+  std::uint32_t eager = 0;
 };
 
 struct TooLongRecord {
@@ -190,7 +192,7 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
 /// new and the peer's own.
 struct DatagramHeader {
-  static constexpr std::uint32_t kMagic = 0x334c4c46;  // "FLL3"
+  static constexpr std::uint32_t kMagic = 0x344c4c46;  // "FLL4"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;

@@ -23,10 +23,10 @@ Link& Fabric::Impl::link(int peer) {
   return peers_[peer]->link();
 }
 
-void Fabric::Impl::postReceive(int peer, const channel::MessageKey& key, std::byte* region,
-                               Bytes capacity, std::uint64_t token) {
+std::uint32_t Fabric::Impl::postReceive(int peer, const channel::MessageKey& key, std::byte* region,
+                                        Bytes capacity, std::uint64_t token, bool eager) {
   posted_ = true;
-  peers_[peer]->postReceive(key, region, capacity, token);
+  return peers_[peer]->postReceive(key, region, capacity, token, eager);
 }
 
 void Fabric::Impl::tellClient(int peer, std::span<const std::byte> word) {
@@ -344,8 +344,15 @@ void Fabric::postSend(int peer, const channel::MessageKey& key, const std::byte*
 
 void Fabric::postReceive(int peer, const channel::MessageKey& key, std::byte* region,
                          Bytes capacity, std::uint64_t token) {
-  impl_->postReceive(peer, key, region, capacity, token);
+  impl_->postReceive(peer, key, region, capacity, token, /*eager=*/false);
 }
+
+std::uint32_t Fabric::postEagerReceive(int peer, const channel::MessageKey& key, std::byte* region,
+                                       Bytes capacity, std::uint64_t token) {
+  return impl_->postReceive(peer, key, region, capacity, token, /*eager=*/true);
+}
+
+void Fabric::expect(int peer, std::uint32_t slot) { impl_->link(peer).expect(slot, now()); }
 
 bool Fabric::closeSends(int peer, const channel::StreamKey& stream) {
   return impl_->withdrawing(peer).closeSends(stream);

@@ -147,6 +147,14 @@ class Fabric {
                 std::uint64_t token, int firstChoice = channel::kAnyRail);
   void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
                    std::uint64_t token);
+  /// A receive that nobody waits for yet, into memory of the client, which copies what came when
+  /// somebody does. A message that does not fit makes it fail (kInvalidArgument), and waits for
+  /// another receive with the same key, which may be posted then. Its name for `expect`.
+  std::uint32_t postEagerReceive(int peer, const channel::MessageKey& key, std::byte* region,
+                                 Bytes capacity, std::uint64_t token);
+  /// Somebody waits for that receive now. Until then it keeps no peer from being out of reach for
+  /// longer than the budget.
+  void expect(int peer, std::uint32_t slot);
 
   /// Withdraws the sends to `peer` in this stream, and refuses what is posted in it later; the
   /// other end's receives in it fail. True: when this returns nothing reads their memory any more.

@@ -60,8 +60,8 @@ class Fabric::Impl : private TriangulationIo {
     return *peers_[peer];
   }
   void tellClient(int peer, std::span<const std::byte> word);
-  void postReceive(int peer, const channel::MessageKey& key, std::byte* region, Bytes capacity,
-                   std::uint64_t token);
+  std::uint32_t postReceive(int peer, const channel::MessageKey& key, std::byte* region,
+                            Bytes capacity, std::uint64_t token, bool eager);
   ProcessAddress address_;
 
  private:

@@ -71,11 +71,12 @@ void Peer::recordRail(EventKind kind, int rail) const {
   record(kind, {.at = now(), .epoch = link_->epoch(rail), .rail = static_cast<std::int16_t>(rail)});
 }
 
-void Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
-                       std::uint64_t token) {
-  const std::uint32_t slot = link_->postReceive(key, region, capacity, {}, token, now());
-  if (slot == transport::kNoSlot || context_.ioThreads.empty() || local_) return;
-  places_.open(slot, region, capacity);
+std::uint32_t Peer::postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                                std::uint64_t token, bool eager) {
+  const std::uint32_t slot = link_->postReceive(key, region, capacity, {}, token, now(), eager);
+  const bool placed = slot != transport::kNoSlot && !context_.ioThreads.empty() && !local_;
+  if (placed) places_.open(slot, region, capacity);
+  return slot;
 }
 
 bool Peer::closeSends(const channel::StreamKey& stream) {

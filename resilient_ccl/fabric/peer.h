@@ -111,8 +111,8 @@ class Peer : private channel::LinkIo,
   /// paths, too. While it is closed, those of the last path take the management network.
   bool local() const { return local_; }
   /// As of Link.
-  void postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
-                   std::uint64_t token);
+  std::uint32_t postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
+                            std::uint64_t token, bool eager);
 
   bool closeSends(const channel::StreamKey& stream);
   bool closeReceives(const channel::StreamKey& stream);

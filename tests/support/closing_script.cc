@@ -84,6 +84,7 @@ Script closingScript(std::uint64_t seed) {
   addOptions(random, options);
   const bool small = random.below(2);
   if (small) options.link.smallMessage = static_cast<Bytes>(random.below(20'000));
+  options.eager = small && Random::mix(seed) % 2 == 0;
   options.firstChoices = seed % 3 == 0;
   if (random.below(2)) options.datagramLoss = 0.2 * random.unit();
   if (random.below(3) == 0) options.datagramDuplication = 0.3;

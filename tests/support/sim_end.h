@@ -20,6 +20,11 @@ struct SimWorld::Message {
   bool askedFor = false;               // the receive is posted by now
   bool sent = false, received = false;
   bool sendFailed = false, receiveFailed = false;
+  channel::MessageKey key{};
+  enum class Eager { kNone, kPosted, kArrived, kOver };
+  Eager eager = Eager::kNone;  // what is posted, or was, before the receive
+  std::vector<std::byte> eagerTarget;
+  std::uint32_t eagerSlot = 0;
 
   bool tooLong() const { return source.size() > target.size(); }
   bool sendOver() const { return sent || sendFailed; }
@@ -29,6 +34,9 @@ struct SimWorld::Message {
 
 /// One process: its link, its ends of the rails, and what waits while it is paused.
 struct SimWorld::End : channel::LinkIo, transport::RailSink {
+  /// Of the token of an eager receive.
+  static constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
+
   End(SimWorld& inWorld, int inIndex) : world(inWorld), index(inIndex) {}
 
   End& peer() { return *world.ends_[1 - index]; }
@@ -59,13 +67,76 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     message.sent = true;
     // What comes for a receive that is being withdrawn has arrived, too.
     const bool withdrawn = world.closed_.contains({1 - index, Side::kReceives, message.stream});
-    if (!message.receiveOver() && !withdrawn && !(small(message) && message.askedFor)) {
+    const bool mayBeDone = message.askedFor || message.eager != Message::Eager::kNone;
+    if (!message.receiveOver() && !withdrawn && !(small(message) && mayBeDone)) {
       world.problems_.push_back("a send is done before its receive");
     }
     // The user gets the buffer back and writes something else into it.
     overwrite(message.source, kSourcePoison);
   }
+  /// The receive is posted: what an eager one has got, or will get, is its.
+  void ask(std::uint64_t token) {
+    Message& message = *world.messages_[token];
+    message.askedFor = true;
+    if (message.eager == Message::Eager::kPosted) {
+      return link->expect(message.eagerSlot, world.clock_.now());
+    }
+    if (message.eager == Message::Eager::kArrived) return takeEager(token);
+    // Who has closed a stream posts nothing in it.
+    const bool closed = world.closed_.contains({index, Side::kReceives, message.stream});
+    if (message.eager != Message::Eager::kNone && closed) {
+      return receiveFailed(token, Status(Code::kAborted, "closed"));
+    }
+    const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
+    link->postReceive(message.key, message.target.data(), static_cast<Bytes>(message.target.size()),
+                      region, token, world.clock_.now());
+  }
+  void postEager(std::uint64_t token) {
+    Message& message = *world.messages_[token];
+    message.eager = Message::Eager::kPosted;
+    message.eagerTarget.assign(static_cast<std::size_t>(link->options().smallMessage), kPoison);
+    const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.eagerTarget.data()), token};
+    message.eagerSlot = link->postReceive(message.key, message.eagerTarget.data(),
+                                          static_cast<Bytes>(message.eagerTarget.size()), region,
+                                          token | kEager, world.clock_.now(), /*eager=*/true);
+  }
+  void takeEager(std::uint64_t token) {
+    Message& message = *world.messages_[token];
+    const auto length = static_cast<Bytes>(message.source.size());
+    if (message.tooLong()) {
+      receiveFailed(token, Status(Code::kInvalidArgument, "too long"));
+    } else {
+      std::copy_n(message.eagerTarget.begin(), length, message.target.begin());
+      receiveDone(token, length);
+    }
+    overwrite(message.eagerTarget, kPoison);
+  }
+  void eagerDone(std::uint64_t token, Bytes length) {
+    Message& message = *world.messages_[token];
+    if (message.eager != Message::Eager::kPosted) {
+      world.problems_.push_back("an eager receive completed twice");
+    }
+    if (length != static_cast<Bytes>(message.source.size())) {
+      world.problems_.push_back("an eager receive has a wrong length");
+    }
+    message.eager = Message::Eager::kArrived;
+    if (message.askedFor) takeEager(token);
+  }
+  void eagerFailed(std::uint64_t token, const Status& why) {
+    Message& message = *world.messages_[token];
+    if (message.eager != Message::Eager::kPosted) {
+      world.problems_.push_back("an eager receive completed twice");
+    }
+    const bool refused = why.code() == Code::kInvalidArgument;
+    if (refused && small(message)) world.problems_.push_back("what fits was refused");
+    message.eager = Message::Eager::kOver;
+    overwrite(message.eagerTarget, kPoison);
+    if (!message.askedFor) return;
+    if (refused) return ask(token);
+    receiveFailed(token, why);
+  }
   void receiveDone(std::uint64_t token, Bytes length) override {
+    if ((token & kEager) != 0) return eagerDone(token & ~kEager, length);
     Message& message = *world.messages_[token];
     if (message.receiveOver()) world.problems_.push_back("receive completed twice");
     message.received = true;
@@ -91,6 +162,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     overwrite(message.source, kSourcePoison);
   }
   void receiveFailed(std::uint64_t token, const Status& why) override {
+    if ((token & kEager) != 0) return eagerFailed(token & ~kEager, why);
     Message& message = *world.messages_[token];
     if (message.receiveOver()) world.problems_.push_back("receive completed twice");
     message.receiveFailed = true;

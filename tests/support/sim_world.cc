@@ -200,21 +200,19 @@ void SimWorld::message(int from, Bytes length, const Posting& posting) {
   const int firstChoice = options_.firstChoices && token % 2 == 0
                               ? static_cast<int>(token / 2 % options_.link.rails)
                               : posting.firstChoice;
+  message.key = key;
   const auto send = [this, from, key, token, firstChoice, &message] {
     link(from).postSend(key, message.source.data(), static_cast<Bytes>(message.source.size()),
                         token, clock_.now(), firstChoice);
   };
-  const auto receive = [this, from, key, token, &message] {
-    const RemoteRegion region{reinterpret_cast<std::uint64_t>(message.target.data()), token};
-    message.askedFor = true;
-    link(1 - from).postReceive(key, message.target.data(),
-                               static_cast<Bytes>(message.target.size()), region, token,
-                               clock_.now());
-  };
+  const auto receive = [this, from, token] { ends_[1 - from]->ask(token); };
+  const auto eager = [this, from, token] { ends_[1 - from]->postEager(token); };
   const auto post = [this](int end, Duration delay, const std::function<void()>& event) {
     clock_.after(delay, [this, end, event] { runEvent(end, Input::kClient, event); });
   };
   if (posting.sent) post(from, posting.sendDelay, send);
+  const bool before = options_.eager && options_.link.smallMessage > 0;
+  if (posting.received && before) post(1 - from, posting.receiveDelay / 2, eager);
   if (posting.received) post(1 - from, posting.receiveDelay, receive);
 }
 
@@ -428,7 +426,8 @@ void SimWorld::run(Duration time) {
 void SimWorld::checkMemory() {
   for (std::size_t i = 0; i < messages_.size(); ++i) {
     if (!messages_[i]->receiveOver()) continue;
-    if (!consistsOf(messages_[i]->target, kPoison)) {
+    if (!consistsOf(messages_[i]->target, kPoison) ||
+        !consistsOf(messages_[i]->eagerTarget, kPoison)) {
       problems_.push_back(
           fmt::format("message {}: memory was written after it had been given back", i));
     }

@@ -79,6 +79,8 @@ struct SimOptions {
   Duration lateStart{};
   /// Messages of even numbers have a rail as their first choice, one after the other.
   bool firstChoices = false;
+  /// Before each receive an eager one is posted, for messages of up to `link.smallMessage`.
+  bool eager = false;
   bool trace = false;  ///< keep what SimWorld::trace returns
 };
 

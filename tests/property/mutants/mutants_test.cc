@@ -52,6 +52,7 @@ constexpr Planted kMutants[] = {
     {Mutant::kGrantsOfClosedKept, "GrantsOfClosedKept"},
     {Mutant::kSmallWithdrawn, "SmallWithdrawn"},
     {Mutant::kSmallNotCopied, "SmallNotCopied"},
+    {Mutant::kEagerRefusalNotTold, "EagerRefusalNotTold"},
     {Mutant::kNoFence, "NoFence"},
     {Mutant::kFenceAtOneEnd, "FenceAtOneEnd"},
     {Mutant::kResendBeforeOwnFence, "ResendBeforeOwnFence"},

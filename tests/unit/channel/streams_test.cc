@@ -165,6 +165,66 @@ TEST_P(StreamsTest, SmallMessagesThatAreDoneArriveThoughTheirStreamIsClosed) {
   expectAllOver(world, 2);
 }
 
+TEST_P(StreamsTest, AnEagerReceiveTakesAShortMessageBeforeAnybodyAsksForIt) {
+  SimOptions eager = options();
+  eager.link.smallMessage = 1000;
+  eager.eager = true;
+  SimWorld world(eager);
+  world.message(0, 1000, {.receiveDelay = 20ms});
+  world.message(0, 1000, {.sendDelay = 12ms, .receiveDelay = 20ms});
+  world.message(0, 1000, {.sendDelay = 25ms, .receiveDelay = 20ms});
+  world.message(0, 1000, {.receiveDelay = 20ms, .room = 999});  // which it learns when it asks
+  world.run(15ms);
+  EXPECT_EQ(world.doneSends(), 3);
+  EXPECT_TRUE(world.link(0).delivered());
+  EXPECT_EQ(world.completed(), 0);
+  EXPECT_FALSE(world.link(1).busy()) << "nobody waits";
+  world.run(7ms);
+  EXPECT_EQ(world.completed(), 2);
+  EXPECT_TRUE(world.link(1).busy()) << "somebody waits for the third";
+  expectAllOver(world, 0);
+  EXPECT_EQ(world.completed(), 3);
+  EXPECT_EQ(world.failedReceives(), 1);
+}
+
+TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveWaitsForTheOtherOne) {
+  SimOptions eager = options();
+  eager.link.smallMessage = 1000;
+  eager.eager = true;
+  SimWorld world(eager);
+  for (const Bytes length : {1001, 1 << 20}) {
+    world.message(0, length, {.receiveDelay = 20ms});
+    world.message(0, length, {.sendDelay = 15ms, .receiveDelay = 20ms});
+    world.message(0, length, {.sendDelay = 25ms, .receiveDelay = 20ms});
+    world.message(0, length, {.receiveDelay = 20ms, .room = 1000});  // nor that one
+  }
+  world.run(19ms);
+  EXPECT_EQ(world.doneSends(), 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_EQ(world.completed(), 6);
+  expectAllOver(world, 2);
+}
+
+TEST_P(StreamsTest, EagerReceivesEndWithTheirStream) {
+  SimOptions eager = options();
+  eager.link.smallMessage = 1000;
+  eager.eager = true;
+  for (const int closing : {0, 1}) {
+    SimWorld world(eager);
+    world.message(0, 1000, {.receiveDelay = 20ms, .stream = kStream});
+    world.message(0, 1000, {.receiveDelay = 20ms, .stream = kStream, .sent = false});
+    world.message(0, 1000, {.receiveDelay = 60ms, .stream = kStream, .sent = false});
+    world.message(0, 5000, {.receiveDelay = 60ms, .stream = kStream});
+    world.run(35ms);
+    EXPECT_EQ(world.completed(), 1);
+    world.close(closing, closing == 0 ? Side::kSends : Side::kReceives, kStream);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    EXPECT_EQ(world.failedReceives(), 3);
+    expectAllOver(world, 1);
+    EXPECT_FALSE(world.link(1).busy());
+  }
+}
+
 TEST_P(StreamsTest, GrantsForSmallMessagesWaitForEachOtherAndNotForLong) {
   SimOptions small = options();
   small.link.smallMessage = 1000;
