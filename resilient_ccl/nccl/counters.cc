@@ -75,6 +75,7 @@ std::string countersJson(const Counters& its) {
                      {"bytes_resent", counters.bytesResent},
                      {"bytes_copied", counters.bytesCopied},
                      {"datagrams_sent", counters.datagramsSent},
+                     {"messages_eager", account.eager},
                      {"failure", account.failure}});
   }
   const json all{

@@ -13,6 +13,9 @@ namespace {
 constexpr int kPartBits = 4;
 static_assert(kMostReceives <= 1 << kPartBits);
 
+/// Tokens of receives that are posted ahead of NCCL's: their number there.
+constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
+
 constexpr std::string_view kGoodbye = "done";
 
 std::uint64_t tokenOf(const Request& request, int part) {
@@ -30,7 +33,8 @@ std::uint64_t randomNumber() {
 Pair::Pair(Settings settings)
     : settings_(std::move(settings)),
       incarnation_(randomNumber()),
-      mover_(settings_.options.smallMessage) {
+      mover_(settings_.options.smallMessage),
+      eager_(settings_.options.smallMessage) {
   account_.peer = settings_.peer;
 }
 
@@ -113,6 +117,12 @@ std::uint32_t Connection::next(std::uint32_t tag) {
   return 0;
 }
 
+std::uint32_t Connection::count(std::uint32_t tag) const {
+  const auto found =
+      std::ranges::find(counts, tag, &std::pair<std::uint32_t, std::uint32_t>::first);
+  return found == counts.end() ? 0 : found->second;
+}
+
 Request* Pair::take(Connection& connection, int parts) {
   if (connection.requests >= (connection.sends ? kMostRequests : kNetMaxRequests)) return nullptr;
   if (free_.empty()) {
@@ -159,13 +169,33 @@ Request* Pair::receive(Connection& connection, std::span<const Buffer> buffers) 
     const channel::MessageKey key{.communicator = connection.number,
                                   .sequence = connection.next(buffer.tag),
                                   .stream = buffer.tag};
-    fabric_->postReceive(other(), key, buffer.data, buffer.capacity,
-                         tokenOf(*request, static_cast<int>(part)));
+    const std::uint64_t token = tokenOf(*request, static_cast<int>(part));
+    const EagerReceives::Claimed claimed = eager_.claim(key, {token, buffer.data, buffer.capacity});
+    switch (claimed.claim) {
+      case EagerReceives::Claim::kNone:
+        fabric_->postReceive(other(), key, buffer.data, buffer.capacity, token);
+        break;
+      case EagerReceives::Claim::kArrived:
+        finish(claimed.arrived);
+        break;
+      case EagerReceives::Claim::kWaits:
+        fabric_->expect(other(), claimed.slot);
+        break;
+    }
   }
+  request->tag = buffers.front().tag;
+  if (buffers.size() == 1) postAhead(connection, request->tag);
   const TimePoint time = now();
   mover_.saw(&connection, 0, time);
   poll(time);
   return request;
+}
+
+void Pair::postAhead(const Connection& connection, std::uint32_t tag) {
+  while (const auto post = eager_.next(connection.stream(tag), connection.count(tag))) {
+    eager_.posted(post->number, fabric_->postEagerReceive(other(), post->key, post->memory,
+                                                          post->capacity, kEager | post->number));
+  }
 }
 
 Result<bool> Pair::test(Request& request, int* sizes) {
@@ -185,7 +215,10 @@ Result<bool> Pair::test(Request& request, int* sizes) {
     if (sizes != nullptr) sizes[part] = static_cast<int>(request.sizes[part]);
     moved += request.sizes[part];
   }
-  if (!request.connection->sends) mover_.saw(request.connection, request.sizes[0], polled_);
+  if (!request.connection->sends) {
+    mover_.saw(request.connection, request.sizes[0], polled_);
+    if (request.parts == 1) eager_.got(request.connection->stream(request.tag), request.sizes[0]);
+  }
   giveBack(request);
   return true;
 }
@@ -216,6 +249,7 @@ void Pair::close(Connection& connection) {
                 "a connection with {} was closed, and a rail may still touch its memory",
                 settings_.peer));
   }
+  if (!connection.sends) eager_.forget(connection.number);
   for (Request& request : requests_) {
     if (request.connection == &connection) giveBack(request);
   }
@@ -288,6 +322,7 @@ void Pair::end() {
 void Pair::count(Account& account) const {
   if (!otherIncarnation_) return;
   account.counters = fabric_->counters();
+  account.eager = eager_.taken();
   account.sentByRail = fabric_->bytesSentByRail(other());
   if (traces()) account.history.sample(now(), account.sentByRail);
 }
@@ -311,7 +346,18 @@ void Pair::sendDone(int /*peer*/, std::uint64_t token) {
   partDone(token, requests_[token >> kPartBits].sizes[0]);
 }
 
-void Pair::receiveDone(int /*peer*/, std::uint64_t token, Bytes length) { partDone(token, length); }
+void Pair::finish(const EagerReceives::Arrived& arrived) {
+  if (!arrived.failure.ok()) {
+    requests_[arrived.wanted.token >> kPartBits].failure = arrived.failure;
+  }
+  partDone(arrived.wanted.token, arrived.length);
+}
+
+void Pair::receiveDone(int /*peer*/, std::uint64_t token, Bytes length) {
+  if ((token & kEager) == 0) return partDone(token, length);
+  const auto arrived = eager_.arrived(static_cast<std::uint32_t>(token & ~kEager), length);
+  if (arrived) finish(*arrived);
+}
 
 void Pair::sendFailed(int /*peer*/, std::uint64_t token, const Status& why) {
   requests_[token >> kPartBits].failure = why;
@@ -319,7 +365,15 @@ void Pair::sendFailed(int /*peer*/, std::uint64_t token, const Status& why) {
 }
 
 void Pair::receiveFailed(int peer, std::uint64_t token, const Status& why) {
-  sendFailed(peer, token, why);
+  if ((token & kEager) == 0) return sendFailed(peer, token, why);
+  const auto number = static_cast<std::uint32_t>(token & ~kEager);
+  if (why.code() != Code::kInvalidArgument) {
+    if (const auto arrived = eager_.ended(number, why)) finish(*arrived);
+    return;
+  }
+  if (const auto it = eager_.refused(number)) {
+    fabric_->postReceive(peer, it->key, it->wanted.data, it->wanted.capacity, it->wanted.token);
+  }
 }
 
 std::string Pair::railName(int rail) const {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/nccl/eager_receives.h"
 #include "resilient_ccl/nccl/mover_choice.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/options.h"
@@ -42,12 +43,15 @@ struct Connection {
   /// among them. NCCL uses a handful of tags for a connection.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> counts{};
   std::uint32_t next(std::uint32_t tag);
+  std::uint32_t count(std::uint32_t tag) const;
+  channel::StreamKey stream(std::uint32_t tag) const { return {number, tag}; }
 };
 
 /// One isend or irecv, from its call until `test` has said that it is done.
 struct Request {
   Connection* connection = nullptr;
   std::uint32_t number = 0;  ///< among the pair's requests
+  std::uint32_t tag = 0;     ///< of its first buffer
   int parts = 0;             ///< buffers: 1, or those of a grouped receive
   int open = 0;              ///< of those, not done yet
   Status failure;  ///< of this message alone: its connection was closed, or it does not fit
@@ -134,6 +138,7 @@ class Pair final : private fabric::FabricClient {
     std::vector<Bytes> sentByRail;
     Bytes sent = 0, received = 0;  ///< by messages that are done
     std::uint64_t failovers = 0, failbacks = 0, degradations = 0;
+    std::uint64_t eager = 0;  ///< messages received that waited for no grant of their own
     Duration longestPause{};
     History history;  ///< with FAULTLINE_TRACE
     std::string failure;
@@ -163,6 +168,8 @@ class Pair final : private fabric::FabricClient {
   Request* take(Connection& connection, int parts);
   void giveBack(Request& request);
   void partDone(std::uint64_t token, Bytes length);
+  void finish(const EagerReceives::Arrived& arrived);
+  void postAhead(const Connection& connection, std::uint32_t tag);
   bool underWay(const Connection* connection) const;
   void poll(TimePoint now, Duration timeout = Duration::zero());
   void fail(const Status& why);
@@ -186,6 +193,7 @@ class Pair final : private fabric::FabricClient {
   bool polling_ = false;
   TimePoint polled_{};
   MoverChoice mover_;
+  EagerReceives eager_;
   std::atomic<std::uint32_t> connections_{0};
   std::deque<Request> requests_;
   std::vector<std::uint32_t> free_;

@@ -31,6 +31,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   peer.failovers = 2;
   peer.failbacks = 1;
   peer.degradations = 4;
+  peer.eager = 21;
   peer.longestPause = 12ms;
   peer.counters.bytesResent = 64;
   peer.failure = "it ended";
@@ -55,6 +56,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   EXPECT_EQ(it["degradations"], 4);
   EXPECT_EQ(it["longest_pause_ms"], 12);
   EXPECT_EQ(it["bytes_resent"], 64);
+  EXPECT_EQ(it["messages_eager"], 21);
   EXPECT_EQ(it["failure"], "it ended");
 }
 

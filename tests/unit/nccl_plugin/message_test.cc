@@ -1,6 +1,11 @@
+#include <algorithm>
 #include <array>
+#include <deque>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/random.h"
 #include "tests/unit/nccl_plugin/conformance.h"
 
 namespace faultline::test {
@@ -169,6 +174,115 @@ TEST_P(MessageTest, AnEndThatNobodyPollsGoesOn) {
   EXPECT_EQ(await(got), 8);
   EXPECT_EQ(await(sent), 8);
   close(ends);
+}
+
+/// After short messages only, receives are posted ahead of NCCL's.
+TEST_P(MessageTest, AShortMessageOfManyIsDoneBeforeItsReceiveIsPosted) {
+  const Ends ends = connectHere(net);
+  ASSERT_NE(ends.receive, nullptr);
+  std::int64_t from = 0, to = 0;
+  const auto both = [&] {
+    ++from;
+    void* const got = receive(ends.receive, &to, 8);
+    EXPECT_EQ(await(send(ends.send, &from, 8)), 8);
+    EXPECT_EQ(await(got), 8);
+    EXPECT_EQ(to, from);
+  };
+  for (int i = 0; i < 20; ++i) both();
+  from = 77;
+  void* const sent = send(ends.send, &from, 8);
+  EXPECT_EQ(await(sent), 8);
+  EXPECT_EQ(to, 20);
+  EXPECT_EQ(await(receive(ends.receive, &to, 100)), 8);
+  EXPECT_EQ(to, 77);
+  // A long one waits for its receive, though it is announced for a short one.
+  std::vector<std::byte> source(300'000, std::byte{5}), target(source.size());
+  void* const large = send(ends.send, source.data(), source.size());
+  EXPECT_EQ(await(large, 20ms), -1);
+  void* const got = receive(ends.receive, target.data(), target.size());
+  EXPECT_EQ(await(large), 300'000);
+  EXPECT_EQ(await(got), 300'000);
+  EXPECT_EQ(source, target);
+  // One that is longer than its receive fails that.
+  EXPECT_EQ(await(send(ends.send, &from, 8)), 8);
+  EXPECT_EQ(await(receive(ends.receive, &to, 7)), -2);
+  both();
+  close(ends);
+}
+
+TEST_P(MessageTest, MessagesOfAnySizeArriveInTheirOrderWhoeverIsFirst) {
+  const Ends ends = connectHere(net);
+  ASSERT_NE(ends.receive, nullptr);
+  constexpr int kMessages = 400;
+  Random random(GetParam());
+  std::vector<std::vector<std::byte>> sources, targets;
+  for (int i = 0; i < kMessages; ++i) {
+    // Short ones in rows, which long ones interrupt.
+    const bool isLong = random.below(i % 100 < 50 ? 40 : 3) == 0;
+    sources.emplace_back(random.below(isLong ? 100'000 : 200), static_cast<std::byte>(i));
+    targets.emplace_back(100'000);
+  }
+  std::deque<std::pair<int, void*>> sends, receives;
+  int sent = 0, asked = 0;
+  const auto finish = [&](auto& requests) {
+    const auto [index, request] = requests.front();
+    requests.pop_front();
+    ASSERT_EQ(await(request), static_cast<int>(sources[index].size())) << index;
+  };
+  while (asked < kMessages) {
+    const bool sends_ = sent < kMessages && sent - asked < 20 && random.below(2) == 0;
+    if (sends_ && sends.size() < nccl::kNetMaxRequests) {
+      sends.emplace_back(sent, send(ends.send, sources[sent].data(), sources[sent].size()));
+      ++sent;
+    } else if (asked - sent < 20 && receives.size() < nccl::kNetMaxRequests) {
+      receives.emplace_back(asked, receive(ends.receive, targets[asked].data(), 100'000));
+      ++asked;
+    }
+    // Only what both ends have posted can be done.
+    while (!receives.empty() && receives.front().first < sent && random.below(3) == 0) {
+      finish(receives);
+    }
+    while (!sends.empty() && sends.front().first < asked && random.below(3) == 0) finish(sends);
+    if (HasFatalFailure()) return;
+  }
+  for (; sent < kMessages; ++sent) {
+    while (sends.size() >= nccl::kNetMaxRequests) finish(sends);
+    sends.emplace_back(sent, send(ends.send, sources[sent].data(), sources[sent].size()));
+  }
+  while (!receives.empty()) finish(receives);
+  while (!sends.empty()) finish(sends);
+  for (int i = 0; i < kMessages; ++i) {
+    EXPECT_TRUE(std::equal(sources[i].begin(), sources[i].end(), targets[i].begin())) << i;
+  }
+  close(ends);
+}
+
+TEST_P(MessageTest, WhatNobodyAskedForGoesWithItsConnection) {
+  const Ends other = connectHere(net);
+  for (const bool receiverFirst : {true, false}) {
+    const Ends ends = connectHere(net);
+    ASSERT_NE(ends.receive, nullptr);
+    std::int64_t from = 3, to = 0;
+    for (int i = 0; i < 20; ++i) {
+      void* const got = receive(ends.receive, &to, 8);
+      EXPECT_EQ(await(send(ends.send, &from, 8)), 8);
+      EXPECT_EQ(await(got), 8);
+    }
+    from = 4;
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(await(send(ends.send, &from, 8)), 8);
+    receive(ends.receive, &to, 8);  // and one that is never tested
+    if (receiverFirst) {
+      EXPECT_EQ(net.closeRecv(ends.receive), NetResult::kSuccess);
+      EXPECT_EQ(net.closeSend(ends.send), NetResult::kSuccess);
+    } else {
+      EXPECT_EQ(net.closeSend(ends.send), NetResult::kSuccess);
+      EXPECT_EQ(net.closeRecv(ends.receive), NetResult::kSuccess);
+    }
+    void* const got = receive(other.receive, &to, 8);
+    EXPECT_EQ(await(send(other.send, &from, 8)), 8);
+    EXPECT_EQ(await(got), 8);
+  }
+  close(other);
 }
 
 TEST_P(MessageTest, OnlyHostMemoryIsRegistered) {
