@@ -121,14 +121,13 @@ std::uint32_t Link::postReceive(const MessageKey& key, std::byte* region, Bytes 
     return transport::kNoSlot;
   }
   if (!eager && !busy()) busySince_ = now;
-  if (nextSlot_ == transport::kNoSlot) nextSlot_ = 0;
-  const std::uint32_t id = nextSlot_++;
+  const std::uint32_t id = freeSlot();
   Slot& slot = slots_[id];
   slot.key = key;
   slot.region = region;
   slot.capacity = capacity;
   slot.token = token;
-  slot.unexpected = eager;
+  slot.eager = slot.unexpected = eager;
   if (eager) ++unexpected_;
   const GrantRecord record{.key = key,
                            .capacity = static_cast<std::uint64_t>(capacity),
@@ -148,6 +147,14 @@ void Link::expect(std::uint32_t slot, TimePoint now) {
   --unexpected_;
 }
 
+/// Numbers begin again after so many receives, and an eager one may keep its own for ever.
+std::uint32_t Link::freeSlot() {
+  std::uint32_t slot = nextSlot_;
+  while (slots_.contains(slot)) slot = (slot + 1) % options_.slotNumbers;
+  nextSlot_ = (slot + 1) % options_.slotNumbers;
+  return slot;
+}
+
 void Link::forgetSlot(std::uint32_t slot) {
   const auto found = slots_.find(slot);
   if (found->second.unexpected) --unexpected_;
@@ -160,6 +167,7 @@ void Link::grant(const GrantRecord& record, TimePoint now) {
     return;
   }
   waitingGrants_.push_back(record);
+  if (refused_.erase(record.key) > 0) return releaseGrants();  // its sender waits
   const int left = inHand_[streamOf(record.key)];
   if (left == 0 || waitingGrants_.size() >= kGrantsTogether) return releaseGrants();
   const Duration longest = left < kGrantsInHand ? kNextGrant : kAcknowledgementDelay;

@@ -263,7 +263,8 @@ class Link {
     Bytes length = transport::kUnknownLength;  // of the message; known from the first chunk on
     std::uint64_t chunksLeft = 0;
     std::vector<bool> arrived;
-    Status ended;             // why it is withdrawn; rails with late writes may still write
+    Status ended;  // why it is withdrawn; rails with late writes may still write
+    bool eager = false;
     bool unexpected = false;  // eager, and nobody waits for it
   };
   /// Of a stream that has ended: the sending end's, and the receiving end's.
@@ -365,6 +366,7 @@ class Link {
   void grantTaken(const Slot& slot, bool byShort);
   void releaseGrants();
   void firstReceiveMoved(Duration waited, TimePoint now);
+  std::uint32_t freeSlot();
   void forgetSlot(std::uint32_t slot);
   void tellTooLong(const SendMessage& message, const GrantRecord& grant);
   void sendTooLong(std::uint64_t id, const GrantRecord& grant);
@@ -481,7 +483,8 @@ class Link {
   std::vector<GrantRecord> waitingGrants_;
   TimePoint grantBy_ = TimePoint::max();
   std::map<StreamKey, int> inHand_;
-  Bytes tailCredit_;  // bytes that may be copied now; below 0: not yet
+  std::set<MessageKey> refused_;  // did not fit eager receives, and have no other grant yet
+  Bytes tailCredit_;              // bytes that may be copied now; below 0: not yet
 
   ControlStream control_;
   Prober prober_;

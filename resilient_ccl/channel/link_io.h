@@ -59,6 +59,8 @@ struct LinkOptions {
   /// (Link::delivered). Other messages of one chunk are not copied, but their acknowledgement may
   /// be late, too: such a client has others under way. 0: none.
   Bytes smallMessage = 0;
+  /// Receives are numbered from 0 to one less, and then again; more than there are at a time.
+  std::uint32_t slotNumbers = transport::kNoSlot;
   /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
   /// the order of their numbers, from the next one on.
   std::vector<std::vector<int>> partners;

@@ -29,7 +29,7 @@ struct MessageKey {
   std::uint32_t sequence = 0;  ///< number of the message in its stream and direction
   std::uint64_t stream = 0;
 
-  friend bool operator==(const MessageKey&, const MessageKey&) = default;
+  friend auto operator<=>(const MessageKey&, const MessageKey&) = default;
 };
 
 /// What messages are numbered in, in each of the two directions by itself.

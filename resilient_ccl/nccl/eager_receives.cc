@@ -5,12 +5,6 @@
 
 namespace faultline::nccl {
 
-EagerReceives::Stream& EagerReceives::streamOf(const channel::StreamKey& key) {
-  const auto found = std::ranges::find(streams_, key, &Stream::key);
-  if (found != streams_.end()) return *found;
-  return streams_.emplace_back(Stream{.key = key});
-}
-
 void EagerReceives::free(std::uint32_t number) {
   Receive& receive = receives_[number];
   receive.state = State::kFree;
@@ -33,8 +27,9 @@ EagerReceives::Arrived EagerReceives::take(Receive& receive) {
 }
 
 EagerReceives::Claimed EagerReceives::claim(const channel::MessageKey& key, const Wanted& wanted) {
-  if (longest_ == 0) return {};
-  std::deque<std::uint32_t>& ahead = streamOf(channel::streamOf(key)).ahead;
+  const auto stream = streams_.find(channel::streamOf(key));
+  if (stream == streams_.end()) return {};
+  std::deque<std::uint32_t>& ahead = stream->second.ahead;
   if (ahead.empty() || receives_[ahead.front()].key != key) return {};
   const std::uint32_t number = ahead.front();
   ahead.pop_front();
@@ -56,14 +51,15 @@ EagerReceives::Claimed EagerReceives::claim(const channel::MessageKey& key, cons
 
 void EagerReceives::got(const channel::StreamKey& stream, Bytes length) {
   if (longest_ == 0) return;
-  int& streak = streamOf(stream).streak;
+  int& streak = streams_[stream].streak;
   streak = length <= longest_ ? std::min(streak + 1, kStreak) : 0;
 }
 
 std::optional<EagerReceives::Post> EagerReceives::next(const channel::StreamKey& stream,
                                                        std::uint32_t asked) {
-  if (longest_ == 0) return std::nullopt;
-  Stream& it = streamOf(stream);
+  const auto found = streams_.find(stream);
+  if (found == streams_.end()) return std::nullopt;
+  Stream& it = found->second;
   if (it.streak < kStreak || it.ahead.size() >= kAhead) return std::nullopt;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(receives_.size()));
@@ -93,7 +89,7 @@ std::optional<EagerReceives::Arrived> EagerReceives::arrived(std::uint32_t numbe
 
 std::optional<EagerReceives::Refused> EagerReceives::refused(std::uint32_t number) {
   Receive& receive = receives_[number];
-  if (!receive.orphan) streamOf(channel::streamOf(receive.key)).streak = 0;
+  if (!receive.orphan) streams_[channel::streamOf(receive.key)].streak = 0;
   receive.state = State::kRefused;
   std::optional<Refused> it;
   if (receive.wanted) it = Refused{receive.key, *receive.wanted};
@@ -124,7 +120,7 @@ void EagerReceives::forget(std::uint32_t communicator) {
     }
   }
   std::erase_if(streams_,
-                [&](const Stream& stream) { return stream.key.communicator == communicator; });
+                [&](const auto& stream) { return stream.first.communicator == communicator; });
 }
 
 }  // namespace faultline::nccl

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -84,6 +85,8 @@ class EagerReceives {
 
   /// Messages that came before NCCL asked for them, or without a grant of their own.
   std::uint64_t taken() const { return taken_; }
+  /// Receives that are posted, or have got what nobody has taken.
+  std::size_t open() const { return receives_.size() - free_.size(); }
 
  private:
   enum class State { kFree, kPosted, kArrived, kRefused };
@@ -97,19 +100,17 @@ class EagerReceives {
     bool orphan = false;  // its connection is closed
   };
   struct Stream {
-    channel::StreamKey key;
     int streak = 0;                     // of short messages
     std::deque<std::uint32_t> ahead{};  // receives that NCCL has not asked for, in their order
   };
 
-  Stream& streamOf(const channel::StreamKey& key);
   Arrived take(Receive& receive);
   void free(std::uint32_t number);
 
   const Bytes longest_;
   std::deque<Receive> receives_;  // by number
   std::vector<std::uint32_t> free_;
-  std::vector<Stream> streams_;
+  std::map<channel::StreamKey, Stream> streams_;  // that have got a message
   std::uint64_t taken_ = 0;
 };
 

@@ -57,15 +57,15 @@ constexpr std::array kSpecs{
                   {},
                   4096,
                   4 << 20},
-    ParameterSpec{
-        "SMALL",
-        ParameterType::kSize,
-        "16KiB",
-        "Messages of up to so many bytes are copied, and done for NCCL as soon as the peer has "
-        "posted their receive, much as with a socket.",
-        {},
-        1,
-        65536},
+    ParameterSpec{"SMALL",
+                  ParameterType::kSize,
+                  "16KiB",
+                  "Messages of up to so many bytes are copied, and done for NCCL as soon as the "
+                  "peer can take "
+                  "them, much as with a socket.",
+                  {},
+                  1,
+                  65536},
     ParameterSpec{"HOLD_OFF",
                   ParameterType::kDuration,
                   "50ms",

@@ -28,6 +28,8 @@ void Trial::Option::add(double seconds) {
     calls[next] = seconds;
   }
   next = (next + 1) % kMostCalls;
+  quickest = counted == 0 ? seconds : std::min(quickest, seconds);
+  ++counted;
 }
 
 void Trial::Option::judge() {
@@ -103,8 +105,8 @@ bool Trial::latencyDecides() const {
 std::optional<double> Trial::overModel() const {
   if (options_.empty() || latencyDecides()) return std::nullopt;
   const Option& best = options_[this->best()];
-  if (best.calls.size() < kTelling) return std::nullopt;
-  return std::ranges::min(best.calls) / best.predicted;
+  if (best.counted < kTelling) return std::nullopt;
+  return best.quickest / best.predicted;
 }
 
 bool Trial::mayWin(const Option& option, double best) const {

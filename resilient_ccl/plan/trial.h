@@ -84,7 +84,9 @@ class Trial {
     std::vector<double> calls;  // seconds, the latest at `next`
     std::size_t next = 0;
     double median = 0;
-    double error = 0;  // of the median
+    double error = 0;         // of the median
+    double quickest = 0;      // of all calls that counted, whatever is forgotten...
+    std::size_t counted = 0;  // ... of so many
     bool out = false;
 
     bool measured() const { return !calls.empty(); }

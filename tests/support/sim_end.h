@@ -67,7 +67,8 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     message.sent = true;
     // What comes for a receive that is being withdrawn has arrived, too.
     const bool withdrawn = world.closed_.contains({1 - index, Side::kReceives, message.stream});
-    const bool mayBeDone = message.askedFor || message.eager != Message::Eager::kNone;
+    const bool mayBeDone = message.askedFor || message.eager == Message::Eager::kPosted ||
+                           message.eager == Message::Eager::kArrived;
     if (!message.receiveOver() && !withdrawn && !(small(message) && mayBeDone)) {
       world.problems_.push_back("a send is done before its receive");
     }

@@ -44,6 +44,7 @@ struct Fault {
   int ioThreads = 0;
   int group = 1;
   bool forks = false;
+  int bytes = 200'000;
   friend void PrintTo(const Fault& fault, std::ostream* out) {
     *out << fault.kind << ", " << fault.strategy;
   }
@@ -158,7 +159,11 @@ class NcclPluginFaultTest : public NcclPluginTest, public ::testing::WithParamIn
 
 TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
   const Fault& its = GetParam();
-  startPeers({.version = its.version, .seconds = 60, .group = its.group, .forks = its.forks},
+  startPeers({.version = its.version,
+              .seconds = 60,
+              .bytes = its.bytes,
+              .group = its.group,
+              .forks = its.forks},
              {{"FAULTLINE_NET_STRATEGY", its.strategy},
               {"FAULTLINE_IO_THREADS", std::to_string(its.ioThreads)}});
   const auto fault = makeTestFault(1, 0, its.kind, its.parameters);
@@ -184,6 +189,8 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     EXPECT_GE(peer["failbacks"].get<int>(), 1) << peer;
     EXPECT_GT(peer["bytes_sent"].get<std::int64_t>(), 1'000'000) << peer;
     EXPECT_EQ(peer["failure"], "");
+    const int eager = peer["messages_eager"].get<int>();
+    EXPECT_TRUE(its.bytes > 16 << 10 || eager > 100) << peer;
     std::ifstream file(folder_ / fmt::format("trace{}", side));
     const auto trace = testing::TraceJson::parse(file, nullptr, /*allow_exceptions=*/false);
     ASSERT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
@@ -208,7 +215,14 @@ INSTANTIATE_TEST_SUITE_P(
                             10,
                             2,
                             /*group=*/2,
-                            /*forks=*/true}),
+                            /*forks=*/true},
+                      // Which come by receives that were posted ahead of NCCL's.
+                      Fault{.name = "eager",
+                            .kind = "connection_reset",
+                            .parameters = {{"connections", "all"}},
+                            .strategy = "balance",
+                            .version = 12,
+                            .bytes = 12'000}),
     [](const auto& its) { return its.param.name; });
 
 // Smaller ones are done before it matters who carries them.

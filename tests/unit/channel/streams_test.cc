@@ -205,6 +205,39 @@ TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveWaitsForTheOtherOne) {
   expectAllOver(world, 2);
 }
 
+TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveIsGrantedAtOnceThoughThereAreOthers) {
+  SimOptions eager = options();
+  eager.link.smallMessage = 1000;
+  eager.eager = true;
+  SimWorld world(eager);
+  world.message(0, 1001, {.receiveDelay = 20ms, .stream = kStream});
+  for (int i = 0; i < 6; ++i) {
+    world.message(0, 1000, {.receiveDelay = 30ms, .stream = kStream, .sent = false});
+  }
+  world.run(20ms);
+  EXPECT_EQ(world.link(0).earlyGrants(), 6U);
+  EXPECT_EQ(world.completed(), 0);
+  world.run(700us);  // no waiting for other grants, which takes 1 ms
+  EXPECT_EQ(world.completed(), 1);
+}
+
+TEST_P(StreamsTest, AnEagerReceiveKeepsItsNumberWhenNumbersBeginAgain) {
+  SimOptions eager = options();
+  eager.link.smallMessage = 1000;
+  eager.link.slotNumbers = 8;
+  SimWorld world(eager);
+  std::vector<std::byte> memory(1000);
+  const std::uint32_t kept =
+      world.link(1).postReceive({1, 0, 77}, memory.data(), 1000, {}, 0, world.clock().now(), true);
+  for (int i = 0; i < 20; ++i) {
+    world.message(0, 100'000);
+    EXPECT_TRUE(world.link(1).receives(kept));
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    EXPECT_FALSE(world.link(1).busy());
+  }
+  for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
+}
+
 TEST_P(StreamsTest, EagerReceivesEndWithTheirStream) {
   SimOptions eager = options();
   eager.link.smallMessage = 1000;

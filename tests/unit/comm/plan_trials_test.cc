@@ -28,9 +28,9 @@ plan::Plan degraded(double measured) {
 class PlanTrialsTest : public testing::Test {
  protected:
   /// Calls by the candidate that is in use without any agreement.
-  void call(const plan::Plan& plan, double seconds, int times) {
+  void call(const plan::Plan& plan, double seconds, int times, const PlanKey& size = kSize) {
     for (int i = 0; i < times; ++i) {
-      trials_.began(operation_, kSize, plan, Choice{}, time_);
+      trials_.began(operation_, size, plan, Choice{}, time_);
       time_ += std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
       trials_.ended(operation_++, time_);
     }
@@ -66,6 +66,22 @@ TEST_F(PlanTrialsTest, WhatIsAboveItsBoundDoesNotSeemBelowItWhereTheBandwidthWas
 TEST_F(PlanTrialsTest, TheQuickestCallCounts) {
   call(whole(0.94), 0.164, 3);
   call(whole(0.94), 0.3, 2);
+  trials_.forget(/*whole=*/true);
+  EXPECT_FALSE(triesOthers(0.94));
+}
+
+TEST_F(PlanTrialsTest, AlsoWhenManyCallsOverAPortThatHasBecomeSlowFollow) {
+  call(whole(0.94), 0.164, 3);
+  call(whole(0.94), 0.188, 500);  // more than are remembered, and than a minute has
+  trials_.forget(/*whole=*/true);
+  EXPECT_FALSE(triesOthers(0.94));
+}
+
+TEST_F(PlanTrialsTest, TheLargestSizeThatTellsSomethingCounts) {
+  const PlanKey half{.elements = kSize.elements / 2}, twice{.elements = kSize.elements * 2};
+  call(whole(0.94), 0.19, 3, half);
+  call(whole(0.94), 0.164, 3);
+  call(whole(0.94), 0.3, 3, twice);  // for another reason
   trials_.forget(/*whole=*/true);
   EXPECT_FALSE(triesOthers(0.94));
 }

@@ -6,8 +6,6 @@
 #include <array>
 #include <map>
 
-#include "base/random.h"
-
 namespace faultline::nccl {
 namespace {
 
@@ -160,6 +158,12 @@ TEST_F(EagerReceivesTest, WhatIsForgottenKeepsItsMemoryUntilItEnds) {
   EXPECT_FALSE(eager_.ended(number, Status(Code::kAborted, "closed")));
   EXPECT_EQ(claim().claim, Claim::kWaits);
   EXPECT_EQ(posts_.rbegin()->second.memory, stillWritten) << "used again";
+  eager_.forget(kStream.communicator);
+  for (const auto& [sequence, post] : posts_) {
+    EXPECT_FALSE(eager_.ended(post.number, Status(Code::kAborted, "closed")));
+  }
+  // Of the first connection, whose receives never ended here.
+  EXPECT_EQ(eager_.open(), EagerReceives::kAhead - 2);
 }
 
 TEST_F(EagerReceivesTest, StreamsHaveTheirOwn) {
