@@ -128,6 +128,9 @@ class Pair final : private fabric::FabricClient {
   /// `deadline`.
   void sayGoodbye(TimePoint deadline);
 
+  /// Eager receives that are posted, or have got what nobody has taken.
+  std::size_t postedAhead() const;
+
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   const std::string& peer() const { return settings_.peer; }
 

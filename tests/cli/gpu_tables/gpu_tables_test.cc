@@ -99,8 +99,8 @@ TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
   EXPECT_THAT(text, HasSubstr("4 nodes of 2 rails of 4Gbit; Ranks share GPUs: 4 ranks on 1"));
   EXPECT_THAT(text, HasSubstr("| size | socket | socket_4x4 | plugin | plugin / best without |"));
   EXPECT_THAT(text, HasSubstr("| 8 KiB | 0.49 (200 us) | 0.25 (400 us) | 0.39 (250 us) **3 wrong** "
-                              "| 0.800 |"));
-  EXPECT_THAT(text, HasSubstr("| 1.500 |"));
+                              "| 0.800 (0.80 to 0.80) |"));
+  EXPECT_THAT(text, HasSubstr("| 1.500 (1.50 to 1.50) |"));
 }
 
 TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {

@@ -1,0 +1,135 @@
+#include "resilient_ccl/nccl/pair.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "resilient_ccl/auth/job_key.h"
+
+namespace faultline::nccl {
+namespace {
+
+constexpr std::uint32_t kTag = 3;
+constexpr Duration kLong = 20s;
+
+/// Both processes of a pair, in one, over loopback.
+class PairTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto options = Options::read([](const std::string&) { return std::nullopt; });
+    ASSERT_TRUE(options.ok()) << options.status().message();
+    const auth::JobKey key = auth::JobKey::random();
+    for (int side = 0; side < 2; ++side) {
+      auto pair = Pair::create({.options = *options,
+                                .rails = {{.device = "", .address = INADDR_LOOPBACK}},
+                                .partners = {{}},
+                                .ioThreads = {},
+                                .management = INADDR_LOOPBACK,
+                                .key = key,
+                                .side = side,
+                                .self = side == 0 ? "one" : "other",
+                                .peer = side == 0 ? "other" : "one"});
+      ASSERT_TRUE(pair.ok()) << pair.status().message();
+      pairs_[side] = *pair;
+    }
+    for (int side = 0; side < 2; ++side) {
+      const Pair& other = *pairs_[1 - side];
+      ASSERT_TRUE(pairs_[side]->meet(other.address(), other.incarnation()).ok());
+    }
+    const TimePoint deadline = now() + kLong;
+    std::array<bool, 2> ready{};
+    while (!(ready[0] && ready[1]) && now() < deadline) {
+      for (int side = 0; side < 2; ++side) {
+        const auto is = pairs_[side]->ready();
+        ASSERT_TRUE(is.ok()) << is.status().message();
+        ready[side] = *is;
+      }
+    }
+    ASSERT_TRUE(ready[0] && ready[1]);
+    sender_ = {.pair = pairs_[0], .number = 7, .sends = true};
+    receiver_ = {.pair = pairs_[1], .number = 7};
+  }
+
+  Request* send(const std::int64_t& value) {
+    return pairs_[0]->send(sender_, kTag, reinterpret_cast<const std::byte*>(&value), 8);
+  }
+  Request* receive(std::int64_t& value) {
+    const Pair::Buffer buffer{kTag, reinterpret_cast<std::byte*>(&value), 8};
+    return pairs_[1]->receive(receiver_, std::span(&buffer, 1));
+  }
+  Result<bool> await(int side, Request* request, Duration time = kLong) {
+    const TimePoint deadline = now() + time;
+    for (;;) {
+      const auto done = pairs_[side]->test(*request, nullptr);
+      if (!done.ok() || *done || now() >= deadline) return done;
+      for (const auto& pair : pairs_) {
+        if (pair) (void)pair->tend(now());
+      }
+    }
+  }
+  void exchange(int messages) {
+    for (std::int64_t i = 0; i < messages; ++i) {
+      std::int64_t to = -1;
+      Request* const got = receive(to);
+      const auto sent = await(0, send(i));
+      ASSERT_TRUE(sent.ok() && *sent);
+      const auto came = await(1, got);
+      ASSERT_TRUE(came.ok() && *came);
+      EXPECT_EQ(to, i);
+    }
+  }
+
+  std::array<std::shared_ptr<Pair>, 2> pairs_;
+  Connection sender_, receiver_;
+};
+
+TEST_F(PairTest, ShortMessagesThatHaveComeAreThereThoughTheirSenderHasEnded) {
+  exchange(20);
+  const std::array<std::int64_t, 3> values{100, 101, 102};
+  for (const std::int64_t& value : values) {
+    const auto sent = await(0, send(value));
+    ASSERT_TRUE(sent.ok() && *sent) << "nobody has asked for it";
+  }
+  // As a process that ends: what it has sent is delivered, and it says so.
+  const TimePoint deadline = now() + kLong;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) (void)pairs_[1]->tend(now());
+  });
+  pairs_[0]->drain(deadline);
+  pairs_[0]->sayGoodbye(deadline);
+  over = true;
+  other.join();
+  sender_.pair.reset();
+  pairs_[0].reset();
+  while (!pairs_[1]->failed() && now() < deadline) (void)pairs_[1]->tend(now());
+  ASSERT_TRUE(pairs_[1]->failed());
+  for (const std::int64_t value : values) {
+    std::int64_t to = -1;
+    const auto came = await(1, receive(to));
+    ASSERT_TRUE(came.ok() && *came) << came.status().message();
+    EXPECT_EQ(to, value);
+  }
+  std::int64_t to = -1;
+  EXPECT_FALSE(await(1, receive(to)).ok()) << "no more came";
+  EXPECT_EQ(pairs_[1]->account().received, 23 * 8);
+}
+
+TEST_F(PairTest, WhatWasPostedAheadGoesWithItsConnection) {
+  exchange(20);
+  EXPECT_GT(pairs_[1]->postedAhead(), 0U);
+  const std::int64_t value = 5;
+  const auto sent = await(0, send(value));
+  ASSERT_TRUE(sent.ok() && *sent);
+  pairs_[1]->close(receiver_);
+  EXPECT_EQ(pairs_[1]->postedAhead(), 0U) << "over TCP nothing writes into it any more";
+  pairs_[0]->close(sender_);
+}
+
+}  // namespace
+}  // namespace faultline::nccl
