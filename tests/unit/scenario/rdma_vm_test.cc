@@ -82,6 +82,9 @@ TEST(RdmaVm, FaultsThatItCannotHaveAreMistakesWithTheirPlace) {
   EXPECT_THAT(problems(text(kCluster, kRows,
                             "  - {kind: process_kill, target: {node: 1}, at: 1s, until: end}\n")),
               HasSubstr("process_kill: a cluster of kind rdma_vm has only"));
+  EXPECT_THAT(problems(text(kCluster, kRows,
+                            "  - {kind: qp_error, target: {rank: 1}, at: 1s, until: end}\n")),
+              HasSubstr("write 'node'"));
 }
 
 TEST(RdmaVm, FaultsInsideOfGuestsAreRead) {
