@@ -161,53 +161,6 @@ void Link::forgetSlot(std::uint32_t slot) {
   slots_.erase(found);
 }
 
-void Link::grant(const GrantRecord& record, TimePoint now) {
-  if (options_.smallMessage == 0) {
-    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
-    return;
-  }
-  waitingGrants_.push_back(record);
-  if (refused_.erase(record.key) > 0) return releaseGrants();  // its sender waits
-  const int left = inHand_[streamOf(record.key)];
-  if (left == 0 || waitingGrants_.size() >= kGrantsTogether) return releaseGrants();
-  const Duration longest = left < kGrantsInHand ? kNextGrant : kAcknowledgementDelay;
-  grantBy_ = std::min(grantBy_, now + longest);
-}
-
-void Link::releaseGrants() {
-  grantBy_ = TimePoint::max();
-  for (const GrantRecord& record : waitingGrants_) {
-    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
-    ++inHand_[streamOf(record.key)];
-  }
-  waitingGrants_.clear();
-}
-
-/// The peer has used the slot's grant, or it was withdrawn.
-void Link::grantTaken(const Slot& slot, bool byShort) {
-  const auto left = inHand_.find(streamOf(slot.key));
-  if (left == inHand_.end()) return;
-  const int least = byShort ? kGrantsInHandOfShort : kGrantsInHand;
-  if (--left->second < least && !waitingGrants_.empty()) releaseGrants();
-}
-
-void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
-  const auto waiting = awaitingGrant_.find(grant.key);
-  if (waiting == awaitingGrant_.end()) {
-    const bool ended = sendStreams_.contains(streamOf(grant.key));
-    if (ended && !mutant(Mutant::kGrantsOfClosedKept)) return;
-    grants_[grant.key] = grant;
-    if (grants_.size() > kMostEarlyGrants) {
-      fail(errorf(Code::kInvalidArgument, "{} grants {} messages that nobody has sent",
-                  identity_.name, grants_.size()));
-    }
-    return;
-  }
-  const std::uint64_t id = waiting->second;
-  awaitingGrant_.erase(waiting);
-  enqueueMessage(id, sends_.at(id), grant, now);
-}
-
 void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
                           TimePoint now) {
   if (static_cast<std::uint64_t>(message.length) > grant.capacity) {

@@ -21,6 +21,7 @@
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/delivery_clock.h"
+#include "resilient_ccl/channel/grant_pacing.h"
 #include "resilient_ccl/channel/link_io.h"
 #include "resilient_ccl/channel/load_meter.h"
 #include "resilient_ccl/channel/patience.h"
@@ -69,15 +70,6 @@ class Link {
   /// With small messages: what has been outstanding on a rail for so long is not only waiting for
   /// its acknowledgement.
   static constexpr Duration kStillFresh = 2 * kAcknowledgementDelay;
-  /// With small messages a grant waits for others, of which so many go together: while the peer has
-  /// kGrantsInHand of its stream left, no longer than an acknowledgement; while it has one, no
-  /// longer than it takes to post the receives of one operation, as it needs the next after a round
-  /// trip.
-  static constexpr std::size_t kGrantsTogether = 8;
-  static constexpr Duration kNextGrant = 30us;
-  static constexpr int kGrantsInHand = 4;
-  /// Of a stream of short messages, each of which takes about a round trip.
-  static constexpr int kGrantsInHandOfShort = 2;
   /// With small messages: a third of the grants that may be under way.
   static constexpr int kGrantsPerAcknowledgement = 16;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
@@ -478,13 +470,8 @@ class Link {
   std::vector<std::size_t> queued_;        // scratch of enqueueMessage
   std::map<int, OpenFailover> failovers_;  // those not reported yet
   int nextFailover_ = 0;
-  // With small messages: grants that wait for others, and how many slots the peer has been granted
-  // and not begun to fill.
-  std::vector<GrantRecord> waitingGrants_;
-  TimePoint grantBy_ = TimePoint::max();
-  std::map<StreamKey, int> inHand_;
-  std::set<MessageKey> refused_;  // did not fit eager receives, and have no other grant yet
-  Bytes tailCredit_;              // bytes that may be copied now; below 0: not yet
+  GrantPacing pacing_;  // with small messages
+  Bytes tailCredit_;    // bytes that may be copied now; below 0: not yet
 
   ControlStream control_;
   Prober prober_;

@@ -101,6 +101,42 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   pump(now);
 }
 
+void Link::grant(const GrantRecord& record, TimePoint now) {
+  if (options_.smallMessage == 0) {
+    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
+    return;
+  }
+  if (pacing_.add(record, kAcknowledgementDelay, now)) releaseGrants();
+}
+
+void Link::releaseGrants() {
+  for (const GrantRecord& record : pacing_.take()) {
+    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
+  }
+}
+
+/// The peer has used the slot's grant, or it was withdrawn.
+void Link::grantTaken(const Slot& slot, bool byShort) {
+  if (pacing_.taken(streamOf(slot.key), byShort)) releaseGrants();
+}
+
+void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
+  const auto waiting = awaitingGrant_.find(grant.key);
+  if (waiting == awaitingGrant_.end()) {
+    const bool ended = sendStreams_.contains(streamOf(grant.key));
+    if (ended && !mutant(Mutant::kGrantsOfClosedKept)) return;
+    grants_[grant.key] = grant;
+    if (grants_.size() > kMostEarlyGrants) {
+      fail(errorf(Code::kInvalidArgument, "{} grants {} messages that nobody has sent",
+                  identity_.name, grants_.size()));
+    }
+    return;
+  }
+  const std::uint64_t id = waiting->second;
+  awaitingGrant_.erase(waiting);
+  enqueueMessage(id, sends_.at(id), grant, now);
+}
+
 void Link::acknowledgeRecord(bool mayWait, TimePoint now) {
   if (mutant(Mutant::kRecordNotAcknowledged)) return;
   if (mayWait && options_.smallMessage > 0 && ++grantsHeard_ < kGrantsPerAcknowledgement) {
@@ -356,9 +392,9 @@ int Link::controlPath() const {
 void Link::flush(TimePoint now) {
   outgoing_.clear();
   // Those that wait go along with whatever goes.
-  const bool goes = acknowledgementDue_ || now >= std::min(acknowledgeBy_, grantBy_) ||
+  const bool goes = acknowledgementDue_ || now >= std::min(acknowledgeBy_, pacing_.due()) ||
                     !probes_.empty() || !replies_.empty();
-  if (goes && !waitingGrants_.empty()) releaseGrants();
+  if (goes && pacing_.waits()) releaseGrants();
   const int inTurn = controlPath();
   control_.collect(now, inTurn, [&](const Record& record, int turn, bool urgent) {
     if (!urgent) {
@@ -418,7 +454,7 @@ void Link::flush(TimePoint now) {
 
 TimePoint Link::nextDeadline() const {
   if (failed_) return control_.nextDeadline();
-  TimePoint next = std::min({control_.nextDeadline(), nextRound_, acknowledgeBy_, grantBy_});
+  TimePoint next = std::min({control_.nextDeadline(), nextRound_, acknowledgeBy_, pacing_.due()});
   for (const Rail& state : rails_) {
     if (state.phase == Phase::kUp && !state.inFlight.empty() && !state.suspected &&
         options_.resilient) {

@@ -173,10 +173,7 @@ void Link::endReceives(const StreamKey& stream, const Status& why, TimePoint now
     const StreamRecord record = recordOf(stream);
     control_.send(RecordType::kReceivesClosed, bytesOf(record), /*urgent=*/false);
   }
-  std::erase_if(waitingGrants_,
-                [&](const GrantRecord& grant) { return streamOf(grant.key) == stream; });
-  inHand_.erase(stream);
-  std::erase_if(refused_, [&](const MessageKey& key) { return streamOf(key) == stream; });
+  pacing_.forget(stream);
   const bool waits = !state.ended && mayWriteLate() && !mutant(Mutant::kLateWriteNotAwaited);
   for (const std::uint32_t id : numbersIn(slots_, stream)) {
     Slot& slot = slots_.at(id);
@@ -221,7 +218,7 @@ void Link::receiveTooLong(const TooLongRecord& record, TimePoint now) {
   if (found == slots_.end() || found->second.key != record.key || !found->second.ended.ok()) return;
   const std::uint64_t token = found->second.token;
   const Bytes capacity = found->second.capacity;
-  if (found->second.eager && options_.smallMessage > 0) refused_.insert(record.key);
+  if (found->second.eager && options_.smallMessage > 0) pacing_.refused(record.key);
   stopReceiving(record.slot, now);
   forgetSlot(record.slot);
   io_.receiveFailed(token, errorf(Code::kInvalidArgument,

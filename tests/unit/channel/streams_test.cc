@@ -13,6 +13,12 @@ class StreamsTest : public LinkFixture {
   static constexpr int kStream = 3;
   static constexpr int kMessages = 8;
 
+  static SimOptions withSmall(bool eager = false) {
+    SimOptions it = options();
+    it.link.smallMessage = 1000;
+    it.eager = eager;
+    return it;
+  }
   /// End 0 sends in a stream that is closed, and both send in one that is not.
   static void begin(SimWorld& world) {
     for (int i = 0; i < kMessages; ++i) world.message(0, 1 << 20, {.stream = kStream});
@@ -134,8 +140,7 @@ TEST_P(StreamsTest, AMessageThatIsTooLongFailsAloneAtBothEnds) {
 }
 
 TEST_P(StreamsTest, SmallMessagesAreDoneWhenTheyArePostedAndAskedFor) {
-  SimOptions small = options();
-  small.link.smallMessage = 1000;
+  const SimOptions small = withSmall();
   SimWorld world(small);
   for (const Bytes length : {1000, 1001}) {
     world.message(0, length, {.sendDelay = 5ms});
@@ -151,8 +156,7 @@ TEST_P(StreamsTest, SmallMessagesAreDoneWhenTheyArePostedAndAskedFor) {
 }
 
 TEST_P(StreamsTest, SmallMessagesThatAreDoneArriveThoughTheirStreamIsClosed) {
-  SimOptions small = options();
-  small.link.smallMessage = 1000;
+  const SimOptions small = withSmall();
   SimWorld world(small);
   for (const Bytes length : {1000, 1 << 20}) {
     world.message(0, length, {.sendDelay = 5ms, .stream = kStream});
@@ -166,9 +170,7 @@ TEST_P(StreamsTest, SmallMessagesThatAreDoneArriveThoughTheirStreamIsClosed) {
 }
 
 TEST_P(StreamsTest, AnEagerReceiveTakesAShortMessageBeforeAnybodyAsksForIt) {
-  SimOptions eager = options();
-  eager.link.smallMessage = 1000;
-  eager.eager = true;
+  const SimOptions eager = withSmall(/*eager=*/true);
   SimWorld world(eager);
   world.message(0, 1000, {.receiveDelay = 20ms});
   world.message(0, 1000, {.sendDelay = 12ms, .receiveDelay = 20ms});
@@ -188,9 +190,7 @@ TEST_P(StreamsTest, AnEagerReceiveTakesAShortMessageBeforeAnybodyAsksForIt) {
 }
 
 TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveWaitsForTheOtherOne) {
-  SimOptions eager = options();
-  eager.link.smallMessage = 1000;
-  eager.eager = true;
+  const SimOptions eager = withSmall(/*eager=*/true);
   SimWorld world(eager);
   for (const Bytes length : {1001, 1 << 20}) {
     world.message(0, length, {.receiveDelay = 20ms});
@@ -206,9 +206,7 @@ TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveWaitsForTheOtherOne) {
 }
 
 TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveIsGrantedAtOnceThoughThereAreOthers) {
-  SimOptions eager = options();
-  eager.link.smallMessage = 1000;
-  eager.eager = true;
+  const SimOptions eager = withSmall(/*eager=*/true);
   SimWorld world(eager);
   world.message(0, 1001, {.receiveDelay = 20ms, .stream = kStream});
   for (int i = 0; i < 6; ++i) {
@@ -222,8 +220,7 @@ TEST_P(StreamsTest, WhatDoesNotFitAnEagerReceiveIsGrantedAtOnceThoughThereAreOth
 }
 
 TEST_P(StreamsTest, AnEagerReceiveKeepsItsNumberWhenNumbersBeginAgain) {
-  SimOptions eager = options();
-  eager.link.smallMessage = 1000;
+  SimOptions eager = withSmall();
   eager.link.slotNumbers = 8;
   SimWorld world(eager);
   std::vector<std::byte> memory(1000);
@@ -239,9 +236,7 @@ TEST_P(StreamsTest, AnEagerReceiveKeepsItsNumberWhenNumbersBeginAgain) {
 }
 
 TEST_P(StreamsTest, EagerReceivesEndWithTheirStream) {
-  SimOptions eager = options();
-  eager.link.smallMessage = 1000;
-  eager.eager = true;
+  const SimOptions eager = withSmall(/*eager=*/true);
   for (const int closing : {0, 1}) {
     SimWorld world(eager);
     world.message(0, 1000, {.receiveDelay = 20ms, .stream = kStream});
@@ -258,9 +253,21 @@ TEST_P(StreamsTest, EagerReceivesEndWithTheirStream) {
   }
 }
 
+TEST_P(StreamsTest, GrantsThatWaitGoWithTheirStreamAndTheLinkFallsSilent) {
+  SimWorld world(withSmall());
+  for (int i = 0; i < 6; ++i) world.message(0, 100, {.stream = kStream, .sent = false});
+  world.run(1ms);  // four are there
+  for (int i = 0; i < 2; ++i) world.message(0, 100, {.stream = kStream, .sent = false});
+  world.run(100us);
+  world.close(1, Side::kReceives, kStream);
+  world.run(1s);
+  for (int end = 0; end < 2; ++end) {
+    EXPECT_EQ(world.link(end).nextDeadline(), TimePoint::max()) << "end " << end;
+  }
+}
+
 TEST_P(StreamsTest, GrantsForSmallMessagesWaitForEachOtherAndNotForLong) {
-  SimOptions small = options();
-  small.link.smallMessage = 1000;
+  const SimOptions small = withSmall();
   SimWorld world(small);
   const auto post = [&](int count) {
     for (int i = 0; i < count; ++i) world.message(0, 100, {.stream = kStream, .sent = false});
