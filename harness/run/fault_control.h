@@ -37,8 +37,9 @@ class FaultControl {
   void iterationEnded(int process, int iteration, TimePoint when, const Sampler& sampler,
                       bool last = false);
 
-  /// The job is given up at `now`: ranks that have not ended the last iteration were still in it.
-  void givenUp(TimePoint now);
+  /// The job is given up at `now`: ranks that have not `ended` (by rank) were still at work, in the
+  /// newest iteration or between it and the next.
+  void givenUp(TimePoint now, const std::vector<bool>& ended);
 
   /// Does what is due now: applies, steps, gathers evidence, reverts.
   Status step(TimePoint now, const Sampler& sampler);

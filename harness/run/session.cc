@@ -243,7 +243,7 @@ Status Session::tick() {
   }
   if (time > began_ + scenario_.limits.deadline && stage_ != Stage::kFinished &&
       stage_ != Stage::kFailed) {
-    if (faults_) faults_->givenUp(time);
+    if (faults_) faults_->givenUp(time, ended_);
     fail(reports::RunStatus::kHung, fmt::format("not over within the deadline of {}",
                                                 formatDuration(scenario_.limits.deadline)));
   }

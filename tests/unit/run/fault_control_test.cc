@@ -63,5 +63,41 @@ TEST(FaultControlTest, AFaultThatWasTakenBackSaysNothingOfThat) {
   EXPECT_THAT(evidence.observed, Not(HasSubstr("ended by itself")));
 }
 
+/// Why a run proves nothing whose fault struck between two iterations, and that was given up then,
+/// when these of its four ranks had ended.
+std::string givenUpBetweenIterations(const std::vector<bool>& ended) {
+  const scenario::Scenario scenario =
+      sampleScenario(faults("  - {kind: process_stop, target: {node: 1}, at: 0s, until: end}\n"));
+  auto control = FaultControl::create(scenario, [](const scenario::Fault&) {
+    return Result<std::unique_ptr<injector::Fault>>(std::make_unique<LapsingFault>(std::nullopt));
+  });
+  EXPECT_TRUE(control.ok()) << control.status().message();
+  Sampler sampler(4, 2, [](std::vector<cluster::RailCounters>& counters) {
+    counters.assign(8, {});
+    return okStatus();
+  });
+  EXPECT_TRUE(sampler.sample(now()).ok());
+  const TimePoint start = now();
+  control->iterationBegan(3, start, start, sampler);
+  for (int rank = 0; rank < 4; ++rank) {
+    control->iterationEnded(rank, 3, now(), sampler, /*last=*/false);
+  }
+  control->started(start);
+  EXPECT_TRUE(control->step(now(), sampler).ok());
+  control->givenUp(now() + 1ms, ended);
+  EXPECT_TRUE(control->revertAll().ok());
+  return control->invalidBecause();
+}
+
+TEST(FaultControlTest, AJobThatNeverBeginsItsNextIterationWasStruckAtWork) {
+  EXPECT_EQ(givenUpBetweenIterations({false, false, false, false}), "");
+  EXPECT_EQ(givenUpBetweenIterations({true, true, false, false}), "");
+}
+
+TEST(FaultControlTest, AJobThatHasEndedWasNot) {
+  EXPECT_THAT(givenUpBetweenIterations({true, true, true, true}), HasSubstr("the work was over"));
+  EXPECT_THAT(givenUpBetweenIterations({true, true, true, false}), HasSubstr("the work was over"));
+}
+
 }  // namespace
 }  // namespace faultline::run
