@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "resilient_ccl/transport/tcp/socket.h"
@@ -31,11 +32,13 @@ Status sendFirst(int fd, std::span<const std::byte> bytes, std::string_view what
 
 }  // namespace
 
-Handshake Handshake::connecting(UniqueFd socket, const Hello& hello, TimePoint deadline) {
+Handshake Handshake::connecting(UniqueFd socket, const Hello& hello, TimePoint deadline,
+                                Duration forAnswer) {
   Handshake result;
   result.socket_ = std::move(socket);
   result.message_.hello = hello;
   result.deadline_ = deadline;
+  result.forAnswer_ = forAnswer;
   return result;
 }
 
@@ -74,6 +77,7 @@ Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
     if (!complete) return false;
     message_.tag = authenticator.tagOf({readable(message_.hello), challenge_});
     RETURN_IF_ERROR(sendFirst(fd(), readable(message_), "the hello"));
+    deadline_ = std::max(deadline_, now() + forAnswer_);
     step_ = Step::kReadAnswer;
   }
   if (step_ == Step::kReadAnswer) {
@@ -102,6 +106,11 @@ Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
 }
 
 Result<UniqueFd> Handshake::accept(auth::Authenticator& authenticator) {
+  // It says nothing between its hello and our answer.
+  std::byte more{};
+  if (recv(fd(), &more, sizeof(more), MSG_PEEK) >= 0) {
+    return errorf(Code::kUnavailable, "the other end has given the connection up");
+  }
   const auth::Tag answer =
       authenticator.tagOf({readable(kAnswerMagic), readable(message_.hello), challenge_});
   RETURN_IF_ERROR(sendFirst(fd(), answer, "the answer"));

@@ -37,8 +37,11 @@ static_assert(sizeof(SignedHello) == sizeof(Hello) + sizeof(auth::Tag));
 /// connection, signs the same in its own words. A recorded hello fits no other challenge.
 class Handshake {
  public:
-  /// The connecting end: `socket` is connecting.
-  static Handshake connecting(UniqueFd socket, const Hello& hello, TimePoint deadline);
+  /// The connecting end: `socket` is connecting. From its hello on the other end may take the
+  /// connection, and has `forAnswer` to say so, however late the hello was: an end that takes it
+  /// and finds it closed has lost a rail.
+  static Handshake connecting(UniqueFd socket, const Hello& hello, TimePoint deadline,
+                              Duration forAnswer = {});
   /// The accepting end.
   static Handshake accepted(UniqueFd socket, TimePoint deadline);
 
@@ -52,7 +55,8 @@ class Handshake {
   /// there and `accept` decides). An error: the connection is of no use; kInvalidArgument: the
   /// other end does not have the key, or repeats what somebody else has said.
   Result<bool> advance(auth::Authenticator& authenticator);
-  /// Accepting end: answers and gives the socket up as a rail.
+  /// Accepting end: answers and gives the socket up as a rail. kUnavailable: the other end has
+  /// given the attempt up.
   Result<UniqueFd> accept(auth::Authenticator& authenticator);
   /// Connecting end, done: the socket as a rail.
   UniqueFd release() { return std::move(socket_); }
@@ -77,6 +81,7 @@ class Handshake {
   auth::Tag answer_{};
   std::size_t read_ = 0;  // of what this step reads
   TimePoint deadline_;
+  Duration forAnswer_{};
 };
 
 }  // namespace faultline::fabric

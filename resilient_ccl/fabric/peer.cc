@@ -265,8 +265,8 @@ void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
                     .epoch = epoch,
                     .attempt = attempt};
   const int fd = socket->get();
-  opening_[rail] =
-      Handshake::connecting(std::move(*socket), hello, now() + context_.options.connectTimeout);
+  const Duration patience = context_.options.connectTimeout;
+  opening_[rail] = Handshake::connecting(std::move(*socket), hello, now() + patience, patience);
   const Status added =
       context_.poller.add(fd, EPOLLOUT, [this, rail](auto) { advanceOpening(rail); });
   if (!added.ok()) {
@@ -311,8 +311,10 @@ bool Peer::expireOpenings(TimePoint time) {
   }
   for (int rail = 0; rail < railCount(); ++rail) {
     if (!opening_[rail] || time < opening_[rail]->deadline()) continue;
-    openFailed(rail);
     any = true;
+    // Who was busy meanwhile may have the other end's words here, unread.
+    if (!opening_[rail]->wantsWritable()) advanceOpening(rail);
+    if (opening_[rail] && time >= opening_[rail]->deadline()) openFailed(rail);
   }
   return any;
 }

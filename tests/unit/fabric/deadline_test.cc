@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "loopback.h"
@@ -12,6 +16,58 @@
 
 namespace faultline::fabric {
 namespace {
+
+/// Two processes that are busy, and without resilience: whoever loses a rail fails.
+class BusyTest : public ::testing::Test {
+ protected:
+  struct Process : FabricClient {
+    void sendDone(int, std::uint64_t) override {}
+    void receiveDone(int, std::uint64_t, Bytes) override {}
+    void sendFailed(int, std::uint64_t, const Status&) override {}
+    void receiveFailed(int, std::uint64_t, const Status&) override {}
+    void failedOver(int, const channel::Failover&) override {}
+    void failedBack(int, int, TimePoint) override {}
+    void explained(int, int, channel::Cause, channel::Where) override {}
+    void linkFailed(int, const Status& why) override { failure = why; }
+    Status failure;
+    std::unique_ptr<Fabric> fabric;
+  };
+
+  void SetUp() override {
+    FabricOptions options;
+    options.jobKey = auth::JobKey::random();
+    options.nics = {{.device = "", .address = kLoopback}};
+    options.managementAddress = kLoopback;
+    options.connectTimeout = kTimeout;
+    options.link.resilient = false;
+    std::vector<ProcessAddress> addresses;
+    for (Process& process : processes_) {
+      options.self = static_cast<int>(addresses.size());
+      auto created = Fabric::create(options, process);
+      ASSERT_TRUE(created.ok()) << created.status().message();
+      process.fabric = std::move(*created);
+      addresses.push_back(process.fabric->address());
+    }
+    for (Process& process : processes_) ASSERT_TRUE(process.fabric->connect(addresses).ok());
+  }
+
+  static constexpr Duration kTimeout = 1ms;
+  std::array<Process, 2> processes_;
+};
+
+TEST_F(BusyTest, ThoseWhoPollMoreSeldomThanAnAttemptMayTakeMeetNevertheless) {
+  const auto up = [](const Process& process) { return process.fabric->allRailsUp(); };
+  for (int polls = 0; polls < 100 && !std::ranges::all_of(processes_, up); ++polls) {
+    for (Process& process : processes_) {
+      ::poll(nullptr, 0, 3);  // busy with something else, for longer than kTimeout
+      ASSERT_TRUE(process.fabric->poll(0ms).ok());
+    }
+  }
+  for (const Process& process : processes_) {
+    EXPECT_TRUE(process.fabric->allRailsUp());
+    EXPECT_TRUE(process.failure.ok()) << process.failure.message();
+  }
+}
 
 struct Nobody : FabricClient {
   void sendDone(int, std::uint64_t) override {}
