@@ -78,6 +78,8 @@ function(faultline_room)
     if(FAULTLINE_SANITIZE AND NOT ROOM_NAME MATCHES "^(base|ccl_.*|harness_stats)$")
       set(options -O0)
     endif()
+    # They may become part of a shared library of ours, in which nobody replaces a function.
+    list(APPEND options -fno-semantic-interposition)
     target_compile_options(faultline_${ROOM_NAME} PRIVATE ${options})
     faultline_precompiled(TARGET faultline_${ROOM_NAME} HEADERS ${faultline_usual_headers}
       OPTIONS ${options})

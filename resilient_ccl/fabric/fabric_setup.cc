@@ -7,7 +7,7 @@
 #include "resilient_ccl/channel/partners.h"
 #include "resilient_ccl/fabric/datagram_inbox.h"
 #include "resilient_ccl/fabric/fabric_impl.h"
-#include "resilient_ccl/fabric/nic_distance.h"
+#include "resilient_ccl/fabric/topology/nic_distance.h"
 #include "resilient_ccl/transport/shm/local_socket.h"
 
 namespace faultline::fabric {

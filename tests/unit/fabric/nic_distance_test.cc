@@ -1,4 +1,4 @@
-#include "resilient_ccl/fabric/nic_distance.h"
+#include "resilient_ccl/fabric/topology/nic_distance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "resilient_ccl/fabric/nic_distance.h"
+#include "resilient_ccl/fabric/topology/nic_distance.h"
 
 #ifdef FAULTLINE_HWLOC
 #include <hwloc.h>
