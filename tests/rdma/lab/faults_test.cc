@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "harness/rdma_vm/guest_files.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {
@@ -190,6 +191,26 @@ class RdmaFaultTest : public LaboratoryTest {
   std::uint64_t roceFramesSent(int rail) const {
     return lab_->port(kClient, rail).inRoceFrames.load();
   }
+  /// The client's kernel does without a module of traffic control until this ends.
+  class MissingModule {
+   public:
+    MissingModule(RdmaFaultTest& test, std::string name) : test_(test), name_(std::move(name)) {
+      test_.mustRun(kClient, program({"rmmod", name_}));
+    }
+    ~MissingModule() {
+      const auto kernel = rdma_vm::findKernel(rdma_vm::kernelFolder());
+      EXPECT_TRUE(kernel.ok()) << kernel.status().message();
+      const std::string modules = kernel.ok() ? kernel->modules : "";
+      test_.mustRun(kClient, program({"insmod", modules + "/kernel/net/sched/" + name_ + ".ko"}));
+    }
+    MissingModule(const MissingModule&) = delete;
+    MissingModule& operator=(const MissingModule&) = delete;
+
+   private:
+    RdmaFaultTest& test_;
+    std::string name_;
+  };
+
   std::uint64_t sent(int rail) const { return lab_->port(kClient, rail).inBytes.load(); }
   void wait(Duration time) {
     const TimePoint until = now() + time;
@@ -399,9 +420,23 @@ TEST_F(RdmaFaultTest, WithoutPacketsThatComeTheirLossLeavesNoEvidence) {
   EXPECT_TRUE(report.value("reverted", false));
 }
 
-/// The last one: the module is gone for good.
+TEST_F(RdmaFaultTest, WithoutTheTokenBucketAShaperThrottles) {
+  const MissingModule missing(*this, "sch_tbf");
+  const Victim victim = startBusyVictim(0, {"-t", "2"});
+  const int fault = begin({"rdma_throttle", "rxe0", kLonger, "rate=1Mbit"},
+                          "tc qdisc show dev rail0 root | grep -q htb");
+  wait(3s);
+  EXPECT_FALSE(lab_->hasEnded(victim.client));
+  const Json report = end(fault);
+  endVictim(victim);
+  expectProven(report);
+  EXPECT_THAT(report.value("mechanism", ""), HasSubstr("htb"));
+  EXPECT_THAT(observed(report), HasSubstr("Mbit/s left the queue"));
+  EXPECT_THAT(mustRun(kClient, shell("tc qdisc show dev rail0 root")), Not(HasSubstr("htb")));
+}
+
 TEST_F(RdmaFaultTest, WithoutTheFilterAQueueDropsWhatGoesOutAndTheRestIsRefused) {
-  mustRun(kClient, program({"rmmod", "cls_bpf"}));
+  const MissingModule missing(*this, "cls_bpf");
   EXPECT_THAT(refusal({"rdma_silent_drop", "rxe0", "100ms"}),
               HasSubstr("load the modules sch_ingress and cls_bpf"));
   EXPECT_EQ(mustRun(kClient, shell("tc qdisc show dev rail0 clsact")), "");
