@@ -5,8 +5,11 @@
 // costs without the shim, and `of_bound` the former as a share of what is allowed, which the
 // nightly gate looks at.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -17,6 +20,7 @@
 namespace faultline {
 namespace {
 
+using injector::verbs::Effect;
 using testing::VerbsLibrary;
 
 constexpr int kBenchDevice = 3;
@@ -143,16 +147,21 @@ void nothing(benchmark::State& state) {
   measure<Call>(state, one, other);
 }
 
-/// Measures while a fault is armed for `victim`.
+/// Measures while a fault is armed for `victim`, whose trigger never comes.
 template <typename Call>
 void measureArmed(benchmark::State& state, const Endpoint& without, const Endpoint& with,
-                  const ibv_qp& victim) {
+                  const ibv_qp& victim, Effect effect = Effect::kCompletionLoss) {
   using namespace injector::verbs;
   auto control = Connection::open(::getpid());
   if (!control.ok()) return state.SkipWithError(control.status().message().c_str());
-  const auto armed = control->arm({.effect = Effect::kCompletionLoss,
+  const auto armed = control->arm({.effect = effect,
                                    .match = {.number = victim.qp_num},
+                                   .side = Side::kBoth,
                                    .trigger = {.afterOperations = std::uint64_t{1} << 60},
+                                   .error = ENOMEM,
+                                   .status = IBV_WC_RETRY_EXC_ERR,
+                                   .delay = 1ms,
+                                   .bitsPerSecond = 1'000'000'000,
                                    .lease = kLongestLease});
   if (!armed.ok()) return state.SkipWithError(armed.status().message().c_str());
   measure<Call>(state, without, with);
@@ -177,11 +186,11 @@ void armedBeside(benchmark::State& state) {
 }
 
 /// For this one, and waits for its trigger: each post, or completion, is looked into.
-template <typename Call>
+template <typename Call, Effect kEffect>
 void armedHere(benchmark::State& state) {
   static const Endpoint without(bare());
   static const Endpoint with(shim());
-  measureArmed<Call>(state, without, with, *with.qp);
+  measureArmed<Call>(state, without, with, *with.qp, kEffect);
 }
 
 /// Of the latter, what it takes to say that a thread is inside and that it has left.
@@ -205,11 +214,34 @@ BENCHMARK(armedElsewhere<PostRecv>)->Name("armed_elsewhere/post_recv")->Iteratio
 BENCHMARK(armedElsewhere<Poll>)->Name("armed_elsewhere/poll_cq")->Iterations(500);
 BENCHMARK(armedBeside<Post>)->Name("armed_beside/post_send")->Iterations(500);
 BENCHMARK(armedBeside<Poll>)->Name("armed_beside/poll_cq")->Iterations(500);
-BENCHMARK(armedHere<Post>)->Name("armed_here/post_send")->Iterations(500);
-BENCHMARK(armedHere<PostRecv>)->Name("armed_here/post_recv")->Iterations(500);
-BENCHMARK(armedHere<PollOwn>)->Name("armed_here/poll_cq")->Iterations(500);
+
+template <Effect kEffect>
+void registerArmedHere() {
+  const std::string name = fmt::format("armed_here/{}/", injector::verbs::effectName(kEffect));
+  benchmark::RegisterBenchmark((name + "post_send").c_str(), armedHere<Post, kEffect>)
+      ->Iterations(500);
+  benchmark::RegisterBenchmark((name + "post_recv").c_str(), armedHere<PostRecv, kEffect>)
+      ->Iterations(500);
+  benchmark::RegisterBenchmark((name + "poll_cq").c_str(), armedHere<PollOwn, kEffect>)
+      ->Iterations(500);
+}
+
+void registerAllArmedHere() {
+  registerArmedHere<Effect::kCompletionLoss>();
+  registerArmedHere<Effect::kCompletionRewrite>();
+  registerArmedHere<Effect::kQpError>();
+  registerArmedHere<Effect::kPostError>();
+  registerArmedHere<Effect::kQpDelay>();
+  registerArmedHere<Effect::kQpRate>();
+}
 
 }  // namespace
 }  // namespace faultline
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  faultline::registerAllArmedHere();
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
