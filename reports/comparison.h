@@ -18,6 +18,7 @@ enum class Change : std::uint8_t {
   kWorse,
   kNotDistinguishable,  ///< chance, or what equal runs differ by, explains it
   kTooFew,              ///< fewer values on a side than a comparison needs
+  kTooFewNights,        ///< they differ, but by what nights differ nobody knows yet
   kVoid,                ///< a side was measured on a machine that was too noisy
   kMissingInBase,
   kMissingInNew,

@@ -36,6 +36,8 @@ const char* nameOf(Change change) {
       return "not distinguishable";
     case Change::kTooFew:
       return "too few values";
+    case Change::kTooFewNights:
+      return "too few nights";
     case Change::kVoid:
       return "void";
     case Change::kMissingInBase:
@@ -118,7 +120,7 @@ std::string Comparison::verdict() const {
                                  regressions() == 1 ? "" : "s", tolerance_pct);
   for (const Change change :
        {Change::kBetter, Change::kWorse, Change::kNotDistinguishable, Change::kTooFew,
-        Change::kVoid, Change::kMissingInBase, Change::kMissingInNew}) {
+        Change::kTooFewNights, Change::kVoid, Change::kMissingInBase, Change::kMissingInNew}) {
     const int rows_of_it = count(change) - (change == Change::kWorse ? regressions() : 0);
     if (rows_of_it == 0) continue;
     text += fmt::format(", {} {}{}", rows_of_it, nameOf(change),

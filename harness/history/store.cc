@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "harness/history/equal_runs.h"
 #include "harness/run/compared_metrics.h"
 
 namespace faultline::history {
@@ -169,11 +170,10 @@ Result<bool> Store::add(const reports::ScenarioResult& result) {
       " cpu, cores, verdict, median_band_pct, void_because)"
       " VALUES(?,?,?,?,?,?,?,?,?,?,?)");
   const reports::Environment& environment = result.environment;
-  const reports::Noise noise = result.noise.value_or(reports::Noise{});
   insert.bindAll(reports::scenarioName(result), result.started_at, result.duration_ms,
                  fmt::format("{}", result.seed), environment.git, environment.kernel,
                  environment.cpu, std::int64_t{environment.cores},
-                 std::string(reports::nameOf(result.verdict)), noise.median_band_pct,
+                 std::string(reports::nameOf(result.verdict)), equalRunsPercent(result),
                  reports::voidBecause(result));
   insert.next();
   if (!insert.done()) return abandon(error("add a result to the history"));

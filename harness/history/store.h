@@ -19,6 +19,7 @@ namespace faultline::history {
 ///          median_band_pct, void_because)
 ///   value(result, strategy, metric, unit, value)
 ///
+/// `median_band_pct` is what equal runs of the result differed by (equal_runs.h); 0: not known.
 /// Several processes may write at once: each waits for the other up to five seconds. Only in builds
 /// with SQLite (FAULTLINE_SQLITE is defined).
 class Store {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "harness/run/comparison.h"
+#include "harness/stats/next_value.h"
 #include "harness/stats/quantile.h"
 
 namespace faultline::history {
@@ -16,8 +18,10 @@ using reports::Comparison;
 using Key = std::pair<std::string, std::string>;
 using Results = std::vector<const StoredResult*>;
 
-/// Nights whose medians say what nights differ by.
-constexpr std::size_t kMinNightsForRange = 3;
+/// A change that is told however few nights there are, or however much they differ: half as much
+/// again, and of percentages as many points. Half the speed is more than that.
+constexpr double kPlainRatio = 1.5;
+constexpr double kPlainPoints = 50;
 
 const std::vector<double>& valuesOf(const StoredResult& result, const Key& key) {
   static const std::vector<double> kNone;
@@ -27,23 +31,52 @@ const std::vector<double>& valuesOf(const StoredResult& result, const Key& key) 
 
 run::ComparedSide sideOf(const Results& results, const Key& key) {
   run::ComparedSide side;
+  std::vector<double> bands;
   for (const StoredResult* result : results) {
     const std::vector<double>& values = valuesOf(*result, key);
     side.values.insert(side.values.end(), values.begin(), values.end());
-    side.median_band_pct = std::max(side.median_band_pct, result->median_band_pct);
+    if (result->median_band_pct > 0) bands.push_back(result->median_band_pct);
   }
+  // That of a usual night: one that was noisy must not hide changes until it is forgotten.
+  side.median_band_pct = stats::median(bands).value_or(0);
   return side;
 }
 
-/// Whether the newest is within what the nights before it were among themselves.
-bool withinNights(const Results& nights, const Key& key, double newest) {
+std::vector<double> mediansOf(const Results& nights, const Key& key) {
   std::vector<double> medians;
   for (const StoredResult* night : nights) {
     if (const auto median = stats::median(valuesOf(*night, key))) medians.push_back(*median);
   }
-  if (medians.size() < kMinNightsForRange) return false;
-  const auto [low, high] = std::ranges::minmax(medians);
-  return newest >= low && newest <= high;
+  return medians;
+}
+
+bool isPlain(const run::ComparedMetric& metric, const Comparison::Row& row) {
+  const double base = *row.base.median;
+  const double now = *row.now.median;
+  if (metric.inPoints()) return std::abs(now - base) >= kPlainPoints;
+  return std::max(base, now) >= kPlainRatio * std::min(base, now);
+}
+
+/// Takes a change back that nights may differ by, or of which nobody can know that yet. `medians`:
+/// of the nights before, at least one.
+void holdAgainstNights(const run::ComparedMetric& metric, const std::vector<double>& medians,
+                       Comparison::Row& row) {
+  const double newest = *row.now.median;
+  const auto outside = [&](double low, double high) { return newest < low || newest > high; };
+  if (isPlain(metric, row) && outside(std::ranges::min(medians), std::ranges::max(medians))) return;
+  const auto expected = stats::nextValueInterval99(medians);
+  if (expected && outside(expected->low, expected->high)) return;
+  row.regression = false;
+  if (!expected) {
+    row.change = Change::kTooFewNights;
+    row.note =
+        fmt::format("{} {} before: what nights differ by is known from {} on", medians.size(),
+                    medians.size() == 1 ? "night" : "nights", stats::kMinValuesForNext);
+    return;
+  }
+  row.change = Change::kNotDistinguishable;
+  row.note = fmt::format("the {} nights before let expect {:.4g} to {:.4g}", medians.size(),
+                         expected->low, expected->high);
 }
 
 struct History {
@@ -102,11 +135,8 @@ Comparison::Row rowOf(const run::ComparedMetric& metric, const History& history,
   newest.void_because = history.newest->void_because;
   Comparison::Row row = run::judge(metric, sideOf(history.nights, key), newest, tolerance_pct);
   const bool changed = row.change == Change::kBetter || row.change == Change::kWorse;
-  if (changed && metric.kind != run::ComparedMetric::Kind::kCounted &&
-      withinNights(history.nights, key, *row.now.median)) {
-    row.change = Change::kNotDistinguishable;
-    row.regression = false;
-    row.note = "within the medians of the nights before";
+  if (changed && metric.kind != run::ComparedMetric::Kind::kCounted) {
+    holdAgainstNights(metric, mediansOf(history.nights, key), row);
   }
   row.scenario = history.newest->scenario;
   row.strategy = key.first;

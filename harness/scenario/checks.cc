@@ -16,6 +16,7 @@
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/table.h"
 #include "harness/scenario/workload_keys.h"
+#include "harness/stats/overhead.h"
 
 namespace faultline::scenario {
 namespace {
@@ -142,6 +143,11 @@ class Checker {
   }
 
   void checkNoise() {
+    checkAcrossBlocks();
+    checkNoiseLimit();
+  }
+
+  void checkAcrossBlocks() {
     const std::string path = "noise.across_blocks";
     if (!scenario_.noise.acrossBlocks || !findings_.usable({"strategies", "repeat", "noise"})) {
       return;
@@ -161,6 +167,29 @@ class Checker {
       fail(path, fmt::format("across_blocks needs 'repeat' to be at least {}, not {}",
                              NoiseLimits::kMinBlocksAcross, scenario_.repeat));
     }
+  }
+
+  /// A limit of what equal runs differ by, where no two runs are held against each other. The usual
+  /// one is no mistake: the JSON of a scenario has it always.
+  void checkNoiseLimit() {
+    const std::string path = "noise.void_above";
+    const NoiseLimits& noise = scenario_.noise;
+    if (!findings_.usable(
+            {"strategies", "repeat", path, "noise.drift_check", "noise.across_blocks"})) {
+      return;
+    }
+    const bool pairs = scenario_.secondFaultFree() != nullptr &&
+                       static_cast<std::size_t>(scenario_.repeat) >= stats::kMinPairsForBand;
+    if (noise.bandPercent == stats::kMaxBandPercent || noise.acrossBlocks ||
+        noise.driftRuns >= NoiseLimits::kMinDriftRunsForSpread || pairs) {
+      return;
+    }
+    fail(path, fmt::format("void_above: no equal runs are held against each other, so that it has "
+                           "no effect: write 'drift_check: {}' or more{}, or add '{{{}: {{as: "
+                           "again}}}}' to 'strategies' and give 'repeat' at least {}",
+                           NoiseLimits::kMinDriftRunsForSpread,
+                           scenario_.workload.serves() ? "" : ", or 'across_blocks: on'",
+                           baseline::kFaultFree, stats::kMinPairsForBand));
   }
 
   void checkSequence(const Sequence& sequence, const std::string& path) {

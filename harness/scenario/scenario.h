@@ -295,6 +295,8 @@ struct NoiseLimits {
   bool acrossBlocks = false;
   /// With acrossBlocks: two runs on each side, so that their difference can be seen.
   static constexpr int kMinBlocksAcross = 4;
+  /// Of driftRuns: one on each side shows a drift, but not what equal runs differ by.
+  static constexpr int kMinDriftRunsForSpread = 2;
   static constexpr std::string_view kDriftRow = "drift_check";
   bool operator==(const NoiseLimits&) const = default;
 };

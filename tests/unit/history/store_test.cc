@@ -61,6 +61,16 @@ TEST_F(StoreTest, KeepsWhatIsComparedFromOneProgramToTheNext) {
   EXPECT_GT(metrics, 10u);
 }
 
+TEST_F(StoreTest, KeepsWhatEqualRunsDifferedByAlsoWithoutARowForNoise) {
+  auto result = testing::sampleResult();
+  result.noise.reset();
+  result.drift.emplace();
+  result.drift->spread_pct = 1.5;
+  auto store = Store::open(path_);
+  ASSERT_TRUE(*store->add(result));
+  EXPECT_EQ(store->read()->front().median_band_pct, 1.5);
+}
+
 TEST_F(StoreTest, TheSameResultTwiceIsKeptOnce) {
   auto store = Store::open(path_);
   auto result = testing::sampleResult();

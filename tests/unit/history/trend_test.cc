@@ -63,19 +63,95 @@ TEST(TrendTest, WhatNightsDifferByIsNoChange) {
   const Comparison wide = trendOf(nights(speeds));
   EXPECT_EQ(wide.rows[0].change, Change::kNotDistinguishable);
   EXPECT_THAT(wide.rows[0].note, HasSubstr("nights before"));
-  speeds[10] = 91;
+  EXPECT_FALSE(wide.rows[0].regression);
+  speeds[10] = 99;
+  EXPECT_EQ(trendOf(nights(speeds)).rows[0].change, Change::kWorse);
+  // Below all nights before, which are only three, and differ themselves.
+  EXPECT_EQ(trendOf(nights({100, 104, 97, 94})).rows[0].change, Change::kNotDistinguishable);
+  EXPECT_EQ(trendOf(nights({100, 100.1, 99.9, 94})).regressions(), 1);
+}
+
+TEST(TrendTest, BeforeTheFourthNightADifferenceIsNotYetAChange) {
+  for (const std::vector<double>& speeds :
+       std::vector<std::vector<double>>{{100, 95}, {100, 105}, {100, 101, 95}, {100, 70}}) {
+    const Comparison early = trendOf(nights(speeds));
+    ASSERT_EQ(early.rows.size(), 1u);
+    EXPECT_EQ(early.rows[0].change, Change::kTooFewNights) << speeds.back();
+    EXPECT_THAT(early.rows[0].note, HasSubstr("from 3 on"));
+    EXPECT_EQ(early.regressions(), 0);
+    EXPECT_EQ(early.standing(), reports::Standing::kUnproven) << "nothing could be judged";
+    EXPECT_THAT(early.verdict(), HasSubstr("1 too few nights"));
+  }
+  EXPECT_EQ(trendOf(nights({100, 100})).rows[0].change, Change::kNotDistinguishable);
+  EXPECT_EQ(trendOf(nights({100, 100, 100, 95})).regressions(), 1);
+}
+
+TEST(TrendTest, APlainChangeIsToldFromTheSecondNightOn) {
+  for (const std::vector<double>& speeds :
+       std::vector<std::vector<double>>{{100, 50}, {100, 101, 50}, {100, 120, 85, 50}}) {
+    const Comparison plain = trendOf(nights(speeds));
+    EXPECT_EQ(plain.rows[0].change, Change::kWorse) << speeds.size();
+    EXPECT_EQ(plain.standing(), reports::Standing::kWorse);
+  }
+  EXPECT_EQ(trendOf(nights({100, 200})).rows[0].change, Change::kBetter);
+  // But not where there was such a night before, and the others let expect another one.
+  std::vector<double> speeds(13, 100);
+  speeds.insert(speeds.end(), {45, 55});
+  const Comparison seen = trendOf(nights(speeds));
+  EXPECT_EQ(seen.rows[0].change, Change::kNotDistinguishable);
+  EXPECT_THAT(seen.rows[0].note, HasSubstr("14 nights before"));
+  speeds[13] = 100;
   EXPECT_EQ(trendOf(nights(speeds)).rows[0].change, Change::kWorse);
 }
 
+TEST(TrendTest, PercentagesAreHeldAgainstEachOtherInPoints) {
+  const auto change = [](double from, double to) {
+    std::vector<StoredResult> results = nights({from, to});
+    for (StoredResult& result : results) {
+      const StoredMetric metric = result.metrics.begin()->second;
+      result.metrics.clear();
+      result.metrics[{"hot_repair", "overhead_pct"}] = metric;
+    }
+    return trendOf(results).rows.at(0).change;
+  };
+  EXPECT_EQ(change(2, 20), Change::kTooFewNights) << "ten times as much, and 18 points";
+  EXPECT_EQ(change(30, 100), Change::kWorse);
+}
+
+TEST(TrendTest, WhatIsCountedNeedsNoNights) {
+  std::vector<StoredResult> results = nights({100, 100});
+  for (StoredResult& result : results) {
+    result.metrics[{"hot_repair", "incomplete_runs"}] = {.unit = "runs", .values = {0, 0, 0}};
+  }
+  EXPECT_EQ(trendOf(results).regressions(), 0);
+  results.back().metrics[{"hot_repair", "incomplete_runs"}].values[1] = 1;
+  EXPECT_EQ(trendOf(results).regressions(), 1);
+}
+
+TEST(TrendTest, WhatEqualRunsOfAUsualNightDifferByIsNoChange) {
+  const auto rowOf = [](const std::vector<double>& bands) {
+    std::vector<StoredResult> results = nights({100, 100, 100, 97});
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].median_band_pct = bands.at(i);
+    return trendOf(results).rows.at(0);
+  };
+  EXPECT_TRUE(rowOf({0, 0, 0, 0}).regression) << "nobody looked";
+  EXPECT_TRUE(rowOf({1, 1, 1, 1}).regression);
+  EXPECT_EQ(rowOf({4, 4, 4, 1}).change, Change::kNotDistinguishable);
+  EXPECT_THAT(rowOf({4, 4, 4, 1}).note, HasSubstr("equal runs differ by up to 4.00 %"));
+  EXPECT_EQ(rowOf({1, 1, 1, 4}).change, Change::kNotDistinguishable) << "the newest's own";
+  EXPECT_EQ(rowOf({0, 0, 4, 1}).change, Change::kNotDistinguishable) << "of those that know it";
+  EXPECT_TRUE(rowOf({1, 40, 1, 1}).regression) << "one noisy night";
+}
+
 TEST(TrendTest, OnlyTheLastNightsCount) {
-  const auto results = nights({50, 50, 50, 100, 100, 90});
+  const auto results = nights({50, 50, 50, 100, 100, 100, 90});
   EXPECT_EQ(trendOf(results).rows[0].change, Change::kNotDistinguishable);
-  const Comparison last = trendOf(results, 2);
+  const Comparison last = trendOf(results, 3);
   EXPECT_EQ(last.regressions(), 1);
-  EXPECT_EQ(last.rows[0].base.n, 2 * kRunsOfANight);
-  EXPECT_EQ(last.rows[0].nights.size(), 6u) << "all are drawn";
+  EXPECT_EQ(last.rows[0].base.n, 3 * kRunsOfANight);
+  EXPECT_EQ(last.rows[0].nights.size(), 7u) << "all are drawn";
   EXPECT_FALSE(last.rows[0].nights[0].compared);
-  EXPECT_TRUE(last.rows[0].nights[4].compared);
+  EXPECT_TRUE(last.rows[0].nights[5].compared);
 }
 
 TEST(TrendTest, OtherMachinesAndNoisyNightsAreNoBaseline) {

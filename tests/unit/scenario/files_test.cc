@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/baseline/strategy_table.h"
 #include "harness/scenario/reader.h"
 
 // The scenarios of the repository.
@@ -30,18 +31,30 @@ TEST(ScenarioFilesTest, AreWithoutMistakes) {
 
 TEST(ScenarioFilesTest, NightsCanBeHeldAgainstEachOther) {
   constexpr int kValuesOfASide = 5;  // compare calls fewer of them too few
-  constexpr std::size_t kLeastStrategies = 4;
   std::set<std::string, std::less<>> kinds;
   for (const fs::directory_entry& entry : fs::directory_iterator(kScenarios / "nightly")) {
     const ReadResult read = readScenarioFile(entry.path().string());
     ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
     EXPECT_GE(read.scenario->repeat, kValuesOfASide) << entry.path();
-    EXPECT_GE(read.scenario->strategies.size(), kLeastStrategies) << entry.path();
     EXPECT_FALSE(read.scenario->expect.empty()) << entry.path();
     kinds.insert(read.scenario->workload.kind);
   }
   for (const std::string_view kind : {"training", "inference", "collective"}) {
     EXPECT_TRUE(kinds.contains(kind)) << "no scenario of kind " << kind;
+  }
+}
+
+TEST(ScenarioFilesTest, NightsRunFourStrategiesOrMoreFaultFreeAmongThemAndModelledOnesNot) {
+  constexpr std::size_t kLeastStrategies = 4;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kScenarios / "nightly")) {
+    const ReadResult read = readScenarioFile(entry.path().string());
+    ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+    std::set<std::string, std::less<>> run;  // two rows of one strategy count once
+    for (const Strategy& strategy : read.scenario->strategies) {
+      if (!baseline::isModelled(strategy.kind())) run.insert(strategy.kind());
+    }
+    EXPECT_TRUE(run.contains(baseline::kFaultFree)) << entry.path();
+    EXPECT_GE(run.size(), kLeastStrategies) << entry.path();
   }
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::vector<std::string> mistakesOf(const std::string& yaml) {
   std::vector<std::string> lines;
@@ -364,6 +365,23 @@ TEST(OneMistakeTest, AcrossBlocks) {
   expectEach({Case{noise("") + "repeat: 3\n", "5:24", "needs 'repeat' to be at least 4, not 3"},
               Case{noise(", drift_check: 1") + "repeat: 4\n", "5:24", "drift_check asks the same"},
               Case{noise("", "[armed]") + "repeat: 4\n", "5:24", "there is no fault_free"}});
+}
+
+TEST(OneMistakeTest, ALimitOfNoiseThatNothingIsHeldAgainst) {
+  const auto noise = [](const std::string& keys, const std::string& strategies = "[fault_free]") {
+    return withStrategies(strategies) + "noise: {" + keys + "}\n";
+  };
+  const std::string pairs = "[fault_free, {fault_free: {as: again}}]";
+  for (const std::string& yaml :
+       {noise("void_above: 5%, drift_check: 2"), noise("void_above: 2%, drift_check: 1"),
+        noise("void_above: 5%, across_blocks: on") + "repeat: 4\n",
+        noise("void_above: 5%", pairs) + "repeat: 10\n"}) {
+    EXPECT_THAT(mistakesOf(yaml), IsEmpty()) << yaml;
+  }
+  expectEach(
+      {Case{noise("void_above: 5%"), "5:21", "it has no effect: write 'drift_check: 2'"},
+       Case{noise("void_above: 5%, drift_check: 1"), "5:21", "or 'across_blocks: on'"},
+       Case{noise("void_above: 5%", pairs) + "repeat: 9\n", "5:21", "give 'repeat' at least 10"}});
 }
 
 TEST(OneMistakeTest, CellsAndPlansWhereThereAreNone) {
