@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "reports/html_text.h"
 #include "reports/result_json.h"
+#include "reports/swept_calls.h"
 #include "reports/tally.h"
 #include "reports/verdict_text.h"
 
@@ -102,64 +106,142 @@ Json thinned(const RailSeries& series, int points) {
           {"tx_bytes", std::move(bytes)}};
 }
 
+/// What the limits left out; the page says so.
+struct LeftOut {
+  bool points = false;     ///< of curves, which were merged
+  bool blocks = false;     ///< whose curves are not shown
+  bool failovers = false;  ///< of a run, as the next two
+  bool strikes = false;
+  bool plans = false;
+  std::size_t restarts = 0;  ///< and communicators made anew, of all runs
+  std::size_t processes = 0;
+  std::size_t metrics = 0;  ///< names
+  std::size_t calls = 0;
+};
+
+/// Returns how many are left out.
 template <typename T>
-bool truncate(std::vector<T>& values, int limit) {
+std::size_t truncate(std::vector<T>& values, int limit) {
   const auto size = static_cast<std::size_t>(limit);
-  if (values.size() <= size) return false;
+  if (values.size() <= size) return 0;
+  const std::size_t out = values.size() - size;
   values.erase(values.begin() + limit, values.end());
-  return true;
+  return out;
+}
+
+std::set<std::string> metricNames(const ScenarioResult& result) {
+  std::set<std::string> names;
+  for (const Run& run : result.runs) {
+    for (const auto& [name, value] : run.metrics) names.insert(name);
+  }
+  return names;
 }
 
 /// The run without what the page does not show or shows in another form: most of a result, which
-/// is not made JSON only to be thrown away.
-Run briefRun(const Run& run, const ViewLimits& limits, std::vector<bool>& thinned_parts) {
+/// is not made JSON only to be thrown away. Of its metrics it has those of these names.
+Run briefRun(const Run& run, const ViewLimits& limits, const std::set<std::string>& metrics,
+             LeftOut& left_out) {
   Run brief = run;
   brief.iterations.clear();
   brief.rail_series.clear();
   brief.telemetry = {};
   brief.idle_failovers.clear();
-  if (truncate(brief.failovers, limits.events)) thinned_parts[2] = true;
-  if (truncate(brief.degradations, limits.events)) thinned_parts[2] = true;
-  if (truncate(brief.failbacks, limits.events)) thinned_parts[2] = true;
-  if (truncate(brief.plans, limits.events)) thinned_parts[4] = true;
+  brief.failbacks.clear();
+  brief.degradations.clear();
+  brief.errors.clear();
   brief.port_tests.clear();
+  brief.collectives.clear();
   brief.requests.clear();
-  if (truncate(brief.faults, limits.events)) {
-    thinned_parts[3] = true;
+  if (truncate(brief.failovers, limits.events) > 0) left_out.failovers = true;
+  if (truncate(brief.plans, limits.events) > 0) left_out.plans = true;
+  left_out.restarts += truncate(brief.restarts, limits.events);
+  left_out.restarts += truncate(brief.shrinks, limits.events);
+  left_out.restarts += truncate(brief.rebuilds, limits.events);
+  left_out.processes += truncate(brief.processes, limits.events);
+  std::erase_if(brief.metrics, [&](const auto& metric) { return !metrics.contains(metric.first); });
+  if (truncate(brief.faults, limits.events) > 0) {
+    left_out.strikes = true;
     std::erase_if(brief.evidence, [&](const Evidence& one) { return one.fault >= limits.events; });
   }
   return brief;
 }
 
 /// The run's JSON, made of what briefRun left, with its long parts in their short form.
-Json runView(const Run& run, Json json, const ViewLimits& limits,
-             std::vector<bool>& thinned_parts) {
+Json runView(const Run& run, Json json, const ViewLimits& limits, LeftOut& left_out) {
   const bool curves = run.block < limits.blocks;
   const auto long_curve = [&](std::size_t size) {
     return size > static_cast<std::size_t>(limits.points);
   };
   json["iteration_count"] = run.iterations.size();
   json["failover_count"] = run.failovers.size();
+  json["process_count"] = run.processes.size();
   const bool serves = !run.requests.empty();
   json["iterations"] = !curves  ? Json(nullptr)
                        : serves ? answeredColumns(run.requests)
                                 : iterationColumns(run.iterations, limits.points);
-  if (!serves && long_curve(run.iterations.size())) thinned_parts[0] = true;
+  if (!serves && long_curve(run.iterations.size())) left_out.points = true;
   Json series = Json::array();
   if (curves) {
     for (const RailSeries& one : run.rail_series) {
-      if (long_curve(one.tx_bytes.size())) thinned_parts[0] = true;
+      if (long_curve(one.tx_bytes.size())) left_out.points = true;
       series.push_back(thinned(one, limits.points));
     }
   } else {
-    thinned_parts[1] = true;
+    left_out.blocks = true;
   }
   json["rail_series"] = std::move(series);
   for (const char* unseen :
-       {"requests", "rails", "counters", "resources", "idle_failovers", "telemetry"}) {
+       {"requests", "rails", "counters", "resources", "idle_failovers", "failbacks", "degradations",
+        "errors", "port_tests", "collectives", "telemetry"}) {
     json.erase(unseen);
   }
   return json;
+}
+
+/// Six digits are more than the page shows, and shorter to write than 17.
+Json shortened(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return Json::parse(fmt::format("{:.6g}", value));
+}
+
+/// Without what is nothing: most calls are right, settled and all counted.
+Json strategyCallsView(const StrategyCalls& calls) {
+  Json view{{"strategy", calls.strategy}, {"n", calls.n}};
+  const auto put = [&](const char* key, const std::optional<double>& value) {
+    if (value) view[key] = shortened(*value);
+  };
+  put("p50_ms", calls.p50_ms);
+  put("busbw", calls.busbw);
+  put("kept", calls.kept);
+  put("bound", calls.bound);
+  put("model", calls.model);
+  put("time_over_bound", calls.time_over_bound);
+  if (calls.left_out > 0) view["left_out"] = calls.left_out;
+  if (calls.wrong_elements > 0) view["wrong_elements"] = calls.wrong_elements;
+  if (calls.latency_only) view["latency_only"] = true;
+  if (calls.unsettled) view["unsettled"] = true;
+  if (calls.mis_measured) view["mis_measured"] = true;
+  return view;
+}
+
+/// One list instead of the rows of all runs: ten times the blocks are not ten times the page.
+Json callsView(const std::vector<SweptCall>& calls, const ViewLimits& limits, LeftOut& left_out) {
+  Json list = Json::array();
+  std::size_t lines = 0;
+  for (const SweptCall& call : calls) {
+    lines += call.strategies.size();
+    if (lines > static_cast<std::size_t>(limits.calls)) break;
+    Json strategies = Json::array();
+    for (const StrategyCalls& of : call.strategies) strategies.push_back(strategyCallsView(of));
+    list.push_back({{"operation", call.operation},
+                    {"size_bytes", call.size_bytes},
+                    {"dtype", call.dtype},
+                    {"op", call.op},
+                    {"in_place", call.in_place},
+                    {"strategies", std::move(strategies)}});
+  }
+  left_out.calls = calls.size() - list.size();
+  return list;
 }
 
 Json tallies(const ScenarioResult& result) {
@@ -198,10 +280,13 @@ Json distributions(const ScenarioResult& result) {
   Json list = Json::array();
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     std::map<std::string, std::vector<double>> all;
+    const auto row = std::ranges::find(result.summary, tally.strategy, &Summary::strategy);
+    const auto pooled = row == result.summary.end() ? std::nullopt : row->pooled_rates;
     for (const Run& run : result.runs) {
       if (run.strategy != tally.strategy) continue;
       for (const Failover& failover : run.failovers) all["pause"].push_back(failover.pause_ms);
       for (const ServedRequest& request : run.requests) {
+        if (pooled && request.rate >= *pooled) continue;
         if (request.ttft_ms) all["ttft"].push_back(*request.ttft_ms);
         if (request.tpot_ms) all["tpot"].push_back(*request.tpot_ms);
         if (request.e2e_ms) all["whole"].push_back(*request.e2e_ms);
@@ -221,39 +306,61 @@ Json distributions(const ScenarioResult& result) {
   return list;
 }
 
-}  // namespace
-
-Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
-  std::vector<bool> thinned_parts(5, false);
-  ScenarioResult brief = result;
-  truncate(brief.runs, limits.runs);
-  for (Run& run : brief.runs) run = briefRun(run, limits, thinned_parts);
-  Json view = toJson(brief);
-  for (std::size_t i = 0; i < brief.runs.size(); ++i) {
-    Json& run = view["runs"][i];
-    run = runView(result.runs[i], std::move(run), limits, thinned_parts);
-  }
-
+Json notesOf(const ScenarioResult& result, const ViewLimits& limits, const LeftOut& left_out) {
   Json notes = Json::array();
-  if (thinned_parts[0]) notes.push_back("Long curves are drawn with fewer, wider points.");
-  if (thinned_parts[1]) {
+  if (left_out.points) notes.push_back("Long curves are drawn with fewer, wider points.");
+  if (left_out.blocks) {
     notes.push_back(fmt::format("Curves are shown for the first {} blocks.", limits.blocks));
   }
-  if (thinned_parts[2]) {
+  if (left_out.failovers) {
     notes.push_back(fmt::format("At most {} failovers of a run are listed.", limits.events));
   }
-  if (thinned_parts[3]) {
+  if (left_out.strikes) {
     notes.push_back(fmt::format("At most {} strikes of faults of a run are shown.", limits.events));
   }
-  if (thinned_parts[4]) {
+  if (left_out.plans) {
     notes.push_back(fmt::format("At most {} plans of a run are listed.", limits.events));
   }
   if (result.runs.size() > static_cast<std::size_t>(limits.runs)) {
     notes.push_back(fmt::format("{} of {} runs are listed.", limits.runs, result.runs.size()));
   }
+  std::string unseen;
+  for (const auto& [what, count] :
+       {std::pair{"restarts and communicators made anew", left_out.restarts},
+        std::pair{"exit codes", left_out.processes}, std::pair{"metrics", left_out.metrics},
+        std::pair{"calls", left_out.calls}}) {
+    if (count > 0) unseen += fmt::format("{}{} ({})", unseen.empty() ? "" : ", ", what, count);
+  }
+  if (!unseen.empty()) {
+    notes.push_back(fmt::format("Not shown here: {}; result.json has all of them.", unseen));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
+  LeftOut left_out;
+  std::set<std::string> metrics = metricNames(result);
+  while (metrics.size() > static_cast<std::size_t>(limits.metrics)) {
+    metrics.erase(std::prev(metrics.end()));
+    ++left_out.metrics;
+  }
+  ScenarioResult brief = result;
+  truncate(brief.runs, limits.runs);
+  for (Run& run : brief.runs) run = briefRun(run, limits, metrics, left_out);
+  Json view = toJson(brief);
+  for (std::size_t i = 0; i < brief.runs.size(); ++i) {
+    Json& run = view["runs"][i];
+    run = runView(result.runs[i], std::move(run), limits, left_out);
+  }
+  const std::vector<SweptCall> calls = sweptCalls(result);
+  view["calls"] = callsView(calls, limits, left_out);
+  view["call_count"] = calls.size();
+
   const VerdictText verdict = explainVerdict(result);
   view["name"] = scenarioName(result);
-  view["notes"] = std::move(notes);
+  view["notes"] = notesOf(result, limits, left_out);
   view["headline"] = verdict.headline;
   view["reasons"] = verdict.reasons;
   if (result.noise) view["noise_text"] = noiseText(*result.noise);
@@ -274,9 +381,9 @@ std::string reportViewText(const ScenarioResult& result, std::size_t budget) {
       {.points = 300},
       {.points = 150},
       {.points = 150, .blocks = 6, .events = 100},
-      {.points = 100, .blocks = 2, .events = 32},
-      {.points = 60, .blocks = 1, .events = 8, .runs = 500},
-      {.points = 30, .blocks = 1, .events = 2, .runs = 100},
+      {.points = 100, .blocks = 2, .events = 32, .calls = 1500, .metrics = 32},
+      {.points = 60, .blocks = 1, .events = 8, .calls = 1000, .metrics = 16, .runs = 500},
+      {.points = 30, .blocks = 1, .events = 2, .calls = 500, .metrics = 8, .runs = 100},
   }};
   std::string text;
   for (const ViewLimits& limits : kLimits) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/run_events.h"
@@ -215,6 +216,11 @@ const char* nameOf(RunStatus status);
 inline const std::string& kindOf(const Run& run) {
   return run.kind.empty() ? run.strategy : run.kind;
 }
+
+/// The row that others are compared with: what they cost, what they keep of its speed. It is
+/// neither a second row of the same kind (`as`), which shows the noise, nor that of drift_check,
+/// whose runs lie before and after all blocks.
+inline constexpr std::string_view kReferenceRow = "fault_free";
 
 /// The latest plan for the largest size, which says what the run came to; nullptr without plans.
 const AppliedPlan* lastPlanOfLargest(const Run& run);

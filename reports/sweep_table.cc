@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "reports/swept_calls.h"
 #include "reports/text.h"
 
 namespace faultline::reports {
@@ -16,13 +17,6 @@ constexpr const char* kSweepHead =
     "| scenario | left of the ports | call | bytes | strategy | n | time ms | time / ideal | bound "
     "| / bound | model | / model | formula | / formula | wrong |\n"
     "|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
-
-std::optional<double> median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 std::string ratioText(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "";
@@ -47,20 +41,9 @@ std::string callOf(const CollectiveRow& row) {
   return row.in_place ? text + " in place" : text;
 }
 
-using Rows = std::vector<const CollectiveRow*>;
-
-std::string lineOf(const ScenarioResult& result, const std::string& strategy, const Rows& rows) {
-  const auto over = [&](auto member) {
-    std::vector<double> values;
-    for (const CollectiveRow* row : rows) {
-      if constexpr (std::is_same_v<decltype(row->*member), const double&>) {
-        values.push_back(row->*member);
-      } else if (row->*member) {
-        values.push_back(*(row->*member));
-      }
-    }
-    return median(values);
-  };
+std::string lineOf(const ScenarioResult& result, const std::string& strategy,
+                   const CallRows& rows) {
+  const auto over = [&](auto column) { return medianOf(rows, column); };
   const CollectiveRow& first = *rows.front();
   int calls = 0, leftOut = 0;
   std::int64_t wrong = 0;
@@ -95,7 +78,7 @@ std::string sweepTable(std::span<const ScenarioResult> results) {
   for (const ScenarioResult& result : results) {
     // By cell in the order of the first run, then by strategy likewise.
     std::vector<std::pair<std::size_t, std::string>> order;
-    std::map<std::pair<std::size_t, std::string>, Rows> lines;
+    std::map<std::pair<std::size_t, std::string>, CallRows> lines;
     std::vector<const CollectiveRow*> cells;
     const auto cellOf = [&](const CollectiveRow& row) {
       const auto key = [](const CollectiveRow& one) {
@@ -110,7 +93,7 @@ std::string sweepTable(std::span<const ScenarioResult> results) {
     };
     for (const Run& run : result.runs) {
       for (const CollectiveRow& row : run.collectives) {
-        Rows& rows = lines[{cellOf(row), run.strategy}];
+        CallRows& rows = lines[{cellOf(row), run.strategy}];
         if (rows.empty()) order.emplace_back(cellOf(row), run.strategy);
         rows.push_back(&row);
       }

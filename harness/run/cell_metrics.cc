@@ -64,6 +64,9 @@ std::map<std::string, CellRows> rivalsOf(const MetricScope& scope) {
 
 constexpr double kWhole = 100;  // percent
 
+// What is kept is that of the same row here and in the report.
+static_assert(reports::kReferenceRow == baseline::kFaultFree);
+
 struct KeptCell {
   const CollectiveRow* row;  ///< of the first run
   double percent;
@@ -72,7 +75,7 @@ struct KeptCell {
 std::vector<KeptCell> keptCells(const MetricScope& scope, Cells which) {
   std::vector<const reports::Run*> reference;
   for (const reports::Run& run : scope.result.runs) {
-    if (reports::kindOf(run) == baseline::kFaultFree) reference.push_back(&run);
+    if (run.strategy == baseline::kFaultFree) reference.push_back(&run);
   }
   const CellRows whole = cellsOfRuns(reference);
   std::vector<KeptCell> kept;

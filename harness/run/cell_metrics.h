@@ -28,7 +28,8 @@ std::vector<double> cellRatios(const MetricScope& scope, Cells which,
 std::vector<double> cellsOverBest(const MetricScope& scope, Cells which);
 
 /// What is left of fault_free's busbw, in percent: its time over that of the scope's strategy, as
-/// both move the same bytes. Empty when fault_free has not run one of the cells. Pure.
+/// both move the same bytes. Of that row alone (reports::kReferenceRow), whatever other fault-free
+/// rows there are. Empty when it has not run one of the cells. Pure.
 std::vector<double> cellsKept(const MetricScope& scope, Cells which);
 
 /// Which large cell kept more than its bound lets through, in words; empty: none did. No goodput is

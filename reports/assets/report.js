@@ -102,10 +102,16 @@
     return el('span', null, el('strong', null, `${fixed(overhead.median, 1)} %`), ...howSure(overhead));
   }
 
-  function howSure(overhead) {
+  /// What communication alone adds: strategies lie within tenths of a percent.
+  function exposedCell({summary}) {
+    const exposed = summary.exposed_overhead_pct;
+    return exposed ? el('span', null, el('strong', null, `${fixed(exposed.median, 2)} %`), ...howSure(exposed, 2)) : kNothing;
+  }
+
+  function howSure(overhead, digits = 1) {
     const ci = overhead.ci95;
     return [overhead.distinguishable === false ? el('span', {class: 'sub'}, 'not distinguishable from 0') : null,
-      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], 1)} to ${fixed(ci[1], 1)}${kSpace}%` : 'no interval below 6 blocks')];
+      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], digits)} to ${fixed(ci[1], digits)}${kSpace}%` : 'no interval below 6 blocks')];
   }
 
   function boundCell({summary}) {
@@ -140,7 +146,7 @@
       'fault-free runs of the same block. Throughput is that of the arrivals while the server keeps up.');
     lead('time', 'Above: requests per second whose last token came. Below: what each rail of one node sent. ' +
       'All pictures of a block share their axes.');
-    lead('latency', 'The share of all requests, and of all pauses at failovers, that took at most so long. ' +
+    lead('latency', 'The share of requests, at rates with which fault_free keeps up, and of pauses at failovers, that took at most so long. ' +
       'Further left is better; a long tail is what a mean hides.');
     lead('restarts', 'A stock library stops at a fault: the server hangs until a watchdog kills it and is started anew, ' +
       'and clients ask again for what they have not got.');
@@ -156,6 +162,7 @@
       {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.runs === 0 ? null : tally.all_ok ? 'good' : 'warn', tally.status)},
       {title: 'Overhead', number: true, cell: overheadCell},
       {title: 'Best possible', number: true, cell: boundCell},
+      ...(rows.some(({summary}) => summary.exposed_overhead_pct) ? [{title: 'Exposed', number: true, cell: exposedCell}] : []),
       {title: 'Pause at failover', number: true, cell: pauseCell},
       {title: 'Throughput', number: true, cell: ({summary}) => (summary.throughput
         ? el('span', null, fixed(summary.throughput.value, 2), el('span', {class: 'sub'}, summary.throughput.unit)) : kNothing)},
@@ -433,6 +440,7 @@
     const left = run.exclusions.find((exclusion) => exclusion.rank === rank);
     if (left) return `rank ${rank} (left: port of rail ${left.rails.join(', ')} down)`;
     const end = run.processes.find((process) => process.rank === rank);
+    if (!end && run.processes.length < run.process_count) return `rank ${rank}`;  // its end is not in this page
     return `rank ${rank} (${end && end.signal === 0 ? 'left' : 'died'})`;
   }
 
@@ -456,13 +464,6 @@
 
   // --- collective calls
 
-  function median(values) {
-    const sorted = values.filter(isNumber).sort((a, b) => a - b);
-    const middle = sorted.length >> 1;
-    if (sorted.length === 0) return null;
-    return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-  }
-
   /// Of calls, whose sizes are powers of two: "16 MiB".
   function binarySize(bytes) {
     const [unit, of] = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]].find(([, one]) => bytes >= one && bytes % one === 0) || ['B', 1];
@@ -470,50 +471,29 @@
   }
 
   function drawCalls() {
-    const cells = new Map();  // by call, and below it by strategy: the rows of its runs
-    for (const run of data.runs) {
-      for (const row of run.collectives || []) {
-        const key = JSON.stringify([row.operation, row.size_bytes, row.dtype, row.op, row.in_place]);
-        if (!cells.has(key)) cells.set(key, new Map());
-        const strategies = cells.get(key);
-        if (!strategies.has(run.strategy)) strategies.set(run.strategy, []);
-        strategies.get(run.strategy).push(row);
-      }
-    }
-    if (cells.size === 0) return hide('calls');
-    const free = data.runs.find((run) => run.arm === 'plain');
-    const place = (strategy) => data.tallies.findIndex((tally) => tally.strategy === strategy);
-    const rows = [...cells.values()].flatMap((strategies) => {
-      const whole = free && strategies.has(free.strategy) ? median(strategies.get(free.strategy).map((row) => row.p50_ms)) : null;
-      return [...strategies].sort(([a], [b]) => place(a) - place(b)).map(([strategy, all]) => {
-        const over = (column) => median(all.map((row) => row[column]));
-        const time = over('p50_ms');
-        return {strategy, first: all[0], time, bus: over('busbw'), bound: over('bound'), model: over('model'), overBound: over('time_over_bound'),
-          kept: isNumber(whole) && time > 0 && strategy !== free.strategy ? whole / time : null,
-          n: all.reduce((sum, row) => sum + row.n, 0), left: all.reduce((sum, row) => sum + row.left_out, 0),
-          wrong: all.reduce((sum, row) => sum + row.wrong_elements, 0),
-          notes: [[all[0].latency_only, 'passes in bursts: latency only'], [all.some((row) => row.unsettled), 'unsettled'],
-            [all.some((row) => row.mis_measured), 'mis-measured']].filter(([is]) => is).map(([, note]) => note)};
-      });
-    });
+    // What is nothing is not written: see strategyCallsView in reports/report_view.cc.
+    const rows = data.calls.flatMap((call) => call.strategies.map((of) => ({call, of})));
+    if (rows.length === 0) return hide('calls');
     const percent = (share) => (isNumber(share) ? `${fixed(100 * share, 1)}${kSpace}%` : kNothing);
     const below = (text, sub) => (sub ? el('span', null, text, el('span', {class: 'sub'}, sub)) : text);
-    const kept = ({kept: share, notes}) => below(percent(share), notes.join(', '));
+    const notes = (of) => [[of.latency_only, 'passes in bursts: latency only'], [of.unsettled, 'unsettled'], [of.mis_measured, 'mis-measured']]
+      .filter(([is]) => is).map(([, note]) => note).join(', ');
     const listed = table([
-      {title: 'Operation', nowrap: true, cell: ({first}) => below(name(first.operation), [first.dtype, first.op, first.in_place ? 'in place' : ''].filter(Boolean).join(', '))},
-      {title: 'Size', number: true, cell: ({first}) => binarySize(first.size_bytes)},
-      {title: 'Strategy', nowrap: true, head: true, cell: ({strategy}) => name(strategy)},
-      {title: 'Time', number: true, cell: ({time}) => duration(time)},
-      {title: 'Busbw', number: true, cell: ({bus}) => (isNumber(bus) ? `${fixed(bus, 4)} GB/s` : kNothing)},
-      {title: 'Kept', number: true, cell: kept},
-      {title: 'Best possible', number: true, cell: ({bound, kept: share}) => (isNumber(share) && bound > 0 ? percent(1 / bound) : kNothing)},
-      {title: 'Planned', number: true, cell: ({model, kept: share}) => (isNumber(share) && model > 0 ? percent(1 / model) : kNothing)},
-      {title: 'Time / bound', number: true, cell: ({overBound}) => fixed(overBound, 3)},
-      {title: 'Calls', number: true, cell: ({n, left}) => below(grouped(n), left > 0 ? `of ${grouped(n + left)}` : null)},
-      {title: 'Wrong', number: true, cell: ({wrong}) => grouped(wrong)},
+      {title: 'Operation', nowrap: true, cell: ({call}) => below(name(call.operation), [call.dtype, call.op, call.in_place ? 'in place' : ''].filter(Boolean).join(', '))},
+      {title: 'Size', number: true, cell: ({call}) => binarySize(call.size_bytes)},
+      {title: 'Strategy', nowrap: true, head: true, cell: ({of}) => name(of.strategy)},
+      {title: 'Time', number: true, cell: ({of}) => duration(of.p50_ms)},
+      {title: 'Busbw', number: true, cell: ({of}) => (isNumber(of.busbw) ? `${fixed(of.busbw, 4)} GB/s` : kNothing)},
+      {title: 'Kept', number: true, cell: ({of}) => below(percent(of.kept), notes(of))},
+      {title: 'Best possible', number: true, cell: ({of}) => (isNumber(of.kept) && of.bound > 0 ? percent(1 / of.bound) : kNothing)},
+      {title: 'Planned', number: true, cell: ({of}) => (isNumber(of.kept) && of.model > 0 ? percent(1 / of.model) : kNothing)},
+      {title: 'Time / bound', number: true, cell: ({of}) => fixed(of.time_over_bound, 3)},
+      {title: 'Calls', number: true, cell: ({of: {n, left_out: left = 0}}) => below(grouped(n), left > 0 ? `of ${grouped(n + left)}` : null)},
+      {title: 'Wrong', number: true, cell: ({of: {wrong_elements: wrong = 0}}) => grouped(wrong)},
     ], rows);
+    const some = data.calls.length < data.call_count ? `${grouped(data.calls.length)} of ` : '';
     body('calls').replaceChildren(el('details', {class: 'panel', open: rows.length <= kOpenCalls ? '' : null},
-      el('summary', null, plural(cells.size, 'call')), listed));
+      el('summary', null, some + plural(data.call_count, 'call')), listed));
   }
 
   // --- plans
@@ -603,6 +583,8 @@
 
   function drawRuns() {
     if (data.runs.length === 0) return hide('runs');
+    const exitCodes = ({processes, process_count: all}) => processes.map((end) => end.exit_code).join(' ') +
+      (processes.length < all ? ` and ${grouped(all - processes.length)} more` : '');
     const told = [...new Set(data.runs.flatMap((run) => Object.keys(run.metrics || {})))].sort();
     const list = table([
       {title: 'Strategy', nowrap: true, cell: (run) => name(run.strategy)},
@@ -613,7 +595,7 @@
       {title: 'Took', number: true, cell: (run) => (run.checkpoint_ms > 0
         ? el('span', null, duration(run.duration_ms), el('span', {class: 'sub'}, `${duration(run.checkpoint_ms)} checkpoints`)) : duration(run.duration_ms))},
       {title: 'Throughput', number: true, cell: (run) => (run.throughput ? `${fixed(run.throughput.value, 2)} ${run.throughput.unit}` : kNothing)},
-      ...(isForeign() ? [{title: 'Exit codes', nowrap: true, cell: (run) => run.processes.map((end) => end.exit_code).join(' ')}] : [
+      ...(isForeign() ? [{title: 'Exit codes', nowrap: true, cell: exitCodes}] : [
         {title: 'Wrong', number: true, cell: (run) => grouped(run.wrong_elements)},
         {title: 'Failovers', number: true, cell: (run) => grouped(run.failover_count)},
       ]),

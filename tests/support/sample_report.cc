@@ -124,6 +124,7 @@ void makeCollectives(reports::ScenarioResult& result) {
 reports::ScenarioResult resultNamed(const std::string& name) {
   if (name == "hostile") return testing::hostileResult();
   if (name == "huge") return testing::hugeResult(20, 50);
+  if (name == "huge_sweep") return testing::hugeSweepResult(10);
   reports::ScenarioResult result = testing::sampleResult();
   if (name == "rich") {
     addRichRows(result);
@@ -151,7 +152,7 @@ reports::ScenarioResult resultNamed(const std::string& name) {
   return result;
 }
 
-/// All of them but the huge one, on one page. Returns the exit code.
+/// All of them but the huge ones, on one page. Returns the exit code.
 int writeSampleOverview(const std::string& directory) {
   std::vector<reports::ScenarioResult> results;
   for (const char* name : {"sample", "rich", "hostile", "invalid", "interrupted", "empty"}) {
@@ -213,9 +214,11 @@ int writeSampleComparison(const std::string& directory) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr,
-                 "usage: sample_report DIRECTORY "
-                 "[sample|rich|server|hostile|huge|invalid|interrupted|empty|overview|trend]\n");
+    std::fprintf(
+        stderr,
+        "usage: sample_report DIRECTORY "
+        "[sample|rich|server|collectives|hostile|huge|huge_sweep|invalid|interrupted|empty|"
+        "overview|trend]\n");
     return 2;
   }
   const std::string name = argc > 2 ? argv[2] : "sample";
@@ -225,8 +228,8 @@ int main(int argc, char** argv) {
   // The other files of a huge result are not thinned: half a gigabyte.
   std::filesystem::create_directories(argv[1]);
   const faultline::Status status =
-      name == "huge" ? faultline::reports::makeHtmlRenderer()->render(result, argv[1])
-                     : faultline::reports::renderAll(result, argv[1]);
+      name.starts_with("huge") ? faultline::reports::makeHtmlRenderer()->render(result, argv[1])
+                               : faultline::reports::renderAll(result, argv[1]);
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "base/random.h"
 
@@ -331,6 +332,47 @@ class Builder {
   ScenarioResult result_;
 };
 
+constexpr std::array<std::string_view, 5> kSweepStrategies{"fault_free", "hot_repair", "balance",
+                                                           "optcc", "auto"};
+constexpr std::array<std::string_view, 7> kSweepOperations{
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "send_recv"};
+constexpr int kSweepSizes = 25;  // from 1 KiB on, each twice the one before
+constexpr int kSweepCalls = 5;   // of each
+
+/// Of one run, with all that rows have.
+std::vector<CollectiveRow> sweptRows(double slower, bool faulted) {
+  constexpr double kLatencyMs = 0.1;
+  constexpr double kBytesInBursts = 1 << 20;
+  constexpr double kBound = 8. / 7;
+  std::vector<CollectiveRow> rows;
+  for (const std::string_view operation : kSweepOperations) {
+    for (int i = 0; i < kSweepSizes; ++i) {
+      CollectiveRow& row = rows.emplace_back();
+      row.operation = operation;
+      row.size_bytes = std::int64_t{1024} << i;
+      const auto bytes = static_cast<double>(row.size_bytes);
+      row.count = row.size_bytes / 4;
+      row.dtype = "f32";
+      if (operation.find("reduce") != std::string_view::npos) row.op = "sum";
+      row.n = kSweepCalls;
+      row.p50_ms = slower * (kLatencyMs + bytes / kBytesPerMs);
+      row.min_ms = 0.97 * row.p50_ms;
+      row.max_ms = 1.03 * row.p50_ms;
+      row.algbw = bytes / row.p50_ms / 1e6;
+      row.busbw = 1.5 * row.algbw;
+      row.checked_elements = row.count * kNodes * kSweepCalls;
+      row.send = row.receive = {1, faulted ? 0.5 : 1, 1, 1};
+      row.ideal_ms = bytes / kBytesPerMs;
+      row.time_over_ideal = row.p50_ms / *row.ideal_ms;
+      row.latency_only = bytes < kBytesInBursts;
+      if (!faulted || row.latency_only) continue;
+      row.bound = row.model = kBound;
+      row.time_over_bound = row.time_over_model = slower / kBound;
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 ScenarioResult sampleResult(std::uint64_t seed) { return Builder(seed).build(); }
@@ -391,6 +433,38 @@ ScenarioResult hugeResult(int blocks, int factor) {
       }
       run.duration_ms *= factor;
       result.runs.push_back(std::move(run));
+    }
+  }
+  return result;
+}
+
+ScenarioResult hugeSweepResult(int blocks) {
+  const ScenarioResult sample = sampleResult();
+  ScenarioResult result = sample;
+  result.scenario["name"] = "sweep";
+  result.scenario["workload"] = {{"kind", "collective"}};
+  result.training.reset();
+  result.summary.clear();
+  result.runs.clear();
+  const auto of_sample = [](std::string_view strategy) {
+    return std::size_t{strategy == "fault_free" ? 0u : 2u};  // like fault_free or hot_repair
+  };
+  for (const std::string_view strategy : kSweepStrategies) {
+    Summary& row = result.summary.emplace_back(sample.summary[of_sample(strategy)]);
+    row.strategy = strategy;
+    row.n = blocks;
+  }
+  for (int block = 0; block < blocks; ++block) {
+    for (const std::string_view strategy : kSweepStrategies) {
+      Run& run = result.runs.emplace_back(sample.runs[of_sample(strategy)]);
+      run.strategy = strategy;
+      run.block = block;
+      run.exposed.clear();
+      run.collectives = sweptRows(run.faulted ? 2 : 1, run.faulted);
+      const int calls = kSweepCalls * static_cast<int>(run.collectives.size());
+      const double ms = run.duration_ms / calls;
+      run.iterations.clear();
+      for (int call = 0; call < calls; ++call) run.iterations.push_back({call, call * ms, ms});
     }
   }
   return result;

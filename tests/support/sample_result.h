@@ -16,4 +16,8 @@ reports::ScenarioResult hostileResult();
 /// The sample blown up to `blocks` blocks and `factor` times the iterations, bins and failovers.
 reports::ScenarioResult hugeResult(int blocks, int factor);
 
+/// The sample as that of a large sweep: seven operations in 25 sizes, each called five times, under
+/// five strategies in `blocks` blocks. The others take twice the time of fault_free.
+reports::ScenarioResult hugeSweepResult(int blocks);
+
 }  // namespace faultline::testing

@@ -404,6 +404,12 @@ TEST(HtmlTest, StaysBelowOneMegabyte) {
   EXPECT_EQ(data["runs"].size(), 36u);
 }
 
+TEST(HtmlTest, ALargeSweepStaysBelowOneMegabyteWithAllItsCalls) {
+  const std::string html = makeHtmlRenderer()->text(testing::hugeSweepResult(10));
+  EXPECT_LT(html.size(), 1'000'000u);
+  EXPECT_EQ(Json::parse(dataOf(html))["calls"].size(), 7u * 25);
+}
+
 TEST(HtmlTest, HalfAnHourOfFaultsStaysBelowOneMegabyte) {
   ScenarioResult result = testing::sampleResult();
   reports::Run& run = result.runs.back();

@@ -110,6 +110,24 @@ TEST_F(CellMetricsTest, WhatIsKeptIsOfFaultFreeAndACellThatItDidNotRunIsNotPasse
   EXPECT_THAT(kept(), IsEmpty()) << "fault_free has no such cell";
 }
 
+TEST_F(CellMetricsTest, WhatIsKeptIsOfTheRowFaultFreeAlone) {
+  // A second row and a drift check are fault-free runs, too, and may be the first.
+  for (const auto& [row, ms] :
+       {std::pair{"fault_free", 90.0}, std::pair{"drift_check", 50.0}, std::pair{"again", 60.0}}) {
+    reports::Run run = cellsRun(row, 1, ms);
+    run.kind = "fault_free";
+    run.faulted = false;
+    result_.runs.insert(result_.runs.begin(), run);
+  }
+  const auto kept = [&](const std::string& row) {
+    return cellsKept(scopeOf(result_, row), Cells::kLarge);
+  };
+  EXPECT_THAT(kept("optcc"), ElementsAre(DoubleNear(100 * 90.0 / 106, 1e-9)));
+  EXPECT_THAT(kept("again"), ElementsAre(DoubleNear(100 * 90.0 / 60, 1e-9)));
+  std::erase_if(result_.runs, [](const auto& run) { return run.strategy == "fault_free"; });
+  EXPECT_THAT(kept("optcc"), IsEmpty()) << "nothing to compare with";
+}
+
 TEST_F(CellMetricsTest, MoreIsNotKeptThanTheBoundLetsThrough) {
   result_.runs.push_back(cellsRun("fault_free", 1, 53));
   result_.runs.back().faulted = false;
