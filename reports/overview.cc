@@ -42,6 +42,8 @@ Json viewOf(const Summary& row, const StrategyTally& tally) {
             {"overhead_pct", nullptr},
             {"ci95", nullptr},
             {"distinguishable", nullptr},
+            {"exposed_pct", nullptr},
+            {"exposed_ci95", nullptr},
             {"pause_ms", nullptr},
             {"ttft_ms", nullptr},
             {"tpot_ms", nullptr}};
@@ -49,6 +51,10 @@ Json viewOf(const Summary& row, const StrategyTally& tally) {
     json["overhead_pct"] = row.overhead_pct->median;
     if (const auto& ci = row.overhead_pct->ci95) json["ci95"] = {ci->lo, ci->hi};
     if (const auto known = row.overhead_pct->distinguishable) json["distinguishable"] = *known;
+  }
+  if (const auto& exposed = row.exposed_overhead_pct) {
+    json["exposed_pct"] = exposed->median;
+    if (const auto& ci = exposed->ci95) json["exposed_ci95"] = {ci->lo, ci->hi};
   }
   if (row.failover_pause_ms) json["pause_ms"] = viewOf(*row.failover_pause_ms);
   if (row.latency) {

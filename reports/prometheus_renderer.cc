@@ -212,6 +212,12 @@ class Metrics {
            const bool known = row.overhead_pct && row.overhead_pct->ci95;
            return known ? Percent(row.overhead_pct->ci95->hi) : std::nullopt;
          });
+    each("faultline_exposed_overhead_ratio",
+         "What communication alone adds to a fault-free iteration, median of the blocks.",
+         [](const Summary& row) {
+           const auto& exposed = row.exposed_overhead_pct;
+           return exposed ? Percent(exposed->median) : std::nullopt;
+         });
     each("faultline_overhead_bound_ratio", "Overhead of the best possible algorithm.",
          [](const Summary& row) { return row.bound_pct; });
     const auto modelled = [&](const char* name, const char* help, auto amount) {

@@ -114,7 +114,10 @@ struct Summary {
   std::string note;           ///< what one must know about the row; empty: nothing
   std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
   std::optional<Quantity> throughput;            ///< median of the blocks
-  std::optional<Latency> latency;
+  std::optional<Latency> latency;                ///< of a server: of the requests of `pooled_rates`
+  /// Of a server: `latency` and `overhead_pct` are of the first so many of `rates`: those that
+  /// fault_free keeps up with, or all if there is none. Null: of no server, or a modelled row.
+  std::optional<int> pooled_rates{};
   std::optional<Model> model{};           ///< null: the row was measured
   std::optional<FaultCost> fault_cost{};  ///< of modelled rows only
   std::vector<RateRow> rates;             ///< of the workload `inference`, over all blocks

@@ -135,6 +135,7 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("failover_pause_ms", summary.failover_pause_ms);
   v.field("throughput", summary.throughput);
   v.field("latency", summary.latency);
+  v.field("pooled_rates", summary.pooled_rates);
   v.field("model", summary.model);
   v.field("fault_cost", summary.fault_cost);
   v.field("rates", summary.rates);

@@ -102,10 +102,10 @@ constexpr const char* kFaultCostMeaning =
     "together";
 
 /// "1.5 [0.5, 2.5] =", with the unit behind each number.
-std::string overheadText(const Overhead& overhead, const char* unit = "") {
-  std::string text = number(overhead.median) + unit;
+std::string overheadText(const Overhead& overhead, const char* unit = "", int digits = 1) {
+  std::string text = number(overhead.median, digits) + unit;
   if (const auto& ci = overhead.ci95) {
-    text += fmt::format(" [{}, {}]{}", number(ci->lo), number(ci->hi), unit);
+    text += fmt::format(" [{}, {}]{}", number(ci->lo, digits), number(ci->hi, digits), unit);
   }
   if (overhead.distinguishable == false) text += " =";
   return text;
@@ -114,6 +114,19 @@ std::string overheadText(const Overhead& overhead, const char* unit = "") {
 std::string overheadText(const Summary& row) {
   if (row.fault_cost) return faultCostText(*row.fault_cost);
   return row.overhead_pct ? overheadText(*row.overhead_pct) : kNothing;
+}
+
+/// What communication alone adds, of all rows that know; empty: none does.
+std::string exposedText(const ScenarioResult& result) {
+  constexpr int kDigits = 2;  // strategies lie within tenths of a percent
+  std::string rows;
+  for (const Summary& row : result.summary) {
+    if (!row.exposed_overhead_pct) continue;
+    rows += fmt::format("{}{} {}", rows.empty() ? "" : ", ", cleanText(row.strategy),
+                        overheadText(*row.exposed_overhead_pct, "", kDigits));
+  }
+  if (rows.empty()) return "";
+  return wrapped("exposed communication, added % of an iteration [95% ci]: " + rows);
 }
 
 std::string pauseText(const Summary& row) {
@@ -202,7 +215,7 @@ std::string toldTexts(const ScenarioResult& result) {
 
 /// The knee of fault_free, where the row is another one; empty: there is nothing to compare with.
 std::string besideFaultFree(const ScenarioResult& result, const Summary& row) {
-  const auto free = std::ranges::find(result.summary, "fault_free", &Summary::strategy);
+  const auto free = std::ranges::find(result.summary, kReferenceRow, &Summary::strategy);
   if (free == result.summary.end() || free->rates.empty() || &*free == &row) return "";
   if (!free->knee_qps) return " (fault_free: with no rate)";
   return fmt::format(" (fault_free: from {:.4g}/s on)", *free->knee_qps);
@@ -273,7 +286,10 @@ std::string table(const ScenarioResult& result) {
     if (!summarised) continue;
     modelled = modelled || row->origin == Origin::kModelled;
     costs = costs || row->fault_cost;
-    noise = noise || (row->overhead_pct && row->overhead_pct->distinguishable == false);
+    const auto alike = [](const std::optional<Overhead>& overhead) {
+      return overhead && overhead->distinguishable == false;
+    };
+    noise = noise || alike(row->overhead_pct) || alike(row->exposed_overhead_pct);
   }
   std::string legend = "pause: p50/max; lost: restarts/";
   legend += serves(result) ? "requests" : "iterations";
@@ -283,6 +299,7 @@ std::string table(const ScenarioResult& result) {
   text += fitted(legend, kWidth) + "\n";
   if (serves(result)) text += fitted(kOverheadOfAServer, kWidth) + "\n";
   if (costs) text += fitted(kFaultCostMeaning, kWidth) + "\n";
+  text += exposedText(result);
   if (!fullNames.empty()) text += wrapped(fullNames);
   for (const Summary& row : result.summary) {
     if (row.note.empty()) continue;

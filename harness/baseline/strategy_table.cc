@@ -34,6 +34,15 @@ constexpr ParameterSpec kRowEnvironment{
 
 constexpr std::array kCommonOptions{kRecord, kCorrupt};
 
+constexpr std::array<std::string_view, 6> kArmable{kHotRepair, kBalance,     kR2AllReduce,
+                                                   kOptcc,     kOptccServer, kAuto};
+constexpr std::array kArmedOptions{
+    ParameterSpec{kLike, ParameterType::kEnum, kHotRepair,
+                  "what is ready for faults: the standing cost of auto is {armed: {like: auto}} "
+                  "against fault_free",
+                  kArmable},
+    kRecord, kCorrupt};
+
 constexpr std::array kFailStopOptions{
     ParameterSpec{
         "watchdog",
@@ -108,9 +117,10 @@ constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
                  "the throughput v0 that every overhead is measured against", false,
                  kCommonOptions},
-    StrategySpec{kArmed, "Resilience is on, and no fault happens.",
+    StrategySpec{kArmed,
+                 "Resilience is on as in hot_repair, or in what 'like' names, and no fault happens.",
                  "the standing cost of being resilient: armed against fault_free", false,
-                 kCommonOptions},
+                 kArmedOptions},
     StrategySpec{kFailStop,
                  "As a stock library: no failover. The job hangs until a watchdog kills it, waits "
                  "until the port is back, and restarts from the last checkpoint.",

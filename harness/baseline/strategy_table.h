@@ -71,6 +71,9 @@ inline constexpr std::string_view kCorruptOneElement = "corrupt_one_element";
 inline constexpr std::string_view kTelemetry = "telemetry";
 inline constexpr std::string_view kAsTheScenario = "scenario";
 
+/// Option of kArmed: the strategy of which everything is on, but for the faults.
+inline constexpr std::string_view kLike = "like";
+
 /// Key beside the options of a strategy, for all of them: its row gets this name, so that one
 /// strategy can be run with different options, or twice with the same ones.
 const ParameterSpec& rowNameSpec();

@@ -79,7 +79,12 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
   const auto chosen = [&](const std::string& name) {
     return std::ranges::find(names, name) != names.end();
   };
+  const bool pairs = scenario.secondFaultFree() != nullptr;
   std::erase_if(scenario.strategies, [&](const auto& strategy) { return !chosen(strategy.name); });
+  if (pairs && scenario.secondFaultFree() == nullptr) {
+    std::cerr << "noise is not checked, as --strategy leaves out the second row of "
+              << baseline::kFaultFree << '\n';
+  }
   const bool reference = scenario.find(std::string(baseline::kFaultFree)) != nullptr;
   if (!reference && scenario.workload.gradient.data == scenario::DataKind::kRandom) {
     return errorf(Code::kInvalidArgument,

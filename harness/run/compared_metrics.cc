@@ -8,6 +8,8 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/cell_metrics.h"
+#include "harness/run/exposed_overhead.h"
+#include "harness/run/serving_record.h"
 #include "harness/run/summary.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
@@ -43,6 +45,12 @@ Samples iterationTimes(const ScenarioResult& result, const std::string& strategy
     Samples times;
     for (const reports::Iteration& iteration : run.iterations) times.push_back(iteration.ms);
     return completed(run) ? stats::median(times) : std::nullopt;
+  });
+}
+
+Samples exposedTimes(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    return completed(run) ? exposedMs(run) : std::nullopt;
   });
 }
 
@@ -86,11 +94,12 @@ Samples processorTimes(const ScenarioResult& result, const std::string& strategy
   });
 }
 
+/// Of the first so many rates.
 template <std::optional<double> reports::ServedRequest::*kLatency>
-Samples answered(const Run& run) {
+Samples answered(const Run& run, int rates) {
   Samples times;
   for (const reports::ServedRequest& request : run.requests) {
-    if (request.*kLatency) times.push_back(*(request.*kLatency));
+    if (request.*kLatency && request.rate < rates) times.push_back(*(request.*kLatency));
   }
   return times;
 }
@@ -98,16 +107,18 @@ Samples answered(const Run& run) {
 /// Of requests that were answered, the median of each run.
 template <std::optional<double> reports::ServedRequest::*kLatency>
 Samples latencies(const ScenarioResult& result, const std::string& strategy) {
-  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    return completed(run) ? stats::median(answered<kLatency>(run)) : std::nullopt;
+  const int rates = pooledRates(result.runs);
+  return perRun(result, strategy, [rates](const Run& run) -> std::optional<double> {
+    return completed(run) ? stats::median(answered<kLatency>(run, rates)) : std::nullopt;
   });
 }
 
 /// Of runs that have answered enough of them for it.
 Samples slowFirstTokens(const ScenarioResult& result, const std::string& strategy) {
-  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+  const int rates = pooledRates(result.runs);
+  return perRun(result, strategy, [rates](const Run& run) -> std::optional<double> {
     constexpr double kP95 = 0.95;
-    const Samples times = answered<&reports::ServedRequest::ttft_ms>(run);
+    const Samples times = answered<&reports::ServedRequest::ttft_ms>(run, rates);
     if (!completed(run) || times.size() < stats::kMinSamplesForP95) return std::nullopt;
     return stats::quantile(times, kP95);
   });
@@ -165,6 +176,9 @@ constexpr std::array kMetrics{
                    "median iteration of each completed run"},
     ComparedMetric{"overhead_pct", "%", false, Kind::kSpeed, overheads,
                    "of each block, against its fault_free run"},
+    ComparedMetric{"exposed_ms", "ms", false, Kind::kSpeed, exposedTimes,
+                   "median time of each completed run's iterations after the fault that computing "
+                   "stood still for communication"},
     ComparedMetric{"ttft_ms", "ms", false, Kind::kSpeed,
                    latencies<&reports::ServedRequest::ttft_ms>,
                    "median time to the first token of each completed run"},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/serving_record.h"
 #include "harness/run/summary.h"
 #include "harness/stats/drift.h"
 
@@ -43,10 +44,11 @@ std::optional<reports::Drift> driftOf(const scenario::Scenario& scenario,
   const std::string_view row = limits.acrossBlocks ? baseline::kFaultFree : limits.driftRow.name;
   const int on_each_side = limits.acrossBlocks ? scenario.repeat / 2 : limits.driftRuns;
   const int first_after = limits.acrossBlocks ? scenario.repeat - on_each_side : on_each_side;
+  const int rates = pooledRates(runs);
   std::vector<double> before;
   std::vector<double> after;
   for (const reports::Run& run : runs) {
-    const auto speed = speedOf(run);
+    const auto speed = speedOf(run, rates);
     if (run.strategy != row || !speed) continue;
     if (run.block < on_each_side) before.push_back(*speed);
     if (run.block >= first_after) after.push_back(*speed);

@@ -102,6 +102,9 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   for (const scenario::FaultProcess& process : scenario.processes) {
     result.notes.push_back("fault process: " + scenario::inWords(process, scenario.cluster));
   }
+  if (std::string why = whyNoiseUnknown(scenario, result.runs); !why.empty()) {
+    result.notes.push_back(std::move(why));
+  }
   result.summary = summarise(scenario, result.runs, scenario.seed);
   // Of a part nothing can be expected.
   const bool whole = outcome.benchError.ok() && !result.interrupted;

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
+#include "harness/run/overhead_row.h"
 #include "harness/run/summary.h"
-#include "harness/stats/bootstrap.h"
+#include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
 
 namespace faultline::run {
@@ -32,20 +34,26 @@ double firstFaultMs(const reports::Run& run) {
 
 }  // namespace
 
-std::optional<double> exposedOverheadPercent(const reports::Run& free, const reports::Run& run) {
+std::optional<double> exposedMs(const reports::Run& run) {
   if (!run.restarts.empty() || !run.shrinks.empty()) return std::nullopt;
+  return medianExposedMs(run, firstFaultMs(run));
+}
+
+std::optional<double> exposedOverheadPercent(const reports::Run& free, const reports::Run& run) {
   constexpr double kWholeRun = -std::numeric_limits<double>::infinity();
   std::vector<double> times;
   for (const reports::Iteration& iteration : free.iterations) times.push_back(iteration.ms);
   const auto time = stats::median(times);
   const auto exposedFree = medianExposedMs(free, kWholeRun);
-  const auto exposed = medianExposedMs(run, firstFaultMs(run));
+  const auto exposed = exposedMs(run);
   if (!time || !(*time > 0) || !exposedFree || !exposed) return std::nullopt;
   return kWholeInPercent * (*exposed - *exposedFree) / *time;
 }
 
-std::optional<reports::Overhead> exposedOverhead(std::span<const reports::Run> runs,
-                                                 const std::string& strategy, std::uint64_t seed) {
+namespace {
+
+stats::Overhead exposedOf(std::span<const reports::Run> runs, const std::string& strategy,
+                          std::uint64_t seed) {
   std::vector<double> blocks;
   for (const reports::Run& run : runs) {
     if (run.strategy != strategy || !completed(run)) continue;
@@ -53,13 +61,18 @@ std::optional<reports::Overhead> exposedOverhead(std::span<const reports::Run> r
     if (free == nullptr || !completed(*free)) continue;
     if (const auto percent = exposedOverheadPercent(*free, run)) blocks.push_back(*percent);
   }
-  const auto median = stats::median(blocks);
-  if (!median) return std::nullopt;
-  reports::Overhead row{.median = *median};
-  if (const auto interval = stats::medianInterval95(blocks, seed)) {
-    row.ci95 = reports::Interval{interval->low, interval->high};
-  }
-  return row;
+  return stats::overheadOf(std::move(blocks), seed);
+}
+
+}  // namespace
+
+std::optional<reports::Overhead> exposedOverhead(const scenario::Scenario& scenario,
+                                                 std::span<const reports::Run> runs,
+                                                 const std::string& strategy, std::uint64_t seed) {
+  const scenario::Strategy* const second = scenario.secondFaultFree();
+  return overheadRow(
+      exposedOf(runs, strategy, seed),
+      second == nullptr ? std::nullopt : stats::noiseBand(exposedOf(runs, second->name, seed)));
 }
 
 }  // namespace faultline::run

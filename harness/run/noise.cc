@@ -65,10 +65,11 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
   const std::vector<stats::Block> pairs = blocksOf(runs, second->name);
   const auto band = stats::noiseBand(pairs, seed);
   if (!band) return std::nullopt;
+  const int rates = pooledRates(runs);
   std::vector<double> speeds;
   for (const reports::Run& run : runs) {
     const bool equal = run.strategy == baseline::kFaultFree || run.strategy == second->name;
-    if (const auto speed = speedOf(run); equal && speed) speeds.push_back(*speed);
+    if (const auto speed = speedOf(run, rates); equal && speed) speeds.push_back(*speed);
   }
   // Each block of a server has other arrivals, so runs of different blocks are not equal.
   const auto drift = scenario.workload.serves() ? std::nullopt : stats::driftPercent(speeds);
@@ -83,6 +84,18 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
     noise.void_because = whyLatenciesVoid(noise, scenario.noise.latencyPercent);
   }
   return noise;
+}
+
+std::string whyNoiseUnknown(const scenario::Scenario& scenario,
+                            std::span<const reports::Run> runs) {
+  const scenario::Strategy* const second = scenario.secondFaultFree();
+  if (second == nullptr) return "";
+  const std::size_t pairs = blocksOf(runs, second->name).size();
+  if (pairs >= stats::kMinPairsForBand) return "";
+  return fmt::format(
+      "noise not checked: {} pairs of equal runs (fault_free, {}), and {} are needed for what they "
+      "differ by ('repeat')",
+      pairs, second->name, stats::kMinPairsForBand);
 }
 
 }  // namespace faultline::run

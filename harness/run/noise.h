@@ -17,4 +17,8 @@ namespace faultline::run {
 std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
                                       std::span<const reports::Run> runs, std::uint64_t seed);
 
+/// Where there is a second row, and `noiseOf` has nothing to say: why, and what to do. Empty
+/// otherwise.
+std::string whyNoiseUnknown(const scenario::Scenario& scenario, std::span<const reports::Run> runs);
+
 }  // namespace faultline::run

@@ -2,10 +2,8 @@
 
 namespace faultline::run {
 
-std::optional<reports::Overhead> overheadRow(std::span<const stats::Block> blocks,
-                                             const std::optional<stats::NoiseBand>& band,
-                                             std::uint64_t seed) {
-  const stats::Overhead overhead = stats::overhead(blocks, seed);
+std::optional<reports::Overhead> overheadRow(const stats::Overhead& overhead,
+                                             const std::optional<stats::NoiseBand>& band) {
   if (!overhead.median) return std::nullopt;
   reports::Overhead row{.median = *overhead.median, .n = static_cast<int>(overhead.n)};
   if (!overhead.interval95) return row;

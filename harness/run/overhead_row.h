@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <span>
 
 #include "harness/stats/overhead.h"
 #include "reports/result.h"
@@ -11,8 +9,7 @@ namespace faultline::run {
 
 /// What the overheads of blocks come to in the report, with an interval where there are enough of
 /// them, held against the noise of equal runs where that is known. nullopt without a block.
-std::optional<reports::Overhead> overheadRow(std::span<const stats::Block> blocks,
-                                             const std::optional<stats::NoiseBand>& band,
-                                             std::uint64_t seed);
+std::optional<reports::Overhead> overheadRow(const stats::Overhead& overhead,
+                                             const std::optional<stats::NoiseBand>& band);
 
 }  // namespace faultline::run

@@ -37,7 +37,9 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   config.managementAddress = cluster::managementAddress(node);
   config.rendezvousAddress = cluster::managementAddress(0);
   config.rendezvousPort = kRendezvousPort;
-  const baseline::StrategySpec& kind = *baseline::findStrategy(strategy.kind());
+  const bool armed = strategy.kind() == baseline::kArmed && strategy.options.has(baseline::kLike);
+  const baseline::StrategySpec& kind = *baseline::findStrategy(
+      armed ? strategy.options.get<std::string>(baseline::kLike) : strategy.kind());
   config.resilient = givesUpByBudget(kind.name);
   if (kind.name == baseline::kBalance || kind.planned()) config.policy = channel::Policy::kPull;
   if (kind.planned()) {

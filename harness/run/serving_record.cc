@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "base/random.h"
 #include "harness/baseline/strategy_table.h"
@@ -166,6 +167,11 @@ int ratesKeptUp(std::span<const Run> runs) {
   return knee < 0 ? static_cast<int>(accounts.size()) : knee;
 }
 
+int pooledRates(std::span<const Run> runs) {
+  const int kept = ratesKeptUp(runs);
+  return kept > 0 ? kept : std::numeric_limits<int>::max();
+}
+
 ServingRecord::ServingRecord(const scenario::Scenario& scenario, int block)
     : serving_(*scenario.workload.serving),
       rates_(inference::arrivalsOf(
@@ -305,7 +311,8 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
   std::vector<std::vector<ServedRequest>> byRate;
   std::vector<double> qps;
   std::vector<double> served_ms;  // by rate, of all runs
-  std::vector<ServedRequest> all;
+  const int pooled = pooledRates(runs);
+  std::vector<ServedRequest> together;
   int blocks = 0;
   for (const Run& run : runs) {
     if (run.strategy != row.strategy) continue;
@@ -319,11 +326,12 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
     }
     for (const ServedRequest& request : run.requests) {
       byRate[static_cast<std::size_t>(request.rate)].push_back(request);
-      all.push_back(request);
+      if (request.rate < pooled) together.push_back(request);
     }
   }
-  if (all.empty()) return;
-  const RateRow whole = rateRow(all, 0);
+  if (byRate.empty()) return;
+  row.pooled_rates = std::min(pooled, static_cast<int>(byRate.size()));
+  const RateRow whole = rateRow(together, 0);
   row.latency = reports::Latency{whole.ttft_ms, whole.tpot_ms, whole.e2e_ms};
   std::vector<inference::Account> accounts;
   const std::optional<double> unhurried = unhurriedMs(runs, row.strategy);
@@ -335,8 +343,9 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
     if (row.strategy == baseline::kFaultFree) continue;
     const int number = static_cast<int>(rate);
     const auto cost = [&](Latency which) {
-      return overheadRow(latencyBlocks(runs, row.strategy, number, which),
-                         latencyBand(scenario, runs, number, which, seed), seed);
+      const auto compared = latencyBlocks(runs, row.strategy, number, which);
+      return overheadRow(stats::overhead(compared, seed),
+                         latencyBand(scenario, runs, number, which, seed));
     };
     made.ttft_overhead_pct = cost(&ServedRequest::ttft_ms);
     made.tpot_overhead_pct = cost(&ServedRequest::tpot_ms);

@@ -67,6 +67,11 @@ std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
 /// blocks.
 int ratesKeptUp(std::span<const reports::Run> runs);
 
+/// The first so many rates are told of together, in overheads, noise and latencies of a row: those
+/// that fault_free keeps up with, since beyond them requests wait for each other, and each of them
+/// for all that any was slower. All where it keeps up with none.
+int pooledRates(std::span<const reports::Run> runs);
+
 /// The row of a strategy: by rate, with what its medians cost against fault_free in the same block,
 /// and over all rates. Nothing of other workloads.
 void addLatencies(const scenario::Scenario& scenario, std::span<const reports::Run> runs,

@@ -44,7 +44,7 @@ std::optional<stats::NoiseBand> bandOf(const std::optional<reports::Noise>& nois
 
 }  // namespace
 
-std::optional<double> speedOf(const reports::Run& run) {
+std::optional<double> speedOf(const reports::Run& run, int rates) {
   if (!completed(run)) return std::nullopt;
   if (run.requests.empty()) {
     return run.throughput ? std::optional(run.throughput->value) : std::nullopt;
@@ -53,7 +53,7 @@ std::optional<double> speedOf(const reports::Run& run) {
   double sum = 0;
   int served = 0;
   for (const reports::ServedRequest& request : run.requests) {
-    if (!request.e2e_ms) continue;
+    if (!request.e2e_ms || request.rate >= rates) continue;
     sum += *request.e2e_ms;
     ++served;
   }
@@ -63,11 +63,12 @@ std::optional<double> speedOf(const reports::Run& run) {
 
 std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs,
                                    const std::string& strategy) {
+  const int rates = pooledRates(runs);
   std::vector<stats::Block> blocks;
   for (const reports::Run* run : measured(runs, strategy)) {
     const reports::Run* reference = findRun(runs, std::string(baseline::kFaultFree), run->block);
-    const auto free = reference == nullptr ? std::nullopt : speedOf(*reference);
-    const auto own = speedOf(*run);
+    const auto free = reference == nullptr ? std::nullopt : speedOf(*reference, rates);
+    const auto own = speedOf(*run, rates);
     if (free && own) blocks.push_back({*free, *own});
   }
   return blocks;
@@ -144,10 +145,19 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     if (const std::string untimed = untimedNote(runs, strategy.name); !untimed.empty()) {
       row.note += (row.note.empty() ? "" : "; ") + untimed;
     }
-    if (strategy.name == baseline::kFaultFree) continue;
+    if (strategy.name == baseline::kFaultFree) {
+      if (row.pooled_rates && *row.pooled_rates < std::ssize(row.rates)) {
+        row.note += fmt::format(
+            "{}it keeps up with the first {} of {} rates; overhead, latencies and noise of all "
+            "rows "
+            "are of those, as beyond them requests wait for each other",
+            row.note.empty() ? "" : "; ", *row.pooled_rates, row.rates.size());
+      }
+      continue;
+    }
     const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
-    row.overhead_pct = overheadRow(blocks, bandOf(noise), seed);
-    row.exposed_overhead_pct = exposedOverhead(runs, strategy.name, seed);
+    row.overhead_pct = overheadRow(stats::overhead(blocks, seed), bandOf(noise));
+    row.exposed_overhead_pct = exposedOverhead(scenario, runs, strategy.name, seed);
     if (!row.overhead_pct) continue;
     row.n = static_cast<int>(blocks.size());
     row.mis_measured = betterThanPossible(row, noise);

@@ -20,9 +20,9 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed);
 
 /// Work per time: the throughput; of a server, whose arrivals nobody slows down, what the mean time
-/// from a request's arrival to its last token allows one client in a second. nullopt: the run was
-/// not completed.
-std::optional<double> speedOf(const reports::Run& run);
+/// from a request's arrival to its last token allows one client in a second, over the requests of
+/// the first so many `rates` (pooledRates). nullopt: the run was not completed.
+std::optional<double> speedOf(const reports::Run& run, int rates);
 
 /// The blocks in which both the strategy's run and that of fault_free have a speed.
 std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs, const std::string& strategy);

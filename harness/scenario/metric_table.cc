@@ -225,8 +225,10 @@ constexpr std::array kMetrics{
            Trust::kSpeed,
            "median busbw of each of these cells, in percent of that of fault_free; none where a "
            "port carries little more than its burst"},
-    Metric{"ttft_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
-           "median time from a request's arrival to its first token, over all rates and runs"},
+    Metric{
+        "ttft_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
+        "median time from a request's arrival to its first token, over all runs, at the rates with "
+        "which fault_free keeps up (at all, if with none)"},
     Metric{"ttft_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "its 95th percentile (from 60 requests on)"},
     Metric{"ttft_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
@@ -236,7 +238,7 @@ constexpr std::array kMetrics{
     Metric{"ttft_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "requests that have it"},
     Metric{"tpot_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
-           "median mean time of each further token of a request, over all rates and runs"},
+           "median mean time of each further token of a request, over all runs, at those rates"},
     Metric{"tpot_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "its 95th percentile (from 60 requests on)"},
     Metric{"tpot_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
@@ -246,7 +248,7 @@ constexpr std::array kMetrics{
     Metric{"tpot_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "requests that have it"},
     Metric{"e2e_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
-           "median time from a request's arrival to its last token, over all rates and runs"},
+           "median time from a request's arrival to its last token, over all runs, at those rates"},
     Metric{"e2e_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "its 95th percentile (from 60 requests on)"},
     Metric{"e2e_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kFault,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -42,15 +43,21 @@ std::optional<double> overheadPercent(const Block& block) {
   return (block.reference / block.measured - 1) * kPercent;
 }
 
-Overhead overhead(std::span<const Block> blocks, std::uint64_t seed) {
+Overhead overheadOf(std::vector<double> percents, std::uint64_t seed) {
   Overhead result;
-  for (const Block& block : blocks) {
-    if (const auto percent = overheadPercent(block)) result.perBlock.push_back(*percent);
-  }
-  result.n = result.perBlock.size();
-  result.median = median(result.perBlock);
-  result.interval95 = medianInterval95(result.perBlock, seed);
+  result.n = percents.size();
+  result.median = median(percents);
+  result.interval95 = medianInterval95(percents, seed);
+  result.perBlock = std::move(percents);
   return result;
+}
+
+Overhead overhead(std::span<const Block> blocks, std::uint64_t seed) {
+  std::vector<double> percents;
+  for (const Block& block : blocks) {
+    if (const auto percent = overheadPercent(block)) percents.push_back(*percent);
+  }
+  return overheadOf(std::move(percents), seed);
 }
 
 std::optional<TailOverhead> p95Overhead(std::span<const SampleBlock> blocks, std::uint64_t seed) {
@@ -78,7 +85,10 @@ std::optional<TailOverhead> p95Overhead(std::span<const SampleBlock> blocks, std
 }
 
 std::optional<NoiseBand> noiseBand(std::span<const Block> pairs, std::uint64_t seed) {
-  const Overhead difference = overhead(pairs, seed);
+  return noiseBand(overhead(pairs, seed));
+}
+
+std::optional<NoiseBand> noiseBand(const Overhead& difference) {
   if (difference.n < kMinPairsForBand || !difference.interval95) return std::nullopt;
   std::vector<double> sizes;
   for (const double percent : difference.perBlock) sizes.push_back(std::abs(percent));

@@ -27,6 +27,9 @@ struct Overhead {
   std::vector<double> perBlock;
 };
 
+/// What percents of blocks come to. Equal seeds give equal intervals.
+Overhead overheadOf(std::vector<double> percents, std::uint64_t seed);
+
 /// Overhead in percent, computed per block and only then condensed, so that slow drifts of the
 /// machine cancel. Blocks without an overhead are left out.
 Overhead overhead(std::span<const Block> blocks, std::uint64_t seed);
@@ -73,6 +76,9 @@ struct NoiseBand {
 /// Band of A/A pairs: the 95 % quantile of |v0/v - 1|, and the interval of its median. nullopt
 /// below kMinPairsForBand usable pairs. Equal seeds give equal bands.
 std::optional<NoiseBand> noiseBand(std::span<const Block> pairs, std::uint64_t seed);
+
+/// The same of what equal runs differ by in percent, however that is reckoned.
+std::optional<NoiseBand> noiseBand(const Overhead& difference);
 
 /// Whether an overhead is more than noise: its median is outside the band of equal runs, and its
 /// interval has no 0 in it.

@@ -55,6 +55,13 @@
       isNumber(row.bound_pct) ? el('i', {class: 'best', style: `left: ${at(row.bound_pct)}`}) : null);
   }
 
+  /// What communication alone adds: strategies lie within tenths of a percent.
+  function exposed(row) {
+    if (!isNumber(row.exposed_pct)) return kNothing;
+    return el('span', null, el('strong', null, `${fixed(row.exposed_pct, 2)} %`),
+      row.exposed_ci95 ? el('span', {class: 'sub'}, `95${kSpace}%: ${fixed(row.exposed_ci95[0], 2)} to ${fixed(row.exposed_ci95[1], 2)}${kSpace}%`) : null);
+  }
+
   function columns(rows, scale) {
     const end = (percent) => fixed(percent, scale.most - scale.least < 10 ? 1 : 0);
     const optional = (key, title) => (rows.some((row) => row[key] && row[key].n) ? [{title, number: true, cell: times(key)}] : []);
@@ -64,6 +71,7 @@
       {title: 'Overhead', number: true, cell: overhead},
       {title: `${scale.least < 0 ? end(scale.least) : 0} to ${end(scale.most)} %`, cell: (row) => bar(row, scale)},
       {title: 'Best possible', number: true, cell: bound},
+      ...(rows.some((row) => isNumber(row.exposed_pct)) ? [{title: 'Exposed', number: true, cell: exposed}] : []),
       ...optional('pause_ms', 'Pause at failover'),
       ...optional('ttft_ms', 'Time to first token'),
       ...optional('tpot_ms', 'Time per token'),

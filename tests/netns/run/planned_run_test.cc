@@ -107,6 +107,28 @@ expect:
   }
 }
 
+TEST(PlannedRunTest, ArmedIsReadyForFaultsAsTheStrategyThatItIsLike) {
+  const reports::ScenarioResult result = resultOf(kCluster + std::string(R"(
+workload:
+  kind: training
+  iterations: 6
+  warmup_iterations: 2
+  compute: 10ms
+  gradient: {size: 4MiB, buckets: 2}
+strategies: [armed, {armed: {as: ready, like: auto}}]
+expect:
+  - wrong_elements == 0
+  - status == ok
+)"));
+  ASSERT_EQ(result.runs.size(), 2u);
+  for (const reports::Run& run : result.runs) {
+    SCOPED_TRACE(run.strategy);
+    EXPECT_EQ(run.arm, reports::Arm::kArmed);
+    EXPECT_TRUE(run.faults.empty());
+    EXPECT_EQ(run.plans.empty(), run.strategy == "armed");
+  }
+}
+
 TEST(PlannedRunTest, TheBandwidthOfFourRailsIsMeasuredAtTheStart) {
   const reports::ScenarioResult result = resultOf(R"(
 cluster: {kind: netns, nodes: 4, ranks_per_node: 1, rails: 4, rail_rate: 100Mbit}

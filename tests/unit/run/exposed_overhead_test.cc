@@ -47,12 +47,33 @@ TEST(ExposedOverheadTest, IsTheMedianOfTheBlocksWithItsInterval) {
     runs.push_back(exposedRun(sampleRun("fault_free", block), 6 + block));
     runs.push_back(exposedRun(faultedRun("hot_repair", block), 9 + block + (block == 0 ? 0.6 : 0)));
   }
-  const auto overhead = exposedOverhead(runs, "hot_repair", 7);
+  const auto overhead = exposedOverhead(sampleScenario(), runs, "hot_repair", 7);
   ASSERT_TRUE(overhead && overhead->ci95);
   EXPECT_NEAR(overhead->median, 5, 1e-9);
   EXPECT_NEAR(overhead->ci95->lo, 5, 1e-9);
   EXPECT_GT(overhead->ci95->hi, 5);
-  EXPECT_FALSE(exposedOverhead(runs, "balance", 7));
+  EXPECT_EQ(overhead->n, 6);
+  EXPECT_FALSE(overhead->distinguishable) << "nobody knows what equal runs differ by";
+  EXPECT_FALSE(exposedOverhead(sampleScenario(), runs, "balance", 7));
+}
+
+TEST(ExposedOverheadTest, IsHeldAgainstWhatEqualRunsDifferBy) {
+  scenario::Scenario scenario = sampleScenario("repeat: 10\n");
+  scenario::Strategy again = scenario.strategies.front();
+  again.name = "again";
+  again.does = "fault_free";
+  scenario.strategies.push_back(again);
+  ASSERT_NE(scenario.secondFaultFree(), nullptr);
+  std::vector<reports::Run> runs;
+  for (int block = 0; block < 10; ++block) {
+    runs.push_back(exposedRun(sampleRun("fault_free", block), 6));
+    runs.push_back(exposedRun(sampleRun("again", block), block % 2 == 0 ? 5.4 : 6.6));  // 1 %
+    runs.push_back(exposedRun(faultedRun("hot_repair", block), 6.3));                   // 0.5 %
+    runs.push_back(exposedRun(faultedRun("balance", block), 9));                        // 5 %
+  }
+  EXPECT_EQ(exposedOverhead(scenario, runs, "hot_repair", 7)->distinguishable, false);
+  EXPECT_NEAR(*exposedOverhead(scenario, runs, "hot_repair", 7)->at_most, 1, 1e-9);
+  EXPECT_EQ(exposedOverhead(scenario, runs, "balance", 7)->distinguishable, true);
 }
 
 TEST(ExposedOverheadTest, AnIterationsExposureIsTheMeanOfItsRanks) {

@@ -54,6 +54,11 @@ TEST(NoiseTest, NeedsASecondRowWithTheSameOptionsAndTenPairs) {
   EXPECT_FALSE(noiseOf(pairsScenario(), pairsOf(9), 7));
   EXPECT_FALSE(noiseOf(pairsScenario("hot_repair"), pairsOf(12), 7));
   EXPECT_FALSE(noiseOf(pairsScenario("{fault_free: {as: again, telemetry: on}}"), pairsOf(12), 7));
+  EXPECT_EQ(whyNoiseUnknown(pairsScenario(), pairsOf(9)),
+            "noise not checked: 9 pairs of equal runs (fault_free, again), and 10 are needed for "
+            "what they differ by ('repeat')");
+  EXPECT_EQ(whyNoiseUnknown(pairsScenario(), pairsOf(12)), "");
+  EXPECT_EQ(whyNoiseUnknown(pairsScenario("hot_repair"), pairsOf(9)), "") << "nobody asked for it";
 }
 
 TEST(NoiseTest, ANoisyOrChangingMachineIsVoid) {

@@ -314,5 +314,28 @@ TEST(LatencyTest, BeyondTheKneeNoNoiseIsLookedFor) {
   EXPECT_EQ(ratesKeptUp({}), 0);
 }
 
+TEST(LatencyTest, ARowIsOfTheRatesThatFaultFreeKeepsUpWith) {
+  std::vector<reports::Run> runs{runOf("fault_free", 0, 10, 2), runOf("hot_repair", 0, 11, 2)};
+  for (reports::Run& run : runs) run.throughput = reports::Quantity{1, "requests/s"};
+  for (reports::ServedRequest& request : runs[1].requests) {
+    if (request.rate == 1) *request.e2e_ms *= 10;
+  }
+  const auto whole = summarise(someServer(), runs, 7);
+  EXPECT_EQ(whole[1].pooled_rates, 2);
+  EXPECT_GT(whole[1].overhead_pct->median, 100);
+  EXPECT_EQ(whole[0].note, "");
+
+  runs[0].rates[1].finished = 1;
+  const auto below = summarise(someServer(), runs, 7);
+  EXPECT_EQ(below[1].pooled_rates, 1);
+  EXPECT_EQ(below[1].latency->e2e_ms.n, 3);
+  EXPECT_NEAR(below[1].overhead_pct->median, 100 * (19.0 / 18 - 1), 1e-9);
+  EXPECT_THAT(below[0].note, HasSubstr("the first 1 of 2 rates"));
+  EXPECT_THAT(below[1].rates, SizeIs(2)) << "which are all told of by themselves";
+
+  runs[0].rates[0].finished = 1;
+  EXPECT_EQ(summarise(someServer(), runs, 7)[1].pooled_rates, 2) << "it keeps up with none";
+}
+
 }  // namespace
 }  // namespace faultline::run

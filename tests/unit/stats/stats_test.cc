@@ -62,9 +62,12 @@ TEST(BootstrapTest, IsRepeatableAndHoldsTheMedian) {
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->low, second->low);
   EXPECT_EQ(first->high, second->high);
-  // Exact order-statistic interval for n = 25: the 8th to the 18th value.
-  EXPECT_NEAR(first->low, 8, 1.5);
-  EXPECT_NEAR(first->high, 18, 1.5);
+  // For n = 25, 3 % of the medians of resamples are the 8th value or less, 7 % the 9th, 1 % the 7th:
+  // an interval of 90 % would begin at the 9th, and one of 99 % at the 7th.
+  EXPECT_GE(first->low, 8);
+  EXPECT_LT(first->low, 9);
+  EXPECT_GT(first->high, 17);
+  EXPECT_LE(first->high, 18);
 }
 
 TEST(BootstrapTest, EqualValuesHaveAnIntervalWithoutWidth) {
@@ -102,6 +105,33 @@ TEST(OverheadTest, SixBlocksHaveAnInterval) {
   EXPECT_LT(result.interval95->low, result.interval95->high);
 }
 
+TEST(TailOverheadTest, IsThatOfAllSamplesTogether) {
+  // 1 to 60 and ten more on each: the p95 of 60 values is 0.05 of the way from the 57th to the
+  // 58th.
+  SampleBlock block{.reference = count(60), .measured = {}};
+  for (const double value : block.reference) block.measured.push_back(value + 10);
+  const auto one = p95Overhead(std::vector{block}, 1);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->n, 60u);
+  EXPECT_NEAR(one->percent, 100 * 10 / 57.05, 1e-9);
+  EXPECT_FALSE(one->interval95) << "of one block";
+  block.reference.pop_back();
+  EXPECT_FALSE(p95Overhead(std::vector{block}, 1)) << "59 on a side";
+}
+
+TEST(TailOverheadTest, ItsIntervalIsOfWholeBlocks) {
+  // One of six blocks is ten times as slow: a third of the draws ((5/6)^6) do not have it, and one
+  // in sixteen has it three times or more.
+  std::vector<SampleBlock> blocks(6, {.reference = count(20), .measured = count(20)});
+  for (double& value : blocks.front().measured) value *= 10;
+  const auto tail = p95Overhead(blocks, 1);
+  ASSERT_TRUE(tail && tail->interval95);
+  EXPECT_NEAR(tail->interval95->low, 0, 1e-9);
+  EXPECT_GT(tail->interval95->high, tail->percent);
+  const std::vector<SampleBlock> equal(6, {.reference = count(20), .measured = count(20)});
+  EXPECT_NEAR(p95Overhead(equal, 1)->interval95->high, 0, 1e-9);
+}
+
 TEST(NoiseBandTest, NeedsTenPairsAndIsVoidAboveTwoPercent) {
   const std::vector<Block> nine(9, {100, 100});
   EXPECT_FALSE(noiseBand(nine, 1));
@@ -121,8 +151,8 @@ TEST(NoiseBandTest, TheMedianOfManyPairsVariesLessThanOnePair) {
   const auto band = noiseBand(pairs, 7);
   ASSERT_TRUE(band);
   EXPECT_NEAR(band->percent, 1.2, 0.05);
-  // Exact order-statistic interval for n = 25: the 8th to the 18th value, -0.5 to 0.5.
-  EXPECT_NEAR(band->medianPercent, 0.5, 0.15);
+  // Exact, as above: the 8th to the 18th value, -0.5 to 0.5.
+  EXPECT_NEAR(band->medianPercent, 0.5, 1e-9);
 }
 
 TEST(NoiseBandTest, ABiasOfEqualRunsWidensTheBand) {
