@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "idle_client.h"
 #include "loopback.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/fabric/fabric.h"
@@ -20,16 +21,7 @@ namespace {
 /// Two processes that are busy, and without resilience: whoever loses a rail fails.
 class BusyTest : public ::testing::Test {
  protected:
-  struct Process : FabricClient {
-    void sendDone(int, std::uint64_t) override {}
-    void receiveDone(int, std::uint64_t, Bytes) override {}
-    void sendFailed(int, std::uint64_t, const Status&) override {}
-    void receiveFailed(int, std::uint64_t, const Status&) override {}
-    void failedOver(int, const channel::Failover&) override {}
-    void failedBack(int, int, TimePoint) override {}
-    void explained(int, int, channel::Cause, channel::Where) override {}
-    void linkFailed(int, const Status& why) override { failure = why; }
-    Status failure;
+  struct Process : IdleClient {
     std::unique_ptr<Fabric> fabric;
   };
 
@@ -69,17 +61,6 @@ TEST_F(BusyTest, ThoseWhoPollMoreSeldomThanAnAttemptMayTakeMeetNevertheless) {
   }
 }
 
-struct Nobody : FabricClient {
-  void sendDone(int, std::uint64_t) override {}
-  void receiveDone(int, std::uint64_t, Bytes) override {}
-  void sendFailed(int, std::uint64_t, const Status&) override {}
-  void receiveFailed(int, std::uint64_t, const Status&) override {}
-  void failedOver(int, const channel::Failover&) override {}
-  void failedBack(int, int, TimePoint) override {}
-  void explained(int, int, channel::Cause, channel::Where) override {}
-  void linkFailed(int, const Status&) override {}
-};
-
 class DeadlineTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -108,7 +89,7 @@ class DeadlineTest : public ::testing::Test {
     return true;
   }
 
-  Nobody client_;
+  IdleClient client_;
   std::unique_ptr<Fabric> fabric_;
   UniqueFd silent_;  // where the other process listens, and never says anything
 };

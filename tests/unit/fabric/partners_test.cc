@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "idle_client.h"
 #include "loopback.h"
 #include "resilient_ccl/fabric/fabric.h"
 
@@ -13,17 +14,6 @@ namespace faultline::fabric {
 namespace {
 
 using Partners = std::vector<std::vector<int>>;
-
-struct Unused : FabricClient {
-  void sendDone(int, std::uint64_t) override {}
-  void receiveDone(int, std::uint64_t, Bytes) override {}
-  void sendFailed(int, std::uint64_t, const Status&) override {}
-  void receiveFailed(int, std::uint64_t, const Status&) override {}
-  void failedOver(int, const channel::Failover&) override {}
-  void failedBack(int, int, TimePoint) override {}
-  void explained(int, int, channel::Cause, channel::Where) override {}
-  void linkFailed(int, const Status&) override {}
-};
 
 class PartnersTest : public ::testing::Test {
  protected:
@@ -45,7 +35,7 @@ class PartnersTest : public ::testing::Test {
     ASSERT_TRUE(fabric_->connect({address, address, address}).ok());
   }
 
-  Unused client_;
+  IdleClient client_;
   std::unique_ptr<Fabric> fabric_;
 };
 
