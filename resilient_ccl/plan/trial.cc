@@ -98,21 +98,20 @@ bool Trial::goodEnough(const Option& best) const {
          (1 - kLeastError) * best.median <= kGoodEnough * bound_;
 }
 
-bool Trial::latencyDecides() const {
-  return bound_ < kSmallShare * options_.front().predicted || bound_ < kLong;
-}
+bool Trial::latencyDecides() const { return bound_ < kSmallShare * options_.front().predicted; }
 
 std::optional<double> Trial::overModel() const {
-  if (options_.empty() || latencyDecides()) return std::nullopt;
+  if (options_.empty() || latencyDecides() || bound_ < kLong) return std::nullopt;
   const Option& best = options_[this->best()];
   if (best.counted < kTelling) return std::nullopt;
   return best.quickest / best.predicted;
 }
 
 bool Trial::mayWin(const Option& option, double best) const {
+  if (latencyDecides()) return option.predicted <= kSmallModelError * best;
+  if (bound_ < kLong) return option.predicted <= kModelError * std::max(best, bound_) + kSavedUp;
   const bool burst = bound_ < kNoBurst && best < kBurst * bound_;
-  const bool small = latencyDecides() || burst;
-  return option.predicted <= (small ? kSmallModelError : kModelError) * best;
+  return option.predicted <= (burst ? kSmallModelError : kModelError) * best;
 }
 
 void Trial::decide(TimePoint now) {

@@ -30,9 +30,9 @@ class Trial {
   static constexpr double kModelError = 1.05;
   static constexpr double kSmallModelError = 10;
   /// Latency decides when the bandwidth term is less than this share of what the model says; so do
-  /// other things where a call is short (kLong), or this much faster than the bound: what shapers
-  /// let pass at once. They save up some ms (256 KiB at 200 Mbit/s: 10), which is no twentieth of a
-  /// call beyond kNoBurst: one that is that much faster has ports better than was thought.
+  /// other things where a call is this much faster than the bound: what shapers let pass at once.
+  /// They save up some ms (256 KiB at 200 Mbit/s: 10), which is no twentieth of a call beyond
+  /// kNoBurst: one that is that much faster has ports better than was thought.
   static constexpr double kSmallShare = 0.8;
   static constexpr double kBurst = 0.95;
   static constexpr double kNoBurst = 0.3;  // seconds
@@ -41,6 +41,9 @@ class Trial {
   /// be faster than the bound: shapers let pass at once what they saved up in its pauses.
   static constexpr double kGoodEnough = 1.05;
   static constexpr double kLong = 0.05;  // seconds
+  /// What is faster so is it by what was saved up, and by no more: a short call can win if the
+  /// model gives it at most so much more time, unless latency decides.
+  static constexpr double kSavedUp = 0.01;  // seconds
   /// A turn ends early when its calls, two at least, are all slower than the best by more than what
   /// matters (kAlike) and what its median may be off by; and the candidate is out with it when they
   /// take this much longer.
