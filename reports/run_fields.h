@@ -66,6 +66,7 @@ void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.field("ideal_ms", row.ideal_ms);
   v.field("time_over_ideal", row.time_over_ideal);
   v.field("bound", row.bound);
+  v.field("least", row.least);
   v.field("time_over_bound", row.time_over_bound);
   v.field("model", row.model);
   v.field("time_over_model", row.time_over_model);

@@ -139,6 +139,8 @@ struct CollectiveRow {
   std::optional<double> ideal_ms;
   std::optional<double> time_over_ideal;
   std::optional<double> bound;
+  /// The bound without what ports that were idle let pass at once: nothing takes less.
+  std::optional<double> least;
   std::optional<double> time_over_bound;
   std::optional<double> model;
   std::optional<double> time_over_model;

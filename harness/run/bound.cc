@@ -231,9 +231,14 @@ std::optional<std::vector<PortLoss>> lossesOf(const scenario::Scenario& scenario
   return losses;
 }
 
-bool mostlyBurst(const scenario::Scenario& scenario, double bytesPerPort) {
+double burstShare(const scenario::Scenario& scenario, double bytesPerPort) {
+  if (!(bytesPerPort > 0)) return 1;
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
-  return bytesPerPort < kLeastBursts * burst;
+  return std::min(1.0, burst / bytesPerPort);
+}
+
+bool mostlyBurst(const scenario::Scenario& scenario, double bytesPerPort) {
+  return burstShare(scenario, bytesPerPort) * kLeastBursts > 1;
 }
 
 bool completed(const reports::Run& run) {

@@ -34,6 +34,10 @@ struct PortLoss {
 std::optional<std::vector<PortLoss>> lossesOf(const scenario::Scenario& scenario,
                                               const reports::Run& run);
 
+/// The share of so many bytes through a port that may pass at once, above its rate: a port that was
+/// idle begins with a full bucket (netlink::ShaperPlan).
+double burstShare(const scenario::Scenario& scenario, double bytesPerPort);
+
 /// Whether so many bytes through a port pass at its rate, or mostly in its burst, above it.
 bool mostlyBurst(const scenario::Scenario& scenario, double bytesPerPort);
 

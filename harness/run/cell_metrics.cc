@@ -132,12 +132,12 @@ std::vector<double> cellsKept(const MetricScope& scope, Cells which) {
 
 std::string cellKeptTooMuch(const MetricScope& scope) {
   for (const KeptCell& cell : keptCells(scope, Cells::kLarge)) {
-    if (!cell.row->bound || cell.percent * *cell.row->bound <= kWhole * (1 + kBoundTolerance)) {
+    if (!cell.row->least || cell.percent * *cell.row->least <= kWhole * (1 + kBoundTolerance)) {
       continue;
     }
     return fmt::format("{} of {} bytes kept {:.1f} % of fault_free, of {:.1f} % that are possible",
                        cell.row->operation, cell.row->size_bytes, cell.percent,
-                       kWhole / *cell.row->bound) +
+                       kWhole / *cell.row->least) +
            ": mis-measured.";
   }
   return "";

@@ -32,8 +32,9 @@ std::vector<double> cellsOverBest(const MetricScope& scope, Cells which);
 /// rows there are. Empty when it has not run one of the cells. Pure.
 std::vector<double> cellsKept(const MetricScope& scope, Cells which);
 
-/// Which large cell kept more than its bound lets through, in words; empty: none did. No goodput is
-/// in it, so that what iperf3 says of a slow rail (within a percent or so) has no say. Pure.
+/// Which large cell kept more than its ports let through (CollectiveRow::least), in words; empty:
+/// none did. No goodput is in it, so that what iperf3 says of a slow rail (within a percent or so)
+/// has no say. Pure.
 std::string cellKeptTooMuch(const MetricScope& scope);
 
 /// Which cell, of those that a metric of cells speaks of, was faster than possible, in words;

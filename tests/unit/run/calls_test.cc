@@ -175,6 +175,22 @@ TEST(CallBoundTest, BandwidthsThatChangeHaveNoBound) {
   EXPECT_TRUE(row.time_over_ideal) << "that needs no model";
 }
 
+// 7.5 MB through each port, of 400 Mbit/s, which lets 100 kB pass at once: 1.33 % of it.
+TEST(CallBoundTest, WhatAFullBucketLetsPassAtOnceIsNoMistake) {
+  const auto scenario = sweep("sizes: 10MB");
+  const auto rowAt = [&](double share_of_ideal) {
+    reports::Run run = runOf(scenario, 600 * share_of_ideal);
+    compareWithModels(scenario, run);
+    return run.collectives.front();
+  };
+  const reports::CollectiveRow row = rowAt(0.978);
+  EXPECT_DOUBLE_EQ(*row.bound, 1);
+  EXPECT_THAT(*row.least, DoubleNear(1 - 100.0 / 7500, 1e-6));
+  EXPECT_DOUBLE_EQ(*row.time_over_bound, 0.978) << "the burst is no part of it";
+  EXPECT_FALSE(row.mis_measured) << "1 % for what measurements vary";
+  EXPECT_TRUE(rowAt(0.975).mis_measured);
+}
+
 TEST(CallBoundTest, WithoutGoodputThereIsNothingToCompareWith) {
   const auto scenario = sweep("sizes: 10MB");
   reports::Run run = runOf(scenario);
@@ -183,7 +199,7 @@ TEST(CallBoundTest, WithoutGoodputThereIsNothingToCompareWith) {
   const reports::CollectiveRow& row = run.collectives.front();
   EXPECT_FALSE(row.ideal_ms || row.time_over_ideal || row.time_over_bound);
   EXPECT_FALSE(row.mis_measured);
-  EXPECT_TRUE(row.bound) << "a ratio, of itself";
+  EXPECT_TRUE(row.bound && row.least) << "ratios, of themselves";
 }
 
 TEST(CallBoundTest, SmallCallsHaveNoTarget) {

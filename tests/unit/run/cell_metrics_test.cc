@@ -132,8 +132,8 @@ TEST_F(CellMetricsTest, MoreIsNotKeptThanTheBoundLetsThrough) {
   result_.runs.push_back(cellsRun("fault_free", 1, 53));
   result_.runs.back().faulted = false;
   const auto tooMuch = [&] { return cellKeptTooMuch(scopeOf(result_, "optcc")); };
-  EXPECT_THAT(tooMuch(), IsEmpty()) << "no bound";
-  for (reports::Run& run : result_.runs) run.collectives[1].bound = 2;
+  EXPECT_THAT(tooMuch(), IsEmpty()) << "no least";
+  for (reports::Run& run : result_.runs) run.collectives[1].least = 2;
   EXPECT_THAT(tooMuch(), IsEmpty()) << "53 of 106";
   result_.runs.back().collectives[1].p50_ms = 54;
   EXPECT_THAT(tooMuch(), HasSubstr("kept 50.9 % of fault_free, of 50.0 %"));
