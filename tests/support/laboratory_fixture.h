@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -113,6 +114,14 @@ class LaboratoryTest : public ::testing::Test {
         << output->out << output->err;
     return output->out;
   }
+  /// For a shell in a guest: whether somebody listens at this TCP port. (`ss` says so in half a
+  /// second there.)
+  static std::string listens(int port) {
+    return fmt::format("grep -q ':{:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6", port);
+  }
+
+  /// Where perftest's servers listen unless they are told otherwise.
+  static constexpr int kPerftestPort = 18515;
   rdma_vm::Laboratory* lab_ = nullptr;
 };
 

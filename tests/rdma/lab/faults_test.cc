@@ -177,7 +177,7 @@ class RdmaFaultTest : public LaboratoryTest {
         "-n",          "20"};
     const auto server = lab_->start(kServer, program(arguments));
     ASSERT_TRUE(server.ok()) << server.status().message();
-    mustRun(kServer, shell("until ss -ltnH | grep -q :18515; do sleep 0.1; done"));
+    mustRun(kServer, shell("until " + listens(kPerftestPort) + "; do sleep 0.1; done"));
     arguments.push_back(rdma_vm::nicAddress(kServer, 0));
     const auto client = lab_->run(kClient, program(arguments));
     const auto served = lab_->finish(*server);
@@ -235,7 +235,7 @@ TEST_F(RdmaFaultTest, KnowsAProgramsQueuePairsAndWhoHasADeviceOpen) {
   // Processes of other process namespaces are not shown, and each job has one of its own here.
   const auto server = lab_->start(kServer, program({"ib_write_bw", "-d", "rxe0", "-x", "1", "-F"}));
   ASSERT_OK(server.status());
-  mustRun(kServer, shell("until ss -ltnH | grep -q :18515; do sleep 0.1; done"));
+  mustRun(kServer, shell("until " + listens(kPerftestPort) + "; do sleep 0.1; done"));
   const std::string inject = std::string(kFaultline) + " inject ";
   const auto output = lab_->run(
       kClient,

@@ -43,15 +43,15 @@ class ShimmedVictims : public LaboratoryTest {
   };
   /// They meet over the management network.
   static Pair perftest(const std::string& name, int rail, std::vector<std::string> more) {
-    const std::string port = std::to_string(18515 + nextPort_++);
+    const int port = kPerftestPort + nextPort_++;
     Pair pair;
     pair.rail = rail;
-    pair.server = {name, "-d", rdma_vm::rdmaDeviceName(rail), "-x", "1", "-u", "17", "-F",
-                   "-p", port};
+    pair.server = {name, "-d", rdma_vm::rdmaDeviceName(rail), "-x", "1", "-u", "17",
+                   "-F", "-p", std::to_string(port)};
     pair.server.insert(pair.server.end(), more.begin(), more.end());
     pair.client = pair.server;
     pair.client.push_back(rdma_vm::nicAddress(kServer, 0));
-    pair.listens = "ss -ltnH | grep -q :" + port;
+    pair.listens = listens(port);
     return pair;
   }
   /// They meet through the RDMA connection manager, and go on without end.

@@ -25,7 +25,7 @@ class Victims : public LaboratoryTest {
   Pair startPerftest(const std::string& name, int rail, int iterations, int size) {
     return startPair({name, "-d", rdma_vm::rdmaDeviceName(rail), "-x", "1", "-u", "17", "-F", "-n",
                       std::to_string(iterations), "-s", std::to_string(size)},
-                     rdma_vm::nicAddress(kServer, 0), "ss -ltnH | grep -q :18515");
+                     rdma_vm::nicAddress(kServer, 0), listens(kPerftestPort));
   }
   /// They meet over the rail itself, through the RDMA connection manager. Only so can perftest be
   /// told how often to try again; else it is 7 times, which rxe takes as without end.
@@ -35,11 +35,11 @@ class Victims : public LaboratoryTest {
         rdma_vm::nicAddress(kServer, rail + 1), "rdma resource show cm_id | grep -q 18515");
   }
   Pair startPair(std::vector<std::string> arguments, const std::string& address,
-                 const std::string& listens) {
+                 const std::string& there) {
     Pair pair;
     auto server = lab_->start(kServer, program(arguments));
     EXPECT_TRUE(server.ok()) << server.status().message();
-    mustRun(kServer, shell("until " + listens + "; do sleep 0.1; done"));
+    mustRun(kServer, shell("until " + there + "; do sleep 0.1; done"));
     arguments.push_back(address);
     auto client = lab_->start(kClient, program(arguments));
     EXPECT_TRUE(client.ok()) << client.status().message();
