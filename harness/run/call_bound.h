@@ -11,13 +11,13 @@ namespace faultline::run {
 /// - ideal: the bytes that each node sends over its ports in a fault-free call
 ///   (`schedule::faultFreeTime`), 2(p-1)/p of the size for AllReduce, at the goodput of all its
 ///   rails; none where nothing leaves a node;
-/// - bound: `schedule::lowerBound` on fluid ports; least: of that, what is left when each port
-/// began
-///   with a full bucket, whose burst passes at once (`burstShare`); model: `schedule::costOf` of
-///   the schedule that the strategy runs, likewise: of a strategy that plans, the one that its
-///   ranks told of. Without alpha and o (`CostOptions::alpha`, `perMessage`), though the plans tell
-///   of both: the ranks measured them on themselves, so that a slow transport would get a slow
-///   model and pass;
+/// - bound: `schedule::lowerBound` on fluid ports;
+/// - least: of that, what is left when each port began with a full bucket, whose burst passes at
+///   once (`burstShare`);
+/// - model: `schedule::costOf` of the schedule that the strategy runs, likewise: of a strategy that
+///   plans, the one that its ranks told of. Without alpha and o (`CostOptions::alpha`,
+///   `perMessage`), though the plans tell of both: the ranks measured them on themselves, so that a
+///   slow transport would get a slow model and pass;
 /// - formula: of r2_allreduce with at most one slow node, that of its authors for the chunks that
 ///   its schedule had (`schedule::r2Formula`).
 ///
