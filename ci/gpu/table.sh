@@ -10,6 +10,7 @@
 #   4  slow and lost rails
 #   5  DDP training of a small GPT under faults
 #   6  all rails gone; several process groups; PyTorch's AllReduce
+#   7  the sweeps of part 1, over four rails of 2 Gbit/s and as fast as the machine is
 #
 # Four ranks in four network namespaces; root, or a user namespace. With fewer GPUs than ranks these
 # share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
@@ -33,7 +34,7 @@ while (($#)); do
     *) part= && break ;;
   esac
 done
-if [[ ! $part =~ ^[1-6]$ || -z $out ]]; then
+if [[ ! $part =~ ^[1-7]$ || -z $out ]]; then
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
   exit 2
 fi
@@ -108,6 +109,15 @@ scenario() {
     failed=1
   fi
 }
+# sweep FOLDER [ARGUMENT...]: all sizes, in two results. Runs of short calls differ by a quarter: more of both.
+sweep() {
+  local folder=$1
+  shift
+  scenario all-reduce "$folder-to-8M" --repeat 7 "$@" --set \
+    "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,8K,-e,8M,-f,'2',-n,'100',-w,'10',--place,out]"
+  scenario all-reduce "$folder-from-16M" "$@" --set \
+    "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
+}
 # made KIND FOLDER...: the table of those of the results that there are.
 made() {
   local kind=$1 there=()
@@ -121,15 +131,6 @@ echo "## Part $part: $(nvidia-smi --query-gpu=name --format=csv,noheader | sort 
 echo
 case $part in
   1)
-    # Runs of short calls differ by a quarter: more of both.
-    sweep() {
-      local folder=$1
-      shift
-      scenario all-reduce "$folder-to-8M" --repeat 7 "$@" --set \
-        "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,8K,-e,8M,-f,'2',-n,'100',-w,'10',--place,out]"
-      scenario all-reduce "$folder-from-16M" "$@" --set \
-        "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
-    }
     sweep shaped
     sweep unshaped --set cluster.rail_rate=100Gbit
     scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'5',-w,'2']"
@@ -169,6 +170,12 @@ case $part in
     scenario torch-all-reduce
     made ends all-rails-gone groups
     made sweep torch-all-reduce
+    ;;
+  7)
+    sweep four-shaped --set cluster.rails=4 --set cluster.rail_rate=2Gbit
+    sweep four-unshaped --set cluster.rails=4 --set cluster.rail_rate=100Gbit
+    made sweep four-{shaped,unshaped}-{to-8M,from-16M}
+    made ends four-{shaped,unshaped}-{to-8M,from-16M}
     ;;
 esac
 exit "$failed"

@@ -186,10 +186,11 @@ def shares(folders):
                 whole = next((call for call, ms in sorted(after) if ms <= 1.03 * normal), None)
                 if whole is not None and whole in begins:
                     back = f"{begins[whole] - fault['end_ms']:.0f}"
-            rows.append([what, run.row, f"{result['scenario']['cluster']['rails']}", f"{normal:.1f}", slowed, back,
+            rows.append([what, run.row, f"{result['scenario']['cluster']['rails']}", f"{normal:.1f}", slowed,
+                         f"{max(run.calls.values()):.1f}", back,
                          sum(row[2] for row in run.sizes.values()) if run.sizes else "-", run.data["status"]])
-    table(["fault", "row", "rails", "call before, ms", "time during / before", "full speed after, ms", "wrong", "run"],
-          rows)
+    table(["fault", "row", "rails", "call before, ms", "time during / before", "longest call, ms",
+           "full speed after, ms", "wrong", "run"], rows)
 
 
 def ends(folders):

@@ -125,7 +125,7 @@ TEST_F(GpuTables, SharesComparesBeforeDuringAndAfter) {
          Json::array({fault("throttle", 450, 1300, 50)}));
   // Call 5 begins at 1250, call 7 at 1830.
   EXPECT_THAT(table("shares"),
-              HasSubstr("| throttle rate=50% | plugin | 2 | 100.0 | 2.000 | 530 |"));
+              HasSubstr("| throttle rate=50% | plugin | 2 | 100.0 | 2.000 | 200.0 | 530 |"));
 }
 
 TEST_F(GpuTables, EndsSaysHowEachRunEnded) {
@@ -144,7 +144,7 @@ const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";
 
 TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"--part"}, {"--part", "7"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
+           {}, {"--part"}, {"--part", "8"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
     std::vector<std::string> all{"bash", kScript};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const Ran ran = runProgram("/usr/bin/env", all);
