@@ -222,7 +222,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
                            .length = static_cast<std::uint32_t>(length)};
   if (state.inFlight.empty()) {
     state.lastProgress = now;
-    forgetGaps(rail);
+    traffic_[rail].forgetGaps();
     state.rate.begin(now);
   }
   if (state.inFlightBytes == 0) state.degradation.begin(heardFor_);
@@ -254,10 +254,11 @@ void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   state.lastProgress = now;
   if (state.suspected) {
     state.suspected = false;
-    if (prober_.lostRounds(rail) || interrupted(rail)) state.degradation.forgive(heardFor_);
+    if (prober_.lostRounds(rail) || traffic_[rail].interrupted())
+      state.degradation.forgive(heardFor_);
     prober_.acquit(rail);
   }
-  forgetGaps(rail);
+  traffic_[rail].forgetGaps();
   const Bytes before = state.inFlightBytes;
   std::erase_if(state.inFlight, [&](const InFlight& open) {
     if (!receipt.has(open.sequence)) return false;

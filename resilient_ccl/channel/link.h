@@ -17,13 +17,14 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/units.h"
-#include "resilient_ccl/channel/arrivals.h"
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/delivery_clock.h"
+#include "resilient_ccl/channel/delivery_trial.h"
 #include "resilient_ccl/channel/grant_pacing.h"
 #include "resilient_ccl/channel/link_io.h"
 #include "resilient_ccl/channel/load_meter.h"
+#include "resilient_ccl/channel/path_traffic.h"
 #include "resilient_ccl/channel/patience.h"
 #include "resilient_ccl/channel/prober.h"
 #include "resilient_ccl/channel/rate_estimate.h"
@@ -289,10 +290,7 @@ class Link {
     TimePoint lastProgress{};
     Patience patience;
     bool suspected = false;
-    transport::Delivery delivery;  // as last seen in the trial
-    TimePoint lastDelivery{};      // when it was seen to be more than before
-    Duration roundTrip{};          // as known before that
-    std::uint32_t gapsBefore = 0;  // of its path, when it last made progress
+    DeliveryTrial trial;  // while it is
     // receiving
     Receipt received;
     int unacknowledged = 0;          // chunks that no datagram has told of
@@ -312,12 +310,6 @@ class Link {
     TimePoint upSince{};
     TimePoint probed{};          // by the peer, over this path
     std::uint32_t attempts = 0;  // connecting end: made; accepting end: the latest taken
-  };
-  /// Datagrams that a path carries, in both directions.
-  struct Traffic {
-    std::uint64_t sent = 0;
-    Arrivals arrivals;
-    std::uint32_t gapsThere = 0;  // as the other end says
   };
   struct OpenFailover {
     Failover record;
@@ -426,10 +418,8 @@ class Link {
   void checkSuspicions(TimePoint now);
   TimePoint suspectAt(const Rail& rail) const;
   bool stalled(int rail, TimePoint now);
-  bool watchDelivery(int rail, TimePoint now);
+  void watchDelivery(int rail, TimePoint now);
   void newTrial(int rail);
-  void forgetGaps(int rail);
-  bool interrupted(int rail) const;  // its path was, since it made progress
   void probeUntil(TimePoint end, TimePoint now);
   void noteLife(int path, TimePoint now);
   void askSoon(int rail, TimePoint now);
@@ -475,7 +465,7 @@ class Link {
 
   ControlStream control_;
   Prober prober_;
-  std::vector<Traffic> traffic_;  // by path
+  std::vector<PathTraffic> traffic_;  // by path; gaps are forgotten when the rail makes progress
   DatagramWriter writer_;
   // Probes and answers for the next flush, with their paths.
   std::vector<std::pair<int, ProbeRecord>> probes_;

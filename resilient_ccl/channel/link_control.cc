@@ -195,8 +195,7 @@ void Link::checkSuspicions(TimePoint now) {
       state.suspected = true;
       ++counters_.suspicions;
       prober_.acquit(rail);  // only probes from now on count
-      state.delivery = io_.delivery(rail);
-      state.roundTrip = state.delivery.roundTrip;
+      state.trial.begin(io_.delivery(rail));
       nextRound_ = now;
       if (io_.portLost(rail) && !mutant(Mutant::kPortNotLookedAt)) {
         onRailFailed(rail, Cause::kLocalNic, now);
@@ -217,51 +216,31 @@ void Link::checkSuspicions(TimePoint now) {
 /// goes on delivering, in steps no longer than its round trip; the machine of a stopped peer
 /// acknowledges what arrives, so that nothing is outstanding.
 bool Link::stalled(int rail, TimePoint now) {
-  if (!prober_.lostRounds(rail) && !interrupted(rail)) return false;
-  const bool outstanding = watchDelivery(rail, now);
+  if (!prober_.lostRounds(rail) && !traffic_[rail].interrupted()) return false;
+  watchDelivery(rail, now);
   if (prober_.answeredInARow(rail) < Prober::kAnswersAfterLoss) return false;
   if (mutant(Mutant::kKernelNotAsked)) return true;
-  if (!outstanding) {
+  const Rail& state = rails_[rail];
+  if (!state.trial.outstanding()) {
     newTrial(rail);
     return false;
   }
-  const Rail& state = rails_[rail];
-  const Duration quiet = now - std::max(state.lastProgress, state.lastDelivery);
-  return quiet > state.roundTrip || mutant(Mutant::kRoundTripIgnored);
+  return state.trial.quiet(state.lastProgress, now) || mutant(Mutant::kRoundTripIgnored);
 }
 
-/// Looks at what the transport has delivered: whether there is more to deliver. When it was more
-/// than before, only answers from now on count. The trial goes on: what had come in before an
-/// outage is acknowledged when the path is back, and the rest may wait all the same. The round trip
-/// is the one from before that, as it is the outage that a late acknowledgement measures.
-bool Link::watchDelivery(int rail, TimePoint now) {
-  Rail& state = rails_[rail];
-  const transport::Delivery before = std::exchange(state.delivery, io_.delivery(rail));
-  if (state.delivery.acknowledged != before.acknowledged) {
-    state.lastDelivery = now;
-    state.roundTrip = before.roundTrip;
-    if (mutant(Mutant::kOneMoveIsEnough)) {
-      newTrial(rail);
-    } else {
-      prober_.countAgain(rail);
-    }
+/// When the transport has delivered something, only answers from now on count.
+void Link::watchDelivery(int rail, TimePoint now) {
+  if (!rails_[rail].trial.look(io_.delivery(rail), now)) return;
+  if (mutant(Mutant::kOneMoveIsEnough)) {
+    newTrial(rail);
+  } else {
+    prober_.countAgain(rail);
   }
-  return state.delivery.outstanding;
 }
 
 void Link::newTrial(int rail) {
   prober_.acquit(rail);
-  forgetGaps(rail);
-}
-
-void Link::forgetGaps(int rail) {
-  const Traffic& traffic = traffic_[rail];
-  rails_[rail].gapsBefore = traffic.arrivals.possibleGaps() + traffic.gapsThere;
-}
-
-bool Link::interrupted(int rail) const {
-  const Traffic& traffic = traffic_[rail];
-  return traffic.arrivals.gaps() + traffic.gapsThere > rails_[rail].gapsBefore;
+  traffic_[rail].forgetGaps();
 }
 
 /// Datagrams pass and payload does not, for a good part of the budget.

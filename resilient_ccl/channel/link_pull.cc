@@ -179,7 +179,7 @@ void Link::compareRates(TimePoint now) {
     }
     const bool whole = state.suspected && prober_.answeredInARow(rail) > 0 &&
                        prober_.answeredNewest(rail) && !prober_.lostRounds(rail) &&
-                       !interrupted(rail);
+                       !traffic_[rail].interrupted();
     const Degradation::Moment moment{.heard = heardFor_,
                                      .reference = fastest,
                                      .granule = kChunksPerAcknowledgement * options_.chunkBytes,
