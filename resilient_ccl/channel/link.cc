@@ -245,6 +245,10 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
   if (mutant(Mutant::kDoneWhenSubmitted)) chunkDelivered(chunk, now);
 }
 
+bool Link::delivered() const {
+  return failed_ || std::ranges::none_of(sends_, [](const auto& send) { return send.second.told; });
+}
+
 void Link::acknowledge(int rail, const Receipt& receipt, TimePoint now) {
   Rail& state = rails_[rail];
   if (receipt == state.acknowledged || !receipt.covers(state.acknowledged)) return;

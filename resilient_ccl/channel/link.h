@@ -197,8 +197,8 @@ class Link {
   bool failed() const { return failed_; }
   /// Sends or receives posted and not done, but for eager ones that nobody waits for.
   bool busy() const { return !sends_.empty() || slots_.size() > unexpected_; }
-  /// Whether every send has been delivered, or has failed: also small ones, which are done before.
-  bool delivered() const { return failed_ || sends_.empty(); }
+  /// Whether every send that is done has been delivered, or has failed: small ones are done before.
+  bool delivered() const;
   const LinkCounters& counters() const { return counters_; }
   const LinkOptions& options() const { return options_; }
   /// Payload that was handed to the rail since the beginning, also what was sent again.

@@ -166,8 +166,8 @@ class Fabric {
   /// under way for them is thrown away, and the other end's sends fail.
   bool closeReceives(int peer, const channel::StreamKey& stream);
 
-  /// Whether all that was sent to `peer` has been delivered, or has failed: also small messages
-  /// (LinkOptions::smallMessage), which are done before.
+  /// Whether every send to `peer` that is done has been delivered, or has failed: small messages
+  /// (LinkOptions::smallMessage) are done before.
   bool delivered(int peer) const;
 
   /// Carries up to kLongestWord bytes to the client of another process, over every path, once and

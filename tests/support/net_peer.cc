@@ -1,12 +1,14 @@
 // net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]
-// [--group N] [--fork 1] [--first D]: one process of two (sides 0 and 1) that talk to each other
-// through the NCCL plugin, as NCCL's proxies do. They find each other's handles in files of FOLDER.
-// Connections in both directions carry messages of up to `bytes`, eight receives under way on each,
-// whose every byte is checked, for `seconds` or until there is a file "stop" in FOLDER. `late`:
-// after that it receives nothing for so long. `group`: each receive is of so many messages, each
-// with its tag. `first`: the device of the first connection; of the next ones those behind it.
-// `fork`: a child like a data loader's lives beside it, with copies of all its sockets. Prints
-// "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS"; exit 1.
+// [--group N] [--fork 1] [--first D] [--leave 1]: one process of two (sides 0 and 1) that talk to
+// each other through the NCCL plugin, as NCCL's proxies do. They find each other's handles in files
+// of FOLDER. Connections in both directions carry messages of up to `bytes`, eight receives under
+// way on each, whose every byte is checked, for `seconds` or until there is a file "stop" in
+// FOLDER. `late`: after that it receives nothing for so long. `group`: each receive is of so many
+// messages, each with its tag. `first`: the device of the first connection; of the next ones those
+// behind it. `fork`: a child like a data loader's lives beside it, with copies of all its sockets.
+// `leave`: after `seconds` the program ends, like one that has thrown, with whatever is under way.
+// Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS";
+// exit 1.
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -222,7 +224,7 @@ int run(int argc, char** argv) {
   double seconds = 1, late = 0;
   std::size_t bytes = 100'000;
   int connections = 2, group = 1, first = 0;
-  bool forks = false;
+  bool forks = false, leaves = false;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--late") == 0) late = std::atof(argv[i + 1]);
@@ -231,6 +233,7 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--group") == 0) group = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--first") == 0) first = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--fork") == 0) forks = std::atoi(argv[i + 1]) != 0;
+    if (std::strcmp(argv[i], "--leave") == 0) leaves = std::atoi(argv[i + 1]) != 0;
   }
   NetDriver net(argv[1], version);
   if (!net.error().empty()) {
@@ -272,6 +275,7 @@ int run(int argc, char** argv) {
   TimePoint end = now() + fromSeconds(seconds), look = now();
   while (!conversation.over()) {
     const TimePoint time = now();
+    if (leaves && time >= end) return 0;
     if (time < end && time >= look) {
       look = time + 10ms;
       if (std::filesystem::exists(folder / "stop")) end = time;

@@ -155,6 +155,19 @@ TEST_P(StreamsTest, SmallMessagesAreDoneWhenTheyArePostedAndAskedFor) {
   expectAllOver(world, 0);
 }
 
+// Nobody was told that they are done, so whoever ends need not wait for them.
+TEST_P(StreamsTest, WhatNobodyAsksForIsNotAwaited) {
+  const SimOptions small = withSmall();
+  SimWorld world(small);
+  world.message(0, 1000, {.receiveDelay = 50ms});
+  world.message(0, 1 << 20, {.receiveDelay = 50ms});
+  world.run(20ms);
+  EXPECT_TRUE(world.link(0).busy());
+  EXPECT_TRUE(world.link(0).delivered());
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  expectAllOver(world, 0);
+}
+
 TEST_P(StreamsTest, SmallMessagesThatAreDoneArriveThoughTheirStreamIsClosed) {
   const SimOptions small = withSmall();
   SimWorld world(small);

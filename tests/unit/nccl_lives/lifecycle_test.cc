@@ -22,6 +22,7 @@
 #include "base/unique_fd.h"
 #include "tests/support/net_driver.h"
 #include "tests/support/poll_until.h"
+#include "tests/support/run_program.h"
 
 // The plugin's life inside somebody else's program: loaded, begun, ended, unloaded and loaded
 // again; what it leaves of threads and descriptors; children of fork; several communicators at
@@ -228,6 +229,35 @@ TEST_P(LifecycleTest, AChildThatLivesOnHindersNeitherTheEndNorTheNextBeginning) 
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// Like a rank whose Python raises in the middle of a collective, next to one that lives and has not
+// posted its receives.
+TEST_P(LifecycleTest, AProgramThatEndsWithSendsUnderWayEndsAtOnce) {
+  constexpr Duration kGiveUp = 20s;
+  setenv("FAULTLINE_GIVE_UP", "20s", 1);
+  const testing::TemporaryFolder folder;
+  const auto start = [&](const char* side, const char* seconds, const char* key,
+                         const char* value) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    const std::string number = std::to_string(version());
+    execl(FAULTLINE_NET_PEER, "net_peer", FAULTLINE_NET_PLUGIN, number.c_str(),
+          folder.path().c_str(), side, "--seconds", seconds, key, value, nullptr);
+    _exit(127);
+  };
+  // Its peer receives nothing more when it ends.
+  const pid_t peer = start("1", "0.1", "--late", "60");
+  const TimePoint begin = now();
+  const pid_t leaving = start("0", "0.5", "--leave", "1");
+  int status = 0;
+  EXPECT_EQ(waitpid(leaving, &status, 0), leaving);
+  EXPECT_LT(now() - begin, kGiveUp / 2);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(waitpid(peer, &status, WNOHANG), 0) << "the peer was to live";
+  kill(peer, SIGKILL);
+  waitpid(peer, &status, 0);
+  unsetenv("FAULTLINE_GIVE_UP");
 }
 
 TEST_P(LifecycleTest, AChildThatIsForkedOffInTheMiddleOfABeginningOrAnEndDoesNotHang) {
