@@ -5,8 +5,8 @@
 #   ci/gpu/table.sh --part N [--out DIRECTORY]
 #
 #   1  fault-free sweeps, rails of 4 Gbit/s and as fast as the machine is; all collectives
-#   2  pauses: a port goes down, connections are reset, thirty times each; a port down with stock NCCL
-#   3  pauses: a port swallows everything, thirty times
+#   2  pauses: a port goes down, connections are reset, thirty times each; once each with stock NCCL
+#   3  pauses: a port swallows everything, thirty times; once with stock NCCL
 #   4  slow and lost rails
 #   5  DDP training of a small GPT under faults
 #   6  all rails gone; several process groups; PyTorch's AllReduce
@@ -144,13 +144,15 @@ case $part in
     scenario pause-port-down
     scenario pause-connection-reset
     scenario port-down
-    made pauses pause-port-down pause-connection-reset port-down
-    made ends pause-port-down pause-connection-reset port-down
+    scenario connection-reset
+    made pauses pause-port-down pause-connection-reset port-down connection-reset
+    made ends pause-port-down pause-connection-reset port-down connection-reset
     ;;
   3)
     scenario pause-blackhole
-    made pauses pause-blackhole
-    made ends pause-blackhole
+    scenario blackhole
+    made pauses pause-blackhole blackhole
+    made ends pause-blackhole blackhole
     ;;
   4)
     scenario slow-rail slow-half

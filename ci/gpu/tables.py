@@ -121,7 +121,8 @@ def pauses(folders):
     (r - 1) to be expected, and T r / (r - 1) for the next call. What the two take beyond that is its
     pause. Only faults that strike a whole network count: while a rail is held off, the call before is
     longer already. T is the median of the calls before the first fault, or of all that no fault is near,
-    which is the less: a run's first calls can be its slow ones, and would hide pauses."""
+    which is the less: a run's first calls can be its slow ones, and would hide pauses. `lost` is all that the
+    two take beyond T each, also what one rail less explains."""
     rows = []
     for folder in folders:
         result, runs = read(folder)
@@ -136,7 +137,7 @@ def pauses(folders):
             calm = [ms for call, ms in run.calls.items() if not any(near(run, fault, call) for fault in faults)]
             whole = min(whole, statistics.median(calm)) if calm else whole
             less = whole * rails / (rails - 1)
-            counted, never = [], 0
+            counted, lost, never = [], [], 0
             for call, fault in struck:
                 if call not in run.calls:
                     never += 1
@@ -146,13 +147,16 @@ def pauses(folders):
                 share = (fault["hit"] or {}).get("progress_pct", 0) / 100
                 late = max(0.0, run.calls[call] - (share * whole + (1 - share) * less))
                 counted.append(late + max(0.0, run.calls.get(call + 1, 0) - less))
+                lost.append(max(0.0, run.calls[call] + run.calls.get(call + 1, whole) - 2 * whole))
             counted.sort()
             wrong = sum(row[2] for row in run.sizes.values()) if run.sizes else "-"
             rows.append([faults[0]["kind"], run.row, len(faults), len(counted), never, f"{whole:.1f}",
                          f"{statistics.median(counted):.1f}" if counted else "-",
-                         f"{counted[-1]:.1f}" if counted else "-", longest_pause(run), wrong, run.data["status"]])
+                         f"{counted[-1]:.1f}" if counted else "-",
+                         f"{statistics.median(lost):.1f}" if lost else "-", f"{max(lost):.1f}" if lost else "-",
+                         longest_pause(run), wrong, run.data["status"]])
     table(["fault", "row", "faults", "counted", "never over", "call, ms", "pause p50, ms", "pause max, ms",
-           "longest the plugin saw, ms", "wrong", "run"], rows)
+           "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "wrong", "run"], rows)
 
 
 def longest_pause(run):

@@ -111,12 +111,12 @@ TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
          R"({"peers": [{"longest_pause_ms": 2.5}, {"longest_pause_ms": 7.25}]})");
   const std::string text = table("pauses");
   // The second: 80 % of 100 and 20 % of 200 are 120, so 10.
-  EXPECT_THAT(text, HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 7.2 |"));
+  EXPECT_THAT(text, HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 147.5 | 165.0 | 7.2 |"));
 }
 
 TEST_F(GpuTables, ACallThatIsNeverOverIsNoPause) {
   addRun("stock", "", {100, 100}, Json::array({fault("port_down", 450, 9000, 50)}));
-  EXPECT_THAT(table("pauses"), HasSubstr("| port_down | stock | 1 | 0 | 1 | 100.0 | - | - | - |"));
+  EXPECT_THAT(table("pauses"), HasSubstr("| port_down | stock | 1 | 0 | 1 | 100.0 | - | - | - | - | - |"));
 }
 
 TEST_F(GpuTables, SharesComparesBeforeDuringAndAfter) {
