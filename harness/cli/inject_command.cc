@@ -154,21 +154,30 @@ int list(const InjectOptions& options) {
                       {"state", row.state},
                       {"peer_qpn", orNull(row.peerNumber)},
                       {"dlid", orNull(row.peerLid)},
-                      {"dgid", orNull(row.peerGid)}});
+                      {"dgid", orNull(row.peerGid)},
+                      {"shim", row.shim}});
     }
-    print({{"pid", *pid}, {"source", found->source}, {"queue_pairs", std::move(rows)}});
+    print({{"pid", *pid},
+           {"source", found->source},
+           {"no_faults", found->noFaults.empty() ? Json() : Json(found->noFaults)},
+           {"queue_pairs", std::move(rows)}});
     return kExitOk;
   }
-  std::cout << fmt::format("queue pairs of process {}, as told by {}; '-' is not told\n", *pid,
-                           found->source);
-  constexpr std::string_view kRow = "{:<12} {:>8}  {:<8} {:<6} {:>9} {:>6}  {}\n";
-  std::cout << fmt::format(fmt::runtime(kRow), "device", "qpn", "type", "state", "peer_qpn", "dlid",
-                           "dgid");
+  std::cout << fmt::format(
+      "queue pairs of process {}, as told by {}; '-' is not told; those with the shim can have "
+      "faults\n",
+      *pid, found->source);
+  constexpr std::string_view kRow = "{:<12} {:>8}  {:<8} {:<6} {:<4} {:>9} {:>6}  {}\n";
+  std::cout << fmt::format(fmt::runtime(kRow), "device", "qpn", "type", "state", "shim", "peer_qpn",
+                           "dlid", "dgid");
   for (const QueuePairRow& row : found->queuePairs) {
     const std::string gid = orDash(row.peerGid);
     std::cout << fmt::format(fmt::runtime(kRow), row.device, row.number, row.type, row.state,
-                             orDash(row.peerNumber), orDash(row.peerLid),
+                             row.shim ? "yes" : "no", orDash(row.peerNumber), orDash(row.peerLid),
                              gid.empty() ? "none" : gid);
+  }
+  if (!found->noFaults.empty()) {
+    std::cout << fmt::format("no faults of queue pairs: {}\n", found->noFaults);
   }
   return kExitOk;
 }

@@ -247,7 +247,9 @@ void addLab(std::vector<MachineCheck>& checks) {
                       needed_for, cost, remedy});
   };
   add("RDMA devices", joined(entriesOf("/sys/class/infiniband")), "none in /sys/class/infiniband",
-      "tests of RDMA rails on real NICs (planned)", "rails are TCP over veth pairs",
+      "inject rdma_* by hand, faults of queue pairs of real programs; RDMA rails on real NICs "
+      "(planned)",
+      "such faults only in guests of the laboratory; rails are TCP over veth pairs",
       "use a machine with RDMA NICs and their driver, or load rdma_rxe");
   add("GPUs", joined(entriesOf("/proc/driver/nvidia/gpus")), "none in /proc/driver/nvidia/gpus",
       "collectives on GPU buffers (planned)",

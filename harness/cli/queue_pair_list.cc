@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "injector/rdma/nldev.h"
 #include "injector/verbs/connection.h"
@@ -12,10 +14,8 @@ namespace {
 
 using Rows = std::vector<QueuePairRow>;
 
-struct Source {
-  std::string_view name;
-  Result<Rows> (*list)(int pid);
-};
+constexpr std::string_view kKernelSource = "the kernel (RDMA netlink)";
+constexpr std::string_view kShimSource = "the verbs shim in the process";
 
 Result<Rows> fromShim(int pid) {
   ASSIGN_OR_RETURN(injector::verbs::Connection connection, injector::verbs::Connection::open(pid));
@@ -23,7 +23,7 @@ Result<Rows> fromShim(int pid) {
   Rows rows;
   for (const auto& facts : told) {
     rows.push_back({facts.device, facts.number, facts.type, facts.state, facts.peerNumber,
-                    facts.peerLid, facts.peerGid});
+                    facts.peerLid, facts.peerGid, true});
   }
   return rows;
 }
@@ -38,27 +38,53 @@ Result<Rows> fromKernel(int pid) {
   }
   Rows rows;
   for (const rdma::QueuePair& pair : pairs) {
-    rows.push_back({pair.device, pair.number, pair.type, pair.state, pair.remote_number, {}, {}});
+    rows.push_back(
+        {pair.device, pair.number, pair.type, pair.state, pair.remote_number, {}, {}, false});
   }
   return rows;
 }
 
-/// The one that faults need comes last.
-constexpr std::array<Source, 2> kSources{
-    {{"the kernel (RDMA netlink)", fromKernel}, {"the verbs shim in the process", fromShim}}};
+template <typename T>
+void fill(std::optional<T>& value, const std::optional<T>& other) {
+  if (!value) value = other;
+}
 
 }  // namespace
 
-Result<QueuePairList> listQueuePairs(int pid) {
-  Status failed = okStatus();
-  std::string told;
-  for (const Source& source : kSources) {
-    auto rows = source.list(pid);
-    if (rows.ok()) return QueuePairList{source.name, *std::move(rows)};
-    failed = rows.status();
-    told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", source.name, failed.message());
+std::vector<QueuePairRow> merge(std::vector<QueuePairRow> of_kernel,
+                                const std::vector<QueuePairRow>& of_shim) {
+  Rows rows = std::move(of_kernel);
+  for (const QueuePairRow& told : of_shim) {
+    const auto row = std::ranges::find_if(rows, [&](const QueuePairRow& one) {
+      return one.device == told.device && one.number == told.number;
+    });
+    if (row == rows.end()) {
+      rows.push_back(told);
+      continue;
+    }
+    row->shim = true;
+    fill(row->peerNumber, told.peerNumber);
+    fill(row->peerLid, told.peerLid);
+    fill(row->peerGid, told.peerGid);
   }
-  return Status(failed.code(), told);
+  return rows;
+}
+
+Result<QueuePairList> listQueuePairs(int pid) {
+  auto of_kernel = fromKernel(pid);
+  auto of_shim = fromShim(pid);
+  if (of_kernel.ok() && of_shim.ok()) {
+    return QueuePairList{fmt::format("{} and {}", kKernelSource, kShimSource),
+                         merge(*std::move(of_kernel), *of_shim), ""};
+  }
+  if (of_shim.ok()) return QueuePairList{std::string(kShimSource), *std::move(of_shim), ""};
+  if (of_kernel.ok()) {
+    return QueuePairList{std::string(kKernelSource), *std::move(of_kernel),
+                         of_shim.status().message()};
+  }
+  return Status(of_shim.status().code(),
+                fmt::format("{}: {}; {}: {}", kKernelSource, of_kernel.status().message(),
+                            kShimSource, of_shim.status().message()));
 }
 
 }  // namespace faultline::cli

@@ -37,6 +37,7 @@ Link parseLink(const nlmsghdr* message) {
   link.carrier = link.admin_up && attributes.value<std::uint8_t>(IFLA_CARRIER) != 0;
   link.operstate = attributes.value<std::uint8_t>(IFLA_OPERSTATE);
   link.peer_ifindex = attributes.value<int>(IFLA_LINK);
+  link.peer_elsewhere = attributes[IFLA_LINK_NETNSID] != nullptr;
   link.bridge_ifindex = attributes.value<int>(IFLA_MASTER);
   link.carrier_down_count = attributes.value<std::uint32_t>(IFLA_CARRIER_DOWN_COUNT);
   link.carrier_up_count = attributes.value<std::uint32_t>(IFLA_CARRIER_UP_COUNT);

@@ -64,12 +64,13 @@ Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac);
 struct Link {
   int ifindex = 0;
   std::string name;
-  std::string kind;            ///< "veth", "bridge", ...; empty for lo and physical interfaces
-  bool admin_up = false;       ///< IFF_UP: what was asked for
-  bool carrier = false;        ///< the other end is there; always false while not admin_up
-  std::uint8_t operstate = 0;  ///< linux/if.h IF_OPER_...: lags behind `carrier`
-  int peer_ifindex = 0;        ///< iflink
-  int bridge_ifindex = 0;      ///< 0: not a bridge port
+  std::string kind;             ///< "veth", "bridge", ...; empty for lo and physical interfaces
+  bool admin_up = false;        ///< IFF_UP: what was asked for
+  bool carrier = false;         ///< the other end is there; always false while not admin_up
+  std::uint8_t operstate = 0;   ///< linux/if.h IF_OPER_...: lags behind `carrier`
+  int peer_ifindex = 0;         ///< iflink: the other end, or what it sits on
+  bool peer_elsewhere = false;  ///< that one is in another namespace
+  int bridge_ifindex = 0;       ///< its master, of whatever kind; 0: none
   /// Raw number, as BridgePortState; -1 when not a bridge port.
   int bridge_port_state = -1;
   /// How often the carrier was lost and has come since the interface exists. Counted where it

@@ -34,6 +34,9 @@ Result<UniqueFd> newNamespace() {
 
 Result<ScopedNamespace> ScopedNamespace::enter(int namespace_fd) {
   ASSIGN_OR_RETURN(UniqueFd home, currentNamespace());
+  // Even into the own one only the privileged may go.
+  ASSIGN_OR_RETURN(const bool here, isSameNamespace(home.get(), namespace_fd));
+  if (here) return ScopedNamespace(UniqueFd());
   if (::setns(namespace_fd, CLONE_NEWNET) != 0) {
     return Status::fromErrno(errno, "enter a network namespace");
   }
@@ -45,6 +48,15 @@ ScopedNamespace::~ScopedNamespace() {
     std::perror("faultline: cannot return to the own network namespace");
     std::abort();
   }
+}
+
+Result<bool> isSameNamespace(int one_fd, int other_fd) {
+  struct stat one {};
+  struct stat other {};
+  if (::fstat(one_fd, &one) != 0 || ::fstat(other_fd, &other) != 0) {
+    return Status::fromErrno(errno, "identify a namespace");
+  }
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 Result<std::uint64_t> namespaceId(int namespace_fd) {

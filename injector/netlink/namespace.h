@@ -20,7 +20,8 @@ Result<UniqueFd> newNamespace();
 
 /// Puts the calling thread into a namespace and back when destroyed. Only system calls of this
 /// thread are affected; sockets and open files keep the namespace in which they were opened, and
-/// /proc/sys/net is that of the namespace the reader is in.
+/// /proc/sys/net is that of the namespace the reader is in. Needs CAP_SYS_ADMIN, but for the
+/// namespace where the thread is already: there nothing is done.
 class ScopedNamespace {
  public:
   static Result<ScopedNamespace> enter(int namespace_fd);
@@ -32,8 +33,11 @@ class ScopedNamespace {
 
  private:
   explicit ScopedNamespace(UniqueFd home) : home_(std::move(home)) {}
-  UniqueFd home_;
+  UniqueFd home_;  ///< none: it never left
 };
+
+/// Whether both descriptors are of the same namespace.
+Result<bool> isSameNamespace(int one_fd, int other_fd);
 
 /// The number in `net:[4026531840]`: equal exactly for the same namespace.
 Result<std::uint64_t> namespaceId(int namespace_fd);

@@ -19,6 +19,8 @@ class Socket {
  public:
   /// Opens a socket inside the namespace (the calling thread goes there and comes back) and keeps
   /// a descriptor of its own on it. `protocol` is NETLINK_...: routes and links, or sockets.
+  /// kUnsupported when the kernel does not have that one. Needs no privilege in the thread's own
+  /// namespace, and CAP_SYS_ADMIN in any other.
   static Result<Socket> open(int namespace_fd, int protocol = NETLINK_ROUTE);
 
   /// The namespace in which the requests act; lives as long as this socket.

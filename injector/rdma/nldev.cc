@@ -15,7 +15,7 @@ using netlink::Socket;
 Result<Socket> openSocket() {
   ASSIGN_OR_RETURN(const UniqueFd here, netlink::currentNamespace());
   auto socket = Socket::open(here.get(), NETLINK_RDMA);
-  if (socket.ok()) return socket;
+  if (socket.status().code() != Code::kUnsupported) return socket;
   return errorf(Code::kUnsupported,
                 "{}: RDMA netlink: the kernel has no RDMA, or its module ib_core is not loaded",
                 socket.status().message());

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "injector/netlink/default_route.h"
+#include "injector/netlink/indispensable.h"
 #include "injector/netlink/namespace.h"
+#include "injector/netlink/needed_peers.h"
 
 namespace faultline::rdma {
 namespace {
@@ -78,13 +79,11 @@ Status TargetDevice::requireActive() {
 }
 
 Status TargetDevice::requireNotManagement() {
-  ASSIGN_OR_RETURN(const bool carries,
-                   netlink::carriesDefaultRoute(route_, known_.port.netdev_ifindex));
-  if (!carries) return okStatus();
-  return errorf(Code::kPermissionDenied,
-                "{}, the interface of {}, carries a default route: this machine may only be "
-                "reachable over it; choose a device of a network for data",
-                known_.port.netdev, portName());
+  ASSIGN_OR_RETURN(const auto reason, netlink::whyIndispensable(route_, known_.port.netdev_ifindex,
+                                                                netlink::neededPeers()));
+  if (!reason) return okStatus();
+  return errorf(Code::kPermissionDenied, "{}, the interface of {}, {}", known_.port.netdev,
+                portName(), *reason);
 }
 
 Status TargetDevice::requireNoBond() {

@@ -45,7 +45,9 @@ class TargetDevice {
 
   /// kUnavailable when the port does not work even now.
   Status requireActive();
-  /// Refuses an interface over which a default route leads.
+  /// Refuses an interface that is needed for something else (netlink::whyIndispensable()): a
+  /// default route, this ssh session, a network file system. For all that takes an interface down,
+  /// slows it down, or drops what is not RDMA.
   Status requireNotManagement();
   /// Refuses a bond and its members: there the port follows the bond, not the interface.
   Status requireNoBond();

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "injector/verbs/access.h"
 #include "injector/verbs/address.h"
 #include "injector/verbs/user_map.h"
 
@@ -48,6 +49,7 @@ std::string variableOf(pid_t pid, std::string_view name) {
 struct Owner {
   uid_t user = 0;   ///< effective, as it knows itself
   pid_t inner = 0;  ///< the process's number where it lives, which may be a container
+  pid_t parent = 0;
 };
 
 /// Where a process lives in a user namespace of its own, as in a rootless container, it is another
@@ -73,6 +75,7 @@ Result<Owner> ownerOf(pid_t pid) {
     std::string key;
     words >> key;
     if (key == "Uid:") words >> owner.user >> owner.user;
+    if (key == "PPid:") words >> owner.parent;
     if (key != "NSpid:") continue;
     for (pid_t number = 0; words >> number;) owner.inner = number;
   }
@@ -93,18 +96,29 @@ Result<std::string> folderOf(pid_t pid, uid_t user) {
                 pid, kFolderVariable, folder);
 }
 
-Status explain(pid_t pid, int error) {
+bool hasShim(pid_t pid) {
+  return contentOf(fmt::format("/proc/{}/maps", pid)).find("libfaultline-verbs.so") !=
+         std::string::npos;
+}
+
+/// ", process 7" where the parent of the process has the shim.
+std::string parentWithShim(pid_t parent) {
+  return parent > 0 && hasShim(parent) ? fmt::format(", process {}", parent) : "";
+}
+
+Status explain(pid_t pid, pid_t parent, int error) {
   if (error == EACCES || error == EPERM) {
-    return errorf(Code::kPermissionDenied,
-                  "process {} is another user's: faults are for its own user and root", pid);
+    return Status(Code::kPermissionDenied, whyRefused(pid, readAccessFacts(pid)));
   }
-  if (contentOf(fmt::format("/proc/{}/maps", pid)).find("libfaultline-verbs.so") !=
-      std::string::npos) {
+  if (hasShim(pid)) {
     return errorf(
         Code::kUnavailable,
-        "process {} has the verbs shim, but it does not answer: it has not opened an RDMA "
-        "device (yet), or could not make its socket and has said so on its stderr",
-        pid);
+        "process {} has the verbs shim, but it does not answer: it has not opened an RDMA device "
+        "(yet); or it is what fork() has made of a program that had opened one before, and has no "
+        "faults until it opens one itself: target the parent{}, or start the program so that it "
+        "opens the device after the fork (no daemon); or it could not make its socket and has said "
+        "so on its stderr",
+        pid, parentWithShim(parent));
   }
   return errorf(Code::kUnavailable, "process {} has no verbs shim: {}", pid, kHowToLoad);
 }
@@ -118,7 +132,7 @@ Result<Connection> Connection::open(pid_t pid) {
   // since the path of a socket is short.
   const std::string place = fmt::format("/proc/{}/root{}", pid, folder);
   const UniqueFd directory(::open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return explain(pid, errno);
+  if (!directory) return explain(pid, owner.parent, errno);
   const std::string path = socketPath(fmt::format("/proc/self/fd/{}", directory.get()), owner.inner,
                                       pidNamespaceOf(std::to_string(pid)));
   sockaddr_un address{};
@@ -129,7 +143,7 @@ Result<Connection> Connection::open(pid_t pid) {
   const timeval patience{std::chrono::duration_cast<std::chrono::seconds>(kPatience).count(), 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return explain(pid, errno);
+    return explain(pid, owner.parent, errno);
   }
   ucred peer{};
   socklen_t size = sizeof(peer);

@@ -30,7 +30,8 @@ class Connection {
   static constexpr Duration kPatience = 5s;
 
   /// kNotFound: there is no such process. kUnavailable: it has no shim, or has not opened an RDMA
-  /// device yet; the message says which and what to do. kPermissionDenied: it is somebody else's.
+  /// device (since fork()); the message says which and what to do. kPermissionDenied: it is
+  /// somebody else's, or may not be looked into (whyRefused()).
   static Result<Connection> open(pid_t pid);
 
   Result<ShimFacts> hello();

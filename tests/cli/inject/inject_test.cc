@@ -174,10 +174,13 @@ TEST(InjectTest, ListsTheQueuePairsOfAnUnmodifiedProgram) {
   EXPECT_EQ(told["queue_pairs"][0]["device"], "fake0");
   EXPECT_EQ(told["queue_pairs"][0]["state"], "RTS");
   EXPECT_EQ(told["queue_pairs"][1]["peer_qpn"], 1001);
+  EXPECT_EQ(told["queue_pairs"][1]["shim"], true);
+  EXPECT_EQ(told["no_faults"], Json());
   const Ran text = runFaultline({"inject", "--list", "--target", victim.target()});
   EXPECT_THAT(text.out, HasSubstr("peer_qpn"));
   EXPECT_THAT(text.out, HasSubstr("fake0"));
   EXPECT_THAT(text.out, HasSubstr("as told by the verbs shim"));
+  EXPECT_THAT(text.out, ContainsRegex("fake0 +[0-9]+ +RC +RTS +yes +1000 "));
 }
 
 TEST(InjectTest, AQueuePairGoesToErrorAndOnlyThatOne) {

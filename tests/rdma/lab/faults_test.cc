@@ -261,6 +261,7 @@ TEST_F(RdmaFaultTest, KnowsAProgramsQueuePairsAndWhoHasADeviceOpen) {
     ++connected;
     EXPECT_EQ(pair["device"], "rxe0");
     EXPECT_EQ(pair["state"], "RTS");
+    EXPECT_EQ(pair["shim"], false) << "it was started without";
     EXPECT_TRUE(pair["qpn"].is_number() && pair["peer_qpn"].is_number()) << pair.dump();
   }
   EXPECT_EQ(connected, 1) << output->out;

@@ -1,18 +1,26 @@
 // The controller's end, against shims that are not ours: what answers is in somebody's program.
 #include "injector/verbs/connection.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +35,7 @@ namespace {
 using faultline::test::pollUntil;
 using faultline::testing::FakeShim;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Message countersReply(std::uint64_t happened) {
   Message reply("ok");
@@ -273,6 +282,132 @@ TEST(VerbsConnectionTest, AnotherUsersProcessIsToldApart) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kNobody) GTEST_SKIP() << "there are no other users here";
   EXPECT_EQ(WEXITSTATUS(status), kRefused);
+}
+
+/// A process that has been forked off this one, and waits.
+class Forked {
+ public:
+  explicit Forked(const std::function<bool()>& become = [] { return true; }) {
+    int ready[2];
+    if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const char done = become() ? 'y' : 'n';
+      if (::write(ready[1], &done, 1) != 1) ::_exit(1);
+      while (true) ::pause();
+    }
+    ::close(ready[1]);
+    char done = 'n';
+    could_ = ::read(ready[0], &done, 1) == 1 && done == 'y';
+    ::close(ready[0]);
+  }
+  ~Forked() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Forked(const Forked&) = delete;
+  Forked& operator=(const Forked&) = delete;
+  pid_t pid() const { return pid_; }
+  /// Whether it is what it was to become.
+  bool could() const { return could_; }
+
+ private:
+  pid_t pid_ = 0;
+  bool could_ = false;
+};
+
+/// What is said to somebody who is made by `become` in a process of its own; nothing when he cannot
+/// be made.
+std::optional<std::string> refusalOf(pid_t pid, const std::function<bool()>& become) {
+  int told[2];
+  if (::pipe2(told, O_CLOEXEC) != 0) std::abort();
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    if (!become()) ::_exit(1);
+    const Status status = Connection::open(pid).status();
+    const std::string text = fmt::format("{}", status.toString());
+    ::_exit(::write(told[1], text.data(), text.size()) > 0 ? 0 : 1);
+  }
+  ::close(told[1]);
+  std::array<char, 4096> text{};
+  const ssize_t size = ::read(told[0], text.data(), text.size());
+  ::close(told[0]);
+  int status = 0;
+  EXPECT_EQ(::waitpid(caller, &status, 0), caller);
+  if (size <= 0) return std::nullopt;
+  return std::string(text.data(), static_cast<std::size_t>(size));
+}
+
+bool becomeSomebody() {
+  constexpr uid_t kSomebody = 65'534;
+  return ::geteuid() != 0 || (::setresgid(kSomebody, kSomebody, kSomebody) == 0 &&
+                              ::setresuid(kSomebody, kSomebody, kSomebody) == 0);
+}
+
+TEST(VerbsConnectionTest, AProcessOfTheSameUserThatIsNotDumpableIsNotTakenForAnothers) {
+  const Forked closed([] { return becomeSomebody() && ::prctl(PR_SET_DUMPABLE, 0) == 0; });
+  if (!closed.could()) GTEST_SKIP() << "there are no other users here";
+  const auto told = refusalOf(closed.pid(), becomeSomebody);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_THAT(*told, HasSubstr("permission_denied"));
+  EXPECT_THAT(*told, HasSubstr("is not dumpable, since"));
+  EXPECT_THAT(*told, Not(HasSubstr("another user's")));
+}
+
+TEST(VerbsConnectionTest, ARootWithFewerCapabilitiesIsToldSo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root: has no capabilities to give up";
+  const auto giveUpAll = [] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+    return ::syscall(SYS_capset, &header, none) == 0;
+  };
+  const Forked roots;
+  auto told = refusalOf(roots.pid(), giveUpAll);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_THAT(*told, HasSubstr("has capabilities that this one lacks"));
+  EXPECT_THAT(*told, Not(HasSubstr("another user's")));
+  const Forked somebodys(becomeSomebody);
+  if (!somebodys.could()) GTEST_SKIP() << "there are no other users here";
+  told = refusalOf(somebodys.pid(), giveUpAll);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_THAT(*told, HasSubstr("of user 65534, and root may look into it only with"));
+}
+
+/// A mapping of a file of the shim's name, which is how its processes are known.
+class Mapped {
+ public:
+  Mapped() {
+    std::filesystem::create_directory(folder_);
+    std::ofstream(path()) << "not the shim";
+    const UniqueFd file(::open(path().c_str(), O_RDONLY | O_CLOEXEC));
+    at_ = ::mmap(nullptr, kSize, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    EXPECT_NE(at_, MAP_FAILED);
+  }
+  ~Mapped() {
+    ::munmap(at_, kSize);
+    std::filesystem::remove_all(folder_);
+  }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+
+ private:
+  static constexpr std::size_t kSize = 4096;
+  std::filesystem::path path() const { return folder_ / "libfaultline-verbs.so"; }
+
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / fmt::format("faultline-mapped-{}", ::getpid());
+  void* at_ = nullptr;
+};
+
+TEST(VerbsConnectionTest, AChildOfAProgramWithADeviceIsToldAndItsParentNamed) {
+  const Mapped shim;
+  const Forked child;
+  const Status status = Connection::open(child.pid()).status();
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("has not opened an RDMA device (yet)"));
+  EXPECT_THAT(status.message(), HasSubstr("what fork() has made"));
+  EXPECT_THAT(status.message(),
+              HasSubstr(fmt::format("target the parent, process {},", ::getpid())));
 }
 
 TEST(VerbsConnectionTest, AProcessThatIsNotThereHasNoNamespace) {

@@ -1,0 +1,111 @@
+#include "injector/netlink/needed_peers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace faultline::netlink {
+namespace {
+
+constexpr std::string_view kSshVariable = "SSH_CONNECTION=";
+constexpr std::array<std::string_view, 5> kNetworkFileSystems{"nfs", "nfs4", "cifs", "smb3",
+                                                              "smbfs"};
+// More generations than a process has; /proc may change while it is read.
+constexpr int kMostAncestors = 100;
+
+std::string textOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string sshConnectionIn(const std::string& environment) {
+  std::istringstream entries(environment);
+  for (std::string entry; std::getline(entries, entry, '\0');) {
+    if (entry.starts_with(kSshVariable)) return entry.substr(kSshVariable.size());
+  }
+  return "";
+}
+
+/// 0: none that is seen here.
+pid_t parentOf(pid_t pid) {
+  std::istringstream status(textOf(fmt::format("/proc/{}/status", pid)));
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);
+    std::string key;
+    pid_t parent = 0;
+    if (words >> key >> parent && key == "PPid:") return parent;
+  }
+  return 0;
+}
+
+void addSshClient(std::string_view connection, std::vector<NeededPeer>& peers) {
+  const auto client = sshClient(connection);
+  if (!client || std::ranges::find(peers, *client, &NeededPeer::address) != peers.end()) return;
+  peers.push_back({*client, "the client of this ssh session (SSH_CONNECTION)",
+                   "the session would end, and the machine may not be reachable any more; come in "
+                   "over another network, or choose another device"});
+}
+
+/// The value of an option like "addr=10.0.0.1" of a mount.
+std::string optionOf(const std::string& options, std::string_view name) {
+  std::istringstream list(options);
+  for (std::string option; std::getline(list, option, ',');) {
+    if (option.starts_with(name) && option.size() > name.size() && option[name.size()] == '=') {
+      return option.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::string> sshClient(std::string_view connection) {
+  std::istringstream words{std::string(connection)};
+  std::string client;
+  std::string client_port;
+  std::string server;
+  std::string server_port;
+  if (!(words >> client >> client_port >> server >> server_port)) return std::nullopt;
+  return client;
+}
+
+std::vector<NeededPeer> fileServers(std::string_view mounts) {
+  std::vector<NeededPeer> servers;
+  std::istringstream lines{std::string(mounts)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string source;
+    std::string place;
+    std::string type;
+    std::string options;
+    if (!(words >> source >> place >> type >> options)) continue;
+    if (std::ranges::find(kNetworkFileSystems, type) == kNetworkFileSystems.end()) continue;
+    const std::string address = optionOf(options, "addr");
+    if (address.empty()) continue;
+    servers.push_back({address, fmt::format("the server of {} ({})", place, type),
+                       "programs that use it would hang; unmount it, or choose another device"});
+  }
+  return servers;
+}
+
+std::vector<NeededPeer> neededPeers() {
+  std::vector<NeededPeer> peers;
+  const char* const own = std::getenv("SSH_CONNECTION");
+  if (own != nullptr) addSshClient(own, peers);
+  pid_t pid = ::getppid();
+  for (int generation = 0; pid > 0 && generation < kMostAncestors; ++generation) {
+    addSshClient(sshConnectionIn(textOf(fmt::format("/proc/{}/environ", pid))), peers);
+    pid = parentOf(pid);
+  }
+  const std::vector<NeededPeer> servers = fileServers(textOf("/proc/self/mounts"));
+  peers.insert(peers.end(), servers.begin(), servers.end());
+  return peers;
+}
+
+}  // namespace faultline::netlink
