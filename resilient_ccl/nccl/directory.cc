@@ -1,7 +1,6 @@
 #include "resilient_ccl/nccl/directory.h"
 
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,8 +55,13 @@ Result<std::unique_ptr<Directory>> Directory::create(const Options& options,
 }
 
 Status Directory::open() {
-  ASSIGN_OR_RETURN(door_, transport::tcp::openListener({management_.address, "", 0}));
-  ASSIGN_OR_RETURN(rendezvous_, transport::tcp::localEndpoint(door_.get()));
+  ASSIGN_OR_RETURN(
+      door_,
+      Door::open({.address = management_.address,
+                  .token = token_,
+                  .patience = options_.giveUp,
+                  .answer = [this](const Greeting& greeting) { return answerTo(greeting); }}));
+  rendezvous_ = door_->endpoint();
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
   ASSIGN_OR_RETURN(thread_, startThread("faultline", [this] { run(); }));
@@ -172,7 +176,6 @@ Result<std::unique_ptr<Connection>> Directory::accept(std::uint64_t listener) {
 }
 
 Answer Directory::answerTo(const Greeting& greeting) {
-  if (greeting.proof != token_) return {.refusal = "who calls has not been given this handle"};
   if (greeting.terms != terms_) {
     const auto words = [](const std::string& who, const Terms& terms) {
       return fmt::format("{} has {} rails, chunks of {} bytes, small messages of {}, strategy {}",
@@ -255,42 +258,10 @@ Greeting Directory::greetingFor(const Handle& to, const Pair& pair,
 
 // --- the thread ---
 
-void Directory::admitVisitors(TimePoint now) {
-  for (;;) {
-    UniqueFd socket(::accept4(door_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
-    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
-    visitors_.push_back({.frames = Frames(std::move(socket)), .deadline = now + options_.giveUp});
-  }
-}
-
-/// Whether there is more to say to it.
-bool Directory::serve(Visitor& visitor, TimePoint now) {
-  if (now >= visitor.deadline) return false;
-  if (!visitor.answering) {
-    const auto frame = visitor.frames.receive();
-    if (!frame.ok()) return false;
-    if (!*frame) return true;
-    const auto greeting = Greeting::parse(**frame);
-    const Answer answer =
-        greeting.ok() ? answerTo(*greeting) : Answer{.refusal = greeting.status().message()};
-    if (!answer.refusal.empty()) spdlog::warn("a connection is refused: {}", answer.refusal);
-    visitor.frames.send(answer.serialize());
-    visitor.answering = true;
-  }
-  if (!visitor.frames.flush().ok()) return false;
-  // It closes when it has the answer: closing first would take that away.
-  return visitor.frames.receive().ok();
-}
-
 void Directory::sleep() {
-  const auto hear = [this](int fd, short events) {
-    waits_.push_back({.fd = fd, .events = events, .revents = 0});
-  };
   waits_.clear();
-  hear(wakeup_.get(), POLLIN);
-  hear(door_.get(), POLLIN);
-  for (const Visitor& visitor : visitors_) hear(visitor.frames.fd(), POLLIN);
+  waits_.push_back({.fd = wakeup_.get(), .events = POLLIN, .revents = 0});
+  door_->waitFor(waits_, now());
   {
     const std::lock_guard lock(mutex_);
     attempts_.waitFor(waits_);
@@ -307,8 +278,7 @@ void Directory::run() {
   while (!stop_) {
     sleep();
     const TimePoint time = now();
-    admitVisitors(time);
-    visitors_.remove_if([&](Visitor& visitor) { return !serve(visitor, time); });
+    door_->attend(time);
     pairs.clear();
     {
       const std::lock_guard lock(mutex_);

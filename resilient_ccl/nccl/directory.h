@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "resilient_ccl/nccl/attempts.h"
 #include "resilient_ccl/nccl/device.h"
+#include "resilient_ccl/nccl/door.h"
 #include "resilient_ccl/nccl/greeting.h"
 #include "resilient_ccl/nccl/handle.h"
 #include "resilient_ccl/nccl/options.h"
@@ -65,11 +65,6 @@ class Directory {
  private:
   using PairKey = std::pair<ProcessId, int>;  // the other process, and our side
 
-  struct Visitor {
-    Frames frames;
-    TimePoint deadline;
-    bool answering = false;
-  };
   struct Listener {
     std::deque<std::pair<std::uint32_t, std::shared_ptr<Pair>>> arrived;
     /// Process, its incarnation, its connection: who calls again because it has not heard the
@@ -86,8 +81,6 @@ class Directory {
   Greeting greetingFor(const Handle& to, const Pair& pair, std::uint32_t connection) const;
   Answer answerTo(const Greeting& greeting);
   Answer welcome(const Greeting& greeting);
-  bool serve(Visitor& visitor, TimePoint now);
-  void admitVisitors(TimePoint now);
   void run();
   void sleep();
   void finishPairs();
@@ -99,7 +92,7 @@ class Directory {
   const ProcessId self_ = ProcessId::random();
   const auth::JobKey token_ = auth::JobKey::random();
   const std::string name_;
-  UniqueFd door_;
+  std::unique_ptr<Door> door_;  // of the thread, once that runs
   transport::tcp::Endpoint rendezvous_;
   UniqueFd wakeup_;
 
@@ -111,7 +104,6 @@ class Directory {
   std::vector<Pair::Account> gone_;  // of pairs that have ended
   std::map<std::uint64_t, Listener> listeners_;
   Attempts attempts_;
-  std::list<Visitor> visitors_;
   std::vector<pollfd> waits_;  // of the thread
   std::uint64_t numbers_ = 0;  // of listeners
 
