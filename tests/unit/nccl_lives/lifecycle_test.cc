@@ -268,20 +268,21 @@ TEST_P(LifecycleTest, ThreadsThatGoOnCallingWhileItEndsGetErrors) {
   NetDriver net(FAULTLINE_NET_PLUGIN, version());
   ASSERT_EQ(net.error(), "");
   std::thread user([&] {
+    NetDriver its(FAULTLINE_NET_PLUGIN, version());
     while (!stop) {
       std::array<std::byte, nccl::kNetHandleBytes> handle{};
       void *listener = nullptr, *connection = nullptr;
-      if (net.listen(0, handle.data(), &listener) != NetResult::kSuccess) {
+      if (its.listen(0, handle.data(), &listener) != NetResult::kSuccess) {
         ++failed;
         continue;
       }
-      (void)net.devices();
+      (void)its.devices();
       // Not each time: a call that nobody asks about keeps its socket until it is answered.
-      if (worked % 50 == 0) (void)net.connect(0, handle.data(), &connection);
-      EXPECT_EQ(net.closeSend(connection), NetResult::kSuccess);
-      (void)net.accept(listener, &connection);
-      EXPECT_EQ(net.closeRecv(connection), NetResult::kSuccess);
-      EXPECT_EQ(net.closeListen(listener), NetResult::kSuccess);
+      if (worked % 50 == 0) (void)its.connect(0, handle.data(), &connection);
+      EXPECT_EQ(its.closeSend(connection), NetResult::kSuccess);
+      (void)its.accept(listener, &connection);
+      EXPECT_EQ(its.closeRecv(connection), NetResult::kSuccess);
+      EXPECT_EQ(its.closeListen(listener), NetResult::kSuccess);
       ++worked;
     }
   });
