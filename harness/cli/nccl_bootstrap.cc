@@ -10,7 +10,6 @@
 #include <memory>
 
 #include "base/text.h"
-#include "resilient_ccl/nccl/device.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::cli {
@@ -21,11 +20,9 @@ std::string inOneLine(const std::vector<std::string>& words) {
 }
 
 /// What NCCL takes with NCCL_SOCKET_IFNAME, or without it.
-std::vector<std::string> socketInterfaces(const BootstrapVariables& variables,
+std::vector<std::string> socketInterfaces(const std::string& rules,
                                           const std::vector<InterfaceAddress>& interfaces) {
-  if (variables.socketInterfaces && !variables.socketInterfaces->empty()) {
-    return interfacesOfList(*variables.socketInterfaces, interfaces);
-  }
+  if (!rules.empty()) return interfacesOfList(rules, interfaces);
   for (const char* const list : {"ib", "^docker,lo,virbr", "docker", "lo", "virbr"}) {
     if (auto found = interfacesOfList(list, interfaces); !found.empty()) return found;
   }
@@ -44,9 +41,22 @@ std::string interfaceTo(const std::string& communicatorId,
   return found == interfaces.end() ? "" : found->name;
 }
 
-std::optional<std::string> variable(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+std::vector<InterfaceAddress> runningInterfaces() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  std::vector<InterfaceAddress> interfaces;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET ||
+        one->ifa_netmask == nullptr || (one->ifa_flags & IFF_RUNNING) == 0) {
+      continue;
+    }
+    const auto number = [](const sockaddr* address) {
+      return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
+    };
+    interfaces.push_back({one->ifa_name, number(one->ifa_addr), number(one->ifa_netmask)});
+  }
+  return interfaces;
 }
 
 }  // namespace
@@ -62,28 +72,34 @@ std::vector<std::string> interfacesOfList(const std::string& list,
   return names;
 }
 
-BootstrapFinding judgeBootstrap(const BootstrapVariables& variables,
-                                const std::vector<InterfaceAddress>& interfaces) {
-  const std::vector<std::string> sockets = socketInterfaces(variables, interfaces);
+BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
+                                const MachineInterfaces& interfaces) {
+  const auto options = nccl::Options::read(environment);
+  if (!options.ok()) return {false, options.status().message()};
+  const auto chosen =
+      nccl::chooseRails(interfaces.plugins, options->nics, options->socketInterfaces);
+  if (!chosen.ok()) return {false, chosen.status().message()};
+  std::vector<std::string> rails;
+  for (const nccl::Interface& rail : *chosen) rails.push_back(rail.name);
+  const std::string all_rails = inOneLine(rails);
+
+  const auto communicator = environment("NCCL_COMM_ID");
+  const auto sockets = socketInterfaces(options->socketInterfaces, interfaces.running);
   std::string bootstrap = sockets.empty() ? "" : sockets.front();
-  if (variables.communicatorId) bootstrap = interfaceTo(*variables.communicatorId, interfaces);
+  if (communicator) bootstrap = interfaceTo(*communicator, interfaces.running);
   if (bootstrap.empty()) {
-    return {false, variables.communicatorId
-                       ? fmt::format("no interface is in the subnet of NCCL_COMM_ID={}",
-                                     *variables.communicatorId)
-                       : "no interface for it is running"};
+    return {false, communicator ? fmt::format("no interface is in the subnet of NCCL_COMM_ID={}",
+                                              *communicator)
+                                : "no interface for it is running"};
   }
-  const bool named = variables.rails && !variables.rails->empty();
-  const std::vector<std::string> rails =
-      named ? interfacesOfList("=" + *variables.rails, interfaces) : sockets;
   const bool is_rail = std::ranges::find(rails, bootstrap) != rails.end();
-  const std::string all_rails = rails.empty() ? "none" : inOneLine(rails);
   BootstrapFinding finding{
       !is_rail,
       fmt::format("{}, {} ({}{})", bootstrap, is_rail ? "which is a rail" : "which is no rail",
-                  named ? "FAULTLINE_NICS: " : "without FAULTLINE_NICS rails are ", all_rails)};
-  if (std::atoi(variables.overNetwork.value_or("").c_str()) == 0) return finding;
-  const std::string devices = variables.networkDevices.value_or("");
+                  options->nics.empty() ? "without FAULTLINE_NICS rails are " : "FAULTLINE_NICS: ",
+                  all_rails)};
+  if (std::atoi(environment("NCCL_OOB_NET_ENABLE").value_or("").c_str()) == 0) return finding;
+  const std::string devices = environment("NCCL_OOB_NET_IFNAME").value_or("");
   const bool any = std::ranges::any_of(rails, [&](const std::string& rail) {
     return devices.empty() || nccl::takesInterface(devices, rail);
   });
@@ -97,26 +113,10 @@ BootstrapFinding judgeBootstrap(const BootstrapVariables& variables,
 }
 
 BootstrapFinding findBootstrap() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return {false, "the interfaces cannot be listed"};
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  std::vector<InterfaceAddress> interfaces;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET ||
-        one->ifa_netmask == nullptr || (one->ifa_flags & IFF_RUNNING) == 0) {
-      continue;
-    }
-    const auto number = [](const sockaddr* address) {
-      return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
-    };
-    interfaces.push_back({one->ifa_name, number(one->ifa_addr), number(one->ifa_netmask)});
-  }
-  return judgeBootstrap({.socketInterfaces = variable("NCCL_SOCKET_IFNAME"),
-                         .communicatorId = variable("NCCL_COMM_ID"),
-                         .rails = variable("FAULTLINE_NICS"),
-                         .overNetwork = variable("NCCL_OOB_NET_ENABLE"),
-                         .networkDevices = variable("NCCL_OOB_NET_IFNAME")},
-                        interfaces);
+  const auto interfaces = nccl::listInterfaces();
+  if (!interfaces.ok()) return {false, interfaces.status().message()};
+  return judgeBootstrap(nccl::processEnvironment,
+                        {.running = runningInterfaces(), .plugins = *interfaces});
 }
 
 }  // namespace faultline::cli

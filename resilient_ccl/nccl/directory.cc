@@ -1,7 +1,6 @@
 #include "resilient_ccl/nccl/directory.h"
 
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,8 +55,13 @@ Result<std::unique_ptr<Directory>> Directory::create(const Options& options,
 }
 
 Status Directory::open() {
-  ASSIGN_OR_RETURN(door_, transport::tcp::openListener({management_.address, "", 0}));
-  ASSIGN_OR_RETURN(rendezvous_, transport::tcp::localEndpoint(door_.get()));
+  ASSIGN_OR_RETURN(
+      door_,
+      Door::open({.address = management_.address,
+                  .token = token_,
+                  .patience = options_.giveUp,
+                  .answer = [this](const Greeting& greeting) { return answerTo(greeting); }}));
+  rendezvous_ = door_->endpoint();
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
   ASSIGN_OR_RETURN(thread_, startThread("faultline", [this] { run(); }));
@@ -172,7 +176,6 @@ Result<std::unique_ptr<Connection>> Directory::accept(std::uint64_t listener) {
 }
 
 Answer Directory::answerTo(const Greeting& greeting) {
-  if (greeting.proof != token_) return {.refusal = "who calls has not been given this handle"};
   if (greeting.terms != terms_) {
     const auto words = [](const std::string& who, const Terms& terms) {
       return fmt::format("{} has {} rails, chunks of {} bytes, small messages of {}, strategy {}",
@@ -200,7 +203,11 @@ Answer Directory::welcome(const Greeting& greeting) {
       return {.refusal = met.message()};
     }
     if (!met.ok()) continue;
-    listener->second.arrived.emplace_back(greeting.connection, *pair);
+    if (listener->second.welcomed
+            .emplace(greeting.process, greeting.incarnation, greeting.connection)
+            .second) {
+      listener->second.arrived.emplace_back(greeting.connection, *pair);
+    }
     return {.refusal = {}, .incarnation = (*pair)->incarnation(), .address = (*pair)->address()};
   }
   return {.refusal = "the two do not agree which of their fabrics is the current one"};
@@ -209,131 +216,55 @@ Answer Directory::welcome(const Greeting& greeting) {
 // --- the side that connects ---
 
 Result<std::uint64_t> Directory::connect(const Handle& to, int device) {
-  ASSIGN_OR_RETURN(UniqueFd socket,
-                   transport::tcp::beginConnect({management_.address, "", 0}, to.rendezvous));
   const std::lock_guard lock(mutex_);
+  const TimePoint time = now();
   const int side = self_ < to.process || self_ == to.process ? 0 : 1;
   ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.token, to.name));
   const std::uint32_t connection = pair->newConnection();
-  attempts_.emplace(++numbers_, Attempt{.to = to,
-                                        .device = device,
-                                        .pair = std::move(pair),
-                                        .frames = Frames(std::move(socket)),
-                                        .connection = connection,
-                                        .deadline = now() + options_.giveUp,
-                                        .failure = okStatus()});
+  ASSIGN_OR_RETURN(auto call,
+                   Call::begin({.from = management_.address,
+                                .to = to,
+                                .greeting = greetingFor(to, *pair, connection).serialize(),
+                                .deadline = time + options_.giveUp,
+                                .patience = options_.giveUp}));
+  const std::uint64_t number = attempts_.add({.call = std::move(call),
+                                              .peer = to.name,
+                                              .pair = std::move(pair),
+                                              .connection = connection,
+                                              .device = device,
+                                              .asked = time});
   const std::uint64_t one = 1;
   (void)!write(wakeup_.get(), &one, sizeof(one));
-  return numbers_;
+  return number;
 }
 
 Result<std::unique_ptr<Connection>> Directory::finish(std::uint64_t attempt) {
   const std::lock_guard lock(mutex_);
-  const auto found = attempts_.find(attempt);
-  if (found == attempts_.end()) {
-    return errorf(Code::kInvalidArgument, "connect goes on that has not begun");
-  }
-  Attempt& it = found->second;
-  Result<bool> ready = false;
-  if (!it.failure.ok()) {
-    ready = it.failure;
-  } else if (it.answered) {
-    ready = it.pair->ready();
-  }
-  if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
-  const std::shared_ptr<Pair> pair = it.pair;
-  const std::uint32_t number = it.connection;
-  const int device = it.device;
-  attempts_.erase(found);
-  RETURN_IF_ERROR(ready.status());
-  return std::make_unique<Connection>(
-      Connection{.pair = pair, .number = number, .sends = true, .device = device});
+  return attempts_.finish(attempt, now());
 }
 
-Greeting Directory::greetingFor(const Attempt& attempt) const {
-  return {.proof = attempt.to.token,
+Greeting Directory::greetingFor(const Handle& to, const Pair& pair,
+                                std::uint32_t connection) const {
+  return {.proof = to.token,
           .process = self_,
           .token = token_,
-          .incarnation = attempt.pair->incarnation(),
-          .listener = attempt.to.listener,
-          .connection = attempt.connection,
+          .incarnation = pair.incarnation(),
+          .listener = to.listener,
+          .connection = connection,
           .terms = terms_,
           .name = name_,
-          .address = attempt.pair->address()};
-}
-
-Status Directory::converse(Attempt& attempt, TimePoint now) {
-  const auto late = [&] {
-    return now < attempt.deadline
-               ? okStatus()
-               : errorf(Code::kDeadlineExceeded,
-                        "no answer from {} at {} within FAULTLINE_GIVE_UP={}", attempt.to.name,
-                        attempt.to.rendezvous.toString(), formatDuration(options_.giveUp));
-  };
-  if (!attempt.connected) {
-    pollfd writable{.fd = attempt.frames.fd(), .events = POLLOUT, .revents = 0};
-    if (::poll(&writable, 1, 0) <= 0) return late();
-    RETURN_IF_ERROR(transport::tcp::connectOutcome(attempt.frames.fd())
-                        .withContext(fmt::format("call {} at {}", attempt.to.name,
-                                                 attempt.to.rendezvous.toString())));
-    attempt.connected = true;
-    attempt.frames.send(greetingFor(attempt).serialize());
-  }
-  RETURN_IF_ERROR(attempt.frames.flush().status());
-  ASSIGN_OR_RETURN(const auto frame, attempt.frames.receive());
-  if (!frame) return late();
-  ASSIGN_OR_RETURN(const Answer answer, Answer::parse(*frame));
-  if (!answer.refusal.empty()) {
-    return errorf(Code::kUnavailable, "{} refuses: {}", attempt.to.name, answer.refusal);
-  }
-  RETURN_IF_ERROR(attempt.pair->meet(answer.address, answer.incarnation));
-  attempt.answered = true;
-  return okStatus();
+          .address = pair.address()};
 }
 
 // --- the thread ---
 
-void Directory::admitVisitors(TimePoint now) {
-  for (;;) {
-    UniqueFd socket(::accept4(door_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
-    if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
-    visitors_.push_back({.frames = Frames(std::move(socket)), .deadline = now + options_.giveUp});
-  }
-}
-
-/// Whether there is more to say to it.
-bool Directory::serve(Visitor& visitor, TimePoint now) {
-  if (now >= visitor.deadline) return false;
-  if (!visitor.answering) {
-    const auto frame = visitor.frames.receive();
-    if (!frame.ok()) return false;
-    if (!*frame) return true;
-    const auto greeting = Greeting::parse(**frame);
-    const Answer answer =
-        greeting.ok() ? answerTo(*greeting) : Answer{.refusal = greeting.status().message()};
-    if (!answer.refusal.empty()) spdlog::warn("a connection is refused: {}", answer.refusal);
-    visitor.frames.send(answer.serialize());
-    visitor.answering = true;
-  }
-  if (!visitor.frames.flush().ok()) return false;
-  // It closes when it has the answer: closing first would take that away.
-  return visitor.frames.receive().ok();
-}
-
 void Directory::sleep() {
-  const auto hear = [this](int fd, short events) {
-    waits_.push_back({.fd = fd, .events = events, .revents = 0});
-  };
   waits_.clear();
-  hear(wakeup_.get(), POLLIN);
-  hear(door_.get(), POLLIN);
-  for (const Visitor& visitor : visitors_) hear(visitor.frames.fd(), POLLIN);
+  waits_.push_back({.fd = wakeup_.get(), .events = POLLIN, .revents = 0});
+  door_->waitFor(waits_, now());
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [number, attempt] : attempts_) {
-      if (attempt.goesOn()) hear(attempt.frames.fd(), attempt.connected ? POLLIN : POLLOUT);
-    }
+    attempts_.waitFor(waits_);
   }
   // Pairs, and what a full socket did not take, are looked at again soon enough.
   constexpr int kMilliseconds = 1;
@@ -347,15 +278,11 @@ void Directory::run() {
   while (!stop_) {
     sleep();
     const TimePoint time = now();
-    admitVisitors(time);
-    visitors_.remove_if([&](Visitor& visitor) { return !serve(visitor, time); });
+    door_->attend(time);
     pairs.clear();
     {
       const std::lock_guard lock(mutex_);
-      for (auto& [number, attempt] : attempts_) {
-        if (!attempt.goesOn()) continue;
-        attempt.failure = converse(attempt, time);
-      }
+      attempts_.advance(time);
       for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
     }
     for (const auto& pair : pairs) (void)pair->tend(time);

@@ -5,19 +5,21 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "resilient_ccl/nccl/attempts.h"
 #include "resilient_ccl/nccl/device.h"
+#include "resilient_ccl/nccl/door.h"
 #include "resilient_ccl/nccl/greeting.h"
 #include "resilient_ccl/nccl/handle.h"
 #include "resilient_ccl/nccl/options.h"
@@ -63,26 +65,11 @@ class Directory {
  private:
   using PairKey = std::pair<ProcessId, int>;  // the other process, and our side
 
-  struct Attempt {
-    Handle to;
-    int device = 0;
-    std::shared_ptr<Pair> pair;
-    Frames frames;
-    std::uint32_t connection = 0;
-    TimePoint deadline;
-    bool connected = false;  // the socket
-    bool answered = false;
-    Status failure;
-
-    bool goesOn() const { return !answered && failure.ok(); }
-  };
-  struct Visitor {
-    Frames frames;
-    TimePoint deadline;
-    bool answering = false;
-  };
   struct Listener {
     std::deque<std::pair<std::uint32_t, std::shared_ptr<Pair>>> arrived;
+    /// Process, its incarnation, its connection: who calls again because it has not heard the
+    /// answer is the same one.
+    std::set<std::tuple<ProcessId, std::uint64_t, std::uint32_t>> welcomed;
   };
 
   Directory(const Options& options, const std::vector<Device>& devices,
@@ -91,12 +78,9 @@ class Directory {
   Status startIoThreads();
   Result<std::shared_ptr<Pair>> pairWith(const ProcessId& process, int side,
                                          const auth::JobKey& token, const std::string& name);
-  Greeting greetingFor(const Attempt& attempt) const;
+  Greeting greetingFor(const Handle& to, const Pair& pair, std::uint32_t connection) const;
   Answer answerTo(const Greeting& greeting);
   Answer welcome(const Greeting& greeting);
-  Status converse(Attempt& attempt, TimePoint now);
-  bool serve(Visitor& visitor, TimePoint now);
-  void admitVisitors(TimePoint now);
   void run();
   void sleep();
   void finishPairs();
@@ -108,7 +92,7 @@ class Directory {
   const ProcessId self_ = ProcessId::random();
   const auth::JobKey token_ = auth::JobKey::random();
   const std::string name_;
-  UniqueFd door_;
+  std::unique_ptr<Door> door_;  // of the thread, once that runs
   transport::tcp::Endpoint rendezvous_;
   UniqueFd wakeup_;
 
@@ -119,10 +103,9 @@ class Directory {
   std::map<PairKey, std::shared_ptr<Pair>> pairs_;
   std::vector<Pair::Account> gone_;  // of pairs that have ended
   std::map<std::uint64_t, Listener> listeners_;
-  std::map<std::uint64_t, Attempt> attempts_;
-  std::list<Visitor> visitors_;
+  Attempts attempts_;
   std::vector<pollfd> waits_;  // of the thread
-  std::uint64_t numbers_ = 0;  // of listeners and attempts
+  std::uint64_t numbers_ = 0;  // of listeners
 
   std::atomic<bool> stop_{false};
   std::thread thread_;

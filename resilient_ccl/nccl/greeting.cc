@@ -120,7 +120,10 @@ Result<Answer> Answer::parse(const std::string& bytes) {
   answer.refusal = reader.text();
   answer.incarnation = reader.take<std::uint64_t>();
   const std::string address = reader.text();
-  if (magic != kAnswerMagic || !reader.whole()) return notUnderstood("the peer's answer");
+  const bool surplus = !answer.refusal.empty() && !address.empty();
+  if (magic != kAnswerMagic || !reader.whole() || surplus) {
+    return notUnderstood("the peer's answer");
+  }
   if (answer.refusal.empty()) {
     ASSIGN_OR_RETURN(answer.address, fabric::ProcessAddress::parse(address));
   }

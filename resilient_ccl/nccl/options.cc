@@ -97,6 +97,18 @@ std::string textOf(const Parameters& values, std::string_view name) {
   return text == kNone ? "" : text;
 }
 
+/// The error names the variable and what it may be.
+Result<ParameterValue> valueOf(ParameterSpec spec, const std::string& variable,
+                               const std::string& text) {
+  spec.name = variable;  // as users write it
+  const Result<ParameterValue> value = parseParameter(spec, text);
+  constexpr std::string_view kPossible = "is possible";
+  const Status status = value.status();
+  if (status.ok() || !spec.bounded() || status.message().ends_with(kPossible)) return value;
+  return errorf(status.code(), "{}: {} to {} {}", status.message(), formatBound(spec, spec.minimum),
+                formatBound(spec, spec.maximum), kPossible);
+}
+
 std::vector<std::string> split(std::string_view list) {
   std::vector<std::string> words;
   while (!list.empty()) {
@@ -119,10 +131,10 @@ Result<Options> Options::read(const Environment& environment) {
   for (const ParameterSpec& spec : kSpecs) {
     const std::string variable = std::string(kPrefix) + std::string(spec.name);
     const auto text = environment(variable);
-    const Result<ParameterValue> value =
-        parseParameter(spec, text && !text->empty() ? *text : std::string(spec.defaultText));
-    RETURN_IF_ERROR(value.status().withContext(variable));
-    values.set(std::string(spec.name), *value);
+    ASSIGN_OR_RETURN(
+        const ParameterValue value,
+        valueOf(spec, variable, text && !text->empty() ? *text : std::string(spec.defaultText)));
+    values.set(std::string(spec.name), value);
   }
   Options options;
   const std::string nics = textOf(values, "NICS");
@@ -149,11 +161,11 @@ Result<Options> Options::read(const Environment& environment) {
   return options;
 }
 
-Result<Options> Options::readProcess() {
-  return read([](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
+Result<Options> Options::readProcess() { return read(processEnvironment); }
+
+std::optional<std::string> processEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 std::vector<std::string> likelyMistakes(std::span<const std::string> variables) {

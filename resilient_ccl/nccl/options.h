@@ -37,9 +37,13 @@ struct Options {
   static Result<Options> read(const Environment& environment);
   static Result<Options> readProcess();
 
-  /// "FAULTLINE_STRATEGY=balance FAULTLINE_CHUNK=64KiB ...": all of them, for the log.
+  /// "FAULTLINE_NICS=none FAULTLINE_NET_STRATEGY=balance FAULTLINE_CHUNK=64KiB ...": all of them,
+  /// for the log.
   std::string describe() const;
 };
+
+/// The value of a variable of this process.
+std::optional<std::string> processEnvironment(const std::string& name);
 
 /// FAULTLINE_IO_THREADS as it is when nobody sets it: a quarter of the processors that the process
 /// may use, as other ranks and NCCL's own threads want some, and two for each rail at most, as a

@@ -104,9 +104,9 @@ Status Plugin::start() {
                    chooseRails(interfaces, options_.nics, options_.socketInterfaces));
   ASSIGN_OR_RETURN(const Interface management, chooseManagement(interfaces, options_.management,
                                                                 options_.socketInterfaces, rails));
-  devices_.clear();
-  for (const Interface& rail : rails) devices_.push_back(inspect(rail, "/sys"));
-  for (const Device& device : devices_) {
+  std::vector<Device> devices;
+  for (const Interface& rail : rails) devices.push_back(inspect(rail, "/sys"));
+  for (const Device& device : devices) {
     spdlog::info("rail {} at {} Mbit/s{}{}", device.interface.name, device.speed,
                  device.pciPath.empty() ? "" : ", ", device.pciPath);
   }
@@ -118,8 +118,13 @@ Status Plugin::start() {
           rail.name);
     }
   }
-  ASSIGN_OR_RETURN(directory_, Directory::create(options_, devices_, management));
-  ioThreads_ = directory_->ioThreads();
+  ASSIGN_OR_RETURN(auto directory, Directory::create(options_, devices, management));
+  ioThreads_ = directory->ioThreads();
+  {
+    const std::lock_guard lock(present_);
+    devices_ = std::move(devices);
+    directory_ = std::move(directory);
+  }
   spdlog::info("management over {}; {} I/O threads; {}", management.name, ioThreads_,
                options_.describe());
   return okStatus();
@@ -129,10 +134,14 @@ Status Plugin::start() {
 /// keeps the latest peers.
 void Plugin::end() {
   constexpr std::size_t kMostAccounts = 1024;
-  for (Pair::Account& one : directory_->accounts()) accounts_.push_back(std::move(one));
+  std::unique_ptr<Directory> ending;
+  {
+    const std::lock_guard lock(present_);
+    ending = std::move(directory_);
+  }
+  for (Pair::Account& one : ending->accounts()) accounts_.push_back(std::move(one));
   for (; accounts_.size() > kMostAccounts; accounts_.pop_front()) ++accountsDropped_;
   writeFiles();
-  directory_.reset();
 }
 
 void Plugin::writeFiles() {
@@ -162,7 +171,7 @@ void Plugin::writeFiles() {
 NetResult Plugin::finalize() {
   if (forked_) return NetResult::kSuccess;
   const std::lock_guard lock(mutex_);
-  if (communicators_ == 0 || --communicators_ > 0 || !usable()) return NetResult::kSuccess;
+  if (communicators_ == 0 || --communicators_ > 0 || !directory_) return NetResult::kSuccess;
   end();
   return NetResult::kSuccess;
 }
@@ -170,71 +179,95 @@ NetResult Plugin::finalize() {
 void Plugin::leave() {
   if (forked_) return;
   const std::lock_guard lock(mutex_);
-  if (!usable()) return;
+  if (!directory_) return;
   communicators_ = 0;
   // NCCL, whose log this is, may be gone.
   spdlog::default_logger_raw()->set_level(spdlog::level::off);
   end();
 }
 
+template <typename Call>
+NetResult Plugin::withDirectory(Call call) {
+  // Before the lock: another thread of the parent may have had it at the moment of the fork.
+  if (forked_) return NetResult::kInternalError;
+  const std::lock_guard lock(present_);
+  return directory_ ? call(*directory_) : NetResult::kInternalError;
+}
+
 NetResult Plugin::devices(int* count) {
+  if (forked_) return NetResult::kInternalError;
+  const std::lock_guard lock(present_);
   *count = static_cast<int>(devices_.size());
   return NetResult::kSuccess;
 }
 
-const Device* Plugin::device(int number) {
-  if (number >= 0 && number < static_cast<int>(devices_.size())) return &devices_[number];
+/// Under the lock.
+bool Plugin::isDevice(int number) const {
+  if (number >= 0 && number < static_cast<int>(devices_.size())) return true;
   spdlog::warn("there is no device {}, there are {}", number, devices_.size());
-  return nullptr;
+  return false;
+}
+
+const Device* Plugin::device(int number) {
+  if (forked_) return nullptr;
+  const std::lock_guard lock(present_);
+  return isDevice(number) ? &devices_[number] : nullptr;
 }
 
 NetResult Plugin::listen(int device, void* handle, void** listener) {
-  if (!usable()) return NetResult::kInternalError;
-  if (this->device(device) == nullptr) return NetResult::kInvalidArgument;
-  const std::uint64_t number = directory_->listen();
-  directory_->handleOf(number).write(
-      std::span<std::byte, kNetHandleBytes>(as<std::byte>(handle), kNetHandleBytes));
-  *listener = new std::uint64_t(number);
-  return NetResult::kSuccess;
+  return withDirectory([&](Directory& directory) {
+    if (!isDevice(device)) return NetResult::kInvalidArgument;
+    const std::uint64_t number = directory.listen();
+    directory.handleOf(number).write(
+        std::span<std::byte, kNetHandleBytes>(as<std::byte>(handle), kNetHandleBytes));
+    *listener = new std::uint64_t(number);
+    return NetResult::kSuccess;
+  });
 }
 
 NetResult Plugin::connect(int device, void* handle, void** connection) {
   *connection = nullptr;
-  if (!usable()) return NetResult::kInternalError;
-  if (this->device(device) == nullptr) return NetResult::kInvalidArgument;
-  auto* const bytes = as<std::byte>(handle);
-  std::uint64_t attempt = 0;
-  std::memcpy(&attempt, bytes + kAttemptAt, sizeof(attempt));
-  if (attempt == 0) {
-    const auto to =
-        Handle::read(std::span<const std::byte, kNetHandleBytes>(bytes, kNetHandleBytes));
-    if (!to.ok()) return resultOf(to.status());
-    const auto begun = directory_->connect(*to, device);
-    if (!begun.ok()) return resultOf(begun.status());
-    attempt = *begun;
+  return withDirectory([&](Directory& directory) {
+    if (!isDevice(device)) return NetResult::kInvalidArgument;
+    auto* const bytes = as<std::byte>(handle);
+    std::uint64_t attempt = 0;
+    std::memcpy(&attempt, bytes + kAttemptAt, sizeof(attempt));
+    if (attempt == 0) {
+      const auto to =
+          Handle::read(std::span<const std::byte, kNetHandleBytes>(bytes, kNetHandleBytes));
+      if (!to.ok()) return resultOf(to.status());
+      const auto begun = directory.connect(*to, device);
+      if (!begun.ok()) return resultOf(begun.status());
+      attempt = *begun;
+      std::memcpy(bytes + kAttemptAt, &attempt, sizeof(attempt));
+    }
+    auto made = directory.finish(attempt);
+    if (made.ok() && *made == nullptr) return NetResult::kSuccess;
+    attempt = 0;
     std::memcpy(bytes + kAttemptAt, &attempt, sizeof(attempt));
-  }
-  auto made = directory_->finish(attempt);
-  if (made.ok() && *made == nullptr) return NetResult::kSuccess;
-  attempt = 0;
-  std::memcpy(bytes + kAttemptAt, &attempt, sizeof(attempt));
-  if (!made.ok()) return resultOf(made.status());
-  *connection = made->release();
-  return NetResult::kSuccess;
+    if (!made.ok()) return resultOf(made.status());
+    *connection = made->release();
+    return NetResult::kSuccess;
+  });
 }
 
 NetResult Plugin::accept(void* listener, void** connection) {
   *connection = nullptr;
-  if (!usable()) return NetResult::kInternalError;
-  auto made = directory_->accept(*as<std::uint64_t>(listener));
-  if (!made.ok()) return resultOf(made.status());
-  *connection = made->release();
-  return NetResult::kSuccess;
+  return withDirectory([&](Directory& directory) {
+    auto made = directory.accept(*as<std::uint64_t>(listener));
+    if (!made.ok()) return resultOf(made.status());
+    *connection = made->release();
+    return NetResult::kSuccess;
+  });
 }
 
 NetResult Plugin::closeListen(void* listener) {
   const std::unique_ptr<std::uint64_t> number(as<std::uint64_t>(listener));
-  if (number && usable()) directory_->closeListener(*number);
+  if (!number) return NetResult::kSuccess;
+  (void)withDirectory([&](Directory& directory) {
+    directory.closeListener(*number);
+    return NetResult::kSuccess;
+  });
   return NetResult::kSuccess;
 }
 

@@ -30,7 +30,8 @@ class Plugin {
   void leave();
 
   NetResult devices(int* count);
-  /// Null when there is no such device, which has been logged.
+  /// Null when there is no such device, which has been logged. Valid until the next first
+  /// communicator begins.
   const Device* device(int number);
   NetResult listen(int device, void* handle, void** listener);
   NetResult connect(int device, void* handle, void** connection);
@@ -51,12 +52,16 @@ class Plugin {
   void end();
   void writeFiles();
   NetResult resultOf(const Status& status) const;
-  bool usable() const { return directory_ != nullptr && !forked_; }
+  /// `call(directory)` while there is one: the end waits for calls that are under way.
+  template <typename Call>
+  NetResult withDirectory(Call call);
+  bool isDevice(int number) const;
 
   std::mutex mutex_;  // of beginning and ending
   int communicators_ = 0;
   bool forked_ = false;
   Options options_;
+  std::mutex present_;  // of devices and directory, which begin and end while other threads call
   std::vector<Device> devices_;
   std::unique_ptr<Directory> directory_;
   int ioThreads_ = 0;

@@ -198,6 +198,32 @@ NetResult NetDriver::regMr(void* connection, void* data, std::size_t size, int t
   return calls_->common.regMr(connection, data, size, type, region);
 }
 
+NetResult NetDriver::deregMr(void* connection, void* region) {
+  return calls_->common.deregMr(connection, region);
+}
+
+NetResult NetDriver::setNetAttr() {
+  if (calls_->version == 10) return NetResult::kSuccess;
+  return calls_->version == 11 ? calls_->v11().setNetAttr(calls_->context, nullptr)
+                               : calls_->v12().setNetAttr(calls_->context, nullptr);
+}
+
+std::vector<std::string> NetDriver::missing() const {
+  std::vector<std::string> names;
+  const auto look = [&](const auto& calls) {
+    if (calls.regMrDmaBuf == nullptr) names.emplace_back("regMrDmaBuf");
+    if (calls.getDeviceMr == nullptr) names.emplace_back("getDeviceMr");
+    if (calls.irecvConsumed == nullptr) names.emplace_back("irecvConsumed");
+    if (calls.makeVDevice == nullptr) names.emplace_back("makeVDevice");
+  };
+  if (calls_->version == 12) {
+    look(calls_->v12().calls);
+  } else {
+    look(calls_->common);
+  }
+  return names;
+}
+
 NetResult NetDriver::iflush(void* connection, void* data, int size, void** request) {
   void* region = nullptr;
   return calls_->common.iflush(connection, 1, &data, &size, &region, request);

@@ -53,6 +53,10 @@ class NetDriver {
                   std::span<const int> tags, void** request);
   NetResult test(void* request, int* done, int* sizes);
   NetResult regMr(void* connection, void* data, std::size_t size, int type, void** region);
+  NetResult deregMr(void* connection, void* region);
+  NetResult setNetAttr();  ///< success where the version has none
+  /// The names of the calls that the plugin leaves out.
+  std::vector<std::string> missing() const;
   NetResult iflush(void* connection, void* data, int size, void** request);
   NetResult closeSend(void* connection);
   NetResult closeRecv(void* connection);

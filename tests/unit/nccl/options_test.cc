@@ -88,6 +88,22 @@ TEST(NcclOptionsTest, AWrongValueNamesTheVariableAndWhatIsAllowed) {
   EXPECT_FALSE(read({{"FAULTLINE_CHUNK", "1B"}}).ok());
 }
 
+TEST(NcclOptionsTest, AMessageNamesTheVariableOnce) {
+  const auto said = [](const char* variable, const char* value) {
+    return read({{variable, value}}).status().message();
+  };
+  EXPECT_EQ(said("FAULTLINE_GIVE_UP", "0s"),
+            "FAULTLINE_GIVE_UP: '0s' is out of range: 100ms to 1h is possible");
+  const std::string threads = "FAULTLINE_IO_THREADS: '";
+  EXPECT_EQ(said("FAULTLINE_IO_THREADS", "x"),
+            threads + "x' is not a whole number: -1 to 16 is possible");
+  EXPECT_EQ(said("FAULTLINE_IO_THREADS", "99999999999999999999"),
+            threads + "99999999999999999999' is out of range: -1 to 16 is possible");
+  EXPECT_THAT(said("FAULTLINE_GIVE_UP", "soon"), ::testing::EndsWith(": 100ms to 1h is possible"));
+  EXPECT_EQ(said("FAULTLINE_NET_STRATEGY", "fast"),
+            "FAULTLINE_NET_STRATEGY: 'fast' is not one of balance, hot_repair");
+}
+
 TEST(NcclOptionsTest, EveryOptionRefusesWhatItCannotBe) {
   for (const ParameterSpec& spec : optionSpecs()) {
     if (spec.type == ParameterType::kText) continue;

@@ -289,6 +289,44 @@ TEST_P(LifecycleTest, AChildThatIsForkedOffInTheMiddleOfABeginningOrAnEndDoesNot
   user.join();
 }
 
+// As at the end of a process, while NCCL's threads still run.
+TEST_P(LifecycleTest, ThreadsThatGoOnCallingWhileItEndsGetErrors) {
+  if (version() == 10) return;  // whose end is that of the process alone
+  constexpr int kLives = 5;
+  std::atomic<bool> stop = false;
+  std::atomic<int> worked = 0, failed = 0;
+  NetDriver net(FAULTLINE_NET_PLUGIN, version());
+  ASSERT_EQ(net.error(), "");
+  std::thread user([&] {
+    NetDriver its(FAULTLINE_NET_PLUGIN, version());
+    while (!stop) {
+      std::array<std::byte, nccl::kNetHandleBytes> handle{};
+      void *listener = nullptr, *connection = nullptr;
+      if (its.listen(0, handle.data(), &listener) != NetResult::kSuccess) {
+        ++failed;
+        continue;
+      }
+      (void)its.devices();
+      // Not each time: a call that nobody asks about keeps its socket until it is answered.
+      if (worked % 50 == 0) (void)its.connect(0, handle.data(), &connection);
+      EXPECT_EQ(its.closeSend(connection), NetResult::kSuccess);
+      (void)its.accept(listener, &connection);
+      EXPECT_EQ(its.closeRecv(connection), NetResult::kSuccess);
+      EXPECT_EQ(its.closeListen(listener), NetResult::kSuccess);
+      ++worked;
+    }
+  });
+  for (int life = 0; life < kLives; ++life) {
+    const int workedBefore = worked, failedBefore = failed;
+    ASSERT_EQ(net.init(), NetResult::kSuccess);
+    EXPECT_TRUE(pollUntil(kPatience, [&] { return worked > workedBefore + 10; }));
+    EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+    EXPECT_TRUE(pollUntil(kPatience, [&] { return failed > failedBefore; }));
+  }
+  stop = true;
+  user.join();
+}
+
 std::string nameOf(const ::testing::TestParamInfo<Use>& use) {
   return "v" + std::to_string(use.param.version) + "With" + std::to_string(use.param.ioThreads) +
          "IoThreads";

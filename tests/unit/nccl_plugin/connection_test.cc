@@ -50,6 +50,14 @@ TEST_P(ConnectionTest, ADeviceIsANicOfTheHost) {
   EXPECT_NE(net.properties(-1, its), NetResult::kSuccess);
 }
 
+// NCCL asks for what is there: nothing of GPU memory, of devices that drive the network, of a
+// receive whose end need not be told, or of NICs put together.
+TEST_P(ConnectionTest, WhatItCannotDoIsLeftOut) {
+  EXPECT_THAT(net.missing(),
+              ::testing::ElementsAre("regMrDmaBuf", "getDeviceMr", "irecvConsumed", "makeVDevice"));
+  EXPECT_EQ(net.setNetAttr(), NetResult::kSuccess);
+}
+
 TEST_P(ConnectionTest, ConnectAndAcceptDoNotBlock) {
   std::array<std::byte, nccl::kNetHandleBytes> handle;
   void *listener = nullptr, *connection = nullptr;

@@ -109,6 +109,26 @@ TEST_P(MessageTest, WhenThereIsNoRoomForARequestThereIsNone) {
   close(ends);
 }
 
+// The sends of 32 grouped receives of 8 buffers: NCCL has no more under way.
+TEST_P(MessageTest, WhenThereIsNoRoomForASendThereIsNone) {
+  const Ends ends = connectHere(net);
+  ASSERT_NE(ends.receive, nullptr);
+  constexpr int kMost = nccl::kNetMaxRequests * 8;
+  const std::int64_t value = 5;
+  std::vector<void*> sent;
+  for (int i = 0; i < kMost; ++i) {
+    sent.push_back(send(ends.send, &value, 8));
+    ASSERT_NE(sent.back(), nullptr) << i;
+  }
+  EXPECT_EQ(send(ends.send, &value, 8), nullptr);  // "try again"
+  std::int64_t to = 0;
+  EXPECT_EQ(await(receive(ends.receive, &to, 8)), 8);
+  EXPECT_EQ(await(sent.front()), 8);
+  EXPECT_NE(send(ends.send, &value, 8), nullptr);
+  EXPECT_EQ(send(ends.send, &value, 8), nullptr);
+  close(ends);
+}
+
 TEST_P(MessageTest, TheBuffersOfAGroupedReceiveGetTheMessagesWithTheirTags) {
   const Ends ends = connectHere(net);
   ASSERT_NE(ends.receive, nullptr);
@@ -293,6 +313,7 @@ TEST_P(MessageTest, OnlyHostMemoryIsRegistered) {
   EXPECT_EQ(net.regMr(ends.send, &data, sizeof(data), nccl::kNetPointerHost, &region),
             NetResult::kSuccess);
   EXPECT_NE(region, nullptr);
+  EXPECT_EQ(net.deregMr(ends.send, region), NetResult::kSuccess);
   EXPECT_NE(net.regMr(ends.send, &data, sizeof(data), 2, &region), NetResult::kSuccess);
   EXPECT_EQ(net.iflush(ends.receive, &data, sizeof(data), &request), NetResult::kSuccess);
   EXPECT_EQ(request, nullptr);  // nothing to wait for

@@ -1,0 +1,63 @@
+#include "resilient_ccl/nccl/attempts.h"
+
+namespace faultline::nccl {
+
+std::uint64_t Attempts::add(Attempt attempt) {
+  attempts_.emplace(++numbers_, std::move(attempt));
+  return numbers_;
+}
+
+Result<std::unique_ptr<Connection>> Attempts::finish(std::uint64_t number, TimePoint now) {
+  const auto found = attempts_.find(number);
+  if (found == attempts_.end()) {
+    return errorf(Code::kInvalidArgument, "connect goes on that has not begun");
+  }
+  Attempt& attempt = found->second;
+  attempt.asked = now;
+  Result<bool> ready = false;
+  if (!attempt.failure.ok()) {
+    ready = attempt.failure;
+  } else if (!attempt.call) {
+    ready = attempt.pair->ready();
+  }
+  if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
+  const auto node = attempts_.extract(found);
+  RETURN_IF_ERROR(ready.status());
+  const Attempt& it = node.mapped();
+  return std::make_unique<Connection>(
+      Connection{.pair = it.pair, .number = it.connection, .sends = true, .device = it.device});
+}
+
+void Attempts::waitFor(std::vector<pollfd>& waits) const {
+  for (const auto& [number, attempt] : attempts_) {
+    if (attempt.call) attempt.call->waitFor(waits);
+  }
+}
+
+/// Whether the other end has answered, and is met.
+Result<bool> Attempts::converse(Attempt& attempt, TimePoint now) {
+  ASSIGN_OR_RETURN(const auto answer, attempt.call->advance(now));
+  if (!answer) return false;
+  if (!answer->refusal.empty()) {
+    return errorf(Code::kUnavailable, "{} refuses: {}", attempt.peer, answer->refusal);
+  }
+  RETURN_IF_ERROR(attempt.pair->meet(answer->address, answer->incarnation));
+  return true;
+}
+
+void Attempts::advance(TimePoint now) {
+  for (auto next = attempts_.begin(); next != attempts_.end();) {
+    const auto one = next++;
+    Attempt& attempt = one->second;
+    if (attempt.call) {
+      const Result<bool> answered = converse(attempt, now);
+      attempt.failure = answered.status();
+      if (answered.ok() && !*answered) continue;
+      attempt.call.reset();
+      attempt.asked = now;
+    }
+    if (now - attempt.asked >= kRemembered) attempts_.erase(one);
+  }
+}
+
+}  // namespace faultline::nccl

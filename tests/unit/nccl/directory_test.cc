@@ -1,0 +1,104 @@
+#include "resilient_ccl/nccl/directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <memory>
+
+#include "tests/support/poll_until.h"
+
+namespace faultline::nccl {
+namespace {
+
+constexpr Duration kAges = 20s;
+
+/// The directory of a process, and another process, which the test plays, over loopback.
+class DirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto options = Options::read([](const std::string&) { return std::nullopt; });
+    ASSERT_TRUE(options.ok());
+    options->ioThreads = 0;
+    const Interface loopback{
+        .name = "lo", .address = INADDR_LOOPBACK, .up = true, .loopback = true};
+    auto directory =
+        Directory::create(*options, {{.interface = loopback, .pciPath = {}}}, loopback);
+    ASSERT_TRUE(directory.ok()) << directory.status().message();
+    directory_ = std::move(*directory);
+    listener_ = directory_->listen();
+    handle_ = directory_->handleOf(listener_);
+    // The smallest id that there is: this process is number 0 of the two.
+    const auth::JobKey token = auth::JobKey::random();
+    auto pair = Pair::create({.options = *options,
+                              .rails = {{.device = "", .address = INADDR_LOOPBACK}},
+                              .partners = {{}},
+                              .ioThreads = {},
+                              .management = INADDR_LOOPBACK,
+                              .key = token,
+                              .side = 0,
+                              .self = "caller",
+                              .peer = handle_.name});
+    ASSERT_TRUE(pair.ok()) << pair.status().message();
+    pair_ = *pair;
+    greeting_ = {.proof = handle_.token,
+                 .process = {},
+                 .token = token,
+                 .incarnation = pair_->incarnation(),
+                 .listener = listener_,
+                 .connection = 0,
+                 .terms = {.rails = 1,
+                           .chunkBytes = static_cast<std::uint32_t>(options->chunkBytes),
+                           .policy = static_cast<std::uint32_t>(options->policy),
+                           .smallMessage = static_cast<std::uint32_t>(options->smallMessage)},
+                 .name = "caller",
+                 .address = pair_->address()};
+  }
+
+  /// Calls, and is gone when it has the answer.
+  Result<Answer> call() const {
+    ASSIGN_OR_RETURN(Call call, Call::begin({.from = INADDR_LOOPBACK,
+                                             .to = handle_,
+                                             .greeting = greeting_.serialize(),
+                                             .deadline = now() + kAges,
+                                             .patience = kAges}));
+    Result<std::optional<Answer>> answer = std::optional<Answer>();
+    (void)test::pollUntil(kAges, [&] {
+      answer = call.advance(now());
+      return !answer.ok() || *answer;
+    });
+    RETURN_IF_ERROR(answer.status());
+    return answer->value_or(Answer{.refusal = "nothing"});
+  }
+
+  std::unique_ptr<Directory> directory_;
+  std::uint64_t listener_ = 0;
+  Handle handle_;
+  std::shared_ptr<Pair> pair_;
+  Greeting greeting_;
+};
+
+// It did not hear the answer: its call was cut off, or it came too late to read it.
+TEST_F(DirectoryTest, WhoCallsAgainForAConnectionGetsOneConnection) {
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = call();
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    ASSERT_EQ(answer->refusal, "");
+    ASSERT_TRUE(pair_->meet(answer->address, answer->incarnation).ok());
+  }
+  greeting_.connection = 1;
+  ASSERT_TRUE(call().ok());
+  std::vector<std::uint32_t> numbers;
+  ASSERT_TRUE(test::pollUntil(kAges, [&] {
+    EXPECT_TRUE(pair_->ready().ok());
+    const auto connection = directory_->accept(listener_);
+    EXPECT_TRUE(connection.ok()) << connection.status().message();
+    if (connection.ok() && *connection) numbers.push_back((*connection)->number);
+    return numbers.size() == 2;
+  }));
+  EXPECT_THAT(numbers, ::testing::ElementsAre(0U, 1U));
+  pair_->sayGoodbye(now() + kAges);
+}
+
+}  // namespace
+}  // namespace faultline::nccl
