@@ -25,6 +25,8 @@ using TimePoint = MonotonicClock::time_point;
 
 inline TimePoint now() { return MonotonicClock::now(); }
 
+inline constexpr double kMillisecondsPerSecond = 1000;
+
 /// A duration as floating-point milliseconds, the unit of every time in results.
 inline double toMilliseconds(Duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();

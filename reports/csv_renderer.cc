@@ -127,15 +127,6 @@ void addRequests(Line& line, const Run& run) {
   }
 }
 
-/// Names of what programs have told in any of the runs: a column for each, behind all others.
-std::set<std::string> metricNames(const ScenarioResult& result) {
-  std::set<std::string> names;
-  for (const Run& run : result.runs) {
-    for (const auto& [name, value] : run.metrics) names.insert(name);
-  }
-  return names;
-}
-
 std::string exitCodes(const Run& run) {
   std::string codes;
   for (const ProgramEnd& end : run.processes) {

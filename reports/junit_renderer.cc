@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 #include <tinyxml2.h>
 
+#include "base/clock.h"
 #include "reports/renderer.h"
 #include "reports/text.h"
 #include "reports/verdict_text.h"
 
 namespace faultline::reports {
 namespace {
-
-constexpr double kMillisecondsPerSecond = 1000;
 
 /// A suite that counts its cases. A *failure* is a wrong result of what was tested; an *error* is a
 /// test that could not be made: CI systems show them apart.

@@ -6,15 +6,14 @@
 #include <iomanip>
 #include <sstream>
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "reports/renderer.h"
 #include "reports/tally.h"
 #include "reports/text.h"
 
 namespace faultline::reports {
 namespace {
-
-constexpr double kPercent = 100;
-constexpr double kMsPerSecond = 1000;
 
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
@@ -119,7 +118,7 @@ class Metrics {
     page_.metric("faultline_result_start_timestamp_seconds", "When it was started, Unix time.");
     page_.sample(labels(), unixTime(result_.started_at));
     page_.metric("faultline_result_duration_seconds", "How long all of it took.");
-    page_.sample(labels(), result_.duration_ms / kMsPerSecond);
+    page_.sample(labels(), result_.duration_ms / kMillisecondsPerSecond);
     page_.metric("faultline_result_verdict", "1 for the verdict that it has, 0 for the others.");
     for (const Verdict verdict :
          {Verdict::kPass, Verdict::kFail, Verdict::kInvalid, Verdict::kError}) {
@@ -136,7 +135,7 @@ class Metrics {
     page_.sample(with(labels(), "outcome", "fails"), fails);
     page_.sample(with(labels(), "outcome", "void"), voids);
     page_.metric("faultline_noise_band_ratio", "95 % of equal runs differ by at most this share.");
-    if (result_.noise) page_.sample(labels(), result_.noise->band_pct / kPercent);
+    if (result_.noise) page_.sample(labels(), result_.noise->band_pct / kWholeInPercent);
   }
 
   void addStrategies() {
@@ -194,7 +193,7 @@ class Metrics {
       page_.metric(name, help);
       for (const Summary& row : result_.summary) {
         const std::optional<double> percent = percentOf(row);
-        if (percent) page_.sample(rowLabels(row), *percent / kPercent);
+        if (percent) page_.sample(rowLabels(row), *percent / kWholeInPercent);
       }
     };
     using Percent = std::optional<double>;
@@ -250,14 +249,14 @@ class Metrics {
         if (run.strategy != row.strategy || !run.faulted) continue;
         for (const Failover& failover : run.failovers) sum_ms += failover.pause_ms;
       }
-      page_.sample(common, sum_ms / kMsPerSecond, "_sum");
+      page_.sample(common, sum_ms / kMillisecondsPerSecond, "_sum");
       page_.sample(common, pause.n, "_count");
     }
   }
 
   void addQuantiles(const Labels& common, const Percentiles& times) {
     const auto quantile = [&](const char* name, const std::optional<double>& ms) {
-      if (ms) page_.sample(with(common, "quantile", name), *ms / kMsPerSecond);
+      if (ms) page_.sample(with(common, "quantile", name), *ms / kMillisecondsPerSecond);
     };
     quantile("0.5", times.p50);
     quantile("0.95", times.p95);
@@ -312,7 +311,7 @@ class Metrics {
       eachRate([&](const Summary& row, int i, const Labels& labels) {
         const Percentiles& spread = row.rates[i].*times;
         addQuantiles(labels, spread);
-        page_.sample(labels, sumMs(row, i, of) / kMsPerSecond, "_sum");
+        page_.sample(labels, sumMs(row, i, of) / kMillisecondsPerSecond, "_sum");
         page_.sample(labels, spread.n, "_count");
       });
     };

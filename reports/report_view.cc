@@ -129,14 +129,6 @@ std::size_t truncate(std::vector<T>& values, int limit) {
   return out;
 }
 
-std::set<std::string> metricNames(const ScenarioResult& result) {
-  std::set<std::string> names;
-  for (const Run& run : result.runs) {
-    for (const auto& [name, value] : run.metrics) names.insert(name);
-  }
-  return names;
-}
-
 /// The run without what the page does not show or shows in another form: most of a result, which
 /// is not made JSON only to be thrown away. Of its metrics it has those of these names.
 Run briefRun(const Run& run, const ViewLimits& limits, const std::set<std::string>& metrics,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -196,5 +197,8 @@ std::string voidBecause(const ScenarioResult& result);
 
 /// scenario.name, or "unnamed".
 std::string scenarioName(const ScenarioResult& result);
+
+/// Names of what programs have told (Run::metrics) in any of the runs.
+std::set<std::string> metricNames(const ScenarioResult& result);
 
 }  // namespace faultline::reports

@@ -282,6 +282,14 @@ std::string scenarioName(const ScenarioResult& result) {
   return name->get<std::string>();
 }
 
+std::set<std::string> metricNames(const ScenarioResult& result) {
+  std::set<std::string> names;
+  for (const Run& run : result.runs) {
+    for (const auto& [name, value] : run.metrics) names.insert(name);
+  }
+  return names;
+}
+
 Json toJson(const ScenarioResult& result) {
   Json json = Json::object();
   json["schema"] = kResultSchema;

@@ -46,11 +46,6 @@ struct RunOptions {
   bool json = false;
 };
 
-int fail(int code, const std::string& message) {
-  std::cerr << "faultline run: " << message << '\n';
-  return code;
-}
-
 int codeOf(const Status& error) {
   return error.code() == Code::kNotRestored ? kExitNotRestored : kExitCannotRun;
 }
@@ -195,9 +190,9 @@ int runOne(const scenario::Scenario& scenario, const RunOptions& options, bool k
            cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory =
       makeDirectory(options, scenario.name, options.files.size() > 1);
-  if (!directory.ok()) return fail(kExitUsage, directory.status().message());
+  if (!directory.ok()) return fail("run", directory.status(), kExitUsage);
   const Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory);
-  if (!folder.ok()) return fail(kExitUsage, folder.status().message());
+  if (!folder.ok()) return fail("run", folder.status(), kExitUsage);
   if (!options.json) std::cout << *directory << std::endl;
 
   const run::ExperimentOutcome outcome = run::runExperiment(
@@ -222,9 +217,9 @@ int runOne(const scenario::Scenario& scenario, const RunOptions& options, bool k
   }
   if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, privileges, interrupt);
   if (!outcome.benchError.ok()) {
-    return fail(codeOf(outcome.benchError), outcome.benchError.message());
+    return fail("run", outcome.benchError, codeOf(outcome.benchError));
   }
-  if (!written.ok()) return fail(kExitCannotRun, written.message());
+  if (!written.ok()) return fail("run", written, kExitCannotRun);
   return codeOf(outcome.result);
 }
 
@@ -240,7 +235,7 @@ int runScenario(const RunOptions& options) {
     mistakes = mistakes || !read.ok();
     if (!read.ok()) continue;
     if (const Status status = selectStrategies(*read.scenario, options.strategies); !status.ok()) {
-      return fail(kExitUsage, status.message());
+      return fail("run", status, kExitUsage);
     }
     scenarios.push_back(std::move(*read.scenario));
   }
@@ -259,9 +254,9 @@ int runScenario(const RunOptions& options) {
   }
   // Before anything is written: as root of a namespace of our own we still are the user outside.
   const auto privileges = cluster::enterPrivileges();
-  if (!privileges.ok()) return fail(kExitCannotRun, privileges.status().message());
+  if (!privileges.ok()) return fail("run", privileges.status(), kExitCannotRun);
   auto interrupt = run::Interrupt::watch();
-  if (!interrupt.ok()) return fail(kExitCannotRun, interrupt.status().message());
+  if (!interrupt.ok()) return fail("run", interrupt.status(), kExitCannotRun);
   int worst = kExitOk;
   Json documents = Json::array();
   for (const scenario::Scenario& scenario : scenarios) {

@@ -37,7 +37,7 @@ constexpr const char* kExamples = R"(examples:
 
 exit codes: 0 as it should be, 1 the schedule is wrong, 2 usage mistake)";
 
-int fail(const Status& status) {
+int usageMistake(const Status& status) {
   fmt::print(stderr, "schedule: {}\n", status.message());
   return kExitUsage;
 }
@@ -138,7 +138,7 @@ void printRow(std::string_view name, const std::vector<ModelCost>& costs,
 
 int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
   const auto costs = costsOf(job);
-  if (!costs.ok()) return fail(costs.status());
+  if (!costs.ok()) return usageMistake(costs.status());
   const schedule::Cost& first = costs->front().cost;
   const auto formula = formulaOf(flags, job);
   if (flags.asJson) {
@@ -204,9 +204,9 @@ json opAsJson(const schedule::Op& op) {
 
 int showAsMsccl(const schedule::Schedule& plan) {
   const auto algo = schedule::msccl::exportSchedule(plan);
-  if (!algo.ok()) return fail(algo.status());
+  if (!algo.ok()) return usageMistake(algo.status());
   const auto xml = schedule::msccl::toXml(*algo);
-  if (!xml.ok()) return fail(xml.status());
+  if (!xml.ok()) return usageMistake(xml.status());
   fmt::print("{}", *xml);
   return kExitOk;
 }
@@ -214,8 +214,9 @@ int showAsMsccl(const schedule::Schedule& plan) {
 int show(const ScheduleFlags& flags, const ScheduleJob& job) {
   const schedule::Schedule& plan = *job.schedule;
   if (flags.onlyRank >= plan.ranks() || flags.onlyLane >= plan.lanes()) {
-    return fail(errorf(Code::kInvalidArgument, "there are {} ranks and {} lanes, counted from 0",
-                       plan.ranks(), plan.lanes()));
+    return usageMistake(errorf(Code::kInvalidArgument,
+                               "there are {} ranks and {} lanes, counted from 0", plan.ranks(),
+                               plan.lanes()));
   }
   if (flags.format == "msccl-xml") return showAsMsccl(plan);
   json lanes = json::array();
@@ -300,7 +301,7 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
 
 int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
   const auto report = schedule::verifySchedule(schedule);
-  if (!report.ok()) return fail(report.status());
+  if (!report.ok()) return usageMistake(report.status());
   if (!head.is_null()) {
     head["ok"] = report->ok();
     head["operations"] = report->operations;
@@ -336,7 +337,7 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
     addCommonFlags(*verb, *flags);
     verb->callback([flags, act, &exitCode] {
       const Result<ScheduleJob> job = understand(*flags);
-      exitCode = job.ok() ? act(*flags, *job) : fail(job.status());
+      exitCode = job.ok() ? act(*flags, *job) : usageMistake(job.status());
     });
     return verb;
   };

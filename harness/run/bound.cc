@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/units.h"
 #include "harness/baseline/bound_model.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/goodput.h"
@@ -22,7 +23,6 @@ namespace {
 using baseline::RailDamage;
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-constexpr double kPercent = 100;
 constexpr double kKilo = 1000;
 // Measured: with less than this a port seems to be faster than it is, as it begins with a full
 // bucket.
@@ -109,7 +109,7 @@ RailDamage placed(const reports::Run& run, const reports::AppliedFault& fault,
 double lostByThrottle(const scenario::Fault& spec, BitsPerSecond rail_rate) {
   const ParameterValue& left = spec.parameters.value("rate");
   double share = 1;
-  if (const auto* percent = std::get_if<Percent>(&left)) share = percent->value / kPercent;
+  if (const auto* percent = std::get_if<Percent>(&left)) share = percent->value / kWholeInPercent;
   if (const auto* rate = std::get_if<Rate>(&left); rate != nullptr && rail_rate > 0) {
     share = static_cast<double>(rate->bitsPerSecond) / static_cast<double>(rail_rate);
   }
@@ -120,7 +120,7 @@ double lostByThrottle(const scenario::Fault& spec, BitsPerSecond rail_rate) {
 void addFlaps(const scenario::Fault& spec, const RailDamage& whole, double longest_ms,
               std::vector<RailDamage>& damages) {
   const double period = toMilliseconds(spec.parameters.get<Duration>("period"));
-  const double down = period * spec.parameters.get<Percent>("duty").value / kPercent;
+  const double down = period * spec.parameters.get<Percent>("duty").value / kWholeInPercent;
   const auto count = spec.parameters.get<std::int64_t>("count");
   const double end = std::min(whole.durationMs, longest_ms);
   double begin = 0;
@@ -205,7 +205,7 @@ std::optional<double> boundOf(const scenario::Scenario& scenario, const Referenc
   if (!known) return std::nullopt;
   const auto extra = baseline::leastExtraMs(reference.job, damages);
   if (!extra) return std::nullopt;
-  return kPercent * *extra / reference.totalMs;
+  return kWholeInPercent * *extra / reference.totalMs;
 }
 
 }  // namespace
@@ -296,8 +296,9 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
 
 bool betterThanPossible(const reports::Summary& row, const std::optional<reports::Noise>& noise) {
   if (!row.overhead_pct || !row.bound_pct) return false;
-  const auto time = [](double percent) { return 1 + percent / kPercent; };
-  const double tolerance = std::max(kBoundTolerance, noise ? noise->median_band_pct / kPercent : 0);
+  const auto time = [](double percent) { return 1 + percent / kWholeInPercent; };
+  const double tolerance =
+      std::max(kBoundTolerance, noise ? noise->median_band_pct / kWholeInPercent : 0);
   return time(row.overhead_pct->median) < time(*row.bound_pct) * (1 - tolerance);
 }
 

@@ -308,9 +308,9 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
   }
   // With the process ends the iteration that it was in. Where none is told of, its end is all that
   // shows that it has gone on.
-  constexpr int kNone = -1;
+  constexpr int kNoIteration = -1;
   if (faults_)
-    faults_->iterationEnded(process.rank, record_.open().value_or(kNone), when, *sampler_);
+    faults_->iterationEnded(process.rank, record_.open().value_or(kNoIteration), when, *sampler_);
   record_.ended(process, output, when, status);
   if (rebuildings_) {
     lookAtRecovery(when);  // what it told before it ended

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/cell_metrics.h"
@@ -81,13 +83,12 @@ Samples restartTimes(const ScenarioResult& result, const std::string& strategy) 
 
 Samples processorTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    constexpr double kGiB = 1 << 30;
-    constexpr double kMillisecondsPerSecond = 1000;
+    constexpr double kBytesPerGib = 1 << 30;
     double cpu_s = 0;
     double sent_gib = 0;
     for (const reports::ResourceUse& use : run.resources) {
       cpu_s += use.cpu_ms / kMillisecondsPerSecond;
-      sent_gib += static_cast<double>(use.sent_bytes) / kGiB;
+      sent_gib += static_cast<double>(use.sent_bytes) / kBytesPerGib;
     }
     if (!completed(run) || !(sent_gib > 0)) return std::nullopt;
     return cpu_s / sent_gib;
@@ -126,10 +127,9 @@ Samples slowFirstTokens(const ScenarioResult& result, const std::string& strateg
 
 Samples goodShares(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    constexpr double kPercentOfAll = 100;
     if (!completed(run) || run.requests.empty()) return std::nullopt;
     const auto good = std::ranges::count(run.requests, "finished", &reports::ServedRequest::fate);
-    return kPercentOfAll * static_cast<double>(good) / static_cast<double>(run.requests.size());
+    return kWholeInPercent * static_cast<double>(good) / static_cast<double>(run.requests.size());
   });
 }
 

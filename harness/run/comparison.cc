@@ -111,13 +111,13 @@ std::map<std::string, std::string> settingsOf(const ScenarioResult& result) {
   settings.scenario = result.scenario;
   settings.environment = result.environment;
   settings.seed = result.seed;
-  Json json = reports::toJson(settings);
+  Json tree = reports::toJson(settings);
   // One setting: as a list, one more library would move all others.
-  json["environment"]["libraries"] = json["environment"]["libraries"].dump();
+  tree["environment"]["libraries"] = tree["environment"]["libraries"].dump();
   std::map<std::string, std::string> flat;
   for (const char* key : {"environment", "scenario", "seed"}) {
     Json part = Json::object();
-    part[key] = json.at(key);
+    part[key] = tree.at(key);
     const Json paths = part.flatten();
     for (const auto& [path, value] : paths.items()) {
       std::string dotted = path.substr(1);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/clock.h"
 #include "base/units.h"
 
 namespace faultline::run {
@@ -10,7 +11,6 @@ inline constexpr double kGoodputShare = 0.957;
 /// Payload that so many rails of this rate carry in one direction, in bytes per millisecond.
 inline double payloadPerMs(BitsPerSecond rate, int rails) {
   constexpr double kBitsPerByte = 8;
-  constexpr double kMillisecondsPerSecond = 1000;
   return static_cast<double>(rate) * kGoodputShare * rails / kBitsPerByte / kMillisecondsPerSecond;
 }
 

@@ -94,11 +94,11 @@ std::optional<std::string> findProgram(std::string_view name) {
 }
 
 Result<BitsPerSecond> goodputOf(std::string_view report) {
-  const auto json = nlohmann::json::parse(report, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object() && json.contains("intervals") && json["intervals"].is_array()) {
+  const auto tree = nlohmann::json::parse(report, nullptr, /*allow_exceptions=*/false);
+  if (tree.is_object() && tree.contains("intervals") && tree["intervals"].is_array()) {
     double bytes = 0, seconds = 0;
     std::size_t number = 0;
-    for (const auto& interval : json["intervals"]) {
+    for (const auto& interval : tree["intervals"]) {
       if (number++ < kFirstIntervals) continue;
       const auto sum = interval.value("sum", nlohmann::json::object());
       // What is left over at the end is no whole interval.

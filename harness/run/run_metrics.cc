@@ -2,6 +2,7 @@
 #include <array>
 #include <string>
 
+#include "base/clock.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/blamed_ranks.h"
 #include "harness/run/bound.h"
@@ -172,7 +173,6 @@ MetricValue rebuildTime(const Shrink& made) { return number(made.resumed_ms - ma
 
 constexpr double kMiB = 1 << 20;
 constexpr double kGiB = 1 << 30;
-constexpr double kMsPerSecond = 1000;
 
 constexpr std::array kRunMetrics{
     Reader{"status",
@@ -367,7 +367,9 @@ constexpr std::array kRunMetrics{
                                [](const reports::Exclusion& e) { return number(e.rank); });
            }},
     Reader{"cpu_s_per_gib",
-           [](const Scope& s) { return perSent(s, &ResourceUse::cpu_ms, kGiB / kMsPerSecond); }},
+           [](const Scope& s) {
+             return perSent(s, &ResourceUse::cpu_ms, kGiB / kMillisecondsPerSecond);
+           }},
     Reader{"system_calls_per_mib",
            [](const Scope& s) { return perSent(s, &ResourceUse::system_calls, kMiB); }},
     Reader{"memory_growth_bytes.end",

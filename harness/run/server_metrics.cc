@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/metric_readers.h"
 
@@ -60,10 +61,10 @@ Values requestCounts(const Scope& scope, int reports::RateRow::*count) {
 }
 
 double goodPercent(const Run& run) {
-  constexpr double kPercent = 100;
   int good = 0;
   for (const reports::RateRow& rate : run.rates) good += rate.finished;
-  return run.requests.empty() ? 0 : kPercent * good / static_cast<double>(run.requests.size());
+  return run.requests.empty() ? 0
+                              : kWholeInPercent * good / static_cast<double>(run.requests.size());
 }
 
 constexpr std::array kServerMetrics{

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/inference/accounting.h"
@@ -16,8 +17,6 @@ namespace {
 
 using reports::Run;
 using reports::ServedRequest;
-
-constexpr double kMillisecondsPerSecond = 1000;
 
 /// Completed runs of fault_free.
 std::vector<const Run*> faultFreeRuns(std::span<const Run> runs) {

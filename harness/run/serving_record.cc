@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
@@ -54,11 +55,9 @@ double servedMs(std::span<const ServedRequest> requests) {
   return first && last ? *last - *first : 0;
 }
 
-constexpr double kMsPerSecond = 1000;
-
 /// Good requests per second of the time in which they were served; 0 where there was none.
-double goodputOf(int finished, double served_ms) {
-  return served_ms > 0 ? finished * kMsPerSecond / served_ms : 0;
+double goodRequestsPerSecond(int finished, double served_ms) {
+  return served_ms > 0 ? finished * kMillisecondsPerSecond / served_ms : 0;
 }
 
 /// The median time of a request that has the server almost to itself: of the rate at which it is
@@ -89,7 +88,7 @@ std::optional<int> burstBelow(int requests, double qps, std::optional<double> un
   // the rate and not of the queue that a handful of requests at once makes.
   constexpr double kRoundsOfARate = 4;
   if (!unhurried_ms) return std::nullopt;
-  const double needed = std::ceil(kRoundsOfARate * *unhurried_ms * qps / kMsPerSecond);
+  const double needed = std::ceil(kRoundsOfARate * *unhurried_ms * qps / kMillisecondsPerSecond);
   return requests < needed ? std::optional(static_cast<int>(needed)) : std::nullopt;
 }
 
@@ -298,7 +297,7 @@ RateRow rateRow(std::span<const ServedRequest> requests, double qps) {
     row.lost += request.fate == nameOf(inference::Fate::kLost);
     row.redone += request.begun > 1;
   }
-  row.goodput = goodputOf(row.finished, servedMs(requests));
+  row.goodput = goodRequestsPerSecond(row.finished, servedMs(requests));
   row.ttft_ms = percentilesOf(latencies(requests, &ServedRequest::ttft_ms));
   row.tpot_ms = percentilesOf(latencies(requests, &ServedRequest::tpot_ms));
   row.e2e_ms = percentilesOf(latencies(requests, &ServedRequest::e2e_ms));
@@ -337,7 +336,7 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
   const std::optional<double> unhurried = unhurriedMs(runs, row.strategy);
   for (std::size_t rate = 0; rate < byRate.size(); ++rate) {
     RateRow& made = row.rates.emplace_back(rateRow(byRate[rate], qps[rate]));
-    made.goodput = goodputOf(made.finished, served_ms[rate]);
+    made.goodput = goodRequestsPerSecond(made.finished, served_ms[rate]);
     made.burst_below_requests = burstBelow(made.requests / blocks, qps[rate], unhurried);
     accounts.push_back({.requests = made.requests, .finished = made.finished});
     if (row.strategy == baseline::kFaultFree) continue;

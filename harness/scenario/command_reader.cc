@@ -111,7 +111,7 @@ command::Command readCommand(const Node& root, const Parameters& values, const C
     command.run = records.readWords(*run, "run", joinPath(path, "run"));
   }
   command.perNode = values.has(joinPath(path, "per_node"))
-                        ? static_cast<int>(values.get<std::int64_t>(joinPath(path, "per_node")))
+                        ? integer(values, joinPath(path, "per_node"))
                         : cluster.ranksPerNode;
   command.nodes = integers(records.readList(node, commandTable(), "nodes", path));
   if (command.nodes.empty()) {

@@ -170,8 +170,8 @@ FaultProcess readProcess(const Node& node, const std::string& path, Findings& fi
   process.accelerate = values.get<double>("accelerate");
   process.nodes = readPlaces(node, "nodes", path, findings);
   process.rails = readPlaces(node, "rails", path, findings);
-  process.atMost = static_cast<int>(values.get<std::int64_t>("at_most"));
-  process.spareRails = static_cast<int>(values.get<std::int64_t>("spare_rails"));
+  process.atMost = integer(values, "at_most");
+  process.spareRails = integer(values, "spare_rails");
   process.rest = values.get<Duration>("rest");
   process.shortest = values.get<Duration>("shortest");
   process.length = values.get<Duration>("for");

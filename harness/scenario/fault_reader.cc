@@ -12,10 +12,6 @@
 namespace faultline::scenario {
 namespace {
 
-int integer(const Parameters& values, std::string_view name) {
-  return static_cast<int>(values.get<std::int64_t>(name));
-}
-
 std::string_view whyNotWholeRails(injector::TargetKind target) {
   switch (target) {
     case injector::TargetKind::kLink:

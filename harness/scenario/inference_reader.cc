@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestTrace = 4 << 20;  // bytes: some 200,000 requests
 constexpr std::size_t kMostTraced = 10'000;     // requests: as many as 'requests' can be
-constexpr Bytes kMostMessageBytes = Bytes{1} << 30;
+constexpr Bytes kMostBytesOfAMessage = Bytes{1} << 30;
 
 class ServingReader {
  public:
@@ -48,9 +48,7 @@ class ServingReader {
 
  private:
   static std::string path(std::string_view key) { return joinPath("workload.inference", key); }
-  int integer(std::string_view key) const {
-    return static_cast<int>(values_.get<std::int64_t>(path(key)));
-  }
+  int integer(std::string_view key) const { return scenario::integer(values_, path(key)); }
   const Node* node() const {
     const Node* const workload = root_.find("workload");
     return workload == nullptr ? nullptr : workload->find("inference");
@@ -62,7 +60,7 @@ class ServingReader {
     const std::string& word = values_.get<std::string>(joinPath(record, "spread"));
     const auto found = std::ranges::find(inference::kSpreadNames, word);
     lengths.spread = static_cast<inference::Spread>(found - std::begin(inference::kSpreadNames));
-    lengths.mean = static_cast<int>(values_.get<std::int64_t>(joinPath(record, "mean")));
+    lengths.mean = scenario::integer(values_, joinPath(record, "mean"));
     lengths.cv = values_.get<Percent>(joinPath(record, "cv")).value / kWholeInPercent;
     return lengths;
   }
@@ -111,12 +109,12 @@ class ServingReader {
     const std::int64_t tokens = std::max(serving.prefillTokens, serving.longestPrompt());
     const Bytes message =
         model::divideUp(tokens * job.model.hidden, job.scale) * reduction::sizeOf(job.model.dtype);
-    if (message > kMostMessageBytes) {
+    if (message > kMostBytesOfAMessage) {
       findings_.addAt("workload.scale", locate(root_, "workload.scale"),
                       fmt::format("scale: one message of a prefill step would take {:.1f} GB: a "
                                   "scale of {} or more fits",
                                   static_cast<double>(message) / 1e9,
-                                  job.scale * (message / kMostMessageBytes + 1)));
+                                  job.scale * (message / kMostBytesOfAMessage + 1)));
     }
     return findings_.problems().size() == known;
   }

@@ -71,10 +71,6 @@ class ScenarioReader {
   }
 
  private:
-  static int integer(const Parameters& values, std::string_view name) {
-    return static_cast<int>(values.get<std::int64_t>(name));
-  }
-
   static Limits limitsOf(const Parameters& values) {
     Limits limits;
     eachLimit(limits, [&](std::string_view name, auto& limit) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -61,6 +62,11 @@ class RecordReader {
 
   Findings& findings_;
 };
+
+/// The integer of this name, whose row bounds it to what an int holds.
+inline int integer(const Parameters& values, std::string_view name) {
+  return static_cast<int>(values.get<std::int64_t>(name));
+}
 
 /// "workload" + "kind" -> "workload.kind"; "" + "kind" -> "kind".
 std::string joinPath(const std::string& path, std::string_view key);

@@ -13,11 +13,7 @@ namespace faultline::scenario {
 namespace {
 
 /// What a rank may hold of the messages of one iteration, each of which has memory of its own.
-constexpr Bytes kMostMessageBytes = Bytes{4} << 30;
-
-int integer(const Parameters& values, std::string_view name) {
-  return static_cast<int>(values.get<std::int64_t>(name));
-}
+constexpr Bytes kMostBytesOfAnIteration = Bytes{4} << 30;
 
 class TrainingReader {
  public:
@@ -239,14 +235,14 @@ class TrainingReader {
       const std::int64_t elements = model::programOf(training, rank).bufferElements();
       most = std::max(most, elements * reduction::sizeOf(training.model.dtype));
     }
-    if (most <= kMostMessageBytes) return;
+    if (most <= kMostBytesOfAnIteration) return;
     const std::string path = "workload.scale";
-    findings_.addAt(
-        path, locate(root_, path),
-        fmt::format("scale: the messages of an iteration take {:.1f} GB of each rank, "
-                    "and {:.1f} GB are possible: a scale of {} or more fits",
-                    static_cast<double>(most) / 1e9, static_cast<double>(kMostMessageBytes) / 1e9,
-                    training.scale * (most / kMostMessageBytes + 1)));
+    findings_.addAt(path, locate(root_, path),
+                    fmt::format("scale: the messages of an iteration take {:.1f} GB of each rank, "
+                                "and {:.1f} GB are possible: a scale of {} or more fits",
+                                static_cast<double>(most) / 1e9,
+                                static_cast<double>(kMostBytesOfAnIteration) / 1e9,
+                                training.scale * (most / kMostBytesOfAnIteration + 1)));
   }
 
   const Node& root_;

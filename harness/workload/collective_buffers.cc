@@ -10,12 +10,6 @@ namespace {
 using scenario::SweepCell;
 using schedule::Collective;
 
-/// Poison comes in words.
-std::size_t aligned(Bytes bytes) {
-  constexpr Bytes kWord = sizeof(kPoisonWord);
-  return static_cast<std::size_t>((bytes + kWord - 1) / kWord * kWord);
-}
-
 }  // namespace
 
 CollectiveBuffers::CollectiveBuffers(std::span<const SweepCell> cells, int rank, int ranks)
@@ -26,8 +20,8 @@ CollectiveBuffers::CollectiveBuffers(std::span<const SweepCell> cells, int rank,
     largest = std::max(largest, bytes);
     if (!cell.inPlace) apart = std::max(apart, bytes);
   }
-  result_.resize(aligned(largest));
-  input_.resize(aligned(apart));
+  result_.resize(wholePoisonWords(largest));
+  input_.resize(wholePoisonWords(apart));
 }
 
 void CollectiveBuffers::prepare(const SweepCell& cell, const DataKey& key) {

@@ -17,6 +17,10 @@ void poison(void* buffer, std::int64_t bytes) {
   if (rest > 0) std::memcpy(words + bytes / kWordBytes, &kPoisonWord, rest);
 }
 
+std::size_t wholePoisonWords(std::int64_t bytes) {
+  return static_cast<std::size_t>((bytes + kWordBytes - 1) / kWordBytes * kWordBytes);
+}
+
 std::int64_t countPoison(const void* buffer, std::int64_t bytes) {
   const auto* words = static_cast<const std::uint32_t*>(buffer);
   return std::count(words, words + bytes / kWordBytes, kPoisonWord);

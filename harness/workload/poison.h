@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace faultline::workload {
@@ -12,6 +13,9 @@ inline constexpr std::uint32_t kPoisonWord = 0xfffd15ea;
 /// Fills a buffer with kPoisonWord before an operation, so that what the operation did not write
 /// is noticed. The buffer is aligned to 4.
 void poison(void* buffer, std::int64_t bytes);
+
+/// The least size of a buffer for so many bytes that ends with a whole word of poison.
+std::size_t wholePoisonWords(std::int64_t bytes);
 
 /// How many whole 4-byte words of the buffer are still poison.
 std::int64_t countPoison(const void* buffer, std::int64_t bytes);

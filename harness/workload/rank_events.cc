@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "resilient_ccl/channel/wire.h"
 
 namespace faultline::workload {
@@ -16,7 +17,6 @@ using nlohmann::json;
 json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : toJson(moment); }
 
 constexpr double kMicrosecondsPerSecond = 1e6;
-constexpr double kMillisecondsPerSecond = 1e3;
 
 json planJson(const comm::PlanEvent& event) {
   json health = json::array();

@@ -14,11 +14,6 @@ using reduction::DataType;
 /// Data of different messages of a step are far apart.
 constexpr int kMessageBits = 44;
 
-std::size_t aligned(std::int64_t bytes) {
-  constexpr std::int64_t kWord = sizeof(kPoisonWord);
-  return static_cast<std::size_t>((bytes + kWord - 1) / kWord * kWord);
-}
-
 }  // namespace
 
 Stage::Stage(const RankConfig& config, int first)
@@ -63,7 +58,7 @@ void Stage::corrupt(DataType type, void* data, std::int64_t count) {
 Status Stage::sumOverTensor(std::int64_t index) {
   if (parallel_.tensor == 1) return okStatus();
   const std::int64_t count = model::divideUp(work_.tokens * job_.model.hidden, job_.scale);
-  const std::size_t bytes = aligned(count * reduction::sizeOf(type_));
+  const std::size_t bytes = wholePoisonWords(count * reduction::sizeOf(type_));
   if (input_.size() < bytes) input_.resize(bytes);
   if (result_.size() < bytes) result_.resize(bytes);
   const std::int64_t firstIndex = index * count;
@@ -81,7 +76,7 @@ Status Stage::sumOverTensor(std::int64_t index) {
 }
 
 Status Stage::send(Message message, int peer, DataType type, std::int64_t count) {
-  const std::size_t bytes = aligned(count * reduction::sizeOf(type));
+  const std::size_t bytes = wholePoisonWords(count * reduction::sizeOf(type));
   if (input_.size() < bytes) input_.resize(bytes);
   fillIntegers(type, input_.data(), count, std::int64_t{1} << (kMessageBits + int(message)), key(),
                config_.rank);
@@ -90,7 +85,7 @@ Status Stage::send(Message message, int peer, DataType type, std::int64_t count)
 }
 
 Status Stage::receive(Message message, int peer, DataType type, std::int64_t count) {
-  const std::size_t bytes = aligned(count * reduction::sizeOf(type));
+  const std::size_t bytes = wholePoisonWords(count * reduction::sizeOf(type));
   if (result_.size() < bytes) result_.resize(bytes);
   poison(result_.data(), static_cast<std::int64_t>(bytes));
   RETURN_IF_ERROR(await(*instance_->receive(result_.data(), count, type, peer)));

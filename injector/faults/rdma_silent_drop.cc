@@ -14,7 +14,7 @@ namespace faultline::injector {
 namespace {
 
 constexpr std::uint64_t kProbes = 8;
-constexpr Duration kProbeBudget = 500ms;
+constexpr Duration kProbesLeaveWithin = 500ms;
 // How long an adapter's load is looked at before packets are dropped.
 constexpr std::chrono::milliseconds kDropLoadWindow = 500ms;
 // NCCL's queue pairs wait 4.3 s (exponent 20) for an answer before they repeat; then a second of
@@ -105,7 +105,7 @@ Status RdmaSilentDrop::prepareAdapter(rdma::TargetDevice device) {
 
 Status RdmaSilentDrop::requireProbesLeave() {
   RETURN_IF_ERROR(tap_->reset());
-  const TimePoint deadline = now() + kProbeBudget;
+  const TimePoint deadline = now() + kProbesLeaveWithin;
   std::uint64_t sent = 0;
   while (true) {
     if (sent < kProbes) {

@@ -108,8 +108,8 @@ TEST(ChannelProperty, NoSeedLosesOrRepeatsAByte) {
 }
 
 TEST(ArrivalsProperty, OnlyInterruptionsOfAPathAreSeenInItsNumbers) {
-  constexpr std::uint64_t kSeeds = 5000;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  constexpr std::uint64_t kPlays = 5000;
+  for (std::uint64_t seed = 1; seed <= kPlays; ++seed) {
     for (const std::string& problem : playArrivals(seed))
       FAIL() << "seed " << seed << ": " << problem;
   }

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "tests/support/sim_world.h"
+#include "tests/unit/channel/small_chunks.h"
 
 // Rails of different speed: windows by rate, pull in proportion, and tails that go again over a
 // faster rail.
@@ -12,23 +12,7 @@ namespace {
 
 using channel::Policy;
 
-constexpr Bytes kChunk = 8 << 10;
-
-SimOptions pulling(int rails) {
-  SimOptions options;
-  options.link.rails = rails;
-  options.link.policy = Policy::kPull;
-  options.link.chunkBytes = kChunk;
-  options.lateWrites = false;
-  return options;
-}
-
-void expectWhole(SimWorld& world) {
-  world.run(1s);  // what nobody waits for has come in by then
-  world.checkMemory();
-  for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
-  EXPECT_EQ(world.completed(), world.posted());
-}
+SimOptions pulling(int rails) { return smallChunks(rails, Policy::kPull); }
 
 /// Keeps more than all windows waiting for so long.
 void load(SimWorld& world, Duration time, Bytes backlog = 4 << 20) {

@@ -4,30 +4,14 @@
 #include <vector>
 
 #include "resilient_ccl/channel/partners.h"
-#include "tests/support/sim_world.h"
+#include "tests/unit/channel/small_chunks.h"
 
 // Rails to which chunks belong: who takes over, in which order, and until when.
 
 namespace faultline::test {
 namespace {
 
-constexpr Bytes kChunk = 8 << 10;
-
-SimOptions pinned(int rails) {
-  SimOptions options;
-  options.link.rails = rails;
-  options.link.policy = channel::Policy::kPinned;
-  options.link.chunkBytes = kChunk;
-  options.lateWrites = false;
-  return options;
-}
-
-void expectWhole(SimWorld& world) {
-  world.run(1s);  // what nobody waits for has come in by then
-  world.checkMemory();
-  for (const auto& problem : world.problems()) ADD_FAILURE() << problem;
-  EXPECT_EQ(world.completed(), world.posted());
-}
+SimOptions pinned(int rails) { return smallChunks(rails, channel::Policy::kPinned); }
 
 TEST(PartnersTest, NearestFirstAndThenByNumber) {
   using Partners = std::vector<std::vector<int>>;

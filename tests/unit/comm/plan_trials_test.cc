@@ -7,7 +7,7 @@
 namespace faultline::comm {
 namespace {
 
-constexpr PlanKey kSize{.elements = 1 << 20};
+constexpr PlanKey kMebiElements{.elements = 1 << 20};
 
 /// Of calls of 164 ms by ring where all is whole, and 170 ms at best with a port at 7/8.
 plan::Plan whole(double measured) {
@@ -28,7 +28,8 @@ plan::Plan degraded(double measured) {
 class PlanTrialsTest : public testing::Test {
  protected:
   /// Calls by the candidate that is in use without any agreement.
-  void call(const plan::Plan& plan, double seconds, int times, const PlanKey& size = kSize) {
+  void call(const plan::Plan& plan, double seconds, int times,
+            const PlanKey& size = kMebiElements) {
     for (int i = 0; i < times; ++i) {
       trials_.began(operation_, size, plan, Choice{}, time_);
       time_ += std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
@@ -78,7 +79,8 @@ TEST_F(PlanTrialsTest, AlsoWhenManyCallsOverAPortThatHasBecomeSlowFollow) {
 }
 
 TEST_F(PlanTrialsTest, TheLargestSizeThatTellsSomethingCounts) {
-  const PlanKey half{.elements = kSize.elements / 2}, twice{.elements = kSize.elements * 2};
+  const PlanKey half{.elements = kMebiElements.elements / 2};
+  const PlanKey twice{.elements = kMebiElements.elements * 2};
   call(whole(0.94), 0.19, 3, half);
   call(whole(0.94), 0.164, 3);
   call(whole(0.94), 0.3, 3, twice);  // for another reason

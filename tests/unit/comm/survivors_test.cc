@@ -7,10 +7,10 @@
 
 #include <thread>
 
+#include "tests/unit/comm/thread_job.h"
+
 namespace faultline::comm {
 namespace {
-
-constexpr std::uint32_t kLoopback = 0x7f000001;
 
 Result<UniqueFd> door() { return transport::tcp::openListener({kLoopback, "", 0}); }
 

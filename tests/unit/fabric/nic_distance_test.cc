@@ -28,9 +28,8 @@ TEST(NicDistanceTest, SamePcieSwitchThenSameSocketThenTheRest) {
   for (int a = 0; a < 4; ++a) {
     for (int b = 0; b < 4; ++b) EXPECT_EQ((*distances)[a][b], (*distances)[b][a]);
   }
-  using Partners = std::vector<std::vector<int>>;
   EXPECT_EQ(channel::partnersByDistance(*distances),
-            (Partners{{2, 3, 1}, {3, 2, 0}, {0, 3, 1}, {0, 2, 1}}));
+            (std::vector<std::vector<int>>{{2, 3, 1}, {3, 2, 0}, {0, 3, 1}, {0, 2, 1}}));
 }
 
 TEST(NicDistanceTest, WhatIsNotInTheTopologyIsNamed) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -62,6 +63,12 @@ class ConformanceTest : public ::testing::TestWithParam<int> {
 
 inline std::string versionName(const ::testing::TestParamInfo<int>& version) {
   return "v" + std::to_string(version.param);
+}
+
+/// What the plugin's thread may be writing: to ask the plugin would be to poll it.
+__attribute__((no_sanitize("thread"))) inline std::int64_t peek(
+    const volatile std::int64_t& value) {
+  return value;
 }
 
 }  // namespace faultline::test

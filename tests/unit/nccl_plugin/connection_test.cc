@@ -153,11 +153,6 @@ TEST_P(ConnectionTest, OneThreadConnectsAndAnotherMovesTheData) {
   close(second);
 }
 
-/// What the plugin's thread may be writing: to ask the plugin would be to poll it.
-__attribute__((no_sanitize("thread"))) std::int64_t peek(const volatile std::int64_t& value) {
-  return value;
-}
-
 TEST_P(ConnectionTest, AConnectionIsClosedWithRequestsUnderWay) {
   const Ends closed = connectHere(net), other = connectHere(net);
   ASSERT_NE(other.receive, nullptr);

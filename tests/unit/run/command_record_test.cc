@@ -19,9 +19,9 @@ using faultline::testing::TemporaryFolder;
 using reports::RunStatus;
 using ::testing::HasSubstr;
 
-constexpr TimePoint kBegin = TimePoint(1000s);
+constexpr TimePoint kCommandStart = TimePoint(1000s);
 
-TimePoint after(int ms) { return kBegin + ms * 1ms; }
+TimePoint after(int ms) { return kCommandStart + ms * 1ms; }
 
 scenario::Scenario commandScenario(const std::string& keys) {
   auto read = scenario::readScenario(
@@ -40,7 +40,7 @@ class CommandRecordTest : public ::testing::Test {
       : scenario_(commandScenario(keys)),
         planned_{1, &scenario_.strategies.front(), reports::Arm::kFaulted},
         record_(scenario_, planned_) {
-    record_.started(kBegin);
+    record_.started(kCommandStart);
   }
 
   CommandRecord::Step mark(int rank, int iteration, int ms) {

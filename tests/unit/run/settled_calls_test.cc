@@ -175,7 +175,7 @@ TEST(SettledCallsTest, BoundAndModelAreThoseOfTheCallsThatCount) {
 TEST(SettledCallsTest, TheModelOfAPlanIsAsCloseToTheBoundAsItsPipelineAllows) {
   // Eight ranks, two at a half, on one rail: where the executor's window of three messages would
   // make the model, whose ports queue nothing, slower by a sixth.
-  constexpr int kRanks = 8, kSegments = 64;
+  constexpr int kEightRanks = 8, kSegments = 64;
   scenario::ReadResult read = scenario::readScenario(
       "version: 1\nname: s\ncluster: {nodes: 8, rails: 1, rail_rate: 200Mbit}\n"
       "workload: {kind: collective, iterations: 3, collective: {sizes: 8MiB}}\n"
@@ -190,7 +190,7 @@ TEST(SettledCallsTest, TheModelOfAPlanIsAsCloseToTheBoundAsItsPipelineAllows) {
   run.goodput_mbit = 190;
   reports::AppliedPlan& plan = run.plans.emplace_back(planFor(-1, 0.5));
   plan.segments = kSegments;
-  plan.health.resize(kRanks);
+  plan.health.resize(kEightRanks);
   plan.health[3] = plan.health[1];
   CallTable table(scenario);
   for (const int node : {1, 3}) {
@@ -200,7 +200,7 @@ TEST(SettledCallsTest, TheModelOfAPlanIsAsCloseToTheBoundAsItsPipelineAllows) {
   }
   for (int call = 0; call < 3; ++call) {
     run.iterations.push_back({call, 800.0 * call, 799});
-    for (int rank = 0; rank < kRanks; ++rank) table.ended(call, 800, 1, 0);
+    for (int rank = 0; rank < kEightRanks; ++rank) table.ended(call, 800, 1, 0);
   }
   run.collectives = table.rows(unsettledCalls(scenario, run));
   compareWithModels(scenario, run);

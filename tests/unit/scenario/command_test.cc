@@ -3,6 +3,7 @@
 
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
+#include "tests/unit/scenario/expect_mistake.h"
 #include "tests/unit/scenario/quickstart.h"
 
 namespace faultline::scenario {
@@ -10,7 +11,6 @@ namespace {
 
 using command::Take;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -21,23 +21,6 @@ std::string withCommand(const std::string& keys, const std::string& more = "") {
          (more.find("strategies:") == std::string::npos ? "strategies: [fault_free, unprotected]\n"
                                                         : "") +
          more;
-}
-
-std::vector<std::string> mistakesIn(const std::string& yaml) {
-  std::vector<std::string> lines;
-  for (const Mistake& mistake : readScenario(yaml, "f").mistakes) {
-    lines.push_back(mistake.toString());
-  }
-  return lines;
-}
-
-/// One mistake that begins and goes on like this.
-void expectMistake(const std::string& yaml, const std::string& place, const std::string& message) {
-  SCOPED_TRACE(yaml);
-  const auto mistakes = mistakesIn(yaml);
-  ASSERT_EQ(mistakes.size(), 1u) << ::testing::PrintToString(mistakes);
-  EXPECT_TRUE(mistakes[0].starts_with("f:" + place + ": ")) << mistakes[0];
-  EXPECT_THAT(mistakes[0], HasSubstr(message));
 }
 
 const command::Command& commandOf(const ReadResult& read) {
@@ -132,16 +115,16 @@ TEST(CommandTest, WhatOnlyRanksOfOursKnowIsRefused) {
   expectMistake(with("strategies: [{armed: {telemetry: on}}]\n"), "6:23", "has none for programs");
   const std::string failing_over =
       "strategies: [{nccl: {mode: port_failover, as: a, env: {A: b}}}]\n";
-  EXPECT_THAT(mistakesIn(with(failing_over +
+  EXPECT_THAT(mistakesOf(with(failing_over +
                               "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
                               "duration: 1s}]\n")),
               IsEmpty());
   expectMistake(with(failing_over), "6:28", "nothing to fail over from");
-  EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: stock}}]\n")), IsEmpty());
+  EXPECT_THAT(mistakesOf(with("strategies: [{nccl: {mode: stock}}]\n")), IsEmpty());
   for (const char* mode : {"abort_reinit", "shrink"}) {
     const std::string rebuilding = fmt::format("strategies: [{{nccl: {{mode: {}}}}}]\n", mode);
     expectMistake(with(rebuilding), "6:28", "nothing to recover from");
-    EXPECT_THAT(mistakesIn(with(rebuilding +
+    EXPECT_THAT(mistakesOf(with(rebuilding +
                                 "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, "
                                 "duration: 1s}]\n")),
                 IsEmpty());
@@ -150,12 +133,12 @@ TEST(CommandTest, WhatOnlyRanksOfOursKnowIsRefused) {
       "faults: [{kind: process_kill, target: {node: 1}, at: 1s, until: end}]\n";
   expectMistake(with("strategies: [{nccl: {mode: abort_reinit}}]\n" + killing), "6:28",
                 "nobody starts a process again");
-  EXPECT_THAT(mistakesIn(with("strategies: [{nccl: {mode: shrink, wait: 1s}}]\n" + killing)),
+  EXPECT_THAT(mistakesOf(with("strategies: [{nccl: {mode: shrink, wait: 1s}}]\n" + killing)),
               IsEmpty());
   expectMistake(with("strategies: [{nccl: {mode: stock, wait: 1s}}]\n"), "6:41",
                 "wait: only of the modes");
   const std::string rows = "strategies: [{nccl: {mode: shrink}}, unprotected]\n" + killing;
-  EXPECT_THAT(mistakesIn(with(rows + "expect: [nccl.shrinks.ranks == 3]\n")), IsEmpty());
+  EXPECT_THAT(mistakesOf(with(rows + "expect: [nccl.shrinks.ranks == 3]\n")), IsEmpty());
   expectMistake(with(rows + "expect: [nccl.rebuilds.count == 1]\n"), "8:10",
                 "only a row of 'nccl' with 'mode: abort_reinit'");
   expectMistake(with(rows + "expect: [unprotected.shrinks.count == 1]\n"), "8:10",
@@ -165,7 +148,7 @@ TEST(CommandTest, WhatOnlyRanksOfOursKnowIsRefused) {
   expectMistake(with("telemetry: on\n"), "7:12", "know nothing of it");
   expectMistake(with("io_threads: 2\n"), "7:13", "know nothing of it");
   expectMistake(with("limits: {deadline: 5s, give_up: 1s}\n"), "7:33", "know nothing of it");
-  EXPECT_THAT(mistakesIn(with("limits: {deadline: 5s}\n")), IsEmpty());
+  EXPECT_THAT(mistakesOf(with("limits: {deadline: 5s}\n")), IsEmpty());
   expectMistake(with("expect: [wrong_elements == 0]\n"), "7:10", "nobody sees that");
   expectMistake(with("expect: [unprotected.failovers.count == 0]\n"), "7:10", "nobody sees that");
   expectMistake(with("expect: [unprotected.metrics.busbw >= 5]\n"), "7:10", "has no 'busbw'");
@@ -204,7 +187,7 @@ TEST(CommandTest, FaultsDuringAnIterationNeedAProgressFile) {
   };
   expectMistake(with("", 3), "7:64", "'workload.command.progress'");
   expectMistake(with(", progress: p", 0), "7:64", "iteration 0 has none");
-  EXPECT_THAT(mistakesIn(with(", progress: p", 3000)), IsEmpty()) << "it counts by itself";
+  EXPECT_THAT(mistakesOf(with(", progress: p", 3000)), IsEmpty()) << "it counts by itself";
 }
 
 }  // namespace

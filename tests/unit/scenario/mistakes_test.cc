@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/scenario/reader.h"
+#include "tests/unit/scenario/expect_mistake.h"
 #include "tests/unit/scenario/quickstart.h"
 
 namespace faultline::scenario {
@@ -10,14 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::vector<std::string> mistakesOf(const std::string& yaml) {
-  std::vector<std::string> lines;
-  for (const Mistake& mistake : readScenario(yaml, "f").mistakes) {
-    lines.push_back(mistake.toString());
-  }
-  return lines;
-}
 
 /// A text, and what the one mistake in it must say, beginning with its place.
 struct Case {
@@ -29,11 +22,7 @@ struct Case {
 /// The mistake is told once, and at its place.
 void expectEach(const std::vector<Case>& cases) {
   for (const Case& one : cases) {
-    SCOPED_TRACE(one.yaml);
-    const std::vector<std::string> mistakes = mistakesOf(one.yaml);
-    ASSERT_EQ(mistakes.size(), 1u) << ::testing::PrintToString(mistakes);
-    EXPECT_TRUE(mistakes[0].starts_with("f:" + one.place + ": ")) << mistakes[0];
-    EXPECT_THAT(mistakes[0], HasSubstr(one.message));
+    expectMistake(one.yaml, one.place, one.message);
   }
 }
 

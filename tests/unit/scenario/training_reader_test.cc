@@ -5,26 +5,18 @@
 
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
+#include "tests/unit/scenario/expect_mistake.h"
 
 namespace faultline::scenario {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 /// `keys` begin in line 7.
 std::string training(const std::string& keys, const std::string& strategies = "[fault_free]") {
   return "version: 1\nname: n\ncluster: {nodes: 4}\nworkload:\n  kind: training\n  iterations: "
          "2\n" +
          keys + "strategies: " + strategies + "\n";
-}
-
-std::vector<std::string> mistakesOf(const std::string& yaml) {
-  std::vector<std::string> lines;
-  for (const Mistake& mistake : readScenario(yaml, "f").mistakes) {
-    lines.push_back(mistake.toString());
-  }
-  return lines;
 }
 
 Workload workloadOf(const std::string& keys) {
@@ -106,14 +98,6 @@ TEST(TrainingReaderTest, AResultHasTheWholeCard) {
   EXPECT_EQ(json["parallel"]["data"], 4);
   EXPECT_EQ(json["scale"], 10);
   EXPECT_FALSE(json.contains("compute"));
-}
-
-void expectMistake(const std::string& yaml, const std::string& place, const std::string& words) {
-  SCOPED_TRACE(yaml);
-  const std::vector<std::string> mistakes = mistakesOf(yaml);
-  ASSERT_EQ(mistakes.size(), 1u) << ::testing::PrintToString(mistakes);
-  EXPECT_TRUE(mistakes[0].starts_with("f:" + place + ": ")) << mistakes[0];
-  EXPECT_THAT(mistakes[0], HasSubstr(words));
 }
 
 TEST(TrainingReaderTest, TheTwoFormsExcludeEachOther) {

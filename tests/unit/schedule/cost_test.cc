@@ -9,17 +9,12 @@
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "tests/support/csv_data.h"
 #include "tests/support/recorded_schedule.h"
+#include "tests/unit/schedule/one_straggler.h"
 
 namespace faultline::schedule {
 namespace {
 
 constexpr double kTolerance = 1e-9;
-
-std::vector<double> oneStraggler(int ranks, double r) {
-  std::vector<double> bandwidths(static_cast<std::size_t>(ranks), 1.0);
-  bandwidths[1 % bandwidths.size()] = r;
-  return bandwidths;
-}
 
 /// Elements that every number of ranks and lanes used here divides.
 constexpr std::int64_t kDivisible = 256 * 8 * 3;

@@ -4,18 +4,12 @@
 
 #include "resilient_ccl/schedule/cost.h"
 #include "tests/support/csv_data.h"
+#include "tests/unit/schedule/one_straggler.h"
 
 namespace faultline::schedule {
 namespace {
 
 constexpr int kMost = 256;
-
-/// Rank 1 with the share `r` of its bandwidth.
-PortBandwidths oneStraggler(int ranks, double r) {
-  PortBandwidths bandwidths = std::vector<double>(static_cast<std::size_t>(ranks), 1.0);
-  bandwidths.send[1] = bandwidths.receive[1] = r;
-  return bandwidths;
-}
 
 /// The wire of the independent simulation: 50 GB/s, 5 us per hop, 0.5 us of port time per message.
 MessageCost wireFor(double mebibytes) {

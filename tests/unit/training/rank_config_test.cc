@@ -86,9 +86,9 @@ TEST(RankConfigTest, ComesBackAsItWas) {
 TEST(RankConfigTest, EveryFieldIsNeeded) {
   const nlohmann::json complete = toJson(unusualConfig());
   for (const auto& [name, value] : complete.items()) {
-    nlohmann::json json = complete;
-    json.erase(name);
-    const auto config = rankConfigFromJson(json);
+    nlohmann::json changed = complete;
+    changed.erase(name);
+    const auto config = rankConfigFromJson(changed);
     ASSERT_FALSE(config.ok()) << name;
     EXPECT_THAT(config.status().message(), testing::HasSubstr(name));
   }
@@ -97,9 +97,10 @@ TEST(RankConfigTest, EveryFieldIsNeeded) {
 TEST(RankConfigTest, EveryLimitIsNeeded) {
   const nlohmann::json complete = toJson(unusualConfig());
   for (const auto& [name, value] : complete["limits"].items()) {
-    nlohmann::json json = complete;
-    json["limits"].erase(name);
-    EXPECT_THAT(rankConfigFromJson(json).status().message(), testing::HasSubstr("limits." + name));
+    nlohmann::json changed = complete;
+    changed["limits"].erase(name);
+    EXPECT_THAT(rankConfigFromJson(changed).status().message(),
+                testing::HasSubstr("limits." + name));
   }
 }
 
@@ -107,9 +108,9 @@ TEST(RankConfigTest, EverythingOfATrainingJobIsNeeded) {
   const nlohmann::json complete = toJson(unusualConfig());
   ASSERT_EQ(complete["workload"]["training"].size(), 27u);
   for (const auto& [name, value] : complete["workload"]["training"].items()) {
-    nlohmann::json json = complete;
-    json["workload"]["training"].erase(name);
-    EXPECT_THAT(rankConfigFromJson(json).status().message(),
+    nlohmann::json changed = complete;
+    changed["workload"]["training"].erase(name);
+    EXPECT_THAT(rankConfigFromJson(changed).status().message(),
                 testing::HasSubstr("workload.training." + name));
   }
 }
@@ -148,9 +149,9 @@ TEST(RankConfigTest, AServerComesBackAsItWas) {
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(*read, config);
   const auto messageWith = [&](std::string_view pointer, const nlohmann::json& value) {
-    nlohmann::json json = complete;
-    json[nlohmann::json::json_pointer(std::string(pointer))] = value;
-    return rankConfigFromJson(json).status().message();
+    nlohmann::json changed = complete;
+    changed[nlohmann::json::json_pointer(std::string(pointer))] = value;
+    return rankConfigFromJson(changed).status().message();
   };
   EXPECT_THAT(messageWith("/server", nullptr), testing::HasSubstr("server is missing"));
   EXPECT_THAT(messageWith("/server/rates", 1), testing::HasSubstr("server.rates is not a list"));
@@ -183,9 +184,9 @@ TEST(RankConfigTest, SumsOfATrainingJobAreOfItsGroups) {
 
 TEST(RankConfigTest, NonsenseIsNamed) {
   const auto messageWith = [](std::string_view pointer, const nlohmann::json& value) {
-    nlohmann::json json = toJson(unusualConfig());
-    json[nlohmann::json::json_pointer(std::string(pointer))] = value;
-    return rankConfigFromJson(json).status().message();
+    nlohmann::json changed = toJson(unusualConfig());
+    changed[nlohmann::json::json_pointer(std::string(pointer))] = value;
+    return rankConfigFromJson(changed).status().message();
   };
   EXPECT_THAT(messageWith("/rank", 5), testing::HasSubstr("rank is out of range"));
   EXPECT_THAT(messageWith("/rank", "one"), testing::HasSubstr("rank has another type"));
