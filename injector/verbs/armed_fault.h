@@ -29,10 +29,12 @@ class ArmedFault {
   void moved(std::uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
   /// Only a link of rule().bitsPerSecond: when it has carried these bytes as well, if it begins
-  /// with them at `now` or as soon as it is free.
-  TimePoint carried(TimePoint now, std::uint64_t bytes);
-  /// It does not have to carry these after all.
-  void notCarried(std::uint64_t bytes);
+  /// with them at `from` or as soon as it is free. To be asked once they are known to have been
+  /// sent, by when they were posted: what fails must not keep the link busy for others.
+  TimePoint carried(TimePoint from, std::uint64_t bytes);
+  /// It does not have to carry these after all, with which it would have been done at `due`: it is
+  /// free earlier by what of that is still to come at `now`.
+  void notCarried(TimePoint now, TimePoint due, std::uint64_t bytes);
 
   /// What `strikes` was true for could not be struck: that one of the budget is there again.
   void struckNothing() { struck_.fetch_sub(1, std::memory_order_relaxed); }

@@ -104,6 +104,8 @@ struct Rule {
 
   /// Whether completions are held back.
   bool holds() const { return effect == Effect::kQpDelay || effect == Effect::kQpRate; }
+  /// Whether what is sent has to be noted, since its completions do not tell its bytes.
+  bool pacesSends() const { return effect == Effect::kQpRate && includes(side, Side::kSend); }
 };
 
 inline constexpr Duration kShortestLease = 100ms;

@@ -26,6 +26,42 @@ struct CompletionVerdict {
   ArmedFault* rewrote = nullptr;  ///< whose error it has become
 };
 
+/// What the slowest link that paces a send makes of its completion.
+struct PacedSend {
+  ArmedFault* link = nullptr;  ///< nullptr: none knows of it
+  TimePoint due{};
+  std::uint64_t bytes = 0;  ///< its own, and those of requests before it without a completion
+};
+
+/// A send has succeeded: the links carry it, and what counts with it, since each was posted.
+PacedSend carrySend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
+                    std::uint64_t work_request) {
+  PacedSend sent;
+  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
+  if (log == nullptr) return sent;
+  const std::lock_guard lock(queue_pair.log_flag);
+  log->complete(work_request, [&](const SendLog::Entry& entry) {
+    sent.bytes += entry.bytes;
+    forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
+      if (!fault.rule().pacesSends()) return;
+      const TimePoint due = fault.carried(entry.posted, entry.bytes);
+      if (sent.link != nullptr && due <= sent.due) return;
+      sent.link = &fault;
+      sent.due = due;
+    });
+  });
+  return sent;
+}
+
+/// A completion is an error, of a send perhaps: of which side it is, an error does not tell. No
+/// link carries it.
+void failSend(QueuePair& queue_pair, std::uint64_t work_request) {
+  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
+  if (log == nullptr) return;
+  const std::lock_guard lock(queue_pair.log_flag);
+  log->fail(work_request);
+}
+
 CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits,
                                ibv_wc& completion, TimePoint now) {
   CompletionVerdict verdict;
@@ -33,6 +69,7 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
     forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
       fault.sawError(completion.status == IBV_WC_WR_FLUSH_ERR);
     });
+    failSend(queue_pair, completion.wr_id);
     return verdict;
   }
   const bool received = (completion.opcode & IBV_WC_RECV) != 0;
@@ -44,11 +81,8 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
     verdict.fault = &fault;
     verdict.bytes = of;
   };
-  std::optional<SendLog::Entry> sent;
-  if (SendLog* const log = queue_pair.log.load(std::memory_order_acquire); log && !received) {
-    const std::lock_guard lock(queue_pair.log_flag);
-    sent = log->complete(completion.wr_id);
-  }
+  PacedSend sent;
+  if (!received) sent = carrySend(shim, queue_pair, bits, completion.wr_id);
   forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
     const Rule& rule = fault.rule();
     if (!includes(rule.side, side)) return;
@@ -76,8 +110,8 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
         if (received) {
           fault.moved(bytes);
           hold(fault.carried(now, bytes), fault, bytes);
-        } else if (sent) {
-          hold(sent->due, fault, sent->bytes);
+        } else if (sent.link == &fault) {
+          hold(sent.due, fault, sent.bytes);
         }
         break;
     }

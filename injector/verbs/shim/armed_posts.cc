@@ -1,6 +1,5 @@
 // Posting, one by one and in batches.
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "injector/verbs/shim/armed_calls.h"
@@ -52,48 +51,28 @@ PostVerdict onPost(Shim& shim, QueuePair& queue_pair, FaultBits bits, Side side,
   return verdict;
 }
 
-/// Calls `visit(fault)` for each of the bits that paces what is sent.
-template <typename Visit>
-void forEachSendRate(const Shim& shim, FaultBits bits, Visit visit) {
-  forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
-    const Rule& rule = fault.rule();
-    if (rule.effect == Effect::kQpRate && includes(rule.side, Side::kSend)) visit(fault);
+/// Whether one of the bits paces what this one sends, so that it is to be noted.
+bool isPaced(const Shim& shim, const QueuePair& queue_pair, FaultBits bits) {
+  bool paced = false;
+  if (queue_pair.log.load(std::memory_order_acquire) == nullptr) return paced;
+  forEachFault(shim, bits, [&](std::size_t, const ArmedFault& fault) {
+    paced = paced || fault.rule().pacesSends();
   });
+  return paced;
 }
 
 /// Notes what a paced queue pair sends. Before it is posted: another thread may poll its completion
 /// before the call returns.
-NotedSends logSend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
-                   std::uint64_t work_request, bool signalled, std::uint64_t bytes) {
-  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
-  if (log == nullptr) return {};
-  std::optional<TimePoint> due;
-  forEachSendRate(shim, bits, [&](ArmedFault& fault) {
-    due = std::max(due.value_or(TimePoint::min()), fault.carried(now(), bytes));
-  });
-  if (!due) return {};
+void logSend(QueuePair& queue_pair, const SendLog::Entry& entry) {
   const std::lock_guard lock(queue_pair.log_flag);
-  if (signalled) {
-    log->add(work_request, bytes, *due);
-  } else {
-    log->addUnsignalled(bytes);
-  }
-  return {signalled ? std::size_t{1} : 0, bytes};
+  queue_pair.log.load(std::memory_order_acquire)->add(entry);
 }
 
-/// The latest sends were not taken: neither their completions nor the link wait for them. `bits`
-/// are those under which they were noted.
-void takeBackSends(const Shim& shim, QueuePair& queue_pair, FaultBits bits, NotedSends noted) {
-  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
-  if (log == nullptr) return;
-  bool paced = false;
-  forEachSendRate(shim, bits, [&](ArmedFault& fault) {
-    fault.notCarried(noted.bytes);
-    paced = true;
-  });
-  if (!paced) return;
+/// So many of the latest sends that were noted were not taken.
+void takeBackSends(QueuePair& queue_pair, std::size_t noted) {
+  if (noted == 0) return;
   const std::lock_guard lock(queue_pair.log_flag);
-  log->takeBack(noted.entries, noted.bytes);
+  queue_pair.log.load(std::memory_order_acquire)->takeBack(noted);
 }
 
 template <typename Request>
@@ -160,24 +139,22 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
     return postOne(real, qp, first, bad,
                    onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(*first)));
   }
-  const auto signalled = [&](const ibv_send_wr& request) {
-    return queue_pair->made.signalAll || (request.send_flags & IBV_SEND_SIGNALED) != 0;
-  };
+  const bool paced = isPaced(shim, *queue_pair, bits);
   return postChain(
       real, qp, first, bad,
       [&](const ibv_send_wr& request) {
         return onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(request));
       },
       [&](const ibv_send_wr& request) {
-        logSend(shim, *queue_pair, bits, request.wr_id, signalled(request), bytesOf(request));
+        if (!paced) return;
+        const bool signalled =
+            queue_pair->made.signalAll || (request.send_flags & IBV_SEND_SIGNALED) != 0;
+        logSend(*queue_pair, {request.wr_id, bytesOf(request), now(), signalled});
       },
       [&](const ibv_send_wr* from, const ibv_send_wr* end) {
-        NotedSends noted;
-        for (; from != nullptr && from != end; from = from->next) {
-          noted.entries += signalled(*from);
-          noted.bytes += bytesOf(*from);
-        }
-        takeBackSends(shim, *queue_pair, bits, noted);
+        std::size_t noted = 0;
+        for (; paced && from != nullptr && from != end; from = from->next) ++noted;
+        takeBackSends(*queue_pair, noted);
       });
 }
 
@@ -223,11 +200,10 @@ void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes) {
     batch.error = verdict.error;
     batch.fault = verdict.fault;
   }
+  if (!isPaced(shim, *queue_pair, bits)) return;
   const bool signalled = queue_pair->made.signalAll || (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
-  const NotedSends noted = logSend(shim, *queue_pair, bits, qp->wr_id, signalled, bytes);
-  batch.noted.entries += noted.entries;
-  batch.noted.bytes += noted.bytes;
-  batch.noted_under |= bits;
+  logSend(*queue_pair, {qp->wr_id, bytes, now(), signalled});
+  ++batch.noted;
 }
 
 int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
@@ -239,13 +215,13 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
   if (!known) return real.complete(qp);
   const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
   if (batch.error != 0 && real.abort != nullptr) {
-    takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+    takeBackSends(*queue_pair, batch.noted);
     real.abort(qp);  // lets the next thread in
     batch.fault->happened();
     return batch.error;
   }
   const int result = real.complete(qp);
-  if (result != 0) takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+  if (result != 0) takeBackSends(*queue_pair, batch.noted);
   return result;
 }
 
@@ -256,7 +232,7 @@ void armedBatchAbort(ibv_qp_ex* qp) {
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
   if (queue_pair == nullptr || queue_pair->batch.era != shim.era()) return;
   const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
-  takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+  takeBackSends(*queue_pair, batch.noted);
 }
 
 }  // namespace faultline::injector::verbs::shim

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -113,6 +114,32 @@ TEST(ArmedFaultTest, ALinkCarriesOneAfterTheOther) {
   EXPECT_EQ(fault.carried(start, 1000), start + 1ms);
   EXPECT_EQ(fault.carried(start, 500), start + 1500us);  // queued
   EXPECT_EQ(fault.carried(start + 1s, 1000), start + 1001ms) << "an idle link saves nothing up";
+}
+
+TEST(ArmedFaultTest, ALinkIsFreeEarlierByWhatItNeedNotCarryAndIsStillToCome) {
+  const TimePoint start{1s};
+  const auto busy = [] {  // for 3 ms, a byte in 1 us
+    auto fault =
+        std::make_unique<ArmedFault>(Rule{.effect = Effect::kQpRate, .bitsPerSecond = 8'000'000});
+    for (int i = 0; i < 3; ++i) fault->carried(TimePoint{1s}, 1000);
+    return fault;
+  };
+  const auto free = [&](ArmedFault& fault) { return fault.carried(start, 0) - start; };
+  auto fault = busy();
+  fault->notCarried(start, start + 2ms, 1000);
+  EXPECT_EQ(free(*fault), 2ms) << "all of it was to come";
+  fault = busy();
+  fault->notCarried(start + 2300us, start + 3ms, 1000);
+  EXPECT_EQ(free(*fault), 2300us) << "0.3 ms of it have gone by";
+  fault = busy();
+  fault->notCarried(start + 2300us, start + 2ms, 1000);
+  EXPECT_EQ(free(*fault), 3ms) << "it has been carried";
+  fault = busy();
+  fault->notCarried(start + 10ms, start + 20ms, 1000);
+  EXPECT_EQ(free(*fault), 3ms) << "a link that is free is so since it was";
+  fault = busy();
+  fault->notCarried(start + 1ms, start + 1s, 1'000'000);
+  EXPECT_EQ(free(*fault), 1ms) << "never before now";
 }
 
 TEST(ArmedFaultTest, ThreadsShareOneLinkAndTheShortestWait) {
