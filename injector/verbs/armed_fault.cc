@@ -1,6 +1,7 @@
 #include "injector/verbs/armed_fault.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/random.h"
 
@@ -60,6 +61,10 @@ void ArmedFault::notCarried(TimePoint now, TimePoint due, std::uint64_t bytes) {
   }
 }
 
+void ArmedFault::postFailed(int error) {
+  (error == ENOMEM ? full_queues_ : genuine_posts_).fetch_add(1, kRelaxed);
+}
+
 void ArmedFault::released(std::uint64_t bytes, Duration after) {
   const auto waited = static_cast<std::uint64_t>(std::max<Duration::rep>(after.count(), 1));
   held_.fetch_sub(1, kRelaxed);
@@ -86,6 +91,8 @@ Counters ArmedFault::counters() const {
   counters.shortestNanoseconds = shortest_.load(kRelaxed);
   counters.genuineErrors = genuine_.load(kRelaxed);
   counters.flushErrors = flush_.load(kRelaxed);
+  counters.genuinePostErrors = genuine_posts_.load(kRelaxed);
+  counters.fullQueues = full_queues_.load(kRelaxed);
   counters.failures = failures_.load(kRelaxed);
   counters.inErrorBefore = in_error_before_.load(kRelaxed);
   counters.uncovered = uncovered_.load(kRelaxed);

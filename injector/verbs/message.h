@@ -14,7 +14,7 @@ namespace faultline::injector::verbs {
 
 /// One packet between the controller and the shim: a word and fields, as lines of text:
 ///
-///     faultline-verbs 3 arm
+///     faultline-verbs 4 arm
 ///     effect=post_error
 ///     error=12
 ///
@@ -22,7 +22,7 @@ namespace faultline::injector::verbs {
 /// is not exactly so is refused.
 class Message {
  public:
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   static constexpr std::size_t kMostBytes = 32'768;
 
   explicit Message(std::string verb) : verb_(std::move(verb)) {}

@@ -75,53 +75,64 @@ void takeBackSends(QueuePair& queue_pair, std::size_t noted) {
   queue_pair.log.load(std::memory_order_acquire)->takeBack(noted);
 }
 
+/// The provider has refused to post: no fault's doing, and counted by each that concerns the queue
+/// pair.
+[[gnu::cold]] void countRefusal(const Shim& shim, FaultBits bits, int error) {
+  forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) { fault.postFailed(error); });
+}
+
 template <typename Request>
 bool isOne(const Request* first) {
   return first != nullptr && first->next == nullptr;
 }
 
 /// A chain of one, as most are, of which nothing is noted: what a chain needs besides took a third
-/// of the time.
-template <typename Request, typename Post>
-int postOne(Post real, ibv_qp* qp, Request* only, Request** bad, const PostVerdict& verdict) {
-  if (verdict.error == 0) return real(qp, only, bad);
+/// of the time. `refused(error)` is told when the provider does not take it.
+template <typename Request, typename Post, typename Refused>
+int postOne(Post real, ibv_qp* qp, Request* only, Request** bad, const PostVerdict& verdict,
+            Refused refused) {
+  if (verdict.error == 0) {
+    const int result = real(qp, only, bad);
+    if (result != 0) refused(result);
+    return result;
+  }
   verdict.fault->happened();
   if (bad != nullptr) *bad = only;
   return verdict.error;
 }
 
 /// A chain of requests, posted up to the first that is refused. `note(request)` is told of each
-/// before it is posted and `unnote(first, end)` of those that the provider did not take.
-template <typename Request, typename Post, typename Judge, typename Note, typename Unnote>
+/// before it is posted and `refused(error, first, end)` of those that the provider did not take.
+template <typename Request, typename Post, typename Judge, typename Note, typename Refused>
 int postChain(Post real, ibv_qp* qp, Request* first, Request** bad, Judge judge, Note note,
-              Unnote unnote) {
+              Refused refused) {
   Request* before = nullptr;
-  Request* refused = nullptr;
+  Request* struck = nullptr;
   PostVerdict verdict;
   for (Request* at = first; at != nullptr; before = at, at = at->next) {
     verdict = judge(*at);
     if (verdict.error != 0) {
-      refused = at;
+      struck = at;
       break;
     }
     note(*at);
   }
   int result = 0;
-  if (refused != first || first == nullptr) {
+  if (struck != first || first == nullptr) {
     // Cut off for the length of the call: the chain is the caller's, and this thread has it.
-    if (refused != nullptr) before->next = nullptr;
+    if (struck != nullptr) before->next = nullptr;
     Request* failed = nullptr;
     result = real(qp, first, &failed);
-    if (refused != nullptr) before->next = refused;
+    if (struck != nullptr) before->next = struck;
     if (result != 0) {
-      unnote(failed == nullptr ? first : failed, refused);
+      refused(result, failed == nullptr ? first : failed, struck);
       if (bad != nullptr) *bad = failed;
       return result;
     }
   }
-  if (refused == nullptr) return result;
+  if (struck == nullptr) return result;
   verdict.fault->happened();
-  if (bad != nullptr) *bad = refused;
+  if (bad != nullptr) *bad = struck;
   return verdict.error;
 }
 
@@ -137,7 +148,8 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
   if (bits == 0) return real(qp, first, bad);
   if (isOne(first) && queue_pair->log.load(std::memory_order_acquire) == nullptr) {
     return postOne(real, qp, first, bad,
-                   onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(*first)));
+                   onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(*first)),
+                   [&](int error) { countRefusal(shim, bits, error); });
   }
   const bool paced = isPaced(shim, *queue_pair, bits);
   return postChain(
@@ -151,7 +163,8 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
             queue_pair->made.signalAll || (request.send_flags & IBV_SEND_SIGNALED) != 0;
         logSend(*queue_pair, {request.wr_id, bytesOf(request), now(), signalled});
       },
-      [&](const ibv_send_wr* from, const ibv_send_wr* end) {
+      [&](int error, const ibv_send_wr* from, const ibv_send_wr* end) {
+        countRefusal(shim, bits, error);
         std::size_t noted = 0;
         for (; paced && from != nullptr && from != end; from = from->next) ++noted;
         takeBackSends(*queue_pair, noted);
@@ -168,14 +181,16 @@ int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* 
   if (bits == 0) return real(qp, first, bad);
   if (isOne(first)) {
     return postOne(real, qp, first, bad,
-                   onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(*first)));
+                   onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(*first)),
+                   [&](int error) { countRefusal(shim, bits, error); });
   }
   return postChain(
       real, qp, first, bad,
       [&](const ibv_recv_wr& request) {
         return onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(request));
       },
-      [](const ibv_recv_wr&) {}, [](const ibv_recv_wr*, const ibv_recv_wr*) {});
+      [](const ibv_recv_wr&) {},
+      [&](int error, const ibv_recv_wr*, const ibv_recv_wr*) { countRefusal(shim, bits, error); });
 }
 
 void armedBatchStart(ibv_qp_ex* qp) {
@@ -211,9 +226,11 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
-  const bool known = queue_pair != nullptr && queue_pair->batch.era == shim.era();
-  if (!known) return real.complete(qp);
-  const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
+  if (queue_pair == nullptr) return real.complete(qp);
+  // Begun under other faults than now: nothing is known of it.
+  const bool known = queue_pair->batch.era == shim.era();
+  QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
+  if (!known) batch = {};
   if (batch.error != 0 && real.abort != nullptr) {
     takeBackSends(*queue_pair, batch.noted);
     real.abort(qp);  // lets the next thread in
@@ -221,7 +238,10 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
     return batch.error;
   }
   const int result = real.complete(qp);
-  if (result != 0) takeBackSends(*queue_pair, batch.noted);
+  if (result != 0) {
+    takeBackSends(*queue_pair, batch.noted);
+    countRefusal(shim, faultsOf(queue_pair), result);
+  }
   return result;
 }
 

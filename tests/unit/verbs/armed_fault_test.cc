@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -179,6 +180,9 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   fault.sawError(true);
   fault.sawError(false);
   fault.sawError(false);
+  fault.postFailed(EIO);
+  fault.postFailed(ENOMEM);
+  fault.postFailed(ENOMEM);
   fault.passedUnseen();
   Counters counters = fault.counters();
   EXPECT_EQ(counters.held, 1u);
@@ -191,6 +195,8 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   EXPECT_EQ(counters.inErrorBefore, 2u);
   EXPECT_EQ(counters.flushErrors, 1u);
   EXPECT_EQ(counters.genuineErrors, 2u);
+  EXPECT_EQ(counters.genuinePostErrors, 1u);
+  EXPECT_EQ(counters.fullQueues, 2u);
   EXPECT_EQ(counters.uncovered, 1u);
   fault.dropped();
   EXPECT_EQ(fault.counters().held, 0u);

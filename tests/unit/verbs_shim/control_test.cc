@@ -169,7 +169,7 @@ TEST_F(ControlTest, GarbageIsAnsweredWithAnErrorAndTheRestGoesOn) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const UniqueFd fd = rawConnection();
-    std::string packet = seed % 2 == 0 ? "faultline-verbs 3 arm\n" : "";
+    std::string packet = seed % 2 == 0 ? "faultline-verbs 4 arm\n" : "";
     for (std::uint64_t i = random.below(300) + 1; i > 0; --i) {
       packet += static_cast<char>(random.below(256));
     }
@@ -178,7 +178,7 @@ TEST_F(ControlTest, GarbageIsAnsweredWithAnErrorAndTheRestGoesOn) {
     const ssize_t got = ::recv(fd.get(), answer.data(), answer.size(), 0);
     ASSERT_GT(got, 0) << seed;
     EXPECT_THAT(std::string(answer.data(), static_cast<std::size_t>(got)),
-                HasSubstr("faultline-verbs 3 error\n"));
+                HasSubstr("faultline-verbs 4 error\n"));
   }
   EXPECT_TRUE(control.counters(fault).ok());
   EXPECT_EQ(valueOf(control.hello()).armed, 1u);
