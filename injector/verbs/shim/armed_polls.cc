@@ -172,19 +172,26 @@ bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int cou
   return sift(shim, cq->context, completions, count, TimePoint{}, cq, keep);
 }
 
-/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
-/// gets fewer than it asked for takes it that the queue is empty.
-int pollAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
-  int count = 0;
-  while (count < most) {
-    const int asked = most - count;
+/// The first `got` of `most` are there, and one of them at least is to be judged. Goes on while
+/// there are more, as a caller who gets fewer than it asked for takes it that the queue is empty.
+[[gnu::noinline]] int judgeAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
+                               ibv_wc* completions, int got) {
+  int count = judge(cq, completions, got);
+  for (int asked = most; got == asked && count < most;) {
+    asked = most - count;
     ibv_wc* const those = completions + count;
-    const int got = real(cq, asked, those);
+    got = real(cq, asked, those);
     if (got < 0) return count > 0 ? count : got;
     count += anyConcerned(cq->context, those, got) ? judge(cq, those, got) : got;
-    if (got < asked) break;
   }
   return count;
+}
+
+/// A completion queue of which nothing is held back. What no fault is about is handed on as it is.
+int pollAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+  const int got = real(cq, most, completions);
+  if (!anyConcerned(cq->context, completions, got)) return got;
+  return judgeAll(real, cq, most, completions, got);
 }
 
 /// One look at a queue of which some may be held back.
@@ -243,7 +250,8 @@ void napUntil(TimePoint due) {
 }
 
 /// A queue of which completions may be held back.
-int pollThatMayHold(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+[[gnu::noinline]] int pollThatMayHold(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
+                                      ibv_wc* completions) {
   Shim& shim = Shim::instance();
   while (true) {
     TimePoint next_due{};

@@ -136,11 +136,9 @@ int postChain(Post real, ibv_qp* qp, Request* first, Request** bad, Judge judge,
   return verdict.error;
 }
 
-}  // namespace
-
-int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,
-                  ibv_send_wr** bad) {
-  if (!g_concerned.has(qp)) return real(qp, first, bad);
+// Apart, so that a post that no fault is about needs no more registers than to see that.
+[[gnu::noinline]] int postConcernedSend(decltype(ContextOps::postSend) real, ibv_qp* qp,
+                                        ibv_send_wr* first, ibv_send_wr** bad) {
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
@@ -171,9 +169,8 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
       });
 }
 
-int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* first,
-                  ibv_recv_wr** bad) {
-  if (!g_concerned.has(qp)) return real(qp, first, bad);
+[[gnu::noinline]] int postConcernedRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp,
+                                        ibv_recv_wr* first, ibv_recv_wr** bad) {
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
@@ -191,6 +188,18 @@ int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* 
       },
       [](const ibv_recv_wr&) {},
       [&](int error, const ibv_recv_wr*, const ibv_recv_wr*) { countRefusal(shim, bits, error); });
+}
+
+}  // namespace
+
+int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,
+                  ibv_send_wr** bad) {
+  return g_concerned.has(qp) ? postConcernedSend(real, qp, first, bad) : real(qp, first, bad);
+}
+
+int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* first,
+                  ibv_recv_wr** bad) {
+  return g_concerned.has(qp) ? postConcernedRecv(real, qp, first, bad) : real(qp, first, bad);
 }
 
 void armedBatchStart(ibv_qp_ex* qp) {
