@@ -18,12 +18,14 @@ namespace faultline::injector::verbs {
 ///     effect=post_error
 ///     error=12
 ///
-/// Keys are small letters and '_', values printable ASCII. A key comes once, except "qp". Whatever
-/// is not exactly so is refused.
+/// Keys are small letters and '_', values printable ASCII. A key comes once, except "qp", and there
+/// are few of them. Whatever is not exactly so is refused.
 class Message {
  public:
   static constexpr int kVersion = 4;
   static constexpr std::size_t kMostBytes = 32'768;
+  /// Distinct keys: each is looked for among those before it. No message has half as many.
+  static constexpr std::size_t kMostKeys = 64;
 
   explicit Message(std::string verb) : verb_(std::move(verb)) {}
 

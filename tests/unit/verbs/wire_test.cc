@@ -56,6 +56,26 @@ TEST(VerbsMessageTest, GarbageIsRefused) {
   }
 }
 
+// Each is compared with those before it: as many as fit into a packet held the shim's thread for 75
+// ms.
+TEST(VerbsMessageTest, ThereIsALimitToFieldsAndNoneToQueuePairs) {
+  const auto packet = [](std::size_t keys) {
+    std::string text = "faultline-verbs 4 arm\n";
+    for (std::size_t i = 0; i < keys; ++i) {
+      text +=
+          fmt::format("{}{}=\n", static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26));
+    }
+    return text;
+  };
+  EXPECT_TRUE(Message::parse(packet(Message::kMostKeys)).ok());
+  const auto refused = Message::parse(packet(Message::kMostKeys + 1));
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), HasSubstr("too many fields"));
+  std::string many = packet(Message::kMostKeys);
+  for (std::size_t i = 0; i < 10 * Message::kMostKeys; ++i) many += "qp=\n";
+  EXPECT_TRUE(Message::parse(many).ok());
+}
+
 TEST(VerbsMessageTest, AnotherVersionIsToldApart) {
   const auto read = Message::parse("faultline-verbs 1 hello\n");
   ASSERT_FALSE(read.ok());
