@@ -5,18 +5,15 @@
 #include <string_view>
 
 #include "injector/fault_table.h"
+#include "injector/verbs/error_names.h"
 
 /// The rows of the table (fault_table.cc) for what the verbs shim does to queue pairs.
 namespace faultline::injector {
 
 inline constexpr std::array<std::string_view, 2> kPicks{"all", "one"};
 inline constexpr std::array<std::string_view, 3> kSideNames{"send", "recv", "both"};
-inline constexpr std::array<std::string_view, 6> kErrnoNames{"ENOMEM", "EINVAL", "EIO",
-                                                             "EAGAIN", "EFAULT", "ENODEV"};
-inline constexpr std::array<std::string_view, 12> kStatusNames{
-    "retry_exc_err",   "rnr_retry_exc_err", "wr_flush_err",     "rem_access_err",
-    "rem_inv_req_err", "rem_op_err",        "loc_len_err",      "loc_qp_op_err",
-    "loc_prot_err",    "fatal_err",         "resp_timeout_err", "general_err"};
+inline constexpr auto kErrnoNames = verbs::namesOf(verbs::kErrnos);
+inline constexpr auto kStatusNames = verbs::namesOf(verbs::kStatuses);
 
 inline constexpr double kLargestQpNumber = 0xFFFFFF;  // 24 bits on the wire
 inline constexpr double kLargestLid = 0xFFFF;

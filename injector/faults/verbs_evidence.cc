@@ -126,8 +126,11 @@ Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
         "; counted in {} processes together, each of which has trigger, budget and rate for itself",
         achieved.size());
   }
-  observed += fmt::format("; genuine errors meanwhile: {}, flushed: {}", counters.genuineErrors,
-                          counters.flushErrors);
+  observed += fmt::format(
+      "; genuine errors meanwhile: {} completions, {} posts; flushed: {}; posts to a full queue: "
+      "{}",
+      counters.genuineErrors, counters.genuinePostErrors, counters.flushErrors,
+      counters.fullQueues);
   if (counters.dropped > 0) {
     observed +=
         fmt::format("; {} that were held went with their queue pairs or queues", counters.dropped);
@@ -159,6 +162,8 @@ verbs::Counters sum(verbs::Counters one, const verbs::Counters& other) {
   }
   one.genuineErrors += other.genuineErrors;
   one.flushErrors += other.flushErrors;
+  one.genuinePostErrors += other.genuinePostErrors;
+  one.fullQueues += other.fullQueues;
   one.failures += other.failures;
   one.inErrorBefore += other.inErrorBefore;
   one.uncovered += other.uncovered;

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 
 #include <array>
+#include <optional>
+#include <string_view>
 
 namespace faultline::injector {
 namespace {
@@ -31,6 +33,15 @@ Result<std::string> spelled(const std::string& gid) {
   return std::string(text.data());
 }
 
+/// A choice of the table of faults that the rules do not know is a mistake of this program's.
+template <typename T>
+Result<T> known(const std::optional<T>& found, std::string_view parameter,
+                const FaultParameters& parameters) {
+  if (found) return *found;
+  return errorf(Code::kInternal, "{}: '{}' is a choice that has no meaning here", parameter,
+                parameters.get<std::string>(parameter));
+}
+
 }  // namespace
 
 Result<verbs::Rule> verbsRule(verbs::Effect effect, const FaultParameters& parameters) {
@@ -47,7 +58,8 @@ Result<verbs::Rule> verbsRule(verbs::Effect effect, const FaultParameters& param
   rule.one = parameters.get<std::string>("pick") == "one";
   rule.trigger.seed = count(parameters, "seed");
   if (parameters.has("side")) {
-    rule.side = *verbs::findSide(parameters.get<std::string>("side"));
+    const auto side = verbs::findSide(parameters.get<std::string>("side"));
+    ASSIGN_OR_RETURN(rule.side, known(side, "side", parameters));
   }
   if (parameters.has("budget")) {
     constexpr double kPercent = 100;
@@ -60,12 +72,16 @@ Result<verbs::Rule> verbsRule(verbs::Effect effect, const FaultParameters& param
     case verbs::Effect::kQpError:
       rule.side = verbs::Side::kBoth;  // its operations are posts of either kind
       break;
-    case verbs::Effect::kPostError:
-      rule.error = *verbs::findErrno(parameters.get<std::string>("errno"));
+    case verbs::Effect::kPostError: {
+      const auto error = verbs::findErrno(parameters.get<std::string>("errno"));
+      ASSIGN_OR_RETURN(rule.error, known(error, "errno", parameters));
       break;
-    case verbs::Effect::kCompletionRewrite:
-      rule.status = *verbs::findStatus(parameters.get<std::string>("status"));
+    }
+    case verbs::Effect::kCompletionRewrite: {
+      const auto status = verbs::findStatus(parameters.get<std::string>("status"));
+      ASSIGN_OR_RETURN(rule.status, known(status, "status", parameters));
       break;
+    }
     case verbs::Effect::kCompletionLoss:
       break;
     case verbs::Effect::kQpDelay:

@@ -1,6 +1,7 @@
 #include "injector/verbs/armed_fault.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/random.h"
 
@@ -40,19 +41,28 @@ std::int64_t ArmedFault::carryingTime(std::uint64_t bytes) const {
                                    static_cast<double>(rule_.bitsPerSecond));
 }
 
-void ArmedFault::notCarried(std::uint64_t bytes) {
-  link_free_.fetch_sub(carryingTime(bytes), kRelaxed);
-}
-
-TimePoint ArmedFault::carried(TimePoint now, std::uint64_t bytes) {
+TimePoint ArmedFault::carried(TimePoint from, std::uint64_t bytes) {
   const std::int64_t takes = carryingTime(bytes);
-  const std::int64_t from = now.time_since_epoch().count();
   std::int64_t free = link_free_.load(kRelaxed);
   std::int64_t until = 0;
   do {
-    until = std::max(free, from) + takes;
+    until = std::max<std::int64_t>(free, from.time_since_epoch().count()) + takes;
   } while (!link_free_.compare_exchange_weak(free, until, kRelaxed));
   return TimePoint(Duration(until));
+}
+
+void ArmedFault::notCarried(TimePoint now, TimePoint due, std::uint64_t bytes) {
+  const std::int64_t at = now.time_since_epoch().count();
+  const std::int64_t to_come = std::min<std::int64_t>((due - now).count(), carryingTime(bytes));
+  std::int64_t free = link_free_.load(kRelaxed);
+  // What has gone by is not given back, neither of these bytes nor of others.
+  while (to_come > 0 && free > at &&
+         !link_free_.compare_exchange_weak(free, std::max(free - to_come, at), kRelaxed)) {
+  }
+}
+
+void ArmedFault::postFailed(int error) {
+  (error == ENOMEM ? full_queues_ : genuine_posts_).fetch_add(1, kRelaxed);
 }
 
 void ArmedFault::released(std::uint64_t bytes, Duration after) {
@@ -81,6 +91,8 @@ Counters ArmedFault::counters() const {
   counters.shortestNanoseconds = shortest_.load(kRelaxed);
   counters.genuineErrors = genuine_.load(kRelaxed);
   counters.flushErrors = flush_.load(kRelaxed);
+  counters.genuinePostErrors = genuine_posts_.load(kRelaxed);
+  counters.fullQueues = full_queues_.load(kRelaxed);
   counters.failures = failures_.load(kRelaxed);
   counters.inErrorBefore = in_error_before_.load(kRelaxed);
   counters.uncovered = uncovered_.load(kRelaxed);

@@ -29,10 +29,12 @@ class ArmedFault {
   void moved(std::uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
   /// Only a link of rule().bitsPerSecond: when it has carried these bytes as well, if it begins
-  /// with them at `now` or as soon as it is free.
-  TimePoint carried(TimePoint now, std::uint64_t bytes);
-  /// It does not have to carry these after all.
-  void notCarried(std::uint64_t bytes);
+  /// with them at `from` or as soon as it is free. To be asked once they are known to have been
+  /// sent, by when they were posted: what fails must not keep the link busy for others.
+  TimePoint carried(TimePoint from, std::uint64_t bytes);
+  /// It does not have to carry these after all, with which it would have been done at `due`: it is
+  /// free earlier by what of that is still to come at `now`.
+  void notCarried(TimePoint now, TimePoint due, std::uint64_t bytes);
 
   /// What `strikes` was true for could not be struck: that one of the budget is there again.
   void struckNothing() { struck_.fetch_sub(1, std::memory_order_relaxed); }
@@ -43,6 +45,10 @@ class ArmedFault {
   /// There was nothing left to be done to a queue pair.
   void wasInErrorBefore() { in_error_before_.fetch_add(1, std::memory_order_relaxed); }
   void sawError(bool flush) { (flush ? flush_ : genuine_).fetch_add(1, std::memory_order_relaxed); }
+  /// The device has refused a post, or a batch. ENOMEM is counted apart from all others: it is how
+  /// a send queue says that it is full, and many programs post until they get it and then poll.
+  /// That of a device which is out of memory cannot be told from it.
+  void postFailed(int error);
   void passedUnseen() { uncovered_.fetch_add(1, std::memory_order_relaxed); }
   void held() { held_.fetch_add(1, std::memory_order_relaxed); }
   /// A held completion has been delivered after so long.
@@ -66,6 +72,7 @@ class ArmedFault {
   const Rule rule_;
   Counter operations_{0}, bytes_{0}, struck_{0}, happened_{0}, held_{0}, released_{0};
   Counter released_bytes_{0}, held_nanoseconds_{0}, shortest_{0}, genuine_{0}, flush_{0};
+  Counter genuine_posts_{0}, full_queues_{0};
   Counter failures_{0}, in_error_before_{0}, uncovered_{0}, dropped_{0};
   std::atomic<std::int64_t> link_free_{0};  ///< nanoseconds of the clock of `carried`
 };

@@ -40,7 +40,6 @@ class HeldQueue {
   }
 
   bool empty() const { return size_ == 0; }
-  bool full() const { return size_ == capacity_; }
   std::size_t size() const { return size_; }
   /// How many more can be held.
   std::size_t room() const { return capacity_ - size_; }
@@ -48,7 +47,7 @@ class HeldQueue {
   /// Whether something of this queue pair is held: what comes after it must queue up.
   bool holds(std::uint32_t queue_pair) const { return laneOf(queue_pair) != kNone; }
 
-  /// Not when full(). Never due before what is held of the same queue pair.
+  /// Not without room(). Never due before what is held of the same queue pair.
   void push(const Item& item, std::uint32_t queue_pair, TimePoint now, TimePoint due) {
     const Index node = placeFor(nodes_, free_node_);
     Index lane = laneOf(queue_pair);

@@ -50,6 +50,7 @@ Result<Message> Message::parse(std::string_view packet) {
   rest.remove_prefix(blank + 1);
   if (!isWord(rest)) return malformed("its verb is no word");
   Message message{std::string(rest)};
+  std::size_t keys = 0;
   while (!packet.empty()) {
     const auto line = takeLine(packet);
     if (!line) return malformed("its last line has no end");
@@ -58,7 +59,10 @@ Result<Message> Message::parse(std::string_view packet) {
     const std::string_view key = line->substr(0, equals);
     const std::string_view value = line->substr(equals + 1);
     if (!isWord(key) || !isPrintable(value)) return malformed("a field has strange characters");
-    if (key != kRepeated && message.find(key)) return malformed("a field comes twice");
+    if (key != kRepeated) {
+      if (++keys > kMostKeys) return malformed("it has too many fields");
+      if (message.find(key)) return malformed("a field comes twice");
+    }
     message.add(key, value);
   }
   return message;

@@ -14,16 +14,18 @@ namespace faultline::injector::verbs {
 
 /// One packet between the controller and the shim: a word and fields, as lines of text:
 ///
-///     faultline-verbs 3 arm
+///     faultline-verbs 4 arm
 ///     effect=post_error
 ///     error=12
 ///
-/// Keys are small letters and '_', values printable ASCII. A key comes once, except "qp". Whatever
-/// is not exactly so is refused.
+/// Keys are small letters and '_', values printable ASCII. A key comes once, except "qp", and there
+/// are few of them. Whatever is not exactly so is refused.
 class Message {
  public:
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   static constexpr std::size_t kMostBytes = 32'768;
+  /// Distinct keys: each is looked for among those before it. No message has half as many.
+  static constexpr std::size_t kMostKeys = 64;
 
   explicit Message(std::string verb) : verb_(std::move(verb)) {}
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include "base/random.h"
+#include "injector/verbs/error_names.h"
 
 namespace faultline::injector::verbs {
 namespace {
@@ -23,31 +23,6 @@ constexpr std::array<std::pair<std::string_view, Side>, 3> kSides{{
     {"send", Side::kSend},
     {"recv", Side::kRecv},
     {"both", Side::kBoth},
-}};
-
-// Those that a reliable connection gives, and the two that mean a broken device.
-constexpr std::array<std::pair<std::string_view, int>, 12> kStatuses{{
-    {"loc_len_err", 1},
-    {"loc_qp_op_err", 2},
-    {"loc_prot_err", 4},
-    {"wr_flush_err", 5},
-    {"rem_inv_req_err", 9},
-    {"rem_access_err", 10},
-    {"rem_op_err", 11},
-    {"retry_exc_err", 12},
-    {"rnr_retry_exc_err", 13},
-    {"fatal_err", 19},
-    {"resp_timeout_err", 20},
-    {"general_err", 21},
-}};
-
-constexpr std::array<std::pair<std::string_view, int>, 6> kErrnos{{
-    {"ENOMEM", ENOMEM},
-    {"EINVAL", EINVAL},
-    {"EIO", EIO},
-    {"EAGAIN", EAGAIN},
-    {"EFAULT", EFAULT},
-    {"ENODEV", ENODEV},
 }};
 
 template <typename Table>

@@ -104,6 +104,8 @@ struct Rule {
 
   /// Whether completions are held back.
   bool holds() const { return effect == Effect::kQpDelay || effect == Effect::kQpRate; }
+  /// Whether what is sent has to be noted, since its completions do not tell its bytes.
+  bool pacesSends() const { return effect == Effect::kQpRate && includes(side, Side::kSend); }
 };
 
 inline constexpr Duration kShortestLease = 100ms;
@@ -127,6 +129,8 @@ struct Counters {
   std::uint64_t shortestNanoseconds = 0;  ///< of a delivered one; 0: none yet
   std::uint64_t genuineErrors = 0;        ///< error completions that are not ours, without flushes
   std::uint64_t flushErrors = 0;          ///< work flushed because its queue pair is in error
+  std::uint64_t genuinePostErrors = 0;    ///< posts that the device refused, without the next
+  std::uint64_t fullQueues = 0;           ///< posts that it refused with ENOMEM
   std::uint64_t failures = 0;             ///< could not be done, e.g. ibv_modify_qp failed
   std::uint64_t inErrorBefore = 0;        ///< queue pairs that were in error without kQpError
   std::uint64_t uncovered = 0;            ///< polls that went through an extended queue, unseen

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostInt = INT32_MAX;
 constexpr double kParts = 1e9;
 
 using CounterField = std::pair<std::string_view, std::uint64_t Counters::*>;
-constexpr std::array<CounterField, 16> kCounterFields{{
+constexpr std::array<CounterField, 18> kCounterFields{{
     {"operations", &Counters::operations},
     {"bytes", &Counters::bytes},
     {"struck", &Counters::struck},
@@ -29,6 +29,8 @@ constexpr std::array<CounterField, 16> kCounterFields{{
     {"shortest_ns", &Counters::shortestNanoseconds},
     {"genuine_errors", &Counters::genuineErrors},
     {"flush_errors", &Counters::flushErrors},
+    {"genuine_post_errors", &Counters::genuinePostErrors},
+    {"full_queues", &Counters::fullQueues},
     {"failures", &Counters::failures},
     {"in_error_before", &Counters::inErrorBefore},
     {"uncovered", &Counters::uncovered},

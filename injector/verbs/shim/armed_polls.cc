@@ -26,6 +26,42 @@ struct CompletionVerdict {
   ArmedFault* rewrote = nullptr;  ///< whose error it has become
 };
 
+/// What the slowest link that paces a send makes of its completion.
+struct PacedSend {
+  ArmedFault* link = nullptr;  ///< nullptr: none knows of it
+  TimePoint due{};
+  std::uint64_t bytes = 0;  ///< its own, and those of requests before it without a completion
+};
+
+/// A send has succeeded: the links carry it, and what counts with it, since each was posted.
+PacedSend carrySend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
+                    std::uint64_t work_request) {
+  PacedSend sent;
+  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
+  if (log == nullptr) return sent;
+  const std::lock_guard lock(queue_pair.log_flag);
+  log->complete(work_request, [&](const SendLog::Entry& entry) {
+    sent.bytes += entry.bytes;
+    forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
+      if (!fault.rule().pacesSends()) return;
+      const TimePoint due = fault.carried(entry.posted, entry.bytes);
+      if (sent.link != nullptr && due <= sent.due) return;
+      sent.link = &fault;
+      sent.due = due;
+    });
+  });
+  return sent;
+}
+
+/// A completion is an error, of a send perhaps: of which side it is, an error does not tell. No
+/// link carries it.
+void failSend(QueuePair& queue_pair, std::uint64_t work_request) {
+  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
+  if (log == nullptr) return;
+  const std::lock_guard lock(queue_pair.log_flag);
+  log->fail(work_request);
+}
+
 CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits,
                                ibv_wc& completion, TimePoint now) {
   CompletionVerdict verdict;
@@ -33,6 +69,7 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
     forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
       fault.sawError(completion.status == IBV_WC_WR_FLUSH_ERR);
     });
+    failSend(queue_pair, completion.wr_id);
     return verdict;
   }
   const bool received = (completion.opcode & IBV_WC_RECV) != 0;
@@ -44,11 +81,8 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
     verdict.fault = &fault;
     verdict.bytes = of;
   };
-  std::optional<SendLog::Entry> sent;
-  if (SendLog* const log = queue_pair.log.load(std::memory_order_acquire); log && !received) {
-    const std::lock_guard lock(queue_pair.log_flag);
-    sent = log->complete(completion.wr_id);
-  }
+  PacedSend sent;
+  if (!received) sent = carrySend(shim, queue_pair, bits, completion.wr_id);
   forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
     const Rule& rule = fault.rule();
     if (!includes(rule.side, side)) return;
@@ -76,8 +110,8 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
         if (received) {
           fault.moved(bytes);
           hold(fault.carried(now, bytes), fault, bytes);
-        } else if (sent) {
-          hold(sent->due, fault, sent->bytes);
+        } else if (sent.link == &fault) {
+          hold(sent.due, fault, sent.bytes);
         }
         break;
     }
@@ -138,19 +172,26 @@ bool anyConcerned(const ibv_context* context, const ibv_wc* completions, int cou
   return sift(shim, cq->context, completions, count, TimePoint{}, cq, keep);
 }
 
-/// A completion queue of which nothing is held back. Goes on while there are more, as a caller who
-/// gets fewer than it asked for takes it that the queue is empty.
-int pollAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
-  int count = 0;
-  while (count < most) {
-    const int asked = most - count;
+/// The first `got` of `most` are there, and one of them at least is to be judged. Goes on while
+/// there are more, as a caller who gets fewer than it asked for takes it that the queue is empty.
+[[gnu::noinline]] int judgeAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
+                               ibv_wc* completions, int got) {
+  int count = judge(cq, completions, got);
+  for (int asked = most; got == asked && count < most;) {
+    asked = most - count;
     ibv_wc* const those = completions + count;
-    const int got = real(cq, asked, those);
+    got = real(cq, asked, those);
     if (got < 0) return count > 0 ? count : got;
     count += anyConcerned(cq->context, those, got) ? judge(cq, those, got) : got;
-    if (got < asked) break;
   }
   return count;
+}
+
+/// A completion queue of which nothing is held back. What no fault is about is handed on as it is.
+int pollAll(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+  const int got = real(cq, most, completions);
+  if (!anyConcerned(cq->context, completions, got)) return got;
+  return judgeAll(real, cq, most, completions, got);
 }
 
 /// One look at a queue of which some may be held back.
@@ -209,7 +250,8 @@ void napUntil(TimePoint due) {
 }
 
 /// A queue of which completions may be held back.
-int pollThatMayHold(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most, ibv_wc* completions) {
+[[gnu::noinline]] int pollThatMayHold(decltype(ContextOps::pollCq) real, ibv_cq* cq, int most,
+                                      ibv_wc* completions) {
   Shim& shim = Shim::instance();
   while (true) {
     TimePoint next_due{};

@@ -1,6 +1,5 @@
 // Posting, one by one and in batches.
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "injector/verbs/shim/armed_calls.h"
@@ -52,48 +51,34 @@ PostVerdict onPost(Shim& shim, QueuePair& queue_pair, FaultBits bits, Side side,
   return verdict;
 }
 
-/// Calls `visit(fault)` for each of the bits that paces what is sent.
-template <typename Visit>
-void forEachSendRate(const Shim& shim, FaultBits bits, Visit visit) {
-  forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
-    const Rule& rule = fault.rule();
-    if (rule.effect == Effect::kQpRate && includes(rule.side, Side::kSend)) visit(fault);
+/// Whether one of the bits paces what this one sends, so that it is to be noted.
+bool isPaced(const Shim& shim, const QueuePair& queue_pair, FaultBits bits) {
+  bool paced = false;
+  if (queue_pair.log.load(std::memory_order_acquire) == nullptr) return paced;
+  forEachFault(shim, bits, [&](std::size_t, const ArmedFault& fault) {
+    paced = paced || fault.rule().pacesSends();
   });
+  return paced;
 }
 
 /// Notes what a paced queue pair sends. Before it is posted: another thread may poll its completion
 /// before the call returns.
-NotedSends logSend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
-                   std::uint64_t work_request, bool signalled, std::uint64_t bytes) {
-  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
-  if (log == nullptr) return {};
-  std::optional<TimePoint> due;
-  forEachSendRate(shim, bits, [&](ArmedFault& fault) {
-    due = std::max(due.value_or(TimePoint::min()), fault.carried(now(), bytes));
-  });
-  if (!due) return {};
+void logSend(QueuePair& queue_pair, const SendLog::Entry& entry) {
   const std::lock_guard lock(queue_pair.log_flag);
-  if (signalled) {
-    log->add(work_request, bytes, *due);
-  } else {
-    log->addUnsignalled(bytes);
-  }
-  return {signalled ? std::size_t{1} : 0, bytes};
+  queue_pair.log.load(std::memory_order_acquire)->add(entry);
 }
 
-/// The latest sends were not taken: neither their completions nor the link wait for them. `bits`
-/// are those under which they were noted.
-void takeBackSends(const Shim& shim, QueuePair& queue_pair, FaultBits bits, NotedSends noted) {
-  SendLog* const log = queue_pair.log.load(std::memory_order_acquire);
-  if (log == nullptr) return;
-  bool paced = false;
-  forEachSendRate(shim, bits, [&](ArmedFault& fault) {
-    fault.notCarried(noted.bytes);
-    paced = true;
-  });
-  if (!paced) return;
+/// So many of the latest sends that were noted were not taken.
+void takeBackSends(QueuePair& queue_pair, std::size_t noted) {
+  if (noted == 0) return;
   const std::lock_guard lock(queue_pair.log_flag);
-  log->takeBack(noted.entries, noted.bytes);
+  queue_pair.log.load(std::memory_order_acquire)->takeBack(noted);
+}
+
+/// The provider has refused to post: no fault's doing, and counted by each that concerns the queue
+/// pair.
+[[gnu::cold]] void countRefusal(const Shim& shim, FaultBits bits, int error) {
+  forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) { fault.postFailed(error); });
 }
 
 template <typename Request>
@@ -102,55 +87,58 @@ bool isOne(const Request* first) {
 }
 
 /// A chain of one, as most are, of which nothing is noted: what a chain needs besides took a third
-/// of the time.
-template <typename Request, typename Post>
-int postOne(Post real, ibv_qp* qp, Request* only, Request** bad, const PostVerdict& verdict) {
-  if (verdict.error == 0) return real(qp, only, bad);
+/// of the time. `refused(error)` is told when the provider does not take it.
+template <typename Request, typename Post, typename Refused>
+int postOne(Post real, ibv_qp* qp, Request* only, Request** bad, const PostVerdict& verdict,
+            Refused refused) {
+  if (verdict.error == 0) {
+    const int result = real(qp, only, bad);
+    if (result != 0) refused(result);
+    return result;
+  }
   verdict.fault->happened();
   if (bad != nullptr) *bad = only;
   return verdict.error;
 }
 
 /// A chain of requests, posted up to the first that is refused. `note(request)` is told of each
-/// before it is posted and `unnote(first, end)` of those that the provider did not take.
-template <typename Request, typename Post, typename Judge, typename Note, typename Unnote>
+/// before it is posted and `refused(error, first, end)` of those that the provider did not take.
+template <typename Request, typename Post, typename Judge, typename Note, typename Refused>
 int postChain(Post real, ibv_qp* qp, Request* first, Request** bad, Judge judge, Note note,
-              Unnote unnote) {
+              Refused refused) {
   Request* before = nullptr;
-  Request* refused = nullptr;
+  Request* struck = nullptr;
   PostVerdict verdict;
   for (Request* at = first; at != nullptr; before = at, at = at->next) {
     verdict = judge(*at);
     if (verdict.error != 0) {
-      refused = at;
+      struck = at;
       break;
     }
     note(*at);
   }
   int result = 0;
-  if (refused != first || first == nullptr) {
+  if (struck != first || first == nullptr) {
     // Cut off for the length of the call: the chain is the caller's, and this thread has it.
-    if (refused != nullptr) before->next = nullptr;
+    if (struck != nullptr) before->next = nullptr;
     Request* failed = nullptr;
     result = real(qp, first, &failed);
-    if (refused != nullptr) before->next = refused;
+    if (struck != nullptr) before->next = struck;
     if (result != 0) {
-      unnote(failed == nullptr ? first : failed, refused);
+      refused(result, failed == nullptr ? first : failed, struck);
       if (bad != nullptr) *bad = failed;
       return result;
     }
   }
-  if (refused == nullptr) return result;
+  if (struck == nullptr) return result;
   verdict.fault->happened();
-  if (bad != nullptr) *bad = refused;
+  if (bad != nullptr) *bad = struck;
   return verdict.error;
 }
 
-}  // namespace
-
-int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,
-                  ibv_send_wr** bad) {
-  if (!g_concerned.has(qp)) return real(qp, first, bad);
+// Apart, so that a post that no fault is about needs no more registers than to see that.
+[[gnu::noinline]] int postConcernedSend(decltype(ContextOps::postSend) real, ibv_qp* qp,
+                                        ibv_send_wr* first, ibv_send_wr** bad) {
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
@@ -158,32 +146,31 @@ int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* 
   if (bits == 0) return real(qp, first, bad);
   if (isOne(first) && queue_pair->log.load(std::memory_order_acquire) == nullptr) {
     return postOne(real, qp, first, bad,
-                   onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(*first)));
+                   onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(*first)),
+                   [&](int error) { countRefusal(shim, bits, error); });
   }
-  const auto signalled = [&](const ibv_send_wr& request) {
-    return queue_pair->made.signalAll || (request.send_flags & IBV_SEND_SIGNALED) != 0;
-  };
+  const bool paced = isPaced(shim, *queue_pair, bits);
   return postChain(
       real, qp, first, bad,
       [&](const ibv_send_wr& request) {
         return onPost(shim, *queue_pair, bits, Side::kSend, bytesOf(request));
       },
       [&](const ibv_send_wr& request) {
-        logSend(shim, *queue_pair, bits, request.wr_id, signalled(request), bytesOf(request));
+        if (!paced) return;
+        const bool signalled =
+            queue_pair->made.signalAll || (request.send_flags & IBV_SEND_SIGNALED) != 0;
+        logSend(*queue_pair, {request.wr_id, bytesOf(request), now(), signalled});
       },
-      [&](const ibv_send_wr* from, const ibv_send_wr* end) {
-        NotedSends noted;
-        for (; from != nullptr && from != end; from = from->next) {
-          noted.entries += signalled(*from);
-          noted.bytes += bytesOf(*from);
-        }
-        takeBackSends(shim, *queue_pair, bits, noted);
+      [&](int error, const ibv_send_wr* from, const ibv_send_wr* end) {
+        countRefusal(shim, bits, error);
+        std::size_t noted = 0;
+        for (; paced && from != nullptr && from != end; from = from->next) ++noted;
+        takeBackSends(*queue_pair, noted);
       });
 }
 
-int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* first,
-                  ibv_recv_wr** bad) {
-  if (!g_concerned.has(qp)) return real(qp, first, bad);
+[[gnu::noinline]] int postConcernedRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp,
+                                        ibv_recv_wr* first, ibv_recv_wr** bad) {
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->context, qp->qp_num);
@@ -191,14 +178,28 @@ int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* 
   if (bits == 0) return real(qp, first, bad);
   if (isOne(first)) {
     return postOne(real, qp, first, bad,
-                   onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(*first)));
+                   onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(*first)),
+                   [&](int error) { countRefusal(shim, bits, error); });
   }
   return postChain(
       real, qp, first, bad,
       [&](const ibv_recv_wr& request) {
         return onPost(shim, *queue_pair, bits, Side::kRecv, bytesOf(request));
       },
-      [](const ibv_recv_wr&) {}, [](const ibv_recv_wr*, const ibv_recv_wr*) {});
+      [](const ibv_recv_wr&) {},
+      [&](int error, const ibv_recv_wr*, const ibv_recv_wr*) { countRefusal(shim, bits, error); });
+}
+
+}  // namespace
+
+int armedPostSend(decltype(ContextOps::postSend) real, ibv_qp* qp, ibv_send_wr* first,
+                  ibv_send_wr** bad) {
+  return g_concerned.has(qp) ? postConcernedSend(real, qp, first, bad) : real(qp, first, bad);
+}
+
+int armedPostRecv(decltype(ContextOps::postRecv) real, ibv_qp* qp, ibv_recv_wr* first,
+                  ibv_recv_wr** bad) {
+  return g_concerned.has(qp) ? postConcernedRecv(real, qp, first, bad) : real(qp, first, bad);
 }
 
 void armedBatchStart(ibv_qp_ex* qp) {
@@ -223,11 +224,10 @@ void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes) {
     batch.error = verdict.error;
     batch.fault = verdict.fault;
   }
+  if (!isPaced(shim, *queue_pair, bits)) return;
   const bool signalled = queue_pair->made.signalAll || (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
-  const NotedSends noted = logSend(shim, *queue_pair, bits, qp->wr_id, signalled, bytes);
-  batch.noted.entries += noted.entries;
-  batch.noted.bytes += noted.bytes;
-  batch.noted_under |= bits;
+  logSend(*queue_pair, {qp->wr_id, bytes, now(), signalled});
+  ++batch.noted;
 }
 
 int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
@@ -235,17 +235,22 @@ int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp) {
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
-  const bool known = queue_pair != nullptr && queue_pair->batch.era == shim.era();
-  if (!known) return real.complete(qp);
-  const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
+  if (queue_pair == nullptr) return real.complete(qp);
+  // Begun under other faults than now: nothing is known of it.
+  const bool known = queue_pair->batch.era == shim.era();
+  QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
+  if (!known) batch = {};
   if (batch.error != 0 && real.abort != nullptr) {
-    takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+    takeBackSends(*queue_pair, batch.noted);
     real.abort(qp);  // lets the next thread in
     batch.fault->happened();
     return batch.error;
   }
   const int result = real.complete(qp);
-  if (result != 0) takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+  if (result != 0) {
+    takeBackSends(*queue_pair, batch.noted);
+    countRefusal(shim, faultsOf(queue_pair), result);
+  }
   return result;
 }
 
@@ -256,7 +261,7 @@ void armedBatchAbort(ibv_qp_ex* qp) {
   QueuePair* const queue_pair = shim.find(qp->qp_base.context, qp->qp_base.qp_num);
   if (queue_pair == nullptr || queue_pair->batch.era != shim.era()) return;
   const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
-  takeBackSends(shim, *queue_pair, batch.noted_under, batch.noted);
+  takeBackSends(*queue_pair, batch.noted);
 }
 
 }  // namespace faultline::injector::verbs::shim

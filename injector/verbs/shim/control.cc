@@ -294,12 +294,24 @@ void Control::accept() {
                                        "only the process's own user and root may control it")));
     return;
   }
-  if (clients_.size() == kMostClients) {
+  if (!makeRoom()) {
     send(fd.get(), errorMessage(errorf(Code::kUnavailable, "{} controllers are connected already",
                                        kMostClients)));
     return;
   }
-  clients_.push_back({std::move(fd), {}});
+  clients_.push_back({std::move(fd), now()});
+}
+
+bool Control::makeRoom() {
+  if (clients_.size() < kMostClients) return true;
+  auto longest = clients_.end();
+  for (auto client = clients_.begin(); client != clients_.end(); ++client) {
+    if (!client->leases.empty()) continue;
+    if (longest == clients_.end() || client->heard < longest->heard) longest = client;
+  }
+  if (longest == clients_.end()) return false;
+  clients_.erase(longest);
+  return true;
 }
 
 bool Control::answer(Client& client) {
@@ -313,7 +325,8 @@ bool Control::answer(Client& client) {
     return false;  // whoever it is, it is no controller of ours
   }
   const auto reply = handle(client, *request);
-  for (Lease& lease : client.leases) lease.end = now() + lease.length;
+  client.heard = now();
+  for (Lease& lease : client.leases) lease.end = client.heard + lease.length;
   return send(client.fd.get(), reply.ok() ? *reply : errorMessage(reply.status()));
 }
 

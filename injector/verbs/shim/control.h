@@ -42,7 +42,8 @@ class Control {
   };
   struct Client {
     UniqueFd fd;
-    std::vector<Lease> leases;
+    TimePoint heard{};  ///< when it last said something, or came
+    std::vector<Lease> leases{};
   };
 
   static Result<Control*> start();
@@ -51,6 +52,9 @@ class Control {
   [[noreturn]] void serve();
   int timeoutMs(bool soon, TimePoint at) const;
   void accept();
+  /// Where there is none, the one that has been silent for longest of those who hold no fault goes:
+  /// a connection that somebody has left open must not keep others out. False: all hold faults.
+  bool makeRoom();
   /// False when the connection is to be closed.
   bool answer(Client& client);
   Result<Message> handle(Client& client, const Message& request);

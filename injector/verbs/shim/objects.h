@@ -30,12 +30,6 @@ struct HeldCompletion {
   ArmedFault* rewrote = nullptr;  ///< what has made an error of it, which has yet to happen
 };
 
-/// What was noted of the latest sends of a paced queue pair, in case they are not taken.
-struct NotedSends {
-  std::size_t entries = 0;  ///< of its SendLog
-  std::uint64_t bytes = 0;
-};
-
 /// A queue pair. Its identity never changes; `facts` are the control side's, under its mutex.
 struct QueuePair {
   /// What it was made with.
@@ -75,8 +69,7 @@ struct QueuePair {
     std::uint64_t era = 0;  ///< of the faults that it was begun under
     int error = 0;
     ArmedFault* fault = nullptr;
-    NotedSends noted{};
-    FaultBits noted_under = 0;  ///< the faults that it was noted for
+    std::size_t noted = 0;  ///< of its requests, in the log
   } batch;
 
   std::atomic<QueuePair*> next{nullptr};

@@ -12,8 +12,12 @@
 namespace faultline::injector::verbs::shim {
 namespace {
 
-void countDropped(const HeldQueue<HeldCompletion>::Held& held) {
-  if (held.item.fault != nullptr) held.item.fault->dropped();
+/// What was held goes with its queue pair or queue: no link has to carry it any more.
+void dropHeld(const HeldQueue<HeldCompletion>::Held& held) {
+  ArmedFault* const fault = held.item.fault;
+  if (fault == nullptr) return;
+  fault->dropped();
+  if (fault->rule().effect == Effect::kQpRate) fault->notCarried(now(), held.due, held.item.bytes);
 }
 
 }  // namespace
@@ -95,8 +99,13 @@ void Shim::modified(ibv_qp& qp, const ibv_qp_attr& attributes, int mask) {
   const Lock lock(mutex_);
   const auto found = owned_queue_pairs_.find(&qp);
   if (found == owned_queue_pairs_.end()) return adopt(qp);
-  update(found->second->facts, attributes, mask);
-  reconsider(*found->second);
+  QueuePair& queue_pair = *found->second;
+  update(queue_pair.facts, attributes, mask);
+  reconsider(queue_pair);
+  if ((mask & IBV_QP_STATE) == 0 || attributes.qp_state != IBV_QPS_RESET) return;
+  // What it has sent gives no completions any more. (Put in error, it gives one for each.)
+  const std::lock_guard log_lock(queue_pair.log_flag);
+  if (SendLog* const log = queue_pair.log.load()) log->clear();
 }
 
 void Shim::destroying(ibv_qp& qp) {
@@ -116,7 +125,7 @@ void Shim::forget(QueuePairs::iterator at) {
     HeldQueue<HeldCompletion>* const held = queue.held.load();
     if (held == nullptr) continue;
     const std::lock_guard lock(queue.flag);
-    held->drop(queue_pair.number, countDropped);
+    held->drop(queue_pair.number, dropHeld);
     queue.publish();
   }
   owned_queue_pairs_.erase(at);
@@ -146,7 +155,7 @@ void Shim::forget(CompletionQueues::iterator at) {
   CompletionQueue& queue = *at->second;
   completion_queues_.remove(queue);
   readers_.wait();  // from here on nobody else has it
-  if (HeldQueue<HeldCompletion>* const held = queue.held.load()) held->dropAll(countDropped);
+  if (HeldQueue<HeldCompletion>* const held = queue.held.load()) held->dropAll(dropHeld);
   owned_completion_queues_.erase(at);
 }
 

@@ -81,13 +81,17 @@ TEST(VerbsEvidenceTest, GenuineErrorsAndBlindSpotsAreTold) {
                                        .dropped = 6,
                                        .genuineErrors = 3,
                                        .flushErrors = 4,
+                                       .genuinePostErrors = 8,
+                                       .fullQueues = 9,
                                        .inErrorBefore = 7,
                                        .uncovered = 5},
                                       Rates{std::nullopt})
                                .observed;
   EXPECT_THAT(text, HasSubstr("2 queue pairs"));
   EXPECT_THAT(text, HasSubstr("7 were in error before"));
-  EXPECT_THAT(text, HasSubstr("genuine errors meanwhile: 3, flushed: 4"));
+  EXPECT_THAT(text,
+              HasSubstr("genuine errors meanwhile: 3 completions, 8 posts; flushed: 4; posts to a "
+                        "full queue: 9"));
   EXPECT_THAT(text, HasSubstr("5 polls"));
   EXPECT_THAT(text, HasSubstr("6 that were held went with their queue pairs"));
   EXPECT_THAT(text, Not(HasSubstr("processes"))) << "there is one";
@@ -99,6 +103,8 @@ TEST(VerbsEvidenceTest, ProgramsAddUpAndTheShortestIsTheShortestOfAll) {
   EXPECT_EQ(sum(one, two).operations, 3u);
   EXPECT_EQ(sum({.dropped = 1}, {.dropped = 4}).dropped, 5u);
   EXPECT_EQ(sum({.inErrorBefore = 1}, {.inErrorBefore = 4}).inErrorBefore, 5u);
+  EXPECT_EQ(sum({.genuinePostErrors = 1}, {.genuinePostErrors = 4}).genuinePostErrors, 5u);
+  EXPECT_EQ(sum({.fullQueues = 1}, {.fullQueues = 4}).fullQueues, 5u);
   EXPECT_EQ(sum(one, two).shortestNanoseconds, 5u);
   EXPECT_EQ(sum(two, one).shortestNanoseconds, 5u);
   EXPECT_EQ(sum(one, {}).shortestNanoseconds, 7u);

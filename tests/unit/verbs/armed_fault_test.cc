@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -115,6 +117,32 @@ TEST(ArmedFaultTest, ALinkCarriesOneAfterTheOther) {
   EXPECT_EQ(fault.carried(start + 1s, 1000), start + 1001ms) << "an idle link saves nothing up";
 }
 
+TEST(ArmedFaultTest, ALinkIsFreeEarlierByWhatItNeedNotCarryAndIsStillToCome) {
+  const TimePoint start{1s};
+  const auto busy = [] {  // for 3 ms, a byte in 1 us
+    auto fault =
+        std::make_unique<ArmedFault>(Rule{.effect = Effect::kQpRate, .bitsPerSecond = 8'000'000});
+    for (int i = 0; i < 3; ++i) fault->carried(TimePoint{1s}, 1000);
+    return fault;
+  };
+  const auto free = [&](ArmedFault& fault) { return fault.carried(start, 0) - start; };
+  auto fault = busy();
+  fault->notCarried(start, start + 2ms, 1000);
+  EXPECT_EQ(free(*fault), 2ms) << "all of it was to come";
+  fault = busy();
+  fault->notCarried(start + 2300us, start + 3ms, 1000);
+  EXPECT_EQ(free(*fault), 2300us) << "0.3 ms of it have gone by";
+  fault = busy();
+  fault->notCarried(start + 2300us, start + 2ms, 1000);
+  EXPECT_EQ(free(*fault), 3ms) << "it has been carried";
+  fault = busy();
+  fault->notCarried(start + 10ms, start + 20ms, 1000);
+  EXPECT_EQ(free(*fault), 3ms) << "a link that is free is so since it was";
+  fault = busy();
+  fault->notCarried(start + 1ms, start + 1s, 1'000'000);
+  EXPECT_EQ(free(*fault), 1ms) << "never before now";
+}
+
 TEST(ArmedFaultTest, ThreadsShareOneLinkAndTheShortestWait) {
   ArmedFault fault({.effect = Effect::kQpRate, .bitsPerSecond = 8'000'000'000});  // a byte in 1 ns
   constexpr int kThreads = 4;
@@ -152,6 +180,9 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   fault.sawError(true);
   fault.sawError(false);
   fault.sawError(false);
+  fault.postFailed(EIO);
+  fault.postFailed(ENOMEM);
+  fault.postFailed(ENOMEM);
   fault.passedUnseen();
   Counters counters = fault.counters();
   EXPECT_EQ(counters.held, 1u);
@@ -164,6 +195,8 @@ TEST(ArmedFaultTest, CountsWhatCameOfIt) {
   EXPECT_EQ(counters.inErrorBefore, 2u);
   EXPECT_EQ(counters.flushErrors, 1u);
   EXPECT_EQ(counters.genuineErrors, 2u);
+  EXPECT_EQ(counters.genuinePostErrors, 1u);
+  EXPECT_EQ(counters.fullQueues, 2u);
   EXPECT_EQ(counters.uncovered, 1u);
   fault.dropped();
   EXPECT_EQ(fault.counters().held, 0u);

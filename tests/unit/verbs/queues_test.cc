@@ -55,7 +55,6 @@ TEST(HeldQueueTest, NothingPassesWhatIsHeldOfItsQueuePair) {
 TEST(HeldQueueTest, ReleasedAtOnceInOrder) {
   HeldQueue<int> queue(3);
   for (int i = 0; i < 3; ++i) queue.push(i, 1, at(0), at(1000));
-  EXPECT_TRUE(queue.full());
   EXPECT_EQ(queue.room(), 0u);
   queue.releaseAll();
   EXPECT_THAT(taken(queue, at(0)), ElementsAre(0, 1, 2));
@@ -133,7 +132,7 @@ TEST(HeldQueueTest, KeepsOrderForAllSeeds) {
       clock += static_cast<int>(random.below(3));
       // Numbers of their own, or with places in common: there are 16.
       const auto pair = static_cast<std::uint32_t>(random.below(6) * (seed % 2 == 0 ? 1 : 8));
-      if (random.below(2) == 0 && !queue.full()) {
+      if (random.below(2) == 0 && queue.room() > 0) {
         TimePoint due = at(clock + static_cast<int>(random.below(20)));
         queue.push(number, pair, at(clock), due);
         if (last.contains(pair)) due = std::max(due, last[pair]);
@@ -170,81 +169,146 @@ TEST(HeldQueueTest, KeepsOrderForAllSeeds) {
   }
 }
 
+/// Bytes of what a success of this request stands for, oldest first; none when it is not known.
+std::vector<std::uint64_t> carriedBy(SendLog& log, std::uint64_t work_request) {
+  std::vector<std::uint64_t> bytes;
+  const bool known = log.complete(
+      work_request, [&](const SendLog::Entry& entry) { bytes.push_back(entry.bytes); });
+  EXPECT_EQ(known, !bytes.empty());
+  return bytes;
+}
+
+SendLog::Entry request(std::uint64_t id, std::uint64_t bytes, bool signalled = true) {
+  return {id, bytes, at(static_cast<int>(id)), signalled};
+}
+
 TEST(SendLogTest, ACompletionStandsForWhatWasPostedUpToIt) {
+  SendLog log(5);
+  log.add(request(1, 10, false));
+  log.add(request(1, 20, false));
+  log.add(request(1, 30));
+  log.add(request(2, 5));
+  EXPECT_THAT(carriedBy(log, 1), ElementsAre(10, 20, 30));
+  EXPECT_THAT(carriedBy(log, 2), ElementsAre(5));
+  EXPECT_THAT(carriedBy(log, 2), IsEmpty());
+}
+
+TEST(SendLogTest, SaysWhenEachWasPosted) {
   SendLog log(4);
-  log.addUnsignalled(10);
-  log.addUnsignalled(20);
-  log.add(1, 30, at(1));
-  log.add(2, 5, at(2));
-  const auto first = log.complete(1);
-  ASSERT_TRUE(first);
-  EXPECT_EQ(first->bytes, 60u);
-  EXPECT_EQ(first->due, at(1));
-  const auto second = log.complete(2);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->bytes, 5u);
-  EXPECT_FALSE(log.complete(2));
+  log.add(request(3, 10, false));
+  log.add(request(7, 10));
+  std::vector<TimePoint> posted;
+  log.complete(7, [&](const SendLog::Entry& entry) { posted.push_back(entry.posted); });
+  EXPECT_THAT(posted, ElementsAre(at(3), at(7)));
 }
 
 TEST(SendLogTest, OneThatWasPostedBeforeTheLogBeganIsUnknown) {
   SendLog log(4);
-  log.add(5, 100, at(1));
-  EXPECT_FALSE(log.complete(4));
+  log.add(request(5, 100));
+  EXPECT_THAT(carriedBy(log, 4), IsEmpty());
   EXPECT_EQ(log.size(), 1u);
-  EXPECT_TRUE(log.complete(5));
+  EXPECT_THAT(carriedBy(log, 5), ElementsAre(100));
 }
 
 TEST(SendLogTest, ALaterCompletionStandsForThoseSkippedToo) {
   SendLog log(4);
-  for (std::uint64_t i = 0; i < 3; ++i) log.add(i, 10, at(static_cast<int>(i)));
-  const auto last = log.complete(2);
-  ASSERT_TRUE(last);
-  EXPECT_EQ(last->bytes, 30u);
+  for (std::uint64_t i = 0; i < 3; ++i) log.add(request(i, 10));
+  EXPECT_THAT(carriedBy(log, 2), ElementsAre(10, 10, 10));
   EXPECT_EQ(log.size(), 0u);
 }
 
 TEST(SendLogTest, EqualNamesAreTakenInOrder) {
   SendLog log(4);
-  log.add(0, 10, at(1));
-  log.add(0, 20, at(2));
-  EXPECT_EQ(log.complete(0)->due, at(1));
-  EXPECT_EQ(log.complete(0)->due, at(2));
+  log.add(request(0, 10));
+  log.add(request(0, 20));
+  EXPECT_THAT(carriedBy(log, 0), ElementsAre(10));
+  EXPECT_THAT(carriedBy(log, 0), ElementsAre(20));
 }
 
 TEST(SendLogTest, TakesBackTheLatestAndForgetsTheOldest) {
-  SendLog log(2);
-  log.add(1, 10, at(1));
-  log.add(2, 10, at(2));
-  log.add(3, 10, at(3));
-  EXPECT_EQ(log.size(), 2u);
-  EXPECT_FALSE(log.complete(1));
-  log.takeBack(1, 10);
-  EXPECT_FALSE(log.complete(3));
-  EXPECT_TRUE(log.complete(2));
-  log.takeBack(5, 50);
+  SendLog log(3);
+  for (std::uint64_t i = 1; i <= 4; ++i) log.add(request(i, 10 * i));
+  EXPECT_EQ(log.size(), 3u);
+  EXPECT_THAT(carriedBy(log, 1), IsEmpty());
+  log.takeBack(1);
+  EXPECT_THAT(carriedBy(log, 4), IsEmpty());
+  EXPECT_THAT(carriedBy(log, 3), ElementsAre(20, 30));
+  log.add(request(5, 50));
+  log.takeBack(5);
   EXPECT_EQ(log.size(), 0u);
 }
 
-TEST(SendLogTest, TakesBackBytesWithoutAnEntryAndNoOthers) {
+TEST(SendLogTest, WhatFailedIsNotCarriedWhateverComesAfterIt) {
   SendLog log(4);
-  log.addUnsignalled(1);
-  log.addUnsignalled(20);
-  log.add(1, 300, at(1));
-  log.addUnsignalled(4000);
-  log.takeBack(1, 4320);  // all but the first
-  log.add(2, 50'000, at(2));
-  EXPECT_FALSE(log.complete(1));
-  EXPECT_EQ(log.complete(2)->bytes, 50'001u);
+  log.add(request(0, 9));
+  EXPECT_THAT(carriedBy(log, 0), ElementsAre(9));
+  log.add(request(1, 10, false));
+  log.add(request(2, 20, false));  // fails, and says so
+  log.add(request(3, 30));
+  log.add(request(4, 40));
+  log.fail(2);
+  log.fail(2);
+  log.fail(77);
+  EXPECT_EQ(log.size(), 3u);
+  log.fail(3);
+  EXPECT_THAT(carriedBy(log, 3), IsEmpty());
+  EXPECT_THAT(carriedBy(log, 4), ElementsAre(10, 40));
 }
 
 TEST(SendLogTest, IsEmptyOnceCleared) {
   SendLog log(2);
-  log.add(1, 10, at(1));
-  log.addUnsignalled(5);
+  log.add(request(1, 10));
+  log.add(request(2, 5, false));
   log.clear();
   EXPECT_EQ(log.size(), 0u);
-  log.add(1, 10, at(2));
-  EXPECT_EQ(log.complete(1)->bytes, 10u);
+  log.add(request(1, 10));
+  EXPECT_THAT(carriedBy(log, 1), ElementsAre(10));
+}
+
+// Against a plain list, from seeds.
+TEST(SendLogTest, DoesWhatAListDoesForAllSeeds) {
+  constexpr std::size_t kCapacity = 8;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    SendLog log(kCapacity);
+    std::vector<SendLog::Entry> list;
+    std::uint64_t bytes = 0;  // tells which is which
+    for (int step = 0; step < 200; ++step) {
+      const std::uint64_t id = random.below(6);
+      const auto named = [&](const SendLog::Entry& entry) { return entry.workRequest == id; };
+      switch (random.below(8)) {
+        case 0: {
+          std::vector<std::uint64_t> expected;
+          const auto end = std::ranges::find_if(
+              list, [&](const SendLog::Entry& entry) { return entry.signalled && named(entry); });
+          if (end != list.end()) {
+            for (auto one = list.begin(); one <= end; ++one) expected.push_back(one->bytes);
+            list.erase(list.begin(), end + 1);
+          }
+          EXPECT_EQ(carriedBy(log, id), expected);
+          break;
+        }
+        case 1:
+          log.fail(id);
+          if (const auto failed = std::ranges::find_if(list, named); failed != list.end()) {
+            list.erase(failed);
+          }
+          break;
+        case 2: {
+          const std::size_t count = random.below(3);
+          log.takeBack(count);
+          list.resize(list.size() - std::min(count, list.size()));
+          break;
+        }
+        default:
+          list.push_back(request(id, ++bytes, random.below(2) == 0));
+          log.add(list.back());
+          if (list.size() > kCapacity) list.erase(list.begin());
+      }
+      ASSERT_EQ(log.size(), list.size());
+    }
+  }
 }
 
 }  // namespace

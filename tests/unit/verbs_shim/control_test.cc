@@ -169,7 +169,7 @@ TEST_F(ControlTest, GarbageIsAnsweredWithAnErrorAndTheRestGoesOn) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const UniqueFd fd = rawConnection();
-    std::string packet = seed % 2 == 0 ? "faultline-verbs 3 arm\n" : "";
+    std::string packet = seed % 2 == 0 ? "faultline-verbs 4 arm\n" : "";
     for (std::uint64_t i = random.below(300) + 1; i > 0; --i) {
       packet += static_cast<char>(random.below(256));
     }
@@ -178,7 +178,7 @@ TEST_F(ControlTest, GarbageIsAnsweredWithAnErrorAndTheRestGoesOn) {
     const ssize_t got = ::recv(fd.get(), answer.data(), answer.size(), 0);
     ASSERT_GT(got, 0) << seed;
     EXPECT_THAT(std::string(answer.data(), static_cast<std::size_t>(got)),
-                HasSubstr("faultline-verbs 3 error\n"));
+                HasSubstr("faultline-verbs 4 error\n"));
   }
   EXPECT_TRUE(control.counters(fault).ok());
   EXPECT_EQ(valueOf(control.hello()).armed, 1u);
@@ -203,13 +203,15 @@ TEST_F(ControlTest, UnknownWordsAndFieldsAreErrors) {
   EXPECT_THAT(ask(injector::verbs::Message("disarm")), HasSubstr("code=invalid_argument"));
 }
 
-TEST_F(ControlTest, ThereIsALimitToControllersAndItIsTold) {
+TEST_F(ControlTest, ThereIsALimitToControllersWithFaultsAndItIsTold) {
   Device device(0);
+  ibv_qp* const qp = device.makeQp();
   // Those of the test before this one may be there for a moment.
-  const auto connected = [] {
+  const auto connected = [&] {
     auto connection = Connection::open(::getpid());
-    return connection.ok() && connection->hello().ok() ? std::optional(*std::move(connection))
-                                                       : std::nullopt;
+    return connection.ok() && connection->arm(rule(Effect::kPostError, qp)).ok()
+               ? std::optional(*std::move(connection))
+               : std::nullopt;
   };
   std::vector<Connection> all;
   EXPECT_TRUE(becomes([&] {
@@ -222,8 +224,33 @@ TEST_F(ControlTest, ThereIsALimitToControllersAndItIsTold) {
   const auto facts = refused->hello();
   EXPECT_EQ(facts.status().code(), Code::kUnavailable);
   EXPECT_THAT(facts.status().message(), HasSubstr("16 controllers are connected already"));
+  for (Connection& one : all) EXPECT_TRUE(one.hello().ok()) << "nobody had to go for it";
   all.pop_back();
   EXPECT_TRUE(becomes([&] { return connected().has_value(); }));
+}
+
+// Somebody may have left them open.
+TEST_F(ControlTest, OfSilentControllersTheOldestWithoutAFaultGoes) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection holds = connect();  // the oldest of all
+  const std::uint64_t fault = valueOf(holds.arm(rule(Effect::kPostError, qp)));
+  std::vector<Connection> idle;
+  for (int i = 0; i < 15; ++i) {
+    idle.push_back(connect());
+    EXPECT_TRUE(idle.back().hello().ok());
+  }
+  EXPECT_TRUE(idle[0].hello().ok()) << "has been heard since the next one was";
+  std::vector<Connection> more;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    more.push_back(connect());
+    EXPECT_TRUE(more.back().hello().ok());
+    EXPECT_EQ(idle[i].hello().status().code(), Code::kUnavailable) << i;
+  }
+  for (std::size_t i = 4; i < idle.size(); ++i) EXPECT_TRUE(idle[i].hello().ok()) << i;
+  EXPECT_TRUE(idle[0].hello().ok());
+  EXPECT_TRUE(holds.counters(fault).ok());
+  EXPECT_EQ(postSend(qp, 1), ENOMEM);
 }
 
 TEST_F(ControlTest, AControllerThatGoesWithAnAnswerUnreadIsOnlyGone) {

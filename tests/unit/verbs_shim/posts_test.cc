@@ -69,17 +69,79 @@ TEST_F(PostErrorTest, AChainIsPostedUpToTheOneThatIsRefusedAndLeftAsItWas) {
   EXPECT_THAT(device.poll(), SizeIs(2));
 }
 
-TEST_F(PostErrorTest, GenuineErrorsPassAndAreNotCounted) {
+// By each way to post: of one, of a chain, of a batch.
+TEST_F(PostErrorTest, GenuineErrorsPassAndAreCountedAsSuch) {
   Device device(0);
-  ibv_qp* const qp = device.makeQp();
+  ibv_qp_ex* const extended = device.makeExtendedQp();
+  ibv_qp* const qp = &extended->qp_base;
+  ibv_qp* const other = device.makeQp();
   Connection control = connect();
   Rule later = rule(Effect::kPostError, qp);
   later.trigger.afterOperations = 100;
   const std::uint64_t fault = valueOf(control.arm(later));
+  const auto post_all = [&](int error) {
+    fake().failPosts(error);
+    EXPECT_EQ(postSend(qp, 1), error);
+    EXPECT_EQ(postRecv(qp, 1), error);
+    ibv_send_wr sends[2]{};
+    sends[0].next = &sends[1];
+    ibv_send_wr* bad_send = nullptr;
+    EXPECT_EQ(ibv_post_send(qp, sends, &bad_send), error);
+    ibv_recv_wr receives[2]{};
+    receives[0].next = &receives[1];
+    ibv_recv_wr* bad_receive = nullptr;
+    EXPECT_EQ(ibv_post_recv(qp, receives, &bad_receive), error);
+    ibv_wr_start(extended);
+    ibv_wr_rdma_write(extended, 0, 0);
+    ibv_wr_set_sge(extended, 0, 0, 100);
+    EXPECT_EQ(ibv_wr_complete(extended), error);
+    EXPECT_EQ(postSend(other, 1), error) << "no fault is about it";
+  };
+  post_all(0);
+  Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.genuinePostErrors, 0u);
+  post_all(EIO);
+  counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.genuinePostErrors, 5u);
+  EXPECT_EQ(counters.fullQueues, 0u);
+  post_all(ENOMEM);
+  post_all(ENOMEM);
+  counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.genuinePostErrors, 5u);
+  EXPECT_EQ(counters.fullQueues, 10u) << "told apart: a full send queue is no error of a device";
+  EXPECT_EQ(counters.happened, 0u);
+  EXPECT_EQ(counters.genuineErrors, 0u);
+}
+
+TEST_F(PostErrorTest, WhatIsInjectedIsNoGenuineError) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  for (const int error : {EIO, ENOMEM}) {
+    Rule refuses = rule(Effect::kPostError, qp);
+    refuses.error = error;
+    const std::uint64_t fault = valueOf(control.arm(refuses));
+    EXPECT_EQ(postSend(qp, 1), error);
+    const Counters counters = valueOf(control.disarm(fault));
+    EXPECT_EQ(counters.happened, 1u);
+    EXPECT_EQ(counters.genuinePostErrors, 0u);
+    EXPECT_EQ(counters.fullQueues, 0u);
+  }
+}
+
+TEST_F(PostErrorTest, ABatchThatWasBegunBeforeTheFaultAndFailsUnderItIsCounted) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  ibv_wr_start(qp);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_sge(qp, 0, 0, 100);
+  Rule later = rule(Effect::kPostError, &qp->qp_base);
+  later.trigger.afterOperations = 100;
+  const std::uint64_t fault = valueOf(control.arm(later));
   fake().failPosts(EIO);
-  EXPECT_EQ(postSend(qp, 1), EIO);
-  EXPECT_EQ(postRecv(qp, 1), EIO);
-  EXPECT_EQ(valueOf(control.counters(fault)).happened, 0u);
+  EXPECT_EQ(ibv_wr_complete(qp), EIO);
+  EXPECT_EQ(valueOf(control.counters(fault)).genuinePostErrors, 1u);
 }
 
 TEST_F(PostErrorTest, AfterSoManyBytes) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 
 #include "tests/unit/verbs_shim/shim_fixture.h"
@@ -163,6 +164,129 @@ TEST_F(RateTest, OfAChainThatTwoRefuseNothingIsPaced) {
     EXPECT_TRUE(becomes([&] { return !(completions = device.poll()).empty(); }));
     EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
   }
+}
+
+void putInState(ibv_qp* qp, ibv_qp_state state) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  EXPECT_EQ(shimLibrary().modifyQp(qp, &attributes, IBV_QP_STATE), 0);
+}
+
+/// How long 20 sends of 1 kB, 1 ms of the link each, take one after the other on a healthy queue
+/// pair that shares its link with another: `before(device, other)` happens first, and `meanwhile`
+/// before each of them.
+template <typename Before, typename Meanwhile>
+Duration healthyBeside(Connection control, Rule rate, Before before, Meanwhile meanwhile) {
+  Device device(0);
+  ibv_qp* const healthy = device.makeQp();
+  ibv_qp* const other = device.makeQp();
+  const std::uint64_t fault = valueOf(control.arm(rate));
+  before(device, other);
+  const TimePoint begin = now();
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    meanwhile(device, other);
+    EXPECT_EQ(postSend(healthy, i, 1000), 0);
+    EXPECT_TRUE(becomes([&] {
+      const std::vector<ibv_wc> completions = device.poll(64);
+      return std::ranges::any_of(completions, [&](const ibv_wc& completion) {
+        return completion.qp_num == healthy->qp_num && completion.wr_id == i;
+      });
+    }));
+    bytes += 1000;
+  }
+  const Duration took = now() - begin;
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, bytes) << "of the healthy one alone";
+  return took;
+}
+
+// 200 ms of the link for each send that comes to nothing: ten times what the healthy one sends in
+// all. Nothing here is timed absolutely: what a machine adds it adds to both.
+TEST_F(RateTest, WhatFailsOnAnotherQueuePairDoesNotKeepTheLinkBusy) {
+  const Device first(0);  // nobody answers before a device is open
+  constexpr std::uint32_t kMuch = 200'000;
+  const auto nothing = [](Device&, ibv_qp*) {};
+  const auto post = [](int count) {
+    return [count](Device&, ibv_qp* qp) {
+      for (int i = 0; i < count; ++i) EXPECT_EQ(postSend(qp, 77, kMuch), 0);
+    };
+  };
+  const auto took = [&](auto before, auto meanwhile) {
+    return healthyBeside(connect(), rule(Effect::kQpRate), before, meanwhile);
+  };
+  const Duration alone = took(nothing, nothing);
+  EXPECT_GE(alone, 20ms);
+  const Duration most = alone * 20;  // ten times less than with them
+
+  EXPECT_LT(took([](Device&, ibv_qp* qp) { putInState(qp, IBV_QPS_ERR); }, post(1)), most)
+      << "put in error by its owner, which goes on to post";
+  EXPECT_LT(took([](Device&, ibv_qp* qp) { fake().breakQp(qp); }, post(1)), most)
+      << "gone to error by itself";
+  EXPECT_LT(took(
+                [&](Device& device, ibv_qp* qp) {
+                  putInState(qp, IBV_QPS_ERR);
+                  post(40)(device, qp);
+                },
+                nothing),
+            most)
+      << "40 flushed before, of which nobody has asked";
+  EXPECT_LT(took(
+                [&](Device& device, ibv_qp* qp) {
+                  post(40)(device, qp);
+                  putInState(qp, IBV_QPS_RESET);
+                },
+                nothing),
+            most)
+      << "reset, with which they are gone";
+  EXPECT_LT(took(
+                [&](Device& device, ibv_qp* qp) {
+                  post(40)(device, qp);
+                  device.destroy(qp);
+                },
+                nothing),
+            most)
+      << "destroyed before anybody asked";
+  EXPECT_LT(took(
+                [&](Device& device, ibv_qp* qp) {
+                  post(40)(device, qp);
+                  EXPECT_THAT(device.poll(64), ::testing::IsEmpty())
+                      << "held back, and dropped then";
+                  device.destroy(qp);
+                },
+                nothing),
+            most)
+      << "destroyed while its completions were held back";
+}
+
+TEST_F(RateTest, AfterAResetNothingOfBeforeIsTakenForWhatIsSent) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  postSend(qp, 1, 100'000'000);  // 100 s
+  putInState(qp, IBV_QPS_RESET);
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1})) << "not known any more";
+  Device::connect(qp, 0);
+  postSend(qp, 1, 1000);
+  EXPECT_TRUE(becomes([&] { return device.poll().size() == 1; }));
+  EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 1000u);
+}
+
+// As an unreliable datagram's queue pair, which goes on after an error of a send.
+TEST_F(RateTest, WhatComesAfterAnErrorDoesNotStandForWhatFailed) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(rule(Effect::kQpRate, qp)));
+  fake().breakQp(qp);
+  postSend(qp, 1, 100'000'000);  // 100 s
+  EXPECT_EQ(device.poll().at(0).status, IBV_WC_WR_FLUSH_ERR);
+  Device::connect(qp, 0);
+  postSend(qp, 2, 1000);
+  EXPECT_TRUE(becomes([&] { return device.poll().size() == 1; }));
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.releasedBytes, 1000u);
+  EXPECT_EQ(counters.flushErrors, 1u);
 }
 
 TEST_F(RateTest, OfABatchThoseWithoutACompletionCountWithTheNext) {
