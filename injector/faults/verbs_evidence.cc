@@ -10,6 +10,9 @@ namespace {
 
 /// A rate that is exceeded by no more than this was kept: windows of measuring have edges.
 constexpr double kRateTolerance = 1.1;
+/// Below this much of it a program that always has something waiting is held up by more than the
+/// rate.
+constexpr double kFarBelow = 0.5;
 constexpr double kNanosecondsPerMs = 1e6;
 constexpr double kBitsPerMbit = 1e6;
 
@@ -39,6 +42,17 @@ double meanMs(const verbs::Counters& counters) {
 
 using Rates = std::span<const std::optional<MeasuredRate>>;
 
+/// Why it is so slow cannot be told from here, only that it is: what is measured is measured while
+/// something is held back whenever it is looked at (RateMeter).
+std::string farBelow(const verbs::Rule& rule, const MeasuredRate& slowest) {
+  const double share = static_cast<double>(slowest.rate) / static_cast<double>(rule.bitsPerSecond);
+  if (share >= kFarBelow) return "";
+  return fmt::format(
+      " ({:.2f} of it, though something was waiting at each look: the program asks for completions "
+      "too seldom, or more than this rate holds them up)",
+      share);
+}
+
 /// "98.00 Mbit/s for 100Mbit requested, measured over 200 ms".
 std::string ratesInWords(const verbs::Rule& rule, Rates achieved) {
   const std::string requested = formatRate(static_cast<BitsPerSecond>(rule.bitsPerSecond));
@@ -55,14 +69,14 @@ std::string ratesInWords(const verbs::Rule& rule, Rates achieved) {
     return static_cast<double>(rate.rate) / kBitsPerMbit;
   };
   if (achieved.size() == 1) {
-    return fmt::format("{:.2f} Mbit/s for {} requested, measured over {:.0f} ms", inMbit(fastest),
-                       requested, toMilliseconds(window));
+    return fmt::format("{:.2f} Mbit/s for {} requested, measured over {:.0f} ms{}", inMbit(fastest),
+                       requested, toMilliseconds(window), farBelow(rule, slowest));
   }
   return fmt::format(
       "{:.2f} to {:.2f} Mbit/s in {} of {} processes for {} requested in each, measured over "
-      "{:.0f} ms at least",
+      "{:.0f} ms at least{}",
       inMbit(slowest), inMbit(fastest), measured.size(), achieved.size(), requested,
-      toMilliseconds(window));
+      toMilliseconds(window), farBelow(rule, slowest));
 }
 
 std::string seen(const verbs::Rule& rule, const verbs::Counters& counters, Rates achieved) {

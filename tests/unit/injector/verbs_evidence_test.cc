@@ -58,6 +58,20 @@ TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
               StartsWith("no rate for 100Mbit requested, as nothing had to wait for long;"));
 }
 
+TEST(VerbsEvidenceTest, ARateFarBelowTheRequestedOneIsToldThoughItWasKept) {
+  const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
+  const auto told = [&](const Rates& achieved) { return judgeVerbs(rule, {}, achieved).observed; };
+  const MeasuredRate half{50'000'000, 200ms};
+  const MeasuredRate less{15'000'000, 200ms};
+  EXPECT_THAT(told({half}),
+              StartsWith("50.00 Mbit/s for 100Mbit requested, measured over 200 ms;"));
+  EXPECT_THAT(told({less}), StartsWith("15.00 Mbit/s for 100Mbit requested, measured over 200 ms "
+                                       "(0.15 of it, though something was waiting at each look"));
+  EXPECT_TRUE(proves(rule, {}, {less})) << "no more than that went through";
+  EXPECT_THAT(told({half, less}), HasSubstr("at least (0.15 of it, though"));
+  EXPECT_THAT(told({half, half}), Not(HasSubstr("of it, though")));
+}
+
 TEST(VerbsEvidenceTest, EachProcessHasTheRateForItself) {
   const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
   const MeasuredRate kept{98'000'000, 210ms};
