@@ -88,38 +88,38 @@ Contest randomContest(Random& random, double error, double scale, double bound) 
   return contest;
 }
 
-constexpr int kSeeds = 1000;
+constexpr int kContests = 1000;
 constexpr double kGood = 1.05;
 
 // Where latency decides the model may be wrong by ten times, and calls are noisy.
 TEST(TrialTest, FindsAmongSmallOnesOneThatIsAsGoodAsTheBest) {
   int good = 0, calls = 0;
   double worstLoss = 0;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kContests; ++seed) {
     Random random(seed);
     Contest contest = randomContest(random, 10, 1e-3, 0);
     contest.noise = 0.1 * random.unit();
     contest.spikes = 0.05;
-    Calls run(contest, seed + kSeeds);
+    Calls run(contest, seed + kContests);
     run.settle(2000);
     ASSERT_TRUE(run.trial.settled()) << "seed " << seed;
     calls += run.calls;
     if (contest.truly[run.used] <= kGood * contest.best()) ++good;
     worstLoss = std::max(worstLoss, run.lost / contest.best());
   }
-  EXPECT_GE(good, kSeeds * 99 / 100);
-  EXPECT_LE(calls / kSeeds, 200);
+  EXPECT_GE(good, kContests * 99 / 100);
+  EXPECT_LE(calls / kContests, 200);
   EXPECT_LE(worstLoss, 130);
 }
 
 // Where bandwidth decides the model is about right, and no more is tried than may win.
 TEST(TrialTest, FindsTheBestOfLargeOnesAndTriesNoneThatCannotWin) {
   int good = 0, calls = 0;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kContests; ++seed) {
     Random random(seed);
     Contest contest = randomContest(random, 1.1, 0.1, 0.09);
     contest.noise = 0.02 * random.unit();
-    Calls run(contest, seed + kSeeds);
+    Calls run(contest, seed + kContests);
     while (!run.trial.settled() && run.calls < 2000) {
       run.call();
       const double predicted = contest.predicted[run.trial.wanted()];
@@ -130,8 +130,8 @@ TEST(TrialTest, FindsTheBestOfLargeOnesAndTriesNoneThatCannotWin) {
     calls += run.calls;
     if (contest.truly[run.used] <= kGood * contest.best()) ++good;
   }
-  EXPECT_GE(good, kSeeds * 99 / 100);
-  EXPECT_LE(calls / kSeeds, 40);
+  EXPECT_GE(good, kContests * 99 / 100);
+  EXPECT_LE(calls / kContests, 40);
 }
 
 // A call of a second is dear, and what is as fast as the network can be will not be beaten.
