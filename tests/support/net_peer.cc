@@ -275,7 +275,7 @@ int run(int argc, char** argv) {
   TimePoint end = now() + fromSeconds(seconds), look = now();
   while (!conversation.over()) {
     const TimePoint time = now();
-    if (leaves && time >= end) return 0;
+    if (leaves && time >= end) std::exit(0);  // nothing is closed, and all of it still there
     if (time < end && time >= look) {
       look = time + 10ms;
       if (std::filesystem::exists(folder / "stop")) end = time;
