@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "tests/support/poll_until.h"
+#include "tests/unit/nccl/call_fixture.h"
 
 namespace faultline::nccl {
 namespace {
@@ -60,17 +61,10 @@ class AttemptsTest : public ::testing::Test {
     return end;
   }
   std::uint64_t begin() {
-    Handle to;
-    to.name = "other";
-    to.rendezvous = *transport::tcp::localEndpoint(listener_.get());
-    auto call = Call::begin({.from = INADDR_LOOPBACK,
-                             .to = to,
-                             .greeting = "hello",
-                             .deadline = start_ + 10s,
-                             .patience = 10s});
-    EXPECT_TRUE(call.ok()) << call.status().message();
-    return attempts_.add(
-        {.call = std::move(*call), .peer = "other", .pair = pair_, .asked = start_});
+    return attempts_.add({.call = beginCall(listener_, "other", start_),
+                          .peer = "other",
+                          .pair = pair_,
+                          .asked = start_});
   }
 
   const TimePoint start_ = now();

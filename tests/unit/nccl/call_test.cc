@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "tests/support/poll_until.h"
+#include "tests/unit/nccl/call_fixture.h"
 
 namespace faultline::nccl {
 namespace {
@@ -20,18 +21,7 @@ class CallTest : public ::testing::Test {
  protected:
   CallTest() : listener_(*transport::tcp::openListener({INADDR_LOOPBACK, "", 0})) {}
 
-  Call begin() {
-    Handle to;
-    to.name = "node1:7";
-    to.rendezvous = *transport::tcp::localEndpoint(listener_.get());
-    auto call = Call::begin({.from = INADDR_LOOPBACK,
-                             .to = to,
-                             .greeting = "hello",
-                             .deadline = start_ + 10s,
-                             .patience = 10s});
-    EXPECT_TRUE(call.ok()) << call.status().message();
-    return std::move(*call);
-  }
+  Call begin() { return beginCall(listener_, "node1:7", start_); }
   /// The next one that calls, once it has said its greeting; nothing: nobody does.
   std::optional<Frames> hearGreeting(Call& call, TimePoint time) {
     std::optional<Frames> caller;
