@@ -40,6 +40,10 @@ class Device {
   /// Called by all ranks but those of `without`, which abort: a communicator of them takes the
   /// place of the one that there is, whatever that is doing. They keep their order.
   virtual Status shrink(const std::vector<int>& without) = 0;
+
+  /// Ends the calls that run, from any thread and whatever another one is doing; it may take as
+  /// long as that does. Nothing else is to be called after it.
+  virtual void giveUp() = 0;
 };
 
 /// This process's GPU `ordinal` with NCCL, with memory for the largest result and input. The

@@ -211,7 +211,7 @@ Result<SessionResult> CommandSession::execute() {
                                   planned_.strategy->name, problem));
     }
   }
-  if (!record_.hasFailed()) readNumbers();
+  readNumbers();
   SessionResult result;
   result.interrupted = interrupted_;
   ASSIGN_OR_RETURN(result.cluster, ground_->describe());
@@ -374,16 +374,19 @@ void CommandSession::end(reports::RunStatus status, const std::string& message) 
 }
 
 void CommandSession::readNumbers() {
-  if (!cutFiles_.empty() && !command_.metrics.empty()) {
+  std::vector<std::string> folders;
+  for (const ProgramPlan::Process& process : plan_.processes) folders.push_back(process.folder);
+  const bool cut = !cutFiles_.empty() && !command_.metrics.empty();
+  if (record_.hasFailed()) {
+    if (!cut) record_.told(toldBeforeFailure(command_.metrics, folders));
+  } else if (cut) {
     record_.told(errorf(Code::kIo,
                         "{} is cut: a program printed more than {}, and what it told may "
                         "be missing",
                         cutFiles_.front(), formatSize(kMostOutput)));
-    return;
+  } else {
+    record_.told(toldNumbers(command_.metrics, folders));
   }
-  std::vector<std::string> folders;
-  for (const ProgramPlan::Process& process : plan_.processes) folders.push_back(process.folder);
-  record_.told(toldNumbers(command_.metrics, folders));
 }
 
 /// Into the log: the end of what it printed. Some of it may still be on its way.

@@ -51,15 +51,29 @@ Result<std::vector<double>> written(const command::Metric& metric,
   return numbers;
 }
 
+Result<reports::Quantity> numberOf(const command::Metric& metric,
+                                   const std::vector<std::string>& folders) {
+  const auto numbers = metric.regex.empty() ? written(metric, folders) : printed(metric, folders);
+  if (!numbers.ok()) return numbers.status().withContext("metric " + metric.name);
+  return reports::Quantity{*command::pick(metric.take, *numbers), metric.unit};
+}
+
 }  // namespace
 
-Result<std::map<std::string, reports::Quantity>> toldNumbers(
-    const std::vector<command::Metric>& metrics, const std::vector<std::string>& folders) {
-  std::map<std::string, reports::Quantity> told;
+Result<ToldNumbers> toldNumbers(const std::vector<command::Metric>& metrics,
+                                const std::vector<std::string>& folders) {
+  ToldNumbers told;
   for (const command::Metric& metric : metrics) {
-    const auto numbers = metric.regex.empty() ? written(metric, folders) : printed(metric, folders);
-    if (!numbers.ok()) return numbers.status().withContext("metric " + metric.name);
-    told[metric.name] = {*command::pick(metric.take, *numbers), metric.unit};
+    ASSIGN_OR_RETURN(told[metric.name], numberOf(metric, folders));
+  }
+  return told;
+}
+
+ToldNumbers toldBeforeFailure(const std::vector<command::Metric>& metrics,
+                              const std::vector<std::string>& folders) {
+  ToldNumbers told;
+  for (const command::Metric& metric : metrics) {
+    if (const auto number = numberOf(metric, folders); number.ok()) told[metric.name] = *number;
   }
   return told;
 }

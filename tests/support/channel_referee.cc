@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "resilient_ccl/channel/control_stream.h"
+
 namespace faultline::test {
 
 using channel::Cause;
@@ -90,8 +92,7 @@ void Referee::givenUp(const RailChange& change) {
                                     change.rail, inputName(change.input)));
   }
   if (options.datagramLoss > 0 || options.datagramsHeld > 0) return;
-  const Duration oneWay = 50us + options.datagramJitter + 1ms;
-  world_.clock().after(oneWay, [this, change] { expectPeerKnows(change); });
+  expectPeerKnows(change, change.when);
 }
 
 void Referee::degraded(int end, const channel::RailDegradation& change) {
@@ -114,14 +115,23 @@ void Referee::degraded(int end, const channel::RailDegradation& change) {
       fmt::format("end {} calls rail {} slow ({:.2f}): it is not", end, rail, change.share));
 }
 
-void Referee::expectPeerKnows(const RailChange& change) {
-  const int peer = 1 - change.end;
-  const bool reached = world_.managementPathUp() && world_.stoppedUntil(peer) < change.when;
-  const Link& link = world_.link(peer);
-  if (reached && link.phase(change.rail) == Phase::kUp && link.epoch(change.rail) == change.epoch) {
-    problems_.push_back(fmt::format("end {} has given up rail {}, and end {} does not know",
-                                    change.end, change.rail, peer));
-  }
+/// The end that gave it up says so at `told`, or before.
+void Referee::expectPeerKnows(const RailChange& change, TimePoint told) {
+  const Duration oneWay = 50us + script_.options.datagramJitter + 1ms;
+  world_.clock().after(told + oneWay - world_.clock().now(), [this, change, told] {
+    const int peer = 1 - change.end;
+    const Link& link = world_.link(peer);
+    if (link.phase(change.rail) != Phase::kUp || link.epoch(change.rail) != change.epoch) return;
+    const TimePoint reachable =
+        std::max(world_.managementPathUpSince(),
+                 std::max(world_.stoppedUntil(change.end), world_.stoppedUntil(peer)));
+    if (reachable < told) {
+      problems_.push_back(fmt::format("end {} has given up rail {}, and end {} does not know",
+                                      change.end, change.rail, peer));
+    } else {  // it did not get through, and is said again
+      expectPeerKnows(change, world_.clock().now() + channel::ControlStream::kLongestPause);
+    }
+  });
 }
 
 void Referee::reopened(const RailChange& change) {

@@ -57,7 +57,7 @@ class Referee {
  private:
   void givenUp(const RailChange& change);
   void reopened(const RailChange& change);
-  void expectPeerKnows(const RailChange& change);
+  void expectPeerKnows(const RailChange& change, TimePoint told);
   /// The only fault, when it is one of this kind and there is nothing else that could mislead
   /// anybody; or null.
   const Action* only(Action::Kind kind) const;

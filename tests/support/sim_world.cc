@@ -337,7 +337,7 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
       return;
     }
     health.lost[from] = 0;
-  } else if (!managementUp_) {
+  } else if (!managementPathUp()) {
     return;
   }
   if (ends_[1 - from]->refuses) {
@@ -384,6 +384,11 @@ Bytes SimWorld::arrivedTwice(int end, const Failover& failover) const {
     if (arrived->second.contains(connection)) twice += header.length;
   }
   return twice;
+}
+
+void SimWorld::managementPath(bool up) {
+  if (up == managementPathUp()) return;
+  managementUpSince_ = up ? clock_.now() : TimePoint::max();
 }
 
 TimePoint SimWorld::stoppedUntil(int end) const {

@@ -110,7 +110,7 @@ class SimWorld {
   /// Both ends see a reset connection.
   void reset(int rail);
   void heal(int rail);
-  void managementPath(bool up) { managementUp_ = up; }
+  void managementPath(bool up);
   void slow(int rail, double bytesPerSecond);
   /// Chunks under way on a wire that dies are written so much later all the same.
   void lateDelivery(Duration delay);
@@ -152,7 +152,9 @@ class SimWorld {
   static constexpr double kEqual = 0.8;
   /// Until when the process of `end` has been stopped: possibly later than now; for ever if killed.
   TimePoint stoppedUntil(int end) const;
-  bool managementPathUp() const { return managementUp_; }
+  bool managementPathUp() const { return managementUpSince_ != TimePoint::max(); }
+  /// TimePoint::max() while it is not.
+  TimePoint managementPathUpSince() const { return managementUpSince_; }
   /// Of the chunks that `end` had outstanding on the rail of its failover: bytes that came to the
   /// other end over that rail and over another one.
   Bytes arrivedTwice(int end, const channel::Failover& failover) const;
@@ -243,7 +245,7 @@ class SimWorld {
   std::vector<std::string> problems_;
   int completed_ = 0;
   std::set<std::tuple<int, Side, int>> closed_;  // ends, what, and streams
-  bool managementUp_ = true;
+  TimePoint managementUpSince_{};                // max: it is down
   std::array<bool, kEnds> started_{};
   std::vector<Health> health_;  // of each rail, when it last changed
   SimTrace trace_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -156,8 +157,12 @@ class Gpu final : public Device {
                     communicatorId.size());
     }
     std::memcpy(id.internal, communicatorId.data(), sizeof id.internal);
-    return check(ncclCommInitRank(&communicator_, ranks, id, rank), nullptr,
-                 fmt::format("become rank {} of {}", rank, ranks));
+    ncclComm_t made = nullptr;
+    RETURN_IF_ERROR(check(ncclCommInitRank(&made, ranks, id, rank), nullptr,
+                          fmt::format("become rank {} of {}", rank, ranks)));
+    const std::scoped_lock lock(mutex_);
+    communicator_ = made;
+    return okStatus();
   }
 
   Status upload(workload::CollectiveBuffers& buffers) override {
@@ -174,6 +179,7 @@ class Gpu final : public Device {
   }
 
   Status launch(const workload::CollectiveBuffers& buffers) override {
+    const std::scoped_lock lock(mutex_);
     return check(call(buffers), communicator_, "call");
   }
 
@@ -182,6 +188,7 @@ class Gpu final : public Device {
     if (state == cudaSuccess) return true;
     if (state != cudaErrorNotReady) return check(state, "look whether calls are done");
     ncclResult_t failure = ncclSuccess;
+    const std::scoped_lock lock(mutex_);
     RETURN_IF_ERROR(
         check(ncclCommGetAsyncError(communicator_, &failure), communicator_, "ask for errors"));
     if (failure != ncclSuccess && failure != ncclInProgress) {
@@ -197,12 +204,14 @@ class Gpu final : public Device {
   }
 
   Status abort() override {
+    const std::scoped_lock lock(mutex_);
     return check(ncclCommAbort(std::exchange(communicator_, nullptr)), nullptr, "abort");
   }
 
   Status shrink(const std::vector<int>& without) override {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
     std::vector<int> ranks = without;
+    const std::scoped_lock lock(mutex_);
     ncclComm_t smaller = nullptr;
     RETURN_IF_ERROR(
         check(ncclCommShrink(communicator_, ranks.data(), static_cast<int>(ranks.size()), &smaller,
@@ -215,6 +224,11 @@ class Gpu final : public Device {
     return errorf(Code::kUnsupported, "shrink: ncclCommShrink came with NCCL 2.27.3, this is {}",
                   libraryVersion());
 #endif
+  }
+
+  void giveUp() override {
+    const std::scoped_lock lock(mutex_);
+    if (communicator_ != nullptr) (void)ncclCommAbort(std::exchange(communicator_, nullptr));
   }
 
  private:
@@ -273,7 +287,8 @@ class Gpu final : public Device {
   const std::byte* source_ = nullptr;
   std::ptrdiff_t offset_ = 0;  // of the target in the result
   cudaStream_t stream_ = nullptr;
-  ncclComm_t communicator_ = nullptr;
+  std::mutex mutex_;
+  ncclComm_t communicator_ = nullptr;  // of mutex_
   std::string name_;
   std::string identity_;
 };

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -111,12 +114,15 @@ TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
          R"({"peers": [{"longest_pause_ms": 2.5}, {"longest_pause_ms": 7.25}]})");
   const std::string text = table("pauses");
   // The second: 80 % of 100 and 20 % of 200 are 120, so 10.
-  EXPECT_THAT(text, HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 147.5 | 165.0 | 7.2 |"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 147.5 | 165.0 | 7.2 |"));
 }
 
 TEST_F(GpuTables, ACallThatIsNeverOverIsNoPause) {
   addRun("stock", "", {100, 100}, Json::array({fault("port_down", 450, 9000, 50)}));
-  EXPECT_THAT(table("pauses"), HasSubstr("| port_down | stock | 1 | 0 | 1 | 100.0 | - | - | - | - | - |"));
+  EXPECT_THAT(table("pauses"),
+              HasSubstr("| port_down | stock | 1 | 0 | 1 | 100.0 | - | - | - | - | - |"));
 }
 
 TEST_F(GpuTables, SharesComparesBeforeDuringAndAfter) {
@@ -138,6 +144,29 @@ TEST_F(GpuTables, WithoutArgumentsItSaysWhatItWants) {
       runProgram("/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/tables.py", "tables"});
   EXPECT_EQ(ran.exit, 2);
   EXPECT_THAT(ran.err, HasSubstr("tables.py sweep RESULT"));
+}
+
+/// A flow list with a fault on each line; a scenario has them in a block list.
+std::vector<std::string> drawnFaults(const char* seed) {
+  const Ran ran = runProgram(
+      "/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/draw_faults.py", "--seed", seed});
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  std::vector<std::string> faults;
+  std::istringstream lines(ran.out);
+  for (std::string text; std::getline(lines, text);) {
+    faults.push_back(text.substr(1, text.rfind('}')));
+  }
+  return faults;
+}
+
+TEST_F(GpuTables, TheFaultsOfTheTrainingFollowFromItsSeed) {
+  const auto drawn = drawnFaults("7");
+  ASSERT_EQ(drawn.size(), 16u);
+  EXPECT_THAT(drawn, ::testing::Each(HasSubstr("during: {iteration: ")));
+  std::ifstream file(FAULTLINE_SOURCE_DIR "/scenarios/gpu/ddp.yaml");
+  const std::string scenario(std::istreambuf_iterator<char>(file), {});
+  for (const std::string& fault : drawn) EXPECT_THAT(scenario, HasSubstr("  - " + fault + "\n"));
+  EXPECT_NE(drawnFaults("8"), drawn);
 }
 
 const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";

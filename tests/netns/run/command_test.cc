@@ -103,10 +103,13 @@ TEST_F(CommandRunTest, EveryProcessKnowsItsPlaceAndTellsItsNumbers) {
 }
 
 TEST_F(CommandRunTest, AnExitCodeEndsTheRunAndIsAResult) {
-  const Ran ran = run(R"([ {node} = 1 ] || exec sleep 60
-        echo "last words" >&2
+  const Ran ran =
+      run(R"([ {node} = 1 ] || exec sleep 60
+        echo "last words: busbw 5" >&2
         exit 3)",
-                      "", "strategies: [armed]\nexpect: [armed.status == failed]\n");
+          "    metrics: {busbw: {regex: 'busbw ([0-9.]+)'}, lost: {regex: 'lost ([0-9]+)'}}",
+          "strategies: [armed]\n"
+          "expect: [armed.status == failed, armed.metrics.busbw == 5]\n");
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
   const reports::Run made = result().runs.at(0);
   EXPECT_EQ(made.message, "rank 1 on node 1: exit code 3; see command-armed-0/rank1/stderr.txt");
@@ -114,6 +117,7 @@ TEST_F(CommandRunTest, AnExitCodeEndsTheRunAndIsAResult) {
   EXPECT_EQ(made.processes[0].signal, SIGTERM) << "the other one was asked to end";
   EXPECT_EQ(made.processes[1].exit_code, 3);
   EXPECT_LT(made.duration_ms, 5000);
+  EXPECT_EQ(made.metrics.size(), 1u) << "what it told before it failed";
   EXPECT_THAT(textOfFile(out() + "/log.txt"), HasSubstr("last words"));
 }
 

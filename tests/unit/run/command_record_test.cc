@@ -180,6 +180,19 @@ TEST_F(CommandWithMetricsTest, WhatIsMissingMakesTheRunInvalidAndSaysWhat) {
   EXPECT_EQ(run.message, "metric fast: not there");
 }
 
+TEST_F(CommandWithMetricsTest, OfARunThatFailsThereIsWhatWasToldBefore) {
+  const TemporaryFolder folder;
+  folder.write("stdout.txt", "v 1\n");
+  folder.write("x.json", R"({"a": {"b": "no number"}})");
+  record_.failed(RunStatus::kFailed, "rank 0: exit code 3");
+  record_.told(toldBeforeFailure(scenario_.workload.command.metrics, {folder.path().string()}));
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.status, RunStatus::kFailed);
+  ASSERT_EQ(run.metrics.size(), 1U);
+  EXPECT_EQ(run.metrics.at("fast").value, 1);
+  EXPECT_FALSE(run.throughput) << "it is none of a whole run";
+}
+
 TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
   const auto plan = planPrograms(scenario_, planned_, "/out");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
