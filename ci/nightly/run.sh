@@ -174,10 +174,14 @@ property() {
   return $good
 }
 
-# sanitized PRESET: builds and runs the tests of that preset, all of them.
+# sanitized PRESET: builds and runs the tests of that preset, all of them, and the plugin for NCCL in
+# namespaces, where the rails fail for real.
 sanitized() {
   cmake --preset "$1" -DFAULTLINE_SANITIZE_ALL=ON && cmake --build --preset "$1" -j "$cores" &&
-    "${fixed_addresses[@]}" ctest --preset "$1" --no-tests=error -j "$cores"
+    cmake --build --preset "$1" -j "$cores" --target netns_nccl &&
+    "${fixed_addresses[@]}" ctest --preset "$1" --no-tests=error -j "$cores" &&
+    "${fixed_addresses[@]}" ctest --test-dir "build-$1" --no-tests=error --output-on-failure \
+      -R '^netns[.]nccl'
 }
 
 sanitizers() {
