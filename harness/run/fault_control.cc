@@ -43,7 +43,7 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
 netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
   if (target.part != scenario::Part::kRail) {
     netlink::LinkTarget link = cluster.managementTarget(target.node);
-    if (target.rank) link.startedWith = fmt::format("{}={}", command::kRankVariable, *target.rank);
+    if (target.rank) link.startedWith = command::rankEntry(*target.rank);
     return link;
   }
   if (!target.peer) return cluster.railTarget(target.node, target.rail);
