@@ -387,7 +387,7 @@ TEST_F(ShimmedVictims, ArmedWithNothingItIsAsFastAsWithout) {
   const Turns speeds = inTurns(
       "ib_send_lat",
       [] {
-        return perftest("ib_send_lat", 0, {"-n", "800"});
+        return perftest("ib_send_lat", 0, {"-n", "400"});
       },
       fastestOf);
   const double ratio = std::ranges::max(speeds.with) / std::ranges::max(speeds.without);
@@ -404,9 +404,9 @@ TEST_F(ShimmedVictims, ArmedWithNothingTheOthersAreAsFastAsTheyDifferFromThemsel
     std::function<Pair()> pair;
     double (*speed)(const std::string& out);
   };
-  const std::array cases{Case{"ib_write_bw", [] { return writeBandwidth(0, 200); },
+  const std::array cases{Case{"ib_write_bw", [] { return writeBandwidth(0, 100); },
                               [](const std::string& out) { return bandwidthOf(out); }},
-                         Case{"rping", [] { return timedRping(0, 200); }, rpingSpeedOf}};
+                         Case{"rping", [] { return timedRping(0, 100); }, rpingSpeedOf}};
   for (const Case& each : cases) {
     const Turns speeds = inTurns(each.name, each.pair, each.speed);
     const auto [slowest, fastest] = std::ranges::minmax(speeds.without);
