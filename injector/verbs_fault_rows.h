@@ -161,6 +161,9 @@ inline constexpr std::array kQpRateParameters{
     kPeerQpNumber,
     kPeerLid,
     kPeerGid,
+    kAfterOperations,
+    kAfterBytes,
+    kBudget,
     kVerbsSeed};
 
 inline constexpr std::array kAnyVerbsSignatures{Signature{{kAnyCause}, {kAnyCause}}};

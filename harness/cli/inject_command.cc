@@ -23,6 +23,9 @@ namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kVerb = "inject";
+// A queue pair that was put in error stays so: there is nothing to wait for but the evidence.
+constexpr std::string_view kLastsByItself = "qp_error";
+constexpr const char* kAtOnce = "1s";
 
 struct InjectOptions {
   std::string kind;
@@ -81,13 +84,15 @@ void printText(const std::string& kind, const Outcome& outcome) {
 }
 
 int inject(const InjectOptions& options) {
-  if (options.kind.empty() || options.target.empty() || options.duration.empty()) {
+  const std::string length =
+      options.duration.empty() && options.kind == kLastsByItself ? kAtOnce : options.duration;
+  if (options.kind.empty() || options.target.empty() || length.empty()) {
     return fail(kVerb,
                 errorf(Code::kInvalidArgument,
                        "it takes a kind of fault, --target and --for; or --list and --target"),
                 kExitUsage);
   }
-  const auto duration = parseDuration(options.duration);
+  const auto duration = parseDuration(length);
   if (!duration.ok()) return fail(kVerb, duration.status().withContext("--for"), kExitUsage);
   if (*duration <= Duration(0)) {
     return fail(kVerb, errorf(Code::kInvalidArgument, "--for: it must last"), kExitUsage);
@@ -193,7 +198,9 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option("--target", options->target, "What it strikes, like pid=1234,dev=mlx5_0,qpn=17")
       ->type_name("KEY=VALUE,...");
-  command->add_option("--for", options->duration, "How long it lasts, like 2s")
+  command
+      ->add_option("--for", options->duration,
+                   "How long it lasts, like 2s; qp_error may do without (1s)")
       ->type_name("DURATION");
   command
       ->add_option("--param", options->parameters,

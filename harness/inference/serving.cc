@@ -62,15 +62,24 @@ int Serving::longestRequest() const {
   return longest;
 }
 
-std::vector<Arrivals> arrivalsOf(const Serving& serving, std::uint64_t seed) {
+std::vector<Arrivals> arrivalsOf(const Serving& serving, std::uint64_t seed, int block) {
   if (!serving.traceFile.empty()) return {serving.trace};
+  const std::uint64_t ofBlock = Random::mix(seed) + static_cast<std::uint64_t>(block);
   std::vector<Arrivals> all;
   for (const int qps : serving.qps) {
     const int first = static_cast<int>(all.size()) * serving.requests;
     all.push_back(poissonArrivals(qps, serving.requests, serving.prompt, serving.output, first,
-                                  Random::mix(seed) + all.size()));
+                                  Random::mix(ofBlock) + all.size()));
   }
   return all;
+}
+
+Duration arrivingTime(const std::vector<Arrivals>& rates) {
+  double seconds = 0;
+  for (const Arrivals& rate : rates) {
+    if (!rate.requests.empty()) seconds += rate.requests.back().arrival;
+  }
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
 std::int64_t kvBytes(const model::ModelCard& card) {

@@ -41,8 +41,12 @@ struct Serving {
   int longestRequest() const;  ///< prompt and output
 };
 
-/// The requests of all rates, in their order; of one seed always the same.
-std::vector<Arrivals> arrivalsOf(const Serving& serving, std::uint64_t seed);
+/// The requests of all rates, in their order, in one block of runs: others in each, and of one seed
+/// always the same.
+std::vector<Arrivals> arrivalsOf(const Serving& serving, std::uint64_t seed, int block);
+
+/// From the first arrival of each rate to its last, all rates together: a run takes longer.
+Duration arrivingTime(const std::vector<Arrivals>& rates);
 
 /// Bytes of keys and values of one token in one layer of all ranks: 2 x heads of keys and values x
 /// head size x bytes of an element. Times the layers that is the KV cache of Kwon et al. 2023,

@@ -173,8 +173,7 @@ int pooledRates(std::span<const Run> runs) {
 
 ServingRecord::ServingRecord(const scenario::Scenario& scenario, int block)
     : serving_(*scenario.workload.serving),
-      rates_(inference::arrivalsOf(
-          serving_, Random::mix(scenario.seed) + static_cast<std::uint64_t>(block))) {
+      rates_(inference::arrivalsOf(serving_, scenario.seed, block)) {
   for (std::size_t rate = 0; rate < rates_.size(); ++rate) {
     for (const inference::Request& request : rates_[rate].requests) {
       requests_[request.id] = {.rate = static_cast<int>(rate), .request = request};

@@ -33,6 +33,7 @@ class Checker {
     checkRdmaVm(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
+    checkArrivals();
     checkNoise();
     checkProcesses(scenario_, root_, findings_);
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
@@ -139,6 +140,25 @@ class Checker {
       fail(path,
            "time: with 'data: random' the digests of runs are compared, which must have done the "
            "same work: write 'data: integers', or only 'iterations'");
+    }
+  }
+
+  void checkArrivals() {
+    const auto& serving = scenario_.workload.serving;
+    if (!serving ||
+        !findings_.usable({"workload.inference", "repeat", "seed", "limits.deadline"})) {
+      return;
+    }
+    for (int block = 0; block < scenario_.repeat; ++block) {
+      const Duration arriving =
+          inference::arrivingTime(inference::arrivalsOf(*serving, scenario_.seed, block));
+      if (arriving < scenario_.limits.deadline) continue;
+      fail("limits.deadline",
+           fmt::format("deadline: the requests of block {} arrive over {:.1f} s, and a run ends at "
+                       "its deadline of {}: allow more than that, or ask for fewer requests",
+                       block + 1, toMilliseconds(arriving) / 1000,
+                       formatDuration(scenario_.limits.deadline)));
+      return;
     }
   }
 

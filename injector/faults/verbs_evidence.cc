@@ -151,8 +151,7 @@ Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
   }
   if (counters.uncovered > 0) {
     observed += fmt::format(
-        "; {} polls or completions passed the shim unseen (extended completion "
-        "queues)",
+        "; {} completions passed the shim unseen (extended completion queues, no memory)",
         counters.uncovered);
   }
   return {std::string(effectName(rule.effect)), std::string(observation(rule.effect)),

@@ -62,11 +62,13 @@ Result<verbs::Rule> verbsRule(verbs::Effect effect, const FaultParameters& param
     ASSIGN_OR_RETURN(rule.side, known(side, "side", parameters));
   }
   if (parameters.has("budget")) {
-    constexpr double kPercent = 100;
     rule.trigger.afterOperations = count(parameters, "after_operations");
     rule.trigger.afterBytes = static_cast<std::uint64_t>(parameters.get<Size>("after_bytes").bytes);
-    rule.trigger.probability = parameters.get<Percent>("probability").value / kPercent;
     rule.trigger.budget = count(parameters, "budget");
+  }
+  if (parameters.has("probability")) {  // a link that carries some of it would be none
+    constexpr double kPercent = 100;
+    rule.trigger.probability = parameters.get<Percent>("probability").value / kPercent;
   }
   switch (effect) {
     case verbs::Effect::kQpError:

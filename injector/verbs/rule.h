@@ -133,7 +133,7 @@ struct Counters {
   std::uint64_t fullQueues = 0;           ///< posts that it refused with ENOMEM
   std::uint64_t failures = 0;             ///< could not be done, e.g. ibv_modify_qp failed
   std::uint64_t inErrorBefore = 0;        ///< queue pairs that were in error without kQpError
-  std::uint64_t uncovered = 0;            ///< polls that went through an extended queue, unseen
+  std::uint64_t uncovered = 0;            ///< completions that no fault could look into
   std::uint64_t queuePairs = 0;           ///< that it concerns now
   bool operator==(const Counters&) const = default;
 };

@@ -23,7 +23,7 @@ void armedBatchStart(ibv_qp_ex* qp);
 int armedBatchComplete(const BatchOps& real, ibv_qp_ex* qp);
 void armedBatchAbort(ibv_qp_ex* qp);
 
-/// A poll that nobody looks into.
+/// A poll has come to a completion, which nobody looks into.
 void armedExtendedPoll(ibv_cq_ex* cq);
 
 }  // namespace faultline::injector::verbs::shim

@@ -43,7 +43,7 @@ PacedSend carrySend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
   log->complete(work_request, [&](const SendLog::Entry& entry) {
     sent.bytes += entry.bytes;
     forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
-      if (!fault.rule().pacesSends()) return;
+      if (!fault.rule().pacesSends() || !fault.strikes(entry.bytes)) return;
       const TimePoint due = fault.carried(entry.posted, entry.bytes);
       if (sent.link != nullptr && due <= sent.due) return;
       sent.link = &fault;
@@ -108,8 +108,7 @@ CompletionVerdict onCompletion(Shim& shim, QueuePair& queue_pair, FaultBits bits
         break;
       case Effect::kQpRate:
         if (received) {
-          fault.moved(bytes);
-          hold(fault.carried(now, bytes), fault, bytes);
+          if (fault.strikes(bytes)) hold(fault.carried(now, bytes), fault, bytes);
         } else if (sent.link == &fault) {
           hold(sent.due, fault, sent.bytes);
         }
@@ -199,9 +198,12 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
                 ibv_wc* completions, TimePoint& next_due) {
   HeldQueue<HeldCompletion>& held = *queue.held.load(std::memory_order_acquire);
   const TimePoint at = now();
+  const bool asked_anew = queue.askedAnew.exchange(false);
+  bool emptied = false;
   if (queue.release.exchange(false)) held.releaseAll();
   int count = 0;
   held.take(at, static_cast<std::size_t>(most), [&](const auto& entry) {
+    queue.goes(entry);
     completions[count++] = entry.item.completion;
     if (entry.item.fault != nullptr) {
       entry.item.fault->happened();
@@ -236,7 +238,13 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
     if (got > 0) {
       count += sift(shim, queue.cq->context, completions + count, got, at, nullptr, hold);
     }
-    if (got < asked) break;
+    if (got < asked) {
+      emptied = true;
+      break;
+    }
+  }
+  if (asked_anew) {
+    emptied ? queue.nowEventless(at) : queue.askedAnew.store(true);
   }
   queue.publish();
   next_due = held.empty() ? TimePoint{} : held.nextDue();
@@ -267,11 +275,12 @@ void napUntil(TimePoint due) {
       if (!queue->flag.try_lock()) return 0;
       const std::lock_guard lock(queue->flag, std::adopt_lock);
       count = pollHolding(shim, real, *queue, most, completions, next_due);
-      sleeps = queue->asked.load() > 0 && !queue->sleepsInCall.load();
+      const bool owed = queue->eventless > 0 || (queue->askedAnew.load() && count == 0);
+      sleeps = owed && queue->asked.load() > 0 && !queue->sleepsInCall.load();
     }
     if (count != 0 || !sleeps || next_due == TimePoint{}) return count;
-    // It is about to sleep on the channel's descriptor until an event that has come already. Nobody
-    // can wake it there, so that it sleeps here.
+    // It may be about to sleep on the channel's descriptor until something comes that has come
+    // already, and gives no event. Nobody can wake it there, so that it sleeps here.
     napUntil(next_due);
   }
 }
@@ -288,8 +297,12 @@ void armedExtendedPoll(ibv_cq_ex* cq) {
   if (!g_concerned.has(ibv_cq_ex_to_cq(cq))) return;
   Shim& shim = Shim::instance();
   const Readers::Guard guard(shim.readers());
-  forEachFault(shim, ~FaultBits{0}, [](std::size_t, ArmedFault& fault) {
-    if (fault.rule().effect != Effect::kPostError) fault.passedUnseen();
+  FaultBits bits =
+      ~FaultBits{0};  // where the queue was made without that, nobody knows whose it is
+  if (cq->read_qp_num != nullptr) bits = faultsOf(shim.find(cq->context, ibv_wc_read_qp_num(cq)));
+  forEachFault(shim, bits, [](std::size_t, ArmedFault& fault) {
+    const Effect effect = fault.rule().effect;
+    if (effect != Effect::kPostError && effect != Effect::kQpError) fault.passedUnseen();
   });
 }
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -111,12 +112,29 @@ bool send(int fd, const Message& message) {
          static_cast<ssize_t>(packet.size());
 }
 
+/// Whether the other end has closed: what it has sent before that can be read all the same.
+bool hasLeft(int fd) {
+  pollfd end{fd, POLLRDHUP, 0};
+  return ::poll(&end, 1, 0) > 0;
+}
+
 Status requireOnly(const Message& message, std::initializer_list<std::string_view> keys) {
   for (const auto& [key, value] : message.fields()) {
     if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
     return errorf(Code::kInvalidArgument, "'{}' has no field '{}'", message.verb(), key);
   }
   return okStatus();
+}
+
+/// A program of real-time threads, each on a processor of its own, would never let this one run.
+void runAsUsual() {
+  const int policy = ::sched_getscheduler(0);
+  if (policy != SCHED_FIFO && policy != SCHED_RR) return;
+  const sched_param usual{};
+  (void)::sched_setscheduler(0, SCHED_OTHER, &usual);
+  cpu_set_t anywhere;
+  std::memset(&anywhere, 0xFF, sizeof anywhere);
+  (void)::sched_setaffinity(0, sizeof anywhere, &anywhere);
 }
 
 __attribute__((destructor)) void atEnd() { Control::farewell(); }
@@ -238,6 +256,7 @@ void Control::sayLast() {
 }
 
 void Control::serve() {
+  runAsUsual();
   bool soon = false;
   std::unique_lock lock(serve_mutex_);
   while (true) {
@@ -253,6 +272,8 @@ void Control::serve() {
       std::this_thread::sleep_for(kPause);
     }
     lock.lock();
+    // The program closes descriptors that it does not know, ours among them.
+    if (((watched[0].revents | watched[1].revents) & POLLNVAL) != 0) return abandon();
     std::uint64_t ignored = 0;
     [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &ignored, sizeof(ignored));
     soon = Shim::instance().work();
@@ -265,6 +286,18 @@ void Control::serve() {
     if (watched[0].revents != 0) accept();
     endLeases(now());
   }
+}
+
+void Control::abandon() {
+  Shim::instance().onDoom(nullptr);
+  for (Client& client : clients_) {
+    disarmAll(client);
+    client.fd.release();  // it may be the program's by now
+  }
+  clients_.clear();
+  listener_.release();
+  wake_.release();
+  ::unlink(path_.c_str());
 }
 
 int Control::timeoutMs(bool soon, TimePoint at) const {
@@ -324,6 +357,8 @@ bool Control::answer(Client& client) {
     send(client.fd.get(), errorMessage(request.status()));
     return false;  // whoever it is, it is no controller of ours
   }
+  // Nobody would know of it, nor take it back, if whoever wants it armed has stopped waiting.
+  if (request->verb() == "arm" && hasLeft(client.fd.get())) return false;
   const auto reply = handle(client, *request);
   client.heard = now();
   for (Lease& lease : client.leases) lease.end = client.heard + lease.length;

@@ -49,7 +49,10 @@ class Control {
   static Result<Control*> start();
   explicit Control(std::string path) : path_(std::move(path)) {}
   Status listen(const std::string& folder);
-  [[noreturn]] void serve();
+  /// Returns only when its descriptors are gone.
+  void serve();
+  /// Nobody can control this process any more: what is armed is disarmed.
+  void abandon();
   int timeoutMs(bool soon, TimePoint at) const;
   void accept();
   /// Where there is none, the one that has been silent for longest of those who hold no fault goes:

@@ -56,9 +56,9 @@ int getRealEvent(GetEvent* real, ibv_comp_channel* channel, ibv_cq** cq, void** 
 int askForEvent(decltype(ContextOps::askForEvent) real, ibv_cq* cq, int solicited_only) {
   if (cq->channel == nullptr) return real(cq, solicited_only);
   Shim& shim = Shim::instance();
-  shim.asked(cq);  // before: the event may come at once
+  shim.asks(cq);  // before: the event may come at once
   const int result = real(cq, solicited_only);
-  if (result != 0) shim.told(cq);
+  result == 0 ? shim.asked(cq) : shim.told(cq);
   return result;
 }
 

@@ -124,6 +124,21 @@ struct CompletionQueue {
   }
   std::atomic<bool> release{false};  ///< deliver all of it at once
 
+  /// The program has asked for an event since the device's queue was last seen empty: of what is
+  /// taken out of it until then, some may have come before that, and gives no event.
+  std::atomic<bool> askedAnew{false};
+  // Of what is held, that which gives no event any more, and how much of it is left. Of `flag`.
+  TimePoint eventlessUntil{};  ///< what was taken up to then
+  std::size_t eventless = 0;
+  void nowEventless(TimePoint at) {
+    eventlessUntil = at;
+    eventless = held.load()->size();
+  }
+  /// One that was held goes.
+  void goes(const HeldQueue<HeldCompletion>::Held& entry) {
+    if (eventless > 0 && entry.since <= eventlessUntil) --eventless;
+  }
+
   std::atomic<CompletionQueue*> next{nullptr};
   std::size_t place(unsigned bits) const { return placeOf(cq, bits); }
   bool is(const ibv_cq* other) const { return cq == other; }

@@ -128,8 +128,15 @@ void setInlineList(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
 
 template <std::size_t Place>
 int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
-  if (armed()) armedExtendedPoll(cq);
-  return g_poll.real[Place].start(cq, attributes);
+  const int result = g_poll.real[Place].start(cq, attributes);
+  if (result == 0 && armed()) armedExtendedPoll(cq);
+  return result;
+}
+template <std::size_t Place>
+int nextPoll(ibv_cq_ex* cq) {
+  const int result = g_poll.real[Place].next(cq);
+  if (result == 0 && armed()) armedExtendedPoll(cq);
+  return result;
 }
 
 template <std::size_t... Places>
@@ -149,7 +156,7 @@ constexpr auto batchOpsOf(std::index_sequence<Places...>) {
 }
 template <std::size_t... Places>
 constexpr auto pollOpsOf(std::index_sequence<Places...>) {
-  return std::array{PollOps{&startPoll<Places>}...};
+  return std::array{PollOps{&startPoll<Places>, &nextPoll<Places>}...};
 }
 
 constexpr auto kContextOps = contextOpsOf(std::make_index_sequence<kPlaces>());
@@ -223,9 +230,10 @@ bool interpose(ibv_qp_ex& qp) {
 }
 
 bool interpose(ibv_cq_ex& cq) {
-  const std::size_t place = g_poll.placeOf({cq.start_poll});
+  const std::size_t place = g_poll.placeOf({cq.start_poll, cq.next_poll});
   if (place == kPlaces) return false;
   replace(cq.start_poll, kPollOps[place].start);
+  replace(cq.next_poll, kPollOps[place].next);
   return true;
 }
 

@@ -48,6 +48,7 @@ struct BatchOps {
 /// Of the extended way to poll, which is only counted.
 struct PollOps {
   decltype(ibv_cq_ex::start_poll) start = nullptr;
+  decltype(ibv_cq_ex::next_poll) next = nullptr;
   bool operator==(const PollOps&) const = default;
 };
 

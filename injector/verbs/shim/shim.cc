@@ -104,6 +104,7 @@ void Shim::modified(ibv_qp& qp, const ibv_qp_attr& attributes, int mask) {
   reconsider(queue_pair);
   if ((mask & IBV_QP_STATE) == 0 || attributes.qp_state != IBV_QPS_RESET) return;
   // What it has sent gives no completions any more. (Put in error, it gives one for each.)
+  dropHeldOf(queue_pair);
   const std::lock_guard log_lock(queue_pair.log_flag);
   if (SendLog* const log = queue_pair.log.load()) log->clear();
 }
@@ -118,6 +119,11 @@ void Shim::forget(QueuePairs::iterator at) {
   QueuePair& queue_pair = *at->second;
   queue_pairs_.remove(queue_pair);
   readers_.wait();
+  dropHeldOf(queue_pair);
+  owned_queue_pairs_.erase(at);
+}
+
+void Shim::dropHeldOf(const QueuePair& queue_pair) {
   for (ibv_cq* const cq : queue_pair.completionQueues) {
     const auto found = owned_completion_queues_.find(cq);
     if (found == owned_completion_queues_.end()) continue;
@@ -125,10 +131,12 @@ void Shim::forget(QueuePairs::iterator at) {
     HeldQueue<HeldCompletion>* const held = queue.held.load();
     if (held == nullptr) continue;
     const std::lock_guard lock(queue.flag);
-    held->drop(queue_pair.number, dropHeld);
+    held->drop(queue_pair.number, [&](const auto& entry) {
+      queue.goes(entry);
+      dropHeld(entry);
+    });
     queue.publish();
   }
-  owned_queue_pairs_.erase(at);
 }
 
 void Shim::created(ibv_cq& cq) {
@@ -221,6 +229,7 @@ void Shim::afterForkInChild() {
     if (HeldQueue<HeldCompletion>* const held = queue->held.load()) held->clear();
     queue->heldNow.store(0);
     queue->release.store(false);
+    queue->eventless = 0;
   }
   retired_.clear();
   any_doomed_.store(false);

@@ -55,7 +55,8 @@ class Shim {
   void missedQueuePair();
 
   // Events of completion queues (events.h). What is not known is passed over.
-  /// The program has asked for one, or has got it.
+  /// The program is about to ask for one, has asked, or has got it.
+  void asks(const ibv_cq* cq);
   void asked(const ibv_cq* cq);
   void told(const ibv_cq* cq);
   /// Whether completions of a queue of this channel are held back, or could be.
@@ -127,12 +128,15 @@ class Shim {
   void add(ibv_qp& qp, QueuePair::Made made);
   void forgetObjectsOf(const ibv_context& context);
   void forget(QueuePairs::iterator at);
+  void dropHeldOf(const QueuePair& queue_pair);
   void forget(CompletionQueues::iterator at);
   static std::optional<TimePoint> nextDue(const CompletionQueue& queue);
-  /// Which of the armed faults concern it, from now on.
-  void reconsider(QueuePair& queue_pair);
+  /// Which of the armed faults concern it, from now on. False when there is no memory for one of
+  /// them, which is left out then, and that is counted.
+  bool reconsider(QueuePair& queue_pair);
   /// What is done on it and its completion queues is looked into from now on.
   static void concern(const QueuePair& queue_pair);
+  /// Throws std::bad_alloc.
   void prepareToHold(QueuePair& queue_pair, const Rule& rule);
   /// Unless another rate still concerns it: what is posted from now on is not noted, and the next
   /// rate must not take its completions for those of what was.
@@ -140,7 +144,8 @@ class Shim {
   /// Asks the device for its state, which may have changed by itself. False when it does not tell,
   /// or is just being closed.
   bool refresh(QueuePair& queue_pair) const;
-  /// Whether it can be put in error. If not, that is counted.
+  /// Whether it can be put in error, and somebody would notice: one that is reset is nobody's. If
+  /// it is in error already, that is counted.
   bool isAlive(QueuePair& queue_pair, ArmedFault& fault) const;
   void putInError(QueuePair& queue_pair, ArmedFault& fault) const;
   std::uint64_t concerned(std::size_t slot) const;

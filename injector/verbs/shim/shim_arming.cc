@@ -1,6 +1,7 @@
 // Which faults are armed, which objects they concern, and what is left to be done of them.
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -25,16 +26,23 @@ bool isInUse(const QueuePair& queue_pair) {
 
 }  // namespace
 
-void Shim::reconsider(QueuePair& queue_pair) {
+bool Shim::reconsider(QueuePair& queue_pair) {
   FaultBits bits = 0;
+  bool all = true;
   for (std::size_t slot = 0; slot < kMostFaults; ++slot) {
     const Armed& armed = armed_[slot];
     if (armed.fault == nullptr || !matches(armed.rule.match, queue_pair.facts)) continue;
-    if (armed.rule.holds()) prepareToHold(queue_pair, armed.rule);
-    bits |= bitOf(slot);
+    try {
+      if (armed.rule.holds()) prepareToHold(queue_pair, armed.rule);
+      bits |= bitOf(slot);
+    } catch (const std::bad_alloc&) {  // not through the program, which called in C
+      armed.fault->passedUnseen();
+      all = false;
+    }
   }
   if (bits != 0) concern(queue_pair);
   queue_pair.faults.store(bits, std::memory_order_release);
+  return all;
 }
 
 void Shim::concern(const QueuePair& queue_pair) {
@@ -106,7 +114,15 @@ Result<std::uint64_t> Shim::arm(const Rule& asked) {
   slots_[slot].store(free->fault.get());
   era_.fetch_add(1);
   g_armed.store(true, std::memory_order_release);
-  for (QueuePair* const queue_pair : meant) reconsider(*queue_pair);
+  bool all = true;
+  for (QueuePair* const queue_pair : meant) all = reconsider(*queue_pair) && all;
+  if (!all) {
+    static_cast<void>(disarm(free->number));
+    return errorf(Code::kUnavailable,
+                  "arm {}: this process has no memory for what it holds back: as much as the "
+                  "completion queues of {} are made for",
+                  effectName(rule.effect), inWords(rule.match));
+  }
   if (rule.effect == Effect::kQpError && rule.trigger.now()) {
     // Those that are there now; what is connected later has not been meant.
     std::ranges::sort(meant, {}, &QueuePair::number);
@@ -247,7 +263,7 @@ bool Shim::isAlive(QueuePair& queue_pair, ArmedFault& fault) const {
     return false;
   }
   if (isInError(queue_pair)) fault.wasInErrorBefore();
-  return !isInError(queue_pair);
+  return isInUse(queue_pair);
 }
 
 void Shim::putInError(QueuePair& queue_pair, ArmedFault& fault) const {

@@ -13,9 +13,14 @@ constexpr int kWhileUnacknowledged = 1;  // ms
 
 }  // namespace
 
-void Shim::asked(const ibv_cq* cq) {
+void Shim::asks(const ibv_cq* cq) {
   const Readers::Guard guard(readers_);
   if (CompletionQueue* const queue = find(cq)) queue->ask();
+}
+
+void Shim::asked(const ibv_cq* cq) {
+  const Readers::Guard guard(readers_);
+  if (CompletionQueue* const queue = find(cq)) queue->askedAnew.store(true);
 }
 
 void Shim::told(const ibv_cq* cq) {

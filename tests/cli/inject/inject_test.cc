@@ -188,8 +188,7 @@ TEST(InjectTest, AQueuePairGoesToErrorAndOnlyThatOne) {
   Victim victim;
   const int qpn = list(victim)["queue_pairs"][0]["qpn"];
   const Ran ran = runFaultline({"inject", "qp_error", "--target",
-                                victim.target(",dev=fake0,qpn=" + std::to_string(qpn)), "--for",
-                                "300ms", "--json"});
+                                victim.target(",dev=fake0,qpn=" + std::to_string(qpn)), "--json"});
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
   const Json told = Json::parse(ran.out);
   EXPECT_EQ(told["evidence"]["ok"], true);
@@ -318,7 +317,7 @@ TEST(InjectTest, MistakesAreTold) {
   };
   const std::string target = victim.target();
   wrong({}, "--target and --for");
-  wrong({"qp_error", "--target", target}, "--for");
+  wrong({"post_error", "--target", target}, "--for");
   wrong({"qp_error", "--target", target, "--for", "5"}, "no unit");
   wrong({"qp_error", "--target", target, "--for", "0s"}, "must last");
   wrong({"qp_eror", "--target", target, "--for", "1s"}, "did you mean 'qp_error'");

@@ -157,14 +157,16 @@ int wrComplete(ibv_qp_ex* qp) {
   return 0;
 }
 
-int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* /*attributes*/) {
-  ibv_wc completion{};
+int nextPoll(ibv_cq_ex* cq) {
   ibv_cq* const plain = ibv_cq_ex_to_cq(cq);
+  ibv_wc& completion = of(plain).current;
   if (pollCq(plain, 1, &completion) != 1) return ENOENT;
   cq->status = completion.status;
   cq->wr_id = completion.wr_id;
   return 0;
 }
+int startPoll(ibv_cq_ex* cq, ibv_poll_cq_attr* /*attributes*/) { return nextPoll(cq); }
+std::uint32_t readQpNum(ibv_cq_ex* cq) { return of(ibv_cq_ex_to_cq(cq)).current.qp_num; }
 void endPoll(ibv_cq_ex* /*cq*/) {}
 
 }  // namespace
@@ -193,6 +195,7 @@ Cq* makeCq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* ch
   cq->cq.cq_context = cookie;
   cq->cq.cqe = entries;
   cq->cq.start_poll = startPoll;
+  cq->cq.next_poll = nextPoll;
   cq->cq.end_poll = endPoll;
   return cq;
 }
@@ -224,9 +227,11 @@ ibv_qp* createQpEx(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
 
 ibv_cq_ex* createCqEx(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   if (g_fail_create.load() != 0) return nullptr;
-  return &makeCq(context, static_cast<int>(attributes->cqe), attributes->cq_context,
-                 attributes->channel)
-              ->cq;
+  ibv_cq_ex& cq = makeCq(context, static_cast<int>(attributes->cqe), attributes->cq_context,
+                         attributes->channel)
+                      ->cq;
+  if ((attributes->wc_flags & IBV_WC_EX_WITH_QP_NUM) != 0) cq.read_qp_num = readQpNum;
+  return &cq;
 }
 
 template <std::size_t N>

@@ -90,14 +90,17 @@ TEST(StepTimesTest, OnlyChosenExpertsAreRead) {
 
 TEST(ArrivalsTest, RatesHaveTheirOwnRequestsAndNumbers) {
   const Serving serving{.qps = {2, 4}, .requests = 3};
-  const std::vector<Arrivals> rates = arrivalsOf(serving, 7);
+  const std::vector<Arrivals> rates = arrivalsOf(serving, 7, 0);
   ASSERT_THAT(rates, SizeIs(2));
   EXPECT_EQ(rates[1].qps, 4);
   EXPECT_EQ(rates[0].requests.back().id, 2);
   EXPECT_EQ(rates[1].requests.front().id, 3);
   EXPECT_NE(rates[0].requests[0].arrival, 2 * rates[1].requests[0].arrival);
-  EXPECT_EQ(rates, arrivalsOf(serving, 7));
-  EXPECT_NE(rates, arrivalsOf(serving, 8));
+  EXPECT_EQ(rates, arrivalsOf(serving, 7, 0));
+  EXPECT_NE(rates, arrivalsOf(serving, 8, 0));
+  EXPECT_NE(rates, arrivalsOf(serving, 7, 1));
+  EXPECT_NEAR(toMilliseconds(arrivingTime(rates)),
+              1000 * (rates[0].requests[2].arrival + rates[1].requests[2].arrival), 1e-3);
 }
 
 std::string keyOf(const Serving& serving, const model::Training& job, int ranks) {

@@ -111,6 +111,17 @@ TEST(InferenceReaderTest, MistakesSayWhatToDo) {
               HasSubstr("'noise: {drift_check: N}' looks at drift"));
 }
 
+// With 40 requests on average 20 + 8 s of arrivals; in which of the blocks it is more, says the
+// seed.
+TEST(InferenceReaderTest, AllRequestsArriveBeforeTheDeadline) {
+  const std::string many = with("requests: 7", "requests: 40") + "repeat: 20\nseed: 3\n";
+  EXPECT_THAT(
+      messageOf(many + "limits: {deadline: 29s}\n"),
+      ::testing::MatchesRegex(".*deadline: the requests of block [0-9]+ arrive over "
+                              "(29|3[0-9])\\.[0-9] s, and a run ends at its deadline of 29s.*"));
+  EXPECT_EQ(messageOf(many + "limits: {deadline: 50s}\n"), "");
+}
+
 TEST(InferenceReaderTest, OnlyAServerHasRequests) {
   const std::string expects = std::string(kServer) + "expect: [fail_stop.requests.lost == 0]\n";
   EXPECT_EQ(messageOf(expects), "");

@@ -12,6 +12,7 @@
 #include "base/unique_fd.h"
 #include "injector/verbs/address.h"
 #include "injector/verbs/message.h"
+#include "injector/verbs/wire.h"
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
 // A child of a program with threads makes threads itself, as programs do; the thread sanitizer ends
@@ -47,6 +48,28 @@ class ControlTest : public ShimTest {
     return connect();
   }
 };
+
+TEST_F(ControlTest, WhatWasGivenUpIsNotArmedLater) {
+  Device device(0);
+  ibv_qp* const first = device.makeQp();
+  ibv_qp* const second = device.makeQp();
+  Connection control = connect();
+  UniqueFd hasty = rawConnection();
+  injector::verbs::Message arm("arm");
+  injector::verbs::addRule(arm, rule(Effect::kQpError, second));
+  const std::string packet = arm.serialize();
+  fake().blockModify(true);  // the control thread, with the first
+  std::thread armer([&] { valueOf(control.arm(rule(Effect::kQpError, first))); });
+  EXPECT_TRUE(becomes([] { return fake().blocked() == 1; }));
+  EXPECT_EQ(::send(hasty.get(), packet.data(), packet.size(), 0),
+            static_cast<ssize_t>(packet.size()));
+  hasty.reset();
+  fake().blockModify(false);
+  armer.join();
+  EXPECT_EQ(valueOf(control.hello()).armed, 1u);
+  EXPECT_EQ(first->state, IBV_QPS_ERR);
+  EXPECT_EQ(second->state, IBV_QPS_RTS);
+}
 
 TEST_F(ControlTest, ListsQueuePairsWithTheirPeersAndStates) {
   Device device(1);

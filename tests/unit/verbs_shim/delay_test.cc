@@ -1,13 +1,18 @@
+#include <sys/resource.h>
+
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "base/sanitizers.h"
 #include "tests/unit/verbs_shim/shim_fixture.h"
 
 namespace faultline::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class DelayTest : public ShimTest {};
@@ -130,6 +135,46 @@ TEST_F(DelayTest, WhatIsHeldGoesWithItsQueuePairAndIsCounted) {
   device.destroy(gone);
   expectHeld(valueOf(control.counters(fault)), 1, 0, 2);
 }
+
+TEST_F(DelayTest, AfterAResetNothingOfBeforeIsDelivered) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = valueOf(control.arm(longDelay(qp)));
+  postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(shimLibrary().modifyQp(qp, &attributes, IBV_QP_STATE), 0);
+  expectHeld(valueOf(control.counters(fault)), 0, 0, 1);
+  Device::connect(qp, 0);
+  postSend(qp, 2);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  valueOf(control.disarm(fault));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+}
+
+#if !defined(FAULTLINE_ADDRESS_SANITIZER) && !defined(FAULTLINE_THREAD_SANITIZER)
+// Sanitizers map more than any limit of address space.
+TEST_F(DelayTest, WhereThereIsNoMemoryForWhatIsHeldItIsRefusedAndTheProgramGoesOn) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  const int entries = std::exchange(device.cq->cqe, 1 << 26);
+  Connection control = connect();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight{2UL << 30, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);
+  const auto refused = control.arm(longDelay(qp));
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(refused.status().code(), Code::kUnavailable) << refused.status().message();
+  EXPECT_THAT(refused.status().message(), HasSubstr("no memory"));
+  EXPECT_EQ(valueOf(control.hello()).armed, 0u);
+  device.cq->cqe = entries;
+  postSend(qp, 1);
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+}
+#endif
 
 // The program has got an error when it has got it.
 TEST_F(DelayTest, AnErrorThatIsHeldHasNotHappenedYet) {

@@ -66,6 +66,22 @@ TEST_F(EventTest, WhoPollsBusilyDoesNotSleepThoughTheQueueHasAChannel) {
   shimLibrary().ackEvents(device.cq, 1);
 }
 
+// What comes after it has asked gives an event, which wakes it if it sleeps.
+TEST_F(EventTest, WhoAskedOnceAndPollsOnDoesNotSleep) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  const std::uint64_t fault = delay(control, qp, 10s);
+  ask(device);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  postSend(qp, 1);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_THAT(device.poll(), IsEmpty());
+  EXPECT_EQ(valueOf(control.counters(fault)).held, 1u);
+  EXPECT_EQ(event(device), device.cq);
+  shimLibrary().ackEvents(device.cq, 1);
+}
+
 TEST_F(EventTest, WhoSleepsInTheCallGetsAnEventWhenSomethingIsDue) {
   Device device(0, 256, /*events=*/true);
   ibv_qp* const qp = device.makeQp();
@@ -461,6 +477,30 @@ TEST_F(EventTest, WhoSleepsOnTheDescriptorIsMadeToWaitInThePollAfterItHasAsked) 
   EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1})) << "at the first look";
   EXPECT_GE(now() - begin, kBrief);
   EXPECT_THAT(device.poll(), IsEmpty());
+}
+
+TEST_F(EventTest, WhoSleepsOnTheDescriptorIsMadeToWaitForEachThatGivesNoEvent) {
+  Device device(0, 256, /*events=*/true);
+  ibv_qp* const qp = device.makeQp();
+  ibv_qp* const slower = device.makeQp();
+  ibv_qp* const reset = device.makeQp();
+  Connection control = connect();
+  delay(control, qp, kBrief);
+  delay(control, slower, 2 * kBrief);
+  delay(control, reset, 10s);
+  postSend(qp, 1);
+  postSend(slower, 2);
+  postSend(reset, 3);
+  EXPECT_THAT(device.poll(), IsEmpty());
+  ask(device);
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(shimLibrary().modifyQp(reset, &attributes, IBV_QP_STATE), 0);
+  delay(control, qp, 10s);
+  postSend(qp, 4);
+  EXPECT_THAT(device.poll(), IsEmpty()) << "which gives one";
 }
 
 }  // namespace

@@ -122,6 +122,23 @@ TEST_F(QpErrorTest, WhatWasInErrorBeforeIsNotItsDoing) {
   }
 }
 
+TEST_F(QpErrorTest, WhatIsResetIsNobodysAndNoEvidence) {
+  Device device(0);
+  ibv_qp* const reset = device.makeQp();
+  ibv_qp* const alive = device.makeQp();
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(shimLibrary().modifyQp(reset, &attributes, IBV_QP_STATE), 0);
+  Connection control = connect();
+  Rule all = rule(Effect::kQpError);
+  all.match.device = "fake0";
+  const Counters counters = valueOf(control.disarm(valueOf(control.arm(all))));
+  EXPECT_EQ(counters.happened, 1u);
+  EXPECT_EQ(counters.inErrorBefore, 0u);
+  EXPECT_EQ(reset->state, IBV_QPS_RESET);
+  EXPECT_EQ(alive->state, IBV_QPS_ERR);
+}
+
 TEST_F(QpErrorTest, WhatIsInErrorWhenItsTimeComesIsNotItsDoingAndTakesNothingOfTheBudget) {
   Device device(0);
   ibv_qp* const dead = device.makeQp();

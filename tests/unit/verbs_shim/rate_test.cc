@@ -47,6 +47,28 @@ TEST_F(RateTest, BatchesArePacedToo) {
   EXPECT_EQ(valueOf(control.counters(fault)).releasedBytes, 40'000u);
 }
 
+TEST_F(RateTest, ItBeginsWithItsTriggerAndEndsWithItsBudget) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule some = rule(Effect::kQpRate, qp);
+  some.trigger.afterOperations = 2;
+  some.trigger.budget = 2;
+  const std::uint64_t fault = valueOf(control.arm(some));
+  for (std::uint64_t i = 0; i < 2; ++i) postSend(qp, i, 10'000'000);  // 10 s each
+  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{0, 1}));
+  const TimePoint begin = now();
+  for (std::uint64_t i = 2; i < 4; ++i) postSend(qp, i, 10'000);
+  postSend(qp, 4, 10'000'000);
+  std::size_t done = 0;
+  EXPECT_TRUE(becomes([&] { return (done += device.poll().size()) == 3; }));
+  EXPECT_GE(now() - begin, 20ms);
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.operations, 5u);
+  EXPECT_EQ(counters.struck, 2u);
+  EXPECT_EQ(counters.releasedBytes, 20'000u);
+}
+
 TEST_F(RateTest, ReceivesArePacedByWhatTheyReceive) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
