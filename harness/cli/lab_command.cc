@@ -1,8 +1,10 @@
 #include "harness/cli/lab_command.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -95,12 +97,28 @@ void printJson(const std::vector<rdma_vm::Laboratory::HostRequest>& requests,
   print({{"hosts", std::move(rows)}});
 }
 
+/// The absolute path of the folder, by which guests see it.
+Result<std::string> folderToShare(const std::string& given) {
+  struct stat info {};
+  const std::string path = std::filesystem::absolute(given).string();
+  if (::stat(path.c_str(), &info) != 0) {
+    return Status::fromErrno(errno, "--share: look for the folder " + path);
+  }
+  if (S_ISDIR(info.st_mode)) return path;
+  return errorf(Code::kInvalidArgument,
+                "--share: {} is no folder; a file is shared with its folder", path);
+}
+
 int runLab(const LabOptions& options) {
   rdma_vm::VmSpec spec;
   spec.hosts = options.hosts;
   spec.rails = options.rails;
   spec.memoryMiB = options.memory;
-  if (!options.share.empty()) spec.sharedFolder = std::filesystem::absolute(options.share).string();
+  if (!options.share.empty()) {
+    const auto folder = folderToShare(options.share);
+    if (!folder.ok()) return fail(kLabVerb, folder.status(), kExitUsage);
+    spec.sharedFolder = *folder;
+  }
   if (const Status status = spec.check(); !status.ok()) return fail(kLabVerb, status, kExitUsage);
   const auto requests = requestsOf(options, spec);
   if (!requests.ok()) return fail(kLabVerb, requests.status(), kExitUsage);

@@ -118,6 +118,8 @@ std::vector<std::string> variableNames(int nodes, int rails) {
   return names;
 }
 
+std::string rankEntry(int rank) { return fmt::format("{}={}", kRankVariable, rank); }
+
 std::map<std::string, std::string> environmentOf(
     const std::map<std::string, std::string>& variables) {
   std::map<std::string, std::string> environment;

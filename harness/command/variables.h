@@ -46,6 +46,8 @@ std::vector<std::string> variableNames(int nodes, int rails);
 /// The variable with a process's rank; the bench's own ranks have it as well. What it starts
 /// inherits it, by which faults find the processes of a rank.
 inline constexpr const char* kRankVariable = "FAULTLINE_RANK";
+/// The entry of the environment that only processes of this rank have: "FAULTLINE_RANK=3".
+std::string rankEntry(int rank);
 
 /// The environment that says it all: FAULTLINE_RANK and so on, and the names that programs made for
 /// torchrun and the like know (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,

@@ -142,8 +142,8 @@ Result<std::unique_ptr<injector::Fault>> makeHeldFault(const HeldFault& held, in
   }
   const auto effect = injector::verbs::findEffect(held.kind);
   if (!effect) return errorf(Code::kUnsupported, "a guest has no fault '{}'", held.kind);
-  return std::unique_ptr<injector::Fault>(
-      std::make_unique<injector::VerbsFault>(*effect, parameters, injector::programsIn(network)));
+  return std::unique_ptr<injector::Fault>(std::make_unique<injector::VerbsFault>(
+      *effect, parameters, injector::programsIn(network, held.startedWith)));
 }
 
 Status holdFault(launch::MessageChannel& controller,
@@ -152,7 +152,10 @@ Status holdFault(launch::MessageChannel& controller,
 }
 
 json toJson(const HeldFault& fault) {
-  return {{"kind", fault.kind}, {"parameters", fault.parameters}, {"rail", fault.rail}};
+  return {{"kind", fault.kind},
+          {"parameters", fault.parameters},
+          {"rail", fault.rail},
+          {"started_with", fault.startedWith}};
 }
 
 Result<HeldFault> heldFaultFromJson(const json& message) {
@@ -161,6 +164,7 @@ Result<HeldFault> heldFaultFromJson(const json& message) {
     message.at("kind").get_to(fault.kind);
     message.at("parameters").get_to(fault.parameters);
     message.at("rail").get_to(fault.rail);
+    message.at("started_with").get_to(fault.startedWith);
     return fault;
   } catch (const json::exception& error) {
     return errorf(Code::kInvalidArgument, "a guest's fault that cannot be understood: {}",

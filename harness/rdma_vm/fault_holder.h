@@ -19,6 +19,8 @@ struct HeldFault {
   std::string kind;
   std::map<std::string, std::string> parameters;  ///< as a scenario writes them
   int rail = 0;                                   ///< not of faults of queue pairs
+  /// Of faults of queue pairs: as netlink::LinkTarget::startedWith.
+  std::string startedWith{};
 };
 
 nlohmann::json toJson(const HeldFault& fault);

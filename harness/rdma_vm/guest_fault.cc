@@ -17,9 +17,9 @@ constexpr Duration kAnswerPoll = 1ms;
 
 }  // namespace
 
-HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
-                    int rail) {
-  HeldFault held{.kind = kind, .parameters = {}, .rail = rail};
+HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters, int rail,
+                    const std::string& started_with) {
+  HeldFault held{.kind = kind, .parameters = {}, .rail = rail, .startedWith = started_with};
   for (const auto& [name, value] : parameters.all()) {
     held.parameters[name] = formatParameter(value);
   }

@@ -12,12 +12,14 @@
 namespace faultline::rdma_vm {
 
 /// A fault as a guest is told of it: parameters in the words of a scenario.
-HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters, int rail);
+HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters, int rail,
+                    const std::string& started_with = {});
 
 /// A fault of injector/faults that acts inside of a guest, where a holder (fault_holder.h) keeps
 /// it: each call is a message there and an answer. Faults of queue pairs strike every program of
-/// the guest that has the shim; those of RDMA devices the one of a rail. Its moments are those of
-/// this machine's clock: a change lies between the request and its end as the answer tells it.
+/// the guest that has the shim, or those of one rank; those of RDMA devices the one of a rail. Its
+/// moments are those of this machine's clock: a change lies between the request and its end as the
+/// answer tells it.
 class GuestFault final : public injector::Fault {
  public:
   /// How long a holder has for an answer. A guest in software on a busy machine takes seconds for

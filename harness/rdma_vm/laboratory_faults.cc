@@ -120,7 +120,7 @@ injector::Evidence SwitchDrop::verdict() const {
 
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
-    int host, int rail) {
+    int host, int rail, const std::string& started_with) {
   std::unique_ptr<injector::Fault> fault;
   if (kind == "port_down") fault = std::make_unique<CablePull>(laboratory, host, rail);
   if (kind == "blackhole") fault = std::make_unique<SwitchDrop>(laboratory, host, rail);
@@ -128,7 +128,8 @@ Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
   const bool inside = row != nullptr && (row->target == injector::TargetKind::kRdma ||
                                          injector::verbs::findEffect(kind).has_value());
   if (inside) {
-    fault = std::make_unique<GuestFault>(laboratory, host, heldFault(kind, parameters, rail));
+    fault = std::make_unique<GuestFault>(laboratory, host,
+                                         heldFault(kind, parameters, rail, started_with));
   }
   if (fault) return fault;
   return errorf(Code::kUnsupported, "{}: a soft-RoCE laboratory has no such fault", kind);

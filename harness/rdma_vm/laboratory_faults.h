@@ -84,9 +84,9 @@ class SwitchDrop final : public RailFault {
 
 /// By the name of injector/fault_table.h: those above, and what acts inside of a guest
 /// (guest_fault.h). kUnsupported for those that a laboratory does not have. `rail` does not matter
-/// to faults of queue pairs.
+/// to faults of queue pairs, and `started_with` (HeldFault::startedWith) to no others.
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
-    int host, int rail);
+    int host, int rail, const std::string& started_with = {});
 
 }  // namespace faultline::rdma_vm

@@ -43,7 +43,7 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
 netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
   if (target.part != scenario::Part::kRail) {
     netlink::LinkTarget link = cluster.managementTarget(target.node);
-    if (target.rank) link.startedWith = fmt::format("{}={}", command::kRankVariable, *target.rank);
+    if (target.rank) link.startedWith = command::rankEntry(*target.rank);
     return link;
   }
   if (!target.peer) return cluster.railTarget(target.node, target.rail);
@@ -241,12 +241,25 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   return okStatus();
 }
 
-void FaultControl::observeLast(Entry& entry) {
-  Result<injector::Evidence> evidence = entry.fault->evidence();
+Status FaultControl::observeLast(Entry& entry) {
+  // A fault may end by itself when it is not stepped for a while, and evidence may take longer.
+  Status others;
+  Result<injector::Evidence> evidence = entry.fault->evidence([&] {
+    others = stepOthers(entry);
+    return !others.ok();
+  });
   entry.strikes.back().evidence =
       evidence.ok()
           ? std::move(*evidence)
           : injector::Evidence{entry.spec.kind, "none", evidence.status().message(), false};
+  return others;
+}
+
+Status FaultControl::stepOthers(const Entry& entry) {
+  for (Entry& other : entries_) {
+    if (&other != &entry && other.active) RETURN_IF_ERROR(other.fault->step(faultline::now()));
+  }
+  return okStatus();
 }
 
 Status FaultControl::revert(Entry& entry, TimePoint asked) {
@@ -277,10 +290,11 @@ Status FaultControl::revert(Entry& entry, TimePoint asked) {
 
 Status FaultControl::end(const std::vector<Entry*>& entries, bool observe) {
   const TimePoint asked = faultline::now();
-  if (observe) {
-    for (Entry* const entry : entries) observeLast(*entry);
-  }
   Status first;
+  for (Entry* const entry : entries) {
+    const Status status = observe ? observeLast(*entry) : okStatus();
+    if (first.ok()) first = status;
+  }
   for (Entry* const entry : entries) {
     const Status status = revert(*entry, asked);
     if (first.ok()) first = status;

@@ -94,7 +94,10 @@ class FaultControl {
   /// Ends all of these at the same moment: first the evidence of each, then each is taken back.
   Status end(const std::vector<Entry*>& entries, bool observe = true);
   std::vector<Entry*> allActive();
-  static void observeLast(Entry& entry);
+  /// Steps all that are on besides meanwhile. Not ok: one of those has failed.
+  Status observeLast(Entry& entry);
+  /// Steps all that are on but this one.
+  Status stepOthers(const Entry& entry);
   /// `asked`: when it was to end.
   static Status revert(Entry& entry, TimePoint asked);
   static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "harness/command/variables.h"
 #include "harness/rdma_vm/laboratory.h"
 #include "harness/rdma_vm/laboratory_faults.h"
 #include "harness/run/rank_group.h"
@@ -78,7 +79,8 @@ class RdmaVmGround final : public ProgramGround {
     return FaultControl::create(scenario, [this](const scenario::Fault& fault) {
       const scenario::Target target = fault.target.value_or(scenario::Target{});
       return rdma_vm::makeLaboratoryFault(fault.kind, fault.parameters, *laboratory_, target.node,
-                                          target.rail);
+                                          target.rail,
+                                          target.rank ? command::rankEntry(*target.rank) : "");
     });
   }
   Status start(std::vector<NodeJob> jobs, int /*log_fd*/) override {

@@ -127,11 +127,6 @@ class RdmaVmChecker {
 
   void checkTarget(const Fault& fault, const std::string& path) {
     if (!findings_.usable({path}) || !fault.target) return;
-    if (fault.target->rank) {
-      fail(path + ".target",
-           "target: a fault in a guest of a cluster of kind rdma_vm is for all "
-           "programs of its node, and knows no ranks: write 'node'");
-    }
     if (fault.target->part != Part::kManagement) return;
     fail(path + ".target",
          "target: the management network of a cluster of kind rdma_vm cannot be struck: write "

@@ -134,6 +134,17 @@ TEST(CliTest, TheLaboratoryRefusesHostsThatThereAreNotBeforeItBoots) {
   }
 }
 
+TEST(CliTest, TheLaboratoryRefusesAFolderThatIsNotThereBeforeItBoots) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("file", "text");
+  const Ran missing =
+      runFaultline({"lab", "--share", folder.path() / "none", "--", "true"}, folder.path());
+  expectUsageError(missing, "/none: No such file or directory");
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("--share"), Not(HasSubstr("booting"))));
+  const Ran other = runFaultline({"lab", "--share", "file", "--", "true"}, folder.path());
+  expectUsageError(other, file + " is no folder");
+}
+
 TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {
   expectUsageError(runFaultline({}), "A verb is required");
   expectUsageError(runFaultline({"frobnicate"}), "there is no verb 'frobnicate'; known are");

@@ -1,17 +1,20 @@
 // libfaultline-verbs.so (injector/verbs) under programs of others over real verbs: they fail with
-// what was injected, and are as fast as ever when nothing is. Skipped where the shim is not built.
+// what was injected, and are as fast as ever when nothing is. Only where the shim is built.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "harness/rdma_vm/laboratory_faults.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {
@@ -22,15 +25,15 @@ using ::testing::HasSubstr;
 /// $NAME, or the file of this build.
 std::string fileOr(const char* name, const char* file) {
   const char* const given = std::getenv(name);
-  return given == nullptr ? std::string(FAULTLINE_BINARY_DIR) + "/" + file : given;
+  return given == nullptr ? file : given;
 }
 
 class ShimmedVictims : public LaboratoryTest {
  protected:
   void SetUp() override {
-    shim_ = fileOr("FAULTLINE_VERBS_SHIM", "injector/verbs/shim/libfaultline-verbs.so");
-    faultline_ = fileOr("FAULTLINE_INJECT", "faultline");
-    if (::access(shim_.c_str(), R_OK) != 0) GTEST_SKIP() << "there is no " << shim_;
+    shim_ = fileOr("FAULTLINE_VERBS_SHIM", FAULTLINE_VERBS_SHIM);
+    faultline_ = fileOr("FAULTLINE_INJECT", FAULTLINE_BINARY_DIR "/faultline");
+    ASSERT_EQ(::access(shim_.c_str(), R_OK), 0) << "there is no " << shim_;
     LaboratoryTest::SetUp();
   }
 
@@ -62,6 +65,16 @@ class ShimmedVictims : public LaboratoryTest {
             "rdma resource show cm_id | grep -q 7174",
             rail};
   }
+  /// They go there and back so often, and the client says how long that took.
+  static Pair timedRping(int rail, int times) {
+    Pair pair = rping(rail);
+    std::string client;
+    for (const std::string& word : pair.client) client += word + " ";
+    pair.client = {"sh", "-c",
+                   "begin=$(date +%s%N); " + client + "-C " + std::to_string(times) +
+                       "; code=$?; echo took $(($(date +%s%N) - begin)) ns; exit $code"};
+    return pair;
+  }
   static Pair writeBandwidth(int rail, int iterations) {
     return perftest("ib_write_bw", rail, {"-s", "65536", "-n", std::to_string(iterations)});
   }
@@ -83,15 +96,22 @@ class ShimmedVictims : public LaboratoryTest {
     return 0;
   }
 
-  /// The shortest time of ib_send_lat's only row, in us; 0 without one.
+  /// There and back, by the shortest time of ib_send_lat's only row, in 1/us; 0 without one.
   static double fastestOf(const std::string& out) {
     std::istringstream lines(out);
     for (std::string line; std::getline(lines, line);) {
       std::istringstream row(line);
       double bytes = 0, iterations = 0, shortest = 0, longest = 0;
-      if (row >> bytes >> iterations >> shortest >> longest) return shortest;
+      if (row >> bytes >> iterations >> shortest >> longest) return 1 / shortest;
     }
     return 0;
+  }
+  /// The whole of timedRping(), in 1/ns; 0 when it did not say.
+  static double rpingSpeedOf(const std::string& out) {
+    double time = 0;
+    const std::size_t took = out.find("took ");
+    if (took == std::string::npos || !(std::istringstream(out.substr(took + 5)) >> time)) return 0;
+    return 1 / time;
   }
 
   /// A client with the shim, and what is done to it as soon as its queue pair is connected: a shell
@@ -113,10 +133,39 @@ class ShimmedVictims : public LaboratoryTest {
   rdma_vm::RunRequest withShim(const std::vector<std::string>& words) const {
     std::string command = "grep -q libfaultline-verbs.so /proc/self/maps && echo " +
                           std::string(kLoaded) + " >&2; exec";
-    for (const std::string& word : words) command += " " + word;
+    for (const std::string& word : words) command += " '" + word + "'";
     rdma_vm::RunRequest request = shell(command);
     request.environment["LD_PRELOAD"] = shim_;
     return request;
+  }
+  /// Speeds of a program without the shim and with it.
+  struct Turns {
+    std::vector<double> without;
+    std::vector<double> with;
+  };
+  /// Runs it without and with the shim in turns, so that what else the machine does meets both.
+  /// `speed` finds its speed in what it prints.
+  Turns inTurns(const char* name, const std::function<Pair()>& pair,
+                double (*speed)(const std::string& out)) {
+    Turns speeds;
+    for (const bool shimmed : {false, true, true, false}) {
+      const Pair both = pair();
+      const int server = startServer(both);
+      const auto output =
+          lab_->run(kClient, shimmed ? withShim(both.client) : program(both.client));
+      endServer(server);
+      EXPECT_TRUE(output.ok()) << output.status().message();
+      if (!output.ok()) continue;
+      EXPECT_TRUE(output->exit.ok()) << output->exit.toString() << output->out << output->err;
+      if (shimmed) {
+        EXPECT_THAT(output->err, HasSubstr(kLoaded));
+      }
+      const double found = speed(output->out);
+      EXPECT_GT(found, 0) << output->out;
+      std::printf("%s %s the shim: speed %g\n", name, shimmed ? "with" : "without", found);
+      (shimmed ? speeds.with : speeds.without).push_back(found);
+    }
+    return speeds;
   }
   std::string inject(const std::string& fault, const std::string& duration) const {
     return faultline_ + " inject " + fault + " --target pid=$victim --for " + duration;
@@ -178,6 +227,8 @@ class ShimmedVictims : public LaboratoryTest {
   }
 
   static constexpr int kDelayed = 3;
+  /// Nanoseconds are measured by its benchmark. This is that nothing is broken.
+  static constexpr double kStillFast = 0.6;
   static inline int nextPort_ = 0;
   std::string shim_;
   std::string faultline_;
@@ -292,45 +343,78 @@ TEST_F(ShimmedVictims, BandwidthIsNotAboveTheRateOfCompletions) {
   EXPECT_LT(bandwidth, kRate * kMessages / (kMessages - kAtOnce) * 1.2) << told;
 }
 
-TEST_F(ShimmedVictims, ArmedWithNothingItIsAsFastAsWithout) {
-  constexpr const char* kIterations = "800";
-  // In turns, and of each the fastest of all times there and back: what the machine is busy with
-  // besides only ever makes one slower, and some meet nothing.
-  std::array<double, 2> fastest{};
-  for (const bool shimmed : {false, true, true, false}) {
-    const Pair pair = perftest("ib_send_lat", 0, {"-n", kIterations});
-    const int server = startServer(pair);
-    const rdma_vm::RunRequest request = shimmed ? withShim(pair.client) : program(pair.client);
-    ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output, lab_->run(kClient, request));
-    endServer(server);
-    EXPECT_TRUE(output.exit.ok()) << output.exit.toString() << output.out << output.err;
-    if (shimmed) {
-      EXPECT_THAT(output.err, HasSubstr(kLoaded));
-    }
-    const double time = fastestOf(output.out);
-    ASSERT_GT(time, 0) << output.out;
-    std::printf("%s the shim: %.0f us\n", shimmed ? "with" : "without", time);
-    double& best = fastest[shimmed ? 1 : 0];
-    best = best == 0 ? time : std::min(best, time);
+// As ranks are told in scenarios.
+TEST_F(ShimmedVictims, AFaultOfProgramsThatWereStartedWithAVariableLeavesOthersAlone) {
+  constexpr int kStruck = 1;
+  std::vector<int> servers, clients;
+  for (const int number : {0, kStruck}) {
+    const Pair pair = writeBandwidth(/*rail=*/number, 100'000);
+    servers.push_back(startServer(pair));
+    rdma_vm::RunRequest request = withShim(pair.client);
+    request.environment["NUMBER"] = std::to_string(number);
+    ASSERT_OK_AND_ASSIGN(clients.emplace_back(), lab_->start(kClient, request));
   }
-  const double ratio = fastest[0] / fastest[1];
-  RecordProperty("speed_with_over_without", std::to_string(ratio));
-  std::printf("speed with the shim over speed without: %.2f\n", ratio);
-  // Nanoseconds are measured by its benchmark. This is that nothing is broken.
-  EXPECT_GT(ratio, 0.6);
+  mustRun(kClient, shell("until [ $(rdma resource show qp | grep 'type RC' | grep -c 'state RTS') "
+                         "= 2 ]; do sleep 0.1; done"));
+  const auto parameters =
+      injector::FaultParameters::parse(*injector::findFaultKind("qp_error"), {});
+  ASSERT_TRUE(parameters.ok()) << parameters.status().message();
+  ASSERT_OK_AND_ASSIGN(const auto fault, rdma_vm::makeLaboratoryFault(
+                                             "qp_error", *parameters, *lab_, kClient,
+                                             /*rail=*/0, "NUMBER=" + std::to_string(kStruck)));
+  EXPECT_OK(fault->prepare());
+  EXPECT_OK(fault->apply());
+  ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
+  EXPECT_TRUE(evidence.ok);
+  EXPECT_THAT(evidence.observed, HasSubstr("1 queue pairs were put in error"));
+  EXPECT_OK(fault->revert());
+  EXPECT_THAT(wordsOf(lab_->finish(clients[kStruck])), HasSubstr("Failed status 5"));
+  const rdma_vm::SwitchPort& port = lab_->port(kClient, /*rail=*/0);
+  constexpr std::uint64_t kMore = 1 << 20;
+  const std::uint64_t before = port.inBytes.load();
+  EXPECT_TRUE(pollUntil(kBudget, [&] {
+    EXPECT_OK(lab_->poll(1ms));
+    return port.inBytes.load() >= before + kMore;
+  })) << "the other one does not go on";
+  EXPECT_OK(lab_->end(clients[0]));
+  EXPECT_TRUE(lab_->finish(clients[0]).ok());
+  for (const int server : servers) endServer(server);
 }
 
-// How fast these are is not judged: without the shim, too, it differs by half from run to run.
-TEST_F(ShimmedVictims, ArmedWithNothingTheOthersEndWell) {
-  Pair ping = rping(0);
-  ping.client.insert(ping.client.end(), {"-C", "200"});
-  for (const Pair& pair : {writeBandwidth(0, 300), ping}) {
-    const int server = startServer(pair);
-    ASSERT_OK_AND_ASSIGN(const rdma_vm::RunOutput output,
-                         lab_->run(kClient, withShim(pair.client)));
-    endServer(server);
-    EXPECT_TRUE(output.exit.ok()) << output.exit.toString() << output.out << output.err;
-    EXPECT_THAT(output.err, HasSubstr(kLoaded));
+TEST_F(ShimmedVictims, ArmedWithNothingItIsAsFastAsWithout) {
+  // The fastest of all times there and back: what the machine is busy with besides only ever makes
+  // one slower, and some meet nothing.
+  const Turns speeds = inTurns(
+      "ib_send_lat",
+      [] {
+        return perftest("ib_send_lat", 0, {"-n", "400"});
+      },
+      fastestOf);
+  const double ratio = std::ranges::max(speeds.with) / std::ranges::max(speeds.without);
+  RecordProperty("speed_with_over_without", std::to_string(ratio));
+  std::printf("speed with the shim over speed without: %.2f\n", ratio);
+  EXPECT_GT(ratio, kStillFast);
+}
+
+// These tell the average of a whole run, by which they differ from themselves as well: so much
+// slower they may be with the shim, too.
+TEST_F(ShimmedVictims, ArmedWithNothingTheOthersAreAsFastAsTheyDifferFromThemselves) {
+  struct Case {
+    const char* name;
+    std::function<Pair()> pair;
+    double (*speed)(const std::string& out);
+  };
+  const std::array cases{Case{"ib_write_bw", [] { return writeBandwidth(0, 100); },
+                              [](const std::string& out) { return bandwidthOf(out); }},
+                         Case{"rping", [] { return timedRping(0, 100); }, rpingSpeedOf}};
+  for (const Case& each : cases) {
+    const Turns speeds = inTurns(each.name, each.pair, each.speed);
+    const auto [slowest, fastest] = std::ranges::minmax(speeds.without);
+    const double own = slowest / fastest;
+    const double ratio = std::ranges::max(speeds.with) / fastest;
+    std::printf("%s: speed with the shim over speed without: %.2f, of two without: %.2f\n",
+                each.name, ratio, own);
+    EXPECT_GT(ratio, kStillFast * own) << each.name;
   }
 }
 

@@ -86,6 +86,7 @@ TEST_F(RdmaVmScenario, FaultsInsideOfAGuestStrikeLeaveEvidenceAndAreTakenBack) {
     ASSERT_TRUE(fault["end_ms"].is_number()) << fault.dump();
     last = fault["end_ms"].get<double>();
   }
+  EXPECT_EQ(run_["faults"].back()["target"]["text"], "rank 1") << run_["faults"].dump();
   EXPECT_THAT(said("stderr.txt") + said("stdout.txt"), HasSubstr("Failed status 5"));
 }
 

@@ -65,6 +65,11 @@ TEST(VariablesTest, AProcessKnowsItsPlaceAndItsNetwork) {
   EXPECT_THAT(environment, testing::IsSupersetOf(expected));
 }
 
+TEST(VariablesTest, TheProcessesOfARankAreToldByTheirEnvironment) {
+  const auto environment = environmentOf(variablesOf(place(), network()));
+  EXPECT_EQ(rankEntry(3), std::string(kRankVariable) + "=" + environment.at(kRankVariable));
+}
+
 TEST(VariablesTest, TheNamesThatAreCheckedAreThoseThatThereAre) {
   const auto variables = variablesOf(place(), network());
   std::vector<std::string> names = variableNames(3, 2);

@@ -2,6 +2,7 @@
 // at the other, in a thread. What that cannot be made to say: guest_fault_line_test.cc.
 #include "harness/rdma_vm/guest_fault.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -423,6 +424,21 @@ TEST(HeldFaultTest, ParametersComeBackAsTheyWere) {
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(back->all(), parameters->all());
   EXPECT_EQ(held.parameters.at("rate"), formatParameter(parameters->value("rate")));
+}
+
+TEST(HeldFaultTest, OnlyProgramsThatWereStartedWithItsVariableAreLookedFor) {
+  const injector::FaultKind& kind = *injector::findFaultKind("qp_error");
+  const auto parameters = injector::FaultParameters::parse(kind, {});
+  ASSERT_TRUE(parameters.ok());
+  const UniqueFd network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  const auto refusal = [&](const std::string& started_with) {
+    const auto fault =
+        makeHeldFault(heldFault("qp_error", *parameters, 0, started_with), network.get());
+    EXPECT_TRUE(fault.ok()) << fault.status().message();
+    return fault.ok() ? (*fault)->apply().message() : "";
+  };
+  EXPECT_THAT(refusal("NUMBER=7"), HasSubstr("of this node that was started with NUMBER=7 has"));
+  EXPECT_THAT(refusal(""), HasSubstr("of this node has the verbs shim"));
 }
 
 }  // namespace

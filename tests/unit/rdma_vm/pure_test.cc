@@ -308,11 +308,13 @@ TEST_F(Switch, IsSharedWithWhoHasTheDescriptor) {
 }
 
 TEST(FaultHolderMessages, ComeBackAsTheyWere) {
-  const auto held = heldFaultFromJson(toJson(HeldFault{"qp_error", {{"device", "rxe1"}}, 3}));
+  const auto held =
+      heldFaultFromJson(toJson(HeldFault{"qp_error", {{"device", "rxe1"}}, 3, "NUMBER=7"}));
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(held->kind, "qp_error");
   EXPECT_EQ(held->parameters.at("device"), "rxe1");
   EXPECT_EQ(held->rail, 3);
+  EXPECT_EQ(held->startedWith, "NUMBER=7");
   for (const HolderCall call :
        {HolderCall::kPrepare, HolderCall::kApply, HolderCall::kEvidence, HolderCall::kRevert}) {
     const auto back = holderCallFromJson(toJson(call));

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/lapsing_fault.h"
@@ -19,6 +21,16 @@ using ::testing::Not;
 
 constexpr const char* kUntilEnd = "until: end";
 
+/// Of rails that carry nothing.
+Sampler idleSampler() {
+  Sampler sampler(4, 2, [](std::vector<cluster::RailCounters>& counters) {
+    counters.assign(8, {});
+    return okStatus();
+  });
+  EXPECT_TRUE(sampler.sample(now()).ok());
+  return sampler;
+}
+
 /// What is written of a fault that is to last so long, and ends by itself after `lasts`.
 reports::Evidence evidenceOf(std::optional<Duration> lasts,
                              const std::string& extent = "duration: 20ms") {
@@ -28,11 +40,7 @@ reports::Evidence evidenceOf(std::optional<Duration> lasts,
     return Result<std::unique_ptr<injector::Fault>>(std::make_unique<LapsingFault>(lasts));
   });
   EXPECT_TRUE(control.ok()) << control.status().message();
-  Sampler sampler(4, 2, [](std::vector<cluster::RailCounters>& counters) {
-    counters.assign(8, {});
-    return okStatus();
-  });
-  EXPECT_TRUE(sampler.sample(now()).ok());
+  Sampler sampler = idleSampler();
   control->started(now());
   do {
     EXPECT_TRUE(control->step(now(), sampler).ok());
@@ -72,11 +80,7 @@ std::string givenUpBetweenIterations(const std::vector<bool>& ended) {
     return Result<std::unique_ptr<injector::Fault>>(std::make_unique<LapsingFault>(std::nullopt));
   });
   EXPECT_TRUE(control.ok()) << control.status().message();
-  Sampler sampler(4, 2, [](std::vector<cluster::RailCounters>& counters) {
-    counters.assign(8, {});
-    return okStatus();
-  });
-  EXPECT_TRUE(sampler.sample(now()).ok());
+  Sampler sampler = idleSampler();
   const TimePoint start = now();
   control->iterationBegan(3, start, start, sampler);
   for (int rank = 0; rank < 4; ++rank) {
@@ -97,6 +101,104 @@ TEST(FaultControlTest, AJobThatNeverBeginsItsNextIterationWasStruckAtWork) {
 TEST(FaultControlTest, AJobThatHasEndedWasNot) {
   EXPECT_THAT(givenUpBetweenIterations({true, true, true, true}), HasSubstr("the work was over"));
   EXPECT_THAT(givenUpBetweenIterations({true, true, true, false}), HasSubstr("the work was over"));
+}
+
+/// What the controller does with one of several faults, and how that is to behave.
+struct Treatment {
+  int steps = 0;
+  bool breaks = false;  ///< what it does over time
+  bool reverted = false;
+};
+
+/// It has evidence once another one has been stepped some times since its own was asked for.
+class WatchingFault final : public injector::Fault {
+ public:
+  /// Both outlive it. `watched` may be null: then it has evidence at once.
+  WatchingFault(Treatment& own, const Treatment* watched) : own_(own), watched_(watched) {}
+  Status prepare() override { return okStatus(); }
+  Status apply() override { return okStatus(); }
+  Status step(TimePoint /*now*/) override {
+    ++own_.steps;
+    return own_.breaks ? errorf(Code::kIo, "the queue is gone") : okStatus();
+  }
+  Status revert() override {
+    own_.reverted = true;
+    return okStatus();
+  }
+  std::string mechanism() const override { return "none"; }
+  Duration evidenceBudget() const override { return 5s; }
+
+ protected:
+  bool conclusive() const override {
+    constexpr int kEnough = 3;
+    return watched_ == nullptr || (asked_ && watched_->steps >= *asked_ + kEnough);
+  }
+  injector::Evidence verdict() const override { return {"none", "none", "it ran", conclusive()}; }
+  Status demandEvidence() override {
+    asked_ = watched_->steps;
+    return okStatus();
+  }
+
+ private:
+  Treatment& own_;
+  const Treatment* watched_;
+  std::optional<int> asked_;
+};
+
+/// Two faults that strike together; the first lasts as `extent` says, the second until the end.
+class TwoFaults : public ::testing::Test {
+ protected:
+  void begin(const std::string& extent, bool second_watches) {
+    const scenario::Scenario scenario = sampleScenario(
+        faults("  - {kind: process_stop, target: {node: 1}, at: 0s, " + extent +
+               "}\n  - {kind: process_stop, target: {node: 2}, at: 0s, until: end}\n"));
+    auto control = FaultControl::create(scenario, [&](const scenario::Fault& fault) {
+      const bool first = fault.target->node == 1;
+      return Result<std::unique_ptr<injector::Fault>>(
+          first ? std::make_unique<WatchingFault>(first_, &second_)
+                : std::make_unique<WatchingFault>(second_, second_watches ? &first_ : nullptr));
+    });
+    ASSERT_TRUE(control.ok()) << control.status().message();
+    control_.emplace(std::move(*control));
+    control_->started(now());
+  }
+  /// Until the first has ended, or something fails.
+  Status awaitEnd() {
+    Status status;
+    while (status.ok() && !first_.reverted) status = control_->step(now(), sampler_);
+    return status;
+  }
+
+  Treatment first_;
+  Treatment second_;
+  Sampler sampler_ = idleSampler();
+  std::optional<FaultControl> control_;
+};
+
+// A fault in a program ends by itself when it is not stepped for as long as some evidence takes.
+TEST_F(TwoFaults, AreBothSteppedWhileTheEvidenceOfOneIsWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(begin("duration: 20ms", /*second_watches=*/false));
+  const Status ended = awaitEnd();
+  EXPECT_TRUE(ended.ok()) << ended.message();
+  EXPECT_TRUE(control_->evidence().at(0).ok) << "the other one was not stepped meanwhile";
+  EXPECT_FALSE(second_.reverted);
+}
+
+TEST_F(TwoFaults, ThatEndTogetherAreBothOnUntilBothWereObserved) {
+  ASSERT_NO_FATAL_FAILURE(begin(kUntilEnd, /*second_watches=*/true));
+  EXPECT_TRUE(control_->step(now(), sampler_).ok());
+  EXPECT_TRUE(control_->revertAll().ok());
+  for (const reports::Evidence& evidence : control_->evidence()) EXPECT_TRUE(evidence.ok);
+  EXPECT_TRUE(first_.reverted && second_.reverted);
+}
+
+TEST_F(TwoFaults, OneThatBreaksWhileTheOtherIsObservedIsAnErrorAndTheOtherIsTakenBack) {
+  ASSERT_NO_FATAL_FAILURE(begin(kUntilEnd, /*second_watches=*/false));
+  EXPECT_TRUE(control_->step(now(), sampler_).ok());
+  second_.breaks = true;
+  EXPECT_EQ(control_->revertAll().message(), "the queue is gone");
+  EXPECT_FALSE(control_->evidence().at(0).ok) << "nobody waits any longer";
+  EXPECT_TRUE(first_.reverted && second_.reverted);
 }
 
 }  // namespace

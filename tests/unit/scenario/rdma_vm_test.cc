@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "harness/scenario/fault_list.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 
@@ -85,8 +87,27 @@ TEST(RdmaVm, FaultsThatItCannotHaveAreMistakesWithTheirPlace) {
                             "  - {kind: process_kill, target: {node: 1}, at: 1s, until: end}\n")),
               HasSubstr("process_kill: a cluster of kind rdma_vm has only"));
   EXPECT_THAT(problems(text(kTwoGuests, kForPrograms,
-                            "  - {kind: qp_error, target: {rank: 1}, at: 1s, until: end}\n")),
-              HasSubstr("write 'node'"));
+                            "  - {kind: qp_error, target: {rank: 2}, at: 1s, until: end}\n")),
+              HasSubstr("the bench starts 2 processes"));
+}
+
+TEST(RdmaVm, FaultsOfQueuePairsCanBeThoseOfARank) {
+  const auto read = readScenario(
+      "version: 1\n"
+      "name: rdma\n"
+      "cluster: {kind: rdma_vm, nodes: 2, rails: 2}\n"
+      "workload: {kind: command, command: {run: [ib_write_bw], per_node: 2}}\n"
+      "strategies: [unprotected]\n"
+      "faults:\n"
+      "  - {kind: qp_error, target: {rank: 3}, at: 1s, until: end}\n",
+      "f.yaml");
+  for (const Mistake& mistake : read.mistakes) ADD_FAILURE() << mistake.toString();
+  ASSERT_TRUE(read.ok());
+  const std::vector<Fault> faults = allFaults(*read.scenario);
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_EQ(faults[0].target->part, Part::kProcesses);
+  EXPECT_EQ(faults[0].target->rank, 3);
+  EXPECT_EQ(faults[0].target->node, 1);
 }
 
 TEST(RdmaVm, FaultsInsideOfGuestsAreRead) {
