@@ -75,7 +75,7 @@ function(faultline_room)
     # Sanitizers make building twice as long with the optimizer, and are there for one run; what
     # plays thousands of seeds has it nevertheless.
     # In a release, what sets up, judges and draws waits for others or is done once: the more
-    # expensive half of the optimizer was a quarter of the time of compiling it.
+    # expensive half of the optimizer was a fifth of the time of compiling it.
     set(options "")
     if(FAULTLINE_SANITIZE)
       if(NOT ROOM_NAME MATCHES

@@ -198,7 +198,7 @@ int pollHolding(Shim& shim, decltype(ContextOps::pollCq) real, CompletionQueue& 
                 ibv_wc* completions, TimePoint& next_due) {
   HeldQueue<HeldCompletion>& held = *queue.held.load(std::memory_order_acquire);
   const TimePoint at = now();
-  const bool asked_anew = queue.askedAnew.exchange(false);
+  const bool asked_anew = queue.askedAnew.load() && queue.askedAnew.exchange(false);
   bool emptied = false;
   if (queue.release.exchange(false)) held.releaseAll();
   int count = 0;

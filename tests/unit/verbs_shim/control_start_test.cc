@@ -3,14 +3,18 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <set>
+#include <string>
 
 #include "injector/verbs/message.h"
 #include "tests/unit/verbs_shim/control_folder.h"
@@ -305,6 +309,67 @@ TEST_F(ControlStartTest, AProcessWithoutDescriptorsDoesNotSpinAndLetsControllers
               return failures;
             }),
             0);
+}
+
+std::set<std::string> threads() {
+  std::set<std::string> numbers;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    numbers.insert(thread.path().filename());
+  }
+  return numbers;
+}
+
+// As daemons and launchers do. What gets those numbers next must be left alone.
+TEST_F(ControlStartTest, ItsThreadEndsWithItsDescriptorsAndTheProgramGoesOn) {
+  enum Failures { kNoThread = 1, kThreadStays = 2, kProgramFails = 4 };
+  EXPECT_EQ(inChild([&] {
+              const std::size_t before = threads().size();
+              Device device(0);
+              ibv_qp* const qp = device.makeQp();
+              if (threads().size() != before + 1) return kNoThread;
+              ::closefrom(STDERR_FILENO + 1);
+              constexpr int kFarAway = 500;  // and not one of its numbers
+              const UniqueFd visitor(::fcntl(newSocket().get(), F_DUPFD, kFarAway));
+              // Where it waits for somebody, it still does; elsewhere it has ended already.
+              (void)connects(visitor.get(), ownPath(folder_));
+              if (!becomes([&] { return threads().size() == before; })) return kThreadStays;
+              postSend(qp, 1);
+              return idsOf(device.poll()) == std::vector<std::uint64_t>{1} ? Failures{}
+                                                                           : kProgramFails;
+            }),
+            0);
+}
+
+TEST_F(ControlStartTest, ItsThreadRunsBesideThoseOfARealTimeProgram) {
+  enum Failures { kNotAllowed = 77, kNoThread = 1, kRealTime = 2, kPinned = 4 };
+  const int ended = inChild([&] {
+    cpu_set_t all, one;
+    ::sched_getaffinity(0, sizeof all, &all);
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    const sched_param lowest{.sched_priority = 1};
+    const auto before = threads();
+    if (::sched_setaffinity(0, sizeof one, &one) != 0 ||
+        ::sched_setscheduler(0, SCHED_FIFO, &lowest) != 0) {
+      return int{kNotAllowed};
+    }
+    const Device device(0);
+    for (const std::string& thread : threads()) {
+      if (before.contains(thread)) continue;
+      const pid_t number = std::stoi(thread);
+      if (!becomes([&] { return ::sched_getscheduler(number) == SCHED_OTHER; }))
+        return int{kRealTime};
+      const bool free = static_cast<bool>(becomes([&] {
+        cpu_set_t its;
+        return ::sched_getaffinity(number, sizeof its, &its) == 0 &&
+               CPU_COUNT(&its) >= CPU_COUNT(&all);
+      }));
+      return free ? 0 : int{kPinned};
+    }
+    return int{kNoThread};
+  });
+  if (ended == kNotAllowed) GTEST_SKIP() << "this process may not become a real-time one";
+  EXPECT_EQ(ended, 0);
 }
 
 }  // namespace

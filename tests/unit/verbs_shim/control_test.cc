@@ -84,9 +84,7 @@ TEST_F(ControlTest, ListsQueuePairsWithTheirPeersAndStates) {
   Connection control = connect();
   EXPECT_THAT(valueOf(control.list()), ::testing::ElementsAre(QueuePairFacts{
                                            "fake1", qp->qp_num, 42, 9, "fe80::1", "RC", "RTS"}));
-  ibv_qp_attr reset{};
-  reset.qp_state = IBV_QPS_RESET;
-  shimLibrary().modifyQp(qp, &reset, IBV_QP_STATE);
+  putInState(qp, IBV_QPS_RESET);
   EXPECT_EQ(valueOf(control.list()).at(0),
             (QueuePairFacts{"fake1", qp->qp_num, 0, 0, "", "RC", "RESET"}));
   const auto facts = valueOf(control.hello());

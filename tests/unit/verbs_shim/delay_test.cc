@@ -143,9 +143,7 @@ TEST_F(DelayTest, AfterAResetNothingOfBeforeIsDelivered) {
   const std::uint64_t fault = valueOf(control.arm(longDelay(qp)));
   postSend(qp, 1);
   EXPECT_THAT(device.poll(), IsEmpty());
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
-  EXPECT_EQ(shimLibrary().modifyQp(qp, &attributes, IBV_QP_STATE), 0);
+  putInState(qp, IBV_QPS_RESET);
   expectHeld(valueOf(control.counters(fault)), 0, 0, 1);
   Device::connect(qp, 0);
   postSend(qp, 2);

@@ -8,79 +8,12 @@
 #include <thread>
 #include <utility>
 
-#include "tests/unit/verbs_shim/shim_fixture.h"
+#include "tests/unit/verbs_shim/event_fixture.h"
 
 namespace faultline::testing {
 namespace {
 
 using ::testing::IsEmpty;
-
-class EventTest : public ShimTest {
- protected:
-  static void ask(const Device& device) { EXPECT_EQ(ibv_req_notify_cq(device.cq, 0), 0); }
-
-  /// The queue that an event is of; nullptr: there is none (errno says why).
-  static ibv_cq* event(const Device& device) {
-    ibv_cq* cq = nullptr;
-    void* cookie = nullptr;
-    if (shimLibrary().getEvent(device.channel, &cq, &cookie) != 0) return nullptr;
-    EXPECT_EQ(cookie, cq->cq_context);
-    return cq;
-  }
-
-  static std::uint64_t delay(Connection& control, const ibv_qp* qp, Duration delay) {
-    Rule slow = rule(Effect::kQpDelay, qp);
-    slow.delay = delay;
-    return valueOf(control.arm(slow));
-  }
-
-  /// A completion is held and the program, which has asked for an event of it, gets that when it is
-  /// due; from then on it is known to sleep in the call.
-  static void sleepOnce(const Device& device, ibv_qp* qp) {
-    postSend(qp, 1);
-    const TimePoint begin = now();
-    EXPECT_THAT(device.poll(), IsEmpty());
-    ask(device);
-    EXPECT_EQ(event(device), device.cq);
-    EXPECT_GE(now() - begin, kBrief);
-    EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
-  }
-
-  static constexpr Duration kBrief = 50ms;
-};
-
-TEST_F(EventTest, WhoPollsBusilyDoesNotSleepThoughTheQueueHasAChannel) {
-  Device device(0, 256, /*events=*/true);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  const std::uint64_t fault = delay(control, qp, 10s);
-  postSend(qp, 1);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  EXPECT_THAT(device.poll(), IsEmpty());
-  // Nor does who has got the event that it asked for.
-  ask(device);
-  postSend(qp, 2);
-  EXPECT_EQ(event(device), device.cq);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  EXPECT_EQ(valueOf(control.counters(fault)).held, 2u);
-  shimLibrary().ackEvents(device.cq, 1);
-}
-
-// What comes after it has asked gives an event, which wakes it if it sleeps.
-TEST_F(EventTest, WhoAskedOnceAndPollsOnDoesNotSleep) {
-  Device device(0, 256, /*events=*/true);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  const std::uint64_t fault = delay(control, qp, 10s);
-  ask(device);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  postSend(qp, 1);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  EXPECT_THAT(device.poll(), IsEmpty());
-  EXPECT_EQ(valueOf(control.counters(fault)).held, 1u);
-  EXPECT_EQ(event(device), device.cq);
-  shimLibrary().ackEvents(device.cq, 1);
-}
 
 TEST_F(EventTest, WhoSleepsInTheCallGetsAnEventWhenSomethingIsDue) {
   Device device(0, 256, /*events=*/true);
@@ -90,25 +23,6 @@ TEST_F(EventTest, WhoSleepsInTheCallGetsAnEventWhenSomethingIsDue) {
   sleepOnce(device, qp);
   shimLibrary().ackEvents(device.cq, 1);
   EXPECT_EQ(fake().unacknowledged(device.cq), 0) << "the device has made no event";
-}
-
-TEST_F(EventTest, WhoSleepsInTheCallDoesNotSleepInThePoll) {
-  Device device(0, 256, /*events=*/true);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  const std::uint64_t brief = delay(control, qp, kBrief);
-  sleepOnce(device, qp);
-  valueOf(control.disarm(brief));
-  const std::uint64_t fault = delay(control, qp, 10s);
-  postSend(qp, 2);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  ask(device);
-  EXPECT_THAT(device.poll(), IsEmpty()) << "it may have other things to do before it sleeps";
-  valueOf(control.disarm(fault));
-  EXPECT_EQ(event(device), device.cq) << "what is released is due";
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
-  shimLibrary().ackEvents(device.cq, 2);
-  EXPECT_EQ(fake().unacknowledged(device.cq), 0);
 }
 
 TEST_F(EventTest, GenuineEventsComeFirstAndAreAcknowledgedToTheDevice) {
@@ -458,49 +372,6 @@ TEST_F(EventTest, AQueueThatWasMadePastTheShimIsTheDevicesAlone) {
   shimLibrary().ackEvents(cq, 1);
   EXPECT_EQ(fake().unacknowledged(cq), 0);
   EXPECT_EQ(shimLibrary().destroyCq(cq), 0);
-}
-
-TEST_F(EventTest, WhoSleepsOnTheDescriptorIsMadeToWaitInThePollAfterItHasAsked) {
-  Device device(0, 256, /*events=*/true);
-  ibv_qp* const qp = device.makeQp();
-  Connection control = connect();
-  delay(control, qp, kBrief);
-  ASSERT_EQ(::fcntl(device.channel->fd, F_SETFL, O_NONBLOCK), 0);
-  EXPECT_EQ(event(device), nullptr);
-  EXPECT_EQ(errno, EAGAIN);
-  ask(device);
-  postSend(qp, 1);
-  EXPECT_EQ(event(device), device.cq);
-  shimLibrary().ackEvents(device.cq, 1);
-  ask(device);
-  const TimePoint begin = now();
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1})) << "at the first look";
-  EXPECT_GE(now() - begin, kBrief);
-  EXPECT_THAT(device.poll(), IsEmpty());
-}
-
-TEST_F(EventTest, WhoSleepsOnTheDescriptorIsMadeToWaitForEachThatGivesNoEvent) {
-  Device device(0, 256, /*events=*/true);
-  ibv_qp* const qp = device.makeQp();
-  ibv_qp* const slower = device.makeQp();
-  ibv_qp* const reset = device.makeQp();
-  Connection control = connect();
-  delay(control, qp, kBrief);
-  delay(control, slower, 2 * kBrief);
-  delay(control, reset, 10s);
-  postSend(qp, 1);
-  postSend(slower, 2);
-  postSend(reset, 3);
-  EXPECT_THAT(device.poll(), IsEmpty());
-  ask(device);
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{1}));
-  EXPECT_EQ(idsOf(device.poll()), (std::vector<std::uint64_t>{2}));
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
-  EXPECT_EQ(shimLibrary().modifyQp(reset, &attributes, IBV_QP_STATE), 0);
-  delay(control, qp, 10s);
-  postSend(qp, 4);
-  EXPECT_THAT(device.poll(), IsEmpty()) << "which gives one";
 }
 
 }  // namespace

@@ -77,9 +77,7 @@ TEST_F(ObjectsTest, TypesAndStatesHaveTheirNames) {
   };
   ibv_qp* const qp = device.makeQp();
   for (const auto& [state, name] : states) {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = state;
-    EXPECT_EQ(shimLibrary().modifyQp(qp, &attributes, IBV_QP_STATE), 0);
+    putInState(qp, state);
     EXPECT_EQ(only().state, name);
   }
 }

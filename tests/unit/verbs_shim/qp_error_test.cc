@@ -105,10 +105,7 @@ TEST_F(QpErrorTest, WhatWasInErrorBeforeIsNotItsDoing) {
     Device device(0);
     ibv_qp* const dead = device.makeQp();
     ibv_qp* const alive = device.makeQp();
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
-    by_itself ? fake().breakQp(dead)
-              : (void)shimLibrary().modifyQp(dead, &attributes, IBV_QP_STATE);
+    by_itself ? fake().breakQp(dead) : putInState(dead, IBV_QPS_ERR);
     Connection control = connect();
     Rule all = rule(Effect::kQpError);
     all.match.device = "fake0";
@@ -126,9 +123,7 @@ TEST_F(QpErrorTest, WhatIsResetIsNobodysAndNoEvidence) {
   Device device(0);
   ibv_qp* const reset = device.makeQp();
   ibv_qp* const alive = device.makeQp();
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
-  EXPECT_EQ(shimLibrary().modifyQp(reset, &attributes, IBV_QP_STATE), 0);
+  putInState(reset, IBV_QPS_RESET);
   Connection control = connect();
   Rule all = rule(Effect::kQpError);
   all.match.device = "fake0";
@@ -176,9 +171,7 @@ TEST_F(QpErrorTest, OneIsChosenOfThoseThatAreInUse) {
   Device device(0);
   for (int i = 0; i < 3; ++i) {
     fake().breakQp(device.makeQp());
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_RESET;
-    EXPECT_EQ(shimLibrary().modifyQp(device.makeQp(), &attributes, IBV_QP_STATE), 0);
+    putInState(device.makeQp(), IBV_QPS_RESET);
   }
   ibv_qp* const in_use = device.makeQp();
   Connection control = connect();

@@ -188,12 +188,6 @@ TEST_F(RateTest, OfAChainThatTwoRefuseNothingIsPaced) {
   }
 }
 
-void putInState(ibv_qp* qp, ibv_qp_state state) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = state;
-  EXPECT_EQ(shimLibrary().modifyQp(qp, &attributes, IBV_QP_STATE), 0);
-}
-
 /// How long 20 sends of 1 kB, 1 ms of the link each, take one after the other on a healthy queue
 /// pair that shares its link with another: `before(device, other)` happens first, and `meanwhile`
 /// before each of them.

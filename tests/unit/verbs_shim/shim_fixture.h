@@ -112,6 +112,13 @@ class Device {
   std::vector<ibv_qp*> queue_pairs_;
 };
 
+/// By its owner.
+inline void putInState(ibv_qp* qp, ibv_qp_state state) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  EXPECT_EQ(shimLibrary().modifyQp(qp, &attributes, IBV_QP_STATE), 0);
+}
+
 /// A send of so many bytes, one request.
 inline int postSend(ibv_qp* qp, std::uint64_t id, std::uint32_t bytes = 0, unsigned flags = 0) {
   ibv_sge data{0, bytes, 0};
