@@ -195,7 +195,8 @@ Result<SessionResult> CommandSession::execute() {
   if (prepared.code() == Code::kAborted && interrupt_.pending()) return interruptedResult();
   RETURN_IF_ERROR(prepared);
   began_ = now();  // a cluster may take longer to make than a run may last
-  const Status looped = loop();
+  Status looped = loop();
+  if (looped.ok()) looped = sampler_->sample(now());
   Status reverted;
   if (faults_) reverted = interrupted_ ? faults_->abandon() : faults_->revertAll();
   const Status killed = ground_->kill();
@@ -243,7 +244,7 @@ Status CommandSession::loop() {
 
 Status CommandSession::tick() {
   const TimePoint time = now();
-  RETURN_IF_ERROR(sampler_->sample(time));
+  RETURN_IF_ERROR(sampler_->keepUp(time));
   if (endingSince_) return okStatus();
   lookAtProgress(time);
   lookAtRecovery(time);
@@ -289,7 +290,7 @@ void CommandSession::received(std::size_t guard, const json& message) {
 void CommandSession::allStarted() {
   const TimePoint time = now();
   record_.started(time);
-  sampler_->start(time);
+  (void)sampler_->start(time);
   if (faults_) faults_->started(time);
 }
 
@@ -354,6 +355,7 @@ void CommandSession::lookAtProgress(TimePoint time) {
 
 void CommandSession::iterationBegan(int iteration, TimePoint time) {
   if (!faults_) return;
+  (void)sampler_->sample(time);
   // An iteration without a fault is the measure of a normal one.
   const bool whole = markIteration_ && iteration == *markIteration_ + 1;
   std::vector<std::uint64_t> bytes;

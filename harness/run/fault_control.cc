@@ -136,8 +136,11 @@ void FaultControl::started(TimePoint t0) {
   for (Entry& entry : entries_) entry.trigger.started(t0);
 }
 
-void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
-                                  const Sampler& sampler) {
+void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen, Sampler& sampler) {
+  const bool marked = std::ranges::any_of(entries_, [](const Entry& entry) {
+    return std::holds_alternative<scenario::During>(entry.spec.trigger);
+  });
+  if (marked) (void)sampler.sample(faultline::now());
   if (begun_.empty() || iteration > begun_.rbegin()->first) through_.clear();
   begun_[iteration] = when;
   for (Entry& entry : entries_) {
@@ -145,8 +148,9 @@ void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen,
   }
 }
 
-void FaultControl::iterationEnded(int process, int iteration, TimePoint when,
-                                  const Sampler& sampler, bool last) {
+void FaultControl::iterationEnded(int process, int iteration, TimePoint when, Sampler& sampler,
+                                  bool last) {
+  if (countsBytes()) (void)sampler.sample(faultline::now());
   // Programs that are not ours are one job, of which the furthest process tells.
   const int rank = foreign_ ? 0 : process;
   const auto begun = begun_.find(iteration);
@@ -194,7 +198,16 @@ bool FaultControl::hasWaited(Entry& entry) const {
   return when.has_value();
 }
 
-Status FaultControl::step(TimePoint now, const Sampler& sampler) {
+bool FaultControl::countsBytes() const {
+  return std::ranges::any_of(entries_, [](const Entry& entry) {
+    const bool waits = !entry.strikes.empty() && entry.strikes.back().hit &&
+                       !entry.strikes.back().hit->othersMoved();
+    return entry.trigger.watching() || waits;
+  });
+}
+
+Status FaultControl::step(TimePoint now, Sampler& sampler) {
+  if (countsBytes()) RETURN_IF_ERROR(sampler.sample(now));
   // All that are due strike before anything else is done: those of a group do it together, for
   // which what the first of them has just done counts as known.
   for (Entry& entry : entries_) {

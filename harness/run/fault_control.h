@@ -28,13 +28,13 @@ class FaultControl {
       std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
   static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make);
 
-  // Marks of the workload.
+  // Marks of the workload. Where a fault counts bytes they are read then, and at each step.
   void warmupIteration(int node, std::uint64_t bytes);
   void started(TimePoint t0);
-  void iterationBegan(int iteration, TimePoint when, TimePoint seen, const Sampler& sampler);
+  void iterationBegan(int iteration, TimePoint when, TimePoint seen, Sampler& sampler);
   /// `last`: of a server, the rank has told the request's last token.
   /// `process`: the rank; of programs that are not ours any one, as they count as one job.
-  void iterationEnded(int process, int iteration, TimePoint when, const Sampler& sampler,
+  void iterationEnded(int process, int iteration, TimePoint when, Sampler& sampler,
                       bool last = false);
 
   /// The job is given up at `now`: ranks that have not `ended` (by rank) were still at work, in the
@@ -42,7 +42,7 @@ class FaultControl {
   void givenUp(TimePoint now, const std::vector<bool>& ended);
 
   /// Does what is due now: applies, steps, gathers evidence, reverts.
-  Status step(TimePoint now, const Sampler& sampler);
+  Status step(TimePoint now, Sampler& sampler);
   /// Ends all faults that are still on: the run is over.
   Status revertAll();
   /// Takes all of them back without waiting for evidence: the user wants to go.
@@ -86,6 +86,8 @@ class FaultControl {
     bool alone = false;   // as its kind's row says
   };
 
+  /// An iteration is watched, or a strike waits for others to move something.
+  bool countsBytes() const;
   /// Tells the trigger what the fault that it waits for has done. False: it waits on.
   bool hasWaited(Entry& entry) const;
   /// Another fault is where this one would have to be: it waits.

@@ -1,5 +1,7 @@
 #include "harness/run/sampler.h"
 
+#include <algorithm>
+
 #include "injector/netlink/shaper.h"
 
 namespace faultline::run {
@@ -22,19 +24,30 @@ Status Sampler::sample(TimePoint when) {
   RETURN_IF_ERROR(read_(now_));
   if (last_.empty()) last_ = now_;
   if (when >= start_) {
-    const auto bin = static_cast<std::size_t>((when - start_) / kBin);
+    // They moved between two readings, of which the second may be in the next bin by a little.
+    const TimePoint middle = std::max(start_, readAt_) + (when - std::max(start_, readAt_)) / 2;
+    const auto bin = static_cast<std::size_t>((middle - start_) / kBin);
     for (std::size_t i = 0; i < now_.size(); ++i) {
       if (bins_[i].size() <= bin) bins_[i].resize(bin + 1);
       bins_[i][bin] += static_cast<std::int64_t>(now_[i].tx_bytes - last_[i].tx_bytes);
     }
   }
   last_ = now_;
+  readAt_ = when;
   return okStatus();
 }
 
-void Sampler::start(TimePoint when) {
+Status Sampler::keepUp(TimePoint when) {
+  if (when < start_) return okStatus();
+  const bool ended = (when - start_) / kBin > (readAt_ - start_) / kBin;
+  return ended ? sample(when) : okStatus();
+}
+
+Status Sampler::start(TimePoint when) {
+  RETURN_IF_ERROR(sample(when));
   start_ = when;
   first_ = now_;
+  return okStatus();
 }
 
 std::uint64_t Sampler::nodeBytes(int node) const {

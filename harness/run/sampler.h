@@ -23,12 +23,16 @@ class Sampler {
   using Read = std::function<Status(std::vector<cluster::RailCounters>&)>;
   Sampler(int nodes, int rails, Read read);
 
-  /// Reads all counters now.
+  /// Reads all counters now. Reading takes some tenths of a millisecond of a processor.
   Status sample(TimePoint when);
-  /// The series and the totals begin now.
-  void start(TimePoint when);
+  /// Reads them if a bin of the series has ended since they were last read, so that who calls this
+  /// each millisecond has the whole series, and takes next to nothing from what is measured.
+  Status keepUp(TimePoint when);
+  /// Reads all counters; the series and the totals begin now.
+  Status start(TimePoint when);
 
-  /// Bytes moved by all rails of a node, both directions, since the cluster exists.
+  /// Bytes moved by all rails of a node, both directions, since the cluster exists; when they were
+  /// last read.
   std::uint64_t nodeBytes(int node) const;
   /// The same of all other nodes.
   std::uint64_t otherBytes(int node) const;
@@ -47,6 +51,7 @@ class Sampler {
   Read read_;
   cluster::NetnsCluster* cluster_ = nullptr;  // null: of another kind
   std::vector<cluster::RailCounters> now_, last_, first_;
+  TimePoint readAt_{};
   TimePoint start_ = TimePoint::max();
   std::vector<std::vector<std::int64_t>> bins_;  // per node and rail
 };

@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::json;
 
-// How often counters are read and the timeline is looked at.
+// How often the timeline is looked at.
 constexpr Duration kTick = 1ms;
 // For ranks that have finished to leave by themselves.
 constexpr Duration kLeaveBudget = 2s;
@@ -184,6 +184,7 @@ Result<SessionResult> Session::execute() {
   record_.started(began_);  // until all ranks are ready
   RETURN_IF_ERROR(prepare());
   RETURN_IF_ERROR(loop());
+  RETURN_IF_ERROR(sampler_->sample(now()));
 
   Status ended;
   if (faults_) ended = interrupted_ ? faults_->abandon() : faults_->revertAll();
@@ -226,7 +227,7 @@ Status Session::loop() {
 
 Status Session::tick() {
   const TimePoint time = now();
-  RETURN_IF_ERROR(sampler_->sample(time));
+  RETURN_IF_ERROR(sampler_->keepUp(time));
   if (faults_) {
     RETURN_IF_ERROR(faults_->step(time, *sampler_));
     if (failStop_) RETURN_IF_ERROR(followHangs(time));
@@ -271,7 +272,6 @@ void Session::received(int rank, const json& message) {
     watchdog_.marked(mark);
     const int iteration = field(message, "iteration", 0);
     if (record_.iterationBegan(message) && faults_) {
-      (void)sampler_->sample(now());
       faults_->iterationBegan(iteration, momentOf(message, "at"), mark, *sampler_);
     }
   } else if (type == "end") {
@@ -337,7 +337,7 @@ void Session::allReady() {
   const TimePoint time = now();
   if (stage_ == Stage::kSettingUp) {
     record_.started(time);
-    sampler_->start(time);
+    (void)sampler_->start(time);
     if (faults_) faults_->started(time);
   } else {
     record_.reloaded(time);

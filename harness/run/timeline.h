@@ -73,6 +73,8 @@ class FaultTrigger {
   int fired() const { return fired_; }
   /// Whether an iteration that it could strike in has begun; with `during`.
   bool began() const { return mark_.has_value(); }
+  /// Whether the counter of an iteration is looked at now, until it has moved enough.
+  bool watching() const { return watching_; }
   /// The iteration that is watched, or was when the fault was last due; with `during`.
   int iteration() const { return iteration_; }
 
@@ -126,6 +128,7 @@ class HitProof {
   static int ranksNeeded(int ranks) { return std::min(2, ranks); }
 
   void othersCounter(std::uint64_t bytes) { othersMoved_ = othersMoved_ || bytes > othersBytes_; }
+  bool othersMoved() const { return othersMoved_; }
   void iterationEnded(int rank, int iteration, TimePoint when);
 
   bool ok() const;

@@ -98,11 +98,11 @@ std::shared_ptr<Work> Communicator::Impl::submit(const CollectiveCall& call) {
   return work;
 }
 
-/// Its plan is not known yet, and so not what could be left where it is.
+/// Its plan is not known yet, and so not what could be left where it is. All of an AllReduce may
+/// be, so that it is looked at when the plan is there (Engine::beginHeld).
 std::shared_ptr<Work> Communicator::Impl::submitPlanned(const CollectiveCall& call,
                                                         Executor::Job job, std::int64_t elements) {
-  Executor::copyShared(job);
-  if (call.collective == Collective::kAllReduce) job.source = job.target;  // in place from here on
+  if (call.collective != Collective::kAllReduce) Executor::copyShared(job);
   return engine_->submit(*group_, std::move(job),
                          PlanKey{.elements = elements,
                                  .elementSize = reduction::sizeOf(call.type),

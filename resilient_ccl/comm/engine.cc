@@ -184,8 +184,9 @@ void Engine::beginHeld(const std::shared_ptr<Group>& group) {
     if (!go) return;
     if (first.planFor) {
       first.job.program = std::move(go->program);
-      // The rest has been copied by who called it.
-      if (!first.job.program->readsSource()) Executor::copySource(first.job);
+      // What is shared has been copied by who called it; of an AllReduce nothing.
+      const bool nothing = first.planFor->collective == schedule::Collective::kAllReduce;
+      if (nothing || !first.job.program->readsSource()) Executor::copySource(first.job);
     }
     first.work->tried_ = go->tried;
     Group::Command command = std::move(first);

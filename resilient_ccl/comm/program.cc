@@ -35,7 +35,7 @@ class Program::Compiler {
     for (int lane = 0; lane < schedule_.lanes(); ++lane) findHazards(lane);
     for (int lane = 0; lane < schedule_.lanes(); ++lane) dropWaits(lane, apart);
     findChains(apart);
-    if (apart) {
+    if (apart || !schedule_.layers().empty()) {
       findFirstReads();
     } else {
       program_->readsSource_ = false;
@@ -264,8 +264,13 @@ class Program::Compiler {
     }
   }
 
-  /// Which steps find their elements unwritten, and which elements stay so.
+  /// Which steps find their elements unwritten, and which elements stay so. Lanes that are apart
+  /// may be looked at in any order, layers from the lowest one on.
   void findFirstReads() {
+    std::vector<int> lanes(schedule_.layers().begin(), schedule_.layers().end());
+    if (lanes.empty()) {
+      for (int lane = 0; lane < schedule_.lanes(); ++lane) lanes.push_back(lane);
+    }
     std::vector<bool> written(ranges());
     const auto state = [&](const Piece& piece) {
       const auto [first, last] = rangeOf(piece);
@@ -276,8 +281,8 @@ class Program::Compiler {
       }
       return count == 0;
     };
-    for (Lane& lane : program_->lanes_) {
-      for (Step& step : lane.steps) {
+    for (const int lane : lanes) {
+      for (Step& step : program_->lanes_[lane].steps) {
         if (step.kind != OpKind::kRecv) {
           step.readsSource = state(step.kind == OpKind::kCopy ? step.source : step.piece);
         }

@@ -1,5 +1,6 @@
 #include "resilient_ccl/schedule/optcc_all_reduce.h"
 
+#include <array>
 #include <cassert>
 
 #include "resilient_ccl/schedule/index.h"
@@ -29,6 +30,7 @@ class OptccAllReduce final : public Schedule, public StepView {
                                            : shift_.resultOp(rank, index);
   }
 
+  std::span<const int> layers() const override { return kLayers; }
   const StepView* stepView() const override { return this; }
   /// Results of a segment go with the contributions of the next one.
   std::int64_t cycles() const override { return shift_.segments() + 1; }
@@ -40,6 +42,8 @@ class OptccAllReduce final : public Schedule, public StepView {
   }
 
  private:
+  static constexpr std::array kLayers{0, 1};  // contributions, results
+
   void fill(std::int64_t segment, std::span<std::int64_t> elements) const {
     const bool exists = 0 <= segment && segment < shift_.segments() && ranks_ > 1;
     for (int rank = 0; rank < ranks_; ++rank) {

@@ -44,9 +44,12 @@ class OptccRing final : public Schedule {
     return receives ? receiveResult(position, step) : sendResult(position, step);
   }
 
+  std::span<const int> layers() const override { return kLayers; }
+
  private:
   static constexpr int kReduce = 0;
   static constexpr int kSpread = 1;
+  static constexpr std::array kLayers{kReduce, kSpread};
 
   std::int64_t macroSteps() const { return chunks_ + 2 * ring_; }
   bool exists(std::int64_t chunk) const { return 0 <= chunk && chunk < chunks_; }

@@ -55,11 +55,15 @@ class OptccServer final : public Schedule {
     return op;
   }
 
+  std::span<const int> layers() const override { return kLayers; }
+
  private:
   static constexpr int kInsideSums = 0;
   static constexpr int kInsideResults = 1;
   static constexpr int kAcrossContributions = 2;
   static constexpr int kAcrossResults = 3;
+  static constexpr std::array kLayers{kInsideSums, kAcrossContributions, kAcrossResults,
+                                      kInsideResults};
 
   int nodeOf(int rank) const { return rank / perNode_; }
   /// Of the rank in its node, and of the part in which it is at home.

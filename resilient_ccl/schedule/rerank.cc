@@ -72,6 +72,7 @@ class Reordered final : public Schedule {
     if (op.kind != OpKind::kCopy) op.peer = order_[at(op.peer)];
     return op;
   }
+  std::span<const int> layers() const override { return schedule_->layers(); }
 
  private:
   std::unique_ptr<Schedule> schedule_;

@@ -94,13 +94,17 @@ class Target {
 /// What every rank holds in every interval of its buffer, as symbols.
 class Holdings {
  public:
-  Holdings(const OpTable& table, const Intervals& intervals, const Target& target)
+  /// `layers`: as the schedule has them.
+  Holdings(const OpTable& table, const Intervals& intervals, const Target& target,
+           std::span<const int> layers)
       : table_(table),
         intervals_(intervals),
         target_(target),
         sums_(table.ranks()),
         held_(at(table.ranks()) * at(intervals.count())),
-        writer_(held_.size(), -1) {
+        writer_(held_.size(), -1),
+        layerOf_(at(table.lanes())) {
+    for (std::size_t i = 0; i < layers.size(); ++i) layerOf_[at(layers[i])] = i;
     for (int rank = 0; rank < table.ranks(); ++rank) {
       for (int i = 0; i < intervals.count(); ++i) {
         if (target.startsWith(rank, intervals.piece(i).offset)) {
@@ -130,6 +134,7 @@ class Holdings {
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i, ++next) {
       Held& held = held_[slot(target.rank, i)];
       const Held arriving = arrived->second[next];
+      checkLayer(into, i, i, problems);
       if (target.kind != OpKind::kRecvReduce) {
         held = arriving;
       } else if (held.sum < 0 || arriving.sum < 0) {
@@ -183,12 +188,21 @@ class Holdings {
     const int rank = table_[op].rank;
     std::vector<Held>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
-      Held held = held_[slot(rank, first + i - intervals_.first(into))];
+      const int from = first + i - intervals_.first(into);
+      Held held = held_[slot(rank, from)];
+      checkLayer(op, from, i, problems);
       if (held.sum < 0)
         complain(op, i, "moves elements that it does not have, to [{}, +{})", problems);
       held.moved += table_[into].piece.offset - offset;
       arriving.push_back(held);
     }
+  }
+
+  /// Where layers are not said all lanes are in one.
+  void checkLayer(int op, int interval, int named, std::vector<Problem>& problems) const {
+    const int writer = writer_[slot(table_[op].rank, interval)];
+    if (writer < 0 || layerOf_[at(table_[writer].lane)] <= layerOf_[at(table_[op].lane)]) return;
+    complain(op, named, "touches elements [{}, +{}), which a higher layer has written", problems);
   }
 
   void complain(int op, int interval, std::string_view text, std::vector<Problem>& problems) const {
@@ -243,6 +257,7 @@ class Holdings {
   SymbolicSums sums_;
   std::vector<Held> held_;
   std::vector<int> writer_;                             ///< last operation that wrote, or -1
+  std::vector<std::size_t> layerOf_;                    ///< by lane
   std::unordered_map<int, std::vector<Held>> arrived_;  ///< receive -> what it brings
 };
 
@@ -294,7 +309,7 @@ void verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOpt
                  std::vector<Problem>& problems) {
   const Target target(schedule.collective(), schedule.root(), table.ranks(), table.elements());
   const Intervals intervals(table, target.cuts());
-  Holdings holdings(table, intervals, target);
+  Holdings holdings(table, intervals, target, schedule.layers());
   EventOrder order(table);
   Replay replay(table, 0);
   const bool finished = run(

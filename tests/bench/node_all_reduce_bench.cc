@@ -70,7 +70,9 @@ struct Options {
   int lost = 1;      // NICs, the first ones, of each degraded node
   std::string slow;  // instead: what their rails keep of their rate
   int calls = 8;     // measured in each round
+  int pause = 0;     // ms before each call, as an iteration computes
   bool everyCall = false;
+  bool outOfPlace = false;
   bool alone = false;
   int degraded = 1;  // nodes: 1, then 3
   int ranks() const { return nodes * perNode; }
@@ -169,18 +171,21 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   const auto comm = require(comm::Communicator::create(job));
   ++board.joined;
   const std::int64_t count = options.size / 4;
-  std::vector<float> data(count);
+  std::vector<float> result(count), other(options.outOfPlace ? count : 0);
+  std::vector<float>& source = options.outOfPlace ? other : result;
   for (int turn = 1; turn <= series; ++turn) {
     while (board.asked < turn) usleep(1000);
     const TcpCounts before = tcpCounts();
     for (int i = -kWarmUp; i < options.calls; ++i) {
-      std::ranges::fill(data, 1.0F);
+      std::ranges::fill(source, 1.0F);
+      if (options.pause > 0) usleep(options.pause * 1000);
       require(comm->barrier()->wait());
       const TimePoint begin = now();
-      const auto work = comm->allReduce(data.data(), data.data(), count, comm::DataType::kF32,
+      const auto work = comm->allReduce(source.data(), result.data(), count, comm::DataType::kF32,
                                         comm::ReduceOp::kSum);
       require(work->wait());
-      if (std::ranges::count(data, static_cast<float>(options.ranks())) != count) die("wrong sums");
+      if (std::ranges::count(result, static_cast<float>(options.ranks())) != count)
+        die("wrong sums");
       if (i >= 0) board.note(turn - 1, i, begin, work->finished());
     }
     require(comm->barrier()->wait());
@@ -354,6 +359,8 @@ int main(int argc, char** argv) {
   app.add_option("--slow", options.slow, "Instead: what their rails keep, in percent");
   app.add_option("--calls", options.calls, "Measured in each round")
       ->check(CLI::Range(1, faultline::kMostCalls));
+  app.add_flag("--out-of-place", options.outOfPlace, "As gradients are reduced");
+  app.add_option("--pause", options.pause, "Before each call, in ms");
   app.add_flag("--alone", options.alone, "Without the rings to compare with");
   app.add_flag("--every-call", options.everyCall, "Print the time of each, and what TCP resent");
   app.add_option("--degraded", options.degraded, "Nodes that lose some: 1, then 3");

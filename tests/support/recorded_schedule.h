@@ -26,6 +26,7 @@ class RecordedSchedule final : public Schedule {
         }
       }
     }
+    laneOrder.assign(original.layers().begin(), original.layers().end());
   }
 
   std::string_view algorithm() const override { return "recorded"; }
@@ -39,7 +40,12 @@ class RecordedSchedule final : public Schedule {
     return ops_[index(rank, lane)].at(static_cast<std::size_t>(i));
   }
 
+  std::span<const int> layers() const override { return laneOrder; }
+
   std::vector<Op>& at(int rank, int lane) { return ops_[index(rank, lane)]; }
+
+  /// What `layers` says.
+  std::vector<int> laneOrder;
 
  private:
   std::size_t index(int rank, int lane) const {

@@ -72,6 +72,7 @@ void expectSum(Communicator& comm, DataType type, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t ranks = comm.size();
     ASSERT_EQ(sum[i], static_cast<T>(ranks * (i % 3) + ranks * (ranks - 1) / 2)) << i;
+    ASSERT_EQ(data[i], static_cast<T>(i % 3 + comm.rank())) << "the source, at " << i;
   }
 }
 
@@ -182,7 +183,8 @@ TEST(PlannedTest, PlansThatDifferAreAnErrorEverywhere) {
 }
 
 TEST(PlannedTest, OneAlgorithmIsPlannedAsAskedFor) {
-  for (const std::string_view algorithm : {"ring", "optcc", "tree", "r2_allreduce"}) {
+  for (const std::string_view algorithm :
+       {"ring", "optcc", "optcc_r2", "tree", "halving_doubling", "r2_allreduce"}) {
     Plans plans;
     auto feed = std::make_shared<plan::HealthFeed>();
     feed->set(slowAt(4, 2, 0.5));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "resilient_ccl/comm/completions.h"
+#include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/ring_all_reduce.h"
 #include "tests/support/star_schedule.h"
 
@@ -31,6 +32,24 @@ TEST(ProgramTest, ARingOutOfPlaceReadsItsSourceAndCopiesNothing) {
       EXPECT_EQ(fromSource, ranks);  // the first send, and each reduction
       EXPECT_EQ(lane.sendPeers, 1);
       EXPECT_EQ(lane.receivePeers, 1);
+    }
+  }
+}
+
+TEST(ProgramTest, AnAllReduceOutOfPlaceReadsItsSourceAndCopiesNothing) {
+  for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
+    SCOPED_TRACE(algorithm.name);
+    const auto made = schedule::makeSchedule(
+        algorithm.name, {.ranks = 4,
+                         .elements = 100'000,
+                         .segments = 8,
+                         .bandwidths = {{1, 0.875, 1, 1}, {1, 0.875, 1, 1}},
+                         .ranksPerNode = algorithm.name == "optcc_server" ? 2 : 1});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto program = Program::compile(**made, rank);
+      EXPECT_TRUE(program->readsSource());
+      EXPECT_TRUE(program->untouched().empty());
     }
   }
 }

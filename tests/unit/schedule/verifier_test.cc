@@ -122,6 +122,20 @@ TEST(VerifierTest, LanesThatShareElementsMustBeOrdered) {
   EXPECT_EQ(problemsOf(schedule), "");
 }
 
+TEST(VerifierTest, LayersMustNotTouchWhatHigherOnesHaveWritten) {
+  // Rank 0 gives its value in lane 0, rank 1 the sum back in lane 1.
+  RecordedSchedule schedule(2, 2, 1);
+  schedule.at(0, 0) = {makeOp(OpKind::kSend, 1, {0, 1})};
+  schedule.at(1, 0) = {makeOp(OpKind::kRecvReduce, 0, {0, 1})};
+  schedule.at(0, 1) = {makeOp(OpKind::kRecv, 1, {0, 1})};
+  schedule.at(1, 1) = {makeOp(OpKind::kSend, 0, {0, 1}, {{0, 0, 1}})};
+  schedule.laneOrder = {0, 1};
+  EXPECT_EQ(problemsOf(schedule), "");
+  schedule.laneOrder = {1, 0};
+  EXPECT_THAT(problemsOf(schedule),
+              HasSubstr("rank 1 lane 1 op 0: touches elements [0, +1), which a higher layer"));
+}
+
 TEST(VerifierTest, ACircleOfWaitsIsADeadlock) {
   RecordedSchedule schedule(2, 2, 2);
   for (const int rank : {0, 1}) {
