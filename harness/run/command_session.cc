@@ -290,7 +290,7 @@ void CommandSession::received(std::size_t guard, const json& message) {
 void CommandSession::allStarted() {
   const TimePoint time = now();
   record_.started(time);
-  (void)sampler_->start(time);
+  sampler_->start(time);
   if (faults_) faults_->started(time);
 }
 

@@ -39,15 +39,15 @@ Status Sampler::sample(TimePoint when) {
 
 Status Sampler::keepUp(TimePoint when) {
   if (when < start_) return okStatus();
-  const bool ended = (when - start_) / kBin > (readAt_ - start_) / kBin;
+  const bool ended = readAt_ < start_ || (when - start_) / kBin > (readAt_ - start_) / kBin;
   return ended ? sample(when) : okStatus();
 }
 
-Status Sampler::start(TimePoint when) {
-  RETURN_IF_ERROR(sample(when));
+void Sampler::start(TimePoint when) {
+  const bool read = sample(when).ok();
   start_ = when;
-  first_ = now_;
-  return okStatus();
+  first_ = read ? now_ : last_;
+  if (!read) readAt_ = when - kBin;  // so that it is tried again at once
 }
 
 std::uint64_t Sampler::nodeBytes(int node) const {

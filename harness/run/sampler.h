@@ -28,8 +28,9 @@ class Sampler {
   /// Reads them if a bin of the series has ended since they were last read, so that who calls this
   /// each millisecond has the whole series, and takes next to nothing from what is measured.
   Status keepUp(TimePoint when);
-  /// Reads all counters; the series and the totals begin now.
-  Status start(TimePoint when);
+  /// Reads all counters; the series and the totals begin now. If they cannot be read, keepUp says
+  /// it.
+  void start(TimePoint when);
 
   /// Bytes moved by all rails of a node, both directions, since the cluster exists; when they were
   /// last read.

@@ -337,7 +337,7 @@ void Session::allReady() {
   const TimePoint time = now();
   if (stage_ == Stage::kSettingUp) {
     record_.started(time);
-    (void)sampler_->start(time);
+    sampler_->start(time);
     if (faults_) faults_->started(time);
   } else {
     record_.reloaded(time);

@@ -99,10 +99,13 @@ std::shared_ptr<Work> Communicator::Impl::submit(const CollectiveCall& call) {
 }
 
 /// Its plan is not known yet, and so not what could be left where it is. All of an AllReduce may
-/// be, so that it is looked at when the plan is there (Engine::beginHeld).
+/// be, so that it is looked at when the plan is there (Engine::beginHeld); a rank alone copies it
+/// all.
 std::shared_ptr<Work> Communicator::Impl::submitPlanned(const CollectiveCall& call,
                                                         Executor::Job job, std::int64_t elements) {
-  if (call.collective != Collective::kAllReduce) Executor::copyShared(job);
+  const bool reducesAll = call.collective == Collective::kAllReduce;
+  if (!reducesAll || size() == 1) Executor::copyShared(job);
+  if (reducesAll && size() == 1) job.source = job.target;
   return engine_->submit(*group_, std::move(job),
                          PlanKey{.elements = elements,
                                  .elementSize = reduction::sizeOf(call.type),

@@ -63,9 +63,10 @@ class Schedule {
   virtual std::int64_t opCount(int rank, int lane) const = 0;
   /// The index-th operation of a lane, 0 <= index < opCount(rank, lane).
   virtual Op op(int rank, int lane, std::int64_t index) const = 0;
-  /// The lanes as layers, lowest first, where they are: of what a rank's operation touches nothing
-  /// was written by a higher layer before. So what it finds unwritten is known without playing the
-  /// schedule (`comm::Program`). Empty: not said. The verifier checks it.
+  /// Each lane once, as layers, lowest first, where they are: a rank's operation touches nothing
+  /// that a higher layer has written, and writes nothing that one has read. So what it finds
+  /// unwritten is known without playing the schedule (`comm::Program`). Empty: not said. The
+  /// verifier checks it.
   virtual std::span<const int> layers() const { return {}; }
   /// The same as macro steps, where it consists of them; else null. Lives as long as the schedule.
   virtual const StepView* stepView() const { return nullptr; }

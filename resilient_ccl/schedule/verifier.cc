@@ -103,6 +103,7 @@ class Holdings {
         sums_(table.ranks()),
         held_(at(table.ranks()) * at(intervals.count())),
         writer_(held_.size(), -1),
+        reader_(held_.size()),
         layerOf_(at(table.lanes())) {
     for (std::size_t i = 0; i < layers.size(); ++i) layerOf_[at(layers[i])] = i;
     for (int rank = 0; rank < table.ranks(); ++rank) {
@@ -134,7 +135,7 @@ class Holdings {
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i, ++next) {
       Held& held = held_[slot(target.rank, i)];
       const Held arriving = arrived->second[next];
-      checkLayer(into, i, i, problems);
+      checkLayer(into, i, i, /*writes=*/true, problems);
       if (target.kind != OpKind::kRecvReduce) {
         held = arriving;
       } else if (held.sum < 0 || arriving.sum < 0) {
@@ -190,7 +191,7 @@ class Holdings {
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
       const int from = first + i - intervals_.first(into);
       Held held = held_[slot(rank, from)];
-      checkLayer(op, from, i, problems);
+      checkLayer(op, from, i, /*writes=*/false, problems);
       if (held.sum < 0)
         complain(op, i, "moves elements that it does not have, to [{}, +{})", problems);
       held.moved += table_[into].piece.offset - offset;
@@ -199,10 +200,18 @@ class Holdings {
   }
 
   /// Where layers are not said all lanes are in one.
-  void checkLayer(int op, int interval, int named, std::vector<Problem>& problems) const {
-    const int writer = writer_[slot(table_[op].rank, interval)];
-    if (writer < 0 || layerOf_[at(table_[writer].lane)] <= layerOf_[at(table_[op].lane)]) return;
-    complain(op, named, "touches elements [{}, +{}), which a higher layer has written", problems);
+  void checkLayer(int op, int interval, int named, bool writes, std::vector<Problem>& problems) {
+    const std::size_t place = slot(table_[op].rank, interval);
+    const std::size_t layer = layerOf_[at(table_[op].lane)];
+    const int writer = writer_[place];
+    if (writer >= 0 && layerOf_[at(table_[writer].lane)] > layer) {
+      complain(op, named, "touches elements [{}, +{}), which a higher layer has written", problems);
+    }
+    if (!writes) {
+      reader_[place] = std::max(reader_[place], layer);
+    } else if (reader_[place] > layer) {
+      complain(op, named, "writes elements [{}, +{}), which a higher layer has read", problems);
+    }
   }
 
   void complain(int op, int interval, std::string_view text, std::vector<Problem>& problems) const {
@@ -257,9 +266,20 @@ class Holdings {
   SymbolicSums sums_;
   std::vector<Held> held_;
   std::vector<int> writer_;                             ///< last operation that wrote, or -1
+  std::vector<std::size_t> reader_;                     ///< highest layer that has read
   std::vector<std::size_t> layerOf_;                    ///< by lane
   std::unordered_map<int, std::vector<Held>> arrived_;  ///< receive -> what it brings
 };
+
+/// Whether they are empty, or each lane once.
+bool areLayers(std::span<const int> layers, int lanes) {
+  std::vector<int> sorted(layers.begin(), layers.end());
+  std::ranges::sort(sorted);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int>(i)) return false;
+  }
+  return sorted.empty() || sorted.size() == at(lanes);
+}
 
 /// Names what the first stuck operation of every lane is waiting for.
 void reportStuck(const OpTable& table, const Replay& replay, std::string_view when,
@@ -307,6 +327,10 @@ bool run(Replay& replay, Issued issued, Moved moved, Received received) {
 
 void verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOptions& options,
                  std::vector<Problem>& problems) {
+  if (!areLayers(schedule.layers(), table.lanes())) {
+    problems.push_back({-1, -1, -1, "its layers are not each of its lanes once"});
+    return;
+  }
   const Target target(schedule.collective(), schedule.root(), table.ranks(), table.elements());
   const Intervals intervals(table, target.cuts());
   Holdings holdings(table, intervals, target, schedule.layers());

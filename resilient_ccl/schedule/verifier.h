@@ -30,7 +30,8 @@ struct VerifyReport {
 /// - nothing deadlocks, with an unlimited window and with that of the options;
 /// - no two operations touch the same elements without an order between them; in particular nobody
 ///   sends what is still being reduced or received;
-/// - where it says that its lanes are layers, nobody touches what a higher one has written;
+/// - where it says that its lanes are layers, nobody touches what a higher one has written, or
+///   writes what one has read;
 /// - every rank ends with what its collective promises (`Collective`): for sums, every rank's
 ///   contribution to every element exactly once; for data, the right elements of the right rank;
 ///   and nobody sends what he never had;

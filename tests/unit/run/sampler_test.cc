@@ -32,15 +32,17 @@ class SamplerTest : public ::testing::Test {
   const TimePoint begin_ = TimePoint(1h);
   Duration now_{};
   int read_ = 0;
+  bool broken_ = false;
   Sampler sampler_{1, 1, [this](std::vector<cluster::RailCounters>& counters) {
                      ++read_;
+                     if (broken_) return Status(Code::kIo, "no counters");
                      counters.assign(1, {.tx_bytes = sentAfter(now_), .rx_bytes = 0});
                      return okStatus();
                    }};
 };
 
 TEST_F(SamplerTest, CountersAreReadOnceForEachBin) {
-  ASSERT_TRUE(sampler_.start(begin_).ok());
+  sampler_.start(begin_);
   keepUp(1ms, 10 * Sampler::kBin);
   EXPECT_EQ(read_, 1 + 10);
   EXPECT_THAT(sent(), SizeIs(10));
@@ -48,14 +50,14 @@ TEST_F(SamplerTest, CountersAreReadOnceForEachBin) {
 }
 
 TEST_F(SamplerTest, WhoLooksALittleLateLosesNoBinOfItsBytes) {
-  ASSERT_TRUE(sampler_.start(begin_).ok());
+  sampler_.start(begin_);
   keepUp(Sampler::kBin + 1ms, Sampler::kBin + 1ms);
   keepUp(2 * Sampler::kBin + 3ms, 2 * Sampler::kBin + 3ms);
   EXPECT_THAT(sent(), ElementsAre(2100, 2200));
 }
 
 TEST_F(SamplerTest, ReadInBetweenItIsTheSame) {
-  ASSERT_TRUE(sampler_.start(begin_).ok());
+  sampler_.start(begin_);
   for (now_ = 1ms; now_ <= 3 * Sampler::kBin; now_ += 1ms) {
     ASSERT_TRUE(sampler_.sample(begin_ + now_).ok());
     ASSERT_TRUE(sampler_.keepUp(begin_ + now_).ok());
@@ -70,12 +72,21 @@ TEST_F(SamplerTest, WhatWasBeforeTheStartDoesNotCount) {
   keepUp(6ms, 50ms);
   EXPECT_EQ(read_, 1) << "nobody wants the series yet";
   now_ = 60ms;
-  ASSERT_TRUE(sampler_.start(begin_ + now_).ok());
+  sampler_.start(begin_ + now_);
   now_ = 70ms;
   ASSERT_TRUE(sampler_.sample(begin_ + now_).ok());
   EXPECT_THAT(sent(), ElementsAre(1000));
   EXPECT_EQ(sampler_.totals().at(0).tx_bytes, 1000);
   EXPECT_EQ(sampler_.nodeBytes(0), 7000u) << "since the cluster exists";
+}
+
+TEST_F(SamplerTest, CountersThatCannotBeReadAreAnErrorAlsoAtTheStart) {
+  ASSERT_TRUE(sampler_.sample(begin_).ok());
+  broken_ = true;
+  sampler_.start(begin_);
+  EXPECT_EQ(sampler_.keepUp(begin_ + 1ms).code(), Code::kIo);
+  broken_ = false;
+  EXPECT_TRUE(sampler_.keepUp(begin_ + 1ms).ok());
 }
 
 }  // namespace

@@ -136,6 +136,27 @@ TEST(VerifierTest, LayersMustNotTouchWhatHigherOnesHaveWritten) {
               HasSubstr("rank 1 lane 1 op 0: touches elements [0, +1), which a higher layer"));
 }
 
+TEST(VerifierTest, LayersMustNotWriteWhatHigherOnesHaveRead) {
+  // Rank 0 gives its value in lane 1, rank 1 the sum back in lane 0, over it.
+  RecordedSchedule schedule(2, 2, 1);
+  schedule.at(0, 1) = {makeOp(OpKind::kSend, 1, {0, 1})};
+  schedule.at(1, 1) = {makeOp(OpKind::kRecvReduce, 0, {0, 1})};
+  schedule.at(0, 0) = {makeOp(OpKind::kRecv, 1, {0, 1}, {{1, 0, 1}})};
+  schedule.at(1, 0) = {makeOp(OpKind::kSend, 0, {0, 1}, {{1, 0, 1}})};
+  EXPECT_EQ(problemsOf(schedule), "");
+  schedule.laneOrder = {0, 1};
+  EXPECT_THAT(problemsOf(schedule), HasSubstr("rank 0 lane 0 op 0: writes elements [0, +1), which "
+                                              "a higher layer has read"));
+}
+
+TEST(VerifierTest, LayersAreEachLaneOnce) {
+  RecordedSchedule schedule = pair();
+  for (const std::vector<int>& order : {std::vector{0, 0}, std::vector{1}, std::vector{-1}}) {
+    schedule.laneOrder = order;
+    EXPECT_THAT(problemsOf(schedule), HasSubstr("layers are not each of its lanes once"));
+  }
+}
+
 TEST(VerifierTest, ACircleOfWaitsIsADeadlock) {
   RecordedSchedule schedule(2, 2, 2);
   for (const int rank : {0, 1}) {
