@@ -355,7 +355,7 @@ void CommandSession::lookAtProgress(TimePoint time) {
 
 void CommandSession::iterationBegan(int iteration, TimePoint time) {
   if (!faults_) return;
-  (void)sampler_->sample(time);
+  faults_->iterationBegan(iteration, time, time, *sampler_);  // reads the counters, if it counts
   // An iteration without a fault is the measure of a normal one.
   const bool whole = markIteration_ && iteration == *markIteration_ + 1;
   std::vector<std::uint64_t> bytes;
@@ -367,7 +367,6 @@ void CommandSession::iterationBegan(int iteration, TimePoint time) {
   }
   markBytes_ = std::move(bytes);
   markIteration_ = iteration;
-  faults_->iterationBegan(iteration, time, time, *sampler_);
 }
 
 void CommandSession::end(reports::RunStatus status, const std::string& message) {
