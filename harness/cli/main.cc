@@ -9,7 +9,6 @@
 
 #include "harness/cli/cli.h"
 #include "harness/launch/guard.h"
-#include "harness/rdma_vm/fault_holder.h"
 #include "harness/rdma_vm/guest_agent.h"
 #include "harness/rdma_vm/machine_room.h"
 #include "harness/workload/rank_main.h"
@@ -17,8 +16,8 @@
 namespace {
 
 /// The hidden verbs by which a controller starts the ranks of a run, what guards the programs of a
-/// node, the guests of a laboratory, what runs first in each of them, and what holds a fault there:
-/// they are no part of the command line for people, and need the descriptors of launch::Process.
+/// node, the guests of a laboratory, and what runs first in each of them: they are no part of the
+/// command line for people, and need the descriptors of launch::Process.
 bool isVerb(int argc, char** argv, std::string_view verb) { return argc > 1 && argv[1] == verb; }
 
 /// Whether what we have written has gone where it was to go. A reader that has seen enough and left
@@ -36,7 +35,6 @@ int main(int argc, char** argv) {
   if (isVerb(argc, argv, "guard")) return faultline::launch::guardMain();
   if (isVerb(argc, argv, "machine-room")) return faultline::rdma_vm::machineRoomMain();
   if (isVerb(argc, argv, "guest-agent")) return faultline::rdma_vm::guestAgentMain();
-  if (isVerb(argc, argv, "fault-holder")) return faultline::rdma_vm::faultHolderMain();
   // A run goes on to its end and writes its result, also when nobody reads along any more.
   std::signal(SIGPIPE, SIG_IGN);
   try {

@@ -66,13 +66,14 @@ Status MessageChannel::send(const nlohmann::json& message) {
   }
   const auto header = encodeLength(bytes.size());
   bytes.insert(0, header.data(), header.size());
-  const TimePoint deadline = now() + kSendTimeout;
+  TimePoint deadline = now() + kSendTimeout;  // of each part: a guest reads slowly
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     const ssize_t size =
         ::send(fd_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size >= 0) {
       sent += static_cast<std::size_t>(size);
+      deadline = now() + kSendTimeout;
     } else if (errno == EAGAIN) {
       if (!waitFor(fd_.get(), POLLOUT, deadline)) {
         return errorf(Code::kDeadlineExceeded, "the other end did not read a message for {}",

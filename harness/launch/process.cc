@@ -46,6 +46,7 @@ const char* nameOf(Failure::Step step) {
 /// Everything the child needs, made before the fork: afterwards no memory may be allocated.
 struct Prepared {
   const char* executable;
+  int (*body)();  ///< null: execute
   std::vector<char*> arguments;
   std::vector<char*> environment;
   int namespace_fd;
@@ -112,6 +113,13 @@ void resetSignals(bool foreign) {
     fail(prepared, Failure::kDirectory);
   }
   resetSignals(prepared.foreign);
+  if (prepared.body != nullptr) {
+    // Also the failure pipe, by which the parent knows that all is well.
+    if (::syscall(SYS_close_range, prepared.descriptors.size(), ~0U, 0) != 0) {
+      fail(prepared, Failure::kDescriptors);
+    }
+    ::_exit(prepared.body());
+  }
   ::execve(prepared.executable, prepared.arguments.data(), prepared.environment.data());
   fail(prepared, Failure::kExecute);
 }
@@ -175,7 +183,7 @@ std::string ExitStatus::toString() const {
 }
 
 Result<Process> Process::spawn(const SpawnOptions& options) {
-  if (options.arguments.empty()) {
+  if (options.arguments.empty() && options.body == nullptr) {
     return errorf(Code::kInvalidArgument, "spawn {}: no program name", options.executable);
   }
   ASSIGN_OR_RETURN(Pipe lifeline, makePipe());
@@ -187,6 +195,7 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   std::vector<std::string> environment = mergedEnvironment(options.environment);
   Prepared prepared{
       options.executable.c_str(),
+      options.body,
       pointers(arguments),
       pointers(environment),
       options.namespace_fd,

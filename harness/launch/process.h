@@ -24,6 +24,11 @@ struct SpawnOptions {
   /// arguments[0] is the program's own name, as usual.
   std::vector<std::string> arguments;
   std::string executable = "/proc/self/exe";
+  /// If given, the child does this instead of executing a program, and exits with what it returns:
+  /// under emulation executing this one takes longer than most jobs. Other threads of the caller
+  /// must neither allocate nor lock; of what it holds the child has the memory, and no descriptor
+  /// but those below. `arguments`, `executable` and `environment` are of no use then.
+  int (*body)() = nullptr;
   int namespace_fd = -1;  ///< network namespace to run in (borrowed); -1: the caller's
   /// Set in addition to the caller's environment, or instead of what is there by that name.
   std::map<std::string, std::string> environment;

@@ -197,7 +197,8 @@ json toJson(const HolderAnswer& answer) {
   message["evidence"] = {{"fault", answer.evidence.fault},
                          {"kind", answer.evidence.kind},
                          {"observed", answer.evidence.observed},
-                         {"ok", answer.evidence.ok}};
+                         {"ok", answer.evidence.ok},
+                         {"numbers", answer.evidence.numbers}};
   return message;
 }
 
@@ -215,6 +216,7 @@ Result<HolderAnswer> holderAnswerFromJson(const json& message) {
     evidence.at("kind").get_to(answer.evidence.kind);
     evidence.at("observed").get_to(answer.evidence.observed);
     evidence.at("ok").get_to(answer.evidence.ok);
+    evidence.at("numbers").get_to(answer.evidence.numbers);
     return answer;
   } catch (const json::exception& error) {
     return errorf(Code::kIo, "an answer of a fault in a guest that cannot be understood: {}",

@@ -56,7 +56,7 @@ Result<std::unique_ptr<injector::Fault>> makeHeldFault(const HeldFault& held, in
 Status holdFault(launch::MessageChannel& controller,
                  Result<std::unique_ptr<injector::Fault>> fault);
 
-/// What the hidden verb `fault-holder` does: keeps one fault of injector/faults in a guest, for a
+/// What a child of the agent does: keeps one fault of injector/faults in a guest, for a
 /// controller outside (guest_fault.h). It runs beside the programs, and not among them, so that it
 /// sees all of them and is none. Takes the fault back when its channel closes. Needs the
 /// descriptors of launch::Process. Messages that it understands:

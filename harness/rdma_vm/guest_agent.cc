@@ -18,8 +18,10 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "harness/launch/guard.h"
 #include "harness/launch/guard_job.h"
 #include "harness/launch/process.h"
+#include "harness/rdma_vm/fault_holder.h"
 #include "harness/rdma_vm/guest_setup.h"
 #include "harness/rdma_vm/qemu_command.h"
 
@@ -176,7 +178,7 @@ Status Agent::obey(const json& message) {
 
 Status Agent::start(int id, Job job) {
   launch::SpawnOptions options;
-  options.arguments = {"faultline", "guard"};
+  options.body = launch::guardMain;
   options.own_process_namespace = true;
   options.first_message = launch::toJson(job.programs);
   ASSIGN_OR_RETURN(launch::Process guard, launch::Process::spawn(options));
@@ -227,7 +229,7 @@ Status Agent::tellFault(int id, const json& message) {
 /// In the first process namespace, where it sees all programs.
 Status Agent::startFault(int id, const json& message) {
   launch::SpawnOptions options;
-  options.arguments = {"faultline", "fault-holder"};
+  options.body = faultHolderMain;
   options.first_message = message;
   ASSIGN_OR_RETURN(launch::Process holder, launch::Process::spawn(options));
   faults_.emplace(id, std::move(holder));
@@ -251,7 +253,8 @@ Status Agent::passFault(int id, const json& message) {
   return controller_.send({{"type", "fault"}, {"fault", id}, {"message", message}});
 }
 
-/// Between the virtio port and a socket, both ways.
+/// Between the virtio port and a socket, both ways. Its threads allocate nothing, since the agent
+/// forks (SpawnOptions::body).
 class PortBridge {
  public:
   PortBridge(UniqueFd port, UniqueFd socket)

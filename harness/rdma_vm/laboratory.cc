@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 
 #include "base/units.h"
 #include "harness/rdma_vm/machine_room.h"
@@ -62,6 +63,13 @@ Result<Laboratory::Files> Laboratory::findFiles() {
   std::error_code error;
   files.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return errorf(Code::kIo, "find the program that runs: {}", error.message());
+  for (const std::string_view own : {"/dev/", "/proc/", "/run/", "/sys/"}) {
+    if (!files.program.starts_with(own)) continue;
+    return errorf(Code::kUnsupported,
+                  "guests have a {} of their own and do not see {}, which runs in them too: put it "
+                  "elsewhere",
+                  own, files.program);
+  }
   ASSIGN_OR_RETURN(files.qemu, findQemu());
   ASSIGN_OR_RETURN(files.kernel, findKernel(kernelFolder()));
   return files;
@@ -71,8 +79,17 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
                                                      const std::function<bool()>& giveUp) {
   RETURN_IF_ERROR(spec.check());
   ASSIGN_OR_RETURN(SwitchPorts ports, SwitchPorts::create(spec.hosts, spec.nics()));
-  ASSIGN_OR_RETURN(const UniqueFd initramfs,
-                   makeInitramfs(files.kernel, files.program, spec.sharedFolder));
+  std::string shared;
+  if (!spec.sharedFolder.empty()) {
+    // A link on the way to it may lead where a guest has nothing yet.
+    std::error_code error;
+    shared = std::filesystem::canonical(spec.sharedFolder, error).string();
+    if (error) {
+      return errorf(Code::kIo, "find the folder to share, {}: {}", spec.sharedFolder,
+                    error.message());
+    }
+  }
+  ASSIGN_OR_RETURN(const UniqueFd initramfs, makeInitramfs(files.kernel, files.program, shared));
   RoomJob job{spec.nics(), files.qemu, {}};
   launch::SpawnOptions options;
   options.executable = files.program;

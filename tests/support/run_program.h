@@ -25,8 +25,9 @@ struct Ran {
 /// A folder of the test's own, removed with everything in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "faultline-XXXXXX").string();
+  explicit TemporaryFolder(
+      const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string pattern = (in / "faultline-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }

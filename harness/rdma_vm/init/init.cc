@@ -41,11 +41,11 @@ void makeFolder(const char* path) {
   if (::mkdir(path, 0755) != 0 && errno != EEXIST) giveUp("make folder", path);
 }
 
-/// All of the path, in the root to be.
+/// All of the path.
 void makeFoldersOf(const char* path) {
   char made[PATH_MAX];
-  std::snprintf(made, sizeof made, "%s%s", kRoot, path);
-  for (char* at = made + std::strlen(kRoot) + 1; *at != '\0'; ++at) {
+  std::snprintf(made, sizeof made, "%s", path);
+  for (char* at = made + 1; *at != '\0'; ++at) {
     if (*at != '/') continue;
     *at = '\0';
     makeFolder(made);
@@ -81,7 +81,7 @@ void openConsole() {
 }
 
 /// The machine's files below, what the guest writes above.
-void mountRoot(const char* shared) {
+void mountRoot() {
   mountOn("faultline_root", "/lower", "9p", MS_RDONLY,
           "trans=virtio,version=9p2000.L,msize=262144,cache=loose");
   mountOn("tmpfs", "/upper", "tmpfs");
@@ -89,13 +89,18 @@ void mountRoot(const char* shared) {
   makeFolder("/upper/work");
   mountOn("overlay", kRoot, "overlay", 0,
           "lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work");
-  if (*shared == '\0') return;
-  char target[PATH_MAX];
-  std::snprintf(target, sizeof target, "%s%s", kRoot, shared);
-  makeFoldersOf(shared);
-  // Not cached: the other side reads along.
-  mountOn("faultline_shared", target, "9p", 0,
-          "trans=virtio,version=9p2000.L,msize=262144,cache=none,access=any");
+}
+
+/// libibverbs loads the libraries of all providers that it finds here, before it knows whose a
+/// device is. A guest has devices of rxe alone, and emulation takes its time to load the others.
+void nameOneProvider() {
+  constexpr const char* kProviders = "/root/etc/libibverbs.d";
+  if (::access(kProviders, F_OK) != 0) return;
+  mountOn("tmpfs", kProviders, "tmpfs");
+  std::FILE* const file = std::fopen("/root/etc/libibverbs.d/rxe.driver", "we");
+  if (file == nullptr) giveUp("write into", kProviders);
+  std::fputs("driver rxe\n", file);
+  std::fclose(file);
 }
 
 void moveIntoRoot() {
@@ -113,6 +118,15 @@ void moveIntoRoot() {
   }
 }
 
+/// In the new root, and last: it may be in one of the folders that have just been made.
+void mountShared(const char* shared) {
+  if (*shared == '\0') return;
+  makeFoldersOf(shared);
+  // Not cached: the other side reads along.
+  mountOn("faultline_shared", shared, "9p", 0,
+          "trans=virtio,version=9p2000.L,msize=262144,cache=none,access=any");
+}
+
 }  // namespace
 
 int main() {
@@ -128,8 +142,10 @@ int main() {
   nextLine(configuration, shared, sizeof shared);
   std::fclose(configuration);
   loadModules();
-  mountRoot(shared);
+  mountRoot();
+  nameOneProvider();
   moveIntoRoot();
+  mountShared(shared);
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
   ::setrlimit(RLIMIT_MEMLOCK, &unlimited);  // memory of verbs is locked
   char name[] = "faultline";

@@ -404,6 +404,9 @@ TEST_F(RdmaFaultTest, WhatIsNotOursIsLeftAlone) {
 TEST_F(RdmaFaultTest, RefusesWhatCannotBeOrWouldCutTheMachineOff) {
   EXPECT_THAT(refusal({"rdma_throttle", "rxe0", "100ms", "rate=10%"}, kExitUsage),
               HasSubstr("does not tell its rate"));
+  EXPECT_THAT(
+      refusal({"rdma_throttle", "rxe0", "100ms", "rate=1Mbit", "traffic_class=3"}, kExitUsage),
+      HasSubstr("has no traffic classes"));
   EXPECT_THAT(refusal({"rdma_port_down", "rxe7", "100ms"}, kExitUsage),
               HasSubstr("no RDMA device 'rxe7' (did you mean"));
   mustRun(kClient, program({"ip", "route", "add", "default", "dev", "rail0", "metric", "900"}));

@@ -23,13 +23,16 @@ TEST(LabVerb, PrintsWhatEachHostPrintedAndSharesAFolder) {
     GTEST_SKIP() << status.message();
   }
   const testing::TemporaryFolder folder;
-  std::filesystem::create_directory(folder.path() / "shared");
+  // Where guests have a folder of their own, and by a link.
+  const testing::TemporaryFolder memory("/dev/shm");
+  std::filesystem::create_directory_symlink(memory.path(), folder.path() / "shared");
   folder.write("shared/given", "for host 0");
   const testing::Ran ran = testing::runFaultline(
       {"lab", "--rails", "1", "--share", "shared", "--", "sh", "-c",
        "cd " + (folder.path() / "shared").string() +
            " && echo text of {host} && echo error of {host} >&2 && echo {host} > written-{host} && "
-           "echo lost > ../written-{host} && grep 'host {host}' given"},
+           "echo lost > " +
+           folder.path().string() + "/written-{host} && grep 'host {host}' given"},
       folder.path());
   EXPECT_EQ(ran.exit, 1) << ran.err;
   EXPECT_EQ(ran.out,
