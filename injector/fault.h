@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +23,8 @@ struct Evidence {
   std::string kind;      ///< what was observed, e.g. "carrier of the other end"
   std::string observed;  ///< for people, with numbers
   bool ok = false;
+  /// For programs: what was counted, by name; of faults of queue pairs, all that their shim counts.
+  std::map<std::string, std::int64_t> numbers{};
 };
 
 /// One change that a fault made, with the monotonic clock read before and after the kernel calls:

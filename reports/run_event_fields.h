@@ -113,6 +113,7 @@ void visitFields(V& v, Of<Evidence> auto& evidence) {
   v.field("kind", evidence.kind);
   v.field("observed", evidence.observed);
   v.required("ok", evidence.ok);
+  v.field("numbers", evidence.numbers);
 }
 
 template <typename V>

@@ -122,6 +122,7 @@ struct Evidence {
   std::string kind;      ///< what was looked at, e.g. "peer_carrier", "tx_counters"
   std::string observed;  ///< what was seen, in words and numbers
   bool ok = false;
+  std::map<std::string, std::int64_t> numbers{};  ///< what was counted, by name, if anything was
 };
 
 /// What the process of one rank held, from t = 0 on: looked at after every iteration. In a run with

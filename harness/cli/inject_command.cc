@@ -57,7 +57,8 @@ Json toJson(const Injection& injection, const Outcome& outcome) {
   if (!outcome.interrupted || outcome.evidence.ok) {
     evidence = {{"kind", outcome.evidence.kind},
                 {"observed", outcome.evidence.observed},
-                {"ok", outcome.evidence.ok}};
+                {"ok", outcome.evidence.ok},
+                {"numbers", outcome.evidence.numbers}};
   }
   return {{"kind", injection.kind->name},
           {"target", injection.target},

@@ -415,6 +415,7 @@ std::vector<reports::Evidence> FaultControl::evidence() const {
       evidence.kind = strike.evidence->kind;
       evidence.observed = strike.evidence->observed;
       evidence.ok = strike.evidence->ok;
+      evidence.numbers = strike.evidence->numbers;
     }
   }
   return result;

@@ -54,6 +54,12 @@ Status RdmaThrottle::prepare() {
   RETURN_IF_ERROR(device.requireActive());
   device_.emplace(std::move(device));
   if (onAdapter()) return prepareAdapter();
+  if (traffic_class_) {
+    return errorf(Code::kInvalidArgument,
+                  "rdma_throttle: {} has no traffic classes, as adapters have, so that class {} of "
+                  "it cannot be limited alone; leave traffic_class out",
+                  netdev(), *traffic_class_);
+  }
   const BitsPerSecond link = device_->linkRate();
   if (link == 0 && std::holds_alternative<Percent>(rate_)) {
     return errorf(

@@ -1,6 +1,8 @@
 #include "injector/faults/verbs_evidence.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -132,6 +134,41 @@ bool happened(const verbs::Rule& rule, const verbs::Counters& counters, Rates ac
 
 }  // namespace
 
+namespace {
+
+std::map<std::string, std::int64_t> numbersOf(
+    const verbs::Counters& counters, std::span<const std::optional<MeasuredRate>> achieved) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const auto& [name, value] : {std::pair{"operations", counters.operations},
+                                    {"bytes", counters.bytes},
+                                    {"struck", counters.struck},
+                                    {"happened", counters.happened},
+                                    {"held", counters.held},
+                                    {"released", counters.released},
+                                    {"released_bytes", counters.releasedBytes},
+                                    {"dropped", counters.dropped},
+                                    {"genuine_completion_errors", counters.genuineErrors},
+                                    {"genuine_post_errors", counters.genuinePostErrors},
+                                    {"flushed", counters.flushErrors},
+                                    {"full_queues", counters.fullQueues},
+                                    {"failures", counters.failures},
+                                    {"in_error_before", counters.inErrorBefore},
+                                    {"unseen", counters.uncovered},
+                                    {"queue_pairs", counters.queuePairs}}) {
+    numbers[name] = static_cast<std::int64_t>(value);
+  }
+  // Of the slowest process, as each has the rate for itself.
+  constexpr const char* kAchieved = "achieved_bits_per_second";
+  for (const std::optional<MeasuredRate>& rate : achieved) {
+    if (!rate) continue;
+    const auto found = numbers.find(kAchieved);
+    if (found == numbers.end() || rate->rate < found->second) numbers[kAchieved] = rate->rate;
+  }
+  return numbers;
+}
+
+}  // namespace
+
 Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
                     std::span<const std::optional<MeasuredRate>> achieved) {
   std::string observed = seen(rule, counters, achieved);
@@ -155,7 +192,7 @@ Evidence judgeVerbs(const verbs::Rule& rule, const verbs::Counters& counters,
         counters.uncovered);
   }
   return {std::string(effectName(rule.effect)), std::string(observation(rule.effect)),
-          std::move(observed), happened(rule, counters, achieved)};
+          std::move(observed), happened(rule, counters, achieved), numbersOf(counters, achieved)};
 }
 
 verbs::Counters sum(verbs::Counters one, const verbs::Counters& other) {

@@ -43,7 +43,8 @@ PacedSend carrySend(const Shim& shim, QueuePair& queue_pair, FaultBits bits,
   log->complete(work_request, [&](const SendLog::Entry& entry) {
     sent.bytes += entry.bytes;
     forEachFault(shim, bits, [&](std::size_t, ArmedFault& fault) {
-      if (!fault.rule().pacesSends() || !fault.strikes(entry.bytes)) return;
+      // Their bytes were counted when they were posted.
+      if (!fault.rule().pacesSends() || !fault.strikes(0)) return;
       const TimePoint due = fault.carried(entry.posted, entry.bytes);
       if (sent.link != nullptr && due <= sent.due) return;
       sent.link = &fault;
@@ -143,6 +144,8 @@ int sift(Shim& shim, const ibv_context* context, ibv_wc* completions, int count,
     if (unheld != nullptr) bits &= ~thatHold(shim, unheld, bits);
     CompletionVerdict verdict;
     if (bits != 0) verdict = onCompletion(shim, *queue_pair, bits, completion, now);
+    // Nobody will see what it has become.
+    if (verdict.lost && verdict.rewrote != nullptr) verdict.rewrote->struckNothing();
     if (verdict.lost || hold(completion, verdict)) continue;
     if (verdict.rewrote != nullptr) verdict.rewrote->happened();
     if (left != i) completions[left] = completion;

@@ -35,7 +35,12 @@ PostVerdict onPost(Shim& shim, QueuePair& queue_pair, FaultBits bits, Side side,
         }
         break;
       case Effect::kPostError:
-        if (fault.strikes(bytes) && verdict.error == 0) verdict = {rule.error, &fault};
+        if (!fault.strikes(bytes)) break;
+        if (verdict.error == 0) {
+          verdict = {rule.error, &fault};
+        } else {
+          fault.struckNothing();  // it fails with another one's error
+        }
         break;
       case Effect::kQpRate:
         if (side == Side::kSend) fault.moved(bytes);
@@ -126,6 +131,7 @@ int postChain(Post real, ibv_qp* qp, Request* first, Request** bad, Judge judge,
     if (struck != nullptr) before->next = struck;
     if (result != 0) {
       refused(result, failed == nullptr ? first : failed, struck);
+      if (struck != nullptr) verdict.fault->struckNothing();
       if (bad != nullptr) *bad = failed;
       return result;
     }
@@ -223,6 +229,8 @@ void armedBatchRequest(ibv_qp_ex* qp, std::uint64_t bytes) {
   if (verdict.error != 0 && batch.error == 0) {
     batch.error = verdict.error;
     batch.fault = verdict.fault;
+  } else if (verdict.error != 0) {
+    verdict.fault->struckNothing();  // the batch fails once
   }
   if (!isPaced(shim, *queue_pair, bits)) return;
   const bool signalled = queue_pair->made.signalAll || (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
@@ -262,6 +270,7 @@ void armedBatchAbort(ibv_qp_ex* qp) {
   if (queue_pair == nullptr || queue_pair->batch.era != shim.era()) return;
   const QueuePair::Batch batch = std::exchange(queue_pair->batch, {});
   takeBackSends(*queue_pair, batch.noted);
+  if (batch.error != 0) batch.fault->struckNothing();
 }
 
 }  // namespace faultline::injector::verbs::shim

@@ -51,6 +51,9 @@ struct QueuePair {
   const std::uint32_t number;
   const Made made;
   QueuePairFacts facts;
+  /// Made by a parent of this process: it is the parent's, and no fault of this one concerns it.
+  bool inherited = false;
+  bool isMeant(const Match& match) const { return !inherited && matches(match, facts); }
 
   std::atomic<FaultBits> faults{0};  ///< those that concern it
   std::atomic<FaultBits> doomed{0};  ///< those that have decided to put it in error

@@ -185,7 +185,9 @@ void Shim::missedQueuePair() {
 std::vector<QueuePairFacts> Shim::queuePairs() {
   const Lock lock(mutex_);
   std::vector<QueuePairFacts> all;
-  for (const auto& [qp, queue_pair] : owned_queue_pairs_) all.push_back(queue_pair->facts);
+  for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
+    if (!queue_pair->inherited) all.push_back(queue_pair->facts);
+  }
   std::ranges::sort(
       all, {}, [](const QueuePairFacts& facts) { return std::tie(facts.device, facts.number); });
   return all;
@@ -197,7 +199,7 @@ ShimFacts Shim::facts() {
   facts.contexts = static_cast<std::uint64_t>(
       std::ranges::count_if(contexts_, [](const auto& entry) { return entry.second.watched; }));
   facts.missedContexts = contexts_.size() - facts.contexts;
-  facts.queuePairs = owned_queue_pairs_.size();
+  facts.queuePairs = queuePairs().size();
   facts.completionQueues = owned_completion_queues_.size();
   facts.missedQueuePairs = missed_queue_pairs_;
   facts.armed = static_cast<std::uint64_t>(
@@ -214,9 +216,9 @@ void Shim::afterForkInChild() {
     armed_[slot] = {};
   }
   for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
+    queue_pair->inherited = true;
     queue_pair->faults.store(0);
     queue_pair->doomed.store(0);
-    queue_pair->met.store(0);
     queue_pair->batch = {};
     // Threads that the child does not have may hold it, in the middle of a change: what they were
     // changing is not read any more.

@@ -31,7 +31,7 @@ bool Shim::reconsider(QueuePair& queue_pair) {
   bool all = true;
   for (std::size_t slot = 0; slot < kMostFaults; ++slot) {
     const Armed& armed = armed_[slot];
-    if (armed.fault == nullptr || !matches(armed.rule.match, queue_pair.facts)) continue;
+    if (armed.fault == nullptr || !queue_pair.isMeant(armed.rule.match)) continue;
     try {
       if (armed.rule.holds()) prepareToHold(queue_pair, armed.rule);
       bits |= bitOf(slot);
@@ -73,12 +73,12 @@ Result<std::uint64_t> Shim::arm(const Rule& asked) {
   const Lock lock(mutex_);
   std::vector<QueuePair*> meant;
   for (const auto& [qp, queue_pair] : owned_queue_pairs_) {
-    if (matches(asked.match, queue_pair->facts)) meant.push_back(queue_pair.get());
+    if (queue_pair->isMeant(asked.match)) meant.push_back(queue_pair.get());
   }
   if (meant.empty()) {
     return errorf(Code::kNotFound,
                   "arm {}: this process has no {} (of {} queue pairs that the shim knows)",
-                  effectName(asked.effect), inWords(asked.match), owned_queue_pairs_.size());
+                  effectName(asked.effect), inWords(asked.match), queuePairs().size());
   }
   if (asked.one) {
     const std::size_t fitting = meant.size();

@@ -185,6 +185,19 @@ TEST(VerbsRuleOfParametersTest, EveryChoiceOfTheTableIsKnown) {
   }
 }
 
+TEST(VerbsEvidenceTest, WhatIsCountedIsToldToProgramsToo) {
+  const auto numbers = judgeVerbs({.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000},
+                                  {.happened = 7, .genuineErrors = 2},
+                                  Rates{MeasuredRate{98'000'000, 200ms}, std::nullopt,
+                                        MeasuredRate{97'000'000, 200ms}})
+                           .numbers;
+  EXPECT_EQ(numbers.at("happened"), 7);
+  EXPECT_EQ(numbers.at("genuine_completion_errors"), 2);
+  EXPECT_EQ(numbers.at("achieved_bits_per_second"), 97'000'000);
+  EXPECT_FALSE(judgeVerbs({.effect = Effect::kQpError}, {}, Rates{std::nullopt})
+                   .numbers.contains("achieved_bits_per_second"));
+}
+
 TEST(VerbsRuleOfParametersTest, WhatIsNoGidIsRefused) {
   const auto rule = verbsRule(Effect::kQpError, parse("qp_error", {{"dgid", "10.0.0.2"}}));
   EXPECT_EQ(rule.status().code(), Code::kInvalidArgument);

@@ -107,11 +107,12 @@ TEST_F(ForkTest, AChildDoesNotWaitForAThreadThatWasPosting) {
   for (int i = 0; i < 100 && !HasFailure(); ++i) {
     EXPECT_EQ(inChild([&] {
                 Device own(1);
+                ibv_qp* const its = own.makeQp(0, /*signal_all=*/false);
                 auto inner = Connection::open(::getpid());
                 if (!inner.ok()) return 20;
-                const auto armed = inner->arm(rule(Effect::kQpRate, qp));
+                const auto armed = inner->arm(rule(Effect::kQpRate, its));
                 if (!armed.ok()) return 21;
-                const int result = postSend(qp, 1, 1);
+                const int result = postSend(qp, 1, 1) + postSend(its, 1, 1);
                 removeOwnSocket();
                 return result;
               }),
@@ -122,29 +123,33 @@ TEST_F(ForkTest, AChildDoesNotWaitForAThreadThatWasPosting) {
   poster.join();
 }
 
-TEST_F(ForkTest, WhatTheParentsFaultHasMetTheChildsMeetsAnew) {
+// They are the parent's, whose job would go on without them.
+TEST_F(ForkTest, WhatAChildInheritsNoFaultOfTheChildConcerns) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
   Connection control = connect();
-  Rule second = rule(Effect::kQpError, qp);
-  second.trigger.afterOperations = 1;
-  const std::uint64_t fault = valueOf(control.arm(second));
-  const auto post_twice = [&] { return postSend(qp, 1) + postSend(qp, 2); };
-  ASSERT_EQ(post_twice(), 0);
-  ASSERT_TRUE(becomes([&] { return valueOf(control.counters(fault)).happened == 1; }));
   EXPECT_EQ(inChild([&] {
               Device own(1);
-              Device::connect(qp, 0);  // in error by the parent's
+              ibv_qp* const its = own.makeQp();
               auto inner = Connection::open(::getpid());
               if (!inner.ok()) return 20;
-              const auto armed = inner->arm(second);
-              if (!armed.ok() || post_twice() != 0) return 21;
-              const bool met =
-                  becomes([&] { return valueOf(inner->counters(*armed)).happened == 1; });
+              const auto listed = inner->list();
+              const bool alone =
+                  listed.ok() && listed->size() == 1 && listed->front().number == its->qp_num;
+              const bool refused = !inner->arm(rule(Effect::kQpError, qp)).ok();
+              Rule any = rule(Effect::kQpError);
+              any.one = true;
+              const auto armed = inner->arm(any);
+              const bool struck = armed.ok() && becomes([&] {
+                                    return valueOf(inner->counters(*armed)).happened == 1;
+                                  });
               removeOwnSocket();
-              return met ? 0 : 1;
+              return alone && refused && struck ? 0 : 1;
             }),
             0);
+  EXPECT_EQ(valueOf(control.list()).size(), 1u);
+  EXPECT_EQ(postSend(qp, 1), 0);
+  EXPECT_EQ(idsOf(device.poll()).size(), 1u) << "it works as ever";
 }
 
 }  // namespace

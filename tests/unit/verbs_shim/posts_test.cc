@@ -229,7 +229,26 @@ TEST_F(PostErrorTest, TheFirstOfTwoErrorsIsTheOneThatIsReturned) {
   }
   EXPECT_EQ(ibv_wr_complete(qp), ENOMEM);
   EXPECT_EQ(valueOf(control.counters(first)).happened, 2u);
+  EXPECT_EQ(valueOf(control.counters(first)).struck, 2u) << "a batch fails once";
   EXPECT_EQ(valueOf(control.counters(second)).happened, 0u);
+  EXPECT_EQ(valueOf(control.counters(second)).struck, 0u);
+}
+
+TEST_F(PostErrorTest, ABatchThatIsAbortedTakesNothingOfTheBudget) {
+  Device device(0);
+  ibv_qp_ex* const qp = device.makeExtendedQp();
+  Connection control = connect();
+  Rule once = rule(Effect::kPostError, &qp->qp_base);
+  once.trigger.budget = 1;
+  const std::uint64_t fault = valueOf(control.arm(once));
+  ibv_wr_start(qp);
+  ibv_wr_rdma_write(qp, 0, 0);
+  ibv_wr_set_sge(qp, 0, 0, 1);
+  ibv_wr_abort(qp);
+  EXPECT_EQ(valueOf(control.counters(fault)).struck, 0u);
+  EXPECT_EQ(postSend(&qp->qp_base, 1), ENOMEM);
+  EXPECT_EQ(postSend(&qp->qp_base, 2), 0);
+  EXPECT_EQ(valueOf(control.counters(fault)).happened, 1u);
 }
 
 TEST_F(PostErrorTest, ACallerNeedNotAskWhichRequestWasBadNorPostAny) {

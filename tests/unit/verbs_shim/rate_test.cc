@@ -69,6 +69,26 @@ TEST_F(RateTest, ItBeginsWithItsTriggerAndEndsWithItsBudget) {
   EXPECT_EQ(counters.releasedBytes, 20'000u);
 }
 
+TEST_F(RateTest, ItBeginsAfterSoManyBytesAndCountsEachOnce) {
+  Device device(0);
+  ibv_qp* const qp = device.makeQp();
+  Connection control = connect();
+  Rule late = rule(Effect::kQpRate, qp);
+  late.trigger.afterBytes = 4'000;
+  const std::uint64_t fault = valueOf(control.arm(late));
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    postSend(qp, i, 1'000);
+    EXPECT_EQ(idsOf(device.poll()).size(), 1u) << "it has not begun";
+  }
+  EXPECT_EQ(valueOf(control.counters(fault)).struck, 0u);
+  postSend(qp, 3, 1'000);
+  std::size_t done = 0;
+  EXPECT_TRUE(becomes([&] { return (done += device.poll().size()) == 1; }));
+  const Counters counters = valueOf(control.counters(fault));
+  EXPECT_EQ(counters.struck, 1u);
+  EXPECT_EQ(counters.bytes, 4'000u);
+}
+
 TEST_F(RateTest, ReceivesArePacedByWhatTheyReceive) {
   Device device(0);
   ibv_qp* const qp = device.makeQp();
@@ -180,7 +200,9 @@ TEST_F(RateTest, OfAChainThatTwoRefuseNothingIsPaced) {
     EXPECT_EQ(ibv_post_send(qp, requests, &bad), EIO);
     EXPECT_EQ(bad, hidden ? nullptr : &requests[0]);
     fake().failPosts(0);
-    EXPECT_EQ(valueOf(control.disarm(refusal)).happened, 0u);
+    const Counters refused = valueOf(control.disarm(refusal));
+    EXPECT_EQ(refused.happened, 0u);
+    EXPECT_EQ(refused.struck, 0u) << "it may strike the next one";
     EXPECT_EQ(postSend(qp, 7, 1000), 0);
     std::vector<ibv_wc> completions;
     EXPECT_TRUE(becomes([&] { return !(completions = device.poll()).empty(); }));
