@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <limits>
+#include <span>
 
 #include "base/system_calls.h"
 
@@ -40,13 +44,32 @@ void Poller::remove(int fd) {
   handlers_.erase(fd);
 }
 
+namespace {
+
+/// Before Linux 5.11 there is no epoll_pwait2, and filters of containers that do not know it forbid
+/// it: then a wait ends up to a millisecond late.
+int waitForEvents(int epoll, std::span<epoll_event> ready, Duration sleep) {
+  static std::atomic<bool> coarse{false};
+  const int most = static_cast<int>(ready.size());
+  if (!coarse.load(std::memory_order_relaxed)) {
+    const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(sleep).count(),
+                         .tv_nsec = (sleep % 1s).count()};
+    const int count = epoll_pwait2(epoll, ready.data(), most, &pause, nullptr);
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+    coarse.store(true, std::memory_order_relaxed);
+  }
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(sleep).count();
+  const auto longest = static_cast<std::int64_t>(std::numeric_limits<int>::max());
+  return epoll_wait(epoll, ready.data(), most,
+                    static_cast<int>(std::min<std::int64_t>(milliseconds, longest)));
+}
+
+}  // namespace
+
 Status Poller::wait(Duration timeout) {
-  const Duration sleep = std::max(Duration::zero(), timeout);
-  const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(sleep).count(),
-                       .tv_nsec = (sleep % 1s).count()};
   std::array<epoll_event, 64> ready;
   countSystemCall();
-  const int count = epoll_pwait2(epoll_.get(), ready.data(), ready.size(), &pause, nullptr);
+  const int count = waitForEvents(epoll_.get(), ready, std::max(Duration::zero(), timeout));
   if (count < 0 && errno != EINTR) return Status::fromErrno(errno, "wait for the network");
   for (int i = 0; i < count; ++i) {
     const auto handler = handlers_.find(ready[i].data.fd);

@@ -1,21 +1,43 @@
 #include "resilient_ccl/nccl/call.h"
 
+#include <cerrno>
+#include <utility>
+
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::nccl {
+namespace {
+
+/// Something on the way is broken, unlike where nobody listens any more.
+bool mayPass(int error) {
+  return error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN || error == ETIMEDOUT;
+}
+
+}  // namespace
 
 Result<Call> Call::begin(Settings settings) {
   Call call(std::move(settings));
-  RETURN_IF_ERROR(call.dial());
+  RETURN_IF_ERROR(call.dial(now()));
   return call;
 }
 
-Status Call::dial() {
-  ASSIGN_OR_RETURN(UniqueFd socket,
-                   transport::tcp::beginConnect({settings_.from, "", 0}, settings_.to.rendezvous));
-  frames_.emplace(std::move(socket));
+Status Call::dial(TimePoint now) {
+  auto socket = transport::tcp::beginConnect({settings_.from, "", 0}, settings_.to.rendezvous);
+  // Without a word from the other end, this is of the way there.
+  if (!socket.ok() && socket.status().code() == Code::kUnavailable) {
+    callAgain(socket.status().message(), now);
+    return okStatus();
+  }
+  RETURN_IF_ERROR(socket.status());
+  frames_.emplace(*std::move(socket));
   connected_ = false;
   return okStatus();
+}
+
+void Call::callAgain(std::string because, TimePoint now) {
+  frames_.reset();
+  ended_ = std::move(because);
+  again_ = now + kRedial;
 }
 
 std::string Call::callee() const {
@@ -37,9 +59,10 @@ Status Call::late(TimePoint now, std::string_view what) const {
 Result<std::optional<Answer>> Call::advance(TimePoint now) {
   const std::optional<Answer> notYet;
   if (!frames_) {
-    RETURN_IF_ERROR(late(now, "nothing but an end of the connection"));
+    RETURN_IF_ERROR(late(now, "nothing but '" + ended_ + "'"));
     if (now < again_) return notYet;
-    RETURN_IF_ERROR(dial());
+    RETURN_IF_ERROR(dial(now));
+    if (!frames_) return notYet;
   }
   if (!connected_) {
     pollfd writable{.fd = frames_->fd(), .events = POLLOUT, .revents = 0};
@@ -47,8 +70,12 @@ Result<std::optional<Answer>> Call::advance(TimePoint now) {
       RETURN_IF_ERROR(late(now, "no answer"));
       return notYet;
     }
-    RETURN_IF_ERROR(transport::tcp::connectOutcome(frames_->fd())
-                        .withContext(fmt::format("call {}", callee())));
+    if (const int error = transport::tcp::connectError(frames_->fd()); error != 0) {
+      Status failed = Status::fromErrno(error, "connect");
+      if (!mayPass(error)) return failed.withContext(fmt::format("call {}", callee()));
+      callAgain(failed.message(), now);
+      return notYet;
+    }
     connected_ = true;
     frames_->send(settings_.greeting);
   }
@@ -67,8 +94,7 @@ Result<std::optional<Answer>> Call::advance(TimePoint now) {
     RETURN_IF_ERROR(late(now, "no answer"));
   } else {
     if (frame.status().code() == Code::kInvalidArgument) return frame.status();
-    frames_.reset();
-    again_ = now + kRedial;
+    callAgain("end of the connection", now);
   }
   return notYet;
 }

@@ -15,7 +15,8 @@ namespace faultline::nccl {
 
 /// The side of a rendezvous that calls: who is here, to the address of a handle; and what is
 /// answered. Calls again when the other end hangs up without an answer, as it does on who says
-/// nothing for a while (`Door`): this process may have been stopped, or its host too busy. Never
+/// nothing for a while (`Door`): this process may have been stopped, or its host too busy; and when
+/// there is no way to it, as there may be one again. That nobody listens there is final. Never
 /// waits. Not thread-safe.
 class Call {
  public:
@@ -37,13 +38,15 @@ class Call {
 
  private:
   explicit Call(Settings settings) : settings_(std::move(settings)) {}
-  Status dial();
+  Status dial(TimePoint now);
+  void callAgain(std::string because, TimePoint now);
   Status late(TimePoint now, std::string_view what) const;
   std::string callee() const;
 
   Settings settings_;
   std::optional<Frames> frames_;  // nothing: between two calls
   bool connected_ = false;
+  std::string ended_;  // how the last of them did
   TimePoint again_{};
 };
 

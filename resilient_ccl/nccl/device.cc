@@ -176,11 +176,15 @@ Device inspect(const Interface& interface, const std::string& sysfs) {
     const std::string address = function.filename().string();
     device.pciPath = function.string();
     device.guid = hexDigits(address.substr(0, address.find('.')));
+    // A card has a function for each of its ports, or one whose ports `dev_port` counts; some
+    // drivers of the former count in both. NCCL takes two NICs with the same guid and port for one.
+    (void)parseWhole(address.substr(address.find('.') + 1), device.port);
   }
   int speed = 0;
   const bool known = parseWhole(firstLine(folder / "speed"), speed) && speed > 0;
   device.speed = known ? speed : kUnknownSpeed;
-  if (!parseWhole(firstLine(folder / "dev_port"), device.port)) device.port = 0;
+  int port = 0;
+  if (parseWhole(firstLine(folder / "dev_port"), port)) device.port = std::max(device.port, port);
   if (!parseWhole(firstLine(function / "numa_node"), device.numaNode)) device.numaNode = -1;
   return device;
 }

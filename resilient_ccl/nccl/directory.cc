@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
+#include <utility>
 
 #include "base/log.h"
 #include "base/thread.h"
@@ -80,14 +82,15 @@ Status Directory::startIoThreads() {
 }
 
 Directory::~Directory() {
-  finishPairs();
+  finish();
   stop_ = true;
   const std::uint64_t one = 1;
   (void)!write(wakeup_.get(), &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
 }
 
-void Directory::finishPairs() {
+void Directory::finish() {
+  if (std::exchange(finished_, true)) return;
   std::vector<std::shared_ptr<Pair>> pairs;
   {
     const std::lock_guard lock(mutex_);
@@ -273,6 +276,19 @@ void Directory::sleep() {
   (void)!read(wakeup_.get(), &rung, sizeof(rung));
 }
 
+/// Under the lock. A pair whose peer is gone is kept only as long as somebody may ask it: `pairs`
+/// are all of them once more.
+void Directory::forgetEnded(std::span<const std::shared_ptr<Pair>> pairs) {
+  constexpr int kHere = 2;  // in pairs_ and in `pairs`
+  std::erase_if(pairs_, [&](const auto& entry) {
+    const std::shared_ptr<Pair>& pair = entry.second;
+    const bool listed = std::ranges::find(pairs, pair) != pairs.end();
+    if (!listed || !pair->failed() || pair.use_count() > kHere) return false;
+    gone_.push_back(pair->account());
+    return true;
+  });
+}
+
 void Directory::run() {
   std::vector<std::shared_ptr<Pair>> pairs;
   while (!stop_) {
@@ -285,7 +301,11 @@ void Directory::run() {
       attempts_.advance(time);
       for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
     }
-    for (const auto& pair : pairs) (void)pair->tend(time);
+    bool ended = false;
+    for (const auto& pair : pairs) ended |= !pair->tend(time);
+    if (!ended) continue;
+    const std::lock_guard lock(mutex_);
+    forgetEnded(pairs);
   }
 }
 

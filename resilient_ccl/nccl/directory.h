@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -38,9 +39,10 @@ class Directory {
   static Result<std::unique_ptr<Directory>> create(const Options& options,
                                                    const std::vector<Device>& devices,
                                                    const Interface& management);
-  /// Waits until all peers have what was sent to them, within FAULTLINE_GIVE_UP, and says goodbye
-  /// to them, within kGoodbye.
   ~Directory();
+  /// Waits until all peers have what was sent to them, within FAULTLINE_GIVE_UP, and says goodbye
+  /// to them, within kGoodbye. Once; the destructor does it otherwise.
+  void finish();
 
   /// A door for one connection after the other.
   std::uint64_t listen();
@@ -82,8 +84,8 @@ class Directory {
   Answer answerTo(const Greeting& greeting);
   Answer welcome(const Greeting& greeting);
   void run();
+  void forgetEnded(std::span<const std::shared_ptr<Pair>> pairs);
   void sleep();
-  void finishPairs();
 
   const Options options_;
   const std::vector<Device> devices_;
@@ -107,6 +109,7 @@ class Directory {
   std::vector<pollfd> waits_;  // of the thread
   std::uint64_t numbers_ = 0;  // of listeners
 
+  bool finished_ = false;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

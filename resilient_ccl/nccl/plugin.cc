@@ -139,12 +139,15 @@ void Plugin::end() {
     const std::lock_guard lock(present_);
     ending = std::move(directory_);
   }
+  writeFiles(ending->accounts());  // in case that this process does not outlive what follows
+  ending->finish();
   for (Pair::Account& one : ending->accounts()) accounts_.push_back(std::move(one));
   for (; accounts_.size() > kMostAccounts; accounts_.pop_front()) ++accountsDropped_;
-  writeFiles();
+  writeFiles({});
 }
 
-void Plugin::writeFiles() {
+/// `more`: of peers that are not among accounts_ yet.
+void Plugin::writeFiles(const std::vector<Pair::Account>& more) {
   const auto write = [](const char* variable, const std::string& pattern, const auto& text) {
     if (pattern.empty()) return;
     const std::string path = filePath(pattern);
@@ -153,7 +156,8 @@ void Plugin::writeFiles() {
     file.close();
     if (!file) spdlog::warn("cannot write {}={}", variable, path);
   };
-  const std::vector<Pair::Account> accounts(accounts_.begin(), accounts_.end());
+  std::vector<Pair::Account> accounts(accounts_.begin(), accounts_.end());
+  accounts.insert(accounts.end(), more.begin(), more.end());
   write("FAULTLINE_COUNTERS", options_.counters, [&] {
     return countersJson({.options = options_.describe(),
                          .ioThreads = ioThreads_,

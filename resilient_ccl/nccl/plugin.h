@@ -50,7 +50,7 @@ class Plugin {
  private:
   Status start();
   void end();
-  void writeFiles();
+  void writeFiles(const std::vector<Pair::Account>& more);
   NetResult resultOf(const Status& status) const;
   /// `call(directory)` while there is one: the end waits for calls that are under way.
   template <typename Call>

@@ -167,10 +167,14 @@ void resetConnection(int fd) {
   (void)connect(fd, &nobody, sizeof(nobody));
 }
 
-Status connectOutcome(int fd) {
+int connectError(int fd) {
   int error = 0;
   socklen_t size = sizeof(error);
-  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ? errno : error;
+}
+
+Status connectOutcome(int fd) {
+  const int error = connectError(fd);
   return error == 0 ? okStatus() : Status::fromErrno(error, "connect");
 }
 

@@ -52,7 +52,9 @@ std::string streamCongestionControl();
 /// process; nothing where the kernel does not let it be chosen (before Linux 6.15) and it is 200
 /// ms.
 std::optional<std::chrono::microseconds> streamLeastTimeout();
-/// The outcome of a connection attempt, once the socket is writable.
+/// The outcome of a connection attempt, once the socket is writable: an errno, or 0.
+int connectError(int fd);
+/// The same in words.
 Status connectOutcome(int fd);
 Result<Endpoint> localEndpoint(int fd);
 /// Ends a connection at once, as closing it does, whoever else has a descriptor of it: a child that

@@ -117,6 +117,11 @@ TEST(NcclDeviceTest, SysfsTellsWhereACardSitsAndHowFastItIs) {
   EXPECT_EQ(device.guid, 0x00001700U);
   EXPECT_EQ(device.speed, 200000);
   EXPECT_EQ(device.port, 1);
+  for (const auto& [said, port] : {std::pair{"0\n", 1}, {"2\n", 2}, {"", 1}}) {
+    std::ofstream(net / "dev_port") << said;
+    EXPECT_EQ(inspect({.name = "rail0", .address = 2, .up = true}, sys.string()).port, port)
+        << "the second function's, dev_port " << said;
+  }
 
   // A driver's own device may stand between the two.
   const fs::path function = sys / "devices" / "pci0000:00" / "0000:00:05.0";

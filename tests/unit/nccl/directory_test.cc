@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "tests/support/poll_until.h"
@@ -26,6 +28,7 @@ class DirectoryTest : public ::testing::Test {
         Directory::create(*options, {{.interface = loopback, .pciPath = {}}}, loopback);
     ASSERT_TRUE(directory.ok()) << directory.status().message();
     directory_ = std::move(*directory);
+    alone_ = descriptors();
     listener_ = directory_->listen();
     handle_ = directory_->handleOf(listener_);
     // The smallest id that there is: this process is number 0 of the two.
@@ -71,7 +74,12 @@ class DirectoryTest : public ::testing::Test {
     return answer->value_or(Answer{.refusal = "nothing"});
   }
 
+  static std::ptrdiff_t descriptors() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  }
+
   std::unique_ptr<Directory> directory_;
+  std::ptrdiff_t alone_ = 0;  // descriptors while nobody has called
   std::uint64_t listener_ = 0;
   Handle handle_;
   std::shared_ptr<Pair> pair_;
@@ -98,6 +106,29 @@ TEST_F(DirectoryTest, WhoCallsAgainForAConnectionGetsOneConnection) {
   }));
   EXPECT_THAT(numbers, ::testing::ElementsAre(0U, 1U));
   pair_->sayGoodbye(now() + kAges);
+}
+
+// A process may outlive many others that it has talked to.
+TEST_F(DirectoryTest, OfAProcessThatHasEndedNothingStaysButItsAccount) {
+  const auto answer = call();
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  ASSERT_EQ(answer->refusal, "");
+  ASSERT_TRUE(pair_->meet(answer->address, answer->incarnation).ok());
+  std::unique_ptr<Connection> connection;
+  ASSERT_TRUE(test::pollUntil(kAges, [&] {
+    EXPECT_TRUE(pair_->ready().ok());
+    auto accepted = directory_->accept(listener_);
+    EXPECT_TRUE(accepted.ok()) << accepted.status().message();
+    if (accepted.ok() && *accepted) connection = std::move(*accepted);
+    return connection != nullptr;
+  }));
+  pair_->sayGoodbye(now() + kAges);
+  pair_.reset();
+  ASSERT_TRUE(test::pollUntil(kAges, [&] { return connection->pair->failed(); }));
+  EXPECT_GT(descriptors(), alone_) << "somebody may still ask it";
+  connection.reset();
+  EXPECT_TRUE(test::pollUntil(kAges, [&] { return descriptors() <= alone_; })) << descriptors();
+  EXPECT_EQ(directory_->accounts().size(), 1u);
 }
 
 }  // namespace
