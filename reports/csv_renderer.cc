@@ -103,8 +103,15 @@ void addRecovery(Line& line, const Run& run) {
   line.add(sum.lost_iterations);
 }
 
-/// Empty cells where nobody asked for anything.
-void addRequests(Line& line, const Run& run) {
+/// Of the rates whose latencies are told together: all, where the result does not say which.
+bool toldTogether(const ScenarioResult& result, const Run& run, const ServedRequest& request) {
+  const auto row = std::ranges::find(result.summary, run.strategy, &Summary::strategy);
+  const auto rates = row == result.summary.end() ? std::nullopt : row->pooled_rates;
+  return !rates || request.rate < *rates;
+}
+
+/// Empty cells where nobody asked for anything. Counts are of all rates.
+void addRequests(Line& line, const ScenarioResult& result, const Run& run) {
   constexpr std::array kCounts{&RateRow::requests, &RateRow::finished, &RateRow::late,
                                &RateRow::lost, &RateRow::redone};
   for (const auto count : kCounts) {
@@ -121,6 +128,7 @@ void addRequests(Line& line, const Run& run) {
   for (const auto latency : kLatencies) {
     std::vector<double> times;
     for (const ServedRequest& request : run.requests) {
+      if (!toldTogether(result, run, request)) continue;
       if (request.*latency) times.push_back(*(request.*latency));
     }
     line.add(medianOf(std::move(times)));
@@ -177,7 +185,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
   const AppliedPlan* const plan = lastPlanOfLargest(run);
   line.add(plan == nullptr ? "" : plan->algorithm);
   line.add(run.degradations.size());
-  addRequests(line, run);
+  addRequests(line, result, run);
   line.add(exitCodes(run));
   for (const std::string& name : metrics) {
     const auto found = run.metrics.find(name);

@@ -127,8 +127,8 @@ class TraceBuilder {
 
  private:
   void addRun(const Run& run) {
-    trace_.slice(kJobPid, kRunTrack, "run", fmt::format("{} block {}", run.strategy, run.block), 0,
-                 endOf(run),
+    trace_.slice(kJobPid, kRunTrack, "run", fmt::format("{} block {}", run.strategy, run.block + 1),
+                 0, endOf(run),
                  {{"arm", nameOf(run.arm)}, {"status", nameOf(run.status)}, {"why", run.message}});
     if (run.requests.empty()) {
       for (const Iteration& iteration : run.iterations) {

@@ -4,7 +4,7 @@
 #
 #   ci/nightly/scenarios.sh [DIRECTORY]     default: scenarios/nightly
 #
-# The last line is "N scenarios good, N not; trend: ...", with the verdict of `faultline history trend`;
+# Says how many seconds each scenario and all of it took. The last line is "N scenarios good, N not; trend: ...", with the verdict of `faultline history trend`;
 # exit code 1 when a scenario was not, or when something got significantly worse than it was in the
 # nights before; 2 when nothing was begun. Settings, with their defaults:
 #
@@ -56,9 +56,9 @@ bad=0
 results=()
 for file in "${scenarios[@]}"; do
   name=$(basename "$file" .yaml)
-  status=0
+  status=0 began=$SECONDS
   build/faultline run "$file" --out "$night/$name" "${arguments[@]}" >"$night/$name.txt" 2>&1 || status=$?
-  echo "$name: exit $status"
+  echo "$name: exit $status, $((SECONDS - began)) s"
   ((status == 130)) && exit 130
   if ((status == 0)); then good=$((good + 1)); else bad=$((bad + 1)); fi
   # What failed is history too; what could not run has no result.
@@ -81,5 +81,6 @@ if ((${#results[@]})); then
     *) said="failed, exit $trend" ;;
   esac
 fi
+echo "all of it: $SECONDS s"
 echo "$good scenarios good, $bad not; trend: $said"
 ((bad == 0 && (trend == 0 || trend == 5)))

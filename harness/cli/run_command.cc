@@ -81,6 +81,11 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
               << baseline::kFaultFree << '\n';
   }
   const bool reference = scenario.find(std::string(baseline::kFaultFree)) != nullptr;
+  if (!reference && scenario.noise.acrossBlocks) {
+    scenario.noise.acrossBlocks = false;
+    std::cerr << "whether the machine changed is not checked, as --strategy leaves out "
+              << baseline::kFaultFree << '\n';
+  }
   if (!reference && scenario.workload.gradient.data == scenario::DataKind::kRandom) {
     return errorf(Code::kInvalidArgument,
                   "--strategy: with 'data: random' results are right when they equal those of {0}: "

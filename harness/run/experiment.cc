@@ -99,6 +99,9 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.duration_ms = toMilliseconds(now() - began);
   result.noise = noiseOf(scenario, result.runs, scenario.seed);
   result.drift = driftOf(scenario, result.runs);
+  if (std::string scale = scaleOfServer(scenario); !scale.empty()) {
+    result.notes.push_back(std::move(scale));
+  }
   for (const scenario::FaultProcess& process : scenario.processes) {
     result.notes.push_back("fault process: " + scenario::inWords(process, scenario.cluster));
   }

@@ -8,6 +8,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/metric_scope.h"
+#include "harness/run/plan.h"
 #include "harness/run/summary.h"
 
 namespace faultline::run {
@@ -158,11 +159,9 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
   if (const auto reason = wrongElements(result)) return {Verdict::kFail, *reason};
   if (const auto reason = otherDigests(scenario, result)) return {Verdict::kFail, *reason};
   if (result.interrupted) {
-    const auto executed = std::ranges::count_if(
-        scenario.strategies, [](const auto& row) { return !baseline::isModelled(row.kind()); });
-    const auto planned = executed * std::max(0, scenario.repeat);
-    return {Verdict::kError, fmt::format("Interrupted by the user: {} of {} runs are here.",
-                                         result.runs.size(), planned)};
+    return {Verdict::kError,
+            fmt::format("Interrupted by the user: {} of {} runs are here.", result.runs.size(),
+                        planRuns(scenario, result.seed).size())};
   }
   if (result.runs.empty()) return {Verdict::kError, "Nothing was run."};
   if (const auto reason = invalidity(scenario, result)) return {Verdict::kInvalid, *reason};

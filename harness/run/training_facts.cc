@@ -1,5 +1,7 @@
 #include "harness/run/training_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -61,6 +63,15 @@ std::optional<reports::TrainingFacts> trainingFacts(const scenario::Scenario& sc
     facts.phases.push_back(std::move(busiest[i]));
   }
   return facts;
+}
+
+std::string scaleOfServer(const scenario::Scenario& scenario) {
+  if (!scenario.workload.serves() || scenario.workload.model->scale == 1) return "";
+  const model::Training& server = *scenario.workload.model;
+  return fmt::format(
+      "scale {}: all times and bytes of the model ({}, {} layers) on its device are so many times "
+      "smaller here; rates, objectives and latencies are those of this machine's clock",
+      server.scale, server.model.name, server.model.layers);
 }
 
 }  // namespace faultline::run

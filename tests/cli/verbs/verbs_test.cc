@@ -103,6 +103,16 @@ TEST(RunTest, StrategiesAreGivenWithOrBeforeTheFile) {
   EXPECT_THAT(two.out, AllOf(HasSubstr("run 2: "), Not(HasSubstr("fail_stop ("))));
 }
 
+TEST(RunTest, BlocksAreNotHeldAgainstEachOtherWhereStrategyLeavesOutTheirReference) {
+  const std::string file =
+      std::string(FAULTLINE_SOURCE_DIR) + "/scenarios/nightly/training-zero.yaml";
+  const std::string told = "whether the machine changed is not checked";
+  EXPECT_THAT(runFaultline({"run", "--dry-run", "--strategy", "hot_repair", file}).err,
+              HasSubstr(told));
+  EXPECT_THAT(runFaultline({"run", "--dry-run", "--strategy", "fault_free,hot_repair", file}).err,
+              Not(HasSubstr(told)));
+}
+
 TEST(RunTest, RandomDataNeedTheReferenceAlsoWithStrategy) {
   const TemporaryFolder folder;
   const std::string file =

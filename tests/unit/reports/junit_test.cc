@@ -116,9 +116,25 @@ TEST(JunitTest, AHangWithARestartIsWhatFailStopDoes) {
   parseJunit(result, restarted);
   EXPECT_EQ(restarted.failures, 0);
   result.runs[1].restarts.clear();
+  result.verdict = Verdict::kError;
   Junit hung;
   parseJunit(result, hung);
   EXPECT_EQ(hung.failures, 1);
+}
+
+TEST(JunitTest, ARunThatFailsAsItMustIsNoFailureWhereTheScenarioPasses) {
+  for (const RunStatus end : {RunStatus::kFailed, RunStatus::kHung}) {
+    ScenarioResult result = testing::sampleResult();
+    result.runs[1].status = end;
+    result.runs[1].restarts.clear();
+    Junit passes;
+    parseJunit(result, passes);
+    EXPECT_EQ(passes.failures + passes.errors, 0);
+    result.verdict = Verdict::kFail;
+    Junit fails;
+    parseJunit(result, fails);
+    EXPECT_EQ(fails.failures, 1);
+  }
 }
 
 TEST(JunitTest, HostileTextIsEscaped) {

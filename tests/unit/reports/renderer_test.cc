@@ -162,6 +162,25 @@ TEST(CsvTest, HasWhatBecameOfRequests) {
   EXPECT_EQ(cell(1, "requests"), "");
 }
 
+TEST(CsvTest, LatenciesAreOfTheRatesThatAreToldTogether) {
+  ScenarioResult result = testing::sampleResult();
+  reports::Run& run = result.runs[1];
+  for (const int rate : {0, 1}) {
+    run.requests.push_back(
+        {.id = 0, .rate = rate, .fate = "late", .arrival_ms = {}, .ttft_ms = 5.0 + 100 * rate});
+  }
+  const auto median = [&] {
+    const auto rows = parseCsv(makeCsvRenderer()->text(result));
+    const auto at = std::ranges::find(rows[0], "ttft_ms_median") - rows[0].begin();
+    return rows[2].at(static_cast<std::size_t>(at));
+  };
+  EXPECT_EQ(median(), "55") << "the result does not say which";
+  const auto row = std::ranges::find(result.summary, run.strategy, &Summary::strategy);
+  ASSERT_NE(row, result.summary.end());
+  row->pooled_rates = 1;
+  EXPECT_EQ(median(), "5");
+}
+
 TEST(CsvTest, WhatProgramsToldHasAColumnForEachName) {
   ScenarioResult result = testing::sampleResult();
   result.runs[0].processes.resize(2);

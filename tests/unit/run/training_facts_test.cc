@@ -57,6 +57,21 @@ TEST(TrainingFactsTest, WithoutAModelThereAreNone) {
   EXPECT_FALSE(trainingFacts(scenario));
 }
 
+TEST(TrainingFactsTest, AServerSaysItsScale) {
+  const auto said = [](const std::string& scale) {
+    scenario::ReadResult read = scenario::readScenario(
+        "version: 1\nname: s\ncluster: {nodes: 2}\n"
+        "workload: {kind: inference, model: llama3.1-8b, device: a100, parallel: {tensor: 2}" +
+            scale + "}\nstrategies: [fault_free]\n",
+        "s");
+    if (!read.ok()) throw std::runtime_error(read.mistakes.front().toString());
+    return scaleOfServer(*read.scenario);
+  };
+  EXPECT_THAT(said(", scale: 1000"), ::testing::StartsWith("scale 1000: all times and bytes"));
+  EXPECT_EQ(said(""), "");
+  EXPECT_EQ(scaleOfServer(trainingScenario("data: 4")), "") << "its facts say it";
+}
+
 TEST(ExposedTimesTest, AreMeansOfRanksAndIterations) {
   ExposedTimes times;
   EXPECT_TRUE(times.rows().empty());
