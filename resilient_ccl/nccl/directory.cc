@@ -276,36 +276,34 @@ void Directory::sleep() {
   (void)!read(wakeup_.get(), &rung, sizeof(rung));
 }
 
-/// Under the lock. A pair whose peer is gone is kept only as long as somebody may ask it: `pairs`
-/// are all of them once more.
-void Directory::forgetEnded(std::span<const std::shared_ptr<Pair>> pairs) {
-  constexpr int kHere = 2;  // in pairs_ and in `pairs`
-  std::erase_if(pairs_, [&](const auto& entry) {
-    const std::shared_ptr<Pair>& pair = entry.second;
-    const bool listed = std::ranges::find(pairs, pair) != pairs.end();
-    if (!listed || !pair->failed() || pair.use_count() > kHere) return false;
+/// Under the lock. A pair whose peer is gone is kept only as long as somebody may ask it.
+void Directory::forget(std::span<const Entry> ended) {
+  constexpr int kHere = 2;  // in pairs_ and in `ended`
+  for (const auto& [key, pair] : ended) {
+    const auto found = pairs_.find(key);
+    if (found == pairs_.end() || found->second != pair || pair.use_count() > kHere) continue;
     gone_.push_back(pair->account());
-    return true;
-  });
+    pairs_.erase(found);
+  }
 }
 
 void Directory::run() {
-  std::vector<std::shared_ptr<Pair>> pairs;
+  std::vector<Entry> pairs;
   while (!stop_) {
     sleep();
     const TimePoint time = now();
     door_->attend(time);
-    pairs.clear();
     {
       const std::lock_guard lock(mutex_);
       attempts_.advance(time);
-      for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
+      pairs.assign(pairs_.begin(), pairs_.end());
     }
-    bool ended = false;
-    for (const auto& pair : pairs) ended |= !pair->tend(time);
-    if (!ended) continue;
-    const std::lock_guard lock(mutex_);
-    forgetEnded(pairs);
+    std::erase_if(pairs, [&](const Entry& entry) { return entry.second->tend(time); });
+    if (!pairs.empty()) {
+      const std::lock_guard lock(mutex_);
+      forget(pairs);
+    }
+    pairs.clear();
   }
 }
 

@@ -66,6 +66,7 @@ class Directory {
 
  private:
   using PairKey = std::pair<ProcessId, int>;  // the other process, and our side
+  using Entry = std::pair<PairKey, std::shared_ptr<Pair>>;
 
   struct Listener {
     std::deque<std::pair<std::uint32_t, std::shared_ptr<Pair>>> arrived;
@@ -84,7 +85,7 @@ class Directory {
   Answer answerTo(const Greeting& greeting);
   Answer welcome(const Greeting& greeting);
   void run();
-  void forgetEnded(std::span<const std::shared_ptr<Pair>> pairs);
+  void forget(std::span<const Entry> ended);
   void sleep();
 
   const Options options_;

@@ -13,11 +13,12 @@
 
 namespace faultline::nccl {
 
-/// A call to whoever listens there, with ten seconds for it and for its answer.
-inline Call beginCall(const UniqueFd& listener, const std::string& name, TimePoint start) {
+/// A call to this address, with ten seconds for it and for its answer.
+inline Call beginCall(const transport::tcp::Endpoint& rendezvous, const std::string& name,
+                      TimePoint start) {
   Handle to;
   to.name = name;
-  to.rendezvous = *transport::tcp::localEndpoint(listener.get());
+  to.rendezvous = rendezvous;
   auto call = Call::begin({.from = INADDR_LOOPBACK,
                            .to = to,
                            .greeting = "hello",
@@ -25,6 +26,11 @@ inline Call beginCall(const UniqueFd& listener, const std::string& name, TimePoi
                            .patience = 10s});
   EXPECT_TRUE(call.ok()) << call.status().message();
   return std::move(*call);
+}
+
+/// To whoever listens there.
+inline Call beginCall(const UniqueFd& listener, const std::string& name, TimePoint start) {
+  return beginCall(*transport::tcp::localEndpoint(listener.get()), name, start);
 }
 
 }  // namespace faultline::nccl

@@ -112,22 +112,15 @@ TEST_F(CallTest, EndsAtOnceWhenTheOtherProcessIsGone) {
 
 // Its network may be mended, as rails are.
 TEST_F(CallTest, CallsAgainWhereThereIsNoWayUntilItsDeadline) {
-  Handle nowhere;
-  nowhere.name = "node1:7";
-  nowhere.rendezvous = {.address = INADDR_LOOPBACK | 0xffffff, .port = 1};  // a broadcast address
-  auto call = Call::begin({.from = INADDR_LOOPBACK,
-                           .to = nowhere,
-                           .greeting = "hello",
-                           .deadline = start_ + 10s,
-                           .patience = 10s});
-  ASSERT_TRUE(call.ok()) << call.status().message();
+  // A broadcast address.
+  Call call = beginCall({.address = INADDR_LOOPBACK | 0xffffff, .port = 1}, "node1:7", start_);
   for (const Duration later : {0s, 1s, 9s}) {
-    const auto answer = call->advance(start_ + later);
+    const auto answer = call.advance(start_ + later);
     ASSERT_TRUE(answer.ok()) << answer.status().message();
     EXPECT_FALSE(*answer);
-    EXPECT_FALSE(waits(*call));
+    EXPECT_FALSE(waits(call));
   }
-  const auto late = call->advance(start_ + 10s);
+  const auto late = call.advance(start_ + 10s);
   EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded);
   EXPECT_THAT(late.status().message(), AllOf(HasSubstr("unreachable' from node1:7 at 127."),
                                              HasSubstr("within FAULTLINE_GIVE_UP=10s")));
