@@ -1,5 +1,5 @@
 // net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]
-// [--group N] [--fork 1] [--first D] [--leave 1]: one process of two (sides 0 and 1) that talk to
+// [--group N] [--fork 1] [--first D] [--leave 1] [--abort 1]: one process of two (sides 0 and 1) that talk to
 // each other through the NCCL plugin, as NCCL's proxies do. They find each other's handles in files
 // of FOLDER. Connections in both directions carry messages of up to `bytes`, eight receives under
 // way on each, whose every byte is checked, for `seconds` or until there is a file "stop" in
@@ -7,14 +7,17 @@
 // messages, each with its tag. `first`: the device of the first connection; of the next ones those
 // behind it. `fork`: a child like a data loader's lives beside it, with copies of all its sockets.
 // `leave`: after `seconds` the program ends, like one that has thrown, with whatever is under way.
-// Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS", or "error RESULT WARNINGS";
-// exit 1.
+// `abort`: meanwhile a thread of its own begins one communicator after another with the other side,
+// which talk like the first and are aborted, by the sides in turn, with messages under way.
+// Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or "error RESULT
+// WARNINGS"; exit 1.
 
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -22,7 +25,9 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,12 +44,13 @@ constexpr int kMostInGroup = 8;
 constexpr std::uint64_t kAhead =
     100;  // messages after the end, which may come before it at the peer
 
-int failed(NetResult result) {
-  std::cout << "error " << static_cast<int>(result);
+int failed(const std::string& what) {
+  std::cout << "error " << what;
   for (const std::string& line : NetDriver::warnings()) std::cout << " | " << line;
   std::cout << std::endl;
   return 1;
 }
+int failed(NetResult result) { return failed(std::to_string(static_cast<int>(result))); }
 
 using Bytes128 = std::array<std::byte, nccl::kNetHandleBytes>;
 
@@ -59,10 +65,11 @@ void publish(const std::filesystem::path& file, const std::vector<Bytes128>& han
   std::filesystem::rename(draft, file);
 }
 
-bool await(const std::filesystem::path& file, std::vector<Bytes128>& handles) {
+bool await(const std::filesystem::path& file, std::vector<Bytes128>& handles,
+           const std::function<bool()>& stops) {
   const TimePoint deadline = now() + 20s;
   while (!std::filesystem::exists(file)) {
-    if (now() > deadline) return false;
+    if (now() > deadline || stops()) return false;
     std::this_thread::sleep_for(1ms);
   }
   std::ifstream in(file, std::ios::binary);
@@ -115,6 +122,14 @@ class Conversation {
       if (result != NetResult::kSuccess) return result;
     }
     return NetResult::kSuccess;
+  }
+  /// Messages, or groups of them, of the stream that has had fewest.
+  std::uint64_t received() const {
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (const Stream& stream : streams) {
+      if (!stream.sends) least = std::min(least, stream.done);
+    }
+    return least;
   }
   bool over() const {
     return std::ranges::all_of(streams, [&](const Stream& stream) {
@@ -216,6 +231,129 @@ void startChild() {
   for (;;) pause();
 }
 
+/// Where the two sides meet, and what they talk about then.
+struct Meeting {
+  std::filesystem::path folder;
+  std::string name;  ///< of the files with the handles
+  int side = 0;
+  int connections = 1;
+  int first = 0;  ///< device of the first connection
+};
+
+/// Both listen, for what the other one sends, and both connect, at the same time. False when the
+/// other one does not come, or `stops` before that; streams that were made are in the conversation.
+bool meet(NetDriver& net, const Meeting& its, Conversation& conversation, NetResult& result,
+          const std::function<bool()>& stops) {
+  const auto deviceOf = [&](int connection) { return (its.first + connection) % net.devices(); };
+  std::vector<Bytes128> here(its.connections), there(its.connections);
+  std::vector<void*> listeners(its.connections);
+  for (int i = 0; i < its.connections; ++i) {
+    result = net.listen(deviceOf(i), here[i].data(), &listeners[i]);
+    if (result != NetResult::kSuccess) return true;
+  }
+  publish(its.folder / (its.name + std::to_string(its.side)), here);
+  bool met = await(its.folder / (its.name + std::to_string(1 - its.side)), there, stops);
+  for (int i = 0; i < its.connections; ++i) {
+    Stream to{.sends = true}, from{.sends = false};
+    while (met && (to.connection == nullptr || from.connection == nullptr)) {
+      if (to.connection == nullptr) {
+        result = net.connect(deviceOf(i), there[i].data(), &to.connection);
+      }
+      if (result == NetResult::kSuccess && from.connection == nullptr) {
+        result = net.accept(listeners[i], &from.connection);
+      }
+      met = result == NetResult::kSuccess && !stops();
+    }
+    (void)net.closeListen(listeners[i]);
+    if (to.connection != nullptr) conversation.streams.push_back(std::move(to));
+    if (from.connection != nullptr) conversation.streams.push_back(std::move(from));
+  }
+  return met || result != NetResult::kSuccess;
+}
+
+void close(NetDriver& net, Conversation& conversation) {
+  for (const Stream& stream : conversation.streams) {
+    (void)(stream.sends ? net.closeSend(stream.connection) : net.closeRecv(stream.connection));
+  }
+}
+
+/// One communicator after another beside the one that lasts, each aborted with messages under way:
+/// by the sides in turn, the other one when it sees that, or hears it by an error, as the ranks of
+/// a job do.
+class Aborts {
+ public:
+  Aborts(std::string library, int version, std::filesystem::path folder, int side)
+      : library_(std::move(library)), version_(version), folder_(std::move(folder)), side_(side) {}
+
+  void start() {
+    thread_ = std::thread([this] {
+      while (!stops_ && error_.empty()) live();
+    });
+  }
+  void stop() {
+    stops_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  int count() const { return count_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  std::filesystem::path abortOf(int side) const {
+    return folder_ / ("abort-" + std::to_string(count_) + "-of-" + std::to_string(side));
+  }
+
+  void announce() const { std::ofstream(abortOf(side_)).close(); }
+
+  void live() {
+    constexpr std::size_t kBytes = 20'000;
+    constexpr std::uint64_t kMessages = 20;  // until it is aborted
+    NetDriver net(library_, version_);
+    Conversation conversation(net, kBytes, /*group=*/1);
+    NetResult result = net.init();
+    const Meeting meeting{
+        .folder = folder_,
+        .name = "communicator-" + std::to_string(count_) + "-",
+        .side = side_,
+        .first = count_,
+    };
+    const auto otherEnds = [this] { return std::filesystem::exists(abortOf(1 - side_)); };
+    const auto ends = [&] {
+      if (stops_) announce();  // what the other one hears next may be an error
+      return stops_ || otherEnds();
+    };
+    bool goesOn = result == NetResult::kSuccess &&
+                  meet(net, meeting, conversation, result, ends) && result == NetResult::kSuccess;
+    TimePoint look = now() + 1ms;
+    while (goesOn) {
+      result = conversation.step(/*ending=*/false, /*receiving=*/true);
+      const bool enough = side_ == count_ % 2 && conversation.received() >= kMessages;
+      goesOn = result == NetResult::kSuccess && !enough && !stops_;
+      if (!goesOn || now() < look) continue;
+      look = now() + 1ms;
+      goesOn = !otherEnds();
+    }
+    // An error is no surprise once the other one has begun to abort: it says so before it does.
+    if (result != NetResult::kSuccess && !otherEnds()) {
+      error_ = "communicator " + std::to_string(count_) + " of those that are aborted: error " +
+               std::to_string(static_cast<int>(result));
+    }
+    if (conversation.wrong > 0) error_ = "wrong in a communicator that was aborted";
+    announce();
+    close(net, conversation);
+    (void)net.finalize();
+    ++count_;
+  }
+
+  const std::string library_;
+  const int version_;
+  const std::filesystem::path folder_;
+  const int side_;
+  std::atomic<bool> stops_{false};
+  int count_ = 0;
+  std::string error_;
+  std::thread thread_;
+};
+
 int run(int argc, char** argv) {
   if (argc < 5) return 2;
   const int version = std::atoi(argv[2]);
@@ -224,7 +362,7 @@ int run(int argc, char** argv) {
   double seconds = 1, late = 0;
   std::size_t bytes = 100'000;
   int connections = 2, group = 1, first = 0;
-  bool forks = false, leaves = false;
+  bool forks = false, leaves = false, aborts = false;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--late") == 0) late = std::atof(argv[i + 1]);
@@ -234,42 +372,21 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--first") == 0) first = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--fork") == 0) forks = std::atoi(argv[i + 1]) != 0;
     if (std::strcmp(argv[i], "--leave") == 0) leaves = std::atoi(argv[i + 1]) != 0;
+    if (std::strcmp(argv[i], "--abort") == 0) aborts = std::atoi(argv[i + 1]) != 0;
   }
   NetDriver net(argv[1], version);
-  if (!net.error().empty()) {
-    std::cout << "error " << net.error() << std::endl;
-    return 1;
-  }
-  if (const NetResult result = net.init(); result != NetResult::kSuccess) return failed(result);
+  if (!net.error().empty()) return failed(net.error());
+  if (const NetResult begun = net.init(); begun != NetResult::kSuccess) return failed(begun);
 
-  const auto deviceOf = [&](int connection) { return (first + connection) % net.devices(); };
-  // Both listen, for what the other one sends, and both connect, at the same time.
   Conversation conversation(net, bytes, group);
-  std::vector<Bytes128> here(connections), there(connections);
-  std::vector<void*> listeners(connections);
-  for (int i = 0; i < connections; ++i) {
-    const NetResult result = net.listen(deviceOf(i), here[i].data(), &listeners[i]);
-    if (result != NetResult::kSuccess) return failed(result);
-  }
-  publish(folder / std::to_string(side), here);
-  if (!await(folder / std::to_string(1 - side), there)) return 2;
-  for (int i = 0; i < connections; ++i) {
-    Stream to{.sends = true}, from{.sends = false};
-    while (to.connection == nullptr || from.connection == nullptr) {
-      NetResult result = NetResult::kSuccess;
-      if (to.connection == nullptr) {
-        result = net.connect(deviceOf(i), there[i].data(), &to.connection);
-      }
-      if (result == NetResult::kSuccess && from.connection == nullptr) {
-        result = net.accept(listeners[i], &from.connection);
-      }
-      if (result != NetResult::kSuccess) return failed(result);
-    }
-    (void)net.closeListen(listeners[i]);
-    conversation.streams.push_back(std::move(to));
-    conversation.streams.push_back(std::move(from));
-  }
+  const Meeting meeting{
+      .folder = folder, .name = "", .side = side, .connections = connections, .first = first};
+  NetResult result = NetResult::kSuccess;
+  if (!meet(net, meeting, conversation, result, [] { return false; })) return 2;
+  if (result != NetResult::kSuccess) return failed(result);
   if (forks) startChild();
+  Aborts others(argv[1], version, folder, side);
+  if (aborts) others.start();
   std::cout << "ready" << std::endl;
 
   TimePoint end = now() + fromSeconds(seconds), look = now();
@@ -281,24 +398,26 @@ int run(int argc, char** argv) {
       if (std::filesystem::exists(folder / "stop")) end = time;
     }
     const bool receiving = time < end || time >= end + fromSeconds(late);
-    const NetResult result = conversation.step(time >= end, receiving);
-    if (result != NetResult::kSuccess) return failed(result);
+    result = conversation.step(time >= end, receiving);
+    if (result != NetResult::kSuccess) {
+      others.stop();
+      return failed(result);
+    }
   }
+  others.stop();
   std::uint64_t messages = 0;
   Duration longest{};
-  for (Stream& stream : conversation.streams) {
-    if (!stream.sends) {
-      messages += stream.done * group;
-      longest = std::max(longest, stream.longestPause);
-    }
-    (void)(stream.sends ? net.closeSend(stream.connection) : net.closeRecv(stream.connection));
+  for (const Stream& stream : conversation.streams) {
+    if (stream.sends) continue;
+    messages += stream.done * group;
+    longest = std::max(longest, stream.longestPause);
   }
+  close(net, conversation);
   (void)net.finalize();
-  if (conversation.wrong > 0) {
-    std::cout << "error wrong " << conversation.wrong << std::endl;
-    return 1;
-  }
-  std::cout << "ok " << messages << " " << toSeconds(longest) * 1e3 << std::endl;
+  if (!others.error().empty()) return failed(others.error());
+  if (conversation.wrong > 0) return failed("wrong " + std::to_string(conversation.wrong));
+  std::cout << "ok " << messages << " " << toSeconds(longest) * 1e3 << " " << others.count()
+            << std::endl;
   return 0;
 }
 
