@@ -13,6 +13,7 @@
 #include "harness/run/environment.h"
 #include "harness/run/expectations.h"
 #include "harness/run/judge.h"
+#include "harness/run/keep_awake.h"
 #include "harness/run/noise.h"
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
@@ -60,6 +61,10 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     note(line);
   };
 
+  Result<UniqueFd> awake = UniqueFd();
+  if (scenario.noise.keepAwake && outcome.benchError.ok()) awake = keepProcessorsAwake();
+  if (!awake.ok()) outcome.benchError = awake.status();
+
   std::map<std::string, std::string> clusterFacts;
   const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
   BlockGoodput goodput;
@@ -101,6 +106,9 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.drift = driftOf(scenario, result.runs);
   if (std::string scale = scaleOfServer(scenario); !scale.empty()) {
     result.notes.push_back(std::move(scale));
+  }
+  if (scenario.noise.keepAwake && awake.ok()) {
+    result.notes.push_back("idle processors were kept awake while runs were made");
   }
   for (const scenario::FaultProcess& process : scenario.processes) {
     result.notes.push_back("fault process: " + scenario::inWords(process, scenario.cluster));

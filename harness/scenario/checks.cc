@@ -163,8 +163,18 @@ class Checker {
   }
 
   void checkNoise() {
+    checkKeepAwake();
     checkAcrossBlocks();
     checkNoiseLimit();
+  }
+
+  void checkKeepAwake() {
+    if (!scenario_.noise.keepAwake || !findings_.usable({"cluster", "noise"})) return;
+    if (scenario_.cluster.kind == ClusterKind::kRdmaVm) {
+      fail("noise.keep_awake",
+           "keep_awake: the processors of guests (cluster kind rdma_vm) sleep as their own kernels "
+           "have it: write 'off'");
+    }
   }
 
   void checkAcrossBlocks() {

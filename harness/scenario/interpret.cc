@@ -90,6 +90,7 @@ class ScenarioReader {
     noise.driftPercent = values.get<Percent>("noise.drift_above").value;
     noise.driftRuns = integer(values, "noise.drift_check");
     noise.acrossBlocks = values.get<std::string>("noise.across_blocks") == "on";
+    noise.keepAwake = values.get<std::string>("noise.keep_awake") == "on";
     if (noise.driftRuns == 0) return noise;
     const std::string free(baseline::kFaultFree);
     const Strategy* const listed = scenario.find(free);

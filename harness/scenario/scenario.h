@@ -293,6 +293,7 @@ struct NoiseLimits {
   Strategy driftRow{};  ///< of those, with driftRuns > 0: fault_free with another name
   /// Instead of such runs: those of fault_free in the first half of the blocks, and in the other.
   bool acrossBlocks = false;
+  bool keepAwake = false;  ///< idle processors do not sleep while runs are made (run/keep_awake.h)
   /// With acrossBlocks: two runs on each side, so that their difference can be seen.
   static constexpr int kMinBlocksAcross = 4;
   /// Of driftRuns: one on each side shows a drift, but not what equal runs differ by.

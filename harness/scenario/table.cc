@@ -134,9 +134,14 @@ constexpr std::array kNoiseFields{
                  "on: hold the runs of fault_free in the first half of the blocks against those in "
                  "the other half, as drift_check does with runs of its own; of no server, each of "
                  "whose blocks has other arrivals")},
+    Field{choice("keep_awake", "off", kSwitch,
+                 "on: idle processors of this machine do not sleep while runs are made, so that no "
+                 "thread waits for one to wake (the kernel's /dev/cpu_dma_latency at 0; takes "
+                 "root; not of guests, whose processors are their own)")},
 };
 constexpr Record kNoise{
-    "When the machine was too noisy: a result above these is void, its verdict invalid.",
+    "When the machine was too noisy: a result above these is void, its verdict invalid. And what "
+    "makes it less so.",
     kNoiseFields};
 
 /// Made with the first call: what `workload` has is in another file.

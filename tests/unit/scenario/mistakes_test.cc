@@ -356,6 +356,16 @@ TEST(OneMistakeTest, AcrossBlocks) {
               Case{noise("", "[armed]") + "repeat: 4\n", "5:24", "there is no fault_free"}});
 }
 
+TEST(OneMistakeTest, ProcessorsOfGuestsAreNotKeptAwake) {
+  const auto awake = [](const std::string& kind) {
+    return "version: 1\nname: n\ncluster: {kind: " + kind +
+           "}\nworkload: {kind: command, command: {run: [a]}}\nstrategies: [fault_free]\n"
+           "noise: {keep_awake: on}\n";
+  };
+  EXPECT_THAT(mistakesOf(awake("netns")), IsEmpty());
+  expectEach({Case{awake("rdma_vm"), "6:21", "the processors of guests"}});
+}
+
 TEST(OneMistakeTest, ALimitOfNoiseThatNothingIsHeldAgainst) {
   const auto noise = [](const std::string& keys, const std::string& strategies = "[fault_free]") {
     return withStrategies(strategies) + "noise: {" + keys + "}\n";
