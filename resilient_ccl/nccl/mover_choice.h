@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "base/clock.h"
 #include "base/units.h"
 #include "resilient_ccl/transport/driven_rail.h"
@@ -7,8 +10,8 @@
 namespace faultline::nccl {
 
 /// Who moves the bytes between two processes where there are I/O threads. NCCL's own thread, while
-/// a single connection has messages, all of them short: nobody has to be woken for them. What is
-/// more than that takes the thread longer than waking others does (docs/gpu.md).
+/// few connections have messages, all of them short: nobody has to be woken for them. What is more
+/// than that takes the thread longer than waking others does (docs/gpu.md).
 class MoverChoice {
  public:
   /// `small`: the longest message that is short.
@@ -16,26 +19,44 @@ class MoverChoice {
 
   /// A message of `connection` begins or is done; `size` 0: not known yet.
   void saw(const void* connection, Bytes size, TimePoint now) {
-    const bool another = connection != latest_ && now - latestAt_ < kTogether;
-    latest_ = connection;
-    latestAt_ = now;
-    if (another || size > small_) busyUntil_ = now + kCalm;
+    note(connection, now);
+    if (size > small_) threadsUntil_ = std::max(threadsUntil_, now + kCalm);
+    if (busy(now) > kFew) threadsUntil_ = now + kCrowded;
   }
 
   transport::Mover at(TimePoint now) const {
-    return now < busyUntil_ ? transport::Mover::kThread : transport::Mover::kOwner;
+    return now < threadsUntil_ ? transport::Mover::kThread : transport::Mover::kOwner;
   }
 
+  /// So many connections the caller serves one after the other.
+  static constexpr int kFew = 2;
   /// Connections that have messages so close to each other have them at the same time.
   static constexpr Duration kTogether = 200us;
-  /// For how long there must be little.
+  /// For how long there must be nothing long, or no more than few connections. A slow operation
+  /// of many connections takes some ms, and is not to begin without threads.
   static constexpr Duration kCalm = 1ms;
+  static constexpr Duration kCrowded = 5ms;
 
  private:
+  struct Seen {
+    const void* connection = nullptr;
+    TimePoint at{};
+  };
+
+  void note(const void* connection, TimePoint now) {
+    auto mine = std::ranges::find(latest_, connection, &Seen::connection);
+    if (mine == latest_.end()) mine = std::ranges::min_element(latest_, {}, &Seen::at);
+    *mine = {connection, now};
+  }
+  std::ptrdiff_t busy(TimePoint now) const {
+    return std::ranges::count_if(latest_, [&](const Seen& seen) {
+      return seen.connection != nullptr && now - seen.at < kTogether;
+    });
+  }
+
   Bytes small_;
-  const void* latest_ = nullptr;
-  TimePoint latestAt_{};
-  TimePoint busyUntil_{};
+  std::array<Seen, kFew + 1> latest_{};  // of different connections
+  TimePoint threadsUntil_{};
 };
 
 }  // namespace faultline::nccl

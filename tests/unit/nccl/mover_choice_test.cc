@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace faultline::nccl {
 namespace {
 
@@ -12,46 +14,62 @@ class MoverChoiceTest : public ::testing::Test {
   static constexpr Bytes kSmall = 1000;
   MoverChoice choice_{kSmall};
   TimePoint time_{1h};
-  int one_ = 0, other_ = 0;  // connections
+  std::array<int, MoverChoice::kFew + 1> connections_{};
+
+  const void* connection(int i) const { return &connections_[i % connections_.size()]; }
+  const void* ofFew(int i) const { return &connections_[i % MoverChoice::kFew]; }
 };
 
-TEST_F(MoverChoiceTest, ShortMessagesOfOneConnectionAreMovedByTheCaller) {
+TEST_F(MoverChoiceTest, ShortMessagesOfFewConnectionsAreMovedByTheCaller) {
   EXPECT_EQ(choice_.at(time_), Mover::kOwner);
   for (int i = 0; i < 100; ++i, time_ += 1us) {
-    choice_.saw(&one_, i % 2 == 0 ? kSmall : 0, time_);
+    choice_.saw(ofFew(i), i % 3 == 0 ? kSmall : 0, time_);
     ASSERT_EQ(choice_.at(time_), Mover::kOwner);
   }
 }
 
 TEST_F(MoverChoiceTest, ALongMessageIsForThreadsAndWhatComesSoonAfterItToo) {
-  choice_.saw(&one_, kSmall + 1, time_);
+  choice_.saw(connection(0), kSmall + 1, time_);
   EXPECT_EQ(choice_.at(time_), Mover::kThread);
-  choice_.saw(&one_, kSmall, time_ + MoverChoice::kCalm - 1ns);
+  choice_.saw(connection(0), kSmall, time_ + MoverChoice::kCalm - 1ns);
   EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm - 1ns), Mover::kThread);
   EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm), Mover::kOwner);
 }
 
-TEST_F(MoverChoiceTest, ConnectionsThatHaveMessagesTogetherAreForThreads) {
-  choice_.saw(&one_, 1, time_);
-  choice_.saw(&other_, 1, time_ + MoverChoice::kTogether - 1ns);
+TEST_F(MoverChoiceTest, MoreConnectionsThatHaveMessagesTogetherAreForThreads) {
+  for (int i = 0; i < MoverChoice::kFew; ++i) choice_.saw(connection(i), 1, time_);
+  choice_.saw(connection(MoverChoice::kFew), 1, time_ + MoverChoice::kTogether - 1ns);
   EXPECT_EQ(choice_.at(time_ + MoverChoice::kTogether), Mover::kThread);
 }
 
 TEST_F(MoverChoiceTest, ConnectionsThatHaveMessagesOneAfterTheOtherAreNot) {
-  for (int i = 0; i < 10; ++i, time_ += MoverChoice::kTogether) {
-    choice_.saw(i % 2 == 0 ? &one_ : &other_, 1, time_);
+  for (int i = 0; i < 30; ++i, time_ += MoverChoice::kTogether / MoverChoice::kFew) {
+    choice_.saw(connection(i), 1, time_);
     ASSERT_EQ(choice_.at(time_), Mover::kOwner);
   }
 }
 
 TEST_F(MoverChoiceTest, WhileThereIsMuchItStaysWithThreads) {
-  for (int i = 0; i < 100; ++i, time_ += MoverChoice::kTogether / 2) {
-    choice_.saw(i % 2 == 0 ? &one_ : &other_, 1, time_);
-    if (i == 0) continue;
+  for (int i = 0; i < 100; ++i, time_ += MoverChoice::kTogether / (MoverChoice::kFew + 1)) {
+    choice_.saw(connection(i), 1, time_);
+    if (i < MoverChoice::kFew) continue;
     ASSERT_EQ(choice_.at(time_), Mover::kThread);
   }
-  time_ += MoverChoice::kCalm;
-  EXPECT_EQ(choice_.at(time_), Mover::kOwner);
+  const TimePoint last = time_ - MoverChoice::kTogether / (MoverChoice::kFew + 1);
+  choice_.saw(connection(0), kSmall + 1, last);  // shortens nothing
+  EXPECT_EQ(choice_.at(last + MoverChoice::kCrowded - 1ns), Mover::kThread);
+  EXPECT_EQ(choice_.at(last + MoverChoice::kCrowded), Mover::kOwner);
+}
+
+TEST_F(MoverChoiceTest, AConnectionThatIsQuietMakesRoomForAnother) {
+  std::array<int, 50> many{};
+  for (const int& one : many) {
+    choice_.saw(&one, 1, time_);
+    ASSERT_EQ(choice_.at(time_), Mover::kOwner);
+    time_ += MoverChoice::kTogether;
+  }
+  for (int i = 0; i <= MoverChoice::kFew; ++i) choice_.saw(&many[i], 1, time_);
+  EXPECT_EQ(choice_.at(time_), Mover::kThread);
 }
 
 }  // namespace
