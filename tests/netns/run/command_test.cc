@@ -102,6 +102,20 @@ TEST_F(CommandRunTest, EveryProcessKnowsItsPlaceAndTellsItsNumbers) {
               HasSubstr("exit_codes,metric_ranks,metric_speed\n"));
 }
 
+TEST_F(CommandRunTest, IdleProcessorsAreKeptAwakeMeanwhileOrItSaysWhyNot) {
+  const Ran ran = run("od -A n -t d4 /dev/cpu_dma_latency > latency", R"(    workdir: "{output}")",
+                      "strategies: [armed]\nnoise: {keep_awake: on}\n");
+  const ScenarioResult told = result();
+  if (ran.exit != 0) {
+    EXPECT_EQ(told.verdict, reports::Verdict::kError);
+    EXPECT_TRUE(told.runs.empty()) << "runs that are not what was asked for";
+    EXPECT_THAT(told.reason, HasSubstr("--set noise.keep_awake=off"));
+    GTEST_SKIP() << told.reason;
+  }
+  EXPECT_EQ(std::stoi(textOfFile(out() + "/command-armed-0/rank0/latency")), 0);
+  EXPECT_THAT(told.notes, ::testing::Contains(HasSubstr("kept awake")));
+}
+
 TEST_F(CommandRunTest, AnExitCodeEndsTheRunAndIsAResult) {
   const Ran ran =
       run(R"([ {node} = 1 ] || exec sleep 60
