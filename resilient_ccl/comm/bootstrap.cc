@@ -67,7 +67,7 @@ Status Bootstrap::acceptAll(TimePoint deadline) {
       return errorf(Code::kDeadlineExceeded, "rank(s) {} did not join within {}", missingRanks(),
                     formatDuration(options_.timeout));
     }
-    RETURN_IF_ERROR(poller.wait(std::min(left, kLongestWait)));
+    RETURN_IF_ERROR(poller.wait(std::min(left, kLongestWait)).status());
     acceptor.expire(now());
   }
   return okStatus();

@@ -226,7 +226,7 @@ Status Search::gather(fabric::Poller& poller) {
   const TimePoint deadline = now() + options_.patience;
   while (!roster_.complete() && now() < deadline) {
     knock();
-    RETURN_IF_ERROR(poller.wait(kKnockPause));
+    RETURN_IF_ERROR(poller.wait(kKnockPause).status());
     acceptor.expire(now());
   }
   return okStatus();

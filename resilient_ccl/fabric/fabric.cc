@@ -57,8 +57,7 @@ bool Fabric::Impl::wants(const Hello& hello, bool local) {
                                                        hello.attempt, now());
 }
 
-bool Fabric::Impl::expireHandshakes() {
-  const TimePoint time = now();
+bool Fabric::Impl::expireHandshakes(TimePoint time) {
   acceptor_.expire(time);
   localAcceptor_.expire(time);
   bool any = false;
@@ -163,20 +162,33 @@ bool Fabric::Impl::takeDatagram(int door, std::span<const std::byte> sealed) {
 Status Fabric::Impl::poll(Duration timeout) {
   if (posted_) transmit();  // what was posted since the last poll does not wait for this one's end
   const TimePoint begin = now();
-  TimePoint wake = begin + std::min(timeout, kLongestSleep);
-  if (!events_.empty()) wake = begin;
+  const TimePoint due = events_.empty() ? nextDue(begin) : begin;
+  TimePoint wake = std::min(due, begin + timeout);
+  bool any = collects_ && collect();
+  const bool sleeps = collects_ && !any && wake > begin;
+  if (sleeps) any = armAndCollect();
+  if (any) wake = begin;
+  ASSIGN_OR_RETURN(const int ready, poller_.wait(wake - begin));
+  if (sleeps) disarm();
+  if (collects_ && collect()) any = true;
+  // Who polls in a loop does so far more often than there is anything.
+  if (unsettled_ || any || ready > 0 || wake > begin || due <= begin) settle();
+  return okStatus();
+}
+
+void Fabric::Impl::push() {
+  if (posted_) transmit();
+  dispatch();
+}
+
+/// When there is something to do for whoever is polled, if nothing comes.
+TimePoint Fabric::Impl::nextDue(TimePoint time) const {
+  TimePoint due = settled_ + kLongestSleep;
   for (const auto& peer : peers_) {
     if (!peer) continue;
-    wake = std::min(wake, peer->hasWork() ? begin : peer->link().nextDeadline());
+    due = std::min(due, peer->hasWork() ? time : peer->link().nextDeadline());
   }
-  const bool arrived = collects_ && collect();
-  const bool sleeps = collects_ && !arrived && wake > begin;
-  if (arrived || (sleeps && armAndCollect())) wake = begin;
-  RETURN_IF_ERROR(poller_.wait(wake - begin));
-  if (sleeps) disarm();
-  if (collects_) collect();
-  settle();
-  return okStatus();
+  return due;
 }
 
 void Fabric::Impl::setMover(transport::Mover mover) {
@@ -209,7 +221,7 @@ void Fabric::Impl::disarm() {
 }
 
 void Fabric::Impl::transmit() {
-  posted_ = false;
+  if (std::exchange(posted_, false)) unsettled_ = true;
   for (const auto& peer : peers_) {
     if (!peer) continue;
     peer->transmit();  // payload first: somebody waits for it
@@ -221,15 +233,17 @@ void Fabric::Impl::settle() {
   // Repairs lead to completions, completions to new messages: a few rounds, then the next poll.
   constexpr int kRounds = 8;
   for (int round = 0; round < kRounds; ++round) {
-    bool again = expireHandshakes();
+    settled_ = now();
+    unsettled_ = false;
+    bool again = expireHandshakes(settled_);
     for (const auto& peer : peers_) {
       if (!peer) continue;
-      peer->link().onTick(now());
+      peer->link().onTick(settled_);
       if (peer->fenceDue()) again = true;
     }
     again = again || !events_.empty();
     dispatch();
-    if (triangulation_) triangulation_->onTick(now());
+    if (triangulation_) triangulation_->onTick(settled_);
     transmit();
     if (!again) return;
   }
@@ -318,6 +332,7 @@ bool Fabric::allPeersReached() const { return impl_->allPeersReached(); }
 void Fabric::start() { impl_->start(); }
 void Fabric::setMover(transport::Mover mover) { impl_->setMover(mover); }
 Status Fabric::poll(Duration timeout) { return impl_->poll(timeout); }
+void Fabric::push() { impl_->push(); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }
 FabricCounters Fabric::counters() const { return impl_->counters(); }

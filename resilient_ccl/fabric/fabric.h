@@ -95,7 +95,8 @@ struct FabricCounters : channel::LinkCounters {
   bool nicDistancesKnown = false;
 };
 
-/// What the fabric tells its client. Calls come from inside `poll`; they may post messages.
+/// What the fabric tells its client. Calls come from inside `poll` and `push`; they may post
+/// messages.
 class FabricClient {
  public:
   virtual ~FabricClient() = default;
@@ -186,11 +187,15 @@ class Fabric {
   void unwatch(int fd);
 
   /// Who moves the bytes of rails that have I/O threads from now on: those, as in the beginning, or
-  /// `poll`.
+  /// `poll` and `push`.
   void setMover(transport::Mover mover);
 
   /// Waits at most `timeout` for something to happen, and does what there is to do.
   Status poll(Duration timeout);
+
+  /// Sends what was posted, as far as it goes at once, and tells the client what is done by that,
+  /// without a look at what has come: for whoever posts and polls soon.
+  void push();
 
   /// Ends all links at this end and closes all rails: when this returns, nothing reads or writes
   /// any memory that was posted. No completions follow.

@@ -47,6 +47,7 @@ class Fabric::Impl : private TriangulationIo {
   void start();
   void setMover(transport::Mover mover);
   Status poll(Duration timeout);
+  void push();
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);
   void shutDown();
@@ -88,7 +89,8 @@ class Fabric::Impl : private TriangulationIo {
   void noteArrived(int peer, const Note& note);
   void settle();
   void dispatch();
-  bool expireHandshakes();
+  bool expireHandshakes(TimePoint time);
+  TimePoint nextDue(TimePoint time) const;
   void transmit();
 
   // TriangulationIo
@@ -143,6 +145,8 @@ class Fabric::Impl : private TriangulationIo {
   std::vector<std::unique_ptr<Peer>> peers_;    // by process; null for ourselves
   std::optional<Triangulation> triangulation_;  // from `connect` on
   bool posted_ = false;                         // something may wait to be sent
+  bool unsettled_ = false;                      // something was posted since `settled_`
+  TimePoint settled_{};                         // when all that depends on time was looked at
   bool collects_ = false;                       // there are rails that others than the poller serve
   std::vector<Event> events_;
   std::vector<Event> dispatching_;

@@ -51,6 +51,7 @@ namespace {
 int waitForEvents(int epoll, std::span<epoll_event> ready, Duration sleep) {
   static std::atomic<bool> coarse{false};
   const int most = static_cast<int>(ready.size());
+  if (sleep <= Duration::zero()) return epoll_wait(epoll, ready.data(), most, 0);
   if (!coarse.load(std::memory_order_relaxed)) {
     const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(sleep).count(),
                          .tv_nsec = (sleep % 1s).count()};
@@ -66,10 +67,10 @@ int waitForEvents(int epoll, std::span<epoll_event> ready, Duration sleep) {
 
 }  // namespace
 
-Status Poller::wait(Duration timeout) {
+Result<int> Poller::wait(Duration timeout) {
   std::array<epoll_event, 64> ready;
   countSystemCall();
-  const int count = waitForEvents(epoll_.get(), ready, std::max(Duration::zero(), timeout));
+  const int count = waitForEvents(epoll_.get(), ready, timeout);
   if (count < 0 && errno != EINTR) return Status::fromErrno(errno, "wait for the network");
   for (int i = 0; i < count; ++i) {
     const auto handler = handlers_.find(ready[i].data.fd);
@@ -77,7 +78,7 @@ Status Poller::wait(Duration timeout) {
     const std::shared_ptr<Handler> call = handler->second;  // it may remove itself
     (*call)(ready[i].events);
   }
-  return okStatus();
+  return std::max(count, 0);
 }
 
 }  // namespace faultline::fabric

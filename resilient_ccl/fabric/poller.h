@@ -24,8 +24,9 @@ class Poller {
   void setEvents(int fd, std::uint32_t events);
   void remove(int fd);
 
-  /// Waits at most `timeout`, and calls the handlers of what is ready. Handlers may add and remove.
-  Status wait(Duration timeout);
+  /// Waits at most `timeout`, and calls the handlers of what is ready: of how many descriptors.
+  /// Handlers may add and remove.
+  Result<int> wait(Duration timeout);
 
  private:
   UniqueFd epoll_;

@@ -156,7 +156,11 @@ Request* Pair::send(Connection& connection, std::uint32_t tag, const std::byte* 
   const TimePoint time = now();
   mover_.saw(&connection, size, time);
   fabric_->postSend(other(), key, data, size, tokenOf(*request, 0), connection.device);
-  poll(time);
+  if (++sendsUnpolled_ < kSendsPerPoll) {
+    push(time);
+  } else {
+    poll(time);
+  }
   return request;
 }
 
@@ -190,7 +194,7 @@ Request* Pair::receive(Connection& connection, std::span<const Buffer> buffers) 
   if (buffers.size() == 1) postAhead(connection, request->tag);
   const TimePoint time = now();
   mover_.saw(&connection, 0, time);
-  poll(time);
+  push(time);  // `test` looks whether it has come
   return request;
 }
 
@@ -224,7 +228,7 @@ Result<bool> Pair::test(Request& request, int* sizes) {
     moved += request.sizes[part];
   }
   if (!request.connection->sends) {
-    mover_.saw(request.connection, request.sizes[0], polled_);
+    mover_.saw(request.connection, request.sizes[0], served_);
     if (request.parts == 1) eager_.got(request.connection->stream(request.tag), request.sizes[0]);
   }
   giveBack(request);
@@ -263,15 +267,30 @@ void Pair::close(Connection& connection) {
   }
 }
 
-void Pair::poll(TimePoint now, Duration timeout) {
-  polled_ = now;
+template <typename Call>
+void Pair::serve(TimePoint now, const Call& call) {
+  served_ = now;
   if (failed_) return;
   fabric_->setMover(mover_.at(now));
-  polling_ = true;
-  const Status status = fabric_->poll(timeout);
-  polling_ = false;
+  serving_ = true;
+  const Status status = call();
+  serving_ = false;
   if (!status.ok()) fail(status);
   if (!failure_.ok()) end();
+}
+
+/// What was posted goes; what has come waits for the next poll.
+void Pair::push(TimePoint now) {
+  serve(now, [&] {
+    fabric_->push();
+    return okStatus();
+  });
+}
+
+void Pair::poll(TimePoint now, Duration timeout) {
+  polled_ = now;
+  sendsUnpolled_ = 0;
+  serve(now, [&] { return fabric_->poll(timeout); });
 }
 
 bool Pair::tend(TimePoint now) {
@@ -316,7 +335,7 @@ void Pair::fail(const Status& why) {
     account_.failure = why.message();
     happened(telemetry::EventKind::kLinkFailed, -1, now());
   }
-  if (!polling_) end();  // the fabric does not expect to be shut down from inside its poll
+  if (!serving_) end();  // the fabric does not expect to be shut down from inside its calls
 }
 
 /// From now on nothing reads or writes what was posted.

@@ -151,6 +151,9 @@ class Pair final : private fabric::FabricClient {
   static constexpr Duration kCloseTime = 1s;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;
+  /// Of so many sends in a row one looks at what has come: of those that are done at once nobody
+  /// asks, and their acknowledgements are not to lie there. They are few of a rail's window.
+  static constexpr int kSendsPerPoll = 4;
 
  private:
   explicit Pair(Settings settings);
@@ -174,7 +177,10 @@ class Pair final : private fabric::FabricClient {
   void finish(const EagerReceives::Arrived& arrived);
   void postAhead(const Connection& connection, std::uint32_t tag);
   bool underWay(const Connection* connection) const;
+  void push(TimePoint now);
   void poll(TimePoint now, Duration timeout = Duration::zero());
+  template <typename Call>
+  void serve(TimePoint now, const Call& call);
   void fail(const Status& why);
   void end();
   void count(Account& account) const;
@@ -193,8 +199,10 @@ class Pair final : private fabric::FabricClient {
   bool departed_ = false;  // the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;
-  bool polling_ = false;
+  bool serving_ = false;  // inside a call of the fabric
   TimePoint polled_{};
+  TimePoint served_{};  // polled or pushed
+  int sendsUnpolled_ = 0;
   MoverChoice mover_;
   EagerReceives eager_;
   std::atomic<std::uint32_t> connections_{0};

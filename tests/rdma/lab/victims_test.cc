@@ -58,6 +58,14 @@ class Victims : public LaboratoryTest {
     });
   }
 
+  /// What a program that should have moved has said, and how it ended: it is ended now.
+  std::string outputOf(int job) {
+    (void)lab_->end(job);
+    const auto output = lab_->finish(job);
+    if (!output.ok()) return output.status().message();
+    return output->exit.toString() + "\n" + output->out + output->err;
+  }
+
   /// Runs ibv_asyncwatch in the background of a host, until the case ends.
   void watchEvents(int host, int rail) {
     mustRun(host, program({"rm", "-f", "/run/events"}));
@@ -151,7 +159,7 @@ TEST_F(Victims, ACableThatIsPulledOutsideIsTold) {
 
 TEST_F(Victims, ACableThatIsPulledForGoodEndsAProgramWithRetryExceeded) {
   const Pair pair = startMortalPerftest("ib_write_bw", 1, 64 << 10);
-  ASSERT_TRUE(movesOn(kClient, 1, 1 << 20));
+  ASSERT_TRUE(movesOn(kClient, 1, 1 << 20)) << outputOf(pair.client);
   ASSERT_OK(lab_->setCable(kClient, 1, false));
   const auto client = lab_->finish(pair.client);
   ASSERT_OK(lab_->setCable(kClient, 1, true));
@@ -171,7 +179,7 @@ class SilentDrop : public Victims {
                              const Break& breakIt, const Repair& repair) {
     watchEvents(kClient, 0);
     const Pair pair = startMortalPerftest(name, 0, size);
-    ASSERT_TRUE(movesOn(kClient, 0, swing));
+    ASSERT_TRUE(movesOn(kClient, 0, swing)) << outputOf(pair.client);
     breakIt();
     const auto client = lab_->finish(pair.client);
     const rdma_vm::RailState state = stateOf(kClient, 0);

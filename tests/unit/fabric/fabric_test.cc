@@ -281,6 +281,30 @@ TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
   EXPECT_LT(sides_[0].fabric->counters().suspicions, kRounds / 2u);
 }
 
+TEST_P(FabricTest, WhatIsPushedLeavesAndNothingThatHasComeIsLookedAt) {
+  const std::vector<std::byte>& data = buffer(100'000, std::byte{7});
+  std::vector<std::byte>& target = buffer(data.size());
+  std::vector<std::byte>& back = buffer(10);
+  const auto key = [](std::uint32_t number) {
+    return channel::MessageKey{.communicator = 1, .sequence = number, .stream = 0};
+  };
+  sides_[1].fabric->postReceive(0, key(0), target.data(), target.size(), 1);
+  sides_[0].fabric->postReceive(1, key(1), back.data(), back.size(), 2);
+  for (int i = 0; i < 10; ++i) pollUntil([&, n = 0]() mutable { return n++ > 0; });
+  sides_[1].fabric->postSend(0, key(1), data.data(), back.size(), 2);
+  sides_[0].fabric->postSend(1, key(0), data.data(), data.size(), 1);  // the grant is there
+  const TimePoint end = now() + 20s;
+  while (sides_[1].received.empty() && now() < end) {
+    sides_[0].fabric->push();
+    EXPECT_TRUE(sides_[1].fabric->poll(200us).ok());
+  }
+  EXPECT_EQ(sides_[1].received.size(), 1u);
+  EXPECT_TRUE(std::ranges::equal(data, target));
+  EXPECT_TRUE(sides_[0].received.empty());
+  EXPECT_EQ(sides_[0].sent, 0) << "its acknowledgement has not been read";
+  EXPECT_TRUE(pollUntil([&] { return sides_[0].received.size() == 1 && sides_[0].sent == 1; }));
+}
+
 TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
   sides_[1].fabric->abort("enough");
   ASSERT_TRUE(pollUntil([&] { return !sides_[0].error.ok(); }));
