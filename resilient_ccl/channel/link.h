@@ -167,7 +167,7 @@ class Link {
   void onDatagram(int path, const Datagram& datagram, TimePoint now);
   void onTick(TimePoint now);
   TimePoint nextDeadline() const;
-  /// Sends what the calls since the last flush have queued. To be called once per poll round.
+  /// Sends what the calls since the last flush have queued; to be called after them.
   void flush(TimePoint now);
   /// Carries up to Record::kMaxPayload bytes to whoever owns the other end, over every path, once
   /// and in no order.

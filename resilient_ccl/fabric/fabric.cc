@@ -178,6 +178,9 @@ Status Fabric::Impl::poll(Duration timeout) {
 
 void Fabric::Impl::push() {
   if (posted_) transmit();
+  for (const auto& peer : peers_) {
+    if (peer && peer->hasWork()) peer->fenceDue();  // before anybody is told that a link has failed
+  }
   dispatch();
 }
 

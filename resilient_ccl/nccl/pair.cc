@@ -156,10 +156,14 @@ Request* Pair::send(Connection& connection, std::uint32_t tag, const std::byte* 
   const TimePoint time = now();
   mover_.saw(&connection, size, time);
   fabric_->postSend(other(), key, data, size, tokenOf(*request, 0), connection.device);
-  if (++sendsUnpolled_ < kSendsPerPoll) {
-    push(time);
-  } else {
+  bytesUnpolled_ += size;
+  const bool looks = ++sendsUnpolled_ >= kMostSendsUnpolled ||
+                     bytesUnpolled_ >= settings_.options.chunkBytes ||
+                     time - polled_ >= kLongestUnpolled;
+  if (looks) {
     poll(time);
+  } else {
+    push(time);
   }
   return request;
 }
@@ -269,7 +273,7 @@ void Pair::close(Connection& connection) {
 
 template <typename Call>
 void Pair::serve(TimePoint now, const Call& call) {
-  served_ = now;
+  served_ = std::max(served_, now);
   if (failed_) return;
   fabric_->setMover(mover_.at(now));
   serving_ = true;
@@ -290,6 +294,7 @@ void Pair::push(TimePoint now) {
 void Pair::poll(TimePoint now, Duration timeout) {
   polled_ = now;
   sendsUnpolled_ = 0;
+  bytesUnpolled_ = 0;
   serve(now, [&] { return fabric_->poll(timeout); });
 }
 
@@ -361,7 +366,7 @@ Pair::Account Pair::account() const {
   return account;
 }
 
-// --- what the fabric tells, from inside `poll` ---
+// --- what the fabric tells, from inside its calls ---
 
 void Pair::partDone(std::uint64_t token, Bytes length) {
   Request& request = requests_[token >> kPartBits];

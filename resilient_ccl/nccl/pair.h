@@ -151,9 +151,11 @@ class Pair final : private fabric::FabricClient {
   static constexpr Duration kCloseTime = 1s;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;
-  /// Of so many sends in a row one looks at what has come: of those that are done at once nobody
-  /// asks, and their acknowledgements are not to lie there. They are few of a rail's window.
-  static constexpr int kSendsPerPoll = 4;
+  /// After so many sends in a row, or a chunk of them, or so long, a send looks at what has come:
+  /// of those that are done at once nobody asks, and acknowledgements that lie there would fill a
+  /// rail's window, and make it look slow.
+  static constexpr int kMostSendsUnpolled = 4;
+  static constexpr Duration kLongestUnpolled = 200us;
 
  private:
   explicit Pair(Settings settings);
@@ -201,8 +203,9 @@ class Pair final : private fabric::FabricClient {
   Status failure_;
   bool serving_ = false;  // inside a call of the fabric
   TimePoint polled_{};
-  TimePoint served_{};  // polled or pushed
-  int sendsUnpolled_ = 0;
+  TimePoint served_{};     // polled or pushed
+  int sendsUnpolled_ = 0;  // since polled_
+  Bytes bytesUnpolled_ = 0;
   MoverChoice mover_;
   EagerReceives eager_;
   std::atomic<std::uint32_t> connections_{0};

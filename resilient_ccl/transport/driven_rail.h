@@ -7,7 +7,7 @@ namespace faultline::transport {
 /// Who makes the system calls of a rail that has an I/O thread.
 enum class Mover {
   kThread,  ///< the I/O thread: its time is not the owner's, but waking it takes longer than a call
-  kOwner,   ///< whoever polls
+  kOwner,   ///< whoever posts and polls
 };
 
 /// A rail together with what moves its bytes, for whoever polls. `collect`, `release` and

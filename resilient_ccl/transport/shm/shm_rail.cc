@@ -112,7 +112,8 @@ bool ShmRail::sendDatagram(std::span<const iovec> datagram) {
   const Result<bool> written =
       memory_->datagramsOut.writeWhole(std::span(pieces).first(1 + datagram.size()));
   const bool sent = written.ok() && *written;
-  unannounced_ = unannounced_ || sent;
+  // At once: it may be the last of a round, behind `transmit`.
+  if (sent) wakeIf(memory_->other.asleep);
   return sent;
 }
 

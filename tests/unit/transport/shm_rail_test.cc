@@ -190,6 +190,20 @@ TEST_F(ShmRailTest, DatagramsDoNotWaitBehindPayload) {
   EXPECT_LT(right_->arrived.size(), 50u);
 }
 
+TEST_F(ShmRailTest, ADatagramWakesWhoSleepsThoughNothingElseIsSent) {
+  join();
+  left_->rail.collect();
+  right_->rail.collect();
+  const auto woken = [&] {
+    pollfd bell{right_->rail.fd(), POLLIN, 0};
+    return ::poll(&bell, 1, 0) == 1;
+  };
+  right_->rail.arm();
+  ASSERT_FALSE(woken());
+  EXPECT_TRUE(left_->send("one"));
+  EXPECT_TRUE(woken());
+}
+
 TEST_F(ShmRailTest, ADatagramIsSeenWholeOrNotAtAll) {
   join();
   constexpr int kMany = 20'000;
