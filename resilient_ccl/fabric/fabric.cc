@@ -163,7 +163,7 @@ Status Fabric::Impl::poll(Duration timeout) {
   if (posted_) transmit();  // what was posted since the last poll does not wait for this one's end
   const TimePoint begin = now();
   const TimePoint due = events_.empty() ? nextDue(begin) : begin;
-  TimePoint wake = std::min(due, begin + timeout);
+  TimePoint wake = std::min(due, begin + std::min(timeout, kLongestSleep));
   bool any = collects_ && collect();
   const bool sleeps = collects_ && !any && wake > begin;
   if (sleeps) any = armAndCollect();

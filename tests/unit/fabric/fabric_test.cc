@@ -311,7 +311,7 @@ TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
   sides_[1].fabric.reset();  // its sockets close
   int polls = 0;
   for (const TimePoint end = now() + 200ms; now() < end; ++polls) {
-    ASSERT_TRUE(sides_[0].fabric->poll(50ms).ok());
+    ASSERT_TRUE(sides_[0].fabric->poll(polls % 2 == 0 ? 50ms : Duration::max()).ok());
   }
   EXPECT_LT(polls, 50);  // thousands when it spins
 }
