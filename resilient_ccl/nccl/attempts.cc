@@ -24,8 +24,7 @@ Result<std::unique_ptr<Connection>> Attempts::finish(std::uint64_t number, TimeP
   const auto node = attempts_.extract(found);
   RETURN_IF_ERROR(ready.status());
   const Attempt& it = node.mapped();
-  return std::make_unique<Connection>(
-      Connection{.pair = it.pair, .number = it.connection, .sends = true, .device = it.device});
+  return Pair::open(it.pair, it.connection, /*sends=*/true, it.device);
 }
 
 void Attempts::waitFor(std::vector<pollfd>& waits) const {

@@ -175,7 +175,7 @@ Result<std::unique_ptr<Connection>> Directory::accept(std::uint64_t listener) {
   if (ready.ok() && !*ready) return std::unique_ptr<Connection>();
   arrived.pop_front();
   RETURN_IF_ERROR(ready.status());
-  return std::make_unique<Connection>(Connection{.pair = pair, .number = number, .sends = false});
+  return Pair::open(pair, number, /*sends=*/false);
 }
 
 Answer Directory::answerTo(const Greeting& greeting) {

@@ -37,8 +37,8 @@ constexpr std::array kSpecs{
     ParameterSpec{"GIVE_UP",
                   ParameterType::kDuration,
                   "10s",
-                  "After so long without any rail to a peer, or any sign of it, NCCL gets "
-                  "ncclRemoteError.",
+                  "A job that has no rail to a peer left, or no sign of it, ends within so long: "
+                  "after nine tenths of it NCCL gets ncclRemoteError, and has the rest to abort.",
                   {},
                   0.1,
                   3600},

@@ -18,6 +18,10 @@ constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
 
 constexpr std::string_view kGoodbye = "done";
 
+/// Of FAULTLINE_GIVE_UP. The rest is for what comes before and after: that the rails are gone must
+/// be noticed, and NCCL aborts its kernels and tells the ranks that have no part in it.
+Duration shareOfLinks(Duration giveUp) { return giveUp * 9 / 10; }
+
 std::uint64_t tokenOf(const Request& request, int part) {
   return std::uint64_t{request.number} << kPartBits | static_cast<unsigned>(part);
 }
@@ -54,7 +58,7 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.link.partners = its.partners;
   options.link.policy = its.options.policy;
   options.link.chunkBytes = its.options.chunkBytes;
-  options.link.giveUp = its.options.giveUp;
+  options.link.giveUp = shareOfLinks(its.options.giveUp);
   options.link.smallMessage = its.options.smallMessage;
   options.link.holdOff = its.options.holdOff;
   options.link.longestHoldOff = std::max(its.options.holdOff, options.link.longestHoldOff);
@@ -121,6 +125,13 @@ std::uint32_t Connection::count(std::uint32_t tag) const {
   const auto found =
       std::ranges::find(counts, tag, &std::pair<std::uint32_t, std::uint32_t>::first);
   return found == counts.end() ? 0 : found->second;
+}
+
+std::unique_ptr<Connection> Pair::open(const std::shared_ptr<Pair>& pair, std::uint32_t number,
+                                       bool sends, int device) {
+  ++pair->open_;
+  return std::make_unique<Connection>(
+      Connection{.pair = pair, .number = number, .sends = sends, .device = device});
 }
 
 Request* Pair::take(Connection& connection, int parts) {
@@ -269,6 +280,7 @@ void Pair::close(Connection& connection) {
   for (Request& request : requests_) {
     if (request.connection == &connection) giveBack(request);
   }
+  if (--open_ == 0) (void)deliver(deadline);
 }
 
 template <typename Call>
@@ -311,18 +323,22 @@ bool Pair::tend(TimePoint now) {
   return !failed_;
 }
 
-void Pair::drain(TimePoint deadline) {
-  const std::lock_guard lock(mutex_);
-  if (failed_ || !started_) return;
+/// Under the lock. Polls until there is nothing that was copied and has not been delivered, or will
+/// never be; false: not until then.
+bool Pair::deliver(TimePoint deadline) {
   while (!failed_ && !departed_ && !fabric_->delivered(other())) {
     const TimePoint time = now();
-    if (time >= deadline) {
-      spdlog::warn("{} has not got all that was sent to it within FAULTLINE_GIVE_UP={}: lost",
-                   settings_.peer, formatDuration(settings_.options.giveUp));
-      return;
-    }
+    if (time >= deadline) return false;
     poll(time, kIdle);
   }
+  return true;
+}
+
+void Pair::drain(TimePoint deadline) {
+  const std::lock_guard lock(mutex_);
+  if (!started_ || deliver(deadline)) return;
+  spdlog::warn("{} has not got all that was sent to it within FAULTLINE_GIVE_UP={}: lost",
+               settings_.peer, formatDuration(settings_.options.giveUp));
 }
 
 void Pair::sayGoodbye(TimePoint deadline) {

@@ -97,6 +97,9 @@ class Pair final : private fabric::FabricClient {
 
   /// A number that no other connection from this end has.
   std::uint32_t newConnection() { return connections_++; }
+  /// This end of a connection, to be closed. `device`: of the sending end.
+  static std::unique_ptr<Connection> open(const std::shared_ptr<Pair>& pair, std::uint32_t number,
+                                          bool sends, int device = 0);
 
   /// Null: no more now. `data` must stay until `test` says that the request is done.
   Request* send(Connection& connection, std::uint32_t tag, const std::byte* data, Bytes size);
@@ -114,7 +117,9 @@ class Pair final : private fabric::FabricClient {
 
   /// Withdraws what a connection that is being closed has under way, at both ends: when this
   /// returns nothing reads or writes its memory any more. Other connections go on. Should a rail
-  /// with late writes not be fenced within kCloseTime, all of the pair ends.
+  /// with late writes not be fenced within kCloseTime, all of the pair ends. The last one waits for
+  /// kCloseTime at most until what was copied is delivered: who has version 10, which knows no end
+  /// but the process's, may leave without that (Python's multiprocessing ends with _exit).
   void close(Connection& connection);
 
   /// To be called again and again by a thread of the plugin: polls when nobody else has for a
@@ -173,6 +178,7 @@ class Pair final : private fabric::FabricClient {
   void wordArrived(int peer, std::span<const std::byte> word) override;
 
   int other() const { return 1 - settings_.side; }
+  bool deliver(TimePoint deadline);
   Request* take(Connection& connection, int parts);
   void giveBack(Request& request);
   void partDone(std::uint64_t token, Bytes length);
@@ -209,6 +215,7 @@ class Pair final : private fabric::FabricClient {
   MoverChoice mover_;
   EagerReceives eager_;
   std::atomic<std::uint32_t> connections_{0};
+  std::atomic<int> open_{0};  // connections
   std::deque<Request> requests_;
   std::vector<std::uint32_t> free_;
   Account account_;

@@ -1,14 +1,15 @@
 // net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]
-// [--group N] [--fork 1] [--first D] [--leave 1] [--abort 1]: one process of two (sides 0 and 1)
-// that talk to each other through the NCCL plugin, as NCCL's proxies do. They find each other's
-// handles in files of FOLDER. Connections in both directions carry messages of up to `bytes` for
-// `seconds` or until there is a file "stop" in FOLDER. `late`: after that it receives nothing for
-// so long. `group`: each receive is of so many messages, each with its tag. `first`: the device of
-// the first connection; of the next ones those behind it. `fork`: a child like a data loader's
-// lives beside it, with copies of all its sockets. `leave`: after `seconds` the program ends, like
-// one that has thrown, with whatever is under way. `abort`: meanwhile other communicators begin and
-// are aborted. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or "error
-// RESULT WARNINGS"; exit 1.
+// [--group N] [--fork 1] [--first D] [--leave 1] [--abort 1] [--quit 1]: one process of two (sides
+// 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They find each
+// other's handles in files of FOLDER. Connections in both directions carry messages of up to
+// `bytes` for `seconds` or until there is a file "stop" in FOLDER. `late`: after that it receives
+// nothing for so long. `group`: each receive is of so many messages, each with its tag. `first`:
+// the device of the first connection; of the next ones those behind it. `fork`: a child like a data
+// loader's lives beside it, with copies of all its sockets. `leave`: after `seconds` the program
+// ends, like one that has thrown, with whatever is under way. `abort`: meanwhile other
+// communicators begin and are aborted. `quit`: when its connections are closed the process is gone
+// at once, as those of Python's multiprocessing. Prints "ready", then at the end "ok MESSAGES
+// LONGEST_PAUSE_MS ABORTED", or "error RESULT WARNINGS"; exit 1.
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ int run(int argc, char** argv) {
   double seconds = 1, late = 0;
   std::size_t bytes = 100'000;
   int connections = 2, group = 1, first = 0;
-  bool forks = false, leaves = false, aborts = false;
+  bool forks = false, leaves = false, aborts = false, quits = false;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--late") == 0) late = std::atof(argv[i + 1]);
@@ -62,6 +63,7 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--fork") == 0) forks = std::atoi(argv[i + 1]) != 0;
     if (std::strcmp(argv[i], "--leave") == 0) leaves = std::atoi(argv[i + 1]) != 0;
     if (std::strcmp(argv[i], "--abort") == 0) aborts = std::atoi(argv[i + 1]) != 0;
+    if (std::strcmp(argv[i], "--quit") == 0) quits = std::atoi(argv[i + 1]) != 0;
   }
   NetDriver net(argv[1], version);
   if (!net.error().empty()) return failed(net.error());
@@ -95,11 +97,12 @@ int run(int argc, char** argv) {
   }
   others.stop();
   conversation.close();
-  (void)net.finalize();
+  if (!quits) (void)net.finalize();
   if (!others.error().empty()) return failed(others.error());
   if (conversation.wrong() > 0) return failed("wrong " + std::to_string(conversation.wrong()));
   std::cout << "ok " << conversation.messages() << " "
             << toMilliseconds(conversation.longestPause()) << " " << others.count() << std::endl;
+  if (quits) _exit(0);
   return 0;
 }
 
