@@ -34,14 +34,16 @@ constexpr std::array kSpecs{
                   "Interface over which processes meet and hear of each other when rails fail; "
                   "none: the first of NCCL_SOCKET_IFNAME that is no rail, else the first other one "
                   "that is up, else rail 0."},
-    ParameterSpec{"GIVE_UP",
-                  ParameterType::kDuration,
-                  "10s",
-                  "A job that has no rail to a peer left, or no sign of it, ends within so long: "
-                  "after nine tenths of it NCCL gets ncclRemoteError, and has the rest to abort.",
-                  {},
-                  0.1,
-                  3600},
+    ParameterSpec{
+        "GIVE_UP",
+        ParameterType::kDuration,
+        "10s",
+        "A job that has no rail to a peer left, or no sign of it, ends within so long: "
+        "2 s before that, or a fifth of it if that is less, NCCL gets ncclRemoteError, and "
+        "has the rest to abort.",
+        {},
+        0.1,
+        3600},
     ParameterSpec{"RAIL_GRACE",
                   ParameterType::kDuration,
                   "1s",

@@ -18,9 +18,10 @@ constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
 
 constexpr std::string_view kGoodbye = "done";
 
-/// Of FAULTLINE_GIVE_UP. The rest is for what comes before and after: that the rails are gone must
-/// be noticed, and NCCL aborts its kernels and tells the ranks that have no part in it.
-Duration shareOfLinks(Duration giveUp) { return giveUp * 9 / 10; }
+/// Of FAULTLINE_GIVE_UP. The rest, a fifth and 2 s at most, is for what comes before and after:
+/// that the rails are gone must be noticed, and NCCL's abort takes more than a second
+/// (docs/gpu.md).
+Duration shareOfLinks(Duration giveUp) { return giveUp - std::min<Duration>(giveUp / 5, 2s); }
 
 std::uint64_t tokenOf(const Request& request, int part) {
   return std::uint64_t{request.number} << kPartBits | static_cast<unsigned>(part);
