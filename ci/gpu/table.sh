@@ -134,12 +134,10 @@ case $part in
   1)
     sweep shaped
     sweep unshaped --set cluster.rail_rate=100Gbit
-    scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'5',-w,'2']"
+    scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'50',-w,'5']"
     made sweep {shaped,unshaped}-{to-8M,from-16M}
     made ends {shaped,unshaped}-{to-8M,from-16M} collectives
-    for file in "$out"/collectives/command-*/rank0/stdout.txt; do
-      [[ -f $file ]] && sed 's/^/    /' "$file" && echo
-    done
+    made collectives collectives
     ;;
   2)
     scenario pause-port-down

@@ -1,6 +1,7 @@
 """Tables in Markdown from the results of scenarios/gpu. ci/gpu/table.sh calls it.
 
     tables.py sweep RESULT            time and bus bandwidth of each size, by row, and their ratio
+    tables.py collectives RESULT      time of each collective, by size and row
     tables.py pauses RESULT...        by how much a fault makes its AllReduce longer
     tables.py shares RESULT...        calls before, during and after a fault that lasts
     tables.py ends RESULT...          how each run ended, and what it told
@@ -15,6 +16,7 @@ from pathlib import Path
 CALL = re.compile(r"^# call (\d+) (\d+) \S+ time_us ([0-9.]+)")
 # size, count, type, redop, [root], time, algbw, busbw, wrong
 ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?([0-9.]+) +([0-9.]+) +([0-9.]+) +(\d+)")
+COLLECTIVE = re.compile(r"^# (all_reduce|all_gather|reduce_scatter|all_to_all|send_recv)$")
 
 
 class Run:
@@ -98,6 +100,34 @@ def sweep(folder):
         cells.append(f"{best / plugin:.3f} ({min(spread):.2f} to {max(spread):.2f})" if best and spread else "-")
         rows.append(cells)
     table(["size", *by_row, "plugin / best without"], rows)
+
+
+def collectives(folder):
+    """Time of a call out of place, us: the median of the runs, and in brackets the least and the most."""
+    result, runs = read(folder)
+    title(result, runs)
+    names = list(dict.fromkeys(run.row for run in runs))
+    cells = {}
+    for run in runs:
+        collective = None
+        for line in run.lines:
+            if heading := COLLECTIVE.match(line):
+                collective = heading[1]
+            elif (found := ROW.match(line)) and collective:
+                cell = cells.setdefault((collective, int(found[1])), {}).setdefault(run.row, [])
+                # In place behind it: time, algbw, busbw, wrong; N/A where it cannot be.
+                wrong = [line.split()[-1]] if line.split()[-1].isdigit() else []
+                cell.append((float(found[2]), int(found[5]) + sum(map(int, wrong))))
+    rows = []
+    for (collective, size), by_row in cells.items():
+        texts = []
+        for name in names:
+            times, wrongs = zip(*by_row[name]) if name in by_row else ([], [])
+            texts.append("-" if not times else
+                         f"{statistics.median(times):.0f} ({min(times):.0f} to {max(times):.0f})" +
+                         (f" **{sum(wrongs)} wrong**" if sum(wrongs) else ""))
+        rows.append([collective, size_text(size), *texts])
+    table(["collective", "size", *names], rows)
 
 
 def call_at(run, ms):
@@ -212,15 +242,20 @@ def ends(folders):
     table(["scenario", "row", "faults", "ended", "exit codes", "s after the fault", "told"], rows)
 
 
+ONE = ("sweep", "collectives")  # a table for each result
+SEVERAL = ("pauses", "shares", "ends")  # one for all of them
+
+
 def main(arguments):
-    if len(arguments) < 2 or arguments[0] not in ("sweep", "pauses", "shares", "ends"):
+    if len(arguments) < 2 or arguments[0] not in ONE + SEVERAL:
         print(__doc__, file=sys.stderr)
         return 2
-    if arguments[0] == "sweep":
-        for folder in arguments[1:]:
-            sweep(folder)
+    make = globals()[arguments[0]]
+    if arguments[0] in SEVERAL:
+        make(arguments[1:])
     else:
-        {"pauses": pauses, "shares": shares, "ends": ends}[arguments[0]](arguments[1:])
+        for folder in arguments[1:]:
+            make(folder)
     return 0
 
 

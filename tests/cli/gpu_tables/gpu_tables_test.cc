@@ -106,6 +106,18 @@ TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
   EXPECT_THAT(text, HasSubstr("| 1.500 (1.50 to 1.50) |"));
 }
 
+TEST_F(GpuTables, CollectivesAreByNameSizeAndRow) {
+  addRun("socket", "#\n# all_reduce\n#\n" + line(1 << 20, 2, 0) +
+                       "# Out of bounds values : 0 OK\n" + "# send_recv\n" + line(1 << 20, 0.5, 0));
+  addRun("plugin", "# all_reduce\n" + line(1 << 20, 1, 3));
+  const std::string text = table("collectives");
+  EXPECT_THAT(text, HasSubstr("| collective | size | socket | plugin |"));
+  EXPECT_THAT(text,
+              HasSubstr("| all_reduce | 1 MiB | 2000 (2000 to 2000) | 1000 (1000 to 1000) **3 "
+                        "wrong** |"));
+  EXPECT_THAT(text, HasSubstr("| send_recv | 1 MiB | 500 (500 to 500) | - |"));
+}
+
 TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
   // Half of the call at full speed, the rest at half: 100 / 2 + 200 / 2 = 150 ms are expected; 10
   // more, and 5 more of the next.
