@@ -64,7 +64,7 @@ std::optional<EagerReceives::Post> EagerReceives::next(const channel::StreamKey&
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(receives_.size()));
     receives_.emplace_back().memory =
-        std::make_unique<std::byte[]>(static_cast<std::size_t>(longest_));
+        std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(longest_));
   }
   const std::uint32_t number = free_.back();
   free_.pop_back();
