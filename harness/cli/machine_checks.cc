@@ -24,6 +24,7 @@
 #include "harness/cluster/probe.h"
 #include "harness/rdma_vm/guest_files.h"
 #include "harness/run/goodput_probe.h"
+#include "harness/run/keep_awake.h"
 
 namespace faultline::cli {
 namespace {
@@ -163,6 +164,12 @@ void addMachine(std::vector<MachineCheck>& checks) {
                     "the goodput of rails, against which collective calls are compared",
                     "sweeps have no columns for ideal, bound and model",
                     "install iperf3 (apt-get install iperf3)"});
+  const Status awake = run::keepProcessorsAwake().status();  // for a moment
+  checks.push_back({kMachineGroup, "processors kept awake", awake.ok(), false,
+                    awake.ok() ? "held for a moment" : awake.message(),
+                    "noise.keep_awake: threads that wait for no processor to wake",
+                    "steps end later, by 0.1 to 0.5 ms where it was measured (docs/paper.md)",
+                    "run as root; a virtual machine's kernel mostly has no say in it"});
   const bool fast = !sanitized() && optimised();
   checks.push_back({kMachineGroup, "build for measuring", fast, false,
                     sanitized()   ? "built with sanitizers"

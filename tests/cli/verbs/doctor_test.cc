@@ -67,8 +67,8 @@ TEST(DoctorTest, SaysWhatIsThereAndWhatWhatIsMissingCosts) {
   EXPECT_EQ(ran.exit, report["quickstart"] == true ? 0 : 3);
   for (const char* name :
        {"privileges", "network namespace", "veth", "bridge", "htb and u32", "interface counters",
-        "bridge port state", "user namespaces", "cores", "memory", "build for measuring",
-        "RDMA devices", "GPUs", "NCCL", "MPI", "Slurm"}) {
+        "bridge port state", "user namespaces", "cores", "memory", "processors kept awake",
+        "build for measuring", "RDMA devices", "GPUs", "NCCL", "MPI", "Slurm"}) {
     ASSERT_TRUE(row(report, name).is_object()) << name;
   }
   // What works today, and not only what is planned.
