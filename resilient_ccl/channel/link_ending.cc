@@ -16,8 +16,8 @@ void Link::checkBudget(TimePoint now) {
   const auto allowance = [&] { return formatDuration(budget); };
   const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
   if (noRailSince_ != TimePoint::max() && spent(noRailSince_)) {
-    fail(errorf(Code::kUnavailable, "no rail to {} came back within {} ({})", identity_.name,
-                allowance(), railHistory()));
+    fail(errorf(Code::kUnavailable, "no rail to {} came back within the give-up budget of {} ({})",
+                identity_.name, allowance(), railHistory()));
     return;
   }
   if (spent(lastHeard_)) {

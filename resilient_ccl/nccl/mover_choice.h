@@ -11,7 +11,7 @@ namespace faultline::nccl {
 
 /// Who moves the bytes between two processes where there are I/O threads. NCCL's own thread, while
 /// few connections have messages, all of them short: nobody has to be woken for them. What is more
-/// than that takes the thread longer than waking others does (docs/gpu.md).
+/// than that takes the thread longer than waking others does (docs/gpu/findings.md).
 class MoverChoice {
  public:
   /// `small`: the longest message that is short.

@@ -38,7 +38,7 @@ constexpr std::array kSpecs{
         "GIVE_UP",
         ParameterType::kDuration,
         "10s",
-        "A job that has no rail to a peer left, or no sign of it, ends within so long: "
+        "A job that loses its last rail to a peer, or all sign of it, ends within so long: "
         "2 s before that, or a fifth of it if that is less, NCCL gets ncclRemoteError, and "
         "has the rest to abort.",
         {},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <span>
@@ -28,6 +29,11 @@ struct Options {
   std::string counters;          ///< file; empty: none
   std::string trace;             ///< the same
   std::string socketInterfaces;  ///< NCCL_SOCKET_IFNAME, as it is
+
+  /// What a link has of `giveUp`, from when it is found to have no rail left. The rest, a fifth of
+  /// it and 2 s at most, is for what comes before and after: to notice it, and for NCCL to abort,
+  /// which took more than the 1.5 s that nccl_bench waits for it (docs/gpu.md).
+  Duration linkBudget() const { return giveUp - std::min<Duration>(giveUp / 5, 2s); }
 
   static constexpr int kAutomatic = -1;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -17,11 +18,6 @@ static_assert(kMostReceives <= 1 << kPartBits);
 constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
 
 constexpr std::string_view kGoodbye = "done";
-
-/// Of FAULTLINE_GIVE_UP. The rest, a fifth and 2 s at most, is for what comes before and after:
-/// that the rails are gone must be noticed, and NCCL's abort takes more than a second
-/// (docs/gpu.md).
-Duration shareOfLinks(Duration giveUp) { return giveUp - std::min<Duration>(giveUp / 5, 2s); }
 
 std::uint64_t tokenOf(const Request& request, int part) {
   return std::uint64_t{request.number} << kPartBits | static_cast<unsigned>(part);
@@ -59,7 +55,7 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.link.partners = its.partners;
   options.link.policy = its.options.policy;
   options.link.chunkBytes = its.options.chunkBytes;
-  options.link.giveUp = shareOfLinks(its.options.giveUp);
+  options.link.giveUp = its.options.linkBudget();
   options.link.smallMessage = its.options.smallMessage;
   options.link.holdOff = its.options.holdOff;
   options.link.longestHoldOff = std::max(its.options.holdOff, options.link.longestHoldOff);
@@ -259,7 +255,7 @@ bool Pair::underWay(const Connection* connection) const {
   });
 }
 
-void Pair::close(Connection& connection) {
+bool Pair::close(Connection& connection) {
   const std::lock_guard lock(mutex_);
   if (!failed_) {
     for (const auto& [tag, count] : connection.counts) {
@@ -281,7 +277,7 @@ void Pair::close(Connection& connection) {
   for (Request& request : requests_) {
     if (request.connection == &connection) giveBack(request);
   }
-  if (--open_ == 0) (void)deliver(deadline);
+  return --open_ == 0;
 }
 
 template <typename Call>
@@ -324,22 +320,22 @@ bool Pair::tend(TimePoint now) {
   return !failed_;
 }
 
-/// Under the lock. Polls until there is nothing that was copied and has not been delivered, or will
-/// never be; false: not until then.
-bool Pair::deliver(TimePoint deadline) {
-  while (!failed_ && !departed_ && !fabric_->delivered(other())) {
-    const TimePoint time = now();
-    if (time >= deadline) return false;
-    poll(time, kIdle);
-  }
-  return true;
-}
-
 void Pair::drain(TimePoint deadline) {
-  const std::lock_guard lock(mutex_);
-  if (!started_ || deliver(deadline)) return;
-  spdlog::warn("{} has not got all that was sent to it within FAULTLINE_GIVE_UP={}: lost",
-               settings_.peer, formatDuration(settings_.options.giveUp));
+  const Duration patience = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_ || !started_ || departed_ || fabric_->delivered(other())) return;
+      const TimePoint time = now();
+      if (time >= deadline) {
+        spdlog::warn("{} has not got all that was sent to it within {}: lost", settings_.peer,
+                     formatDuration(patience));
+        return;
+      }
+      poll(time);
+    }
+    std::this_thread::sleep_for(kDrainPause);  // who connects meanwhile gets the lock
+  }
 }
 
 void Pair::sayGoodbye(TimePoint deadline) {

@@ -117,17 +117,16 @@ class Pair final : private fabric::FabricClient {
 
   /// Withdraws what a connection that is being closed has under way, at both ends: when this
   /// returns nothing reads or writes its memory any more. Other connections go on. Should a rail
-  /// with late writes not be fenced within kCloseTime, all of the pair ends. The last one waits for
-  /// kCloseTime at most until what was copied is delivered: who has version 10, which knows no end
-  /// but the process's, may leave without that (Python's multiprocessing ends with _exit).
-  void close(Connection& connection);
+  /// with late writes not be fenced within kCloseTime, all of the pair ends. Whether it was the
+  /// last connection that there is of the pair.
+  bool close(Connection& connection);
 
   /// To be called again and again by a thread of the plugin: polls when nobody else has for a
   /// while. False: there is nothing more to do for this pair.
   bool tend(TimePoint now);
 
   /// Waits until everything that was sent has been delivered: what was copied is done for NCCL, and
-  /// may have to be sent again. At most until `deadline`.
+  /// may have to be sent again. At most until `deadline`; what is not by then is told.
   void drain(TimePoint deadline);
   /// Tells the other end that this process is done, and waits until it has heard so, at most until
   /// `deadline`.
@@ -154,6 +153,7 @@ class Pair final : private fabric::FabricClient {
   Account account() const;
 
   static constexpr Duration kCloseTime = 1s;
+  static constexpr Duration kDrainPause = 100us;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;
   /// After so many sends in a row, or a chunk of them, or so long, a send looks at what has come:
@@ -178,7 +178,6 @@ class Pair final : private fabric::FabricClient {
   void wordArrived(int peer, std::span<const std::byte> word) override;
 
   int other() const { return 1 - settings_.side; }
-  bool deliver(TimePoint deadline);
   Request* take(Connection& connection, int parts);
   void giveBack(Request& request);
   void partDone(std::uint64_t token, Bytes length);

@@ -69,10 +69,11 @@ NetResult Plugin::resultOf(const Status& status) const {
   }
 }
 
-NetResult Plugin::init(NetLogger log) {
+NetResult Plugin::init(NetLogger log, bool hasEnd) {
   // Before the lock: another thread of the parent may have had it at the moment of the fork.
   if (forked_) return NetResult::kInternalError;
   const std::lock_guard lock(mutex_);
+  hasEnd_ = hasEnd;
   if (communicators_++ > 0) return NetResult::kSuccess;
   if (log != nullptr) {
     spdlog::set_default_logger(
@@ -322,7 +323,9 @@ NetResult Plugin::test(void* request, int* done, int* sizes) {
 
 NetResult Plugin::close(void* connection) {
   const std::unique_ptr<Connection> it(as<Connection>(connection));
-  if (it && !forked_) it->pair->close(*it);
+  if (!it || forked_) return NetResult::kSuccess;
+  const bool last = it->pair->close(*it);
+  if (last && !hasEnd_) it->pair->drain(now() + kLastClose);
   return NetResult::kSuccess;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,7 +24,8 @@ class Plugin {
  public:
   static Plugin& instance();
 
-  NetResult init(NetLogger log);
+  /// `hasEnd`: NCCL says when it is done with a communicator (`finalize`); version 10 does not.
+  NetResult init(NetLogger log, bool hasEnd);
   /// One communicator is done; with the last one everything ends.
   NetResult finalize();
   /// The process ends: the same, whatever communicators there are.
@@ -42,7 +44,12 @@ class Plugin {
   NetResult irecv(void* connection, int count, void** data, const std::size_t* sizes,
                   const int* tags, void** request);
   NetResult test(void* request, int* done, int* sizes);
+  /// Without an end that is told, the last one to a process waits until what was copied has been
+  /// delivered, for kLastClose at most: a process may end without its destructors (Python's
+  /// multiprocessing, with _exit).
   NetResult close(void* connection);
+
+  static constexpr Duration kLastClose = 1s;
 
   /// The process is a child that was forked off: it has none of this.
   void forked() { forked_ = true; }
@@ -60,6 +67,7 @@ class Plugin {
   std::mutex mutex_;  // of beginning and ending
   int communicators_ = 0;
   bool forked_ = false;
+  std::atomic<bool> hasEnd_ = true;
   Options options_;
   std::mutex present_;  // of devices and directory, which begin and end while other threads call
   std::vector<Device> devices_;

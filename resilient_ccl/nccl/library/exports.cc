@@ -9,7 +9,7 @@ namespace {
 // The name by which NCCL_NET chooses the network.
 constexpr const char* kName = "Faultline";
 // Not told, as NCCL's own sockets do not: by its model a network with the 20 us of TCP wants trees
-// for short AllReduces, which take longer than its rings do (docs/gpu.md).
+// for short AllReduces, which take longer than its rings do (docs/gpu/findings.md).
 constexpr float kLatency = 0;
 constexpr int kMostConnections = 65536;
 constexpr int kNotKnown = -1;
@@ -92,7 +92,7 @@ constexpr NetCalls<VirtualDevice> kCalls{.accept = accept,
                                          .irecvConsumed = nullptr,
                                          .makeVDevice = nullptr};
 
-NetResult initV10(NetLogger log, NetProfiler) { return plugin().init(log); }
+NetResult initV10(NetLogger log, NetProfiler) { return plugin().init(log, /*hasEnd=*/false); }
 NetResult listenV10(int device, void* handle, void** listener) {
   return plugin().listen(device, handle, listener);
 }
@@ -102,7 +102,7 @@ NetResult connectV10(int device, NetConfig*, void* handle, void** connection, vo
 
 NetResult init(void** context, std::uint64_t, NetConfig*, NetLogger log, NetProfiler) {
   *context = &plugin();
-  return plugin().init(log);
+  return plugin().init(log, /*hasEnd=*/true);
 }
 NetResult listen(void*, int device, void* handle, void** listener) {
   return plugin().listen(device, handle, listener);

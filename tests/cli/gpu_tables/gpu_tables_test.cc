@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -80,7 +81,9 @@ class GpuTables : public ::testing::Test {
   Json result_;
 };
 
-std::string line(std::int64_t size, double ms, std::int64_t wrong) {
+/// `wrongInPlace`: it was also made in place, with so many wrong elements.
+std::string line(std::int64_t size, double ms, std::int64_t wrong,
+                 std::optional<std::int64_t> wrongInPlace = {}) {
   reports::CollectiveRow row;
   row.operation = "all_reduce";
   row.size_bytes = size;
@@ -91,7 +94,9 @@ std::string line(std::int64_t size, double ms, std::int64_t wrong) {
   row.algbw = static_cast<double>(size) / ms / 1e6;
   row.busbw = row.algbw * 1.5;
   row.wrong_elements = wrong;
-  return reports::collectivesLine(&row, nullptr);
+  reports::CollectiveRow inPlace = row;
+  inPlace.wrong_elements = wrongInPlace.value_or(0);
+  return reports::collectivesLine(&row, wrongInPlace ? &inPlace : nullptr);
 }
 
 TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
@@ -109,11 +114,11 @@ TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
 TEST_F(GpuTables, CollectivesAreByNameSizeAndRow) {
   addRun("socket", "#\n# all_reduce\n#\n" + line(1 << 20, 2, 0) +
                        "# Out of bounds values : 0 OK\n" + "# send_recv\n" + line(1 << 20, 0.5, 0));
-  addRun("plugin", "# all_reduce\n" + line(1 << 20, 1, 3));
+  addRun("plugin", "# all_reduce\n" + line(1 << 20, 1, 3, 4));
   const std::string text = table("collectives");
   EXPECT_THAT(text, HasSubstr("| collective | size | socket | plugin |"));
   EXPECT_THAT(text,
-              HasSubstr("| all_reduce | 1 MiB | 2000 (2000 to 2000) | 1000 (1000 to 1000) **3 "
+              HasSubstr("| all_reduce | 1 MiB | 2000 (2000 to 2000) | 1000 (1000 to 1000) **7 "
                         "wrong** |"));
   EXPECT_THAT(text, HasSubstr("| send_recv | 1 MiB | 500 (500 to 500) | - |"));
 }

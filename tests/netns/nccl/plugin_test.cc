@@ -374,7 +374,7 @@ TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
                             HasSubstr(fmt::format("10.0.0.{}", 2 - side))))
         << side;
     EXPECT_THAT(word, HasSubstr(side == 1 ? "local_nic" : "remote_nic"));
-    EXPECT_THAT(word, HasSubstr("within 800ms"));  // the rest of it is for NCCL
+    EXPECT_THAT(word, HasSubstr("budget of 800ms"));  // the rest of it is for NCCL
   }
   EXPECT_LT(now() - begin, kInTime);
 }

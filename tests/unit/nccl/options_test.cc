@@ -152,6 +152,16 @@ TEST(NcclOptionsTest, AMisspeltVariableIsFoundAndOthersOfFaultlineAreLeftAlone) 
   EXPECT_THAT(environmentNames(), ::testing::Contains("PATH"));
 }
 
+TEST(NcclOptionsTest, LinksLeaveNcclSomethingOfTheBudget) {
+  const auto budget = [](const char* giveUp) {
+    return read({{"FAULTLINE_GIVE_UP", giveUp}})->linkBudget();
+  };
+  EXPECT_EQ(budget("100ms"), 80ms);
+  EXPECT_EQ(budget("1s"), 800ms);
+  EXPECT_EQ(budget("10s"), 8s);
+  EXPECT_EQ(budget("1h"), 1h - 2s);
+}
+
 TEST(NcclOptionsTest, TheDocumentationHasEveryVariableAsItIsAndNoOther) {
   std::ifstream file(std::string(FAULTLINE_SOURCE_DIR) + "/docs/nccl.md");
   std::stringstream text;

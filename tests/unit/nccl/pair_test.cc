@@ -51,16 +51,16 @@ class PairTest : public ::testing::Test {
       }
     }
     ASSERT_TRUE(ready[0] && ready[1]);
-    sender_ = {.pair = pairs_[0], .number = 7, .sends = true};
-    receiver_ = {.pair = pairs_[1], .number = 7};
+    sender_ = Pair::open(pairs_[0], 7, /*sends=*/true);
+    receiver_ = Pair::open(pairs_[1], 7, /*sends=*/false);
   }
 
   Request* send(const std::int64_t& value) {
-    return pairs_[0]->send(sender_, kTag, reinterpret_cast<const std::byte*>(&value), 8);
+    return pairs_[0]->send(*sender_, kTag, reinterpret_cast<const std::byte*>(&value), 8);
   }
   Request* receive(std::int64_t& value) {
     const Pair::Buffer buffer{kTag, reinterpret_cast<std::byte*>(&value), 8};
-    return pairs_[1]->receive(receiver_, std::span(&buffer, 1));
+    return pairs_[1]->receive(*receiver_, std::span(&buffer, 1));
   }
   Result<bool> await(int side, Request* request, Duration time = kLong) {
     const TimePoint deadline = now() + time;
@@ -85,7 +85,7 @@ class PairTest : public ::testing::Test {
   }
 
   std::array<std::shared_ptr<Pair>, 2> pairs_;
-  Connection sender_, receiver_;
+  std::unique_ptr<Connection> sender_, receiver_;
 };
 
 TEST_F(PairTest, ShortMessagesThatHaveComeAreThereThoughTheirSenderHasEnded) {
@@ -105,7 +105,7 @@ TEST_F(PairTest, ShortMessagesThatHaveComeAreThereThoughTheirSenderHasEnded) {
   pairs_[0]->sayGoodbye(deadline);
   over = true;
   other.join();
-  sender_.pair.reset();
+  sender_.reset();
   pairs_[0].reset();
   while (!pairs_[1]->failed() && now() < deadline) (void)pairs_[1]->tend(now());
   ASSERT_TRUE(pairs_[1]->failed());
@@ -126,9 +126,49 @@ TEST_F(PairTest, WhatWasPostedAheadGoesWithItsConnection) {
   const std::int64_t value = 5;
   const auto sent = await(0, send(value));
   ASSERT_TRUE(sent.ok() && *sent);
-  pairs_[1]->close(receiver_);
+  (void)pairs_[1]->close(*receiver_);
   EXPECT_EQ(pairs_[1]->postedAhead(), 0U) << "over TCP nothing writes into it any more";
-  pairs_[0]->close(sender_);
+  (void)pairs_[0]->close(*sender_);
+}
+
+TEST_F(PairTest, TheLastConnectionThatIsClosedIsTheLastOfAllThatWereOpened) {
+  const auto other = Pair::open(pairs_[0], 8, /*sends=*/true);
+  EXPECT_FALSE(pairs_[0]->close(*sender_));
+  const auto another = Pair::open(pairs_[0], 9, /*sends=*/false);
+  EXPECT_FALSE(pairs_[0]->close(*other));
+  EXPECT_TRUE(pairs_[0]->close(*another));
+  EXPECT_TRUE(pairs_[1]->close(*receiver_));
+}
+
+// What was copied outlives its connection; of a peer that stands still it is waited for as long as
+// was said, and whoever wants the pair meanwhile has it.
+TEST_F(PairTest, WhatWasCopiedIsWaitedForButNotForEver) {
+  exchange(20);
+  // Nobody serves the other side from here on.
+  const std::int64_t value = 5;
+  Request* const sent = send(value);
+  const auto done = pairs_[0]->test(*sent, nullptr);
+  ASSERT_TRUE(done.ok() && *done) << "a message that was to be copied";
+  EXPECT_TRUE(pairs_[0]->close(*sender_));
+  constexpr Duration kWait = 300ms;
+  const TimePoint begin = now();
+  std::atomic<bool> over{false};
+  int looked = 0;
+  std::thread other([&] {
+    for (; !over; ++looked) (void)pairs_[0]->postedAhead();
+  });
+  pairs_[0]->drain(begin + kWait);
+  over = true;
+  other.join();
+  EXPECT_GE(now() - begin, kWait);
+  EXPECT_GT(looked, 10);
+  EXPECT_FALSE(pairs_[0]->failed());
+  std::int64_t to = -1;
+  const auto came = await(1, receive(to));
+  ASSERT_TRUE(came.ok() && *came);
+  EXPECT_EQ(to, value);
+  pairs_[0]->drain(now() + kLong);
+  (void)pairs_[1]->close(*receiver_);
 }
 
 }  // namespace
