@@ -120,6 +120,12 @@ class LaboratoryTest : public ::testing::Test {
     return fmt::format("grep -q ':{:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6", port);
   }
 
+  /// The same of the RDMA connection manager. Who is bound there may not listen yet, which is a
+  /// refusal for who comes then.
+  static std::string listensForRdma(int port) {
+    return fmt::format("rdma resource show cm_id | grep -q 'state LISTEN.*:{}'", port);
+  }
+
   /// Where perftest's servers listen unless they are told otherwise.
   static constexpr int kPerftestPort = 18515;
   rdma_vm::Laboratory* lab_ = nullptr;

@@ -116,9 +116,7 @@ class RdmaFaultTest : public LaboratoryTest {
     Victim victim;
     auto server = lab_->start(kServer, program(arguments, kWholeCase));
     EXPECT_TRUE(server.ok()) << server.status().message();
-    // It may be bound and not listen yet, which is a refusal for who comes then.
-    mustRun(kServer, shell("until rdma resource show cm_id | grep -q 'state LISTEN.*:18515'; do "
-                           "sleep 0.1; done"));
+    mustRun(kServer, shell("until " + listensForRdma(kPerftestPort) + "; do sleep 0.1; done"));
     arguments.push_back(rdma_vm::nicAddress(kServer, rail + 1));
     auto client = lab_->start(kClient, program(arguments, kWholeCase));
     EXPECT_TRUE(client.ok()) << client.status().message();

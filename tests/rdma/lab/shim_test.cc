@@ -60,10 +60,8 @@ class ShimmedVictims : public LaboratoryTest {
   /// They meet through the RDMA connection manager, and go on without end.
   static Pair rping(int rail) {
     const std::string address = rdma_vm::nicAddress(kServer, rail + 1);
-    return {{"rping", "-s", "-a", address},
-            {"rping", "-c", "-a", address},
-            "rdma resource show cm_id | grep -q 7174",
-            rail};
+    return {
+        {"rping", "-s", "-a", address}, {"rping", "-c", "-a", address}, listensForRdma(7174), rail};
   }
   static Pair writeBandwidth(int rail, int iterations) {
     return perftest("ib_write_bw", rail, {"-s", "65536", "-n", std::to_string(iterations)});

@@ -32,7 +32,7 @@ class Victims : public LaboratoryTest {
   Pair startMortalPerftest(const std::string& name, int rail, int size) {
     return startPair(
         {name, "-R", "--retry_count=2", "-F", "-n", "100000", "-s", std::to_string(size)},
-        rdma_vm::nicAddress(kServer, rail + 1), "rdma resource show cm_id | grep -q 18515");
+        rdma_vm::nicAddress(kServer, rail + 1), listensForRdma(kPerftestPort));
   }
   Pair startPair(std::vector<std::string> arguments, const std::string& address,
                  const std::string& there) {
