@@ -168,8 +168,8 @@ void addMachine(std::vector<MachineCheck>& checks) {
   checks.push_back({kMachineGroup, "processors kept awake", awake.ok(), false,
                     awake.ok() ? "held for a moment" : awake.message(),
                     "noise.keep_awake: threads that wait for no processor to wake",
-                    "steps end later, by 0.1 to 0.5 ms where it was measured (docs/paper.md)",
-                    "run as root; a virtual machine's kernel mostly has no say in it"});
+                    "short steps end later and less evenly (docs/paper.md)",
+                    "run as root; where the kernel has no idle states nothing helps"});
   const bool fast = !sanitized() && optimised();
   checks.push_back({kMachineGroup, "build for measuring", fast, false,
                     sanitized()   ? "built with sanitizers"

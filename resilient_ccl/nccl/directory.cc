@@ -97,7 +97,11 @@ void Directory::finish() {
     for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
   }
   const TimePoint drained = now() + options_.giveUp;
-  for (const auto& pair : pairs) pair->drain(drained);
+  for (const auto& pair : pairs) {
+    if (pair->drain(drained)) continue;
+    spdlog::warn("{} has not got all that was sent to it within FAULTLINE_GIVE_UP={}: lost",
+                 pair->peer(), formatDuration(options_.giveUp));
+  }
   const TimePoint heard = now() + kGoodbye;
   for (const auto& pair : pairs) pair->sayGoodbye(heard);
 }

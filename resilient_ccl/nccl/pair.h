@@ -126,8 +126,9 @@ class Pair final : private fabric::FabricClient {
   bool tend(TimePoint now);
 
   /// Waits until everything that was sent has been delivered: what was copied is done for NCCL, and
-  /// may have to be sent again. At most until `deadline`; what is not by then is told.
-  void drain(TimePoint deadline);
+  /// may have to be sent again. Returns false when that is not so at `deadline`. `unused`: only as
+  /// long as no connection is open.
+  bool drain(TimePoint deadline, bool unused = false);
   /// Tells the other end that this process is done, and waits until it has heard so, at most until
   /// `deadline`.
   void sayGoodbye(TimePoint deadline);

@@ -73,7 +73,7 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
   // Before the lock: another thread of the parent may have had it at the moment of the fork.
   if (forked_) return NetResult::kInternalError;
   const std::lock_guard lock(mutex_);
-  hasEnd_ = hasEnd;
+  if (!hasEnd) hasEnd_ = false;
   if (communicators_++ > 0) return NetResult::kSuccess;
   if (log != nullptr) {
     spdlog::set_default_logger(
@@ -325,7 +325,12 @@ NetResult Plugin::close(void* connection) {
   const std::unique_ptr<Connection> it(as<Connection>(connection));
   if (!it || forked_) return NetResult::kSuccess;
   const bool last = it->pair->close(*it);
-  if (last && !hasEnd_) it->pair->drain(now() + kLastClose);
+  if (last && !hasEnd_ && !it->pair->drain(now() + kLastClose, /*unused=*/true)) {
+    spdlog::warn(
+        "{} has not got all that was sent to it {} after its last connection was closed: "
+        "what is not delivered when the process ends is lost",
+        it->pair->peer(), formatDuration(kLastClose));
+  }
   return NetResult::kSuccess;
 }
 

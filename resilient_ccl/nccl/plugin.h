@@ -45,8 +45,8 @@ class Plugin {
                   const int* tags, void** request);
   NetResult test(void* request, int* done, int* sizes);
   /// Without an end that is told, the last one to a process waits until what was copied has been
-  /// delivered, for kLastClose at most: a process may end without its destructors (Python's
-  /// multiprocessing, with _exit).
+  /// delivered, for kLastClose at most and while nobody connects to it anew: a process may end
+  /// without its destructors (Python's multiprocessing, with _exit).
   NetResult close(void* connection);
 
   static constexpr Duration kLastClose = 1s;

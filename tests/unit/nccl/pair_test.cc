@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -101,7 +102,7 @@ TEST_F(PairTest, ShortMessagesThatHaveComeAreThereThoughTheirSenderHasEnded) {
   std::thread other([&] {
     while (!over) (void)pairs_[1]->tend(now());
   });
-  pairs_[0]->drain(deadline);
+  EXPECT_TRUE(pairs_[0]->drain(deadline));
   pairs_[0]->sayGoodbye(deadline);
   over = true;
   other.join();
@@ -153,21 +154,36 @@ TEST_F(PairTest, WhatWasCopiedIsWaitedForButNotForEver) {
   constexpr Duration kWait = 300ms;
   const TimePoint begin = now();
   std::atomic<bool> over{false};
-  int looked = 0;
+  Duration longestLook{};
   std::thread other([&] {
-    for (; !over; ++looked) (void)pairs_[0]->postedAhead();
+    while (!over) {
+      const TimePoint look = now();
+      (void)pairs_[0]->postedAhead();
+      longestLook = std::max(longestLook, now() - look);
+    }
   });
-  pairs_[0]->drain(begin + kWait);
+  EXPECT_FALSE(pairs_[0]->drain(begin + kWait));
   over = true;
   other.join();
   EXPECT_GE(now() - begin, kWait);
-  EXPECT_GT(looked, 10);
+  EXPECT_LT(longestLook, kWait / 2) << "the lock was held";
+  {
+    const auto anew = Pair::open(pairs_[0], 8, /*sends=*/true);
+    EXPECT_TRUE(pairs_[0]->drain(now() + kLong, /*unused=*/true)) << "somebody uses it again";
+    EXPECT_TRUE(pairs_[0]->close(*anew));
+  }
   EXPECT_FALSE(pairs_[0]->failed());
   std::int64_t to = -1;
   const auto came = await(1, receive(to));
   ASSERT_TRUE(came.ok() && *came);
   EXPECT_EQ(to, value);
-  pairs_[0]->drain(now() + kLong);
+  over = false;
+  std::thread served([&] {
+    while (!over) (void)pairs_[1]->tend(now());
+  });
+  EXPECT_TRUE(pairs_[0]->drain(now() + kLong));
+  over = true;
+  served.join();
   (void)pairs_[1]->close(*receiver_);
 }
 
