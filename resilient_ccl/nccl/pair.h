@@ -117,8 +117,8 @@ class Pair final : private fabric::FabricClient {
 
   /// Withdraws what a connection that is being closed has under way, at both ends: when this
   /// returns nothing reads or writes its memory any more. Other connections go on. Should a rail
-  /// with late writes not be fenced within kCloseTime, all of the pair ends. Whether it was the
-  /// last connection that there is of the pair.
+  /// with late writes not be fenced within kCloseTime, all of the pair ends. Returns whether it was
+  /// the last connection that there is of the pair.
   bool close(Connection& connection);
 
   /// To be called again and again by a thread of the plugin: polls when nobody else has for a
