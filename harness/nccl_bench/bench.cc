@@ -208,13 +208,17 @@ Result<std::optional<double>> Bench::callTogether(int calls) {
   RETURN_IF_ERROR(meet("").status());
   const TimePoint begin = now();
   const Status called = callAndWait(calls);
-  const double ms = toMilliseconds(now() - begin);
+  const Duration took = now() - begin;
   if (!called.ok()) {
-    if (options_.recovery == Recovery::kNone) return called;
+    if (options_.recovery == Recovery::kNone) {
+      return errorf(called.code(), "{} ({:.1f} s after the call began)", called.message(),
+                    toSeconds(took));
+    }
     lastFailure_ = called;
     RETURN_IF_ERROR(appendLine(options_.recoveryFile, std::string(kFailed)));
   }
-  ASSIGN_OR_RETURN(const auto all, meet(called.ok() ? fmt::format("{}", ms) : kFailed.data()));
+  ASSIGN_OR_RETURN(const auto all,
+                   meet(called.ok() ? fmt::format("{}", toMilliseconds(took)) : kFailed.data()));
   double slowest = 0;
   for (const std::string& text : all) {
     if (text == kFailed) {

@@ -17,6 +17,7 @@
 namespace faultline::nccl_bench {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -155,6 +156,8 @@ TEST(Bench, ACallThatIsNotDoneIsAnError) {
   const auto wrong = runBench(optionsFor({8192}), device, kAlone, out);
   EXPECT_EQ(wrong.status().code(), Code::kDeadlineExceeded);
   EXPECT_THAT(wrong.status().message(), HasSubstr("all_reduce of 8192 bytes: not done within 5ms"));
+  EXPECT_THAT(wrong.status().message(),
+              ContainsRegex("\\([0-9]+\\.[0-9] s after the call began\\)$"));
   EXPECT_EQ(device.aborts, 0);
 }
 
