@@ -245,7 +245,7 @@ def ends(folders):
 
 def wire(folders):
     """What all ports sent, with every header, acknowledgement and repetition: the median of the runs,
-    over that of the first row, and in brackets the least and the most."""
+    over that of the row that sent least, and in brackets the least and the most."""
     rows = []
     for folder in folders:
         result, runs = read(folder)
@@ -254,13 +254,13 @@ def wire(folders):
         for run in runs:
             if run.data["status"] == "ok" and run.data["rails"]:
                 sent.setdefault(run.row, []).append(sum(port["tx_bytes"] for port in run.data["rails"]))
-        first = statistics.median(next(iter(sent.values()))) if sent else 0
+        least = min((statistics.median(group) for group in sent.values()), default=0)
         for name, group in sent.items():
-            shares = [bytes_ / first for bytes_ in (statistics.median(group), min(group), max(group))]
+            shares = [bytes_ / least for bytes_ in (statistics.median(group), min(group), max(group))]
             rows.append([Path(folder).name, f"{cluster['rails']} x {cluster['rail_rate']}", name, len(group),
                          f"{statistics.median(group) / 2**30:.3f}",
                          f"{shares[0]:.5f} ({shares[1]:.5f} to {shares[2]:.5f})"])
-    table(["result", "rails", "row", "runs", "GiB", "over the first row's"], rows)
+    table(["result", "rails", "row", "runs", "GiB", "over the least of the rows"], rows)
 
 
 ONE = ("sweep", "collectives")  # a table for each result
