@@ -136,7 +136,6 @@ case $part in
     sweep unshaped --set cluster.rail_rate=100Gbit
     scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'50',-w,'5']"
     made sweep {shaped,unshaped}-{to-8M,from-16M}
-    made wire {shaped,unshaped}-{to-8M,from-16M}
     made ends {shaped,unshaped}-{to-8M,from-16M} collectives
     made collectives collectives
     ;;
@@ -177,7 +176,6 @@ case $part in
     sweep four-shaped --set cluster.rails=4 --set cluster.rail_rate=2Gbit
     sweep four-unshaped --set cluster.rails=4 --set cluster.rail_rate=100Gbit
     made sweep four-{shaped,unshaped}-{to-8M,from-16M}
-    made wire four-{shaped,unshaped}-{to-8M,from-16M}
     made ends four-{shaped,unshaped}-{to-8M,from-16M}
     ;;
 esac

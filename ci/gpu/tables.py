@@ -5,7 +5,6 @@
     tables.py pauses RESULT...        by how much a fault makes its AllReduce longer
     tables.py shares RESULT...        calls before, during and after a fault that lasts
     tables.py ends RESULT...          how each run ended, and what it told
-    tables.py wire RESULT...          what the ports sent for the same work, by row
 """
 import json
 import math
@@ -243,28 +242,8 @@ def ends(folders):
     table(["scenario", "row", "faults", "ended", "exit codes", "s after the fault", "told"], rows)
 
 
-def wire(folders):
-    """What all ports sent, with every header, acknowledgement and repetition: the median of the runs,
-    over that of the row that sent least, and in brackets the least and the most."""
-    rows = []
-    for folder in folders:
-        result, runs = read(folder)
-        cluster = result["scenario"]["cluster"]
-        sent = {}
-        for run in runs:
-            if run.data["status"] == "ok" and run.data["rails"]:
-                sent.setdefault(run.row, []).append(sum(port["tx_bytes"] for port in run.data["rails"]))
-        least = min((statistics.median(group) for group in sent.values()), default=0)
-        for name, group in sent.items():
-            shares = [bytes_ / least for bytes_ in (statistics.median(group), min(group), max(group))]
-            rows.append([Path(folder).name, f"{cluster['rails']} x {cluster['rail_rate']}", name, len(group),
-                         f"{statistics.median(group) / 2**30:.3f}",
-                         f"{shares[0]:.5f} ({shares[1]:.5f} to {shares[2]:.5f})"])
-    table(["result", "rails", "row", "runs", "GiB", "over the least of the rows"], rows)
-
-
 ONE = ("sweep", "collectives")  # a table for each result
-SEVERAL = ("pauses", "shares", "ends", "wire")  # one for all of them
+SEVERAL = ("pauses", "shares", "ends")  # one for all of them
 
 
 def main(arguments):

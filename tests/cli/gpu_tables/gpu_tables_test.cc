@@ -38,8 +38,7 @@ class GpuTables : public ::testing::Test {
 
   /// Calls one after the other, 100 ms for each besides its own time, from 0 ms on.
   void addRun(const std::string& row, const std::string& printed, std::vector<double> calls = {},
-              Json faults = Json::array(), const std::string& counters = "",
-              Json ports = Json::array()) {
+              Json faults = Json::array(), const std::string& counters = "") {
     const std::string folder = "command-" + row + "-0/rank0";
     std::filesystem::create_directories(folder_.path() / folder);
     Json iterations = Json::array();
@@ -57,7 +56,6 @@ class GpuTables : public ::testing::Test {
                                {"status", "ok"},
                                {"duration_ms", at},
                                {"iterations", iterations},
-                               {"rails", std::move(ports)},
                                {"faults", std::move(faults)},
                                {"processes", {{{"exit_code", 0}}}},
                                {"metrics", {{"bus", {{"value", 0.5}, {"unit", "GB/s"}}}}}});
@@ -111,21 +109,6 @@ TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
   EXPECT_THAT(text, HasSubstr("| 8 KiB | 0.49 (200 us) | 0.25 (400 us) | 0.39 (250 us) **3 wrong** "
                               "| 0.800 (0.80 to 0.80) |"));
   EXPECT_THAT(text, HasSubstr("| 1.500 (1.50 to 1.50) |"));
-}
-
-TEST_F(GpuTables, WireIsWhatAllPortsSentOverTheLeastOfTheRows) {
-  const auto ports = [](std::int64_t one, std::int64_t other) {
-    return Json{{{"node", 0}, {"rail", 0}, {"tx_bytes", one}},
-                {{"node", 1}, {"rail", 0}, {"tx_bytes", other}}};
-  };
-  addRun("plugin", "", {}, Json::array(), "", ports(1 << 30, (1 << 30) + (1 << 20)));
-  addRun("plugin", "", {}, Json::array(), "", ports(1 << 30, (1 << 30) + 3 * (1 << 20)));
-  addRun("socket", "", {}, Json::array(), "", ports(1 << 30, 1 << 30));
-  addRun("plugin", "", {}, Json::array(), "", ports(9 << 20, 9 << 20));
-  result_["runs"].back()["status"] = "failed";
-  const std::string text = table("wire");
-  EXPECT_THAT(text, HasSubstr("| 2 x 4Gbit | socket | 1 | 2.000 | 1.00000 (1.00000 to 1.00000) |"));
-  EXPECT_THAT(text, HasSubstr("| 2 x 4Gbit | plugin | 2 | 2.002 | 1.00098 (1.00049 to 1.00146) |"));
 }
 
 TEST_F(GpuTables, CollectivesAreByNameSizeAndRow) {
