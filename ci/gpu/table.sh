@@ -134,7 +134,7 @@ case $part in
   1)
     sweep shaped
     sweep unshaped --set cluster.rail_rate=100Gbit
-    scenario all-reduce collectives --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--collective,'all_reduce,all_gather,reduce_scatter,all_to_all,send_recv',-b,1M,-n,'50',-w,'5']"
+    scenario collectives
     made sweep {shaped,unshaped}-{to-8M,from-16M}
     made ends {shaped,unshaped}-{to-8M,from-16M} collectives
     made collectives collectives

@@ -270,7 +270,8 @@ void addLab(std::vector<MachineCheck>& checks) {
   add("NCCL's bootstrap", bootstrap.ok ? bootstrap.found : "", bootstrap.found,
       "NCCL with the plugin: making communicators while a rail is down",
       "ranks find each other over a NIC whose faults the job is to survive",
-      "name the rails in FAULTLINE_NICS, and another interface in NCCL_SOCKET_IFNAME");
+      "name the rails in FAULTLINE_NICS, another interface in NCCL_SOCKET_IFNAME, and leave "
+      "NCCL_OOB_NET_ENABLE off");
   add("MPI", firstProgram({"mpirun", "mpiexec"}), "neither mpirun nor mpiexec is on the PATH",
       "starting ranks on real machines through MPI (planned)",
       "ranks are processes on this machine", "install openmpi-bin or another MPI");

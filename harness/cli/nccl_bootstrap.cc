@@ -104,8 +104,8 @@ BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
     return devices.empty() || nccl::takesInterface(devices, rail);
   });
   if (any) {
-    finding.found += "; after the first contact over the rails (NCCL_OOB_NET_ENABLE)";
-    return finding;
+    return {false,
+            finding.found + "; after the first contact over the rails (NCCL_OOB_NET_ENABLE)"};
   }
   return {false, fmt::format("NCCL_OOB_NET_IFNAME={} means none of the rails ({}), and with "
                              "NCCL_OOB_NET_ENABLE NCCL will not begin",

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/unique_fd.h"
 #include "resilient_ccl/nccl/nic_path.h"
@@ -43,6 +44,21 @@ Status checkFile(const char* variable, const std::string& path) {
   return okStatus();
 }
 
+namespace {
+
+/// The share of each rail in what was sent.
+std::vector<double> weightsOf(const std::vector<Bytes>& sentByRail) {
+  const auto all =
+      static_cast<double>(std::accumulate(sentByRail.begin(), sentByRail.end(), Bytes{0}));
+  std::vector<double> weights;
+  for (const Bytes sent : sentByRail) {
+    weights.push_back(all > 0 ? static_cast<double>(sent) / all : 0);
+  }
+  return weights;
+}
+
+}  // namespace
+
 std::string countersJson(const Counters& its) {
   using nlohmann::json;
   json rails = json::array();
@@ -67,6 +83,7 @@ std::string countersJson(const Counters& its) {
                      {"bytes_sent", account.sent},
                      {"bytes_received", account.received},
                      {"bytes_sent_by_rail", account.sentByRail},
+                     {"weight_by_rail", weightsOf(account.sentByRail)},
                      {"failovers", account.failovers},
                      {"failbacks", account.failbacks},
                      {"degradations", account.degradations},

@@ -1,5 +1,7 @@
 #include "resilient_ccl/nccl/pair.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string_view>
 #include <thread>
@@ -43,6 +45,19 @@ Pair::~Pair() {
   if (fabric_) fabric_->shutDown();
 }
 
+channel::LinkOptions Pair::linkOptions(const Settings& its) {
+  channel::LinkOptions link;
+  link.partners = its.partners;
+  link.policy = its.options.policy;
+  link.chunkBytes = its.options.chunkBytes;
+  link.giveUp = its.options.linkBudget();
+  link.smallMessage = its.options.smallMessage;
+  link.holdOff = its.options.holdOff;
+  link.longestHoldOff = std::max(its.options.holdOff, link.longestHoldOff);
+  link.leastPart = its.options.chunkBytes;  // NCCL has many messages under way
+  return link;
+}
+
 Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   std::shared_ptr<Pair> pair(new Pair(std::move(settings)));
   const Settings& its = pair->settings_;
@@ -52,14 +67,7 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   options.jobKey = its.key;
   options.nics = its.rails;
   options.managementAddress = its.management;
-  options.link.partners = its.partners;
-  options.link.policy = its.options.policy;
-  options.link.chunkBytes = its.options.chunkBytes;
-  options.link.giveUp = its.options.linkBudget();
-  options.link.smallMessage = its.options.smallMessage;
-  options.link.holdOff = its.options.holdOff;
-  options.link.longestHoldOff = std::max(its.options.holdOff, options.link.longestHoldOff);
-  options.link.leastPart = its.options.chunkBytes;  // NCCL has many messages under way
+  options.link = linkOptions(its);
   options.sharedIoThreads = its.ioThreads;
   options.firstIoThread = its.firstIoThread;
   ASSIGN_OR_RETURN(pair->fabric_,
@@ -343,10 +351,15 @@ void Pair::sayGoodbye(TimePoint deadline) {
 
 void Pair::fail(const Status& why) {
   if (!failure_.ok()) return;
-  failure_ = why;
+  // The link knows its rails by their numbers.
+  std::vector<std::string> rails;
+  for (std::size_t rail = 0; rail < settings_.rails.size(); ++rail) {
+    rails.push_back(railName(static_cast<int>(rail)));
+  }
+  failure_ = errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", "));
   if (!departed_) {
-    spdlog::warn("{}", why.message());
-    account_.failure = why.message();
+    spdlog::warn("{}", failure_.message());
+    account_.failure = failure_.message();
     happened(telemetry::EventKind::kLinkFailed, -1, now());
   }
   if (!serving_) end();  // the fabric does not expect to be shut down from inside its calls

@@ -80,6 +80,8 @@ class Pair final : private fabric::FabricClient {
   };
 
   static Result<std::shared_ptr<Pair>> create(Settings settings);
+  /// How the link of such a pair behaves.
+  static channel::LinkOptions linkOptions(const Settings& its);
   ~Pair() override;
 
   /// Where this end of the two listens, for the other one.

@@ -2,44 +2,20 @@
 
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/plugin.h"
+#include "resilient_ccl/nccl/properties.h"
 
 namespace faultline::nccl {
 namespace {
 
 // The name by which NCCL_NET chooses the network.
 constexpr const char* kName = "Faultline";
-// Not told, as NCCL's own sockets do not: by its model a network with the 20 us of TCP wants trees
-// for short AllReduces, which take longer than its rings do (docs/gpu/findings.md).
-constexpr float kLatency = 0;
-constexpr int kMostConnections = 65536;
-constexpr int kNotKnown = -1;
-
 Plugin& plugin() { return Plugin::instance(); }
 
 template <typename Properties>
 NetResult getProperties(int number, Properties* properties) {
   const Device* const device = plugin().device(number);
   if (device == nullptr) return NetResult::kInvalidArgument;
-  *properties = {};
-  properties->name = const_cast<char*>(device->interface.name.c_str());
-  properties->pciPath =
-      device->pciPath.empty() ? nullptr : const_cast<char*>(device->pciPath.c_str());
-  properties->guid = device->guid;
-  properties->pointerSupport = kNetPointerHost;
-  properties->registrationIsGlobal = 1;
-  properties->speed = device->speed;
-  properties->port = device->port;
-  properties->latency = kLatency;
-  properties->maxConnections = kMostConnections;
-  properties->maxReceives = kMostReceives;
-  properties->virtualDevice.count = 1;
-  properties->virtualDevice.devices[0] = number;
-  properties->maxPointToPointBytes = properties->maxCollectiveBytes = kNetMaxBytes;
-  if constexpr (requires { properties->maxMultiRequest; }) properties->maxMultiRequest = 1;
-  if constexpr (requires { properties->railId; }) {
-    properties->railId = static_cast<std::int16_t>(number);
-    properties->planeId = kNotKnown;
-  }
+  *properties = propertiesOf<Properties>(*device, number);
   return NetResult::kSuccess;
 }
 

@@ -35,9 +35,9 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr Duration kLong = 30s;
-/// For those that hear that nothing is left, and what may be on top of it on a busy machine.
-constexpr Duration kGiveUp = 1s;
-constexpr Duration kInTime = 4 * kGiveUp;
+/// For those that hear that nothing is left: by then their process has ended. The link gives up
+/// 1 s sooner.
+constexpr Duration kGiveUp = 5s;
 
 struct Fault {
   const char* name;
@@ -50,6 +50,7 @@ struct Fault {
   bool forks = false;
   int bytes = 200'000;
   bool aborts = false;
+  bool failsOver = true;
   friend void PrintTo(const Fault& fault, std::ostream* out) {
     *out << fault.kind << ", " << fault.strategy;
   }
@@ -171,6 +172,15 @@ class NcclPluginTest : public NetnsTest {
     return static_cast<int>(std::ranges::count_if(
         trace["traceEvents"], [&](const auto& event) { return event["name"] == name; }));
   }
+  static double longestPauseMs(const testing::TraceJson& trace) {
+    double most = 0;
+    for (const auto& event : trace["traceEvents"]) {
+      if (event["name"] == "failed_over") {
+        most = std::max(most, event["args"]["pause_ms"].template get<double>());
+      }
+    }
+    return most;
+  }
   static void pass(Duration time) { ::usleep(static_cast<useconds_t>(toSeconds(time) * 1e6)); }
 
   std::unique_ptr<cluster::NetnsCluster> cluster_;
@@ -217,8 +227,10 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     EXPECT_EQ(told["rails"][1]["partners"],
               nlohmann::json::parse(R"([{"path": "unknown", "rail": 0}])"));
     const nlohmann::json& peer = told["peers"][0];
-    EXPECT_GE(peer["failovers"].get<int>(), 1) << peer;
-    EXPECT_GE(peer["failbacks"].get<int>(), 1) << peer;
+    if (its.failsOver) {
+      EXPECT_GE(peer["failovers"].get<int>(), 1) << peer;
+      EXPECT_GE(peer["failbacks"].get<int>(), 1) << peer;
+    }
     EXPECT_GT(peer["bytes_sent"].get<std::int64_t>(), 1'000'000) << peer;
     EXPECT_EQ(peer["failure"], "");
     const int eager = peer["messages_eager"].get<int>();
@@ -229,48 +241,71 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     EXPECT_EQ(happenings(trace, "failed_over"), peer["failovers"].get<int>());
     EXPECT_EQ(happenings(trace, "rail_up"), peer["failbacks"].get<int>());
     EXPECT_GE(happenings(trace, "rail 1 (rail1) sent"), 10);
+    EXPECT_NEAR(peer["longest_pause_ms"].get<double>(), longestPauseMs(trace), 1e-3);
     std::printf("PAUSE %s, side %d: %s", its.name, side, word.c_str());
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, NcclPluginFaultTest,
-    ::testing::Values(Fault{"carrier", "port_down", {{"how", "carrier"}}, "balance", 11},
-                      // Others begin, and are aborted with messages under way, in the fault too.
-                      Fault{.name = "admin",
-                            .kind = "port_down",
-                            .parameters = {{"how", "admin"}},
-                            .strategy = "hot_repair",
-                            .version = 10,
-                            .aborts = true},
-                      Fault{.name = "hole",
-                            .kind = "blackhole",
-                            .strategy = "balance",
-                            .version = 12,
-                            .aborts = true},
-                      Fault{.name = "threads",
-                            .kind = "port_down",
-                            .parameters = {{"how", "carrier"}},
-                            .strategy = "balance",
-                            .version = 12,
-                            .ioThreads = 2,
-                            .aborts = true},
-                      Fault{"grouped", "blackhole", {}, "hot_repair", 11, 1, /*group=*/4},
-                      Fault{"reset",
-                            "connection_reset",
-                            {{"connections", "all"}},
-                            "balance",
-                            10,
-                            2,
-                            /*group=*/2,
-                            /*forks=*/true},
-                      // Which come by receives that were posted ahead of NCCL's.
-                      Fault{.name = "eager",
-                            .kind = "connection_reset",
-                            .parameters = {{"connections", "all"}},
-                            .strategy = "balance",
-                            .version = 12,
-                            .bytes = 12'000}),
+    ::testing::Values(
+        Fault{"carrier", "port_down", {{"how", "carrier"}}, "balance", 11},
+        // Others begin, and are aborted with messages under way, in the fault too.
+        Fault{.name = "admin",
+              .kind = "port_down",
+              .parameters = {{"how", "admin"}},
+              .strategy = "hot_repair",
+              .version = 10,
+              .aborts = true},
+        Fault{.name = "hole",
+              .kind = "blackhole",
+              .strategy = "balance",
+              .version = 12,
+              .aborts = true},
+        Fault{.name = "threads",
+              .kind = "port_down",
+              .parameters = {{"how", "carrier"}},
+              .strategy = "balance",
+              .version = 12,
+              .ioThreads = 2,
+              .aborts = true},
+        Fault{"grouped", "blackhole", {}, "hot_repair", 11, 1, /*group=*/4},
+        Fault{"reset",
+              "connection_reset",
+              {{"connections", "all"}},
+              "balance",
+              10,
+              2,
+              /*group=*/2,
+              /*forks=*/true},
+        // What else the channel is broken with.
+        Fault{.name = "hole_v10", .kind = "blackhole", .strategy = "balance", .version = 10},
+        Fault{.name = "reset_v11",
+              .kind = "connection_reset",
+              .parameters = {{"connections", "all"}},
+              .strategy = "hot_repair",
+              .version = 11},
+        Fault{.name = "one_way", .kind = "one_way_loss", .strategy = "balance", .version = 12},
+        Fault{.name = "late", .kind = "late_delivery", .strategy = "balance", .version = 10},
+        Fault{.name = "path_flap",
+              .kind = "path_flap",
+              .strategy = "balance",
+              .version = 11,
+              .failsOver = false},
+        Fault{.name = "port_flap", .kind = "port_flap", .strategy = "balance", .version = 12},
+        Fault{.name = "loss",
+              .kind = "loss",
+              .parameters = {{"percent", "5%"}},
+              .strategy = "balance",
+              .version = 10,
+              .failsOver = false},
+        // Which come by receives that were posted ahead of NCCL's.
+        Fault{.name = "eager",
+              .kind = "connection_reset",
+              .parameters = {{"connections", "all"}},
+              .strategy = "balance",
+              .version = 12,
+              .bytes = 12'000}),
     [](const auto& its) { return its.param.name; });
 
 // Smaller ones are done before it matters who carries them.
@@ -305,6 +340,18 @@ TEST_F(NcclPluginTest, AConnectionPrefersItsNic) {
     if (peer["failovers"] != 0) continue;  // a machine that stood still
     EXPECT_EQ(sent[0], 0) << peer;
     EXPECT_GT(sent[1], 20'000);
+  }
+}
+
+// With little under way, also where rails take what they can.
+TEST_F(NcclPluginTest, AConnectionOfShortMessagesKeepsToItsNic) {
+  startPeers({.seconds = 0.5, .bytes = 2000, .connections = 1, .first = 1});
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_THAT(lastWord(side), StartsWith("ok "));
+    const nlohmann::json peer = counters(side)["peers"][0];
+    if (peer["failovers"] != 0) continue;
+    std::printf("WEIGHT %s\n", peer["weight_by_rail"].dump().c_str());
+    EXPECT_GT(peer["weight_by_rail"][1].get<double>(), 0.8) << peer;
   }
 }
 
@@ -358,6 +405,21 @@ TEST_F(NcclPluginTest, WhatIsDoneIsDeliveredThoughItsProcessIsGoneWithItsLastCon
   for (int side = 0; side < 2; ++side) EXPECT_THAT(lastWord(side), StartsWith("ok "));
 }
 
+// Nobody can tell it from a network that is slow, and nothing is lost.
+TEST_F(NcclPluginTest, APeerThatStandsStillForAWhileIsWaitedFor) {
+  startPeers({.version = 11, .seconds = 60});
+  pass(300ms);
+  ASSERT_OK(peers_[0]->signal(SIGSTOP));
+  pass(1s);
+  ASSERT_OK(peers_[0]->signal(SIGCONT));
+  pass(300ms);
+  std::ofstream(folder_ / "stop");
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_THAT(lastWord(side), StartsWith("ok "));
+    EXPECT_EQ(counters(side)["peers"][0]["failovers"], 0) << "its NICs answer";
+  }
+}
+
 TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
   startPeers({.seconds = 20}, {{"FAULTLINE_GIVE_UP", formatDuration(kGiveUp)}});
   for (int rail = 0; rail < 2; ++rail) {
@@ -374,9 +436,10 @@ TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
                             HasSubstr(fmt::format("10.0.0.{}", 2 - side))))
         << side;
     EXPECT_THAT(word, HasSubstr(side == 1 ? "local_nic" : "remote_nic"));
-    EXPECT_THAT(word, HasSubstr("budget of 800ms"));  // the rest of it is for NCCL
+    EXPECT_THAT(word, HasSubstr("budget of 4s"));  // the rest of it is for NCCL
+    EXPECT_THAT(word, HasSubstr("[rail 0 (rail0), rail 1 (rail1)]"));
   }
-  EXPECT_LT(now() - begin, kInTime);
+  EXPECT_LT(now() - begin, kGiveUp);
 }
 
 TEST_F(NcclPluginTest, APeerThatIsKilledIsAnErrorInTime) {
@@ -385,7 +448,8 @@ TEST_F(NcclPluginTest, APeerThatIsKilledIsAnErrorInTime) {
   const TimePoint begin = now();
   const std::string word = lastWord(1);
   EXPECT_THAT(word, StartsWith("error 6 "));
-  EXPECT_LT(now() - begin, kInTime);
+  EXPECT_THAT(word, AllOf(HasSubstr("10.0.0.1"), HasSubstr("[rail 0 (rail0), rail 1 (rail1)]")));
+  EXPECT_LT(now() - begin, kGiveUp);
 }
 
 }  // namespace

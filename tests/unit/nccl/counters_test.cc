@@ -25,7 +25,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
       {.interface = {.name = "ib2"}, .pciPath = bridge + "/0000:18:00.0", .numaNode = 0}};
   Pair::Account peer;
   peer.peer = "node2:77 (10.0.0.2)";
-  peer.sentByRail = {5, 6, 7};
+  peer.sentByRail = {6, 3, 9};
   peer.sent = 18;
   peer.received = 9;
   peer.failovers = 2;
@@ -48,7 +48,11 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
             json::parse(R"([{"rail": 2, "path": "switch"}, {"rail": 1, "path": "socket"}])"));
   const json& it = told["peers"][0];
   EXPECT_EQ(it["peer"], peer.peer);
-  EXPECT_EQ(it["bytes_sent_by_rail"], json::parse("[5, 6, 7]"));
+  EXPECT_EQ(it["bytes_sent_by_rail"], json::parse("[6, 3, 9]"));
+  const auto weights = it["weight_by_rail"].get<std::vector<double>>();
+  EXPECT_THAT(weights,
+              ::testing::ElementsAre(::testing::DoubleEq(6 / 18.0), ::testing::DoubleEq(3 / 18.0),
+                                     ::testing::DoubleEq(0.5)));
   EXPECT_EQ(it["bytes_sent"], 18);
   EXPECT_EQ(it["bytes_received"], 9);
   EXPECT_EQ(it["failovers"], 2);

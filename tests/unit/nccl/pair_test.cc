@@ -7,8 +7,11 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "resilient_ccl/auth/job_key.h"
 
@@ -119,6 +122,34 @@ TEST_F(PairTest, ShortMessagesThatHaveComeAreThereThoughTheirSenderHasEnded) {
   std::int64_t to = -1;
   EXPECT_FALSE(await(1, receive(to)).ok()) << "no more came";
   EXPECT_EQ(pairs_[1]->account().received, 23 * 8);
+}
+
+TEST(PairLinkTest, IsAsTheOptionsAndTheNicsOfTheNodeSay) {
+  const auto options = Options::read([](const std::string& name) -> std::optional<std::string> {
+    if (name == "FAULTLINE_GIVE_UP") return "20s";
+    if (name == "FAULTLINE_CHUNK") return "128KiB";
+    if (name == "FAULTLINE_SMALL") return "4KiB";
+    if (name == "FAULTLINE_HOLD_OFF") return "20s";
+    if (name == "FAULTLINE_NET_STRATEGY") return "hot_repair";
+    return std::nullopt;
+  });
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  const std::vector<std::vector<int>> partners{{2, 1}, {0, 2}, {0, 1}};
+  const channel::LinkOptions link = Pair::linkOptions({.options = *options,
+                                                       .rails = {},
+                                                       .partners = partners,
+                                                       .ioThreads = {},
+                                                       .key = {},
+                                                       .self = {},
+                                                       .peer = {}});
+  EXPECT_EQ(link.partners, partners) << "who takes over whose load";
+  EXPECT_EQ(link.policy, channel::Policy::kPinned);
+  EXPECT_EQ(link.giveUp, 18s);
+  EXPECT_EQ(link.chunkBytes, 128 << 10);
+  EXPECT_EQ(link.leastPart, 128 << 10);
+  EXPECT_EQ(link.smallMessage, 4 << 10);
+  EXPECT_EQ(link.holdOff, 20s);
+  EXPECT_GE(link.longestHoldOff, 20s);
 }
 
 TEST_F(PairTest, WhatWasPostedAheadGoesWithItsConnection) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ constexpr int kPatienceMs = 20'000;
 struct NoSink : RailSink {
   Result<std::byte*> place(int, const ChunkHeader&) override { return nullptr; }
   void chunkArrived(int, const ChunkHeader&) override {}
-  void railFailed(int, const Status&) override {}
+  void railFailed(int, const Status&) override { ++failures; }
+  int failures = 0;
 };
 
 /// Rails of a process that forks: its children have copies of their sockets.
@@ -54,6 +56,22 @@ TEST_F(ForkedRailTest, AFenceIsHeardAtTheOtherEndWhoeverElseHasTheSocket) {
   char byte;
   EXPECT_EQ(recv(far.get(), &byte, 1, 0), -1);
   EXPECT_EQ(errno, ECONNRESET);
+}
+
+// Whoever loads the rails may have left the signal as it is, which ends the program.
+TEST_F(ForkedRailTest, WritingWhereNothingCanBeWrittenIsAnErrorAndNoSignal) {
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)shutdown(rail->fd(), SHUT_WR);
+    const std::byte data{};
+    rail->submit({.messageLength = 1, .length = 1}, &data, {});
+    rail->write(/*streamIsWritable=*/true);
+    _exit(sink.failures == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << (WIFSIGNALED(status) ? "ended by a signal" : "no failure was told");
 }
 
 TEST_F(ForkedRailTest, AChildThatEndsItsCopyLeavesTheConnectionOfItsParentAlone) {
