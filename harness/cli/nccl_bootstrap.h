@@ -39,7 +39,7 @@ struct BootstrapFinding {
 /// is. Rails are what the plugin would take with this environment; when it would not begin, that is
 /// what is found. NCCL_OOB_NET_ENABLE=1 leaves the first contact there, and puts the rest onto a
 /// device of the network, here a rail, which NCCL_OOB_NET_IFNAME chooses; when it means none, NCCL
-/// refuses to begin. Pure.
+/// refuses to begin: never ok. Pure.
 BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
                                 const MachineInterfaces& interfaces);
 

@@ -351,15 +351,10 @@ void Pair::sayGoodbye(TimePoint deadline) {
 
 void Pair::fail(const Status& why) {
   if (!failure_.ok()) return;
-  // The link knows its rails by their numbers.
-  std::vector<std::string> rails;
-  for (std::size_t rail = 0; rail < settings_.rails.size(); ++rail) {
-    rails.push_back(railName(static_cast<int>(rail)));
-  }
-  failure_ = errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", "));
+  failure_ = why;
   if (!departed_) {
-    spdlog::warn("{}", failure_.message());
-    account_.failure = failure_.message();
+    spdlog::warn("{}", why.message());
+    account_.failure = why.message();
     happened(telemetry::EventKind::kLinkFailed, -1, now());
   }
   if (!serving_) end();  // the fabric does not expect to be shut down from inside its calls
@@ -476,7 +471,14 @@ void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Wher
                channel::causeName(cause));
 }
 
-void Pair::linkFailed(int /*peer*/, const Status& why) { fail(why); }
+void Pair::linkFailed(int /*peer*/, const Status& why) {
+  // The link knows its rails by their numbers.
+  std::vector<std::string> rails;
+  for (std::size_t rail = 0; rail < settings_.rails.size(); ++rail) {
+    rails.push_back(railName(static_cast<int>(rail)));
+  }
+  fail(errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", ")));
+}
 
 void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
   if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = true;

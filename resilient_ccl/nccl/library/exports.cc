@@ -9,6 +9,7 @@ namespace {
 
 // The name by which NCCL_NET chooses the network.
 constexpr const char* kName = "Faultline";
+
 Plugin& plugin() { return Plugin::instance(); }
 
 template <typename Properties>

@@ -11,8 +11,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include "base/clock.h"
+#include "base/sanitizers.h"
 #include "base/units.h"
 #include "harness/cluster/cluster_plan.h"
 #include "harness/cluster/netns_cluster.h"
@@ -38,6 +41,11 @@ constexpr Duration kLong = 30s;
 /// For those that hear that nothing is left: by then their process has ended. The link gives up
 /// 1 s sooner.
 constexpr Duration kGiveUp = 5s;
+#ifdef FAULTLINE_THREAD_SANITIZER
+constexpr Duration kInTime = 2 * kGiveUp;
+#else
+constexpr Duration kInTime = kGiveUp;
+#endif
 
 struct Fault {
   const char* name;
@@ -51,6 +59,7 @@ struct Fault {
   int bytes = 200'000;
   bool aborts = false;
   bool failsOver = true;
+  std::size_t changes = 0;  ///< of the port or path, at least
   friend void PrintTo(const Fault& fault, std::ostream* out) {
     *out << fault.kind << ", " << fault.strategy;
   }
@@ -181,6 +190,15 @@ class NcclPluginTest : public NetnsTest {
     }
     return most;
   }
+  /// So long, and until it has changed what it breaks so many times. What the fault does meanwhile
+  /// it does when it is asked to.
+  static void last(injector::Fault& fault, Duration time, std::size_t changes) {
+    const TimePoint end = now() + time;
+    EXPECT_TRUE(pollUntil(kLong, [&] {
+      EXPECT_OK(fault.step(now()));
+      return now() >= end && fault.transitions().size() >= changes;
+    }));
+  }
   static void pass(Duration time) { ::usleep(static_cast<useconds_t>(toSeconds(time) * 1e6)); }
 
   std::unique_ptr<cluster::NetnsCluster> cluster_;
@@ -209,7 +227,7 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
     ASSERT_OK(fault->prepare());
     pass(300ms);
     ASSERT_OK(fault->apply());
-    pass(700ms / strikes);
+    last(*fault, 700ms / strikes, its.changes);
     EXPECT_TRUE(!its.aborts || awaitAborts(3)) << "none begins while the rail is down";
     ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
     EXPECT_TRUE(evidence.ok) << evidence.observed;
@@ -286,13 +304,25 @@ INSTANTIATE_TEST_SUITE_P(
               .strategy = "hot_repair",
               .version = 11},
         Fault{.name = "one_way", .kind = "one_way_loss", .strategy = "balance", .version = 12},
-        Fault{.name = "late", .kind = "late_delivery", .strategy = "balance", .version = 10},
+        Fault{.name = "late",
+              .kind = "late_delivery",
+              .parameters = {{"hold", "300ms"}},
+              .strategy = "balance",
+              .version = 10},
+        // Two losses; later ones would be met by a rail that is held off.
         Fault{.name = "path_flap",
               .kind = "path_flap",
+              .parameters = {{"period", "350ms"}, {"duty", "60%"}},
               .strategy = "balance",
               .version = 11,
-              .failsOver = false},
-        Fault{.name = "port_flap", .kind = "port_flap", .strategy = "balance", .version = 12},
+              .changes = 3},
+        Fault{.name = "port_flap",
+              .kind = "port_flap",
+              .parameters = {{"period", "350ms"}},
+              .strategy = "balance",
+              .version = 12,
+              .changes = 3},
+        // TCP repairs it; the evidence says that frames were lost.
         Fault{.name = "loss",
               .kind = "loss",
               .parameters = {{"percent", "5%"}},
@@ -349,8 +379,8 @@ TEST_F(NcclPluginTest, AConnectionOfShortMessagesKeepsToItsNic) {
   for (int side = 0; side < 2; ++side) {
     EXPECT_THAT(lastWord(side), StartsWith("ok "));
     const nlohmann::json peer = counters(side)["peers"][0];
-    if (peer["failovers"] != 0) continue;
-    std::printf("WEIGHT %s\n", peer["weight_by_rail"].dump().c_str());
+    // Not on a machine that stood still.
+    if (peer["failovers"] != 0 || peer["degradations"] != 0) continue;
     EXPECT_GT(peer["weight_by_rail"][1].get<double>(), 0.8) << peer;
   }
 }
@@ -405,19 +435,22 @@ TEST_F(NcclPluginTest, WhatIsDoneIsDeliveredThoughItsProcessIsGoneWithItsLastCon
   for (int side = 0; side < 2; ++side) EXPECT_THAT(lastWord(side), StartsWith("ok "));
 }
 
-// Nobody can tell it from a network that is slow, and nothing is lost.
 TEST_F(NcclPluginTest, APeerThatStandsStillForAWhileIsWaitedFor) {
+  constexpr Duration kStop = 1s;
   startPeers({.version = 11, .seconds = 60});
   pass(300ms);
   ASSERT_OK(peers_[0]->signal(SIGSTOP));
-  pass(1s);
+  pass(kStop);
   ASSERT_OK(peers_[0]->signal(SIGCONT));
   pass(300ms);
   std::ofstream(folder_ / "stop");
-  for (int side = 0; side < 2; ++side) {
-    EXPECT_THAT(lastWord(side), StartsWith("ok "));
-    EXPECT_EQ(counters(side)["peers"][0]["failovers"], 0) << "its NICs answer";
-  }
+  EXPECT_THAT(lastWord(0), StartsWith("ok "));
+  std::istringstream word(lastWord(1));
+  std::string ok;
+  double messages = 0, longestPauseMs = 0;
+  word >> ok >> messages >> longestPauseMs;
+  EXPECT_EQ(ok, "ok");
+  EXPECT_GT(longestPauseMs, toMilliseconds(kStop) / 2);
 }
 
 TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
@@ -432,14 +465,14 @@ TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
   for (int side = 0; side < 2; ++side) {
     const std::string word = lastWord(side);
     EXPECT_THAT(word, StartsWith("error 6 "));  // ncclRemoteError
-    EXPECT_THAT(word, AllOf(HasSubstr("rail 0"), HasSubstr("rail 1"),
+    EXPECT_THAT(word, AllOf(HasSubstr("rail 0: "), HasSubstr("rail 1: "),
                             HasSubstr(fmt::format("10.0.0.{}", 2 - side))))
         << side;
     EXPECT_THAT(word, HasSubstr(side == 1 ? "local_nic" : "remote_nic"));
     EXPECT_THAT(word, HasSubstr("budget of 4s"));  // the rest of it is for NCCL
     EXPECT_THAT(word, HasSubstr("[rail 0 (rail0), rail 1 (rail1)]"));
   }
-  EXPECT_LT(now() - begin, kGiveUp);
+  EXPECT_LT(now() - begin, kInTime);
 }
 
 TEST_F(NcclPluginTest, APeerThatIsKilledIsAnErrorInTime) {
@@ -449,7 +482,7 @@ TEST_F(NcclPluginTest, APeerThatIsKilledIsAnErrorInTime) {
   const std::string word = lastWord(1);
   EXPECT_THAT(word, StartsWith("error 6 "));
   EXPECT_THAT(word, AllOf(HasSubstr("10.0.0.1"), HasSubstr("[rail 0 (rail0), rail 1 (rail1)]")));
-  EXPECT_LT(now() - begin, kGiveUp);
+  EXPECT_LT(now() - begin, kInTime);
 }
 
 }  // namespace
