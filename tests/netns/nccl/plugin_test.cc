@@ -402,7 +402,7 @@ TEST_F(NcclPluginTest, ARailThatBecomesSlowLosesItsLoad) {
     ASSERT_EQ(sent.size(), 2U);
     EXPECT_LT(sent[0] / (sent[0] + sent[1]), 0.35) << peer;  // a sixth of the rates
     EXPECT_GT(sent[0], 0);
-    EXPECT_EQ(peer["failovers"], 0) << "slow is not dead";
+    EXPECT_EQ(peer["failovers"], 0) << "slow is not dead: " << peer;
     EXPECT_GE(peer["degradations"], 1) << peer;
   }
   EXPECT_OK(fault->revert());
