@@ -16,8 +16,9 @@
 # share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
 # GPU_BUILD=no; results stay in DIRECTORY (default gpu-out). Python 3 makes the tables, parts 5 and 6
 # need PyTorch too. Exit code 1 when an expectation of a scenario does not hold, 2 for a mistake, 3 when
-# this machine cannot do it. GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=5
-# (default 7) makes so many runs of each row of the sweeps up to 8 MiB.
+# this machine cannot do it. GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=7
+# (default 5, so that each part takes less than 8 minutes) makes so many runs of each row of the
+# sweeps up to 8 MiB.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -114,7 +115,7 @@ scenario() {
 sweep() {
   local folder=$1
   shift
-  scenario all-reduce "$folder-to-8M" --repeat "${GPU_REPEAT:-7}" "$@" --set \
+  scenario all-reduce "$folder-to-8M" --repeat "${GPU_REPEAT:-5}" "$@" --set \
     "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,8K,-e,8M,-f,'2',-n,'100',-w,'10',--place,out]"
   scenario all-reduce "$folder-from-16M" "$@" --set \
     "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
