@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "harness/rdma_vm/guest_files.h"
-#include "tests/support/laboratory_fixture.h"
+#include "tests/support/perftest_fixture.h"
 
 namespace faultline::test {
 namespace {
@@ -26,9 +25,8 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kFaultline = FAULTLINE_BINARY_DIR "/faultline";
 constexpr const char* kLonger = "10min";  // than any case lasts: ended by hand
 constexpr Duration kRetries = 15s;        // of a victim, two of 2 s, before it gives up
-constexpr Duration kStart = 30s;          // of a victim, until it is in full swing
 
-class RdmaFaultTest : public LaboratoryTest {
+class RdmaFaultTest : public PerftestTest {
  protected:
   /// A fault in words: its kind, its device, how long it lasts, and parameters.
   static rdma_vm::RunRequest faultOf(const std::vector<std::string>& words) {
@@ -80,93 +78,6 @@ class RdmaFaultTest : public LaboratoryTest {
     return report.value(Json::json_pointer("/evidence/observed"), std::string());
   }
 
-  /// Until the case ends; the job, for who ends it before.
-  int watchEvents(const std::string& device) {
-    mustRun(kClient, program({"rm", "-f", "/run/events"}));
-    auto job = lab_->start(
-        kClient,
-        shell("exec stdbuf -oL ibv_asyncwatch -d " + device + " > /run/events", kWholeCase));
-    EXPECT_TRUE(job.ok()) << job.status().message();
-    if (!job.ok()) return 0;
-    untilTheEnd_.push_back(*job);
-    mustRun(kClient, shell("until [ -s /run/events ]; do sleep 0.1; done"));
-    return *job;
-  }
-  void TearDown() override {
-    // Also after a failure in the middle: a server that is left would answer the next case.
-    for (const int job : untilTheEnd_) {
-      if (!lab_->end(job).ok()) continue;
-      EXPECT_TRUE(lab_->finish(job).ok());
-    }
-    LaboratoryTest::TearDown();
-  }
-  std::vector<int> untilTheEnd_;  // jobs that end with the case, if nothing has ended them before
-
-  struct Victim {
-    int server = 0;
-    int client = 0;
-  };
-  /// ib_write_bw of the client's, without end for this test's purposes. Through the RDMA connection
-  /// manager, because only there it can be told to give up: rxe takes its usual 7 retries as
-  /// without end.
-  Victim startVictim(int rail, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"ib_write_bw", "-R", "--retry_count=2", "-F", "-s",
-                                       "16384",       "-n", "100000"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    Victim victim;
-    auto server = lab_->start(kServer, program(arguments, kWholeCase));
-    EXPECT_TRUE(server.ok()) << server.status().message();
-    mustRun(kServer, shell("until " + listensForRdma(kPerftestPort) + "; do sleep 0.1; done"));
-    arguments.push_back(rdma_vm::nicAddress(kServer, rail + 1));
-    auto client = lab_->start(kClient, program(arguments, kWholeCase));
-    EXPECT_TRUE(client.ok()) << client.status().message();
-    victim.server = server.ok() ? *server : 0;
-    victim.client = client.ok() ? *client : 0;
-    untilTheEnd_.insert(untilTheEnd_.end(), {victim.client, victim.server});
-    return victim;
-  }
-  /// One in full swing. Beside busy processes its two retries can be over, or rxe stand still,
-  /// before it is: then once more, and what there was to see is told.
-  Victim startBusyVictim(int rail, const std::vector<std::string>& more = {}) {
-    constexpr int kMostStarts = 3;
-    for (int start = 1; start <= kMostStarts; ++start) {
-      const Victim victim = startVictim(rail, more);
-      if (movesOn(rail, 256 << 10, kStart)) return victim;
-      const auto look =
-          shell("rdma resource show qp; rdma resource show cm_id; rdma statistic show");
-      const std::string client = mustRun(kClient, look);
-      const std::string server = mustRun(kServer, look);
-      std::printf("victim %d does not get into full swing: %s%sits server:\n%s\n", start,
-                  endVictim(victim).c_str(), client.c_str(), server.c_str());
-    }
-    ADD_FAILURE() << "no victim gets into full swing";
-    return {};
-  }
-  void expectFailure(const Victim& victim, const std::string& message) {
-    const auto client = lab_->finish(victim.client);
-    endJob(victim.server);
-    ASSERT_TRUE(client.ok()) << client.status().message();
-    EXPECT_FALSE(client->timedOut) << client->out << client->err;
-    EXPECT_NE(client->exit.code, 0);
-    EXPECT_THAT(client->out + client->err, HasSubstr(message));
-  }
-  /// What it printed. It may wait for ever, so it is ended.
-  std::string endJob(int job) {
-    EXPECT_OK(lab_->end(job));
-    const auto output = lab_->finish(job);
-    EXPECT_TRUE(output.ok()) << output.status().message();
-    return output.ok() ? output->exit.toString() + '\n' + output->out + output->err : "";
-  }
-  std::string endVictim(const Victim& victim) {
-    const std::string client = endJob(victim.client);
-    return client + "its server: " + endJob(victim.server);
-  }
-  bool endsWithin(const Victim& victim, Duration time) {
-    return pollUntil(time, [&] {
-      EXPECT_OK(lab_->poll(10ms));
-      return lab_->hasEnded(victim.client);
-    });
-  }
   /// A whole program over the rail, from the beginning to its end. Its ends meet over the
   /// management network.
   void expectWorks(int rail) {
@@ -209,17 +120,9 @@ class RdmaFaultTest : public LaboratoryTest {
     std::string name_;
   };
 
-  std::uint64_t sent(int rail) const { return lab_->port(kClient, rail).inBytes.load(); }
   void wait(Duration time) {
     const TimePoint until = now() + time;
     while (now() < until) EXPECT_OK(lab_->poll(10ms));
-  }
-  bool movesOn(int rail, std::uint64_t bytes, Duration budget = kBudget) {
-    const std::uint64_t before = sent(rail);
-    return pollUntil(budget, [&] {
-      EXPECT_OK(lab_->poll(1ms));
-      return sent(rail) >= before + bytes;
-    });
   }
   /// What the switch sees of the client in that time.
   std::uint64_t sentDuring(int rail, Duration time) {
@@ -266,7 +169,7 @@ TEST_F(RdmaFaultTest, KnowsAProgramsQueuePairsAndWhoHasADeviceOpen) {
 }
 
 TEST_F(RdmaFaultTest, ASilentDropEndsItsVictimWithRetriesExceededAndNoEvent) {
-  watchEvents("rxe0");
+  watchEvents(0);
   const Victim victim = startBusyVictim(0);
   const int fault =
       begin({"rdma_silent_drop", "rxe0", kLonger}, "tc filter show dev rail0 egress | grep -q bpf");
@@ -283,17 +186,13 @@ TEST_F(RdmaFaultTest, ASilentDropEndsItsVictimWithRetriesExceededAndNoEvent) {
   const Json report = end(fault);
   expectProven(report);
   EXPECT_THAT(report.value("mechanism", ""), HasSubstr("drop RoCE frames"));
-  EXPECT_THAT(mustRun(kClient, program({"cat", "/run/events"})), Not(HasSubstr("PORT_ERR")));
+  EXPECT_THAT(events(), Not(HasSubstr("PORT_ERR")));
   EXPECT_EQ(mustRun(kClient, shell("tc qdisc show dev rail0 clsact")), "");
   expectWorks(0);
 }
 
 TEST_F(RdmaFaultTest, APortThatGoesDownIsToldAndComesBackWithItsRoutes) {
-  const int watch = watchEvents("rxe1");
-  const auto awaitEvent = [this](const std::string& event, int which) {
-    mustRun(kClient, shell("until [ $(grep -c " + event + " /run/events) -ge " +
-                           std::to_string(which) + " ]; do sleep 0.1; done"));
-  };
+  const int watch = watchEvents(1);
   mustRun(kClient, program({"ip", "route", "add", "198.51.100.0/24", "dev", "rail1"}));
   // Now and then rxe itself stops for good, with its queue pair in RTS and no error counted: then
   // once more.
@@ -339,7 +238,7 @@ TEST_F(RdmaFaultTest, APortComesBackWhenWhoeverTookItDownIsKilled) {
 
 TEST_F(RdmaFaultTest, AThrottleSlowsItsVictimAndNothingElseHappens) {
   // Few messages under way at a time, which find room in the queue: none is lost.
-  const Victim victim = startBusyVictim(0, {"-t", "2"});
+  const Victim victim = startBusyVictim(0, {.more = {"-t", "2"}});
   constexpr Duration kWindow = 3s;
   const std::uint64_t before = sentDuring(0, kWindow);
   const int fault = begin({"rdma_throttle", "rxe0", kLonger, "rate=1Mbit"},
@@ -424,7 +323,7 @@ TEST_F(RdmaFaultTest, WithoutPacketsThatComeTheirLossLeavesNoEvidence) {
 
 TEST_F(RdmaFaultTest, WithoutTheTokenBucketAShaperThrottles) {
   const MissingModule missing(*this, "sch_tbf");
-  const Victim victim = startBusyVictim(0, {"-t", "2"});
+  const Victim victim = startBusyVictim(0, {.more = {"-t", "2"}});
   const int fault = begin({"rdma_throttle", "rxe0", kLonger, "rate=1Mbit"},
                           "tc qdisc show dev rail0 root | grep -q htb");
   wait(3s);
