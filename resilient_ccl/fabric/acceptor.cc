@@ -3,7 +3,12 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <system_error>
 #include <utility>
+
+#include "base/log.h"
+#include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::fabric {
 namespace {
@@ -29,7 +34,11 @@ Status Acceptor::listen(UniqueFd listener) {
 void Acceptor::take(int listener) {
   for (int i = 0; i < kMostConnectionsPerTurn; ++i) {
     UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
+    if (!socket) {
+      const int error = errno;
+      if (transport::tcp::isExhaustion(error)) rest(now(), error);
+      return;
+    }
     if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
       poller_.remove(strangers_.front().fd());
       strangers_.pop_front();
@@ -60,7 +69,21 @@ void Acceptor::advance(std::list<Handshake>::iterator stranger) {
   strangers_.erase(stranger);
 }
 
+/// Its listeners stay readable: watched, they would keep the poller awake.
+void Acceptor::rest(TimePoint time, int error) {
+  for (const UniqueFd& listener : listeners_) poller_.setEvents(listener.get(), 0);
+  restsUntil_ = time + kRest;
+  if (std::exchange(saidThatItRests_, true)) return;
+  spdlog::warn(
+      "connections of other processes have to wait: {}; raise the limit of descriptors (ulimit -n)",
+      std::generic_category().message(error));
+}
+
 void Acceptor::expire(TimePoint time) {
+  if (restsUntil_ && time >= *restsUntil_) {
+    restsUntil_.reset();
+    for (const UniqueFd& listener : listeners_) poller_.setEvents(listener.get(), EPOLLIN);
+  }
   for (auto next = strangers_.begin(); next != strangers_.end();) {
     const auto stranger = next++;
     if (time < stranger->deadline()) continue;

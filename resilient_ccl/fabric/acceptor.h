@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -31,13 +32,17 @@ class Acceptor {
 
   /// Takes connections of this socket from now on: non-blocking, listening.
   Status listen(UniqueFd listener);
-  /// Sends away who has taken too long.
+  /// Sends away who has taken too long, and ends rests.
   void expire(TimePoint time);
   /// Connections closed because the other end did not have the job's key, or said nonsense.
   std::uint64_t rejected() const { return rejected_; }
 
+  /// Without a descriptor for a connection none is taken for so long.
+  static constexpr Duration kRest = 100ms;
+
  private:
   void take(int listener);
+  void rest(TimePoint time, int error);
   void advance(std::list<Handshake>::iterator stranger);
 
   Poller& poller_;
@@ -47,6 +52,8 @@ class Acceptor {
   std::vector<UniqueFd> listeners_;
   std::list<Handshake> strangers_;  // accepted, no hello yet
   std::uint64_t rejected_ = 0;
+  std::optional<TimePoint> restsUntil_;  // of all listeners
+  bool saidThatItRests_ = false;
 };
 
 }  // namespace faultline::fabric

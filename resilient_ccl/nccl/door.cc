@@ -15,11 +15,6 @@ namespace {
 // Calls taken before visitors get their turn.
 constexpr int kMostCallsPerTurn = 64;
 
-/// The call stays where it is, and the socket readable, until there is more of something.
-bool isExhaustion(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Door>> Door::open(Settings settings) {
@@ -48,7 +43,7 @@ void Door::admit(TimePoint now) {
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       const int error = errno;
-      if (isExhaustion(error)) rest(now, error);
+      if (transport::tcp::isExhaustion(error)) rest(now, error);
       return;
     }
     if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;

@@ -53,9 +53,10 @@ class PerftestTest : public LaboratoryTest {
   /// through the RDMA connection manager: only so can perftest be told how often to try again. Else
   /// it is 7 times, which rxe takes as without end.
   ///
-  /// Beside busy processes it may not get there: the connection manager can refuse it although its
-  /// server is shown as listening (perftest then ends by a segmentation fault), its two retries can
-  /// be over, or rxe can stand still. Then once more, and what there was to see is told.
+  /// Beside busy processes it may not get there. perftest connects twice, and its client's second
+  /// call can come before its server listens again: it is refused (RDMA_CM_EVENT_REJECTED, 8), and
+  /// dies of it. Or its two retries are over, or rxe stands still. Then once more, and what there
+  /// was to see is told.
   Victim startBusyVictim(int rail, const PerftestSpec& spec = {}) {
     constexpr int kMostStarts = 3;
     std::vector<std::string> arguments{

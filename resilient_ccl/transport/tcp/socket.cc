@@ -160,6 +160,10 @@ std::optional<std::chrono::microseconds> streamLeastTimeout() {
   return std::chrono::microseconds(timeout);
 }
 
+bool isExhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 Status configureAccepted(int fd, int tos) { return configureStream(fd, tos); }
 
 void resetConnection(int fd) {

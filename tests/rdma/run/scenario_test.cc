@@ -60,7 +60,7 @@ TEST_F(RdmaVmScenario, ACableIsPulledAndTheProgramSaysRetryExceeded) {
   ASSERT_EQ(run_["evidence"].size(), 1U);
   EXPECT_EQ(run_["evidence"][0]["ok"], true) << run_["evidence"].dump();
   EXPECT_THAT(run_["evidence"][0]["observed"].get<std::string>(), HasSubstr("1: DOWN"));
-  EXPECT_THAT(said("stderr.txt"), HasSubstr("Failed status 12"));
+  EXPECT_THAT(said("stdout.txt"), HasSubstr("Failed status 12"));
 }
 
 TEST_F(RdmaVmScenario, FaultsInsideOfAGuestStrikeLeaveEvidenceAndAreTakenBack) {

@@ -1,10 +1,8 @@
 #include "resilient_ccl/nccl/door.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -13,6 +11,7 @@
 
 #include "base/random.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/no_more_descriptors.h"
 #include "tests/support/poll_until.h"
 
 namespace faultline::nccl {
@@ -183,30 +182,12 @@ TEST_F(DoorTest, ManyWhoGreetAtOnceAreAllAnswered) {
   EXPECT_EQ(names_.size(), kCallers);
 }
 
-/// The least limit of descriptors that there may be, for as long as it lives.
-class NoMoreDescriptors {
- public:
-  NoMoreDescriptors() {
-    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const UniqueFd next(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
-    rlimit none = before_;
-    none.rlim_cur = static_cast<rlim_t>(next.get());
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  }
-  ~NoMoreDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
-  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
-  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(DoorTest, WithoutDescriptorsItIsNotWatchedForAWhile) {
   Frames caller = call();
   greet(caller, "node1", token_);
   const TimePoint again = start_ + Door::kRest;
   {
-    const NoMoreDescriptors none;
+    const test::NoMoreDescriptors none;
     ASSERT_TRUE(test::pollUntil(kEnough, [&] {
       door_->attend(start_);
       return !isWatched(start_);
