@@ -13,9 +13,14 @@ namespace faultline::channel {
 /// the rest may wait all the same. Pure.
 class DeliveryTrial {
  public:
+  /// What had come in before an outage is acknowledged when the path is back: one move. After two
+  /// the transport delivers, and may just be slower than ever: it is as patient as it is itself,
+  /// without the least time of its timer and without back-off (RFC 6298).
+  static constexpr int kMovesThatDeliver = 2;
+
   void begin(const transport::Delivery& delivery) {
-    seen_ = delivery;
-    roundTrip_ = delivery.roundTrip;
+    seen_ = expected_ = delivery;
+    moves_ = 0;
   }
 
   /// As it is now; whether the other machine has acknowledged more than when it was looked at last.
@@ -23,24 +28,32 @@ class DeliveryTrial {
     const transport::Delivery before = std::exchange(seen_, delivery);
     if (seen_.acknowledged == before.acknowledged) return false;
     moved_ = now;
+    ++moves_;
     // The one from before, as it is the outage that a late acknowledgement measures.
-    roundTrip_ = before.roundTrip;
+    expected_ = before;
     return true;
   }
 
   /// Something has been sent and not been acknowledged.
   bool outstanding() const { return seen_.outstanding; }
 
-  /// Nothing was acknowledged for longer than a round trip, by the transport or, since
+  /// Nothing was acknowledged for longer than it should take, by the transport or, since
   /// `lastProgress`, by the peer.
   bool quiet(TimePoint lastProgress, TimePoint now) const {
-    return now - std::max(lastProgress, moved_) > roundTrip_;
+    return now - std::max(lastProgress, moved_) > lateAfter();
   }
 
  private:
+  Duration lateAfter() const {
+    constexpr int kDeviations = 4;
+    return moves_ < kMovesThatDeliver ? expected_.roundTrip
+                                      : expected_.roundTrip + kDeviations * expected_.variation;
+  }
+
   transport::Delivery seen_;
+  transport::Delivery expected_;  // as it was before the latest move
   TimePoint moved_{};
-  Duration roundTrip_{};
+  int moves_ = 0;
 };
 
 }  // namespace faultline::channel

@@ -106,6 +106,7 @@ struct Delivery {
   std::uint64_t acknowledged = 0;  ///< bytes that the other machine has acknowledged, in all
   bool outstanding = false;        ///< bytes have been sent and not been acknowledged
   Duration roundTrip{};            ///< from sending to acknowledgement, smoothed; zero: not known
+  Duration variation{};            ///< of the round trip: its smoothed mean deviation (RFC 6298)
 };
 
 /// One path between two processes over one NIC pair. Carries chunks; completes, fails, or says

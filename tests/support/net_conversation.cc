@@ -69,9 +69,10 @@ NetResult Conversation::step(bool ending, bool receiving) {
   return NetResult::kSuccess;
 }
 
-bool Conversation::over() const {
+bool Conversation::over(bool sends) const {
   return std::ranges::all_of(streams_, [&](const Stream& stream) {
-    return stream.last == (stream.sends ? kUnderWay * group_ : kUnderWay) && stream.open.empty();
+    return stream.sends != sends ||
+           (stream.last == (sends ? kUnderWay * group_ : kUnderWay) && stream.open.empty());
   });
 }
 

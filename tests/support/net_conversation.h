@@ -28,7 +28,9 @@ class Conversation {
   /// that waits.
   NetResult step(bool ending, bool receiving);
   /// Whether all streams have come to their end.
-  bool over() const;
+  bool over() const { return over(false) && sent(); }
+  /// The same of what this side sends.
+  bool sent() const { return over(true); }
   /// Closes all connections, whatever is under way.
   void close();
 
@@ -54,6 +56,7 @@ class Conversation {
     int last = 0;  // messages, or groups of them, of one byte: as many as are under way at the end
   };
 
+  bool over(bool sends) const;
   NetResult send(Stream& stream, bool ending);
   NetResult receive(Stream& stream);
   void check(std::uint64_t message, const std::byte* data, int size);

@@ -3,14 +3,16 @@
 // 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They find each
 // other's handles in files of FOLDER. Connections in both directions carry messages of up to
 // `bytes` for `seconds` or until there is a file "stop" in FOLDER. `late`: after that it receives
-// nothing for so long. `group`: each receive is of so many messages, each with its tag. `first`:
-// the device of the first connection; of the next ones those behind it. `fork`: a child like a data
-// loader's lives beside it, with copies of all its sockets. `leave`: after `seconds` the program
-// ends, like one that has thrown, with whatever is under way. `abort`: meanwhile other
-// communicators begin and are aborted. `quit`: when its connections are closed the process is gone
-// at once, as those of Python's multiprocessing. Prints "ready", then at the end "ok MESSAGES
-// LONGEST_PAUSE_MS ABORTED", or "error RESULT WARNINGS"; exit 1.
+// nothing for so long; there is a file "sentSIDE" in FOLDER once all that it sends is done.
+// `group`: each receive is of so many messages, each with its tag. `first`: the device of the first
+// connection; of the next ones those behind it. `fork`: a child like a data loader's lives beside
+// it, with copies of all its sockets. `leave`: after that the program ends, like one that has
+// thrown, with whatever is under way. `abort`: meanwhile other communicators begin and are aborted.
+// `quit`: when its connections are closed the process is gone at once, as those of Python's
+// multiprocessing. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or
+// "error RESULT WARNINGS"; exit 1.
 
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -81,8 +84,13 @@ int run(int argc, char** argv) {
   std::cout << "ready" << std::endl;
 
   TimePoint end = now() + fromSeconds(seconds), look = now();
+  bool told = late == 0;
   while (!conversation.over()) {
     const TimePoint time = now();
+    if (!told && conversation.sent()) {
+      told = true;
+      std::ofstream(folder / fmt::format("sent{}", side));
+    }
     if (leaves && time >= end) std::exit(0);  // nothing is closed, and all of it still there
     if (time < end && time >= look) {
       look = time + 10ms;

@@ -47,7 +47,7 @@ class SimRail : public transport::Rail {
   void connect(SimRail* peer) { peer_ = peer; }
 
   transport::Delivery delivery() const override {
-    return {acknowledged_, outstanding_ > 0, roundTrip_};
+    return {acknowledged_, outstanding_ > 0, roundTrip_, variation_};
   }
   void fence() override {
     if (fencing_) return;
@@ -77,11 +77,13 @@ class SimRail : public transport::Rail {
 
  protected:
   /// A piece was acknowledged. Two are under way as a rule, the first of them on the wire: the
-  /// second has waited for it. What is lost is of no use for the estimate; the weight of a sample
-  /// is that of RFC 6298.
+  /// second has waited for it. What is lost is of no use for the estimate, which is that of RFC
+  /// 6298.
   void measure(Duration wireTime) {
     const Duration sample = std::exchange(lastWireTime_, wireTime) + wireTime + 2 * wire_.latency;
-    roundTrip_ = roundTrip_ == Duration::zero() ? sample : (7 * roundTrip_ + sample) / 8;
+    const bool first = roundTrip_ == Duration::zero();
+    variation_ = first ? sample / 2 : (3 * variation_ + std::chrono::abs(roundTrip_ - sample)) / 4;
+    roundTrip_ = first ? sample : (7 * roundTrip_ + sample) / 8;
   }
 
   int rail_;
@@ -92,6 +94,7 @@ class SimRail : public transport::Rail {
   std::uint64_t acknowledged_ = 0;  // bytes that the wire has carried, as far as this end knows
   std::uint64_t outstanding_ = 0;   // bytes for which it has been asked and has not
   Duration roundTrip_{};
+  Duration variation_{};
   Duration lastWireTime_{};  // of the latest piece that was acknowledged
   bool begun_ = false;
   bool fencing_ = false;

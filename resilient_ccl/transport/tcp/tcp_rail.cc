@@ -82,7 +82,8 @@ Delivery TcpRail::delivery() const {
   if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0) pushAgain();
   return {.acknowledged = info.tcpi_bytes_acked,
           .outstanding = info.tcpi_unacked > 0,
-          .roundTrip = std::chrono::microseconds(info.tcpi_rtt)};
+          .roundTrip = std::chrono::microseconds(info.tcpi_rtt),
+          .variation = std::chrono::microseconds(info.tcpi_rttvar)};
 }
 
 void TcpRail::close() {

@@ -168,6 +168,17 @@ class NcclPluginTest : public NetnsTest {
     std::ifstream file(folder_ / fmt::format("counters{}", side));
     return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   }
+  /// What happened to rails, by the trace: why a test failed.
+  std::string railEvents(int side) const {
+    std::ifstream file(folder_ / fmt::format("trace{}", side));
+    const auto trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+    std::string all;
+    if (!trace.is_object()) return all;
+    for (const nlohmann::json& event : trace["traceEvents"]) {
+      if (event.value("cat", "") == "rail") all += event.dump() + "\n";
+    }
+    return all;
+  }
   std::unique_ptr<injector::Fault> makeTestFault(
       int node, int rail, std::string_view kind,
       const std::map<std::string, std::string>& texts = {}) {
@@ -397,7 +408,7 @@ TEST_F(NcclPluginTest, ARailThatBecomesSlowLosesItsLoad) {
     const double weight = peer["weight_by_rail"][0];
     EXPECT_LT(weight, 0.35) << peer;  // a sixth of the rates
     EXPECT_GT(weight, 0) << peer;
-    EXPECT_EQ(peer["failovers"], 0) << "slow is not dead: " << peer;
+    EXPECT_EQ(peer["failovers"], 0) << "slow is not dead: " << peer << railEvents(side);
     EXPECT_GE(peer["degradations"], 1) << peer;
   }
   EXPECT_OK(fault->revert());

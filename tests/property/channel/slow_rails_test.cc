@@ -109,6 +109,15 @@ class SlowRails {
   std::vector<Told> told_;
 };
 
+// Chunks that take longer than a second, and pauses: they were once given up as transports that
+// wait for their timer.
+TEST(SlowRailsProperty, ARailThatGoesOnDeliveringIsNotGivenUp) {
+  for (const std::uint64_t seed : {224, 341, 587}) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    SlowRails(seed).run();
+  }
+}
+
 TEST(SlowRailsProperty, EachIsFoundAtBothEndsAndNothingElse) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -29,6 +29,25 @@ TEST(DeliveryTrialTest, WhatMovesBeginsTheRoundTripAnewAndDoesNotMeasureIt) {
   EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 86ms));
 }
 
+// Of a rail that has become much slower the transport knows that its estimate varies, before it has
+// the new round trip.
+TEST(DeliveryTrialTest, WhatGoesOnMovingMayTakeAsLongAsTheTransportWouldWait) {
+  const auto moved = [](std::uint64_t acknowledged) {
+    return transport::Delivery{
+        .acknowledged = acknowledged, .outstanding = true, .roundTrip = 5ms, .variation = 3ms};
+  };
+  DeliveryTrial trial;
+  trial.begin(moved(100));
+  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 6ms));
+  trial.look(moved(101), kTrialBegin);
+  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 6ms)) << "it may have come in long ago";
+  trial.look(moved(102), kTrialBegin);
+  EXPECT_FALSE(trial.quiet(kTrialBegin, kTrialBegin + 17ms));
+  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 18ms));
+  trial.begin(moved(102));
+  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 6ms)) << "another trial";
+}
+
 TEST(DeliveryTrialTest, NothingIsOutstandingAsTheTransportSays) {
   DeliveryTrial trial;
   trial.begin({.acknowledged = 100, .outstanding = true, .roundTrip = 5ms});

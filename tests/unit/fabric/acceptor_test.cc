@@ -34,11 +34,26 @@ TEST(AcceptorTest, WithoutDescriptorsItDoesNotKeepThePollerAwakeAndTakesWhoWaite
   ASSERT_TRUE(acceptor.listen(std::move(*listener)).ok());
 
   test::LogLines log;
-  auto calling = transport::tcp::beginConnect({kLoopback, "", 0}, *door);
-  ASSERT_TRUE(calling.ok());
-  Hello hello;
-  hello.rail = 1;
-  Handshake caller = Handshake::connecting(std::move(*calling), hello, now() + kEnough);
+  const auto call = [&] {
+    auto socket = transport::tcp::beginConnect({kLoopback, "", 0}, *door);
+    EXPECT_TRUE(socket.ok());
+    Hello hello;
+    hello.rail = 1;
+    return Handshake::connecting(std::move(*socket), hello, now() + kEnough);
+  };
+  const auto isTaken = [&](Handshake& caller, int which) {
+    return test::pollUntil(kEnough, [&] {
+      (void)caller.advance(authenticator);
+      return poller.wait(1ms).ok() && hellos == which;
+    });
+  };
+  // Also because a sanitizer needs a descriptor for what it sees for the first time.
+  Handshake first = call();
+  ASSERT_TRUE(isTaken(first, 1));
+  spdlog::warn("a warning");
+  ASSERT_FALSE(log.take().empty());
+
+  Handshake caller = call();
   TimePoint begin;
   {
     const test::NoMoreDescriptors none;
@@ -56,10 +71,7 @@ TEST(AcceptorTest, WithoutDescriptorsItDoesNotKeepThePollerAwakeAndTakesWhoWaite
     EXPECT_TRUE(log.take().empty()) << "it has been said";
   }
   acceptor.expire(begin + kEnough / 2);
-  EXPECT_TRUE(test::pollUntil(kEnough, [&] {
-    (void)caller.advance(authenticator);
-    return poller.wait(1ms).ok() && hellos == 1;
-  }));
+  EXPECT_TRUE(isTaken(caller, 2));
 }
 
 }  // namespace

@@ -246,10 +246,13 @@ TEST_P(LifecycleTest, AProgramThatEndsWithSendsUnderWayEndsAtOnce) {
           folder.path().c_str(), side, "--seconds", seconds, key, value, nullptr);
     _exit(127);
   };
-  // Its peer receives nothing more when it ends.
   const pid_t peer = start("1", "0.1", "--late", "60");
+  const pid_t leaving = start("0", "60", "--leave", "1");
+  // Its peer waits for nothing from it and receives nothing more: of what it has sent much is still
+  // under way.
+  EXPECT_TRUE(pollUntil(kPatience, [&] { return fs::exists(fs::path(folder.path()) / "sent1"); }));
   const TimePoint begin = now();
-  const pid_t leaving = start("0", "0.5", "--leave", "1");
+  std::ofstream(fs::path(folder.path()) / "stop");
   int status = 0;
   EXPECT_EQ(waitpid(leaving, &status, 0), leaving);
   EXPECT_LT(now() - begin, kGiveUp / 2);
