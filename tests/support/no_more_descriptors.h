@@ -5,6 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "base/status.h"
 #include "base/unique_fd.h"
 
 namespace faultline::test {
@@ -13,6 +16,8 @@ namespace faultline::test {
 class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {
+    // A sanitizer needs a descriptor to look at a type that it meets for the first time.
+    EXPECT_FALSE(Status::fromErrno(EMFILE, "have words of errors at hand").ok());
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
     const UniqueFd next(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
     rlimit none = before_;
