@@ -13,9 +13,10 @@ namespace faultline::channel {
 /// the rest may wait all the same. Pure.
 class DeliveryTrial {
  public:
-  /// What had come in before an outage is acknowledged when the path is back: one move. After two
-  /// the transport delivers, and may just be slower than ever: it is as patient as it is itself,
-  /// without the least time of its timer and without back-off (RFC 6298).
+  /// What had come in before an outage is acknowledged when the path is back, all at once: one
+  /// move. With another one, later than a round trip, the transport delivers, and may just be
+  /// slower than ever: then late is what its own estimate calls late, without the least time of its
+  /// timer and without its back-off (RFC 6298).
   static constexpr int kMovesThatDeliver = 2;
 
   void begin(const transport::Delivery& delivery) {
@@ -27,8 +28,8 @@ class DeliveryTrial {
   bool look(const transport::Delivery& delivery, TimePoint now) {
     const transport::Delivery before = std::exchange(seen_, delivery);
     if (seen_.acknowledged == before.acknowledged) return false;
+    if (moves_ == 0 || now - moved_ > expected_.roundTrip) ++moves_;
     moved_ = now;
-    ++moves_;
     // The one from before, as it is the outage that a late acknowledgement measures.
     expected_ = before;
     return true;

@@ -213,7 +213,7 @@ void Link::checkSuspicions(TimePoint now) {
 
 /// The path lost datagrams and answers probes, but the transport delivers nothing: it waits for a
 /// retransmission timer, as long again as the outage at worst. A slow rail loses no datagrams and
-/// goes on delivering, in steps no longer than its round trip; the machine of a stopped peer
+/// goes on delivering (how long a step may take: DeliveryTrial); the machine of a stopped peer
 /// acknowledges what arrives, so that nothing is outstanding.
 bool Link::stalled(int rail, TimePoint now) {
   if (!prober_.lostRounds(rail) && !traffic_[rail].interrupted()) return false;

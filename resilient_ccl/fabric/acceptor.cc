@@ -74,9 +74,8 @@ void Acceptor::rest(TimePoint time, int error) {
   for (const UniqueFd& listener : listeners_) poller_.setEvents(listener.get(), 0);
   restsUntil_ = time + kRest;
   if (std::exchange(saidThatItRests_, true)) return;
-  spdlog::warn(
-      "connections of other processes have to wait: {}; raise the limit of descriptors (ulimit -n)",
-      std::generic_category().message(error));
+  spdlog::warn("connections of other processes have to wait: {}{}",
+               std::generic_category().message(error), transport::tcp::adviceFor(error));
 }
 
 void Acceptor::expire(TimePoint time) {

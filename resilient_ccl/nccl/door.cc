@@ -70,9 +70,11 @@ void Door::rest(TimePoint now, int error) {
   if (saidThatItRests_) return;
   saidThatItRests_ = true;
   spdlog::warn(
-      "a process that calls at {} has to wait: {}; raise the limit of descriptors (ulimit -n), "
-      "about 6 are needed for each rail to each peer process",
-      endpoint_.toString(), std::generic_category().message(error));
+      "a process that calls at {} has to wait: {}{}; about 6 descriptors are needed for each rail "
+      "to "
+      "each peer process",
+      endpoint_.toString(), std::generic_category().message(error),
+      transport::tcp::adviceFor(error));
 }
 
 /// Whether there is more to say to it.

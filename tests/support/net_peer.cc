@@ -6,7 +6,7 @@
 // nothing for so long; there is a file "sentSIDE" in FOLDER once all that it sends is done.
 // `group`: each receive is of so many messages, each with its tag. `first`: the device of the first
 // connection; of the next ones those behind it. `fork`: a child like a data loader's lives beside
-// it, with copies of all its sockets. `leave`: after that the program ends, like one that has
+// it, with copies of all its sockets. `leave`: at that end the program ends, like one that has
 // thrown, with whatever is under way. `abort`: meanwhile other communicators begin and are aborted.
 // `quit`: when its connections are closed the process is gone at once, as those of Python's
 // multiprocessing. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/units.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {
@@ -35,13 +34,13 @@ class PerftestTest : public LaboratoryTest {
   /// Starts the server, waits for it as `there` says, and starts the client that meets it at
   /// `address`.
   Victim startPair(std::vector<std::string> arguments, const std::string& address,
-                   const std::string& there) {
+                   const std::string& there, Duration limit = kProgramLimit) {
     Victim pair;
-    auto server = lab_->start(kServer, program(arguments, kWholeCase));
+    auto server = lab_->start(kServer, program(arguments, limit));
     EXPECT_TRUE(server.ok()) << server.status().message();
     mustRun(kServer, shell("until " + there + "; do sleep 0.1; done"));
     arguments.push_back(address);
-    auto client = lab_->start(kClient, program(arguments, kWholeCase));
+    auto client = lab_->start(kClient, program(arguments, limit));
     EXPECT_TRUE(client.ok()) << client.status().message();
     pair.server = server.ok() ? *server : 0;
     pair.client = client.ok() ? *client : 0;
@@ -65,13 +64,11 @@ class PerftestTest : public LaboratoryTest {
     for (int start = 1; start <= kMostStarts; ++start) {
       const std::uint64_t before = sent(rail);
       const Victim victim = startPair(arguments, rdma_vm::nicAddress(kServer, rail + 1),
-                                      listensForRdma(kPerftestPort));
+                                      listensForRdma(kPerftestPort), kWholeCase);
       const auto inFullSwing = [&] { return sent(rail) >= before + spec.swing; };
-      (void)pollUntil(kStart, [&] {
-        EXPECT_OK(lab_->poll(1ms));
-        return inFullSwing() || lab_->hasEnded(victim.client);
-      });
-      if (inFullSwing() && !lab_->hasEnded(victim.client)) return victim;
+      const auto hasEnded = [&] { return lab_->hasEnded(victim.client); };
+      (void)comes(kStart, [&] { return inFullSwing() || hasEnded(); });
+      if (inFullSwing() && !hasEnded()) return victim;
       const auto look =
           shell("rdma resource show qp; rdma resource show cm_id; rdma statistic show");
       const std::string client = mustRun(kClient, look);
@@ -94,10 +91,7 @@ class PerftestTest : public LaboratoryTest {
     EXPECT_THAT(client->out + client->err, ::testing::HasSubstr(message));
   }
   bool endsWithin(const Victim& victim, Duration time) {
-    return pollUntil(time, [&] {
-      EXPECT_OK(lab_->poll(10ms));
-      return lab_->hasEnded(victim.client);
-    });
+    return comes(time, [&] { return lab_->hasEnded(victim.client); });
   }
   /// How it ended and what it printed. It may wait for ever, so it is ended.
   std::string endJob(int job) {
@@ -111,15 +105,24 @@ class PerftestTest : public LaboratoryTest {
     return client + "its server: " + endJob(victim.server);
   }
 
+  /// Waits for the condition; false when it does not hold within this time, or a host is gone.
+  template <typename Condition>
+  bool comes(Duration time, Condition condition) {
+    Status alive;
+    const bool came = pollUntil(time, [&] {
+      alive = lab_->poll(1ms);
+      return !alive.ok() || condition();
+    });
+    EXPECT_OK(alive);
+    return came && alive.ok();
+  }
+
   /// What the switch has had from the client over its rail, in bytes.
   std::uint64_t sent(int rail) const { return lab_->port(kClient, rail).inBytes.load(); }
   /// Waits until it has had so many more.
   bool movesOn(int rail, std::uint64_t bytes) {
     const std::uint64_t before = sent(rail);
-    return pollUntil(kBudget, [&] {
-      EXPECT_OK(lab_->poll(1ms));
-      return sent(rail) >= before + bytes;
-    });
+    return comes(kBudget, [&] { return sent(rail) >= before + bytes; });
   }
 
   /// Runs ibv_asyncwatch in the background of the client, until the case ends; the job, for who

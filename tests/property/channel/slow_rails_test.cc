@@ -61,6 +61,10 @@ class SlowRails {
     for (const std::string& problem : world_.problems()) ADD_FAILURE() << problem;
   }
 
+  std::uint64_t suspicions() {
+    return world_.link(0).counters().suspicions + world_.link(1).counters().suspicions;
+  }
+
  private:
   SimOptions options(std::uint64_t seed) {
     SimOptions chosen;
@@ -114,7 +118,9 @@ class SlowRails {
 TEST(SlowRailsProperty, ARailThatGoesOnDeliveringIsNotGivenUp) {
   for (const std::uint64_t seed : {224, 341, 587}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    SlowRails(seed).run();
+    SlowRails rails(seed);
+    rails.run();
+    EXPECT_GT(rails.suspicions(), 0u);
   }
 }
 

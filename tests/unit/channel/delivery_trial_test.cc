@@ -29,23 +29,37 @@ TEST(DeliveryTrialTest, WhatMovesBeginsTheRoundTripAnewAndDoesNotMeasureIt) {
   EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 86ms));
 }
 
+transport::Delivery moved(std::uint64_t acknowledged, Duration roundTrip, Duration variation) {
+  return {.acknowledged = acknowledged,
+          .outstanding = true,
+          .roundTrip = roundTrip,
+          .variation = variation};
+}
+
 // Of a rail that has become much slower the transport knows that its estimate varies, before it has
 // the new round trip.
 TEST(DeliveryTrialTest, WhatGoesOnMovingMayTakeAsLongAsTheTransportWouldWait) {
-  const auto moved = [](std::uint64_t acknowledged) {
-    return transport::Delivery{
-        .acknowledged = acknowledged, .outstanding = true, .roundTrip = 5ms, .variation = 3ms};
-  };
   DeliveryTrial trial;
-  trial.begin(moved(100));
-  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 6ms));
-  trial.look(moved(101), kTrialBegin);
+  trial.begin(moved(100, 5ms, 1ms));
+  trial.look(moved(101, 6ms, 3ms), kTrialBegin);
   EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 6ms)) << "it may have come in long ago";
-  trial.look(moved(102), kTrialBegin);
-  EXPECT_FALSE(trial.quiet(kTrialBegin, kTrialBegin + 17ms));
-  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 18ms));
-  trial.begin(moved(102));
-  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 6ms)) << "another trial";
+  const TimePoint second = kTrialBegin + 20ms;
+  trial.look(moved(102, 9ms, 8ms), second);
+  // As it was before it moved.
+  EXPECT_FALSE(trial.quiet(second, second + 18ms));
+  EXPECT_TRUE(trial.quiet(second, second + 19ms));
+  trial.begin(moved(102, 5ms, 1ms));
+  EXPECT_TRUE(trial.quiet(second, second + 6ms)) << "another trial";
+}
+
+// They measure the outage: waiting as long again is what is to be spared.
+TEST(DeliveryTrialTest, AcknowledgementsThatAreLateTogetherAreOneMove) {
+  DeliveryTrial trial;
+  trial.begin(moved(100, 5ms, 1ms));
+  trial.look(moved(101, 15ms, 20ms), kTrialBegin + 80ms);
+  trial.look(moved(102, 24ms, 35ms), kTrialBegin + 82ms);
+  EXPECT_FALSE(trial.quiet(kTrialBegin, kTrialBegin + 97ms));
+  EXPECT_TRUE(trial.quiet(kTrialBegin, kTrialBegin + 98ms));
 }
 
 TEST(DeliveryTrialTest, NothingIsOutstandingAsTheTransportSays) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -62,17 +63,16 @@ TEST(AcceptorTest, WithoutDescriptorsItDoesNotKeepThePollerAwakeAndTakesWhoWaite
   ASSERT_FALSE(log.take().empty());
 
   Handshake caller = call();
-  TimePoint begin;
   std::optional<Result<int>> atFirst, resting, afterwards;
   std::vector<std::string> said, saidAgain;
   {
     const test::NoMoreDescriptors none;
+    const TimePoint before = now();
     atFirst = poller.wait(kEnough);
-    begin = now();
-    acceptor.expire(begin);
+    acceptor.expire(before);
     resting = poller.wait(Acceptor::kRest / 4);
     said = log.take();
-    acceptor.expire(begin + 2 * Acceptor::kRest);
+    acceptor.expire(now() + Acceptor::kRest);
     afterwards = poller.wait(kEnough);
     saidAgain = log.take();
   }
@@ -81,7 +81,7 @@ TEST(AcceptorTest, WithoutDescriptorsItDoesNotKeepThePollerAwakeAndTakesWhoWaite
   EXPECT_TRUE(afterwards->ok() && **afterwards == 1) << "it is tried again";
   EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n"))));
   EXPECT_THAT(saidAgain, IsEmpty()) << "it has been said";
-  acceptor.expire(begin + kEnough / 2);
+  acceptor.expire(now() + Acceptor::kRest);
   EXPECT_TRUE(isTaken(caller, 2));
 }
 
