@@ -443,7 +443,10 @@ void Pair::happened(telemetry::EventKind kind, int rail, TimePoint when,
   account_.history.add(it);
 }
 
+// What happens to rails of a process that has said goodbye is its end: its connections are closed.
+
 void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
+  if (departed_ && failover.detected >= *departed_) return;
   ++account_.failovers;
   account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
   happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
@@ -452,12 +455,14 @@ void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
 }
 
 void Pair::failedBack(int /*peer*/, int rail, TimePoint when) {
+  if (departed_) return;
   ++account_.failbacks;
   happened(telemetry::EventKind::kRailUp, rail, when);
   spdlog::info("{} to {} is back", railName(rail), settings_.peer);
 }
 
 void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
+  if (departed_) return;
   if (change.degraded) ++account_.degradations;
   happened(change.degraded ? telemetry::EventKind::kRailSlow : telemetry::EventKind::kRailFast,
            change.rail, now());
@@ -467,6 +472,7 @@ void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
 }
 
 void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
+  if (departed_) return;
   spdlog::info("{} to {}: the cause was {}", railName(rail), settings_.peer,
                channel::causeName(cause));
 }
@@ -481,7 +487,7 @@ void Pair::linkFailed(int /*peer*/, const Status& why) {
 }
 
 void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
-  if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = true;
+  if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = now();
 }
 
 }  // namespace faultline::nccl

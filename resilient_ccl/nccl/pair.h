@@ -206,7 +206,7 @@ class Pair final : private fabric::FabricClient {
   std::optional<std::uint64_t> otherIncarnation_;
   TimePoint met_{};
   bool started_ = false;
-  bool departed_ = false;  // the other process has said goodbye
+  std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;
   bool serving_ = false;  // inside a call of the fabric

@@ -25,7 +25,10 @@ constexpr Duration kLong = 20s;
 class PairTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto options = Options::read([](const std::string&) { return std::nullopt; });
+    const auto options = Options::read([](const std::string& name) -> std::optional<std::string> {
+      if (name == "FAULTLINE_TRACE") return "never written";
+      return std::nullopt;
+    });
     ASSERT_TRUE(options.ok()) << options.status().message();
     const auth::JobKey key = auth::JobKey::random();
     for (int side = 0; side < 2; ++side) {
@@ -122,6 +125,28 @@ TEST_F(PairTest, ShortMessagesThatHaveComeAreThereThoughTheirSenderHasEnded) {
   std::int64_t to = -1;
   EXPECT_FALSE(await(1, receive(to)).ok()) << "no more came";
   EXPECT_EQ(pairs_[1]->account().received, 23 * 8);
+}
+
+// Its connections are reset when it has said so: no rail has failed.
+TEST_F(PairTest, TheRailsOfAPeerThatHasEndedAreNotFailovers) {
+  exchange(20);
+  const TimePoint deadline = now() + kLong;
+  // Who waits for something polls, and the pair does not end before it has heard so.
+  std::int64_t to = -1;
+  Request* const waits = receive(to);
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    while (!ended && now() < deadline) ended = !pairs_[1]->test(*waits, nullptr).ok();
+  });
+  EXPECT_TRUE(pairs_[0]->drain(deadline));
+  pairs_[0]->sayGoodbye(deadline);
+  sender_.reset();
+  pairs_[0].reset();
+  other.join();
+  EXPECT_TRUE(ended);
+  const Pair::Account account = pairs_[1]->account();
+  EXPECT_EQ(account.failovers, 0U);
+  EXPECT_TRUE(account.history.happenings().empty());
 }
 
 TEST(PairLinkTest, IsAsTheOptionsAndTheNicsOfTheNodeSay) {
