@@ -4,11 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
-
-#include "base/log.h"
-#include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::fabric {
 namespace {
@@ -36,7 +32,8 @@ void Acceptor::take(int listener) {
     UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       const int error = errno;
-      if (transport::tcp::isExhaustion(error)) rest(now(), error);
+      // Watched, the listeners would keep the poller awake.
+      if (rest_.begin(error, now(), "a process that connects")) watch(false);
       return;
     }
     if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
@@ -69,20 +66,15 @@ void Acceptor::advance(std::list<Handshake>::iterator stranger) {
   strangers_.erase(stranger);
 }
 
-/// Its listeners stay readable: watched, they would keep the poller awake.
-void Acceptor::rest(TimePoint time, int error) {
-  for (const UniqueFd& listener : listeners_) poller_.setEvents(listener.get(), 0);
-  restsUntil_ = time + kRest;
-  if (std::exchange(saidThatItRests_, true)) return;
-  spdlog::warn("connections of other processes have to wait: {}{}",
-               std::generic_category().message(error), transport::tcp::adviceFor(error));
+void Acceptor::watch(bool watched) {
+  watched_ = watched;
+  for (const UniqueFd& listener : listeners_) {
+    poller_.setEvents(listener.get(), watched ? static_cast<std::uint32_t>(EPOLLIN) : 0);
+  }
 }
 
 void Acceptor::expire(TimePoint time) {
-  if (restsUntil_ && time >= *restsUntil_) {
-    restsUntil_.reset();
-    for (const UniqueFd& listener : listeners_) poller_.setEvents(listener.get(), EPOLLIN);
-  }
+  if (!watched_ && rest_.over(time)) watch(true);
   for (auto next = strangers_.begin(); next != strangers_.end();) {
     const auto stranger = next++;
     if (time < stranger->deadline()) continue;

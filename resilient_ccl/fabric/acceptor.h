@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <optional>
 #include <vector>
 
 #include "base/status.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/fabric/handshake.h"
 #include "resilient_ccl/fabric/poller.h"
+#include "resilient_ccl/transport/tcp/accept_rest.h"
 
 namespace faultline::fabric {
 
@@ -42,7 +42,7 @@ class Acceptor {
 
  private:
   void take(int listener);
-  void rest(TimePoint time, int error);
+  void watch(bool watched);
   void advance(std::list<Handshake>::iterator stranger);
 
   Poller& poller_;
@@ -52,8 +52,8 @@ class Acceptor {
   std::vector<UniqueFd> listeners_;
   std::list<Handshake> strangers_;  // accepted, no hello yet
   std::uint64_t rejected_ = 0;
-  std::optional<TimePoint> restsUntil_;  // of all listeners
-  bool saidThatItRests_ = false;
+  transport::tcp::AcceptRest rest_{kRest};
+  bool watched_ = true;  // all listeners
 };
 
 }  // namespace faultline::fabric

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "base/log.h"
 
@@ -26,12 +25,12 @@ Result<std::unique_ptr<Door>> Door::open(Settings settings) {
 
 void Door::waitFor(std::vector<pollfd>& waits, TimePoint now) const {
   const auto hear = [&](int fd) { waits.push_back({.fd = fd, .events = POLLIN, .revents = 0}); };
-  if (now >= restsUntil_) hear(socket_.get());
+  if (rest_.over(now)) hear(socket_.get());
   for (const Visitor& visitor : visitors_) hear(visitor.frames.fd());
 }
 
 void Door::attend(TimePoint now) {
-  if (now >= restsUntil_) admit(now);
+  if (rest_.over(now)) admit(now);
   visitors_.remove_if([&](Visitor& visitor) { return !serve(visitor, now); });
 }
 
@@ -43,7 +42,8 @@ void Door::admit(TimePoint now) {
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       const int error = errno;
-      if (transport::tcp::isExhaustion(error)) rest(now, error);
+      (void)rest_.begin(error, now,
+                        fmt::format("a process that calls at {}", endpoint_.toString()));
       return;
     }
     if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
@@ -63,18 +63,6 @@ void Door::makeRoom(TimePoint now) {
   if (stays && !oldest->stranger) return;
   if (stays && !oldest->heard) complain(*oldest, "it says nothing, and others wait", now);
   visitors_.erase(oldest);
-}
-
-void Door::rest(TimePoint now, int error) {
-  restsUntil_ = now + kRest;
-  if (saidThatItRests_) return;
-  saidThatItRests_ = true;
-  spdlog::warn(
-      "a process that calls at {} has to wait: {}{}; about 6 descriptors are needed for each rail "
-      "to "
-      "each peer process",
-      endpoint_.toString(), std::generic_category().message(error),
-      transport::tcp::adviceFor(error));
 }
 
 /// Whether there is more to say to it.

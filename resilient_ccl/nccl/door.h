@@ -14,6 +14,7 @@
 #include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/nccl/greeting.h"
 #include "resilient_ccl/nccl/seldom.h"
+#include "resilient_ccl/transport/tcp/accept_rest.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::nccl {
@@ -62,7 +63,6 @@ class Door {
   explicit Door(Settings settings) : settings_(std::move(settings)) {}
   void admit(TimePoint now);
   void makeRoom(TimePoint now);
-  void rest(TimePoint now, int error);
   bool serve(Visitor& visitor, TimePoint now);
   void hear(Visitor& visitor, const std::string& frame, TimePoint now);
   void complain(const Visitor& visitor, const std::string& why, TimePoint now);
@@ -71,8 +71,7 @@ class Door {
   UniqueFd socket_;
   transport::tcp::Endpoint endpoint_;
   std::list<Visitor> visitors_;
-  TimePoint restsUntil_{};
-  bool saidThatItRests_ = false;
+  transport::tcp::AcceptRest rest_{kRest};
   Seldom complaints_{kComplaintPause};
 };
 

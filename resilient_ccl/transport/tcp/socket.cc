@@ -160,14 +160,6 @@ std::optional<std::chrono::microseconds> streamLeastTimeout() {
   return std::chrono::microseconds(timeout);
 }
 
-bool isExhaustion(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
-std::string_view adviceFor(int exhaustion) {
-  return exhaustion == EMFILE ? "; raise the limit of descriptors (ulimit -n)" : "";
-}
-
 Status configureAccepted(int fd, int tos) { return configureStream(fd, tos); }
 
 void resetConnection(int fd) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -46,11 +45,6 @@ Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port = 0);
 Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to);
 /// The options of a connection that `accept` returned.
 Status configureAccepted(int fd, int tos);
-/// Whether `accept` failed because the process, or the machine, has run out of something: the
-/// connection stays where it is, and its listener readable, until there is more of it.
-bool isExhaustion(int error);
-/// What to do about it, to be put behind a message: "; raise the limit ...", or nothing.
-std::string_view adviceFor(int exhaustion);
 /// The TCP congestion control algorithm that streams of this process get: "cubic"; "reno" where
 /// the system lets this user choose no other.
 std::string streamCongestionControl();
