@@ -347,7 +347,7 @@ void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   // An older one is the first from now on; what has been waited for the former first goes on.
   if (begun_.empty()) firstWaitsSince_ = now;
   begun_.insert(header.slot);
-  grantTaken(slot, isSmall(header.messageLength));
+  grantTaken(slot, isShort(header.messageLength));
   slot.length = static_cast<Bytes>(header.messageLength);
   slot.chunksLeft = cut_.chunkCount(header.messageLength);
   slot.arrived.assign(slot.chunksLeft, false);
@@ -418,8 +418,9 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
   heard(now);
-  state.unacknowledged += isSmall(header.messageLength) ? 1 : kSmallPerChunk;
-  if (state.unacknowledged >= kChunksPerAcknowledgement * kSmallPerChunk) {
+  const Bytes parts = kPartsOfChunk * header.length / options_.chunkBytes;
+  state.unacknowledged += isSmall(header.messageLength) ? 1 : std::max(parts, Bytes{1});
+  if (state.unacknowledged >= kChunksPerAcknowledgement * kPartsOfChunk) {
     acknowledgementDue_ = true;
   }
   acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
@@ -461,8 +462,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   forgetSlot(header.slot);
   // The sender of a small one does not wait for it, and who posts ahead does not wait for one of
   // those under way.
-  const bool late = isSmall(header.messageLength) ||
-                    (options_.smallMessage > 0 && cut_.chunkCount(header.messageLength) == 1);
+  const bool late = options_.smallMessage > 0 && isShort(header.messageLength);
   if (!late) acknowledgementDue_ = true;
   io_.receiveDone(token, length);
 }

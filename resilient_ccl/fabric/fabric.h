@@ -55,7 +55,8 @@ struct FabricOptions {
   /// this number. More than rails: as many as rails. 0: whoever calls `poll` moves it.
   int ioThreads = 0;
   /// Instead of threads of its own, those of a process that has many fabrics: rail r of a peer is
-  /// served by thread `firstIoThread` + r modulo their number.
+  /// served by thread `firstIoThread` + r modulo their number, with Mover::kCommonThread by r
+  /// modulo the number of NICs.
   std::vector<std::shared_ptr<transport::tcp::IoThread>> sharedIoThreads;
   int firstIoThread = 0;
   /// Pause for the answer to a connection attempt before it counts as failed.
@@ -186,8 +187,8 @@ class Fabric {
   Status watch(int fd, std::function<void()> ready);
   void unwatch(int fd);
 
-  /// Who moves the bytes of rails that have I/O threads from now on: those, as in the beginning, or
-  /// `poll` and `push`.
+  /// Who moves the bytes of rails that have I/O threads from now on: their own, as in the
+  /// beginning, common ones, or `poll` and `push`.
   void setMover(transport::Mover mover);
 
   /// Waits at most `timeout` for something to happen, and does what there is to do.

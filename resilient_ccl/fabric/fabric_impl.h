@@ -154,6 +154,7 @@ class Fabric::Impl : private TriangulationIo {
   std::uint64_t datagramsRejected_ = 0;
   // Own ones end before all else goes.
   std::vector<std::shared_ptr<transport::tcp::IoThread>> ioThreads_;
+  std::vector<std::shared_ptr<transport::tcp::IoThread>> commonIoThreads_;
 };
 
 }  // namespace faultline::fabric

@@ -38,10 +38,12 @@ Status Fabric::Impl::startIoThreads() {
   for (std::size_t i = 0; i < shared.size(); ++i) {
     ioThreads_.push_back(
         shared[(static_cast<std::size_t>(options_.firstIoThread) + i) % shared.size()]);
+    if (i < options_.nics.size()) commonIoThreads_.push_back(shared[i]);
   }
   for (int i = 0; i < count && shared.empty(); ++i) {
     ASSIGN_OR_RETURN(ioThreads_.emplace_back(), transport::tcp::IoThread::start());
   }
+  if (shared.empty()) commonIoThreads_ = ioThreads_;
   return okStatus();
 }
 
@@ -142,10 +144,10 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
     const bool local = !address_.local.empty() && !addresses[i].local.empty() &&
                        addresses[i].host == address_.host;
     collects_ = collects_ || local;
-    peers_.push_back(
-        std::make_unique<Peer>(PeerContext{options_, poller_, control_, authenticator_, events_,
-                                           ioThreads_, arrivals_, portSights_, takeShared_},
-                               index, addresses[i], local));
+    peers_.push_back(std::make_unique<Peer>(
+        PeerContext{options_, poller_, control_, authenticator_, events_, ioThreads_,
+                    commonIoThreads_, arrivals_, portSights_, takeShared_},
+        index, addresses[i], local));
   }
   triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
                          static_cast<TriangulationIo&>(*this));

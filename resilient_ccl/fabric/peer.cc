@@ -333,12 +333,16 @@ Status Peer::drive(int rail, UniqueFd socket) {
     rails_[rail] = polled;
     return polled->start();
   }
-  transport::tcp::IoThread& thread = *context_.ioThreads[rail % context_.ioThreads.size()];
+  transport::tcp::IoThread& own = *context_.ioThreads[rail % context_.ioThreads.size()];
+  transport::tcp::IoThread& common =
+      *context_.commonIoThreads[rail % context_.commonIoThreads.size()];
   const auto threaded = std::make_shared<ThreadedRail>(
       rail, std::move(socket), places_, static_cast<transport::tcp::ArrivalSink&>(*this),
-      context_.arrivals, thread);
+      context_.arrivals, own, common);
   rails_[rail] = threaded;
-  RETURN_IF_ERROR(thread.add(threaded));
+  own.add(threaded);
+  if (&common != &own) common.add(threaded);
+  RETURN_IF_ERROR(threaded->start());
   threaded->setMover(mover_);
   return okStatus();
 }

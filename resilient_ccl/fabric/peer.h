@@ -91,6 +91,8 @@ struct PeerContext {
   std::vector<Event>& events;
   /// Rail r belongs to thread r modulo their number; empty: the poller serves all rails.
   const std::vector<std::shared_ptr<transport::tcp::IoThread>>& ioThreads;
+  /// Those for Mover::kCommonThread, likewise.
+  const std::vector<std::shared_ptr<transport::tcp::IoThread>>& commonIoThreads;
   transport::Doorbell& arrivals;        ///< rung by the I/O threads
   const std::vector<PortSight>& ports;  ///< one per rail
   /// Takes what comes through shared memory, sealed as what comes through a socket.

@@ -11,29 +11,33 @@ namespace faultline::nccl {
 
 /// Who moves the bytes between two processes where there are I/O threads. NCCL's own thread, while
 /// few connections have messages, all of them short: nobody has to be woken for them. What is more
-/// than that takes the thread longer than waking others does (docs/gpu/findings.md).
+/// than that takes the thread longer than waking others does. Unless messages are long, these are
+/// common to all neighbours: half as many have to be woken (docs/gpu/findings.md).
 class MoverChoice {
  public:
-  /// `small`: the longest message that is short.
-  explicit MoverChoice(Bytes small) : small_(small) {}
+  /// `small`: the longest message that is short; `chunk`: the shortest one that is long.
+  MoverChoice(Bytes small, Bytes chunk) : small_(small), chunk_(chunk) {}
 
   /// A message of `connection` begins or is done; `size` 0: not known yet.
   void saw(const void* connection, Bytes size, TimePoint now) {
     note(connection, now);
     if (size > small_) threadsUntil_ = std::max(threadsUntil_, now + kCalm);
     if (busy(now) > kFew) threadsUntil_ = now + kCrowded;
+    if (size >= chunk_) ownThreadsUntil_ = threadsUntil_ = now + kCrowded;
   }
 
   transport::Mover at(TimePoint now) const {
-    return now < threadsUntil_ ? transport::Mover::kThread : transport::Mover::kOwner;
+    if (now < ownThreadsUntil_) return transport::Mover::kThread;
+    return now < threadsUntil_ ? transport::Mover::kCommonThread : transport::Mover::kOwner;
   }
 
   /// So many connections the caller serves one after the other.
   static constexpr int kFew = 2;
   /// Connections that have messages so close to each other have them at the same time.
   static constexpr Duration kTogether = 200us;
-  /// For how long there must be nothing long, or no more than few connections. A slow operation
-  /// of many connections takes some ms, and is not to begin without threads.
+  /// For how long there must be nothing that is not short; or no more than few connections, and
+  /// nothing long. A slow operation of many connections takes some ms, and is not to begin without
+  /// threads.
   static constexpr Duration kCalm = 1ms;
   static constexpr Duration kCrowded = 5ms;
 
@@ -55,8 +59,10 @@ class MoverChoice {
   }
 
   Bytes small_;
+  Bytes chunk_;
   std::array<Seen, kFew + 1> latest_{};  // of different connections
   TimePoint threadsUntil_{};
+  TimePoint ownThreadsUntil_{};
 };
 
 }  // namespace faultline::nccl

@@ -4,10 +4,12 @@
 
 namespace faultline::transport {
 
-/// Who makes the system calls of a rail that has an I/O thread.
+/// Who makes the system calls of a rail that has I/O threads. A thread's time is not the owner's,
+/// but waking it takes longer than a call.
 enum class Mover {
-  kThread,  ///< the I/O thread: its time is not the owner's, but waking it takes longer than a call
-  kOwner,   ///< whoever posts and polls
+  kThread,        ///< the rail's own I/O thread
+  kCommonThread,  ///< one that serves rails of other peers, too: likelier to be awake
+  kOwner,         ///< whoever posts and polls
 };
 
 /// A rail together with what moves its bytes, for whoever polls. `collect`, `release` and

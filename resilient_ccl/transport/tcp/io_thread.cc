@@ -47,15 +47,18 @@ IoThread::~IoThread() {
   thread_.join();
 }
 
-Status IoThread::add(std::shared_ptr<ThreadedRail> rail) {
-  epoll_event event = eventOf(rail.get(), EPOLLIN);
-  const int socket = rail->fd();
+void IoThread::add(std::shared_ptr<ThreadedRail> rail) {
   {
     const std::lock_guard lock(mutex_);
     newRails_.push_back(std::move(rail));
   }
   haveNew_.store(true, std::memory_order_release);
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) != 0) {
+}
+
+Status IoThread::watch(ThreadedRail& rail, std::uint32_t events) {
+  epoll_event event = eventOf(&rail, events);
+  countSystemCall();
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, rail.fd(), &event) != 0) {
     return Status::fromErrno(errno, "watch a rail");
   }
   return okStatus();
@@ -82,7 +85,7 @@ bool IoThread::serveAll() {
   adopt();
   bool busy = false;
   std::erase_if(rails_, [&](const std::shared_ptr<ThreadedRail>& rail) {
-    const ThreadedRail::Served served = rail->serve(/*events=*/0);
+    const ThreadedRail::Served served = rail->serve(*this, /*events=*/0);
     if (served == ThreadedRail::Served::kBusy) busy = true;
     return served == ThreadedRail::Served::kClosed;
   });
@@ -107,7 +110,7 @@ void IoThread::run() {
       if (rail == kBell) {
         bell_.clear();
       } else {
-        rail->serve(ready[i].events);
+        rail->serve(*this, ready[i].events);
       }
     }
   }

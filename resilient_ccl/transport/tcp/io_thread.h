@@ -23,12 +23,13 @@ class IoThread {
   /// Ends the thread; nobody serves its rails any more.
   ~IoThread();
 
-  /// From now on the rail is served by this thread, which keeps it until it is fenced.
-  Status add(std::shared_ptr<ThreadedRail> rail);
+  /// From now on this thread may serve the rail, and keeps it until it is fenced.
+  void add(std::shared_ptr<ThreadedRail> rail);
   /// There is something to send.
   void wake() { bell_.ring(); }
 
   // What the thread watches a rail's socket for (events of epoll). Any thread.
+  Status watch(ThreadedRail& rail, std::uint32_t events);
   void watchFor(ThreadedRail& rail, std::uint32_t events);
   void unwatch(int socket);
 

@@ -31,18 +31,22 @@ class ThreadedRail::OwnersTurn {
 };
 
 ThreadedRail::ThreadedRail(int rail, UniqueFd socket, PlaceTable& places, ArrivalSink& sink,
-                           Doorbell& bell, IoThread& thread)
+                           Doorbell& bell, IoThread& own, IoThread& common)
     : index_(rail),
       places_(places),
       sink_(sink),
       bell_(bell),
-      thread_(thread),
+      own_(own),
+      common_(common),
       submitted_(kRing),
       arrivals_(kRing),
+      serving_(&own),
       rail_(rail, std::move(socket), static_cast<RailSink&>(*this)),
       watched_(EPOLLIN) {}
 
 // --- the owner ---
+
+Status ThreadedRail::start() { return own_.watch(*this, watched_); }
 
 void ThreadedRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
   unannounced_ = true;
@@ -54,8 +58,8 @@ void ThreadedRail::submit(const ChunkHeader& header, const std::byte* data, cons
 
 void ThreadedRail::transmit() {
   if (!std::exchange(unannounced_, false)) return;
-  if (mover_ == Mover::kThread) {
-    thread_.wake();
+  if (mover_ != Mover::kOwner) {
+    serving().wake();
     return;
   }
   const OwnersTurn turn(*this);
@@ -68,11 +72,24 @@ void ThreadedRail::transmit() {
 void ThreadedRail::setMover(Mover mover) {
   if (mover_ == mover || fenced()) return;
   if (mover == Mover::kOwner && !sink_.watch(*this).ok()) return;
-  if (mover == Mover::kThread) sink_.unwatch(*this);
+  if (mover_ == Mover::kOwner) sink_.unwatch(*this);
   mover_ = mover;
   const OwnersTurn turn(*this);
-  threadReads_ = mover == Mover::kThread;
+  threadReads_ = mover != Mover::kOwner;
+  if (threadReads_) serveBy(mover == Mover::kCommonThread ? common_ : own_);
   watchSocket();
+}
+
+/// Where the thread cannot watch it, the other one goes on.
+void ThreadedRail::serveBy(IoThread& thread) {
+  IoThread& before = serving();
+  if (&before == &thread) return;
+  if (!failed_.load(std::memory_order_relaxed)) {  // or nobody watches it any more
+    if (!thread.watch(*this, watched_).ok()) return;
+    before.unwatch(rail_.fd());
+  }
+  serving_.store(&thread, std::memory_order_release);
+  thread.wake();  // what the other one has not taken
 }
 
 void ThreadedRail::read() {
@@ -129,11 +146,13 @@ void ThreadedRail::fence() {
   const OwnersTurn turn(*this);
   if (fenced()) return;
   if (mover_ == Mover::kOwner) sink_.unwatch(*this);
-  thread_.unwatch(rail_.fd());
+  serving().unwatch(rail_.fd());
   handOver();
   fencing_ = true;
   rail_.fence();
-  thread_.wake();  // it forgets this rail
+  closed_.store(true, std::memory_order_release);
+  own_.wake();  // both forget this rail
+  common_.wake();
 }
 
 // --- the I/O thread ---
@@ -147,10 +166,12 @@ bool ThreadedRail::takeSubmitted() {
   return any;
 }
 
-ThreadedRail::Served ThreadedRail::serve(std::uint32_t events) {
+ThreadedRail::Served ThreadedRail::serve(const IoThread& by, std::uint32_t events) {
+  if (closed_.load(std::memory_order_acquire)) return Served::kClosed;
+  if (serving_.load(std::memory_order_acquire) != &by) return Served::kIdle;
   while (ownerWaits_.load(std::memory_order_relaxed)) std::this_thread::yield();
   const std::lock_guard lock(mutex_);
-  if (fenced()) return Served::kClosed;
+  if (fenced() || &serving() != &by) return Served::kIdle;
   const bool any = takeSubmitted();
   const bool writable = (events & EPOLLOUT) != 0;
   if (writable || rail_.canWrite()) rail_.write(writable);
@@ -161,12 +182,12 @@ ThreadedRail::Served ThreadedRail::serve(std::uint32_t events) {
 
 void ThreadedRail::watchSocket() {
   if (failed_.load(std::memory_order_relaxed)) {
-    thread_.unwatch(rail_.fd());  // or epoll would go on reporting the error until the fence
+    serving().unwatch(rail_.fd());  // or epoll would go on reporting the error until the fence
     return;
   }
   const std::uint32_t events =
       (threadReads_ ? EPOLLIN : 0U) | (rail_.wantsWritable() ? EPOLLOUT : 0U);
-  if (std::exchange(watched_, events) != events) thread_.watchFor(*this, events);
+  if (std::exchange(watched_, events) != events) serving().watchFor(*this, events);
 }
 
 Result<std::byte*> ThreadedRail::place(int, const ChunkHeader& header) {

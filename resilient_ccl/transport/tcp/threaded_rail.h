@@ -42,15 +42,18 @@ class ArrivalSink {
   virtual void unwatch(ThreadedRail& rail) = 0;
 };
 
-/// A TcpRail whose system calls an I/O thread makes, or, as `setMover` says, its owner. Everything
-/// is called by the thread that owns the rail, except `serve`. docs/channel.md, "I/O threads".
+/// A TcpRail whose system calls an I/O thread makes, one of two, or, as `setMover` says, its owner.
+/// Everything is called by the thread that owns the rail, except `serve`. docs/channel.md, "I/O
+/// threads".
 class ThreadedRail final : public DrivenRail, private RailSink {
  public:
   /// `rail` is the index handed to the sink. `bell` wakes the owner when there is something to
-  /// collect. Sink, places, bell and thread are not used after `fence`.
+  /// collect. Sink, places, bell and threads are not used after `fence`.
   ThreadedRail(int rail, UniqueFd socket, PlaceTable& places, ArrivalSink& sink, Doorbell& bell,
-               IoThread& thread);
+               IoThread& own, IoThread& common);
 
+  /// Its own thread serves it from now on. Both threads have it (IoThread::add).
+  Status start();
   bool lateWrites() const override { return false; }
   void submit(const ChunkHeader& header, const std::byte* data,
               const RemoteRegion& region) override;
@@ -71,9 +74,9 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   int fd() const { return rail_.fd(); }
 
   enum class Served { kIdle, kBusy, kClosed };
-  /// The I/O thread: sends what was submitted, and reads when `events` (of epoll) say so. Busy when
-  /// there was something to send.
-  Served serve(std::uint32_t events);
+  /// An I/O thread, which does nothing unless it is its turn: sends what was submitted, and reads
+  /// when `events` (of epoll) say so. Busy when there was something to send.
+  Served serve(const IoThread& by, std::uint32_t events);
 
  private:
   /// Held by whoever touches `rail_`. The I/O thread lets the owner go first.
@@ -87,6 +90,8 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   bool takeSubmitted();
   void stopWriting();
   void watchSocket();
+  void serveBy(IoThread& thread);
+  IoThread& serving() const { return *serving_.load(std::memory_order_relaxed); }
   bool handOver();
 
   struct Submitted {
@@ -98,7 +103,8 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   PlaceTable& places_;
   ArrivalSink& sink_;
   Doorbell& bell_;
-  IoThread& thread_;
+  IoThread& own_;
+  IoThread& common_;
 
   SpscQueue<Submitted> submitted_;  // to the I/O thread
   SpscQueue<Arrival> arrivals_;     // from the I/O thread
@@ -109,11 +115,13 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   Status failure_;  // before failed_ is set
 
   std::atomic<bool> ownerWaits_{false};
-  std::mutex mutex_;  // everything below
+  std::atomic<IoThread*> serving_;   // written by the owner, under the lock
+  std::atomic<bool> closed_{false};  // ... after its socket was unwatched
+  std::mutex mutex_;                 // everything below
   TcpRail rail_;
   bool fencing_ = false;     // the owner plays both sides: arrivals go straight to the sink
   bool threadReads_ = true;  // not the owner
-  std::uint32_t watched_;    // what the I/O thread's epoll has been told to watch for
+  std::uint32_t watched_;    // what the epoll of the thread that serves has been told to watch for
   Arrival arriving_;
   bool writing_ = false;  // the payload of arriving_ into its place
 };

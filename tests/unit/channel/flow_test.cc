@@ -287,6 +287,21 @@ TEST(FlowTest, ChunksAreAcknowledgedInPairs) {
   expectWhole(world);
 }
 
+TEST(FlowTest, MessagesShorterThanAChunkAreAcknowledgedByWhatTheyHaveOfOne) {
+  for (const int share : {2, 4}) {
+    SimOptions options = pulling(1);
+    options.link.smallMessage = kChunk / 8;
+    SimWorld world(options);
+    constexpr int kMessages = 256;
+    for (int i = 0; i < kMessages; ++i) world.message(0, kChunk / share);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+    const auto datagrams = world.link(1).counters().datagramsSent;
+    EXPECT_GE(datagrams, kMessages / share / 2);
+    EXPECT_LE(datagrams, kMessages / share / 2 + kMessages / 8 + 8) << "with grants, in eights";
+    expectWhole(world);
+  }
+}
+
 TEST(FlowTest, AChunkAloneIsAcknowledgedBeforeItsRailIsInDoubt) {
   SimOptions options = pulling(2);
   options.link.policy = Policy::kPinned;

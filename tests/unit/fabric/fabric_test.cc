@@ -83,8 +83,9 @@ class FabricTest : public ::testing::TestWithParam<Variant> {
       if (now() > deadline) return false;
       for (auto& side : sides_) {
         if (GetParam().moversChange) {
-          const bool owner = ++polls_ % 7 < 4;
-          side.fabric->setMover(owner ? transport::Mover::kOwner : transport::Mover::kThread);
+          using enum transport::Mover;
+          constexpr std::array kMovers{kOwner, kOwner, kThread, kCommonThread, kThread};
+          side.fabric->setMover(kMovers[++polls_ % kMovers.size()]);
         }
         EXPECT_TRUE(side.fabric->poll(200us).ok());
       }

@@ -12,7 +12,8 @@ using transport::Mover;
 class MoverChoiceTest : public ::testing::Test {
  protected:
   static constexpr Bytes kSmall = 1000;
-  MoverChoice choice_{kSmall};
+  static constexpr Bytes kChunk = 5000;
+  MoverChoice choice_{kSmall, kChunk};
   TimePoint time_{1h};
   std::array<int, MoverChoice::kFew + 1> connections_{};
 
@@ -30,16 +31,28 @@ TEST_F(MoverChoiceTest, ShortMessagesOfFewConnectionsAreMovedByTheCaller) {
 
 TEST_F(MoverChoiceTest, ALongMessageIsForThreadsAndWhatComesSoonAfterItToo) {
   choice_.saw(connection(0), kSmall + 1, time_);
-  EXPECT_EQ(choice_.at(time_), Mover::kThread);
+  EXPECT_EQ(choice_.at(time_), Mover::kCommonThread);
   choice_.saw(connection(0), kSmall, time_ + MoverChoice::kCalm - 1ns);
-  EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm - 1ns), Mover::kThread);
+  EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm - 1ns), Mover::kCommonThread);
   EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm), Mover::kOwner);
+}
+
+TEST_F(MoverChoiceTest, LongMessagesHaveThreadsOfTheirOwn) {
+  choice_.saw(connection(0), kChunk - 1, time_);
+  EXPECT_EQ(choice_.at(time_), Mover::kCommonThread);
+  choice_.saw(connection(0), kChunk, time_);
+  const TimePoint end = time_ + MoverChoice::kCrowded;
+  EXPECT_EQ(choice_.at(time_), Mover::kThread);
+  choice_.saw(connection(0), kChunk - 1, end - 1ns);
+  EXPECT_EQ(choice_.at(end - 1ns), Mover::kThread);
+  EXPECT_EQ(choice_.at(end), Mover::kCommonThread);
+  EXPECT_EQ(choice_.at(end + MoverChoice::kCalm), Mover::kOwner);
 }
 
 TEST_F(MoverChoiceTest, MoreConnectionsThatHaveMessagesTogetherAreForThreads) {
   for (int i = 0; i < MoverChoice::kFew; ++i) choice_.saw(connection(i), 1, time_);
   choice_.saw(connection(MoverChoice::kFew), 1, time_ + MoverChoice::kTogether - 1ns);
-  EXPECT_EQ(choice_.at(time_ + MoverChoice::kTogether), Mover::kThread);
+  EXPECT_EQ(choice_.at(time_ + MoverChoice::kTogether), Mover::kCommonThread);
 }
 
 TEST_F(MoverChoiceTest, ConnectionsThatHaveMessagesOneAfterTheOtherAreNot) {
@@ -53,11 +66,11 @@ TEST_F(MoverChoiceTest, WhileThereIsMuchItStaysWithThreads) {
   for (int i = 0; i < 100; ++i, time_ += MoverChoice::kTogether / (MoverChoice::kFew + 1)) {
     choice_.saw(connection(i), 1, time_);
     if (i < MoverChoice::kFew) continue;
-    ASSERT_EQ(choice_.at(time_), Mover::kThread);
+    ASSERT_EQ(choice_.at(time_), Mover::kCommonThread);
   }
   const TimePoint last = time_ - MoverChoice::kTogether / (MoverChoice::kFew + 1);
   choice_.saw(connection(0), kSmall + 1, last);  // shortens nothing
-  EXPECT_EQ(choice_.at(last + MoverChoice::kCrowded - 1ns), Mover::kThread);
+  EXPECT_EQ(choice_.at(last + MoverChoice::kCrowded - 1ns), Mover::kCommonThread);
   EXPECT_EQ(choice_.at(last + MoverChoice::kCrowded), Mover::kOwner);
 }
 
@@ -69,7 +82,7 @@ TEST_F(MoverChoiceTest, AConnectionThatIsQuietMakesRoomForAnother) {
     time_ += MoverChoice::kTogether;
   }
   for (int i = 0; i <= MoverChoice::kFew; ++i) choice_.saw(&many[i], 1, time_);
-  EXPECT_EQ(choice_.at(time_), Mover::kThread);
+  EXPECT_EQ(choice_.at(time_), Mover::kCommonThread);
 }
 
 }  // namespace

@@ -88,16 +88,24 @@ class ThreadedRailTest : public ::testing::Test {
     std::array<int, 2> ends;
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
     far_ = UniqueFd(ends[0]);
+    auto common = IoThread::start();
+    ASSERT_TRUE(common.ok());
+    common_ = std::move(*common);
     rail_ = std::make_shared<ThreadedRail>(kSelf, UniqueFd(ends[1]), places_, owner_, owner_.bell,
-                                           *thread_);
-    ASSERT_TRUE(thread_->add(rail_).ok());
+                                           *thread_, *common_);
+    thread_->add(rail_);
+    common_->add(rail_);
+    ASSERT_TRUE(rail_->start().ok());
     source_.resize(kLength);
     for (std::size_t i = 0; i < source_.size(); ++i) source_[i] = static_cast<std::byte>(i * 7 / 5);
     target_.assign(kLength, std::byte{0});
     places_.open(kSlot, target_.data(), kLength);
   }
 
-  void TearDown() override { thread_.reset(); }  // before the memory that it writes
+  void TearDown() override {  // before the memory that they write
+    thread_.reset();
+    common_.reset();
+  }
 
   static ChunkHeader header(std::uint64_t i) {
     const std::uint64_t offset = i * kPiece;
@@ -154,7 +162,7 @@ class ThreadedRailTest : public ::testing::Test {
 
   Owner owner_;
   PlaceTable places_{Cut{kPiece}};
-  std::unique_ptr<IoThread> thread_;
+  std::unique_ptr<IoThread> thread_, common_;
   std::shared_ptr<ThreadedRail> rail_;
   UniqueFd far_;
   std::vector<std::byte> source_, target_;

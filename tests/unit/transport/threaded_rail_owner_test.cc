@@ -1,6 +1,6 @@
 #include "tests/unit/transport/threaded_rail_fixture.h"
 
-// Whoever owns the rail moves the bytes.
+// Whoever owns the rail moves the bytes, or another thread than at first.
 
 namespace faultline::transport::tcp {
 namespace {
@@ -76,6 +76,63 @@ TEST_F(ThreadedRailTest, AnOwnerThatMovesHearsOfTheEnd) {
   EXPECT_EQ(owner_.failures.size(), 1u);
 }
 
+TEST_F(ThreadedRailTest, OneOfTwoThreadsServes) {
+  PlainSink sink;
+  sink.region.resize(kLength);
+  TcpRail plain(0, std::move(far_), sink);
+  const auto bothWays = [&](std::uint64_t i) {
+    plain.submit(header(i), data(i), {});
+    rail_->submit(header(i), data(i), {});
+    rail_->transmit();
+    for (const TimePoint deadline = now() + kLong; sink.arrived.size() <= i;) {
+      ASSERT_LT(now(), deadline) << i;
+      plain.write(/*streamIsWritable=*/true);
+      plain.read();
+    }
+    collect(i + 1);
+  };
+  rail_->setMover(Mover::kCommonThread);
+  bothWays(0);
+  rail_->setMover(Mover::kThread);
+  bothWays(1);
+  rail_->setMover(Mover::kCommonThread);
+  thread_ = nullptr;  // ended: nobody but the common one can serve
+  bothWays(2);
+  EXPECT_TRUE(std::equal(data(0), data(3), target_.begin()));
+}
+
+TEST_F(ThreadedRailTest, WhatOneThreadHasNotSentTheOtherDoes) {
+  PlainSink sink;
+  sink.region.resize(kLength);
+  TcpRail plain(0, std::move(far_), sink);
+  for (std::uint64_t i = 0; i < kChunks; ++i) rail_->submit(header(i), data(i), {});
+  rail_->transmit();
+  rail_->setMover(Mover::kCommonThread);
+  for (const TimePoint deadline = now() + kLong; sink.arrived.size() < kChunks;) {
+    ASSERT_LT(now(), deadline);
+    plain.read();
+  }
+  EXPECT_EQ(sink.region, source_);
+}
+
+TEST_F(ThreadedRailTest, BothThreadsForgetARailThatIsFenced) {
+  rail_->setMover(Mover::kCommonThread);
+  sayAll(0);
+  collect(1);
+  rail_->fence();
+  const std::weak_ptr<ThreadedRail> rail = std::exchange(rail_, nullptr);
+  for (const TimePoint deadline = now() + kLong; !rail.expired();) ASSERT_LT(now(), deadline);
+}
+
+TEST_F(ThreadedRailTest, ARailThatHasFailedMayChangeItsThread) {
+  far_.reset();
+  ASSERT_TRUE(owner_.collectUntil(*rail_, [&] { return !owner_.failures.empty(); }));
+  rail_->setMover(Mover::kCommonThread);
+  rail_->setMover(Mover::kThread);
+  EXPECT_FALSE(rail_->collect());
+  EXPECT_EQ(owner_.failures.size(), 1u);
+}
+
 TEST_F(ThreadedRailTest, WhoMovesMayChangeAtAnyTime) {
   PlainSink sink;
   sink.region.resize(kLength);
@@ -87,7 +144,9 @@ TEST_F(ThreadedRailTest, WhoMovesMayChangeAtAnyTime) {
     for (const TimePoint deadline = now() + kLong;
          sink.arrived.size() < round * kChunks || owner_.arrivals.size() < round * kChunks;) {
       ASSERT_LT(now(), deadline);
-      rail_->setMover((out * 7 + in * 3 + round) % 4 < 2 ? Mover::kOwner : Mover::kThread);
+      constexpr std::array kMovers{Mover::kOwner, Mover::kThread, Mover::kOwner,
+                                   Mover::kCommonThread, Mover::kThread};
+      rail_->setMover(kMovers[(out * 7 + in * 3 + round) % kMovers.size()]);
       if (out < kChunks) {
         rail_->submit(header(out), data(out), {});
         ++out;
