@@ -36,10 +36,11 @@ class GrantPacing {
     due_ = std::min(due_, now + (stream.inHand < kInHand ? next : patience));
     return false;
   }
-  /// Those that wait; the peer has them from now on.
+  /// Those that wait, those of a stream beside each other; the peer has them from now on.
   std::vector<GrantRecord> take() {
     due_ = TimePoint::max();
     for (const GrantRecord& grant : waiting_) ++streams_[streamOf(grant.key)].inHand;
+    std::ranges::stable_sort(waiting_, {}, [](const GrantRecord& it) { return streamOf(it.key); });
     return std::exchange(waiting_, {});
   }
   /// The peer has used a grant of this stream, for a message of one chunk or a longer one, or it

@@ -45,13 +45,20 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
     if (record.sequence != 0) {
       const bool isNew = control_.accept(record.sequence);
       // Also for a repetition: its acknowledgement may be lost.
-      acknowledgeRecord(/*mayWait=*/isNew && record.type == RecordType::kGrant, now);
+      const bool grants = record.type == RecordType::kGrant || record.type == RecordType::kGrants;
+      acknowledgeRecord(/*mayWait=*/isNew && grants, now);
       if (!isNew) continue;
     }
     switch (record.type) {
       case RecordType::kGrant:
         if (const auto grant = payloadAs<GrantRecord>(record); grant.ok())
           grantArrived(*grant, now);
+        break;
+      case RecordType::kGrants:
+        if (const auto grants = payloadAs<GrantsRecord>(record); grants.ok()) {
+          for (std::uint32_t i = 0; i < grants->count && !failed_; ++i)
+            grantArrived(grants->at(i), now);
+        }
         break;
       case RecordType::kRailFailed:
       case RecordType::kRailFenced:
@@ -110,8 +117,15 @@ void Link::grant(const GrantRecord& record, TimePoint now) {
 }
 
 void Link::releaseGrants() {
-  for (const GrantRecord& record : pacing_.take()) {
-    control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
+  const std::vector<GrantRecord> grants = pacing_.take();
+  for (auto grant = grants.begin(); grant != grants.end();) {
+    GrantsRecord together;
+    while (grant != grants.end() && together.add(*grant)) ++grant;
+    if (together.count > 0) {
+      control_.send(RecordType::kGrants, bytesOf(together), /*urgent=*/false);
+    } else {
+      control_.send(RecordType::kGrant, bytesOf(*grant++), /*urgent=*/false);
+    }
   }
 }
 

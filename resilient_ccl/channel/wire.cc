@@ -1,6 +1,8 @@
 #include "resilient_ccl/channel/wire.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -114,6 +116,46 @@ Result<T> payloadAs(const Record& record) {
   }
   T value;
   std::memcpy(&value, record.payload.data(), sizeof(T));
+  return value;
+}
+
+bool GrantsRecord::add(const GrantRecord& grant) {
+  if (count == kMost || grant.address != 0 || grant.regionKey != 0) return false;
+  if (count == 0) {
+    first = grant.key;
+    capacity = grant.capacity;
+    eager = grant.eager;
+  }
+  const bool next =
+      streamOf(grant.key) == streamOf(first) && grant.key.sequence == first.sequence + count;
+  if (!next || grant.capacity != capacity || grant.eager != eager) return false;
+  slots[count++] = grant.slot;
+  return true;
+}
+
+GrantRecord GrantsRecord::at(std::uint32_t index) const {
+  return {.key = {first.communicator, first.sequence + index, first.stream},
+          .capacity = capacity,
+          .slot = slots[index],
+          .eager = eager};
+}
+
+std::span<const std::byte> bytesOf(const GrantsRecord& value) {
+  const auto whole = std::as_bytes(std::span(&value, 1));
+  return whole.first(offsetof(GrantsRecord, slots) + value.count * sizeof(value.slots[0]));
+}
+
+template <>
+Result<GrantsRecord> payloadAs(const Record& record) {
+  GrantsRecord value;
+  if (record.payload.size() <= sizeof(value)) {
+    std::ranges::copy(record.payload, std::as_writable_bytes(std::span(&value, 1)).begin());
+  }
+  const bool sane = value.count > 0 && value.count <= GrantsRecord::kMost;
+  if (!sane || record.payload.size() != bytesOf(value).size()) {
+    return errorf(Code::kInvalidArgument, "{} grants in {} bytes", value.count,
+                  record.payload.size());
+  }
   return value;
 }
 

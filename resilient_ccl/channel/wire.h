@@ -105,6 +105,7 @@ enum class RecordType : std::uint16_t {
   /// reliable: StreamRecord; "nothing of this stream is sent any more, or under way on a rail with
   /// late writes".
   kSendsEnded = 10,
+  kGrants = 11,  ///< reliable: GrantsRecord
 };
 
 struct GrantRecord {
@@ -116,6 +117,23 @@ struct GrantRecord {
   /// 1: for a short message, before its receive is posted. One that does not fit says so
   /// (kTooLong), and waits for another grant.
   std::uint32_t eager = 0;
+};
+
+/// Grants of messages that follow each other in their stream and differ in their slots alone: as
+/// those of a stream often are that go together, on rails that need no address. One record with 16
+/// bytes less than a GrantRecord, and 4 for each.
+struct GrantsRecord {
+  static constexpr std::uint32_t kMost = 8;
+
+  MessageKey first;
+  std::uint64_t capacity = 0;
+  std::uint32_t eager = 0;
+  std::uint32_t count = 0;
+  std::array<std::uint32_t, kMost> slots{};  ///< `count` of them travel
+
+  /// One more; false when it does not go with those that are there.
+  bool add(const GrantRecord& grant);
+  GrantRecord at(std::uint32_t index) const;
 };
 
 struct TooLongRecord {
@@ -192,7 +210,7 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
 /// new and the peer's own.
 struct DatagramHeader {
-  static constexpr std::uint32_t kMagic = 0x344c4c46;  // "FLL4"
+  static constexpr std::uint32_t kMagic = 0x354c4c46;  // "FLL5"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;
@@ -241,10 +259,15 @@ Result<DatagramHeader> parseHeader(std::span<const std::byte> bytes);
 template <typename T>
 Result<T> payloadAs(const Record& record);
 
+template <>
+Result<GrantsRecord> payloadAs(const Record& record);
+
 template <typename T>
 std::span<const std::byte> bytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
+
+std::span<const std::byte> bytesOf(const GrantsRecord& value);
 
 }  // namespace faultline::channel
 

@@ -6,9 +6,9 @@
 namespace faultline::nccl {
 namespace {
 
-/// "FLNC", and the version of what follows.
+/// "FLNC", and the version of what follows and of all that processes say to each other.
 constexpr std::uint32_t kMagic = 0x434e4c46;
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 struct Wire {
   std::uint32_t magic = kMagic;

@@ -70,6 +70,22 @@ TEST_F(GrantPacingTest, TheFirstThatIsDueTakesTheOthersAlong) {
   EXPECT_EQ(pacing_.take().size(), 2u);
 }
 
+TEST_F(GrantPacingTest, ThoseOfAStreamAreBesideEachOther) {
+  grant(kOne, 1);
+  grant(kTwo, 1);
+  for (int i = 0; i < 3; ++i) {
+    add(kTwo, time_);
+    add(kOne, time_);
+  }
+  const auto grants = pacing_.take();
+  ASSERT_EQ(grants.size(), 6u);
+  for (std::size_t i = 1; i < 6; ++i) {
+    if (i == 3) continue;
+    EXPECT_EQ(streamOf(grants[i].key), streamOf(grants[i - 1].key));
+    EXPECT_GT(grants[i].key.sequence, grants[i - 1].key.sequence);
+  }
+}
+
 TEST_F(GrantPacingTest, SoManyGoTogether) {
   grant(kOne, GrantPacing::kInHand);
   for (std::size_t i = 1; i < GrantPacing::kTogether; ++i) ASSERT_FALSE(add(kOne, time_)) << i;

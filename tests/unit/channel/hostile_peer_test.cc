@@ -181,6 +181,16 @@ TEST_F(HostilePeerTest, GrantsThatNobodyWantsAreBounded) {
   EXPECT_NE(error_.message().find("rank 0"), std::string::npos) << error_.message();
 }
 
+TEST_F(HostilePeerTest, GrantsInOneRecordAreBoundedToo) {
+  GrantsRecord grants{.first = {1, 0, 0}, .count = GrantsRecord::kMost};
+  for (std::uint32_t i = 0; i < (1u << 17) && error_.ok(); ++i) {
+    grants.first.sequence = i * GrantsRecord::kMost;
+    record(RecordType::kGrants, bytesOf(grants));
+  }
+  EXPECT_FALSE(error_.ok());
+  EXPECT_NE(error_.message().find("rank 0"), std::string::npos) << error_.message();
+}
+
 TEST_F(HostilePeerTest, ReceiptsForWhatWasNeverSentAreIgnored) {
   std::vector<std::byte> data(kAlone);
   link_->postSend({1, 0, 0}, data.data(), kAlone, 1, now_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/random.h"
@@ -55,6 +56,60 @@ TEST(WireTest, ReceiptsAreWholeAgainBesideOnesThatWereToldBefore) {
   const Receipt told = RailReceipt::of(1, much).after({.base = 9});
   EXPECT_EQ(told, (Receipt{.base = 9, .beyond = 0xffff}));
   EXPECT_TRUE(much.covers(told));
+}
+
+TEST(WireTest, GrantsThatFollowEachOtherAreOneRecord) {
+  constexpr std::uint32_t kLast = ~std::uint32_t{0};
+  GrantRecord grant{.key = {7, kLast - 1, 9}, .capacity = 10, .slot = 30, .eager = 1};
+  GrantsRecord grants;
+  std::vector<GrantRecord> all;
+  for (std::uint32_t i = 0; i < GrantsRecord::kMost; ++i, ++grant.key.sequence, grant.slot *= 3) {
+    for (const auto& spoil : std::array<void (*)(GrantRecord&), 7>{
+             [](GrantRecord& it) { ++it.key.communicator; },
+             [](GrantRecord& it) { ++it.key.stream; }, [](GrantRecord& it) { ++it.key.sequence; },
+             [](GrantRecord& it) { ++it.capacity; }, [](GrantRecord& it) { it.eager = 0; },
+             [](GrantRecord& it) { it.address = 1; }, [](GrantRecord& it) { it.regionKey = 1; }}) {
+      GrantRecord other = grant;
+      spoil(other);
+      EXPECT_TRUE(i == 0 || !grants.add(other));
+    }
+    ASSERT_TRUE(grants.add(grant));
+    all.push_back(grant);
+    const auto bytes = bytesOf(grants);
+    EXPECT_EQ(bytes.size(), 32 + 4 * (i + 1));
+    const auto read = payloadAs<GrantsRecord>({RecordType::kGrants, 1, bytes});
+    ASSERT_TRUE(read.ok());
+    ASSERT_EQ(read->count, i + 1);
+    for (std::uint32_t j = 0; j <= i; ++j) {
+      const GrantRecord it = read->at(j);
+      EXPECT_EQ(it.key, all[j].key);
+      EXPECT_EQ(it.capacity, all[j].capacity);
+      EXPECT_EQ(it.slot, all[j].slot);
+      EXPECT_EQ(it.eager, 1u);
+    }
+    for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+      EXPECT_FALSE(payloadAs<GrantsRecord>({RecordType::kGrants, 1, bytes.first(cut)}).ok());
+    }
+  }
+  EXPECT_FALSE(grants.add(grant)) << "no more than it has room for";
+}
+
+TEST(WireTest, GrantsThatLieAboutTheirNumberAreRefused) {
+  GrantsRecord grants;
+  ASSERT_TRUE(grants.add({}));
+  std::vector<std::byte> bytes(sizeof(GrantsRecord) + 8);
+  const auto refused = [&](std::uint32_t count, std::size_t size) {
+    grants.count = count;
+    std::memcpy(bytes.data(), &grants, sizeof(grants));
+    const Record record{RecordType::kGrants, 1, std::span(bytes).first(size)};
+    return !payloadAs<GrantsRecord>(record).ok();
+  };
+  EXPECT_FALSE(refused(GrantsRecord::kMost, sizeof(grants)));
+  EXPECT_TRUE(refused(GrantsRecord::kMost + 1, sizeof(grants) + 4));
+  EXPECT_TRUE(refused(GrantsRecord::kMost, sizeof(grants) - 4));
+  EXPECT_TRUE(refused(1, sizeof(grants)));
+  EXPECT_TRUE(refused(0, sizeof(grants) - sizeof(grants.slots)));
+  EXPECT_TRUE(refused(~std::uint32_t{0}, sizeof(grants) - sizeof(grants.slots) - 4));
 }
 
 TEST(WireTest, EveryTruncationIsRefused) {
