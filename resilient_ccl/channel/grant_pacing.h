@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,10 +13,10 @@
 namespace faultline::channel {
 
 /// With small messages: which grants wait for others, to go in one datagram, and how long. While
-/// the peer has kInHand of a stream left, no longer than an acknowledgement; while it has fewer, no
-/// longer than it takes to post the receives of one operation, where messages are long, and than
-/// the peer needs for those it has, where they are of one chunk. It needs the next after a round
-/// trip. Pure.
+/// the peer has kInHand of a stream left, no longer than an acknowledgement. While it has fewer,
+/// and needs the next after a round trip, no longer than it takes to post the receives of one
+/// operation; but where messages are of one chunk, it has kInHandOfShort for longer than that.
+/// Pure.
 class GrantPacing {
  public:
   /// So many go together.
@@ -28,29 +29,29 @@ class GrantPacing {
 
   /// One more, which waits for `patience` at most. Whether all that wait must go now.
   bool add(const GrantRecord& grant, Duration patience, TimePoint now) {
-    waiting_.push_back(grant);
+    const auto place = std::ranges::upper_bound(
+        waiting_, streamOf(grant.key), {}, [](const GrantRecord& it) { return streamOf(it.key); });
+    waiting_.insert(place, grant);
     if (refused_.erase(grant.key) > 0) return true;
     const Stream& stream = streams_[streamOf(grant.key)];
     if (stream.inHand == 0 || waiting_.size() >= kTogether) return true;
-    const Duration next = stream.ofShort ? kNextOfShort : kNext;
-    due_ = std::min(due_, now + (stream.inHand < kInHand ? next : patience));
+    due_ = std::min(due_, now + wait(stream, patience));
     return false;
   }
   /// Those that wait, those of a stream beside each other; the peer has them from now on.
   std::vector<GrantRecord> take() {
     due_ = TimePoint::max();
     for (const GrantRecord& grant : waiting_) ++streams_[streamOf(grant.key)].inHand;
-    std::ranges::stable_sort(waiting_, {}, [](const GrantRecord& it) { return streamOf(it.key); });
     return std::exchange(waiting_, {});
   }
   /// The peer has used a grant of this stream, for a message of one chunk or a longer one, or it
-  /// was withdrawn. Whether those that wait must go.
-  bool taken(const StreamKey& key, bool byShort) {
+  /// was withdrawn (nothing). Whether those that wait must go.
+  bool taken(const StreamKey& key, std::optional<bool> byShort) {
     const auto found = streams_.find(key);
     if (found == streams_.end()) return false;
     Stream& stream = found->second;
-    stream.ofShort = byShort;
-    return --stream.inHand < (byShort ? kInHandOfShort : kInHand) && !waiting_.empty();
+    stream.ofShort = byShort.value_or(stream.ofShort);
+    return --stream.inHand < enough(stream) && !waiting_.empty();
   }
   /// A message did not fit its grant: its sender waits for another one.
   void refused(const MessageKey& key) { refused_.insert(key); }
@@ -71,7 +72,13 @@ class GrantPacing {
     bool ofShort = false;  // the last message was of one chunk
   };
 
-  std::vector<GrantRecord> waiting_;
+  static int enough(const Stream& stream) { return stream.ofShort ? kInHandOfShort : kInHand; }
+  static Duration wait(const Stream& stream, Duration patience) {
+    if (stream.inHand >= kInHand) return patience;
+    return stream.inHand >= enough(stream) ? kNextOfShort : kNext;
+  }
+
+  std::vector<GrantRecord> waiting_;  // by streams
   TimePoint due_ = TimePoint::max();
   std::map<StreamKey, Stream> streams_;
   std::set<MessageKey> refused_;  // did not fit, and have no other grant yet

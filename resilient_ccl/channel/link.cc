@@ -342,6 +342,12 @@ bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
   return transport::fits(header, slot.capacity, slot.length, cut_);
 }
 
+Bytes Link::partsOf(const ChunkHeader& header) const {
+  if (options_.smallMessage == 0) return kPartsOfChunk;
+  if (isSmall(header.messageLength)) return 1;
+  return (kPartsOfChunk * header.length + options_.chunkBytes - 1) / options_.chunkBytes;
+}
+
 void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   if (slot.length >= 0) return;
   // An older one is the first from now on; what has been waited for the former first goes on.
@@ -418,8 +424,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
   heard(now);
-  const Bytes parts = kPartsOfChunk * header.length / options_.chunkBytes;
-  state.unacknowledged += isSmall(header.messageLength) ? 1 : std::max(parts, Bytes{1});
+  state.unacknowledged += partsOf(header);
   if (state.unacknowledged >= kChunksPerAcknowledgement * kPartsOfChunk) {
     acknowledgementDue_ = true;
   }
@@ -460,8 +465,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const Bytes length = slot.length;
   begun_.erase(header.slot);
   forgetSlot(header.slot);
-  // The sender of a small one does not wait for it, and who posts ahead does not wait for one of
-  // those under way.
+  // Who posts ahead does not wait for one of those under way.
   const bool late = options_.smallMessage > 0 && isShort(header.messageLength);
   if (!late) acknowledgementDue_ = true;
   io_.receiveDone(token, length);

@@ -65,13 +65,13 @@ class Link {
   /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
   static constexpr int kChunksPerAcknowledgement = 2;
   static constexpr Duration kAcknowledgementDelay = 1ms;
-  /// A shorter chunk counts as that many of such parts as it has, and one of a small message as
-  /// one: far more chunks than these may not be under way (Receipt).
+  /// With small messages: a chunk counts as so many of such parts as it has begun, and one of a
+  /// small message as one. Far fewer than a receipt reaches.
   static constexpr Bytes kPartsOfChunk = 8;
   /// With small messages: what has been outstanding on a rail for so long is not only waiting for
   /// its acknowledgement.
   static constexpr Duration kStillFresh = 2 * kAcknowledgementDelay;
-  /// With small messages: a third of the grants that may be under way.
+  /// With small messages: a third of the records with grants that may be under way.
   static constexpr int kGrantsPerAcknowledgement = 16;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
   /// up if there are others: datagrams pass and payload does not (an MTU black hole).
@@ -346,9 +346,10 @@ class Link {
   bool isSmall(std::uint64_t length) const {
     return options_.smallMessage > 0 && length <= static_cast<std::uint64_t>(options_.smallMessage);
   }
+  Bytes partsOf(const ChunkHeader& header) const;
   bool isShort(std::uint64_t length) const { return cut_.chunkCount(length) == 1; }
   void grant(const GrantRecord& record, TimePoint now);
-  void grantTaken(const Slot& slot, bool byShort);
+  void grantTaken(const Slot& slot, std::optional<bool> byShort);
   void releaseGrants();
   void firstReceiveMoved(Duration waited, TimePoint now);
   std::uint32_t freeSlot();

@@ -130,7 +130,7 @@ void Link::releaseGrants() {
 }
 
 /// The peer has used the slot's grant, or it was withdrawn.
-void Link::grantTaken(const Slot& slot, bool byShort) {
+void Link::grantTaken(const Slot& slot, std::optional<bool> byShort) {
   if (pacing_.taken(streamOf(slot.key), byShort)) releaseGrants();
 }
 

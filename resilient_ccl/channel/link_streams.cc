@@ -207,7 +207,7 @@ void Link::stopReceiving(std::uint32_t slot, TimePoint now) {
     placing.reset();
   }
   io_.closeSlot(slot);
-  if (slots_.at(slot).length < 0) grantTaken(slots_.at(slot), /*byShort=*/false);
+  if (slots_.at(slot).length < 0) grantTaken(slots_.at(slot), std::nullopt);
   const bool first = !begun_.empty() && *begun_.begin() == slot;
   begun_.erase(slot);
   if (first) firstReceiveMoved(now - std::exchange(firstWaitsSince_, now), now);

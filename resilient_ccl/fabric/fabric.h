@@ -55,8 +55,8 @@ struct FabricOptions {
   /// this number. More than rails: as many as rails. 0: whoever calls `poll` moves it.
   int ioThreads = 0;
   /// Instead of threads of its own, those of a process that has many fabrics: rail r of a peer is
-  /// served by thread `firstIoThread` + r modulo their number, with Mover::kCommonThread by r
-  /// modulo the number of NICs.
+  /// served by thread `firstIoThread` + r modulo their number, with Mover::kCommonThread by thread
+  /// r, modulo their number, too.
   std::vector<std::shared_ptr<transport::tcp::IoThread>> sharedIoThreads;
   int firstIoThread = 0;
   /// Pause for the answer to a connection attempt before it counts as failed.

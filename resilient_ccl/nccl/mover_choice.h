@@ -15,27 +15,29 @@ namespace faultline::nccl {
 /// common to all neighbours: half as many have to be woken (docs/gpu/findings.md).
 class MoverChoice {
  public:
-  /// `small`: the longest message that is short; `chunk`: the shortest one that is long.
-  MoverChoice(Bytes small, Bytes chunk) : small_(small), chunk_(chunk) {}
+  /// `small`: the longest message that is short.
+  explicit MoverChoice(Bytes small) : small_(small) {}
 
   /// A message of `connection` begins or is done; `size` 0: not known yet.
   void saw(const void* connection, Bytes size, TimePoint now) {
     note(connection, now);
     if (size > small_) threadsUntil_ = std::max(threadsUntil_, now + kCalm);
     if (busy(now) > kFew) threadsUntil_ = now + kCrowded;
-    if (size >= chunk_) ownThreadsUntil_ = threadsUntil_ = now + kCrowded;
+    if (size > small_ && size >= kLong) ownThreadsUntil_ = now + kCrowded;
   }
 
   transport::Mover at(TimePoint now) const {
-    if (now < ownThreadsUntil_) return transport::Mover::kThread;
-    return now < threadsUntil_ ? transport::Mover::kCommonThread : transport::Mover::kOwner;
+    if (now >= threadsUntil_) return transport::Mover::kOwner;
+    return now < ownThreadsUntil_ ? transport::Mover::kThread : transport::Mover::kCommonThread;
   }
 
   /// So many connections the caller serves one after the other.
   static constexpr int kFew = 2;
   /// Connections that have messages so close to each other have them at the same time.
   static constexpr Duration kTogether = 200us;
-  /// For how long there must be nothing that is not short; or no more than few connections, and
+  /// The shortest message that is worth a thread of its own.
+  static constexpr Bytes kLong = 64 << 10;
+  /// For how long there must be nothing that is not short; or no more than few connections, or
   /// nothing long. A slow operation of many connections takes some ms, and is not to begin without
   /// threads.
   static constexpr Duration kCalm = 1ms;
@@ -59,7 +61,6 @@ class MoverChoice {
   }
 
   Bytes small_;
-  Bytes chunk_;
   std::array<Seen, kFew + 1> latest_{};  // of different connections
   TimePoint threadsUntil_{};
   TimePoint ownThreadsUntil_{};

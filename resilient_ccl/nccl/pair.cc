@@ -36,7 +36,7 @@ std::uint64_t randomNumber() {
 Pair::Pair(Settings settings)
     : settings_(std::move(settings)),
       incarnation_(randomNumber()),
-      mover_(settings_.options.smallMessage, settings_.options.chunkBytes),
+      mover_(settings_.options.smallMessage),
       eager_(settings_.options.smallMessage) {
   account_.peer = settings_.peer;
 }

@@ -46,7 +46,10 @@ ThreadedRail::ThreadedRail(int rail, UniqueFd socket, PlaceTable& places, Arriva
 
 // --- the owner ---
 
-Status ThreadedRail::start() { return own_.watch(*this, watched_); }
+Status ThreadedRail::start() {
+  const OwnersTurn turn(*this);
+  return own_.watch(*this, watched_);
+}
 
 void ThreadedRail::submit(const ChunkHeader& header, const std::byte* data, const RemoteRegion&) {
   unannounced_ = true;
@@ -84,10 +87,8 @@ void ThreadedRail::setMover(Mover mover) {
 void ThreadedRail::serveBy(IoThread& thread) {
   IoThread& before = serving();
   if (&before == &thread) return;
-  if (!failed_.load(std::memory_order_relaxed)) {  // or nobody watches it any more
-    if (!thread.watch(*this, watched_).ok()) return;
-    before.unwatch(rail_.fd());
-  }
+  if (!thread.watch(*this, watched_).ok()) return;
+  before.unwatch(rail_.fd());
   serving_.store(&thread, std::memory_order_release);
   thread.wake();  // what the other one has not taken
 }

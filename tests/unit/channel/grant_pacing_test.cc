@@ -22,7 +22,7 @@ class GrantPacingTest : public ::testing::Test {
     pacing_.take();
   }
   /// ... of which it has used some since.
-  bool use(const StreamKey& stream, int count, bool byShort) {
+  bool use(const StreamKey& stream, int count, std::optional<bool> byShort) {
     bool must = false;
     for (int i = 0; i < count; ++i) must = pacing_.taken(stream, byShort);
     return must;
@@ -53,6 +53,14 @@ TEST_F(GrantPacingTest, HowLongTheyWaitDependsOnWhatThePeerHasAndOnItsMessages) 
   EXPECT_FALSE(use(kOne, 1, /*byShort=*/true));
   EXPECT_TRUE(use(kOne, 1, /*byShort=*/true)) << "it has one left";
   EXPECT_EQ(pacing_.take().size(), 2u);
+  EXPECT_FALSE(use(kOne, 1, std::nullopt)) << "nothing waits";
+  add(kOne, time_);
+  EXPECT_EQ(pacing_.due(), time_ + GrantPacing::kNextOfShort) << "withdrawn: says nothing of them";
+  pacing_.take();
+  use(kOne, 2, /*byShort=*/true);
+  add(kOne, time_);
+  EXPECT_EQ(pacing_.due(), time_ + GrantPacing::kNext) << "it has one left";
+  pacing_.take();
 
   grant(kTwo, GrantPacing::kInHand);
   EXPECT_FALSE(use(kTwo, 1, /*byShort=*/false)) << "nothing waits";

@@ -10,6 +10,7 @@
 
 #include "loopback.h"
 #include "resilient_ccl/fabric/handshake.h"
+#include "resilient_ccl/transport/tcp/io_thread.h"
 
 // Two fabrics in one process, over loopback: the same channel over real sockets.
 
@@ -44,8 +45,10 @@ struct Variant {
   int ioThreads;
   bool oneNode = false;       // shared memory instead of rails
   bool moversChange = false;  // between I/O threads and whoever polls
+  int sharedThreads = 0;      // of the process, from the third on its own
   friend void PrintTo(const Variant& variant, std::ostream* out) {
-    *out << variant.ioThreads << " I/O threads, one node: " << variant.oneNode;
+    *out << variant.ioThreads + variant.sharedThreads
+         << " I/O threads, one node: " << variant.oneNode;
   }
 };
 
@@ -60,6 +63,12 @@ class FabricTest : public ::testing::TestWithParam<Variant> {
     options.managementAddress = kLoopback;
     options.link.policy = GetParam().policy;
     options.ioThreads = GetParam().ioThreads;
+    for (int i = 0; i < GetParam().sharedThreads; ++i) {
+      auto thread = transport::tcp::IoThread::start();
+      ASSERT_TRUE(thread.ok()) << thread.status().message();
+      options.sharedIoThreads.push_back(std::move(*thread));
+    }
+    options.firstIoThread = 2;
     if (GetParam().oneNode) options.host = "here";
     std::vector<ProcessAddress> addresses;
     for (int i = 0; i < 2; ++i) {
@@ -321,11 +330,14 @@ const auto kVariants = ::testing::Values(
     Variant{channel::Policy::kPinned, 0}, Variant{channel::Policy::kPull, 0},
     Variant{channel::Policy::kPinned, 1}, Variant{channel::Policy::kPull, 2},
     Variant{channel::Policy::kPinned, 0, true}, Variant{channel::Policy::kPull, 2, true},
-    Variant{channel::Policy::kPull, 2, false, true});
+    Variant{channel::Policy::kPull, 2, false, true},
+    Variant{channel::Policy::kPull, 0, false, true, 4});
 
 std::string variantName(const ::testing::TestParamInfo<Variant>& variant) {
   const bool pull = variant.param.policy == channel::Policy::kPull;
-  return fmt::format("{}With{}IoThreads{}{}", pull ? "Pull" : "Pinned", variant.param.ioThreads,
+  return fmt::format("{}With{}{}IoThreads{}{}", pull ? "Pull" : "Pinned",
+                     variant.param.ioThreads + variant.param.sharedThreads,
+                     variant.param.sharedThreads > 0 ? "Shared" : "",
                      variant.param.oneNode ? "OnOneNode" : "",
                      variant.param.moversChange ? "OrTheCaller" : "");
 }

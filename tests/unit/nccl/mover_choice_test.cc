@@ -12,8 +12,7 @@ using transport::Mover;
 class MoverChoiceTest : public ::testing::Test {
  protected:
   static constexpr Bytes kSmall = 1000;
-  static constexpr Bytes kChunk = 5000;
-  MoverChoice choice_{kSmall, kChunk};
+  MoverChoice choice_{kSmall};
   TimePoint time_{1h};
   std::array<int, MoverChoice::kFew + 1> connections_{};
 
@@ -38,15 +37,26 @@ TEST_F(MoverChoiceTest, ALongMessageIsForThreadsAndWhatComesSoonAfterItToo) {
 }
 
 TEST_F(MoverChoiceTest, LongMessagesHaveThreadsOfTheirOwn) {
-  choice_.saw(connection(0), kChunk - 1, time_);
+  constexpr Bytes kLong = MoverChoice::kLong;
+  choice_.saw(connection(0), kLong - 1, time_);
   EXPECT_EQ(choice_.at(time_), Mover::kCommonThread);
-  choice_.saw(connection(0), kChunk, time_);
-  const TimePoint end = time_ + MoverChoice::kCrowded;
+  choice_.saw(connection(0), kLong, time_);
   EXPECT_EQ(choice_.at(time_), Mover::kThread);
-  choice_.saw(connection(0), kChunk - 1, end - 1ns);
+  EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm - 1ns), Mover::kThread);
+  EXPECT_EQ(choice_.at(time_ + MoverChoice::kCalm), Mover::kOwner) << "as after any other";
+  const TimePoint end = time_ + MoverChoice::kCrowded;
+  choice_.saw(connection(0), kLong - 1, end - 1ns);
   EXPECT_EQ(choice_.at(end - 1ns), Mover::kThread);
   EXPECT_EQ(choice_.at(end), Mover::kCommonThread);
-  EXPECT_EQ(choice_.at(end + MoverChoice::kCalm), Mover::kOwner);
+  EXPECT_EQ(choice_.at(end - 1ns + MoverChoice::kCalm), Mover::kOwner);
+}
+
+TEST_F(MoverChoiceTest, WhatIsShortIsNotLong) {
+  MoverChoice choice(2 * MoverChoice::kLong);
+  choice.saw(connection(0), 2 * MoverChoice::kLong, time_);
+  EXPECT_EQ(choice.at(time_), Mover::kOwner);
+  choice.saw(connection(0), 2 * MoverChoice::kLong + 1, time_);
+  EXPECT_EQ(choice.at(time_), Mover::kThread);
 }
 
 TEST_F(MoverChoiceTest, MoreConnectionsThatHaveMessagesTogetherAreForThreads) {

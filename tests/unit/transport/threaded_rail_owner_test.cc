@@ -124,10 +124,40 @@ TEST_F(ThreadedRailTest, BothThreadsForgetARailThatIsFenced) {
   for (const TimePoint deadline = now() + kLong; !rail.expired();) ASSERT_LT(now(), deadline);
 }
 
+TEST_F(ThreadedRailTest, WhoseTurnItIsNotDoesNothing) {
+  rail_->setMover(Mover::kCommonThread);
+  EXPECT_TRUE(thread_->watch(*rail_, 0).ok()) << "it does not watch the socket any more";
+  thread_->unwatch(rail_->fd());
+  common_ = nullptr;  // ended: nobody reads now
+  sayAll(0);
+  EXPECT_EQ(rail_->serve(*thread_, EPOLLIN), ThreadedRail::Served::kIdle);
+  int there = 0;
+  ASSERT_EQ(ioctl(rail_->fd(), FIONREAD, &there), 0);
+  EXPECT_GE(there, static_cast<int>(kPiece)) << "it has read";
+}
+
+TEST_F(ThreadedRailTest, WhereTheOtherThreadCannotWatchItTheFirstOneGoesOn) {
+  ASSERT_TRUE(common_->watch(*rail_, 0).ok());  // a second time it will not do
+  rail_->setMover(Mover::kCommonThread);
+  sayAll(0);
+  collect(1);
+  PlainSink sink;
+  sink.region.resize(kLength);
+  TcpRail plain(0, std::move(far_), sink);
+  rail_->submit(header(0), data(0), {});
+  rail_->transmit();
+  for (const TimePoint deadline = now() + kLong; sink.arrived.empty();) {
+    ASSERT_LT(now(), deadline);
+    plain.read();
+  }
+}
+
 TEST_F(ThreadedRailTest, ARailThatHasFailedMayChangeItsThread) {
   far_.reset();
   ASSERT_TRUE(owner_.collectUntil(*rail_, [&] { return !owner_.failures.empty(); }));
   rail_->setMover(Mover::kCommonThread);
+  EXPECT_TRUE(common_->watch(*rail_, 0).ok()) << "nobody watches it, or would hear it for ever";
+  common_->unwatch(rail_->fd());
   rail_->setMover(Mover::kThread);
   EXPECT_FALSE(rail_->collect());
   EXPECT_EQ(owner_.failures.size(), 1u);
