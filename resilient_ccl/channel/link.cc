@@ -342,12 +342,6 @@ bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
   return transport::fits(header, slot.capacity, slot.length, cut_);
 }
 
-Bytes Link::partsOf(const ChunkHeader& header) const {
-  if (options_.smallMessage == 0) return kPartsOfChunk;
-  if (isSmall(header.messageLength)) return 1;
-  return (kPartsOfChunk * header.length + options_.chunkBytes - 1) / options_.chunkBytes;
-}
-
 void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   if (slot.length >= 0) return;
   // An older one is the first from now on; what has been waited for the former first goes on.
@@ -424,11 +418,14 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
   heard(now);
-  state.unacknowledged += partsOf(header);
-  if (state.unacknowledged >= kChunksPerAcknowledgement * kPartsOfChunk) {
+  const bool small = isSmall(header.messageLength);
+  state.unacknowledged += small ? 1 : kSmallPerChunk;
+  if (state.unacknowledged >= kChunksPerAcknowledgement * kSmallPerChunk) {
     acknowledgementDue_ = true;
   }
-  acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
+  const bool late = small || (options_.smallMessage > 0 && isShort(header.messageLength));
+  const Duration delay = late && !small ? kLateAcknowledgement : kAcknowledgementDelay;
+  acknowledgeBy_ = std::min(acknowledgeBy_, now + delay);
   auto found = slots_.find(header.slot);
   if (found != slots_.end() && !found->second.ended.ok()) found = slots_.end();
   // Rails with late writes have not asked for a place.
@@ -465,8 +462,6 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const Bytes length = slot.length;
   begun_.erase(header.slot);
   forgetSlot(header.slot);
-  // Who posts ahead does not wait for one of those under way.
-  const bool late = options_.smallMessage > 0 && isShort(header.messageLength);
   if (!late) acknowledgementDue_ = true;
   io_.receiveDone(token, length);
 }

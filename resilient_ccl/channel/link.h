@@ -65,9 +65,12 @@ class Link {
   /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
   static constexpr int kChunksPerAcknowledgement = 2;
   static constexpr Duration kAcknowledgementDelay = 1ms;
-  /// With small messages: a chunk counts as so many of such parts as it has begun, and one of a
-  /// small message as one. Far fewer than a receipt reaches.
-  static constexpr Bytes kPartsOfChunk = 8;
+  /// So many chunks of small messages are acknowledged as if they were one: far fewer than a
+  /// receipt reaches.
+  static constexpr int kSmallPerChunk = 8;
+  /// With small messages, of another one of a single chunk: who posts ahead does not wait for one
+  /// of those under way, but the sender of the last one waits for it.
+  static constexpr Duration kLateAcknowledgement = 200us;
   /// With small messages: what has been outstanding on a rail for so long is not only waiting for
   /// its acknowledgement.
   static constexpr Duration kStillFresh = 2 * kAcknowledgementDelay;
@@ -293,7 +296,7 @@ class Link {
     DeliveryTrial trial;  // while it is
     // receiving
     Receipt received;
-    Bytes unacknowledged = 0;        // parts of chunks that no datagram has told of
+    int unacknowledged = 0;          // chunks that no datagram has told of
     std::optional<Placing> placing;  // being read
     std::vector<std::byte> staging;  // one chunk, once it has been needed
     // repair
@@ -346,7 +349,6 @@ class Link {
   bool isSmall(std::uint64_t length) const {
     return options_.smallMessage > 0 && length <= static_cast<std::uint64_t>(options_.smallMessage);
   }
-  Bytes partsOf(const ChunkHeader& header) const;
   bool isShort(std::uint64_t length) const { return cut_.chunkCount(length) == 1; }
   void grant(const GrantRecord& record, TimePoint now);
   void grantTaken(const Slot& slot, std::optional<bool> byShort);

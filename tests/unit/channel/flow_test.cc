@@ -287,25 +287,23 @@ TEST(FlowTest, ChunksAreAcknowledgedInPairs) {
   expectWhole(world);
 }
 
-TEST(FlowTest, MessagesShorterThanAChunkAreAcknowledgedByWhatTheyHaveOfOne) {
-  struct Case {
-    Bytes length;
-    int together;
-  };
-  for (const auto& [length, together] :
-       {Case{kChunk / 2, 4}, Case{kChunk / 4, 8}, Case{kChunk / 8 * 3 - 1, 6}, Case{kChunk / 8, 16},
-        Case{kChunk / 8 - 1, 16}}) {
-    SimOptions options = pulling(1);
-    options.link.smallMessage = kChunk / 8;
-    SimWorld world(options);
-    constexpr int kMessages = 256;
-    for (int i = 0; i < kMessages; ++i) world.message(0, length);
-    EXPECT_TRUE(world.runUntilIdle(1s));
-    const auto datagrams = world.link(1).counters().datagramsSent;
-    EXPECT_GE(datagrams, kMessages / together);
-    EXPECT_LE(datagrams, kMessages / together + kMessages / 8 + 8) << "with grants, in eights";
-    expectWhole(world);
-  }
+TEST(FlowTest, AMessageOfOneChunkIsNotAcknowledgedAtOnceButSoon) {
+  SimOptions options = pulling(1);
+  options.link.smallMessage = kChunk / 8;
+  SimWorld world(options);
+  world.message(0, kChunk / 2);
+  const TimePoint begin = world.clock().now();
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  const Duration taken = world.clock().now() - begin;
+  EXPECT_GE(taken, channel::Link::kLateAcknowledgement);
+  EXPECT_LT(taken, channel::Link::kAcknowledgementDelay);
+  const auto before = world.link(1).counters().datagramsSent;
+  constexpr int kMessages = 64;
+  for (int i = 0; i < kMessages; ++i) world.message(0, kChunk / 2);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  const auto datagrams = world.link(1).counters().datagramsSent - before;
+  EXPECT_LE(datagrams, kMessages / 2 + kMessages / 8 + 8) << "in pairs, and grants in eights";
+  expectWhole(world);
 }
 
 TEST(FlowTest, AChunkAloneIsAcknowledgedBeforeItsRailIsInDoubt) {
