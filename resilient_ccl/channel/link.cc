@@ -40,6 +40,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
       loadMeter_(2 * options.chunkBytes),
       rails_(options.rails),
       queues_(options.rails),
+      acknowledgements_(options.rails),
       tailCredit_(options.tailBudget),
       prober_(options.rails + 1),
       traffic_(options.rails + 1),
@@ -342,6 +343,12 @@ bool Link::fits(const Slot& slot, const ChunkHeader& header) const {
   return transport::fits(header, slot.capacity, slot.length, cut_);
 }
 
+AcknowledgementPacing::Chunk Link::pace(std::uint64_t messageLength) const {
+  if (isSmall(messageLength)) return AcknowledgementPacing::Chunk::kSmall;
+  const bool late = options_.smallMessage > 0 && isShort(messageLength);
+  return late ? AcknowledgementPacing::Chunk::kLate : AcknowledgementPacing::Chunk::kUsual;
+}
+
 void Link::begin(Slot& slot, const ChunkHeader& header, TimePoint now) {
   if (slot.length >= 0) return;
   // An older one is the first from now on; what has been waited for the former first goes on.
@@ -418,14 +425,8 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const bool staged = state.placing && state.placing->staged;
   state.placing.reset();
   heard(now);
-  const bool small = isSmall(header.messageLength);
-  state.unacknowledged += small ? 1 : kSmallPerChunk;
-  if (state.unacknowledged >= kChunksPerAcknowledgement * kSmallPerChunk) {
-    acknowledgementDue_ = true;
-  }
-  const bool late = small || (options_.smallMessage > 0 && isShort(header.messageLength));
-  const Duration delay = late && !small ? kLateAcknowledgement : kAcknowledgementDelay;
-  acknowledgeBy_ = std::min(acknowledgeBy_, now + delay);
+  const AcknowledgementPacing::Chunk pace = this->pace(header.messageLength);
+  acknowledgements_.chunk(rail, pace, now);
   auto found = slots_.find(header.slot);
   if (found != slots_.end() && !found->second.ended.ok()) found = slots_.end();
   // Rails with late writes have not asked for a place.
@@ -462,7 +463,7 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   const Bytes length = slot.length;
   begun_.erase(header.slot);
   forgetSlot(header.slot);
-  if (!late) acknowledgementDue_ = true;
+  if (pace == AcknowledgementPacing::Chunk::kUsual) acknowledgements_.atOnce();
   io_.receiveDone(token, length);
 }
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "resilient_ccl/channel/acknowledgement_pacing.h"
 #include "resilient_ccl/channel/control_stream.h"
 #include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/delivery_clock.h"
@@ -61,21 +62,9 @@ class Link {
   /// A copy that comes second after all counts as so many: where each of them is late, as among
   /// short messages over equal rails, hardly any are made.
   static constexpr Bytes kUselessCopy = 16;
-  /// A rail's chunks are acknowledged in pairs, as many as its least window has, a message at its
-  /// end; what waits for neither at most so long, and with any datagram that is sent meanwhile.
-  static constexpr int kChunksPerAcknowledgement = 2;
-  static constexpr Duration kAcknowledgementDelay = 1ms;
-  /// So many chunks of small messages are acknowledged as if they were one: far fewer than a
-  /// receipt reaches.
-  static constexpr int kSmallPerChunk = 8;
-  /// With small messages, of another one of a single chunk: who posts ahead does not wait for one
-  /// of those under way, but the sender of the last one waits for it.
-  static constexpr Duration kLateAcknowledgement = 200us;
   /// With small messages: what has been outstanding on a rail for so long is not only waiting for
   /// its acknowledgement.
-  static constexpr Duration kStillFresh = 2 * kAcknowledgementDelay;
-  /// With small messages: a third of the records with grants that may be under way.
-  static constexpr int kGrantsPerAcknowledgement = 16;
+  static constexpr Duration kStillFresh = 2 * AcknowledgementPacing::kDelay;
   /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
   /// up if there are others: datagrams pass and payload does not (an MTU black hole).
   static constexpr int kStuckShare = 4;
@@ -296,7 +285,6 @@ class Link {
     DeliveryTrial trial;  // while it is
     // receiving
     Receipt received;
-    int unacknowledged = 0;          // chunks that no datagram has told of
     std::optional<Placing> placing;  // being read
     std::vector<std::byte> staging;  // one chunk, once it has been needed
     // repair
@@ -350,6 +338,7 @@ class Link {
     return options_.smallMessage > 0 && length <= static_cast<std::uint64_t>(options_.smallMessage);
   }
   bool isShort(std::uint64_t length) const { return cut_.chunkCount(length) == 1; }
+  AcknowledgementPacing::Chunk pace(std::uint64_t messageLength) const;
   void grant(const GrantRecord& record, TimePoint now);
   void grantTaken(const Slot& slot, std::optional<bool> byShort);
   void releaseGrants();
@@ -464,6 +453,7 @@ class Link {
   std::vector<std::size_t> queued_;        // scratch of enqueueMessage
   std::map<int, OpenFailover> failovers_;  // those not reported yet
   int nextFailover_ = 0;
+  AcknowledgementPacing acknowledgements_;
   GrantPacing pacing_;  // with small messages
   Bytes tailCredit_;    // bytes that may be copied now; below 0: not yet
 
@@ -480,9 +470,6 @@ class Link {
   };
   std::vector<Outgoing> outgoing_;     // scratch of flush
   std::vector<RailReceipt> receipts_;  // scratch of flush
-  bool acknowledgementDue_ = false;
-  int grantsHeard_ = 0;  // that no datagram has acknowledged
-  TimePoint acknowledgeBy_ = TimePoint::max();
   int lastControlPath_ = 0;
   TimePoint nextRound_ = TimePoint::max();
   TimePoint lastRound_{};

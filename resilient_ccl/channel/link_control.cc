@@ -24,7 +24,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   control_.acknowledged(datagram.header.control);
   if (failed_) {
     for (const Record& record : datagram.records) {
-      acknowledgementDue_ = acknowledgementDue_ || record.sequence != 0;
+      if (record.sequence != 0) acknowledgements_.atOnce();
       const bool isNew = record.sequence != 0 && control_.accept(record.sequence);
       if (isNew && record.type == RecordType::kAbort) io_.linkFailed(wordOf(record));
     }
@@ -113,7 +113,7 @@ void Link::grant(const GrantRecord& record, TimePoint now) {
     control_.send(RecordType::kGrant, bytesOf(record), /*urgent=*/false);
     return;
   }
-  if (pacing_.add(record, kAcknowledgementDelay, now)) releaseGrants();
+  if (pacing_.add(record, AcknowledgementPacing::kDelay, now)) releaseGrants();
 }
 
 void Link::releaseGrants() {
@@ -153,10 +153,10 @@ void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
 
 void Link::acknowledgeRecord(bool mayWait, TimePoint now) {
   if (mutant(Mutant::kRecordNotAcknowledged)) return;
-  if (mayWait && options_.smallMessage > 0 && ++grantsHeard_ < kGrantsPerAcknowledgement) {
-    acknowledgeBy_ = std::min(acknowledgeBy_, now + kAcknowledgementDelay);
+  if (mayWait && options_.smallMessage > 0) {
+    acknowledgements_.grants(now);
   } else {
-    acknowledgementDue_ = true;
+    acknowledgements_.atOnce();
   }
 }
 
@@ -385,8 +385,8 @@ int Link::controlPath() const {
 void Link::flush(TimePoint now) {
   outgoing_.clear();
   // Those that wait go along with whatever goes.
-  const bool goes = acknowledgementDue_ || now >= std::min(acknowledgeBy_, pacing_.due()) ||
-                    !probes_.empty() || !replies_.empty();
+  const bool acknowledges = now >= acknowledgements_.due();
+  const bool goes = acknowledges || now >= pacing_.due() || !probes_.empty() || !replies_.empty();
   if (goes && pacing_.waits()) releaseGrants();
   const int inTurn = controlPath();
   control_.collect(now, inTurn, [&](const Record& record, int turn, bool urgent) {
@@ -403,20 +403,18 @@ void Link::flush(TimePoint now) {
     reply.heard = prober_.heardHere();
     outgoing_.push_back({path, {RecordType::kProbeReply, 0, bytesOf(reply)}});
   }
-  if (now >= acknowledgeBy_) acknowledgementDue_ = true;
-  if (outgoing_.empty() && !acknowledgementDue_) return;
+  if (outgoing_.empty() && !acknowledges) return;
   if (inTurn < options_.rails) lastControlPath_ = inTurn;
 
   receipts_.clear();
   for (Rail& state : rails_) {
-    state.unacknowledged = 0;
     receipts_.push_back(RailReceipt::of(state.epoch, state.received));
   }
   DatagramHeader header{
       .source = identity_.self, .destination = identity_.peer, .control = control_.received()};
   for (int path = 0; path < paths(); ++path) {
     header.path = static_cast<std::uint8_t>(path);
-    bool open = acknowledgementDue_ && path == inTurn;
+    bool open = acknowledges && path == inTurn;
     header.gaps = traffic_[path].arrivals.gaps();
     const auto begin = [&] {
       header.number = ++traffic_[path].sent;
@@ -438,16 +436,15 @@ void Link::flush(TimePoint now) {
     }
     if (open) send();
   }
-  acknowledgementDue_ = false;
-  grantsHeard_ = 0;
-  acknowledgeBy_ = TimePoint::max();
+  acknowledgements_.sent();
   probes_.clear();
   replies_.clear();
 }
 
 TimePoint Link::nextDeadline() const {
   if (failed_) return control_.nextDeadline();
-  TimePoint next = std::min({control_.nextDeadline(), nextRound_, acknowledgeBy_, pacing_.due()});
+  TimePoint next =
+      std::min({control_.nextDeadline(), nextRound_, acknowledgements_.due(), pacing_.due()});
   for (const Rail& state : rails_) {
     if (state.phase == Phase::kUp && !state.inFlight.empty() && !state.suspected &&
         options_.resilient) {

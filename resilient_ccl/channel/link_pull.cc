@@ -180,11 +180,12 @@ void Link::compareRates(TimePoint now) {
     const bool whole = state.suspected && prober_.answeredInARow(rail) > 0 &&
                        prober_.answeredNewest(rail) && !prober_.lostRounds(rail) &&
                        !traffic_[rail].interrupted();
-    const Degradation::Moment moment{.heard = heardFor_,
-                                     .reference = fastest,
-                                     .granule = kChunksPerAcknowledgement * options_.chunkBytes,
-                                     .idle = state.inFlightBytes == 0,
-                                     .silenceProves = whole || mutant(Mutant::kSilentPathIsSlow)};
+    const Degradation::Moment moment{
+        .heard = heardFor_,
+        .reference = fastest,
+        .granule = AcknowledgementPacing::kChunksTogether * options_.chunkBytes,
+        .idle = state.inFlightBytes == 0,
+        .silenceProves = whole || mutant(Mutant::kSilentPathIsSlow)};
     if (state.degradation.observe(moment)) tellDegradation(rail, now);
   }
 }

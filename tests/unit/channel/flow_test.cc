@@ -295,8 +295,8 @@ TEST(FlowTest, AMessageOfOneChunkIsNotAcknowledgedAtOnceButSoon) {
   const TimePoint begin = world.clock().now();
   EXPECT_TRUE(world.runUntilIdle(1s));
   const Duration taken = world.clock().now() - begin;
-  EXPECT_GE(taken, channel::Link::kLateAcknowledgement);
-  EXPECT_LT(taken, channel::Link::kAcknowledgementDelay);
+  EXPECT_GE(taken, channel::AcknowledgementPacing::kLateDelay);
+  EXPECT_LT(taken, channel::AcknowledgementPacing::kDelay);
   const auto before = world.link(1).counters().datagramsSent;
   constexpr int kMessages = 64;
   for (int i = 0; i < kMessages; ++i) world.message(0, kChunk / 2);
