@@ -165,7 +165,7 @@ void addMachine(std::vector<MachineCheck>& checks) {
                     "sweeps have no columns for ideal, bound and model",
                     "install iperf3 (apt-get install iperf3)"});
   const Status awake = run::keepProcessorsAwake().status();  // for a moment
-  checks.push_back({kMachineGroup, "processors kept awake", awake.ok(), false,
+  checks.push_back({kMachineGroup, "processors awake", awake.ok(), false,
                     awake.ok() ? "held for a moment" : awake.message(),
                     "noise.keep_awake: threads that wait for no processor to wake",
                     "short steps end later and less evenly (docs/paper.md)",

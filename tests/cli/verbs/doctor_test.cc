@@ -67,7 +67,7 @@ TEST(DoctorTest, SaysWhatIsThereAndWhatWhatIsMissingCosts) {
   EXPECT_EQ(ran.exit, report["quickstart"] == true ? 0 : 3);
   for (const char* name :
        {"privileges", "network namespace", "veth", "bridge", "htb and u32", "interface counters",
-        "bridge port state", "user namespaces", "cores", "memory", "processors kept awake",
+        "bridge port state", "user namespaces", "cores", "memory", "processors awake",
         "build for measuring", "RDMA devices", "GPUs", "NCCL", "MPI", "Slurm"}) {
     ASSERT_TRUE(row(report, name).is_object()) << name;
   }
