@@ -55,6 +55,7 @@ channel::LinkOptions Pair::linkOptions(const Settings& its) {
   link.holdOff = its.options.holdOff;
   link.longestHoldOff = std::max(its.options.holdOff, link.longestHoldOff);
   link.leastPart = its.options.chunkBytes;  // NCCL has many messages under way
+  link.windowTime = kWindowTime;
   return link;
 }
 

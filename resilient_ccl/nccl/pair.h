@@ -156,6 +156,10 @@ class Pair final : private fabric::FabricClient {
   Account account() const;
 
   static constexpr Duration kCloseTime = 1s;
+  /// Rings that fill a rail both ways hold it for longer than the link's 2 ms: a rail that has
+  /// fallen behind once gets a window by what it carries then, and does not come up again
+  /// (docs/gpu/findings.md).
+  static constexpr Duration kWindowTime = 4ms;
   static constexpr Duration kDrainPause = 100us;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;

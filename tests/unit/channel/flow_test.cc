@@ -137,6 +137,29 @@ TEST(FlowTest, ARailHasNoMoreOutstandingThanItsWindow) {
   expectWhole(world);
 }
 
+// The window is made from the rate, and the rate from the window: beyond windowTime there are two
+// chunks alone, which a fast rail carries in a quarter of a millisecond. On a rail that rings fill
+// both ways a chunk takes 2.3 ms until it is acknowledged (docs/gpu/findings.md).
+TEST(FlowTest, AFastRailThatWasSlowIsFilledAgainIfItsRoundTripFitsIntoTheWindowTime) {
+  constexpr double kRate = 475e6;
+  const auto carried = [&](Duration windowTime) {
+    SimOptions options = pulling(1);
+    options.link.chunkBytes = options.link.leastPart = 64 << 10;
+    options.link.windowTime = windowTime;
+    options.wireLatency = 2100us;
+    SimWorld world(options);
+    world.slow(0, kRate / 4);
+    load(world, 100ms);
+    world.slow(0, kRate);
+    load(world, 100ms);
+    const Bytes before = world.arrivedBytes(1, 0);
+    load(world, 100ms);
+    return static_cast<double>(world.arrivedBytes(1, 0) - before) / 0.1 / kRate;
+  };
+  EXPECT_GT(carried(4ms), 0.97);
+  EXPECT_LT(carried(2ms), 0.9);
+}
+
 TEST(FlowTest, AcknowledgementsTakeTurnsOverTheRailsThatAreUp) {
   // All over one rail, they filled the control class of its port: four rails of 500 Mbit carried
   // 0.7 to 0.95 of four times one, and less the larger their windows were.
