@@ -156,8 +156,8 @@ class Pair final : private fabric::FabricClient {
   Account account() const;
 
   static constexpr Duration kCloseTime = 1s;
-  /// Rings that fill a rail both ways hold it for longer than the link's 2 ms: a rail that has
-  /// fallen behind once gets a window by what it carries then, and does not come up again
+  /// A rail keeps its rate as long as a chunk's round trip is shorter than this and what two chunks
+  /// take: with the link's 2 ms 2.27 at 4 Gbit/s, and rings that fill a rail both ways are there
   /// (docs/gpu/findings.md).
   static constexpr Duration kWindowTime = 4ms;
   static constexpr Duration kDrainPause = 100us;
