@@ -325,13 +325,21 @@ NetResult Plugin::close(void* connection) {
   const std::unique_ptr<Connection> it(as<Connection>(connection));
   if (!it || forked_) return NetResult::kSuccess;
   const bool last = it->pair->close(*it);
-  if (last && !hasEnd_ && !it->pair->drain(now() + kLastClose, /*unused=*/true)) {
+  const auto delivered = [&](TimePoint deadline) {
+    return it->pair->drain(deadline, /*unused=*/true);
+  };
+  if (last && !hasEnd_ && !delivered(now()) && !delivered(lastCloseDeadline())) {
     spdlog::warn(
-        "{} has not got all that was sent to it {} after its last connection was closed: "
-        "what is not delivered when the process ends is lost",
-        it->pair->peer(), formatDuration(kLastClose));
+        "{} has not got all that was sent to it although its last connection is closed: what is "
+        "not delivered when the process ends is lost",
+        it->pair->peer());
   }
   return NetResult::kSuccess;
+}
+
+TimePoint Plugin::lastCloseDeadline() {
+  const std::lock_guard lock(closing_);
+  return lastCloses_.deadline(now());
 }
 
 }  // namespace faultline::nccl

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "resilient_ccl/nccl/device.h"
 #include "resilient_ccl/nccl/directory.h"
+#include "resilient_ccl/nccl/last_closes.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/options.h"
 
@@ -45,11 +46,13 @@ class Plugin {
                   const int* tags, void** request);
   NetResult test(void* request, int* done, int* sizes);
   /// Without an end that is told, the last one to a process waits until what was copied has been
-  /// delivered, for kLastClose at most and while nobody connects to it anew: a process may end
+  /// delivered, as long as LastCloses says and while nobody connects to it anew: a process may end
   /// without its destructors (Python's multiprocessing, with _exit).
   NetResult close(void* connection);
 
   static constexpr Duration kLastClose = 1s;
+  /// A peer that listens acknowledges within a fraction of it.
+  static constexpr Duration kLeastLastClose = 20ms;
 
   /// The process is a child that was forked off: it has none of this.
   void forked() { forked_ = true; }
@@ -63,6 +66,7 @@ class Plugin {
   template <typename Call>
   NetResult withDirectory(Call call);
   bool isDevice(int number) const;
+  TimePoint lastCloseDeadline();
 
   std::mutex mutex_;  // of beginning and ending
   int communicators_ = 0;
@@ -75,6 +79,8 @@ class Plugin {
   int ioThreads_ = 0;
   std::deque<Pair::Account> accounts_;  // of all lives that have ended
   std::uint64_t accountsDropped_ = 0;
+  std::mutex closing_;
+  LastCloses lastCloses_{kLastClose, kLeastLastClose};
 };
 
 }  // namespace faultline::nccl
