@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,6 +31,20 @@ reports::ScenarioResult resultOf(const std::string& rest) {
   auto read = reports::readResult(out);
   if (!read.ok()) throw std::runtime_error(read.status().message());
   return std::move(*read);
+}
+
+/// For the message of a case that has failed on a machine that may be busy.
+std::string planned(const reports::Run& run) {
+  std::string text = "plans:";
+  for (const reports::AppliedPlan& plan : run.plans) {
+    text += fmt::format("\n  {:.0f} ms: {} by {}, {} segments, {:.4g} bytes/s, send receive",
+                        plan.at_ms, plan.collective, plan.algorithm, plan.segments,
+                        plan.link.bandwidth);
+    for (const reports::PortHealth& port : plan.health) {
+      text += fmt::format(" {:.2f} {:.2f}", port.send, port.receive);
+    }
+  }
+  return text;
 }
 
 /// Rank 1 has about half of its port, and nobody less. What the others seem to have is measured on
@@ -103,7 +118,7 @@ expect:
     const bool known = std::ranges::any_of(run.plans, [&](const reports::AppliedPlan& plan) {
       return plan.at_ms > run.faults.at(0).start_ms && isForHalf(plan);
     });
-    EXPECT_TRUE(known) << "no plan for what is left";
+    EXPECT_TRUE(known) << "no plan for what is left; " << planned(run);
   }
 }
 
@@ -181,7 +196,7 @@ faults:
   const auto relayed = std::ranges::find_if(run.plans, [](const reports::AppliedPlan& plan) {
     return plan.collective == "all_gather" && plan.algorithm == "relay_all_gather";
   });
-  ASSERT_NE(relayed, run.plans.end());
+  ASSERT_NE(relayed, run.plans.end()) << planned(run);
   EXPECT_LT(relayed->health.at(1).send, 0.5);
   EXPECT_GT(relayed->health.at(1).receive, 0.6);
   const reports::CollectiveRow& row = run.collectives.at(0);
