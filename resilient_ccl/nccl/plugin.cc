@@ -325,21 +325,25 @@ NetResult Plugin::close(void* connection) {
   const std::unique_ptr<Connection> it(as<Connection>(connection));
   if (!it || forked_) return NetResult::kSuccess;
   const bool last = it->pair->close(*it);
-  const auto delivered = [&](TimePoint deadline) {
-    return it->pair->drain(deadline, /*unused=*/true);
-  };
-  if (last && !hasEnd_ && !delivered(now()) && !delivered(lastCloseDeadline())) {
-    spdlog::warn(
-        "{} has not got all that was sent to it although its last connection is closed: what is "
-        "not delivered when the process ends is lost",
-        it->pair->peer());
-  }
+  if (last && !hasEnd_) awaitDelivery(*it->pair);
   return NetResult::kSuccess;
 }
 
-TimePoint Plugin::lastCloseDeadline() {
+void Plugin::awaitDelivery(Pair& pair) {
+  const TimePoint begin = now();
+  Duration patience{};
+  {
+    const std::lock_guard lock(closing_);
+    patience = lastCloses_.patience(begin);
+  }
+  if (pair.drain(begin + patience, /*unused=*/true)) return;
+  spdlog::warn(
+      "{} has not got all that was sent to it {} after its last connection was closed: what is not "
+      "delivered when the process ends is lost",
+      pair.peer(), formatDuration(patience));
   const std::lock_guard lock(closing_);
-  return lastCloses_.deadline(now());
+  const TimePoint end = now();
+  lastCloses_.waitedInVain(end - begin, end);
 }
 
 }  // namespace faultline::nccl

@@ -51,7 +51,7 @@ class Plugin {
   NetResult close(void* connection);
 
   static constexpr Duration kLastClose = 1s;
-  /// A peer that listens acknowledges within a fraction of it.
+  /// A peer that listens acknowledges within a fraction of this.
   static constexpr Duration kLeastLastClose = 20ms;
 
   /// The process is a child that was forked off: it has none of this.
@@ -66,7 +66,7 @@ class Plugin {
   template <typename Call>
   NetResult withDirectory(Call call);
   bool isDevice(int number) const;
-  TimePoint lastCloseDeadline();
+  void awaitDelivery(Pair& pair);
 
   std::mutex mutex_;  // of beginning and ending
   int communicators_ = 0;
