@@ -73,6 +73,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
           replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
           if (probe->trial != 0 && !mutant(Mutant::kNobodyJoinsATrial)) {
             probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
+            if (path < options_.rails && rails_[path].phase == Phase::kUp) io_.tellRoom(path);
           }
         }
         break;

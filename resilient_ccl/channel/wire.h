@@ -210,7 +210,7 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
 /// new and the peer's own.
 struct DatagramHeader {
-  static constexpr std::uint32_t kMagic = 0x354c4c46;  // "FLL5"
+  static constexpr std::uint32_t kMagic = 0x364c4c46;  // "FLL6"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;

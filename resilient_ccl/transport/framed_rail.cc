@@ -40,6 +40,10 @@ bool FramedRail::detach(std::uint64_t sequence) {
   return false;
 }
 
+void FramedRail::tellRoom() {
+  if (queue_.empty() && !failed_ && !fenced()) submit(kRoomWord, nullptr, {});
+}
+
 void FramedRail::divert() {
   if (headerRead_ == sizeof(ChunkHeader)) readIntoScratch();
 }
@@ -110,6 +114,10 @@ bool FramedRail::headerComplete() {
 
 /// The header is complete: whether the rail is still of use.
 bool FramedRail::payloadBegins() {
+  if (header_ == kRoomWord) {
+    headerRead_ = 0;
+    return true;
+  }
   if (!headerComplete()) return false;
   if (header_.length > 0) return true;
   headerRead_ = 0;  // an empty message has no payload to wait for

@@ -20,6 +20,8 @@ struct ChunkHeader {
   std::uint64_t messageLength = 0;  ///< of the whole message, bytes
   std::uint32_t slot = 0;           ///< receiver's slot, as its grant named it
   std::uint32_t length = 0;         ///< of the payload, bytes
+
+  friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 static_assert(sizeof(ChunkHeader) == 32);
 
@@ -27,6 +29,9 @@ static_assert(sizeof(ChunkHeader) == 32);
 inline ChunkHeader withdrawn(const ChunkHeader& chunk) {
   return {.sequence = chunk.sequence, .slot = kNoSlot};
 }
+
+/// What travels alone and means nothing to a channel (Rail::tellRoom).
+inline constexpr ChunkHeader kRoomWord{.sequence = ~std::uint64_t{0}, .slot = kNoSlot};
 
 /// Length of a message of which no chunk has been seen.
 inline constexpr Bytes kUnknownLength = -1;
@@ -136,6 +141,10 @@ class Rail {
   /// Nothing outstanding where it cannot tell. Asked where nothing seems to move: what the
   /// transport has only put off it tries again.
   virtual Delivery delivery() const { return {}; }
+  /// Says to the other machine that this one takes bytes. Asked for by a peer whose rail makes no
+  /// progress: a transport may have said so already and not been heard, and its other end waits for
+  /// a timer. Nothing where that cannot be.
+  virtual void tellRoom() {}
 
   /// Closes this end: first hands what has already arrived to the sink, then makes sure that
   /// nothing reads the sender's buffers and nothing writes the receiver's any more. May take time

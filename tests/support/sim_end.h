@@ -55,6 +55,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
   void divert(int rail) override { rails[rail]->divert(); }
   transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
+  void tellRoom(int rail) override { ++world.roomTold_[{index, rail}]; }
   bool portLost(int rail) const override { return world.options_.portsSeen && !portUp[rail]; }
   void fenceRail(int rail) override { rails[rail]->fence(); }
   void openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) override {

@@ -138,6 +138,11 @@ class SimWorld {
   bool carriesFrom(int end, int rail) const;
   /// The latest moment at which the rail was, or was not, whole; the epoch of the clock: never.
   TimePoint lastBroken(int rail) const;
+  /// How often this end's transport was asked to say that it takes bytes.
+  int roomTold(int end, int rail) const {
+    const auto found = roomTold_.find({end, rail});
+    return found == roomTold_.end() ? 0 : found->second;
+  }
   /// When the rail last carried datagrams and, as good as, no payload.
   TimePoint lastStuck(int rail) const;
   static constexpr double kStuckRate = 1;  ///< bytes per second
@@ -245,6 +250,7 @@ class SimWorld {
   std::vector<std::string> problems_;
   int completed_ = 0;
   std::set<std::tuple<int, Side, int>> closed_;  // ends, what, and streams
+  std::map<std::pair<int, int>, int> roomTold_;  // by end and rail
   TimePoint managementUpSince_{};                // max: it is down
   std::array<bool, kEnds> started_{};
   std::vector<Health> health_;  // of each rail, when it last changed

@@ -43,7 +43,7 @@ Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port = 0);
 Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port = 0);
 /// Begins to connect; the socket becomes writable when that has succeeded or failed.
 Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to);
-/// The options of a connection that `accept` returned.
+/// The options of a connection that `accept` returned, of a listener of `openListener`.
 Status configureAccepted(int fd, int tos);
 /// The TCP congestion control algorithm that streams of this process get: "cubic"; "reno" where
 /// the system lets this user choose no other.

@@ -110,6 +110,15 @@ void ThreadedRail::divert() {
   stopWriting();
 }
 
+void ThreadedRail::tellRoom() {
+  const OwnersTurn turn(*this);
+  if (fenced()) return;
+  takeSubmitted();
+  rail_.tellRoom();
+  if (rail_.canWrite()) rail_.write(/*socketIsWritable=*/false);
+  watchSocket();
+}
+
 void ThreadedRail::release(const ChunkHeader& chunk) {
   const OwnersTurn turn(*this);
   const bool same = arriving_.header.slot == chunk.slot && arriving_.header.offset == chunk.offset;

@@ -60,6 +60,8 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   bool detach(std::uint64_t sequence) override;
   void divert() override;
   Delivery delivery() const override { return rail_.delivery(); }
+  /// At once: seldom asked for.
+  void tellRoom() override;
   void fence() override;
   bool fenced() const override { return rail_.fenced(); }
   bool collect() override;

@@ -140,6 +140,19 @@ TEST_P(LinkVerdictTest, TheDirectionIsKnownWhereOnlyOneEndSends) {
   }
 }
 
+TEST_P(LinkVerdictTest, TheOtherEndOfARailWithoutProgressSaysThatItTakesBytes) {
+  SimWorld world(options());
+  for (int message = 0; message < 8; ++message) world.message(0, 1 << 20);
+  world.run(20ms);
+  EXPECT_EQ(world.roomTold(1, 0), 0) << "all is well";
+  world.slow(0, SimWorld::kStuckRate);  // its path answers
+  world.run(200ms);
+  EXPECT_GT(world.roomTold(1, 0), 0);
+  EXPECT_EQ(world.roomTold(0, 0), 0) << "who asks is not the one who is waited for";
+  world.slow(0, 100e6);
+  EXPECT_TRUE(world.runUntilIdle(60s));
+}
+
 TEST_P(LinkVerdictTest, AStuckTransportIsNotWaitedForOnceThePathAnswers) {
   // The path is back before anybody can convict it, but the transport waits 200 ms for its timer.
   for (const Duration outage : {18ms, 21ms, 24ms}) {

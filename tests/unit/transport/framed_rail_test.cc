@@ -277,6 +277,30 @@ TEST_P(FramedRailTest, ALieIsAFailureAndNothingBehindItIsBelieved) {
   EXPECT_TRUE(all(target_[0], 0));
 }
 
+TEST_P(FramedRailTest, AWordThatThereIsRoomIsNoChunkAndGoesOnlyWhereNothingElseDoes) {
+  wire_->out().tellRoom();
+  EXPECT_TRUE(wire_->out().canWrite());
+  wire_->send();
+  wire_->receive();
+  submit(0);
+  wire_->out().tellRoom();  // bytes go anyway
+  carryAll(1);
+  for (int again = 0; again < 3; ++again) {
+    wire_->out().tellRoom();
+    wire_->send();
+    wire_->receive();
+  }
+  submit(1);
+  submit(2, 0);
+  carryAll(3);
+  EXPECT_TRUE(all(target_[0], 1));
+  EXPECT_TRUE(all(target_[1], 2));
+  EXPECT_TRUE(sink_.failures.empty());
+  wire_->out().fence();
+  wire_->out().tellRoom();
+  EXPECT_FALSE(wire_->out().canWrite());
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, FramedRailTest,
                          ::testing::Values(Transport::kTcp, Transport::kShm),
                          [](const auto& variant) {

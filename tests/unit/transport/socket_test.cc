@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -46,6 +47,31 @@ TEST(SocketTest, AStreamWaitsNoLongerThanTheLongestQueueToSendAgainWhereTheKerne
   EXPECT_EQ(timeout, 20'000);
   ASSERT_TRUE(streamLeastTimeout().has_value());
   EXPECT_EQ(streamLeastTimeout()->count(), timeout);
+}
+
+// Its first round trip has been measured by the time it is accepted.
+TEST(SocketTest, AnAcceptedStreamWaitsAsShortlyFromItsFirstByteOn) {
+  const auto listener = openListener(kLoopback);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  const auto stream = beginConnect(kLoopback, *localEndpoint(listener->get()));
+  ASSERT_TRUE(stream.ok()) << stream.status().message();
+  pollfd waiting{.fd = listener->get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&waiting, 1, 10'000), 1);
+  const UniqueFd accepted(accept(listener->get(), nullptr, nullptr));
+  ASSERT_TRUE(accepted);
+  ASSERT_TRUE(configureAccepted(accepted.get(), 0).ok());
+  std::array<char, 16> name{};
+  socklen_t size = name.size();
+  ASSERT_EQ(getsockopt(accepted.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size), 0);
+  EXPECT_EQ(streamCongestionControl(), name.data());
+  if (!streamLeastTimeout()) GTEST_SKIP() << "this kernel has no TCP_RTO_MIN_US (Linux 6.15)";
+  tcp_info info{};
+  size = sizeof(info);
+  ASSERT_EQ(getsockopt(accepted.get(), IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  // RFC 6298, with the least time in the place of the deviations.
+  constexpr std::uint32_t kTicks = 40'000;
+  const std::uint32_t slow = info.tcpi_rtt + 4 * info.tcpi_rttvar;
+  EXPECT_LE(info.tcpi_rto, slow + streamLeastTimeout()->count() + kTicks);
 }
 
 }  // namespace
