@@ -126,8 +126,8 @@ Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port) {
 
 Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port) {
   ASSIGN_OR_RETURN(UniqueFd fd, openSocket(SOCK_STREAM, place, port));
-  // Accepted sockets inherit both. Chosen later, the timeout would stay at 200 ms for the first round
-  // trips, and a default like BBR would leave its pacing behind.
+  // Accepted sockets inherit both. Chosen later, the timeout would stay at 200 ms for the first
+  // round trips, and a default like BBR would leave its pacing behind.
   chooseCongestionControl(fd.get());
   shortenTimeout(fd.get());
   constexpr int kBacklog = 1024;
