@@ -360,6 +360,7 @@ class Link {
   void forgetStreams();
   void connect(int rail);
   void grantArrived(const GrantRecord& grant, TimePoint now);
+  void answerTrial(int path);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
                       TimePoint now);
   void pump(TimePoint now);

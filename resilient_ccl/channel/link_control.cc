@@ -41,6 +41,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   // After the receipts: progress that they tell of was before what this datagram shows to be lost.
   traffic_[path].arrivals.note(datagram.header.number, now);
   traffic_[path].gapsThere = std::max(traffic_[path].gapsThere, datagram.header.gaps);
+  bool triesPath = false;
   for (const Record& record : datagram.records) {
     if (record.sequence != 0) {
       const bool isNew = control_.accept(record.sequence);
@@ -73,7 +74,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
           replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
           if (probe->trial != 0 && !mutant(Mutant::kNobodyJoinsATrial)) {
             probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
-            if (path < options_.rails && rails_[path].phase == Phase::kUp) io_.tellRoom(path);
+            triesPath = triesPath || probe->trial == ProbeRecord::kThisPath;
           }
         }
         break;
@@ -104,9 +105,17 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
     }
     if (failed_) return;
   }
+  if (triesPath) answerTrial(path);
   forgetStreams();
   compareRates(now);
   pump(now);
+}
+
+/// Not where this end tries the rail, too: it would take the word for something that it waits for.
+void Link::answerTrial(int path) {
+  if (path == options_.rails) return;
+  const Rail& state = rails_[path];
+  if (state.phase == Phase::kUp && !state.suspected) io_.tellRoom(path);
 }
 
 void Link::grant(const GrantRecord& record, TimePoint now) {
@@ -357,14 +366,15 @@ void Link::probe(TimePoint now) {
     trial = true;
     watchDelivery(rail, now);
   }
-  const ProbeRecord probe{.round = prober_.beginRound(now), .trial = trial};
+  const std::uint32_t round = prober_.beginRound(now);
   // Suspects first, so that an answer on another path is to a later probe also within a round.
   for (const bool suspects : {true, false}) {
     for (int path = 0; path < paths(); ++path) {
       const bool isRail = path < options_.rails;
       if (isRail && (!rails_[path].portUp || !options_.resilient)) continue;
       if ((isRail && rails_[path].suspected) != suspects) continue;
-      probes_.push_back({path, probe});
+      const std::uint32_t tried = suspects ? ProbeRecord::kThisPath : trial ? 1 : 0;
+      probes_.push_back({path, {.round = round, .trial = tried}});
       ++counters_.probesSent;
     }
   }

@@ -161,9 +161,10 @@ struct RailRecord {
 
 struct ProbeRecord {
   std::uint32_t round = 0;
-  /// 1: the sender tries a path and asks the other end to send rounds of its own meanwhile, by
-  /// which it learns what comes in.
+  /// Not 0: the sender tries a path and asks the other end to send rounds of its own meanwhile, by
+  /// which it learns what comes in. kThisPath: of the path by which this comes.
   std::uint32_t trial = 0;
+  static constexpr std::uint32_t kThisPath = 2;
 };
 
 struct ProbeReplyRecord {

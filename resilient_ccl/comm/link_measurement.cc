@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "resilient_ccl/comm/communicator.h"
+#include "resilient_ccl/comm/quickest.h"
 
 namespace faultline::comm {
 namespace {
@@ -34,24 +35,12 @@ constexpr Duration kLongEnough = 50ms;
 /// busy machine: a disturbed one of the fewer messages makes a difference too small.)
 constexpr int kBulkMessages = 4;
 constexpr int kBulkRounds = 3;
-/// Beside other programs all three of some rank may be disturbed, and a link seemed to have half of
-/// its bandwidth: it goes on until the two quickest of each are as good as equal, on all ranks, or
+/// Beside other programs all three may be disturbed, and a link seemed to have half of its
+/// bandwidth: it goes on until the quickest of each is confirmed on three quarters of the ranks, or
 /// there were so many.
 constexpr int kMostBulkRounds = 12;
-constexpr double kAsGoodAsEqual = 1.05;
 /// Seconds; below this a difference of two times is noise.
 constexpr double kLeastCost = 1e-6;
-
-/// Of several times, seconds.
-struct Quickest {
-  double first = std::numeric_limits<double>::infinity(), second = first;
-
-  void add(double seconds) {
-    second = std::min(second, std::max(first, seconds));
-    first = std::min(first, seconds);
-  }
-  bool confirmed() const { return second <= kAsGoodAsEqual * first; }
-};
 
 class Measurement {
  public:
@@ -130,7 +119,7 @@ class Measurement {
       if (round < kBulkRounds) continue;
       const bool sure = half.confirmed() && whole.confirmed();
       ASSIGN_OR_RETURN(const std::vector<double> doubts, ofAll(sure ? 0 : 1));
-      if (std::ranges::count(doubts, 0.0) == std::ssize(doubts)) break;
+      if (std::ranges::count(doubts, 1.0) <= std::ssize(doubts) / 4) break;
     }
     ASSIGN_OR_RETURN(const std::vector<double> halves, ofAll(half.first));
     ASSIGN_OR_RETURN(const std::vector<double> wholes, ofAll(whole.first));

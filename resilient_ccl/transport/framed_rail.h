@@ -22,7 +22,8 @@ class FramedRail : public Rail {
   /// Copies what is left of a chunk whose header is on its way; withdraws one that has not begun.
   bool detach(std::uint64_t sequence) override;
   void divert() override;
-  /// With bytes, which say how much this end takes as any do. None are needed where others go.
+  /// With bytes, which say how much this end takes as any do. Where others wait these do it, as
+  /// soon as the other end lets them.
   void tellRoom() override;
   /// Reads what has arrived, then closes the stream: at once.
   void fence() override;

@@ -127,6 +127,9 @@ TEST_F(LostWindowTest, IsToldAgainWithAWordInTheOtherDirection) {
     EXPECT_OK(netlink::addDropRules(*port_.socket, port_.ifindex, kAll));
     readAll();
     EXPECT_OK(netlink::removeDropRules(*port_.socket, port_.ifindex));
+    // Acknowledgements that waited for a moment would come now.
+    constexpr int kMomentMs = 5;
+    poll(nullptr, 0, kMomentMs);
     const bool lost = closed();
     in_->tellRoom();
     in_->write(true);

@@ -149,6 +149,9 @@ TEST_P(LinkVerdictTest, TheOtherEndOfARailWithoutProgressSaysThatItTakesBytes) {
   world.run(200ms);
   EXPECT_GT(world.roomTold(1, 0), 0);
   EXPECT_EQ(world.roomTold(0, 0), 0) << "who asks is not the one who is waited for";
+  for (int rail = 1; rail < world.link(0).options().rails; ++rail) {
+    EXPECT_EQ(world.roomTold(1, rail), 0) << "all is well there";
+  }
   world.slow(0, 100e6);
   EXPECT_TRUE(world.runUntilIdle(60s));
 }

@@ -37,6 +37,22 @@ TEST(PolledRailTest, AFencedRailDoesNotKeepThePollerAwakeWhoeverElseHasItsSocket
   EXPECT_GE(now() - begin, kSleep) << "it was woken for a rail that there is not";
 }
 
+TEST(PolledRailTest, AWordThatThereIsRoomGoesWhenItIsTransmitted) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const UniqueFd far(ends[0]);
+  Poller poller;
+  ASSERT_TRUE(poller.open().ok());
+  NoSink sink;
+  PolledRail rail(0, UniqueFd(ends[1]), sink, poller);
+  ASSERT_TRUE(rail.start().ok());
+  rail.tellRoom();
+  rail.transmit();
+  transport::ChunkHeader word;
+  ASSERT_EQ(recv(far.get(), &word, sizeof(word), 0), static_cast<ssize_t>(sizeof(word)));
+  EXPECT_EQ(word, transport::kRoomWord);
+}
+
 TEST(PolledRailTest, AChildThatEndsItsCopyLeavesTheRailOfItsParentAlone) {
   std::array<int, 2> ends;
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);

@@ -199,5 +199,36 @@ TEST_F(ThreadedRailTest, WhoMovesMayChangeAtAnyTime) {
   }
 }
 
+TEST_F(ThreadedRailTest, AWordThatThereIsRoomGoesAtOnceWhoeverMoves) {
+  for (const Mover mover : {Mover::kThread, Mover::kOwner, Mover::kCommonThread}) {
+    rail_->setMover(mover);
+    rail_->tellRoom();
+    ChunkHeader word;
+    ASSERT_TRUE(receiveAll(far_.get(), &word, sizeof(word), now() + kLong).ok());
+    EXPECT_EQ(word, kRoomWord);
+  }
+  rail_->fence();
+  rail_->tellRoom();
+  char byte = 0;
+  EXPECT_LE(recv(far_.get(), &byte, 1, MSG_DONTWAIT), 0);
+}
+
+TEST_F(ThreadedRailTest, AWordThatThereIsRoomDisturbsNothingThatWaits) {
+  PlainSink sink;
+  sink.region.resize(kLength);
+  TcpRail plain(0, std::move(far_), sink);
+  for (std::uint64_t i = 0; i < kChunks; ++i) {
+    rail_->submit(header(i), data(i), {});
+    rail_->tellRoom();
+  }
+  rail_->transmit();
+  for (const TimePoint deadline = now() + kLong; sink.arrived.size() < kChunks;) {
+    ASSERT_LT(now(), deadline);
+    plain.read();
+  }
+  EXPECT_EQ(sink.region, source_);
+  EXPECT_TRUE(sink.error.ok());
+}
+
 }  // namespace
 }  // namespace faultline::transport::tcp
