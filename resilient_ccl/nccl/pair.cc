@@ -56,6 +56,8 @@ channel::LinkOptions Pair::linkOptions(const Settings& its) {
   link.longestHoldOff = std::max(its.options.holdOff, link.longestHoldOff);
   link.leastPart = its.options.chunkBytes;  // NCCL has many messages under way
   link.windowTime = kWindowTime;
+  // All that a rail may hold: what a fast one stands still with is megabytes.
+  link.tailBudget = static_cast<Bytes>(channel::Receipt::kReach + 1) * link.chunkBytes;
   return link;
 }
 

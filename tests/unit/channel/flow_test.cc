@@ -233,6 +233,27 @@ TEST(FlowTest, TheTailBudgetIsNeverExceeded) {
   }
 }
 
+TEST(FlowTest, WithABudgetOfAllThatARailMayHoldNobodyWaitsForOneThatStandsStill) {
+  // Its path answers: it is not dead, and counts as stuck only after a quarter of the budget.
+  const auto waitingAfter100ms = [](Bytes budget) {
+    SimOptions options = pulling(2);
+    options.link.chunkBytes = options.link.leastPart = 64 << 10;
+    options.link.windowTime = 4ms;
+    options.link.tailBudget = budget;
+    SimWorld world(options);
+    for (int rail = 0; rail < 2; ++rail) world.slow(rail, 475e6);
+    load(world, 50ms, 8 << 20);
+    world.slow(0, SimWorld::kStuckRate);
+    world.run(100ms);
+    const int waiting = world.posted() - world.completed();
+    EXPECT_TRUE(world.runUntilIdle(60s));
+    expectWhole(world);
+    return waiting;
+  };
+  EXPECT_GT(waitingAfter100ms(512 << 10), 0);
+  EXPECT_EQ(waitingAfter100ms((channel::Receipt::kReach + 1) * (64 << 10)), 0);
+}
+
 TEST(FlowTest, CopiesAreASmallShareOfWhatIsSent) {
   // Rail 0 gets slow at the end of each of many messages, so that a copy always seems to help.
   SimOptions options = pulling(2);
