@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 
 #include "base/clock.h"
 
@@ -19,61 +20,57 @@ struct NoSink : transport::RailSink {
   void railFailed(int, const Status&) override {}
 };
 
+class PolledRailTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::array<int, 2> ends;
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    far_ = UniqueFd(ends[0]);
+    near_ = ends[1];
+    ASSERT_TRUE(poller_.open().ok());
+    rail_ = std::make_unique<PolledRail>(0, UniqueFd(near_), sink_, poller_);
+    ASSERT_TRUE(rail_->start().ok());
+  }
+
+  UniqueFd far_;
+  int near_ = -1;  // the rail's
+  Poller poller_;
+  NoSink sink_;
+  std::unique_ptr<PolledRail> rail_;
+};
+
 // A child of fork has a copy of the socket, so that it stays open when the rail has closed it.
-TEST(PolledRailTest, AFencedRailDoesNotKeepThePollerAwakeWhoeverElseHasItsSocket) {
-  std::array<int, 2> ends;
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const UniqueFd far(ends[0]), copy(dup(ends[1]));
-  Poller poller;
-  ASSERT_TRUE(poller.open().ok());
-  NoSink sink;
-  PolledRail rail(0, UniqueFd(ends[1]), sink, poller);
-  ASSERT_TRUE(rail.start().ok());
-  rail.fence();
-  ASSERT_EQ(send(far.get(), "x", 1, 0), 1);
+TEST_F(PolledRailTest, AFencedRailDoesNotKeepThePollerAwakeWhoeverElseHasItsSocket) {
+  const UniqueFd copy(dup(near_));
+  rail_->fence();
+  ASSERT_EQ(send(far_.get(), "x", 1, 0), 1);
   constexpr Duration kSleep = 100ms;
   const TimePoint begin = now();
-  ASSERT_TRUE(poller.wait(kSleep).ok());
+  ASSERT_TRUE(poller_.wait(kSleep).ok());
   EXPECT_GE(now() - begin, kSleep) << "it was woken for a rail that there is not";
 }
 
-TEST(PolledRailTest, AWordThatThereIsRoomGoesWhenItIsTransmitted) {
-  std::array<int, 2> ends;
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const UniqueFd far(ends[0]);
-  Poller poller;
-  ASSERT_TRUE(poller.open().ok());
-  NoSink sink;
-  PolledRail rail(0, UniqueFd(ends[1]), sink, poller);
-  ASSERT_TRUE(rail.start().ok());
-  rail.tellRoom();
-  rail.transmit();
+TEST_F(PolledRailTest, AWordThatThereIsRoomGoesWhenItIsTransmitted) {
+  rail_->tellRoom();
+  rail_->transmit();
   transport::ChunkHeader word;
-  ASSERT_EQ(recv(far.get(), &word, sizeof(word), 0), static_cast<ssize_t>(sizeof(word)));
+  ASSERT_EQ(recv(far_.get(), &word, sizeof(word), 0), static_cast<ssize_t>(sizeof(word)));
   EXPECT_EQ(word, transport::kRoomWord);
 }
 
-TEST(PolledRailTest, AChildThatEndsItsCopyLeavesTheRailOfItsParentAlone) {
-  std::array<int, 2> ends;
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const UniqueFd far(ends[0]);
-  Poller poller;
-  ASSERT_TRUE(poller.open().ok());
-  NoSink sink;
-  PolledRail rail(0, UniqueFd(ends[1]), sink, poller);
-  ASSERT_TRUE(rail.start().ok());
+TEST_F(PolledRailTest, AChildThatEndsItsCopyLeavesTheRailOfItsParentAlone) {
   const pid_t child = fork();
   if (child == 0) {
-    rail.fence();
-    _exit(rail.fenced() ? 0 : 1);
+    rail_->fence();
+    _exit(rail_->fenced() ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  ASSERT_EQ(send(far.get(), "x", 1, 0), 1);
-  ASSERT_TRUE(poller.wait(5s).ok());
+  ASSERT_EQ(send(far_.get(), "x", 1, 0), 1);
+  ASSERT_TRUE(poller_.wait(5s).ok());
   int unread = 0;
-  ASSERT_EQ(ioctl(ends[1], FIONREAD, &unread), 0);
+  ASSERT_EQ(ioctl(near_, FIONREAD, &unread), 0);
   EXPECT_EQ(unread, 0) << "the poller no longer watches it";
 }
 

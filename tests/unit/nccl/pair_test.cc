@@ -174,6 +174,7 @@ TEST(PairLinkTest, IsAsTheOptionsAndTheNicsOfTheNodeSay) {
   EXPECT_EQ(link.leastPart, 128 << 10);
   EXPECT_EQ(link.smallMessage, 4 << 10);
   EXPECT_EQ(link.windowTime, 4ms) << "FlowTest.AFastRailIsFilled... tells why";
+  EXPECT_EQ(link.tailBudget, 65 * (128 << 10)) << "TailTest.WithABudgetOfAll... tells why";
   EXPECT_EQ(link.holdOff, 20s);
   EXPECT_GE(link.longestHoldOff, 20s);
 }
