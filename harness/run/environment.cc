@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/version.h"
+#include "resilient_ccl/transport/tcp/congestion_control.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::run {

@@ -197,6 +197,17 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
 }
 
 void Link::pump(TimePoint now) {
+  fill(now);
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    Rail& state = rails_[rail];
+    if (state.phase != Phase::kUp) continue;
+    const bool full = 2 * state.inFlightBytes >= windowFor(rail, options_.chunkBytes);
+    const std::optional<double> rate = state.full.observe(full, state.rate.bytesPerSecond(), now);
+    if (rate) io_.carries(rail, *rate);
+  }
+}
+
+void Link::fill(TimePoint now) {
   if (options_.policy == Policy::kPull) {
     pull(now);
     return;

@@ -22,6 +22,7 @@
 #include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/delivery_clock.h"
 #include "resilient_ccl/channel/delivery_trial.h"
+#include "resilient_ccl/channel/full_rail.h"
 #include "resilient_ccl/channel/grant_pacing.h"
 #include "resilient_ccl/channel/link_io.h"
 #include "resilient_ccl/channel/load_meter.h"
@@ -277,6 +278,7 @@ class Link {
     Bytes bytesSent = 0;
     Bytes inFlightBytes = 0;
     RateEstimate rate{kFirstRate};
+    FullRail full;
     Degradation degradation;
     bool lateWrites = false;
     TimePoint lastProgress{};
@@ -364,6 +366,7 @@ class Link {
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
                       TimePoint now);
   void pump(TimePoint now);
+  void fill(TimePoint now);
   void pull(TimePoint now);
   bool keepsUp(int rail, Bytes chunk, TimePoint now) const;
   int nextPuller(TimePoint now) const;  // the rail that takes the next chunk; -1: none now

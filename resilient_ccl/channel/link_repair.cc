@@ -54,6 +54,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.acknowledged = {};
   state.received = {};
   state.rate = RateEstimate(guessRate());
+  state.full = {};
   state.patience = {};
   state.lateWrites = io_.lateWrites(rail);
   state.suspected = state.struckWhileOpening = false;

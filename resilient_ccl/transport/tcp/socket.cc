@@ -7,10 +7,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+
+#include "resilient_ccl/transport/tcp/congestion_control.h"
 
 namespace faultline::transport::tcp {
 namespace {
@@ -23,17 +24,6 @@ Status setOption(int fd, int level, int option, const void* value, socklen_t siz
 
 Status setFlag(int fd, int level, int option, int value, std::string_view name) {
   return setOption(fd, level, option, &value, sizeof(value), name);
-}
-
-/// BBR, the default of some systems, sends four packets per round trip for 200 ms every 10 s to see
-/// how short the path is: an iteration in which a rail did so took 1.4 times as long. What a path
-/// holds is bounded by the link already. The second is what everybody may choose.
-constexpr std::array<std::string_view, 2> kCongestionControls{"cubic", "reno"};
-
-void chooseCongestionControl(int fd) {
-  for (const std::string_view name : kCongestionControls) {
-    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
-  }
 }
 
 /// TCP_RTO_MIN_US of Linux 6.15: the system's headers may be older.
@@ -50,7 +40,7 @@ void shortenTimeout(int fd) {
 }
 
 Status configureStream(int fd, int tos) {
-  chooseCongestionControl(fd);
+  beginSlowStart(fd);
   shortenTimeout(fd);
   const linger reset{.l_onoff = 1, .l_linger = 0};
   RETURN_IF_ERROR(setOption(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset), "SO_LINGER"));
@@ -128,7 +118,7 @@ Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port) {
   ASSIGN_OR_RETURN(UniqueFd fd, openSocket(SOCK_STREAM, place, port));
   // Accepted sockets inherit both. Chosen later, the timeout would stay at 200 ms for the first
   // round trips, and a default like BBR would leave its pacing behind.
-  chooseCongestionControl(fd.get());
+  beginSlowStart(fd.get());
   shortenTimeout(fd.get());
   constexpr int kBacklog = 1024;
   if (listen(fd.get(), kBacklog) != 0) return Status::fromErrno(errno, "listen on a socket");
@@ -144,15 +134,6 @@ Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to) {
     return Status::fromErrno(errno, fmt::format("connect to {}", to.toString()));
   }
   return fd;
-}
-
-std::string streamCongestionControl() {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  std::array<char, 16> name{};  // TCP_CA_NAME_MAX
-  socklen_t size = name.size();
-  chooseCongestionControl(fd.get());
-  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return "";
-  return std::string(name.data(), strnlen(name.data(), size));
 }
 
 std::optional<std::chrono::microseconds> streamLeastTimeout() {

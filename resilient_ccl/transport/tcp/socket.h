@@ -35,8 +35,8 @@ struct SocketPlace {
   int tos = 0;
 };
 
-/// All sockets are non-blocking and close-on-exec. Streams use `streamCongestionControl()` and not
-/// the system's default. Every TCP socket resets on close
+/// All sockets are non-blocking and close-on-exec. Streams begin as `beginSlowStart` says, and not
+/// with the system's congestion control. Every TCP socket resets on close
 /// (SO_LINGER {1,0}): a killed process leaves no orphan that retransmits and keeps its network
 /// namespace alive; an orderly end is agreed by the application before it closes.
 Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port = 0);
@@ -45,9 +45,6 @@ Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port = 0);
 Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to);
 /// The options of a connection that `accept` returned, of a listener of `openListener`.
 Status configureAccepted(int fd, int tos);
-/// The TCP congestion control algorithm that streams of this process get: "cubic"; "reno" where
-/// the system lets this user choose no other.
-std::string streamCongestionControl();
 /// The least time after which TCP sends again what was not acknowledged, on streams of this
 /// process; nothing where the kernel does not let it be chosen (before Linux 6.15) and it is 200
 /// ms.

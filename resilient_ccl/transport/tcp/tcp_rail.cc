@@ -58,7 +58,10 @@ Result<std::size_t> TcpRail::send(std::span<const iovec> pieces) {
   for (;;) {
     countSystemCall();
     const ssize_t sent = sendMessage(socket_.get(), message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (sent >= 0) {
+      congestionControl_.sent(socket_.get(), now());
+      return static_cast<std::size_t>(sent);
+    }
     if (errno == EAGAIN) return std::size_t{0};
     if (errno != EINTR) return Status::fromErrno(errno, "send on a rail");
   }
@@ -84,6 +87,10 @@ Delivery TcpRail::delivery() const {
           .outstanding = info.tcpi_unacked > 0,
           .roundTrip = std::chrono::microseconds(info.tcpi_rtt),
           .variation = std::chrono::microseconds(info.tcpi_rttvar)};
+}
+
+void TcpRail::carries(double bytesPerSecond) {
+  if (!fenced()) shortenPortQueue(socket_.get(), bytesPerSecond);
 }
 
 void TcpRail::close() {

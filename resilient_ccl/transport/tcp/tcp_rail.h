@@ -6,6 +6,7 @@
 #include "base/own_process.h"
 #include "base/unique_fd.h"
 #include "resilient_ccl/transport/framed_rail.h"
+#include "resilient_ccl/transport/tcp/congestion_control.h"
 
 namespace faultline::transport::tcp {
 
@@ -18,6 +19,7 @@ class TcpRail final : public FramedRail {
       : FramedRail(rail, sink), socket_(std::move(socket)) {}
 
   Delivery delivery() const override;
+  void carries(double bytesPerSecond) override;
   bool fenced() const override { return !socket_.valid(); }
   int fd() const { return socket_.get(); }
 
@@ -28,6 +30,7 @@ class TcpRail final : public FramedRail {
   void pushAgain() const;
 
   UniqueFd socket_;
+  CongestionControl congestionControl_;
   OwnProcess process_;
 };
 

@@ -146,6 +146,28 @@ TEST(FlowTest, AFastRailIsFilledIfItsRoundTripIsShorterThanTheWindowTimeAndTwoCh
   EXPECT_GT(carried(4ms, 2100us), 0.97);
 }
 
+// A transport keeps its port's queue short by that (transport::Rail::carries).
+TEST(FlowTest, WhatARailCarriesIsToldWhenItHasBeenFullAndNotOtherwise) {
+  constexpr std::array kRates{10e6, 2e6};
+  SimWorld world(pulling(2));
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, kRates[rail]);
+  for (int message = 0; message < 400; ++message) {  // one at a time
+    world.message(0, 1000);
+    EXPECT_TRUE(world.runUntilIdle(1s));
+  }
+  for (int rail = 0; rail < 2; ++rail) EXPECT_EQ(world.carriedAsTold(0, rail), 0) << rail;
+  load(world, 1s);
+  for (int rail = 0; rail < 2; ++rail) {
+    EXPECT_NEAR(world.carriedAsTold(0, rail), kRates[rail], 0.2 * kRates[rail]) << rail;
+    EXPECT_EQ(world.carriedAsTold(1, rail), 0) << "it sends nothing";
+  }
+  world.slow(0, 1e6);
+  load(world, 1s);
+  EXPECT_NEAR(world.carriedAsTold(0, 0), 1e6, 0.2e6);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  expectWhole(world);
+}
+
 TEST(FlowTest, AcknowledgementsTakeTurnsOverTheRailsThatAreUp) {
   // All over one rail, they filled the control class of its port: four rails of 500 Mbit carried
   // 0.7 to 0.95 of four times one, and less the larger their windows were.

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+
+namespace faultline::transport::tcp {
+
+/// Chooses for a socket that is to listen (those it accepts inherit it) or to connect: what it
+/// begins with, "reno", which everybody may choose.
+///
+/// BBR, the default of some systems, sends four packets per round trip for 200 ms every 10 s to see
+/// how short the path is: an iteration in which a rail did so took 1.4 times as long. What a path
+/// holds is bounded by the link already.
+void beginSlowStart(int fd);
+
+/// The algorithm that streams of this process have from the end of slow start on: "cubic"; "reno"
+/// where the system lets this user choose no other.
+std::string streamCongestionControl();
+
+/// Of one stream that is connected: "reno" in slow start, "cubic" from its end on, which gives up
+/// less where something is lost, and grows faster.
+///
+/// Cubic ends slow start as soon as the acknowledgements of one round trip come in for longer than
+/// half of the shortest round trip (HyStart): some ten us on an idle rail. Where acknowledgements
+/// wait behind data that goes the other way that comes true anywhere between a tenth of the window
+/// that fills the rail and all of it, and from there on the window grows by half a segment per
+/// round trip, for seconds. What slow start without that would flood is bounded by the link.
+class CongestionControl {
+ public:
+  /// To be called whenever something was sent. Looks 200 times a second at most, and at once when
+  /// nothing was sent for so long: after a pause the kernel begins with slow start again.
+  void sent(int fd, TimePoint now);
+
+ private:
+  TimePoint looked_{};
+  bool inSlowStart_ = true;  ///< as `beginSlowStart` has left it
+  bool refused_ = false;
+};
+
+/// Of a stream that carries `bytesPerSecond` when it is full: keeps what it puts into the queue of
+/// this machine's own port short.
+///
+/// The kernel lets it have there what it would send in a millisecond at its *pacing rate*, which is
+/// 1.2 times, in slow start twice, what its window would let through. With a window much longer
+/// than the rail needs that is several milliseconds, and the acknowledgements of what comes in wait
+/// behind all of it: so a neighbour whose own window is shorter sends less than the rail carries
+/// (docs/gpu/findings.md, "Slow start that ends too soon"). So the stream is paced (by
+/// SO_MAX_PACING_RATE) at a rate above what the rail carries, which costs nothing but a timer for
+/// each segment. A fast rail is left alone, as that counts there and the few megabytes that the
+/// kernel lets be there in any case are not long; where it cannot be set, the queue stays as it is.
+void shortenPortQueue(int fd, double bytesPerSecond);
+
+}  // namespace faultline::transport::tcp
