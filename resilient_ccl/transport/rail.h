@@ -141,8 +141,8 @@ class Rail {
   /// Nothing outstanding where it cannot tell. Asked where nothing seems to move: what the
   /// transport has only put off it tries again.
   virtual Delivery delivery() const { return {}; }
-  /// What the rail has carried, bytes/s, while it always had something to carry. A transport that
-  /// puts more into a queue than that needs can put less.
+  /// The most that the rail has carried lately, bytes/s, while it had much to carry. A transport
+  /// that puts more into a queue than that needs can put less.
   virtual void carries(double bytesPerSecond) { (void)bytesPerSecond; }
   /// Says to the other machine that this one takes bytes. Asked for by a peer whose rail makes no
   /// progress: a transport may have said so already and not been heard, and its other end waits for

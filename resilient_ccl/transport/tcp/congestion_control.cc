@@ -47,13 +47,12 @@ void CongestionControl::sent(int fd, TimePoint now) {
   socklen_t size = sizeof(info);
   countSystemCall();
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-  // With another algorithm the kernel forgets what it had cut, and might yet take back.
+  // What it takes for lost it has cut already, and may yet take back.
   if (info.tcpi_ca_state > TCP_CA_Disorder) return;
   const bool slowStart = info.tcpi_snd_cwnd < info.tcpi_snd_ssthresh;
-  if (slowStart == inSlowStart_) return;
+  if (!slowStart_.changed(slowStart, now)) return;
   // Not again where it is refused: the kernel would look for a module each time.
   refused_ = !choose(fd, slowStart ? kInSlowStart : kFromThenOn);
-  inSlowStart_ = slowStart;
 }
 
 void shortenPortQueue(int fd, double bytesPerSecond) {

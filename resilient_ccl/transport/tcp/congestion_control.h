@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -18,6 +19,33 @@ void beginSlowStart(int fd);
 /// where the system lets this user choose no other.
 std::string streamCongestionControl();
 
+/// Whether a stream is in slow start, of what is seen of it now and then. Pure.
+///
+/// That what it took for lost only came late the kernel finds out some round trips later, and goes
+/// on with slow start as if nothing had been; but not if another algorithm was chosen in between. A
+/// stream of which that took the window at 195 segments took 1.15 times as long for a second.
+class SlowStart {
+ public:
+  static constexpr Duration kSettled = 100ms;
+
+  /// Whether that has changed and stayed so.
+  bool changed(bool seen, TimePoint now) {
+    if (seen == is_) {
+      since_.reset();
+      return false;
+    }
+    if (!since_) since_ = now;
+    if (now - *since_ < kSettled) return false;
+    is_ = seen;
+    since_.reset();
+    return true;
+  }
+
+ private:
+  bool is_ = true;
+  std::optional<TimePoint> since_;  ///< it was seen to be otherwise
+};
+
 /// Of one stream that is connected: "reno" in slow start, "cubic" from its end on, which gives up
 /// less where something is lost, and grows faster.
 ///
@@ -34,7 +62,7 @@ class CongestionControl {
 
  private:
   TimePoint looked_{};
-  bool inSlowStart_ = true;  ///< as `beginSlowStart` has left it
+  SlowStart slowStart_;  ///< `beginSlowStart` was called
   bool refused_ = false;
 };
 

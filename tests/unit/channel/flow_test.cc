@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "resilient_ccl/channel/full_rail.h"
 #include "tests/unit/channel/small_chunks.h"
 
 // Rails of different speed: windows by rate, and pull in proportion.
@@ -162,7 +163,7 @@ TEST(FlowTest, WhatARailCarriesIsToldWhenItHasBeenFullAndNotOtherwise) {
     EXPECT_EQ(world.carriedAsTold(1, rail), 0) << "it sends nothing";
   }
   world.slow(0, 1e6);
-  load(world, 1s);
+  load(world, 3 * channel::FullRail::kMemory);
   EXPECT_NEAR(world.carriedAsTold(0, 0), 1e6, 0.2e6);
   EXPECT_TRUE(world.runUntilIdle(10s));
   expectWhole(world);
