@@ -202,8 +202,9 @@ void Link::pump(TimePoint now) {
     Rail& state = rails_[rail];
     if (state.phase != Phase::kUp) continue;
     const bool full = 2 * state.inFlightBytes >= windowFor(rail, options_.chunkBytes);
-    const std::optional<double> rate = state.full.observe(full, state.rate.bytesPerSecond(), now);
-    if (rate) io_.carries(rail, *rate);
+    const std::optional<double> rate =
+        state.full.observe(full, state.rate.bytesPerSecond(), state.rate.measured(), now);
+    if (rate) io_.tellRate(rail, *rate);
   }
 }
 

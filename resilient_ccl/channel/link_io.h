@@ -156,8 +156,8 @@ class LinkIo {
   virtual void divert(int rail) = 0;
   /// transport::Rail::delivery of a rail that is up.
   virtual transport::Delivery delivery(int rail) const = 0;
-  /// transport::Rail::carries of a rail that is up.
-  virtual void carries(int rail, double bytesPerSecond) = 0;
+  /// transport::Rail::tellRate of a rail that is up.
+  virtual void tellRate(int rail, double bytesPerSecond) = 0;
   /// transport::Rail::tellRoom of a rail that is up.
   virtual void tellRoom(int rail) = 0;
   /// Whether this end's port of the rail is down, as far as can be told at once: onPort may come

@@ -133,8 +133,7 @@ bool Peer::lateWrites(int rail) const { return rails_[rail] && rails_[rail]->lat
 bool Peer::detach(int rail, std::uint64_t sequence) { return rails_[rail]->detach(sequence); }
 void Peer::divert(int rail) { rails_[rail]->divert(); }
 transport::Delivery Peer::delivery(int rail) const { return rails_[rail]->delivery(); }
-
-void Peer::carries(int rail, double bytesPerSecond) { rails_[rail]->carries(bytesPerSecond); }
+void Peer::tellRate(int rail, double bytesPerSecond) { rails_[rail]->tellRate(bytesPerSecond); }
 void Peer::tellRoom(int rail) { rails_[rail]->tellRoom(); }
 bool Peer::portLost(int rail) const { return !local_ && context_.ports[rail].lost(); }
 void Peer::fenceRail(int rail) {

@@ -153,7 +153,7 @@ class Peer : private channel::LinkIo,
   bool detach(int rail, std::uint64_t sequence) override;
   void divert(int rail) override;
   transport::Delivery delivery(int rail) const override;
-  void carries(int rail, double bytesPerSecond) override;
+  void tellRate(int rail, double bytesPerSecond) override;
   void tellRoom(int rail) override;
   bool portLost(int rail) const override;
   void fenceRail(int rail) override;

@@ -25,7 +25,7 @@ class PolledRail final : public transport::DrivenRail {
   bool detach(std::uint64_t sequence) override { return rail_.detach(sequence); }
   void divert() override { rail_.divert(); }
   transport::Delivery delivery() const override { return rail_.delivery(); }
-  void carries(double bytesPerSecond) override { rail_.carries(bytesPerSecond); }
+  void tellRate(double bytesPerSecond) override { rail_.tellRate(bytesPerSecond); }
   void tellRoom() override { rail_.tellRoom(); }
   void fence() override;
   bool fenced() const override { return rail_.fenced(); }

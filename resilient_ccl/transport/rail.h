@@ -141,9 +141,9 @@ class Rail {
   /// Nothing outstanding where it cannot tell. Asked where nothing seems to move: what the
   /// transport has only put off it tries again.
   virtual Delivery delivery() const { return {}; }
-  /// The most that the rail has carried lately, bytes/s, while it had much to carry. A transport
-  /// that puts more into a queue than that needs can put less.
-  virtual void carries(double bytesPerSecond) { (void)bytesPerSecond; }
+  /// Tells the most that the rail has carried lately while it had much to carry, bytes/s; infinity:
+  /// that is no longer known. A transport that puts more into a queue than that needs can put less.
+  virtual void tellRate(double bytesPerSecond) { (void)bytesPerSecond; }
   /// Says to the other machine that this one takes bytes. Asked for by a peer whose rail makes no
   /// progress: a transport may have said so already and not been heard, and its other end waits for
   /// a timer. Nothing where that cannot be.

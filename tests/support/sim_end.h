@@ -56,7 +56,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   bool detach(int rail, std::uint64_t sequence) override { return rails[rail]->detach(sequence); }
   void divert(int rail) override { rails[rail]->divert(); }
   transport::Delivery delivery(int rail) const override { return rails[rail]->delivery(); }
-  void carries(int rail, double bytesPerSecond) override { carried[rail] = bytesPerSecond; }
+  void tellRate(int rail, double bytesPerSecond) override { ratesTold[rail] = bytesPerSecond; }
   void tellRoom(int rail) override { ++world.roomTold_[{index, rail}]; }
   bool portLost(int rail) const override { return world.options_.portsSeen && !portUp[rail]; }
   void fenceRail(int rail) override { rails[rail]->fence(); }
@@ -284,8 +284,8 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::vector<std::uint32_t> opening;
   std::vector<bool> portUp, portWasDown, portDownTold;
   std::vector<std::pair<channel::Link::Phase, std::uint32_t>> seen;  // of each rail, with its epoch
-  std::map<int, double> carried;                                     // as the link has told it
-  std::vector<Bytes> largestWindow;                                  // of this epoch
+  std::map<int, double> ratesTold;   // by rail, of its latest epoch or an earlier one
+  std::vector<Bytes> largestWindow;  // of this epoch
   std::map<std::pair<int, TimePoint>, Bytes> windowAtFailure;
   std::map<std::uint32_t, Bytes> duplicates;         // by slot
   using Connection = std::pair<int, std::uint32_t>;  // rail and epoch

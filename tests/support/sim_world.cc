@@ -103,9 +103,9 @@ const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]-
 int SimWorld::explained(int end) const { return ends_[end]->explained; }
 int SimWorld::missed(int end) const { return ends_[end]->missed; }
 int SimWorld::failbacks(int end) const { return ends_[end]->failbackCount; }
-double SimWorld::carriedAsTold(int end, int rail) const {
-  const auto told = ends_[end]->carried.find(rail);
-  return told == ends_[end]->carried.end() ? 0 : told->second;
+double SimWorld::rateTold(int end, int rail) const {
+  const auto told = ends_[end]->ratesTold.find(rail);
+  return told == ends_[end]->ratesTold.end() ? 0 : told->second;
 }
 
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }

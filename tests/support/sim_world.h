@@ -185,9 +185,8 @@ class SimWorld {
   const std::set<int>& degradedRails(int end) const;
   /// Payload that has come to `end` over one rail, wanted or not.
   Bytes arrivedBytes(int end, int rail) const;
-  /// What the link of `end` has told the rail that it carries, bytes/s (LinkIo::carries); 0:
-  /// nothing.
-  double carriedAsTold(int end, int rail) const;
+  /// What the link of `end` told the rail last, bytes/s (LinkIo::tellRate); 0: nothing.
+  double rateTold(int end, int rail) const;
   /// Control datagrams that the end has sent over a path (the last one: the management network).
   std::int64_t datagramsSent(int end, int path) const;
   /// What Link::sendNote of the other end has brought.

@@ -20,9 +20,9 @@ constexpr Duration kBetweenLooks = 5ms;
 
 /// The pace over what a rail carries: a rail that became faster is found out by as much at a time.
 constexpr double kHeadroom = 1.5;
-/// bytes/s: no less, so that a stream that was given little is not held up when it is given more,
+/// bytes/s: no less, so that a stream that was given little is not held up when it is given more.
 constexpr double kLeastPace = 125e6;
-/// and none from here on.
+/// bytes/s: a rail that carries as much is given no bound.
 constexpr double kFastRail = 1.25e9;
 
 bool choose(int fd, std::string_view name) {

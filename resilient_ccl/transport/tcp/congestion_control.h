@@ -22,8 +22,8 @@ std::string streamCongestionControl();
 /// Whether a stream is in slow start, of what is seen of it now and then. Pure.
 ///
 /// That what it took for lost only came late the kernel finds out some round trips later, and goes
-/// on with slow start as if nothing had been; but not if another algorithm was chosen in between. A
-/// stream of which that took the window at 195 segments took 1.15 times as long for a second.
+/// on with slow start as if nothing had been; but not if another algorithm was chosen in between.
+/// Calls took 1.15 times as long where that had left a stream with a window of 200 segments.
 class SlowStart {
  public:
   static constexpr Duration kSettled = 100ms;
@@ -43,7 +43,7 @@ class SlowStart {
 
  private:
   bool is_ = true;
-  std::optional<TimePoint> since_;  ///< it was seen to be otherwise
+  std::optional<TimePoint> since_;  ///< when it was first seen to be otherwise
 };
 
 /// Of one stream that is connected: "reno" in slow start, "cubic" from its end on, which gives up
@@ -53,7 +53,7 @@ class SlowStart {
 /// half of the shortest round trip (HyStart): some ten us on an idle rail. Where acknowledgements
 /// wait behind data that goes the other way that comes true anywhere between a tenth of the window
 /// that fills the rail and all of it, and from there on the window grows by half a segment per
-/// round trip, for seconds. What slow start without that would flood is bounded by the link.
+/// round trip, for seconds. The link's own window bounds what a long one could flood.
 class CongestionControl {
  public:
   /// To be called whenever something was sent. Looks 200 times a second at most, and at once when
@@ -62,21 +62,22 @@ class CongestionControl {
 
  private:
   TimePoint looked_{};
-  SlowStart slowStart_;  ///< `beginSlowStart` was called
+  SlowStart slowStart_;  ///< begins as `beginSlowStart` has left the stream
   bool refused_ = false;
 };
 
 /// Of a stream that carries `bytesPerSecond` when it is full: keeps what it puts into the queue of
-/// this machine's own port short.
+/// this machine's own port short. Infinity: not known, no bound.
 ///
 /// The kernel lets it have there what it would send in a millisecond at its *pacing rate*, which is
 /// 1.2 times, in slow start twice, what its window would let through. With a window much longer
 /// than the rail needs that is several milliseconds, and the acknowledgements of what comes in wait
 /// behind all of it: so a neighbour whose own window is shorter sends less than the rail carries
 /// (docs/gpu/findings.md, "Slow start that ends too soon"). So the stream is paced (by
-/// SO_MAX_PACING_RATE) at a rate above what the rail carries, which costs nothing but a timer for
-/// each segment. A fast rail is left alone, as that counts there and the few megabytes that the
-/// kernel lets be there in any case are not long; where it cannot be set, the queue stays as it is.
+/// SO_MAX_PACING_RATE) at a rate above what the rail carries. That costs a timer for each segment,
+/// also after the bound has been taken away again, which shows where cores are few. A fast rail is
+/// given no bound, as the timers count there and the few megabytes that the kernel lets be there in
+/// any case are not long; where it cannot be set, the queue stays as it is.
 void shortenPortQueue(int fd, double bytesPerSecond);
 
 }  // namespace faultline::transport::tcp

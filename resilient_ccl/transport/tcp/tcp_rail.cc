@@ -89,7 +89,7 @@ Delivery TcpRail::delivery() const {
           .variation = std::chrono::microseconds(info.tcpi_rttvar)};
 }
 
-void TcpRail::carries(double bytesPerSecond) {
+void TcpRail::tellRate(double bytesPerSecond) {
   if (!fenced()) shortenPortQueue(socket_.get(), bytesPerSecond);
 }
 

@@ -19,7 +19,7 @@ class TcpRail final : public FramedRail {
       : FramedRail(rail, sink), socket_(std::move(socket)) {}
 
   Delivery delivery() const override;
-  void carries(double bytesPerSecond) override;
+  void tellRate(double bytesPerSecond) override;
   bool fenced() const override { return !socket_.valid(); }
   int fd() const { return socket_.get(); }
 

@@ -60,7 +60,7 @@ class ThreadedRail final : public DrivenRail, private RailSink {
   bool detach(std::uint64_t sequence) override;
   void divert() override;
   Delivery delivery() const override { return rail_.delivery(); }
-  void carries(double bytesPerSecond) override { rail_.carries(bytesPerSecond); }
+  void tellRate(double bytesPerSecond) override { rail_.tellRate(bytesPerSecond); }
   /// At once: seldom asked for.
   void tellRoom() override;
   void fence() override;

@@ -49,7 +49,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   bool detach(int, std::uint64_t) override { return false; }
   void divert(int rail) override { diverted_.insert(rail); }
   transport::Delivery delivery(int) const override { return {}; }
-  void carries(int, double) override {}
+  void tellRate(int, double) override {}
   void tellRoom(int) override {}
   void fenceRail(int rail) override { fenced_.insert(rail); }
   void openRail(int, std::uint32_t, std::uint32_t) override {}

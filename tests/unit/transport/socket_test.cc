@@ -32,7 +32,6 @@ TEST(SocketTest, AStreamDoesNotUseACongestionControlThatStopsToProbe) {
   socklen_t size = name.size();
   ASSERT_EQ(getsockopt(stream->get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size), 0);
   EXPECT_EQ(name.data(), std::string("reno")) << "in slow start";
-  EXPECT_TRUE(streamCongestionControl() == "cubic" || streamCongestionControl() == "reno");
 }
 
 TEST(SocketTest, TheQueueOfASlowStreamIsKeptShortAndThatOfAFastOneLeftAlone) {
