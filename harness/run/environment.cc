@@ -97,7 +97,9 @@ reports::Environment describeEnvironment(const std::map<std::string, std::string
   environment.cores = static_cast<int>(std::thread::hardware_concurrency());
   environment.versions = versions();
   environment.git = gitCommit();
-  environment.congestion_control = transport::tcp::streamCongestionControl();
+  environment.congestion_control =
+      fmt::format("{} in slow start, then {}", transport::tcp::kInSlowStart,
+                  transport::tcp::streamCongestionControl());
   for (const char* const name : kTcpSettings) {
     if (const std::string value = setting(name); !value.empty()) environment.tcp[name] = value;
   }

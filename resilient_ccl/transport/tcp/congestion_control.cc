@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 
 #include "base/system_calls.h"
 #include "base/unique_fd.h"
@@ -14,7 +13,6 @@
 namespace faultline::transport::tcp {
 namespace {
 
-constexpr std::string_view kInSlowStart = "reno";
 constexpr std::string_view kFromThenOn = "cubic";
 constexpr Duration kBetweenLooks = 5ms;
 

@@ -2,13 +2,16 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 
 namespace faultline::transport::tcp {
 
-/// Chooses for a socket that is to listen (those it accepts inherit it) or to connect: what it
-/// begins with, "reno", which everybody may choose.
+/// What streams have in slow start: everybody may choose it.
+inline constexpr std::string_view kInSlowStart = "reno";
+
+/// Chooses that for a socket that is to listen (those it accepts inherit it) or to connect.
 ///
 /// BBR, the default of some systems, sends four packets per round trip for 200 ms every 10 s to see
 /// how short the path is: an iteration in which a rail did so took 1.4 times as long. What a path
