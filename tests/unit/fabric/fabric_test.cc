@@ -1,6 +1,8 @@
 #include "resilient_ccl/fabric/fabric.h"
 
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <deque>
@@ -266,6 +268,66 @@ TEST_P(FabricTest, StrangersAndGarbageDoNothing) {
   EXPECT_EQ(counters.connectionsRejected, 1u);
 }
 
+/// The only thing that a process that sends no messages sends over its rails.
+class RoomWordTest : public FabricTest {
+ protected:
+  /// Bytes that have come over the rails of side 0 and that it has not read.
+  Bytes unread() const {
+    Bytes sum = 0;
+    for (int fd = 0; fd < kMostFiles; ++fd) {
+      const auto here = endpoint(::getsockname, fd), there = endpoint(::getpeername, fd);
+      if (!here || !there) continue;
+      for (std::size_t rail = 0; rail < 2; ++rail) {
+        if (*here != sides_[0].fabric->address().rails[rail].data.port &&
+            *there != sides_[1].fabric->address().rails[rail].data.port)
+          continue;
+        int count = 0;
+        EXPECT_EQ(ioctl(fd, FIONREAD, &count), 0);
+        sum += count;
+      }
+    }
+    return sum;
+  }
+  void pollFor(Side& side, Duration time) {
+    for (const TimePoint end = now() + time; now() < end;) {
+      EXPECT_TRUE(side.fabric->poll(200us).ok());
+    }
+  }
+
+ private:
+  static constexpr int kMostFiles = 1024;
+  /// The port, where it is a stream.
+  static std::optional<std::uint16_t> endpoint(int (*name)(int, sockaddr*, socklen_t*), int fd) {
+    int type = 0;
+    sockaddr_in address{};
+    socklen_t size = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM) return {};
+    size = sizeof address;
+    if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+    return ntohs(address.sin_port);
+  }
+};
+
+TEST_P(RoomWordTest, ComesFromWhoeverIsHeardAgainWhileItsRailIsTried) {
+  const std::vector<std::byte>& data = buffer(1 << 20, std::byte{5});
+  std::vector<std::byte>& target = buffer(data.size());
+  bool told = false;
+  std::uint32_t round = 0;
+  EXPECT_TRUE(pollUntil([&] {
+    sides_[0].fabric->postSend(1, {1, round, 0}, data.data(), data.size(), 1);
+    sides_[1].fabric->postReceive(0, {1, round, 0}, target.data(), target.size(), 1);
+    pollFor(sides_[1], 10ms);   // its grant goes
+    pollFor(sides_[0], 100ms);  // nobody answers, so that its rails are tried
+    pollFor(sides_[1], 10ms);
+    told = unread() > 0;
+    ++round;
+    EXPECT_TRUE(pollUntil([&] { return sides_[1].received.size() == round; }));
+    return told || HasFailure();
+  }));
+  EXPECT_TRUE(told);
+  EXPECT_GT(sides_[0].fabric->counters().suspicions, 0u);
+}
+
 TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
   constexpr int kRounds = 20;
   const std::vector<std::byte>& data = buffer(10);
@@ -344,6 +406,8 @@ std::string variantName(const ::testing::TestParamInfo<Variant>& variant) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, FabricTest, kVariants, variantName);
 INSTANTIATE_TEST_SUITE_P(Policies, ClosedStreamTest, kVariants, variantName);
+INSTANTIATE_TEST_SUITE_P(Policies, RoomWordTest,
+                         ::testing::Values(Variant{channel::Policy::kPull, 0}), variantName);
 
 TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   Side side;
