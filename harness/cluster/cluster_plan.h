@@ -14,6 +14,8 @@ struct ClusterSpec {
   int rails = 1;                ///< NICs per node besides the management one
   BitsPerSecond rail_rate = 0;  ///< per direction; 0: not shaped (and then not to be throttled)
   unsigned mtu = kEthernetMtu;  ///< bytes, of the rails
+  /// Of TCP, for sockets that choose none; empty: the machine's default.
+  std::string congestion_control = {};
   /// Both ends of a rail's veth pair get the same index: the kernel takes them for physical ports
   /// and coalesces their carrier events.
   bool coalesced_events = false;

@@ -135,6 +135,9 @@ int NetnsCluster::nicIndex(int node, int rail) const {
 
 Status NetnsCluster::addNode(int index) {
   ASSIGN_OR_RETURN(Namespace made, makeNamespace());
+  if (!spec_.congestion_control.empty()) {
+    RETURN_IF_ERROR(setCongestionControl(made.fd.get(), spec_.congestion_control));
+  }
   Node node;
   node.namespace_fd = std::move(made.fd);
   node.socket = std::move(made.socket);

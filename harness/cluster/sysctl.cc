@@ -66,6 +66,20 @@ Status writeSysctls(int namespace_fd, std::span<const Sysctl> settings) {
   return okStatus();
 }
 
+Status setCongestionControl(int namespace_fd, const std::string& name) {
+  const Sysctl setting{"ipv4/tcp_congestion_control", name.c_str(), "cluster.congestion_control",
+                       true};
+  const Status status = writeSysctls(namespace_fd, std::span(&setting, 1));
+  if (status.ok()) return status;
+  std::string allowed;
+  std::getline(std::ifstream(fullPath("ipv4/tcp_allowed_congestion_control")), allowed);
+  return errorf(
+      Code::kInvalidArgument,
+      "cluster.congestion_control: {} cannot be chosen, but {}; others need their module, "
+      "and to be in net.ipv4.tcp_allowed_congestion_control ({})",
+      name, allowed, status.message());
+}
+
 Result<std::map<std::string, std::string>> readTcpSettings(int namespace_fd) {
   ASSIGN_OR_RETURN(const netlink::ScopedNamespace inside,
                    netlink::ScopedNamespace::enter(namespace_fd));

@@ -22,6 +22,10 @@ std::span<const Sysctl> clusterSysctls();
 /// Writes the settings into the namespace (the calling thread goes there and comes back).
 Status writeSysctls(int namespace_fd, std::span<const Sysctl> settings);
 
+/// The congestion control of sockets in the namespace that choose none themselves. kInvalidArgument
+/// with those that are possible: what the kernel has, and lets a namespace choose.
+Status setCongestionControl(int namespace_fd, const std::string& name);
+
 /// The TCP settings of the namespace that shape a result: those we set and the kernel's buffers and
 /// congestion control. For the report's environment.
 Result<std::map<std::string, std::string>> readTcpSettings(int namespace_fd);

@@ -126,6 +126,7 @@ Result<std::unique_ptr<ProgramGround>> makeNetnsGround(const scenario::Scenario&
   spec.ranks_per_node = scenario.workload.command.perNode;
   spec.rails = scenario.cluster.rails;
   spec.rail_rate = scenario.cluster.railRate;
+  spec.congestion_control = scenario.cluster.congestionControl;
   ASSIGN_OR_RETURN(auto cluster, cluster::NetnsCluster::create(spec));
   return std::unique_ptr<ProgramGround>(std::make_unique<NetnsGround>(std::move(cluster)));
 }

@@ -131,6 +131,7 @@ Status Session::prepare() {
   spec.ranks_per_node = scenario_.cluster.ranksPerNode;
   spec.rails = scenario_.cluster.rails;
   spec.rail_rate = scenario_.cluster.railRate;
+  spec.congestion_control = scenario_.cluster.congestionControl;
   ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
   if (scenario_.workload.sweeps()) {
     const auto measure = [this] { return measureGoodput(*cluster_); };

@@ -42,6 +42,9 @@ class ScenarioReader {
     scenario.cluster.ranksPerNode = integer(values, "cluster.ranks_per_node");
     scenario.cluster.rails = integer(values, "cluster.rails");
     scenario.cluster.railRate = values.get<Rate>("cluster.rail_rate").bitsPerSecond;
+    if (values.has("cluster.congestion_control")) {
+      scenario.cluster.congestionControl = values.get<std::string>("cluster.congestion_control");
+    }
     scenario.workload.kind = values.get<std::string>("workload.kind");
     scenario.workload.iterations = integer(values, "workload.iterations");
     scenario.workload.warmupIterations = integer(values, "workload.warmup_iterations");

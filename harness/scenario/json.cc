@@ -329,6 +329,9 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};
+  if (!cluster.congestionControl.empty()) {
+    json["cluster"]["congestion_control"] = cluster.congestionControl;
+  }
   for (const Strategy& strategy : scenario.strategies) {
     Json options = Json::object();
     if (!strategy.does.empty()) options[baseline::rowNameSpec().name] = strategy.name;

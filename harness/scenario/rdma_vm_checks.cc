@@ -114,6 +114,14 @@ class RdmaVmChecker {
                     "rail_rate: rails of a cluster of kind rdma_vm are not shaped: they carry what "
                     "the emulation can; remove it");
     }
+    const Node* const algorithm =
+        cluster == nullptr ? nullptr : cluster->find("congestion_control");
+    if (algorithm != nullptr) {
+      findings_.add(
+          algorithm->where,
+          "congestion_control: nodes of a cluster of kind rdma_vm have their own kernel's; "
+          "remove it");
+    }
     if (findings_.usable({"cluster.nodes"}) && scenario_.cluster.nodes > kMostNodes) {
       fail("cluster.nodes", fmt::format("nodes: a cluster of kind rdma_vm has {} at most, each "
                                         "with memory of its own, not {}",

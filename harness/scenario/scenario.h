@@ -36,6 +36,7 @@ struct Cluster {
   int ranksPerNode = 1;
   int rails = 2;
   BitsPerSecond railRate = 400'000'000;  ///< full duplex, at both ends of every rail
+  std::string congestionControl = {};    ///< of the nodes' TCP; empty: the machine's default
 
   int ranks() const { return nodes * ranksPerNode; }
   bool operator==(const Cluster&) const = default;

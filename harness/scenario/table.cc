@@ -44,6 +44,9 @@ constexpr std::array kClusterFields{
            {},
            kSlowestRailRate,
            kFastestRailRate}},
+    Field{{"congestion_control", Type::kName, "",
+           "of TCP, e.g. cubic, where a program in a node chooses none; left out: this machine's "
+           "default. Rails of ours choose theirs"}},
 };
 constexpr Record kCluster{"The machines and the network between them.", kClusterFields};
 

@@ -1,6 +1,9 @@
 #include "harness/cluster/netns_cluster.h"
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <fstream>
 #include <string>
@@ -109,6 +112,36 @@ TEST_F(NetnsClusterTest, PortsHaveUnequalIndexesAndAreUp) {
       ASSERT_EQ(target.siblings.size(), 1u);
     }
   }
+}
+
+/// What a program in the node has that does not choose.
+std::string congestionControlIn(const NetnsCluster& cluster, int node) {
+  const auto inside = netlink::ScopedNamespace::enter(cluster.nodeNamespace(node));
+  EXPECT_OK(inside.status());
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  char name[16] = {};
+  socklen_t size = sizeof(name);
+  EXPECT_EQ(getsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+  return name;
+}
+
+TEST_F(NetnsClusterTest, ProgramsHaveTheCongestionControlThatWasAskedFor) {
+  const ClusterSpec as_is{.nodes = 2, .rails = 1};
+  ASSERT_OK_AND_ASSIGN(const auto plain, NetnsCluster::create(as_is));
+  const std::string ours = congestionControlIn(*plain, 0);
+  ClusterSpec spec = as_is;
+  spec.congestion_control = "reno";  // every kernel lets everybody
+  ASSERT_OK_AND_ASSIGN(const auto cluster, NetnsCluster::create(spec));
+  for (int node = 0; node < 2; ++node) EXPECT_EQ(congestionControlIn(*cluster, node), "reno");
+  EXPECT_EQ(cluster->describe()->at("tcp_congestion_control"), "reno");
+  EXPECT_EQ(congestionControlIn(*plain, 1), ours) << "only in the nodes";
+
+  spec.congestion_control = "no_such";
+  const auto refused = NetnsCluster::create(spec);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), ::testing::HasSubstr("no_such"));
+  EXPECT_THAT(refused.status().message(), ::testing::HasSubstr("reno"));
 }
 
 TEST_F(NetnsClusterTest, ARailIsShapedToItsRateInEachDirection) {

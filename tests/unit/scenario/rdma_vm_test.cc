@@ -60,6 +60,9 @@ TEST(RdmaVm, WhatItCannotBeIsAMistakeWithItsPlace) {
   EXPECT_THAT(
       problems(text("{kind: rdma_vm, nodes: 2, rails: 2, rail_rate: 1Gbit}", kForPrograms, kPull)),
       HasSubstr("rail_rate"));
+  EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 2, rails: 2, congestion_control: cubic}",
+                            kForPrograms, kPull)),
+              HasSubstr("their own kernel's"));
   EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 9, rails: 2}", kForPrograms, kPull)),
               HasSubstr("has 8 at most"));
   EXPECT_THAT(problems(text("{kind: rdma_vm, nodes: 2, rails: 9}", kForPrograms, kPull)),

@@ -90,9 +90,15 @@ TEST(ReaderTest, TelemetryHasThreeModesAndYamlsNullIsOne) {
   }
 }
 
+TEST(ReaderTest, TheNodesCongestionControlIsTheMachinesWhereNoneIsNamed) {
+  EXPECT_EQ(readWell(minimal()).cluster.congestionControl, "");
+  EXPECT_EQ(readWell(minimal("cluster: {congestion_control: cubic}\n")).cluster.congestionControl,
+            "cubic");
+}
+
 TEST(ReaderTest, JsonOfAScenarioIsTheSameScenario) {
   for (const std::string& yaml :
-       {quickstart(), minimal(),
+       {quickstart(), minimal(), minimal("cluster: {congestion_control: dctcp}\n"),
         minimal("faults: [{kind: throttle, rate: 12.5%, target: {node: 1, rail: 1}, "
                 "at: 1500ms, until: end}]\n"
                 "seed: 9007199254740991\ndescription: \"quote \\\" and \\\\, colon: #5\\n\"\n")}) {
