@@ -96,9 +96,10 @@ scenario() {
   local rows=()
   if [[ -n $strategies ]]; then
     # Of the rows that were asked for, those that the scenario has.
-    local list=
+    local list='' there
+    there=$(faultline run "scenarios/gpu/$name.yaml" --dry-run | sed -n 's/^run [0-9]*: block [0-9]*, \([^ ]*\) .*/\1/p')
     for row in ${strategies//,/ }; do
-      grep -Eq "as: $row\b" "scenarios/gpu/$name.yaml" && list+=${list:+,}$row
+      grep -Fxq -- "$row" <<<"$there" && list+=${list:+,}$row
     done
     [[ -z $list ]] && return 0
     rows=(--strategy "$list")
