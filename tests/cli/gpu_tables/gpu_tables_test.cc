@@ -2,13 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/collectives_text.h"
@@ -213,3 +216,37 @@ TEST(GpuTableScript, WithoutAGpuItEndsBeforeItBuildsAnything) {
 
 }  // namespace
 }  // namespace faultline
+/// (node, rail) of each fault of a scenario.
+std::vector<std::pair<int, int>> struckNics(const std::string& scenario) {
+  std::ifstream file(FAULTLINE_SOURCE_DIR "/scenarios/gpu/" + scenario);
+  std::vector<std::pair<int, int>> nics;
+  const std::regex target(R"(target: \{node: (\d), rail: (\d)\})");
+  for (std::string text; std::getline(file, text);) {
+    std::smatch found;
+    if (std::regex_search(text, found, target)) {
+      nics.emplace_back(std::stoi(found[1]), std::stoi(found[2]));
+    }
+  }
+  return nics;
+}
+
+// A link that fails again within 10 s is held off longer, and then calls are slow for another
+// reason.
+TEST(GpuPauseScenarios, NoLinkOfTheRingFailsAgainBeforeTheThirdFault) {
+  constexpr int kNodes = 4;
+  for (const char* const name :
+       {"pause-port-down.yaml", "pause-connection-reset.yaml", "pause-blackhole.yaml"}) {
+    SCOPED_TRACE(name);
+    const auto nics = struckNics(name);
+    ASSERT_EQ(nics.size(), 30u);
+    for (std::size_t at = 1; at < nics.size(); ++at) {
+      for (std::size_t back = 1; back <= std::min<std::size_t>(at, 2); ++back) {
+        const auto& [node, rail] = nics[at];
+        const auto& [before, itsRail] = nics[at - back];
+        const bool shareALink = rail == itsRail && (node - before + kNodes) % kNodes != 2;
+        EXPECT_FALSE(shareALink) << "fault " << at << " and " << back << " before it";
+      }
+    }
+  }
+}
+
