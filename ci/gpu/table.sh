@@ -15,10 +15,10 @@
 # Four ranks in four network namespaces; root, or a user namespace. With fewer GPUs than ranks these
 # share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
 # GPU_BUILD=no; results stay in DIRECTORY (default gpu-out). Python 3 makes the tables, parts 5 and 6
-# need PyTorch too. Exit code 1 when an expectation of a scenario does not hold, 2 for a mistake, 3 when
-# this machine cannot do it. GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=7
-# (default 5, so that each part takes less than 8 minutes) makes so many runs of each row of the
-# sweeps up to 8 MiB.
+# need PyTorch too. Exit code 1 when an expectation or a target is missed (the tables say which targets,
+# and ci/gpu/targets.py has them), 2 for a mistake, 3 when this machine cannot do it.
+# GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=7 (default 5, so that each part takes
+# less than 8 minutes) makes so many runs of each row of the sweeps up to 8 MiB.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -121,12 +121,12 @@ sweep() {
   scenario all-reduce "$folder-from-16M" "$@" --set \
     "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
 }
-# made KIND FOLDER...: the table of those of the results that there are.
+# made KIND FOLDER...: the table of those of the results that there are, and whether it reaches its targets.
 made() {
   local kind=$1 there=()
   shift
   for folder in "$@"; do [[ -f $out/$folder/result.json ]] && there+=("$out/$folder"); done
-  ((${#there[@]} == 0)) || python3 ci/gpu/tables.py "$kind" "${there[@]}"
+  ((${#there[@]} == 0)) || python3 ci/gpu/tables.py "$kind" "${there[@]}" || failed=1
 }
 
 version=$(faultline --version 2>/dev/null | head -n 1 || true)

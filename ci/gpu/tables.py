@@ -5,6 +5,9 @@
     tables.py pauses RESULT...        by how much a fault makes its AllReduce longer
     tables.py shares RESULT...        calls before, during and after a fault that lasts
     tables.py ends RESULT...          how each run ended, and what it told
+
+After a table a line for each target that it has (targets.py), of the row plugin: met or MISSED. Exit code 1
+when one is missed, 2 for a mistake.
 """
 import json
 import math
@@ -13,6 +16,11 @@ import statistics
 import sys
 from pathlib import Path
 
+sys.dont_write_bytecode = True  # the tree stays as it is
+import targets
+
+# Of what one NIC less costs a whole call: a call after a fault that loses as much was without the NIC.
+WITHOUT_A_NIC = 0.8
 CALL = re.compile(r"^# call (\d+) (\d+) \S+ time_us ([0-9.]+)")
 # size, count, type, redop, [root], time, algbw, busbw, wrong
 ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?([0-9.]+) +([0-9.]+) +([0-9.]+) +(\d+)")
@@ -48,6 +56,15 @@ def table(head, rows):
     print()
 
 
+def judged(verdicts):
+    """Prints a line for each; whether all are met."""
+    for _, line in verdicts:
+        print(f"- {line}")
+    if verdicts:
+        print()
+    return all(met for met, _ in verdicts)
+
+
 def title(result, runs):
     cluster = result["scenario"]["cluster"]
     note = next((run.shared for run in runs if run.shared), "")
@@ -71,7 +88,7 @@ def sweep(folder):
     by_row = {}
     for run in runs:
         by_row.setdefault(run.row, []).append(run)
-    rows = []
+    rows, ratios = [], {}
     for size in sorted({size for run in runs for size in run.sizes}):
         cells, best, plugin = [size_text(size)], None, None
         blocks = {}
@@ -97,9 +114,12 @@ def sweep(folder):
             without = [time for (is_plugin, _), time in times.items() if not is_plugin]
             if with_it and without:
                 spread.append(min(without) / min(with_it))
+        if best and plugin:
+            ratios[size] = best / plugin
         cells.append(f"{best / plugin:.3f} ({min(spread):.2f} to {max(spread):.2f})" if best and spread else "-")
         rows.append(cells)
     table(["size", *by_row, "plugin / best without"], rows)
+    return judged(targets.of_sweep(ratios, size_text))
 
 
 def collectives(folder):
@@ -128,6 +148,7 @@ def collectives(folder):
                          (f" **{sum(wrongs)} wrong**" if sum(wrongs) else ""))
         rows.append([collective, size_text(size), *texts])
     table(["collective", "size", *names], rows)
+    return True
 
 
 def call_at(run, ms):
@@ -152,8 +173,10 @@ def pauses(folders):
     pause. Only faults that strike a whole network count: while a rail is held off, the call before is
     longer already. T is the median of the calls before the first fault, or of all that no fault is near,
     which is the less: a run's first calls can be its slow ones, and would hide pauses. `lost` is all that the
-    two take beyond T each, also what one rail less explains."""
-    rows = []
+    two take beyond T each, also what one rail less explains. `next without a NIC`: of how many of those counted
+    the next call lost what one rail less costs a whole call, or nearly so, which is no pause either. Runs with
+    more than one fault are judged."""
+    rows, verdicts = [], []
     for folder in folders:
         result, runs = read(folder)
         rails = result["scenario"]["cluster"]["rails"]
@@ -167,7 +190,7 @@ def pauses(folders):
             calm = [ms for call, ms in run.calls.items() if not any(near(run, fault, call) for fault in faults)]
             whole = min(whole, statistics.median(calm)) if calm else whole
             less = whole * rails / (rails - 1)
-            counted, lost, never = [], [], 0
+            counted, lost, without, never = [], [], 0, 0
             for call, fault in struck:
                 if call not in run.calls:
                     never += 1
@@ -178,15 +201,30 @@ def pauses(folders):
                 late = max(0.0, run.calls[call] - (share * whole + (1 - share) * less))
                 counted.append(late + max(0.0, run.calls.get(call + 1, 0) - less))
                 lost.append(max(0.0, run.calls[call] + run.calls.get(call + 1, whole) - 2 * whole))
+                without += run.calls.get(call + 1, 0) - whole >= WITHOUT_A_NIC * (less - whole)
             counted.sort()
-            wrong = sum(row[2] for row in run.sizes.values()) if run.sizes else "-"
+            p50 = statistics.median(counted) if counted else None
+            longest = counted[-1] if counted else None
+            wrong = wrong_elements(run)
+            if run.row == "plugin" and len(faults) > 1:
+                verdicts += targets.of_pauses(faults[0]["kind"], len(counted), p50, longest, wrong)
             rows.append([faults[0]["kind"], run.row, len(faults), len(counted), never, f"{whole:.1f}",
-                         f"{statistics.median(counted):.1f}" if counted else "-",
-                         f"{counted[-1]:.1f}" if counted else "-",
+                         number(p50, 1), number(longest, 1),
                          f"{statistics.median(lost):.1f}" if lost else "-", f"{max(lost):.1f}" if lost else "-",
-                         longest_pause(run), wrong, run.data["status"]])
+                         longest_pause(run), f"{without} of {len(counted)}", number(wrong, 0), run.data["status"]])
     table(["fault", "row", "faults", "counted", "never over", "call, ms", "pause p50, ms", "pause max, ms",
-           "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "wrong", "run"], rows)
+           "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "next without a NIC", "wrong", "run"],
+          rows)
+    return judged(verdicts)
+
+
+def number(value, digits):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def wrong_elements(run):
+    """Of all calls; None: the run did not come to telling it."""
+    return sum(row[2] for row in run.sizes.values()) if run.sizes else None
 
 
 def longest_pause(run):
@@ -196,8 +234,13 @@ def longest_pause(run):
     return f"{max(seen):.1f}" if seen else "-"
 
 
+def share_of(text):
+    """0.5 of "50%"; None of a rate that is no share."""
+    return float(text[:-1]) / 100 if text.endswith("%") else None
+
+
 def shares(folders):
-    rows = []
+    rows, verdicts = [], []
     for folder in folders:
         result, runs = read(folder)
         for run in runs:
@@ -212,19 +255,26 @@ def shares(folders):
             after = [(call, ms) for call, ms in run.calls.items() if call > last]
             normal = statistics.median(before)
             what = fault["kind"] + "".join(f" {k}={v}" for k, v in fault["parameters"].items() if k == "rate")
-            slowed = f"{statistics.median(during) / normal:.3f}" if during else "-"
-            back = "-"
+            slowed = statistics.median(during) / normal if during else None
+            back = None
             if after:
                 # The first call that is as fast as before, and so all of the bandwidth.
                 begins = {i["index"]: i["start_ms"] for i in run.data["iterations"]}
                 whole = next((call for call, ms in sorted(after) if ms <= 1.03 * normal), None)
                 if whole is not None and whole in begins:
-                    back = f"{begins[whole] - fault['end_ms']:.0f}"
-            rows.append([what, run.row, f"{result['scenario']['cluster']['rails']}", f"{normal:.1f}", slowed,
-                         f"{max(run.calls.values()):.1f}", back,
-                         sum(row[2] for row in run.sizes.values()) if run.sizes else "-", run.data["status"]])
+                    back = begins[whole] - fault["end_ms"]
+            rails = result["scenario"]["cluster"]["rails"]
+            rate = share_of(fault["parameters"].get("rate", ""))
+            if run.row == "plugin" and fault["kind"] == "throttle" and rate is not None:
+                verdicts += targets.of_slow(rails, rate, slowed)
+            elif run.row == "plugin" and fault["kind"] == "port_down":
+                verdicts += targets.of_lost(rails, slowed, back)
+            rows.append([what, run.row, f"{rails}", f"{normal:.1f}", number(slowed, 3),
+                         f"{max(run.calls.values()):.1f}", number(back, 0), number(wrong_elements(run), 0),
+                         run.data["status"]])
     table(["fault", "row", "rails", "call before, ms", "time during / before", "longest call, ms",
            "full speed after, ms", "wrong", "run"], rows)
+    return judged(verdicts)
 
 
 def ends(folders):
@@ -240,6 +290,7 @@ def ends(folders):
             rows.append([result["scenario"]["name"], run.row, len(run.data["faults"]), run.data["status"],
                          " ".join(codes), late, metrics or "-"])
     table(["scenario", "row", "faults", "ended", "exit codes", "s after the fault", "told"], rows)
+    return True
 
 
 ONE = ("sweep", "collectives")  # a table for each result
@@ -252,11 +303,10 @@ def main(arguments):
         return 2
     make = globals()[arguments[0]]
     if arguments[0] in SEVERAL:
-        make(arguments[1:])
+        met = make(arguments[1:])
     else:
-        for folder in arguments[1:]:
-            make(folder)
-    return 0
+        met = all([make(folder) for folder in arguments[1:]])  # all of them are made
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

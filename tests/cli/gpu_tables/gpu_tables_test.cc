@@ -21,6 +21,7 @@ namespace faultline {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Ran;
 using testing::runProgram;
 using testing::TemporaryFolder;
@@ -72,11 +73,12 @@ class GpuTables : public ::testing::Test {
             {"hit", {{"progress_pct", percent}}}};
   }
 
-  std::string table(const char* kind) {
+  /// `exit`: 1 where a target is missed.
+  std::string table(const char* kind, int exit = 0) {
     folder_.write("result.json", result_.dump());
     const Ran ran = runProgram("/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/tables.py",
                                                 kind, folder_.path().string()});
-    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_EQ(ran.exit, exit) << ran.err;
     return ran.out;
   }
 
@@ -106,7 +108,7 @@ TEST_F(GpuTables, SweepHoldsThePluginAgainstTheBestOfTheOthers) {
   addRun("socket", "# Ranks share GPUs: 4 ranks on 1\n" + line(8192, 0.2, 0) + line(1 << 20, 2, 0));
   addRun("socket_4x4", line(8192, 0.4, 0) + line(1 << 20, 1.5, 0));
   addRun("plugin", line(8192, 0.25, 3) + line(1 << 20, 1, 0));
-  const std::string text = table("sweep");
+  const std::string text = table("sweep", 1);
   EXPECT_THAT(text, HasSubstr("4 nodes of 2 rails of 4Gbit; Ranks share GPUs: 4 ranks on 1"));
   EXPECT_THAT(text, HasSubstr("| size | socket | socket_4x4 | plugin | plugin / best without |"));
   EXPECT_THAT(text, HasSubstr("| 8 KiB | 0.49 (200 us) | 0.25 (400 us) | 0.39 (250 us) **3 wrong** "
@@ -132,11 +134,12 @@ TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
   addRun("plugin", "", {100, 100, 160, 205, 100, 100, 130, 200},
          Json::array({fault("port_down", 450, 700, 50), fault("port_down", 1400, 1500, 80)}),
          R"({"peers": [{"longest_pause_ms": 2.5}, {"longest_pause_ms": 7.25}]})");
-  const std::string text = table("pauses");
+  const std::string text = table("pauses", 1);
   // The second: 80 % of 100 and 20 % of 200 are 120, so 10.
   EXPECT_THAT(
       text,
-      HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 147.5 | 165.0 | 7.2 |"));
+      HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 147.5 | 165.0 | 7.2 "
+                "| 2 of 2 | - | ok |"));
 }
 
 TEST_F(GpuTables, ACallThatIsNeverOverIsNoPause) {
@@ -150,8 +153,176 @@ TEST_F(GpuTables, SharesComparesBeforeDuringAndAfter) {
   addRun("plugin", "", {100, 100, 150, 200, 200, 200, 180, 101, 100},
          Json::array({fault("throttle", 450, 1300, 50)}));
   // Call 5 begins at 1250, call 7 at 1830.
-  EXPECT_THAT(table("shares"),
+  EXPECT_THAT(table("shares", 1),
               HasSubstr("| throttle rate=50% | plugin | 2 | 100.0 | 2.000 | 200.0 | 530 |"));
+}
+
+TEST_F(GpuTables, SweepIsMetAtTheSameBandwidthAndAlmostTheSameTimeOfShortCalls) {
+  addRun("socket", line(8192, 0.2, 0) + line(1 << 20, 2, 0));
+  addRun("socket_4x4", line(8192, 0.4, 0) + line(1 << 20, 1.5, 0));
+  addRun("plugin", line(8192, 0.21, 0) + line(1 << 20, 1.5, 0));
+  const std::string text = table("sweep");
+  EXPECT_THAT(text, HasSubstr("\n- met: bandwidth from 1 MiB on over the best without the plugin, "
+                              "measured the least 1.0000 at 1 MiB, to reach at least 1.00\n"));
+  EXPECT_THAT(text, HasSubstr("\n- met: bandwidth below 1 MiB over the best without the plugin, "
+                              "measured the least 0.9524 at 8 KiB, to reach at least 0.952, which "
+                              "is 1.05 of its time\n"));
+  EXPECT_THAT(text, Not(HasSubstr("MISSED")));
+}
+
+TEST_F(GpuTables, SweepNamesEachSizeThatMissesItsTarget) {
+  addRun("socket", line(8192, 0.2, 0) + line(16384, 0.2, 0) + line(1 << 20, 1.5, 0) +
+                       line(2 << 20, 3, 0) + line(4 << 20, 6, 0));
+  addRun("plugin", line(8192, 0.212, 0) + line(16384, 0.2, 0) + line(1 << 20, 1.51, 0) +
+                       line(2 << 20, 3, 0) + line(4 << 20, 8, 0));
+  const std::string text = table("sweep", 1);
+  EXPECT_THAT(text, HasSubstr("\n- MISSED: bandwidth from 1 MiB on over the best without the "
+                              "plugin, measured 0.9934 at 1 MiB, 0.7500 at 4 MiB, to reach"));
+  EXPECT_THAT(text, HasSubstr("\n- MISSED: bandwidth below 1 MiB over the best without the plugin, "
+                              "measured 0.9434 at 8 KiB, to reach"));
+}
+
+TEST_F(GpuTables, RowsThatAreNotThereAreNotJudged) {
+  addRun("socket", line(8192, 0.2, 0));
+  addRun("socket_4x4", line(8192, 0.1, 0));
+  const std::string text = table("sweep");
+  EXPECT_THAT(text, Not(::testing::AnyOf(HasSubstr("met:"), HasSubstr("MISSED"))));
+}
+
+/// `late`: by so many ms, in turn, a call that is struck in its middle is longer than one NIC less
+/// explains; the next one takes `next`.
+struct Struck {
+  const char* kind = "port_down";
+  int faults = 30;
+  std::vector<double> late{10};
+  double next = 100;
+  std::int64_t wrong = 0;
+};
+
+class GpuTargets : public GpuTables {
+ protected:
+  void strike(const Struck& struck, const char* row = "plugin") {
+    constexpr double kCall = 100;  // and as much for its check: see addRun()
+    constexpr int kApart = 12;
+    std::vector<double> calls;
+    Json faults = Json::array();
+    double at = 0;
+    const auto call = [&](double ms) {
+      calls.push_back(ms);
+      at += ms + 100;
+    };
+    for (int number = 0; number < struck.faults; ++number) {
+      while (std::ssize(calls) % kApart != kApart - 2) call(kCall);
+      faults.push_back(fault(struck.kind, at + 50, at + 60, 50));
+      call(1.5 * kCall + struck.late[static_cast<std::size_t>(number) % struck.late.size()]);
+      call(struck.next);
+    }
+    call(kCall);
+    addRun(row, line(64 << 20, kCall, struck.wrong), calls, faults);
+  }
+};
+
+TEST_F(GpuTargets, PausesOfThirtyFaultsAreMet) {
+  strike({.late = {10, 10, 50}, .next = 200});
+  const std::string text = table("pauses");
+  EXPECT_THAT(text, HasSubstr("\n- met: port_down: faults counted, measured 30, to reach at least "
+                              "30\n- met: port_down: pause p50, measured 10.0 ms, to reach at most "
+                              "10 ms\n- met: port_down: longest pause, measured 50.0 ms, to reach "
+                              "at most 50 ms\n- met: port_down: elements that are wrong, measured "
+                              "0, to reach 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("MISSED")));
+  EXPECT_THAT(text, HasSubstr("| 30 of 30 | 0 | ok |"));
+}
+
+TEST_F(GpuTargets, TheNextCallWithoutANicIsCountedAlthoughItIsNoPause) {
+  strike({.kind = "connection_reset", .late = {1}, .next = 179});
+  EXPECT_THAT(table("pauses"), HasSubstr("| 0 of 30 | 0 | ok |"));
+}
+
+TEST_F(GpuTargets, ABlackHoleMayTakeLonger) {
+  strike({.kind = "blackhole", .late = {5, 5, 200}});
+  EXPECT_THAT(table("pauses"), HasSubstr("met: blackhole: longest pause, measured 200.0 ms"));
+}
+
+TEST_F(GpuTargets, EachTargetOfPausesCanBeMissed) {
+  const std::vector<std::pair<Struck, std::string>> cases{
+      {{.faults = 29}, "port_down: faults counted, measured 29, to reach at least 30"},
+      {{.late = {11}}, "port_down: pause p50, measured 11.0 ms, to reach at most 10 ms"},
+      {{.late = {1, 1, 51}}, "port_down: longest pause, measured 51.0 ms, to reach at most 50 ms"},
+      {{.kind = "connection_reset", .late = {1, 1, 51}},
+       "connection_reset: longest pause, measured 51.0 ms, to reach at most 50 ms"},
+      {{.kind = "blackhole", .late = {1, 1, 201}},
+       "blackhole: longest pause, measured 201.0 ms, to reach at most 200 ms"},
+      {{.wrong = 2}, "port_down: elements that are wrong, measured 2, to reach 0"}};
+  for (const auto& [struck, missed] : cases) {
+    SCOPED_TRACE(missed);
+    result_["runs"].clear();
+    strike(struck);
+    const std::string text = table("pauses", 1);
+    EXPECT_THAT(text, HasSubstr("\n- MISSED: " + missed + "\n"));
+    EXPECT_EQ(text.find("MISSED"), text.rfind("MISSED")) << text;
+  }
+}
+
+TEST_F(GpuTargets, NothingIsAskedOfStockNcclAndOfASingleFault) {
+  strike({.late = {80}}, "stock");
+  strike({.faults = 1, .late = {80}});
+  EXPECT_THAT(table("pauses"), Not(HasSubstr("MISSED")));
+}
+
+/// Call 2 is struck at 450 ms; calls 3 and 4 take `during`, call 5 the end, `after` follow.
+struct Lasting {
+  const char* kind = "port_down";
+  double during = 200;
+  std::vector<double> after{100};
+};
+
+class GpuShares : public GpuTables {
+ protected:
+  void run(const Lasting& lasting) {
+    std::vector<double> calls{100, 100, 150, lasting.during, lasting.during, 150};
+    const double end = 650 + 2 * (lasting.during + 100) + 50;
+    calls.insert(calls.end(), lasting.after.begin(), lasting.after.end());
+    Json struck = fault(lasting.kind, 450, end, 50);
+    if (struck["kind"] != "throttle") struck["parameters"] = Json::object();
+    addRun("plugin", "", calls, Json::array({struck}));
+  }
+};
+
+TEST_F(GpuShares, ASlowNicIsMetAtTheBalanceModel) {
+  // 4 / 3 of the time, and 5 % more.
+  run({.kind = "throttle", .during = 139.9});
+  EXPECT_THAT(table("shares"), HasSubstr("\n- met: 1 of 2 NICs at 50%: time during / before, "
+                                         "measured 1.399, to reach at most 1.400, which is 1.05 of "
+                                         "the balance model's 1.333\n"));
+}
+
+TEST_F(GpuShares, ALostNicIsMetAtWhatIsLeft) {
+  run({.during = 206});
+  EXPECT_THAT(table("shares"),
+              HasSubstr("\n- met: 1 of 2 NICs gone: share used of the bandwidth that is left, "
+                        "measured 0.971, to reach at least 0.97\n- met: 1 of 2 NICs gone: full "
+                        "speed after its return, measured 200.0 ms, to reach at most 2000 ms\n"));
+}
+
+TEST_F(GpuShares, EachTargetOfSharesCanBeMissed) {
+  const std::vector<double> slow(9, 150);
+  std::vector<double> late = slow;
+  late.push_back(100);
+  const std::vector<std::pair<Lasting, std::string>> cases{
+      {{.kind = "throttle", .during = 140.1},
+       "1 of 2 NICs at 50%: time during / before, measured "},
+      {{.during = 207}, "1 of 2 NICs gone: share used of the bandwidth that is left, measured "},
+      {{.after = late}, "1 of 2 NICs gone: full speed after its return, measured 2450.0 ms"},
+      {{.after = slow}, "1 of 2 NICs gone: full speed after its return, measured nothing"}};
+  for (const auto& [lasting, missed] : cases) {
+    SCOPED_TRACE(missed);
+    result_["runs"].clear();
+    run(lasting);
+    const std::string text = table("shares", 1);
+    EXPECT_THAT(text, HasSubstr("\n- MISSED: " + missed));
+    EXPECT_EQ(text.find("MISSED"), text.rfind("MISSED")) << text;
+  }
 }
 
 TEST_F(GpuTables, EndsSaysHowEachRunEnded) {
@@ -189,33 +360,6 @@ TEST_F(GpuTables, TheFaultsOfTheTrainingFollowFromItsSeed) {
   EXPECT_NE(drawnFaults("8"), drawn);
 }
 
-const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";
-
-TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"--part"}, {"--part", "8"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
-    std::vector<std::string> all{"bash", kScript};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    const Ran ran = runProgram("/usr/bin/env", all);
-    EXPECT_EQ(ran.exit, 2) << fmt::format("{}", arguments.size());
-    EXPECT_THAT(ran.err, HasSubstr("table.sh --part N"));
-  }
-}
-
-TEST(GpuTableScript, WithoutAGpuItEndsBeforeItBuildsAnything) {
-  const TemporaryFolder folder;
-  const std::string smi = folder.write("nvidia-smi", "#!/bin/sh\necho No devices were found\n");
-  std::filesystem::permissions(smi, std::filesystem::perms::owner_all);
-  const std::string out = folder.path() / "out";
-  const Ran ran = runProgram("/usr/bin/env", {"PATH=" + folder.path().string() + ":/usr/bin:/bin",
-                                              "bash", kScript, "--part", "1", "--out", out});
-  EXPECT_EQ(ran.exit, 3);
-  EXPECT_THAT(ran.err, HasSubstr("there is no GPU"));
-  EXPECT_FALSE(std::filesystem::exists(out));
-}
-
-}  // namespace
-}  // namespace faultline
 /// (node, rail) of each fault of a scenario.
 std::vector<std::pair<int, int>> struckNics(const std::string& scenario) {
   std::ifstream file(FAULTLINE_SOURCE_DIR "/scenarios/gpu/" + scenario);
@@ -250,3 +394,30 @@ TEST(GpuPauseScenarios, NoLinkOfTheRingFailsAgainBeforeTheThirdFault) {
   }
 }
 
+const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";
+
+TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {}, {"--part"}, {"--part", "8"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
+    std::vector<std::string> all{"bash", kScript};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ran ran = runProgram("/usr/bin/env", all);
+    EXPECT_EQ(ran.exit, 2) << fmt::format("{}", arguments.size());
+    EXPECT_THAT(ran.err, HasSubstr("table.sh --part N"));
+  }
+}
+
+TEST(GpuTableScript, WithoutAGpuItEndsBeforeItBuildsAnything) {
+  const TemporaryFolder folder;
+  const std::string smi = folder.write("nvidia-smi", "#!/bin/sh\necho No devices were found\n");
+  std::filesystem::permissions(smi, std::filesystem::perms::owner_all);
+  const std::string out = folder.path() / "out";
+  const Ran ran = runProgram("/usr/bin/env", {"PATH=" + folder.path().string() + ":/usr/bin:/bin",
+                                              "bash", kScript, "--part", "1", "--out", out});
+  EXPECT_EQ(ran.exit, 3);
+  EXPECT_THAT(ran.err, HasSubstr("there is no GPU"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace faultline
