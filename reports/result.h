@@ -28,8 +28,11 @@ struct Environment {
   std::string kernel;
   std::string cpu;
   int cores = 0;
-  std::optional<std::string> gpu;   ///< null: none was used
-  std::optional<std::string> nccl;  ///< null: none was used
+  /// The machine's, "4 x NVIDIA H200, driver 580.159.04"; null: NVIDIA's driver is not there.
+  std::optional<std::string> gpu;
+  /// The version of which programs of a workload of kind command said that they have loaded it
+  /// ("NCCL version 2.28.3" on their standard output), several with commas between; null: none did.
+  std::optional<std::string> nccl;
   /// Program and library versions by name, e.g. {"faultline": "0.1.0", "libnl": "3.7.0"}.
   std::map<std::string, std::string> versions;
   std::string git;  ///< commit of the faultline build, with "-dirty" when it was not clean

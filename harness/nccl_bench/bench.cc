@@ -155,7 +155,7 @@ Status Bench::tellHead() {
   if (!tells()) return okStatus();
   const auto& sizes = options_.sweep.sizes;
   out_ << fmt::format(
-      "# minBytes {} maxBytes {} warmup iters: {} iters: {} validation: {} NCCL {}\n"
+      "# minBytes {} maxBytes {} warmup iters: {} iters: {} validation: {} NCCL version {}\n"
       "# times: {}, of the slowest rank\n#\n# Using devices\n",
       sizes.front(), sizes.back(), options_.warmups, options_.calls, options_.check ? 1 : 0,
       device_.libraryVersion(),

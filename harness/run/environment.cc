@@ -4,17 +4,29 @@
 #include <sys/utsname.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <thread>
 
+#include "base/text.h"
 #include "base/version.h"
+#include "harness/run/program_plan.h"
 #include "resilient_ccl/transport/tcp/congestion_control.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::run {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// Where NVIDIA's driver says what it drives.
+constexpr const char* kNvidiaGpus = "/proc/driver/nvidia/gpus";
+constexpr const char* kNvidiaVersion = "/proc/driver/nvidia/version";
+
+/// So much of what a process printed is searched for a version, which stands at its beginning.
+constexpr std::size_t kHeadOfOutput = 64 << 10;
 
 /// Read for the environment when no cluster has said what its nodes use.
 constexpr std::array kTcpSettings{"tcp_rmem", "tcp_wmem", "tcp_retries2",
@@ -58,7 +70,87 @@ std::map<std::string, std::string> versions() {
           {"OpenSSL", FAULTLINE_VERSION_OPENSSL}};
 }
 
+/// The word at the beginning, of digits and dots, "580.159.04"; empty: there is none with a dot.
+std::string_view versionAt(std::string_view text) {
+  std::string_view word = text.substr(0, text.find_first_not_of("0123456789."));
+  while (word.ends_with('.')) word.remove_suffix(1);  // of a sentence
+  const bool version = word.find('.') != std::string_view::npos && word.front() != '.';
+  return version ? word : std::string_view();
+}
+
+std::optional<std::string> describeGpus() {
+  std::vector<std::string> informations;
+  std::error_code error;
+  for (fs::directory_iterator at(kNvidiaGpus, error), end; !error && at != end;
+       at.increment(error)) {
+    informations.push_back(fileText((at->path() / "information").string()));
+  }
+  return gpuModels(informations, fileText(kNvidiaVersion));
+}
+
 }  // namespace
+
+std::optional<std::string> gpuModels(std::span<const std::string> informations,
+                                     std::string_view version) {
+  if (informations.empty()) return std::nullopt;
+  std::map<std::string, int> models;
+  for (const std::string& information : informations) {
+    std::string model = "unknown";
+    forEachLine(information, [&](std::string_view line) {
+      constexpr std::string_view kModel = "Model:";
+      if (!line.starts_with(kModel)) return;
+      line.remove_prefix(kModel.size());
+      const std::size_t begin = line.find_first_not_of(" \t");
+      if (begin != std::string_view::npos) model = line.substr(begin);
+    });
+    ++models[model];
+  }
+  std::string text;
+  for (const auto& [model, count] : models) {
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, model);
+  }
+  std::string_view driver;
+  forEachLine(version, [&](std::string_view line) {
+    // "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
+    if (!line.starts_with("NVRM version:")) return;
+    for (std::size_t at = 0; driver.empty() && at != std::string_view::npos;) {
+      at = line.find_first_not_of(' ', at);
+      if (at == std::string_view::npos) return;
+      driver = versionAt(line.substr(at));
+      at = line.find(' ', at);
+    }
+  });
+  if (!driver.empty()) text += fmt::format(", driver {}", driver);
+  return text;
+}
+
+std::set<std::string> ncclVersionsTold(std::string_view printed) {
+  std::set<std::string> versions;
+  forEachLine(printed, [&](std::string_view line) {
+    constexpr std::string_view kBefore = "NCCL version ";
+    const std::size_t at = line.find(kBefore);
+    if (at == std::string_view::npos) return;
+    const std::string_view version = versionAt(line.substr(at + kBefore.size()));
+    if (!version.empty()) versions.emplace(version);
+  });
+  return versions;
+}
+
+std::optional<std::string> ncclVersionOf(std::span<const reports::Run> runs,
+                                         const std::string& folder) {
+  std::set<std::string> versions;
+  for (const reports::Run& run : runs) {
+    for (const auto& process : run.processes) {
+      std::ifstream file(fs::path(folder) / process.output / kStdoutFile, std::ios::binary);
+      std::string head(kHeadOfOutput, '\0');
+      file.read(head.data(), static_cast<std::streamsize>(head.size()));
+      head.resize(static_cast<std::size_t>(file.gcount()));
+      versions.merge(ncclVersionsTold(head));
+    }
+  }
+  if (versions.empty()) return std::nullopt;
+  return join(std::vector<std::string_view>(versions.begin(), versions.end()), ", ");
+}
 
 std::string cpuModel(std::string_view cpuinfo, std::string_view architecture) {
   std::string model;
@@ -94,6 +186,7 @@ reports::Environment describeEnvironment(const std::map<std::string, std::string
     architecture = kernel.machine;
   }
   environment.cpu = cpuModel(fileText("/proc/cpuinfo"), architecture);
+  environment.gpu = describeGpus();
   environment.cores = static_cast<int>(std::thread::hardware_concurrency());
   environment.versions = versions();
   environment.git = gitCommit();

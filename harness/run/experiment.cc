@@ -100,6 +100,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   }
 
   result.environment = describeEnvironment(clusterFacts);
+  result.environment.nccl = ncclVersionOf(result.runs, options.folder.path());
   result.training = trainingFacts(scenario);
   result.duration_ms = toMilliseconds(now() - began);
   result.noise = noiseOf(scenario, result.runs, scenario.seed);

@@ -37,7 +37,7 @@ def main():
     dist.init_process_group("nccl", device_id=device)
     if rank == 0:
         shared = "" if torch.cuda.device_count() >= ranks else f", {ranks} ranks share them"
-        print(f"# PyTorch {torch.__version__} NCCL {torch.cuda.nccl.version()}, "
+        print(f"# PyTorch {torch.__version__} NCCL version {'.'.join(map(str, torch.cuda.nccl.version()))}, "
               f"{torch.cuda.device_count()} GPU(s){shared}")
         print("#       size         count      type   redop      time   algbw   busbw #wrong")
     bandwidths, all_wrong = [], 0

@@ -78,7 +78,7 @@ def main():
     model = DistributedDataParallel(model, device_ids=[device.index])
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=False, foreach=True)
     if rank == 0:
-        print(f"# PyTorch {torch.__version__} NCCL {torch.cuda.nccl.version()}, {ranks} ranks on "
+        print(f"# PyTorch {torch.__version__} NCCL version {'.'.join(map(str, torch.cuda.nccl.version()))}, {ranks} ranks on "
               f"{torch.cuda.device_count()} GPU(s), gradient {bytes_of_gradient} bytes", flush=True)
 
     # Sequences that can be learnt: each token follows from the one before, but for some noise.

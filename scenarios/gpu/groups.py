@@ -23,6 +23,9 @@ def main():
     device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", device_id=device)
+    if rank == 0:
+        print(f"# PyTorch {torch.__version__} NCCL version {'.'.join(map(str, torch.cuda.nccl.version()))}, "
+              f"{ranks} ranks on {torch.cuda.device_count()} GPU(s)", flush=True)
     mine = []
     for members in ([[r, r + 1] for r in range(0, ranks, 2)] +
                     [list(range(parity, ranks, 2)) for parity in (0, 1)] + [list(range(ranks))]):

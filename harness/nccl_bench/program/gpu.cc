@@ -138,7 +138,7 @@ class Gpu final : public Device {
 
   std::string libraryVersion() const override {
     int code = 0;
-    if (ncclGetVersion(&code) != ncclSuccess) return "of unknown version";
+    if (ncclGetVersion(&code) != ncclSuccess) return "unknown";
     return fmt::format("{}.{}.{}", code / 10'000, code / 100 % 100, code % 100);  // NCCL_VERSION
   }
   std::string name() const override { return name_; }

@@ -114,7 +114,7 @@ TEST(Bench, PrintsALineForEachSize) {
   const auto wrong = runBench(options, device, kAlone, out);
   ASSERT_TRUE(wrong.ok()) << wrong.status().message();
   EXPECT_EQ(*wrong, 0);
-  EXPECT_THAT(out.str(), HasSubstr("NCCL 9.8.7"));
+  EXPECT_THAT(out.str(), HasSubstr("NCCL version 9.8.7\n"));
   EXPECT_THAT(out.str(), HasSubstr("        8192          2048     float     sum      -1 "));
   EXPECT_THAT(out.str(), HasSubstr("       65536         16384     float     sum      -1 "));
   EXPECT_THAT(out.str(), HasSubstr("# Out of bounds values : 0 OK"));

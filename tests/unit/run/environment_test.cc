@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
 
+#include <filesystem>
+
 #include "base/version.h"
+#include "tests/support/run_program.h"
 
 namespace faultline::run {
 namespace {
@@ -23,8 +26,8 @@ TEST(EnvironmentTest, SaysWhatThisMachineAndProgramAre) {
   EXPECT_FALSE(environment.cpu.empty());
   EXPECT_GE(environment.cores, 1);
   EXPECT_EQ(environment.git, gitCommit());
-  EXPECT_EQ(environment.gpu, std::nullopt);
-  EXPECT_EQ(environment.nccl, std::nullopt);
+  EXPECT_EQ(environment.gpu.has_value(), std::filesystem::exists("/proc/driver/nvidia/gpus"));
+  EXPECT_EQ(environment.nccl, std::nullopt) << "only programs say that";
   EXPECT_EQ(environment.versions.at("faultline"), versionNumber());
   for (const char* name :
        {"libnl", "yaml-cpp", "fmt", "spdlog", "nlohmann-json", "CLI11", "OpenSSL"}) {
@@ -56,6 +59,47 @@ TEST(EnvironmentTest, ReadsTheModelOfTheProcessor) {
             "Example CPU @ 2 GHz");
   EXPECT_EQ(cpuModel("processor\t: 0\nBogoMIPS\t: 50\n", "aarch64"), "aarch64");
   EXPECT_EQ(cpuModel("model name", "riscv64"), "riscv64");
+}
+
+TEST(EnvironmentTest, SaysWhichGpusThereAre) {
+  const std::string h200 =
+      "Model: \t\t NVIDIA H200\nIRQ:   \t\t 120\nGPU UUID: \t GPU-00000000\n"
+      "Video BIOS: \t ??.??.??.??.??\nBus Type: \t PCIe\n";
+  const std::string open =
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  "
+      "(builder@host)  Mon Jan 1 00:00:00 UTC 2026\nGCC version:  gcc version 12.2.0\n";
+  EXPECT_EQ(gpuModels(std::vector{h200, h200, h200, h200}, open),
+            "4 x NVIDIA H200, driver 580.159.04");
+  EXPECT_EQ(gpuModels(std::vector<std::string>{h200, "Model: \t\t Tesla T4\n", h200},
+                      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun 6\n"),
+            "2 x NVIDIA H200, 1 x Tesla T4, driver 535.54.03");
+  EXPECT_EQ(gpuModels(std::vector<std::string>{""}, ""), "1 x unknown");
+  EXPECT_EQ(gpuModels(std::vector{h200}, "GCC version:  gcc version 12.2.0\n"), "1 x NVIDIA H200");
+  EXPECT_EQ(gpuModels({}, open), std::nullopt);
+}
+
+TEST(EnvironmentTest, TheVersionOfNcclIsWhatProgramsSay) {
+  EXPECT_THAT(ncclVersionsTold("NCCL version 2.28.3+cuda12.9\n"
+                               "host:7:7 [0] NCCL INFO NCCL version 2.28.9+cuda12.9\n"
+                               "# validation: 1 NCCL version 2.28.3\n"),
+              ElementsAre("2.28.3", "2.28.9"));
+  EXPECT_THAT(ncclVersionsTold("# PyTorch 2.11 NCCL version 2.27.7, 4 ranks on 4 GPU(s)\n"),
+              ElementsAre("2.27.7"));
+  EXPECT_THAT(ncclVersionsTold("ncclCommShrink came with NCCL 2.27.3\nNCCL version unknown\n"
+                               "NCCL version "),
+              ElementsAre());
+}
+
+TEST(EnvironmentTest, TheVersionOfNcclIsLookedForInWhatProcessesPrinted) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "plugin-0" / "rank0");
+  folder.write("plugin-0/rank0/stdout.txt", "# NCCL version 2.28.3\n");
+  reports::Run silent;
+  silent.processes.push_back({.output = "plugin-0/rank1"});
+  reports::Run telling;
+  telling.processes.push_back({.output = "plugin-0/rank0"});
+  EXPECT_EQ(ncclVersionOf(std::vector{silent, telling}, folder.path()), "2.28.3");
+  EXPECT_EQ(ncclVersionOf(std::vector{silent}, folder.path()), std::nullopt);
 }
 
 TEST(EnvironmentTest, LibrariesAreTheSharedObjectsThatAreMapped) {
