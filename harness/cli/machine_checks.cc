@@ -22,6 +22,7 @@
 #include "harness/cli/nccl_bootstrap.h"
 #include "harness/cluster/privileges.h"
 #include "harness/cluster/probe.h"
+#include "harness/launch/executable.h"
 #include "harness/rdma_vm/guest_files.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/keep_awake.h"
@@ -36,6 +37,11 @@ constexpr const char* kMachineGroup = "this machine and this build";
 constexpr const char* kLabGroup = "real networks and accelerators (not needed for netns clusters)";
 
 constexpr const char* kRdmaVmGroup = "soft-RoCE in guests of qemu (not needed for netns clusters)";
+
+/// What the build makes of the rooms nccl and nccl_bench: beside the program, in these folders.
+constexpr const char* kPlugin = "libnccl-net-faultline.so";
+constexpr const char* kPluginFolder = "resilient_ccl/nccl";
+constexpr const char* kNcclBench = "nccl_bench";
 
 constexpr unsigned kEnoughCores = 2;
 /// Of the quick start's four ranks with their buffers, and the controller, with room to spare.
@@ -259,13 +265,23 @@ void addLab(std::vector<MachineCheck>& checks) {
       "such faults only in guests of the laboratory; rails are TCP over veth pairs",
       "use a machine with RDMA NICs and their driver, or load rdma_rxe");
   add("GPUs", joined(entriesOf("/proc/driver/nvidia/gpus")), "none in /proc/driver/nvidia/gpus",
-      "collectives on GPU buffers (planned)",
+      "scenarios/gpu: NCCL and PyTorch under faults (docs/gpu.md)",
       "gradients are in host memory, compute is a timed wait",
       "use a machine with GPUs and the NVIDIA driver");
   std::string problem;
   const std::string nccl = ncclVersion(problem);
-  add("NCCL", nccl, problem, "comparison with NCCL's own collectives (planned)",
-      "baselines are those that this program has itself", "install libnccl2");
+  add("NCCL", nccl, problem, "scenarios/gpu: stock NCCL, and NCCL with the plugin, under faults",
+      "baselines are those that this program has itself",
+      "install libnccl2; PyTorch brings an NCCL of its own, which is not looked for");
+  add("NCCL plugin", launch::findOwnLibrary(kPlugin, kPluginFolder),
+      fmt::format("{} is not built", kPlugin),
+      "jobs over NCCL that outlive their NICs (docs/nccl.md)",
+      "NCCL hangs, or ends the job, when a NIC fails",
+      "install libssl-dev, configure, and cmake --build build --target faultline_nccl");
+  add("nccl_bench", launch::findOwnLibrary(kNcclBench, ""), "not built",
+      "scenarios/gpu, all but PyTorch's: collectives of NCCL, each element compared (docs/gpu.md)",
+      "of scenarios/gpu only those of PyTorch can be run",
+      "install CUDA and libnccl-dev, or set NCCL_ROOT; configure and build again");
   const BootstrapFinding bootstrap = findBootstrap();
   add("NCCL's bootstrap", bootstrap.ok ? bootstrap.found : "", bootstrap.found,
       "NCCL with the plugin: making communicators while a rail is down",

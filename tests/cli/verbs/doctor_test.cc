@@ -65,15 +65,25 @@ TEST(DoctorTest, SaysWhatIsThereAndWhatWhatIsMissingCosts) {
   EXPECT_EQ(ran.err, "");
   const Json report = Json::parse(ran.out);
   EXPECT_EQ(ran.exit, report["quickstart"] == true ? 0 : 3);
-  for (const char* name :
-       {"privileges", "network namespace", "veth", "bridge", "htb and u32", "interface counters",
-        "bridge port state", "user namespaces", "cores", "memory", "processors awake",
-        "build for measuring", "RDMA devices", "GPUs", "NCCL", "MPI", "Slurm"}) {
+  for (const char* name : {"privileges", "network namespace", "veth", "bridge", "htb and u32",
+                           "interface counters", "bridge port state", "user namespaces", "cores",
+                           "memory", "processors awake", "build for measuring", "RDMA devices",
+                           "GPUs", "NCCL", "NCCL plugin", "nccl_bench", "MPI", "Slurm"}) {
     ASSERT_TRUE(row(report, name).is_object()) << name;
   }
   // What works today, and not only what is planned.
   const std::string rdma = row(report, "RDMA devices")["needed_for"];
   EXPECT_THAT(rdma, HasSubstr("inject rdma_* by hand, faults of queue pairs"));
+  for (const char* name : {"GPUs", "NCCL", "nccl_bench"}) {
+    const std::string needed = row(report, name)["needed_for"];
+    EXPECT_THAT(needed, HasSubstr("scenarios/gpu")) << name;
+  }
+  for (const auto& [name, file] :
+       {std::pair{"NCCL plugin", "resilient_ccl/nccl/libnccl-net-faultline.so"},
+        std::pair{"nccl_bench", "nccl_bench"}}) {
+    const std::filesystem::path built = std::filesystem::path(FAULTLINE_BINARY_DIR) / file;
+    EXPECT_EQ(row(report, name)["ok"], std::filesystem::exists(built)) << name;
+  }
   bool all_required = true;
   for (const Json& check : report["checks"]) {
     EXPECT_NE(check["needed_for"], "") << check;
