@@ -27,6 +27,8 @@ using testing::runProgram;
 using testing::TemporaryFolder;
 using Json = nlohmann::json;
 
+const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";
+
 /// A result of scenarios/gpu, as far as ci/gpu/tables.py reads it.
 class GpuTables : public ::testing::Test {
  protected:
@@ -75,12 +77,14 @@ class GpuTables : public ::testing::Test {
 
   /// `exit`: 1 where a target is missed.
   std::string table(const char* kind, int exit = 0) {
-    folder_.write("result.json", result_.dump());
+    writeResult();
     const Ran ran = runProgram("/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/tables.py",
                                                 kind, folder_.path().string()});
     EXPECT_EQ(ran.exit, exit) << ran.err;
     return ran.out;
   }
+
+  void writeResult() { folder_.write("result.json", result_.dump()); }
 
   TemporaryFolder folder_;
   Json result_;
@@ -270,6 +274,35 @@ TEST_F(GpuTargets, NothingIsAskedOfStockNcclAndOfASingleFault) {
   EXPECT_THAT(table("pauses"), Not(HasSubstr("MISSED")));
 }
 
+// All programs but the script and tables.py are pretended: each scenario has the result of this
+// test.
+TEST_F(GpuTargets, TheScriptEndsWithOneWhenATargetIsMissed) {
+  const TemporaryFolder programs;
+  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
+           {"nvidia-smi", "echo 'GPU 0: pretended'"},
+           {"nccl_bench", ""},
+           {"faultline",
+            "if [ $1 = run ]; then cp -r '" + folder_.path().string() + "' \"$4\"; fi"}}) {
+    std::filesystem::permissions(programs.write(name, "#!/bin/sh\n" + text + "\n"),
+                                 std::filesystem::perms::owner_all);
+  }
+  const std::string place = programs.path().string();
+  for (const bool missed : {false, true}) {
+    SCOPED_TRACE(missed);
+    result_["runs"].clear();
+    strike({.kind = "blackhole", .late = {missed ? 201.0 : 5.0}});
+    writeResult();
+    const std::string out = place + (missed ? "/missed" : "/met");
+    const Ran ran = runProgram("/usr/bin/env", {"PATH=" + place + ":/usr/bin:/bin", "GPU_BUILD=no",
+                                                "GPU_BUILD_DIRECTORY=" + place, "bash", kScript,
+                                                "--part", "3", "--out", out});
+    EXPECT_EQ(ran.exit, missed ? 1 : 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr(missed ? "- MISSED: blackhole: longest pause, measured 201.0 ms"
+                                          : "- met: blackhole: longest pause, measured 5.0 ms"));
+    EXPECT_THAT(ran.out, HasSubstr("| scenario | row |")) << "the tables after it are made, too";
+  }
+}
+
 /// Call 2 is struck at 450 ms; calls 3 and 4 take `during`, call 5 the end, `after` follow.
 struct Lasting {
   const char* kind = "port_down";
@@ -393,8 +426,6 @@ TEST(GpuPauseScenarios, NoLinkOfTheRingFailsAgainBeforeTheThirdFault) {
     }
   }
 }
-
-const std::string kScript = FAULTLINE_SOURCE_DIR "/ci/gpu/table.sh";
 
 TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
