@@ -61,8 +61,9 @@ struct LinkOptions {
   Bytes smallMessage = 0;
   /// Receives are numbered from 0 to one less, and then again; more than there are at a time.
   std::uint32_t slotNumbers = transport::kNoSlot;
-  /// kPinned: for each rail all others, in the order in which they take over its chunks. Empty: in
-  /// the order of their numbers, from the next one on.
+  /// For each rail all others, in the order in which they take over its chunks (kPinned), or are
+  /// preferred for them where several are about as good (kPull). Empty: in the order of their
+  /// numbers, from the next one on.
   std::vector<std::vector<int>> partners;
   /// A rail with chunks outstanding that makes no progress this long is probed: at least, where
   /// its acknowledgements usually take longer (Patience).

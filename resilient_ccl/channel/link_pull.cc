@@ -72,11 +72,13 @@ int Link::nextPuller(TimePoint now) const {
   double fullRate = 0;
   const std::uint64_t message = queues_[0].front().message;
   const int firstChoice = sends_.at(message).firstChoice;
+  const int home = firstChoice == kAnyRail ? kAnyRail : liveRailFrom(firstChoice);
   const Bytes chunk = chunkBytes(message);
-  if (firstChoice >= 0 && keepsUp(firstChoice, chunk, now)) return firstChoice;
+  if (home != kAnyRail && keepsUp(home, chunk, now)) return home;
   Bytes fullBytes = static_cast<Bytes>(queues_[0].size()) * chunk;
+  const int nearest = std::max(home, 0);
   for (int turn = 0; turn < options_.rails; ++turn) {
-    const int rail = (std::max(firstChoice, 0) + turn) % options_.rails;
+    const int rail = turn == 0 ? nearest : options_.partners[nearest][turn - 1];
     const Rail& state = rails_[rail];
     if (state.phase != Phase::kUp) continue;
     if (!hasRoom(rail, chunk)) {
@@ -86,7 +88,7 @@ int Link::nextPuller(TimePoint now) const {
     }
     if (state.inFlight.empty() && now - state.rate.measured() > kRateIsOld) return rail;
     const double done = secondsUntil(rail, chunk);
-    const double margin = best >= 0 && best == firstChoice ? kAsGood : 1;
+    const double margin = best >= 0 && best == home ? kAsGood : 1;
     if (best >= 0 && done * margin >= soonest) continue;
     best = rail;
     soonest = done;

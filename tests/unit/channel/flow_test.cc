@@ -55,6 +55,38 @@ TEST(FlowTest, AFirstChoiceIsTakenAsLongAsItIsAboutAsGoodAsAnother) {
   }
 }
 
+TEST(FlowTest, WithoutItsFirstChoiceAMessageGoesOverTheNearestPartner) {
+  for (const Bytes small : {0, 4 << 10}) {
+    SimOptions options = pulling(4);
+    options.link.smallMessage = small;
+    options.link.partners = {{1, 2, 3}, {3, 2, 0}, {0, 1, 3}, {2, 0, 1}};
+    SimWorld world(options);
+    for (int rail = 0; rail < 4; ++rail) world.slow(rail, 10e6);
+    // The rates of rails that carry nothing are old every so often: these are asked, too.
+    const auto share = [&](int rail) {
+      const auto send = [&](int messages) {
+        for (int message = 0; message < messages; ++message) {
+          world.message(0, 1000, {.firstChoice = 1});
+          EXPECT_TRUE(world.runUntilIdle(1s));
+          world.run(1ms);
+        }
+      };
+      send(100);
+      const Bytes before = world.arrivedBytes(1, rail);
+      send(400);
+      return static_cast<double>(world.arrivedBytes(1, rail) - before) / (400 * 1000);
+    };
+    EXPECT_GT(share(1), 0.9) << small;
+    world.portDown(0, 1);
+    world.run(20ms);
+    EXPECT_GT(share(3), 0.9) << small;
+    world.portDown(0, 3);
+    world.run(20ms);
+    EXPECT_GT(share(2), 0.9) << small;
+    expectWhole(world);
+  }
+}
+
 TEST(FlowTest, WithLateAcknowledgementsAFirstChoiceIsKeptWhateverTheRatesSeemToBe) {
   SimOptions options = pulling(2);
   options.link.smallMessage = 4 << 10;
