@@ -18,7 +18,8 @@
 # need PyTorch too. Exit code 1 when an expectation or a target is missed (the tables say which targets,
 # and ci/gpu/targets.py has them), 2 for a mistake, 3 when this machine cannot do it.
 # GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=7 (default 5, so that each part takes
-# less than 8 minutes) makes so many runs of each row of the sweeps up to 8 MiB.
+# less than 8 minutes) makes so many runs of each row of the sweeps up to 8 MiB. While it runs, everybody
+# may choose cubic on this machine (net.ipv4.tcp_allowed_congestion_control).
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -78,13 +79,32 @@ for program in faultline nccl_bench; do
   }
 done
 
+mps=
+allowed_before=
+# Puts back what is changed below.
+# shellcheck disable=SC2317  # by trap
+leave() {
+  if [[ -n $mps ]]; then
+    echo quit | timeout 10 nvidia-cuda-mps-control >/dev/null 2>&1 || true
+    rm -rf "$mps"
+  fi
+  [[ -z $allowed_before ]] || echo "$allowed_before" >"$allowed"
+}
+trap leave EXIT
+
 # Kernels of ranks that share a GPU wait for each other: in turns of milliseconds, unless they run at
 # the same time.
 if ((gpus < ranks)) && command -v nvidia-cuda-mps-control >/dev/null && [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]]; then
   mps=$(mktemp -d)
   export CUDA_MPS_PIPE_DIRECTORY=$mps CUDA_MPS_LOG_DIRECTORY=$mps
   nvidia-cuda-mps-control -d
-  trap 'echo quit | timeout 10 nvidia-cuda-mps-control >/dev/null 2>&1; rm -rf "$mps"' EXIT
+fi
+
+# The nodes have cubic (cluster.congestion_control), which they may choose where everybody may.
+allowed=/proc/sys/net/ipv4/tcp_allowed_congestion_control
+if [[ -w $allowed && " $(<"$allowed") " != *' cubic '* ]]; then
+  allowed_before=$(<"$allowed")
+  echo "$allowed_before cubic" >"$allowed" || echo "$0: $allowed cannot be changed" >&2
 fi
 
 strategies=${GPU_STRATEGIES:-}

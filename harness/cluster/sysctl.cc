@@ -75,9 +75,10 @@ Status setCongestionControl(int namespace_fd, const std::string& name) {
   std::getline(std::ifstream(fullPath("ipv4/tcp_allowed_congestion_control")), allowed);
   return errorf(
       Code::kInvalidArgument,
-      "cluster.congestion_control: {} cannot be chosen, but {}; others need their module, "
-      "and to be in net.ipv4.tcp_allowed_congestion_control ({})",
-      name, allowed, status.message());
+      "cluster.congestion_control: {} cannot be chosen here, but {}. Where the kernel has it as a "
+      "module, load that; then let everybody choose it, as root: sysctl -w "
+      "net.ipv4.tcp_allowed_congestion_control=\"{} {}\" ({})",
+      name, allowed, allowed, name, status.message());
 }
 
 Result<std::map<std::string, std::string>> readTcpSettings(int namespace_fd) {
