@@ -128,7 +128,8 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
                               .key = side == 0 ? token_ : token,
                               .side = side,
                               .self = name_,
-                              .peer = name});
+                              .peer = name,
+                              .failure = failure_});
     if (!made.ok()) {
       pairs_.erase({process, side});
       return made.status();

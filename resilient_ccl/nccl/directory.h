@@ -95,6 +95,7 @@ class Directory {
   const ProcessId self_ = ProcessId::random();
   const auth::JobKey token_ = auth::JobKey::random();
   const std::string name_;
+  const std::shared_ptr<FirstFailure> failure_ = std::make_shared<FirstFailure>();
   std::unique_ptr<Door> door_;  // of the thread, once that runs
   transport::tcp::Endpoint rendezvous_;
   UniqueFd wakeup_;

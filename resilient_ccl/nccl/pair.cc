@@ -39,6 +39,8 @@ Pair::Pair(Settings settings)
       mover_(settings_.options.smallMessage),
       eager_(settings_.options.smallMessage) {
   account_.peer = settings_.peer;
+  // What was before the two met is nothing to the other one.
+  if (settings_.failure) toldFailure_ = settings_.failure->number();
 }
 
 Pair::~Pair() {
@@ -237,11 +239,11 @@ Result<bool> Pair::test(Request& request, int* sizes) {
   const std::lock_guard lock(mutex_);
   if (request.open > 0) poll(now());
   if (request.open > 0) {
-    if (failed_) return failure_;
+    if (failed_) return withReason(failure_);
     return false;
   }
   if (!request.failure.ok()) {
-    const Status failure = request.failure;
+    const Status failure = withReason(request.failure);
     giveBack(request);
     return failure;
   }
@@ -268,6 +270,7 @@ bool Pair::underWay(const Connection* connection) const {
 
 bool Pair::close(Connection& connection) {
   const std::lock_guard lock(mutex_);
+  tellFailure();  // before it hears that the connection ends
   if (!failed_) {
     for (const auto& [tag, count] : connection.counts) {
       const channel::StreamKey stream{.communicator = connection.number, .stream = tag};
@@ -321,6 +324,7 @@ void Pair::poll(TimePoint now, Duration timeout) {
 bool Pair::tend(TimePoint now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
+  tellFailure();
   if (otherIncarnation_ && now - polled_ >= kIdle) poll(now);
   if (traces() && started_ && !failed_ && account_.history.due(now)) {
     account_.history.sample(now, fabric_->bytesSentByRail(other()));
@@ -348,6 +352,7 @@ bool Pair::drain(TimePoint deadline, bool unused) {
 void Pair::sayGoodbye(TimePoint deadline) {
   const std::lock_guard lock(mutex_);
   if (failed_ || !started_) return;
+  tellFailure();
   fabric_->tell(other(), std::as_bytes(std::span(kGoodbye)));
   while (!failed_ && !fabric_->told(other()) && now() < deadline) poll(now(), kIdle);
 }
@@ -361,6 +366,26 @@ void Pair::fail(const Status& why) {
     happened(telemetry::EventKind::kLinkFailed, -1, now());
   }
   if (!serving_) end();  // the fabric does not expect to be shut down from inside its calls
+}
+
+/// What NCCL is told: with the peer's own reason, where it is the peer that ends something.
+Status Pair::withReason(const Status& why) {
+  const bool told = !heard_.why().empty() && why.code() != Code::kInvalidArgument;
+  if (settings_.failure) {
+    settings_.failure->note(
+        told ? heard_.why() : fmt::format("{}: {}", settings_.self, why.message()), now());
+  }
+  if (!told) return why;
+  return errorf(why.code(), "{}; its reason, told {} before: {}", why.message(),
+                formatDuration(now() - heardAt_), heard_.why());
+}
+
+void Pair::tellFailure() {
+  if (failed_ || !started_ || departed_ || !settings_.failure) return;
+  if (settings_.failure->number() == toldFailure_) return;
+  const FirstFailure::Kept kept = settings_.failure->kept();
+  toldFailure_ = kept.number;
+  for (const std::vector<std::byte>& word : wordsOf(kept)) fabric_->tell(other(), word);
 }
 
 /// From now on nothing reads or writes what was posted.
@@ -486,11 +511,15 @@ void Pair::linkFailed(int /*peer*/, const Status& why) {
   for (std::size_t rail = 0; rail < settings_.rails.size(); ++rail) {
     rails.push_back(railName(static_cast<int>(rail)));
   }
-  fail(errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", ")));
+  const Status named = errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", "));
+  fail(named);
+  // Other peers hear it now, before NCCL does, and whether or not it ends its connections then.
+  if (!departed_) (void)withReason(named);
 }
 
 void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
   if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = now();
+  if (heard_.take(word)) heardAt_ = now();
 }
 
 }  // namespace faultline::nccl

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/nccl/eager_receives.h"
+#include "resilient_ccl/nccl/first_failure.h"
 #include "resilient_ccl/nccl/mover_choice.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/options.h"
@@ -75,8 +76,10 @@ class Pair final : private fabric::FabricClient {
     std::uint32_t management = 0;
     auth::JobKey key;
     int side = 0;      ///< 0 or 1: whose id is the smaller one
-    std::string self;  ///< this process in messages: "host:pid"
+    std::string self;  ///< this process in messages: "host:pid (address)"
     std::string peer;
+    /// Of the process; null: the peer does not hear why calls of this one fail.
+    std::shared_ptr<FirstFailure> failure = nullptr;
   };
 
   static Result<std::shared_ptr<Pair>> create(Settings settings);
@@ -114,7 +117,8 @@ class Pair final : private fabric::FabricClient {
   Request* receive(Connection& connection, std::span<const Buffer> buffers);
 
   /// Whether it is done; then it is gone, and `sizes` (null: of no interest) has what came. An
-  /// error when the peer is lost: then all requests are.
+  /// error when the peer is lost: then all requests are. Its message has the peer's own reason,
+  /// where the peer has told one, and the reason is told on to other peers.
   Result<bool> test(Request& request, int* sizes);
 
   /// Withdraws what a connection that is being closed has under way, at both ends: when this
@@ -196,6 +200,8 @@ class Pair final : private fabric::FabricClient {
   template <typename Call>
   void serve(TimePoint now, const Call& call);
   void fail(const Status& why);
+  Status withReason(const Status& why);
+  void tellFailure();
   void end();
   void count(Account& account) const;
   bool traces() const { return !settings_.options.trace.empty(); }
@@ -213,7 +219,10 @@ class Pair final : private fabric::FabricClient {
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;
-  bool serving_ = false;  // inside a call of the fabric
+  HeardFailure heard_;  // why calls of the other process fail
+  TimePoint heardAt_{};
+  std::uint32_t toldFailure_ = 0;  // FirstFailure::number
+  bool serving_ = false;           // inside a call of the fabric
   TimePoint polled_{};
   TimePoint served_{};     // polled or pushed
   int sendsUnpolled_ = 0;  // since polled_

@@ -1,5 +1,6 @@
 // net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]
-// [--group N] [--fork 1] [--first D] [--leave 1] [--abort 1] [--quit 1]: one process of two (sides
+// [--group N] [--fork 1] [--first D] [--leave 1] [--abort 1] [--quit 1] [--meeting NAME]
+// [--next NAME]: one process of two (sides
 // 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They find each
 // other's handles in files of FOLDER. Connections in both directions carry messages of up to
 // `bytes` for `seconds` or until there is a file "stop" in FOLDER. `late`: after that it receives
@@ -9,7 +10,9 @@
 // it, with copies of all its sockets. `leave`: at that end the program ends, like one that has
 // thrown, with whatever is under way. `abort`: meanwhile other communicators begin and are aborted.
 // `quit`: when its connections are closed the process is gone at once, as those of Python's
-// multiprocessing. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or
+// multiprocessing. `meeting`: before the names of the files by which they find each other. `next`:
+// it is side 0 of another such meeting, too, with a third process. When a call fails, everything is
+// closed, as NCCL does. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or
 // "error RESULT WARNINGS"; exit 1.
 
 #include <fmt/format.h>
@@ -23,6 +26,7 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "tests/support/net_aborts.h"
@@ -55,6 +59,7 @@ int run(int argc, char** argv) {
   double seconds = 1, late = 0;
   std::size_t bytes = 100'000;
   int connections = 2, group = 1, first = 0;
+  std::string name, next;
   bool forks = false, leaves = false, aborts = false, quits = false;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
@@ -66,6 +71,8 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--fork") == 0) forks = std::atoi(argv[i + 1]) != 0;
     if (std::strcmp(argv[i], "--leave") == 0) leaves = std::atoi(argv[i + 1]) != 0;
     if (std::strcmp(argv[i], "--abort") == 0) aborts = std::atoi(argv[i + 1]) != 0;
+    if (std::strcmp(argv[i], "--meeting") == 0) name = argv[i + 1];
+    if (std::strcmp(argv[i], "--next") == 0) next = argv[i + 1];
     if (std::strcmp(argv[i], "--quit") == 0) quits = std::atoi(argv[i + 1]) != 0;
   }
   NetDriver net(argv[1], version);
@@ -73,11 +80,17 @@ int run(int argc, char** argv) {
   if (const NetResult begun = net.init(); begun != NetResult::kSuccess) return failed(begun);
 
   Conversation conversation(net, bytes, group);
-  const Meeting meeting{
-      .folder = folder, .name = "", .side = side, .connections = connections, .first = first};
-  const auto met = meet(net, meeting, conversation, [] { return false; });
-  if (!met) return 2;
-  if (*met != NetResult::kSuccess) return failed(*met);
+  std::vector<Meeting> meetings{
+      {.folder = folder, .name = name, .side = side, .connections = connections, .first = first}};
+  if (!next.empty()) {
+    meetings.push_back(
+        {.folder = folder, .name = next, .side = 0, .connections = connections, .first = first});
+  }
+  for (const Meeting& meeting : meetings) {
+    const auto met = meet(net, meeting, conversation, [] { return false; });
+    if (!met) return 2;
+    if (*met != NetResult::kSuccess) return failed(*met);
+  }
   if (forks) startChild();
   Aborts others(argv[1], version, folder, side);
   if (aborts) others.start();
@@ -100,6 +113,7 @@ int run(int argc, char** argv) {
     const NetResult result = conversation.step(time >= end, receiving);
     if (result != NetResult::kSuccess) {
       others.stop();
+      conversation.close();
       return failed(result);
     }
   }

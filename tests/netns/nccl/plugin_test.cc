@@ -34,6 +34,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -71,17 +72,18 @@ class NcclPluginTest : public NetnsTest {
     NetnsTest::SetUp();
     if (IsSkipped()) return;
     ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
-                                       {.nodes = 2, .rails = 2, .rail_rate = 400'000'000}));
+                                       {.nodes = nodes(), .rails = 2, .rail_rate = 400'000'000}));
     std::string pattern = ::testing::TempDir() + "faultline-nccl-XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
   }
   void TearDown() override {
-    peers_[0].reset();
-    peers_[1].reset();
+    for (auto& peer : peers_) peer.reset();
     for (const auto& fault : faults_) EXPECT_OK(fault->revert());
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
+
+  virtual int nodes() const { return 2; }
 
   struct Talk {
     int version = 11;
@@ -104,41 +106,30 @@ class NcclPluginTest : public NetnsTest {
   }
   void spawnPeers(const Talk& talk, const std::array<Variables, 2>& environments) {
     for (int side = 0; side < 2; ++side) {
-      Variables environment = environments[side];
-      environment.emplace("FAULTLINE_NICS", "rail0,rail1");
-      outputs_[side].reset(::memfd_create("output", MFD_CLOEXEC));
-      environment["FAULTLINE_COUNTERS"] = (folder_ / fmt::format("counters{}", side)).string();
-      environment["FAULTLINE_TRACE"] = (folder_ / fmt::format("trace{}", side)).string();
-      launch::SpawnOptions options;
-      options.executable = FAULTLINE_NET_PEER;
-      options.arguments = {"net_peer",
-                           FAULTLINE_NET_PLUGIN,
-                           std::to_string(talk.version),
-                           folder_.string(),
-                           std::to_string(side),
-                           "--seconds",
-                           std::to_string(talk.seconds),
-                           "--bytes",
-                           std::to_string(talk.bytes),
-                           "--connections",
-                           std::to_string(talk.connections),
-                           "--first",
-                           std::to_string(talk.first),
-                           "--late",
-                           std::to_string(side == 1 ? talk.late : 0),
-                           "--group",
-                           std::to_string(talk.group),
-                           "--fork",
-                           std::to_string(talk.forks),
-                           "--abort",
-                           std::to_string(talk.aborts),
-                           "--quit",
-                           std::to_string(talk.quits)};
-      options.environment = environment;
-      options.namespace_fd = cluster_->nodeNamespace(side);
-      options.stdout_fd = outputs_[side].get();
-      ASSERT_OK_AND_ASSIGN(peers_[side], launch::Process::spawn(options));
+      spawn(side, side,
+            {"--seconds", std::to_string(talk.seconds), "--bytes", std::to_string(talk.bytes),
+             "--connections", std::to_string(talk.connections), "--first",
+             std::to_string(talk.first), "--late", std::to_string(side == 1 ? talk.late : 0),
+             "--group", std::to_string(talk.group), "--fork", std::to_string(talk.forks), "--abort",
+             std::to_string(talk.aborts), "--quit", std::to_string(talk.quits)},
+            talk.version, environments[side]);
     }
+  }
+  void spawn(int node, int side, const std::vector<std::string>& arguments, int version,
+             Variables environment) {
+    environment.emplace("FAULTLINE_NICS", "rail0,rail1");
+    outputs_[node].reset(::memfd_create("output", MFD_CLOEXEC));
+    environment["FAULTLINE_COUNTERS"] = (folder_ / fmt::format("counters{}", node)).string();
+    environment["FAULTLINE_TRACE"] = (folder_ / fmt::format("trace{}", node)).string();
+    launch::SpawnOptions options;
+    options.executable = FAULTLINE_NET_PEER;
+    options.arguments = {"net_peer", FAULTLINE_NET_PLUGIN, std::to_string(version),
+                         folder_.string(), std::to_string(side)};
+    options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
+    options.environment = environment;
+    options.namespace_fd = cluster_->nodeNamespace(node);
+    options.stdout_fd = outputs_[node].get();
+    ASSERT_OK_AND_ASSIGN(peers_[node], launch::Process::spawn(options));
   }
   std::string output(int side) const {
     std::array<char, 8192> buffer{};
@@ -215,8 +206,8 @@ class NcclPluginTest : public NetnsTest {
   std::unique_ptr<cluster::NetnsCluster> cluster_;
   std::filesystem::path folder_;
   std::vector<std::unique_ptr<injector::Fault>> faults_;
-  std::array<UniqueFd, 2> outputs_;
-  std::array<std::optional<launch::Process>, 2> peers_;
+  std::array<UniqueFd, 3> outputs_;
+  std::array<std::optional<launch::Process>, 3> peers_;  // one for each node
 };
 
 class NcclPluginFaultTest : public NcclPluginTest, public ::testing::WithParamInterface<Fault> {};
@@ -478,6 +469,43 @@ TEST_F(NcclPluginTest, WhenNoRailIsLeftNcclHearsItInTimeWithRailPeerAndReason) {
     EXPECT_THAT(word, HasSubstr("budget of 4s"));  // the rest of it is for NCCL
     EXPECT_THAT(word, HasSubstr("[rail 0 (rail0), rail 1 (rail1)]"));
   }
+  EXPECT_LT(now() - begin, kInTime);
+}
+
+/// Three nodes in a row: the last one has no link to the first one.
+class NcclPluginRowTest : public NcclPluginTest {
+ protected:
+  int nodes() const override { return 3; }
+};
+
+TEST_F(NcclPluginRowTest, WhoHasNoLinkToTheLostNodeHearsRailPeerAndReasonToo) {
+  const Variables environment{{"FAULTLINE_GIVE_UP", formatDuration(kGiveUp)}};
+  spawn(0, 0, {"--seconds", "20"}, 11, environment);
+  spawn(1, 1, {"--seconds", "20", "--next", "second"}, 11, environment);
+  spawn(2, 1, {"--seconds", "20", "--meeting", "second"}, 11, environment);
+  ASSERT_TRUE(pollUntil(kLong,
+                        [&] {
+                          return output(0).starts_with("ready") && output(1).starts_with("ready") &&
+                                 output(2).starts_with("ready");
+                        }))
+      << output(0) << output(1) << output(2);
+  for (int rail = 0; rail < 2; ++rail) {
+    faults_.push_back(makeTestFault(0, rail, "port_down", {{"how", "carrier"}}));
+    ASSERT_OK(faults_.back()->prepare());
+  }
+  const TimePoint begin = now();
+  for (const auto& fault : faults_) ASSERT_OK(fault->apply());
+  const std::string lost =
+      "no rail to .*10\\.0\\.0\\.1\\) came back within the give-up budget of 4s "
+      "\\(rail 0: .*, rail 1: .*\\) \\[rail 0 \\(rail0\\), rail 1 \\(rail1\\)\\]";
+  EXPECT_THAT(lastWord(0), StartsWith("error 6 "));
+  EXPECT_THAT(lastWord(1), AllOf(StartsWith("error 6 "), ContainsRegex(lost)));
+  EXPECT_THAT(
+      lastWord(2),
+      AllOf(StartsWith("error 6 "),
+            ContainsRegex("10\\.0\\.0\\.2\\) .* nothing in this stream any more; its reason, "
+                          "told .* before: .*10\\.0\\.0\\.2\\): " +
+                          lost)));
   EXPECT_LT(now() - begin, kInTime);
 }
 
