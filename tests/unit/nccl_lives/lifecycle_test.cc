@@ -127,6 +127,66 @@ class LifecycleTest : public ::testing::TestWithParam<Use> {
   }
 };
 
+/// Of versions that are told of the end. Its cases are the first: see LifecycleTest::SetUp.
+class EndTest : public LifecycleTest {};
+
+TEST_P(EndTest, CountersAreOfTheProcessAndNotOfItsLastCommunicatorAlone) {
+  const fs::path file = fs::path(::testing::TempDir()) /
+                        ("faultline_lifecycle_" + std::to_string(getpid()) + ".json");
+  setenv("FAULTLINE_COUNTERS", file.c_str(), 1);
+  const auto sent = [&] {
+    std::ifstream in(file);
+    const auto told = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+    std::int64_t sum = 0;
+    for (const auto& peer : told["peers"]) sum += peer["bytes_sent"].get<std::int64_t>();
+    return sum;
+  };
+  liveOnce();
+  const std::int64_t first = sent();
+  EXPECT_GE(first, 1000);
+  liveOnce();
+  EXPECT_EQ(sent(), first + 1000);
+  unsetenv("FAULTLINE_COUNTERS");
+  fs::remove(file);
+}
+
+// As at the end of a process, while NCCL's threads still run.
+TEST_P(EndTest, ThreadsThatGoOnCallingWhileItEndsGetErrors) {
+  constexpr int kLives = 5;
+  std::atomic<bool> stop = false;
+  std::atomic<int> worked = 0, failed = 0;
+  NetDriver net(FAULTLINE_NET_PLUGIN, version());
+  ASSERT_EQ(net.error(), "");
+  std::thread user([&] {
+    NetDriver its(FAULTLINE_NET_PLUGIN, version());
+    while (!stop) {
+      std::array<std::byte, nccl::kNetHandleBytes> handle{};
+      void *listener = nullptr, *connection = nullptr;
+      if (its.listen(0, handle.data(), &listener) != NetResult::kSuccess) {
+        ++failed;
+        continue;
+      }
+      (void)its.devices();
+      // Not each time: a call that nobody asks about keeps its socket until it is answered.
+      if (worked % 50 == 0) (void)its.connect(0, handle.data(), &connection);
+      EXPECT_EQ(its.closeSend(connection), NetResult::kSuccess);
+      (void)its.accept(listener, &connection);
+      EXPECT_EQ(its.closeRecv(connection), NetResult::kSuccess);
+      EXPECT_EQ(its.closeListen(listener), NetResult::kSuccess);
+      ++worked;
+    }
+  });
+  for (int life = 0; life < kLives; ++life) {
+    const int workedBefore = worked, failedBefore = failed;
+    ASSERT_EQ(net.init(), NetResult::kSuccess);
+    EXPECT_TRUE(pollUntil(kPatience, [&] { return worked > workedBefore + 10; }));
+    EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+    EXPECT_TRUE(pollUntil(kPatience, [&] { return failed > failedBefore; }));
+  }
+  stop = true;
+  user.join();
+}
+
 TEST_P(LifecycleTest, NcclUnloadsItAndLoadsItAgain) {
   for (int life = 0; life < 3; ++life) {
     liveOnce();
@@ -170,27 +230,6 @@ TEST_P(LifecycleTest, ThreadsAndDescriptorsAreThoseThatAreSaidAndEndWithTheLastC
   EXPECT_THAT(NetDriver::informations(),
               Contains(AllOf(HasSubstr(count + " I/O threads"), HasSubstr("FAULTLINE_GIVE_UP=10s"),
                              HasSubstr("FAULTLINE_IO_THREADS=" + count))));
-}
-
-TEST_P(LifecycleTest, CountersAreOfTheProcessAndNotOfItsLastCommunicatorAlone) {
-  if (version() == 10) return;  // it has no end before that of the process
-  const fs::path file = fs::path(::testing::TempDir()) /
-                        ("faultline_lifecycle_" + std::to_string(getpid()) + ".json");
-  setenv("FAULTLINE_COUNTERS", file.c_str(), 1);
-  const auto sent = [&] {
-    std::ifstream in(file);
-    const auto told = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
-    std::int64_t sum = 0;
-    for (const auto& peer : told["peers"]) sum += peer["bytes_sent"].get<std::int64_t>();
-    return sum;
-  };
-  liveOnce();
-  const std::int64_t first = sent();
-  EXPECT_GE(first, 1000);
-  liveOnce();
-  EXPECT_EQ(sent(), first + 1000);
-  unsetenv("FAULTLINE_COUNTERS");
-  fs::remove(file);
 }
 
 TEST_P(LifecycleTest, CommunicatorsOfSeveralThreadsBeginAndEndAtOnce) {
@@ -292,51 +331,14 @@ TEST_P(LifecycleTest, AChildThatIsForkedOffInTheMiddleOfABeginningOrAnEndDoesNot
   user.join();
 }
 
-// As at the end of a process, while NCCL's threads still run.
-TEST_P(LifecycleTest, ThreadsThatGoOnCallingWhileItEndsGetErrors) {
-  if (version() == 10) return;  // whose end is that of the process alone
-  constexpr int kLives = 5;
-  std::atomic<bool> stop = false;
-  std::atomic<int> worked = 0, failed = 0;
-  NetDriver net(FAULTLINE_NET_PLUGIN, version());
-  ASSERT_EQ(net.error(), "");
-  std::thread user([&] {
-    NetDriver its(FAULTLINE_NET_PLUGIN, version());
-    while (!stop) {
-      std::array<std::byte, nccl::kNetHandleBytes> handle{};
-      void *listener = nullptr, *connection = nullptr;
-      if (its.listen(0, handle.data(), &listener) != NetResult::kSuccess) {
-        ++failed;
-        continue;
-      }
-      (void)its.devices();
-      // Not each time: a call that nobody asks about keeps its socket until it is answered.
-      if (worked % 50 == 0) (void)its.connect(0, handle.data(), &connection);
-      EXPECT_EQ(its.closeSend(connection), NetResult::kSuccess);
-      (void)its.accept(listener, &connection);
-      EXPECT_EQ(its.closeRecv(connection), NetResult::kSuccess);
-      EXPECT_EQ(its.closeListen(listener), NetResult::kSuccess);
-      ++worked;
-    }
-  });
-  for (int life = 0; life < kLives; ++life) {
-    const int workedBefore = worked, failedBefore = failed;
-    ASSERT_EQ(net.init(), NetResult::kSuccess);
-    EXPECT_TRUE(pollUntil(kPatience, [&] { return worked > workedBefore + 10; }));
-    EXPECT_EQ(net.finalize(), NetResult::kSuccess);
-    EXPECT_TRUE(pollUntil(kPatience, [&] { return failed > failedBefore; }));
-  }
-  stop = true;
-  user.join();
-}
-
 std::string nameOf(const ::testing::TestParamInfo<Use>& use) {
   return "v" + std::to_string(use.param.version) + "With" + std::to_string(use.param.ioThreads) +
          "IoThreads";
 }
 
-INSTANTIATE_TEST_SUITE_P(Lives, LifecycleTest,
-                         ::testing::Values(Use{11, 0}, Use{11, 3}, Use{12, 3}), nameOf);
+const auto kWithAnEnd = ::testing::Values(Use{11, 0}, Use{11, 3}, Use{12, 3});
+INSTANTIATE_TEST_SUITE_P(Lives, EndTest, kWithAnEnd, nameOf);
+INSTANTIATE_TEST_SUITE_P(Lives, LifecycleTest, kWithAnEnd, nameOf);
 // Cases of one prefix are all run before those of the next.
 INSTANTIATE_TEST_SUITE_P(OneLife, LifecycleTest, ::testing::Values(Use{10, 3}), nameOf);
 
