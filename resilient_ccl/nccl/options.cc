@@ -71,8 +71,8 @@ constexpr std::array kSpecs{
     ParameterSpec{"HOLD_OFF",
                   ParameterType::kDuration,
                   "50ms",
-                  "A rail that failed is not used again before this; ten times longer with each "
-                  "failure within 10 s of its return, up to 10 s.",
+                  "A rail that failed is not used again before this, unless no other is left; ten "
+                  "times longer with each failure within 10 s of its return, up to 10 s.",
                   {},
                   0.001,
                   60},
@@ -93,6 +93,28 @@ constexpr std::array kSpecs{
                   "File for a trace of this process in Chrome's format, for Perfetto: what "
                   "happened to rails, and bytes over each; named and written like the counters."},
 };
+
+/// What else of the project reads or sets variables with our prefix: `faultline run`'s commands and
+/// the measuring program (harness/command/variables.cc, harness/nccl_bench), and tests.
+constexpr std::array<std::string_view, 23> kOfOthers{
+    "RANK",       "RANKS",       "LOCAL_RANK",     "LOCAL_RANKS", "NODE",       "NODES",
+    "GROUP_RANK", "GROUPS",      "RAILS",          "ADDRESS",     "ADDRESSES",  "INTERFACE",
+    "INTERFACES", "OUTPUT",      "PROGRESS",       "STRATEGY",    "BLOCK",      "SEED",
+    "SEEDS",      "REPETITIONS", "MASTER_ADDRESS", "MASTER_PORT", "RDMA_KERNEL"};
+/// Beginnings of names; '#' is a digit.
+constexpr std::array<std::string_view, 5> kBeginningsOfOthers{"RAIL_#", "ADDRESS_#", "VERBS_",
+                                                              "NCCL_", "TEST_"};
+
+bool isOfOthers(std::string_view name) {
+  const auto begins = [&](std::string_view beginning) {
+    return name.size() >= beginning.size() &&
+           std::ranges::equal(name.substr(0, beginning.size()), beginning, [](char c, char known) {
+             return known == '#' ? c >= '0' && c <= '9' : c == known;
+           });
+  };
+  return std::ranges::find(kOfOthers, name) != kOfOthers.end() ||
+         std::ranges::any_of(kBeginningsOfOthers, begins);
+}
 
 std::string textOf(const Parameters& values, std::string_view name) {
   const auto& text = values.get<std::string>(name);
@@ -173,15 +195,24 @@ std::optional<std::string> processEnvironment(const std::string& name) {
 std::vector<std::string> likelyMistakes(std::span<const std::string> variables) {
   std::vector<std::string_view> known;
   for (const ParameterSpec& spec : kSpecs) known.push_back(spec.name);
-  std::vector<std::string> mistakes;
+  std::vector<std::string> mistakes, unknown;
   for (const std::string& variable : variables) {
     if (!variable.starts_with(kPrefix)) continue;
     const std::string_view name = std::string_view(variable).substr(kPrefix.size());
-    if (std::ranges::find(known, name) != known.end()) continue;
+    if (std::ranges::find(known, name) != known.end() || isOfOthers(name)) continue;
     const std::string_view meant = closestWord(name, known);
-    if (meant.empty()) continue;
+    if (meant.empty()) {
+      unknown.push_back(variable);
+      continue;
+    }
     mistakes.push_back(fmt::format("{} is no option of the plugin (did you mean {}{}?)", variable,
                                    kPrefix, meant));
+  }
+  if (!unknown.empty()) {
+    mistakes.push_back(fmt::format(
+        "without effect, since the plugin has no such options: {}; it "
+        "has {}{}",
+        fmt::join(unknown, ", "), kPrefix, fmt::join(known, fmt::format(", {}", kPrefix))));
   }
   return mistakes;
 }

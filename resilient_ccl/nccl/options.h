@@ -59,8 +59,9 @@ int automaticIoThreads(int processors, int rails);
 int usableProcessors();
 
 /// Of the names of variables those that are none of the plugin's and were likely meant to be one:
-/// "FAULTLINE_NIC is no option of the plugin (did you mean FAULTLINE_NICS?)". Other names that
-/// begin with FAULTLINE_ are of other parts of Faultline.
+/// "FAULTLINE_NIC is no option of the plugin (did you mean FAULTLINE_NICS?)". Names that begin with
+/// FAULTLINE_, are like none of the options and unknown to all other parts of Faultline come last,
+/// in one sentence.
 std::vector<std::string> likelyMistakes(std::span<const std::string> variables);
 /// The names of all variables of this process.
 std::vector<std::string> environmentNames();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "resilient_ccl/nccl/options.h"
+
 namespace faultline::command {
 namespace {
 
@@ -112,6 +114,16 @@ TEST(ExpandTest, AnUnknownPlaceholderIsAMistakeWithAHint) {
   EXPECT_THAT(expanded.status().message(), testing::HasSubstr("'{rnak}'"));
   EXPECT_THAT(expanded.status().message(), testing::HasSubstr("did you mean 'rank'"));
   EXPECT_THAT(expanded.status().message(), testing::HasSubstr("'{{rnak}}'"));
+}
+
+// A command may run NCCL with the plugin, which warns of variables that it does not know.
+TEST(VariablesTest, NoneIsTakenForAnOptionOfThePlugin) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : environmentOf(variablesOf(place(), network()))) {
+    names.push_back(name);
+  }
+  ASSERT_GT(names.size(), 20U);
+  EXPECT_THAT(nccl::likelyMistakes(names), testing::IsEmpty());
 }
 
 }  // namespace

@@ -152,6 +152,21 @@ TEST(NcclOptionsTest, AMisspeltVariableIsFoundAndOthersOfFaultlineAreLeftAlone) 
   EXPECT_THAT(environmentNames(), ::testing::Contains("PATH"));
 }
 
+// A name that is like none of the options is told, too: whoever set it believes that it does
+// something.
+TEST(NcclOptionsTest, WhatNothingOfTheProjectReadsIsListedOnce) {
+  const std::vector<std::string> variables{
+      "FAULTLINE_RIALS",  "FAULTLINE_RAIL_1",  "FAULTLINE_VERBS_DIR", "FAULTLINE_",
+      "FAULTLINE_RAIL_A", "FAULTLINE_ADDRESS", "MY_FAULTLINE_X",      "FAULTLINE_NCCL_RECOVERY"};
+  const std::vector<std::string> mistakes = likelyMistakes(variables);
+  ASSERT_EQ(mistakes.size(), 1U) << ::testing::PrintToString(mistakes);
+  EXPECT_THAT(mistakes.front(),
+              ::testing::StartsWith("without effect, since the plugin has no such options: "
+                                    "FAULTLINE_RIALS, FAULTLINE_, FAULTLINE_RAIL_A; it has "
+                                    "FAULTLINE_NICS, FAULTLINE_NET_STRATEGY, "));
+  EXPECT_THAT(mistakes.front(), ::testing::EndsWith(", FAULTLINE_TRACE"));
+}
+
 TEST(NcclOptionsTest, LinksLeaveNcclSomethingOfTheBudget) {
   const auto budget = [](const char* giveUp) {
     return read({{"FAULTLINE_GIVE_UP", giveUp}})->linkBudget();

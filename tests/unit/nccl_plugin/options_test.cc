@@ -14,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ConformanceOptionsTest, AWrongOptionIsAnErrorOfInitThatSaysWhatIsAllowed) {
   const std::array<std::array<const char*, 3>, 5> wrong{{
@@ -44,6 +45,13 @@ TEST(ConformanceOptionsTest, AVariableThatIsMisspeltIsWarnedOf) {
   EXPECT_THAT(NetDriver::warnings(), Contains(HasSubstr("did you mean FAULTLINE_NICS?")));
   EXPECT_EQ(net.finalize(), NetResult::kSuccess);
   unsetenv("FAULTLINE_NIC");
+  EXPECT_THAT(NetDriver::warnings(), Not(Contains(HasSubstr("without effect"))));
+  setenv("FAULTLINE_QUICK", "1", 1);
+  EXPECT_EQ(net.init(), NetResult::kSuccess);
+  EXPECT_THAT(NetDriver::warnings(),
+              Contains(AllOf(HasSubstr("without effect"), HasSubstr(": FAULTLINE_QUICK; it has"))));
+  EXPECT_EQ(net.finalize(), NetResult::kSuccess);
+  unsetenv("FAULTLINE_QUICK");
 }
 
 }  // namespace
