@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -20,6 +21,16 @@ static_assert(kMostReceives <= 1 << kPartBits);
 constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
 
 constexpr std::string_view kGoodbye = "done";
+
+/// A connection was closed by an end that had not used it. Its streams are those that an end has
+/// used: of this one there are none whose end could be told.
+struct ClosedUnusedWord {
+  static constexpr std::uint32_t kMagic = 0x65736f63;  // "cose"
+
+  std::uint32_t magic = kMagic;
+  std::uint32_t number = 0;
+  std::uint32_t sent = 0;  ///< 1: who says this was to send
+};
 
 std::uint64_t tokenOf(const Request& request, int part) {
   return std::uint64_t{request.number} << kPartBits | static_cast<unsigned>(part);
@@ -237,12 +248,17 @@ void Pair::postAhead(const Connection& connection, std::uint32_t tag) {
 
 Result<bool> Pair::test(Request& request, int* sizes) {
   const std::lock_guard lock(mutex_);
+  const bool inVain = request.open > 0 && closedUnusedThere(*request.connection);
+  if (inVain) closeStreams(*request.connection);
   if (request.open > 0) poll(now());
   if (request.open > 0) {
     if (failed_) return withReason(failure_);
     return false;
   }
   if (!request.failure.ok()) {
+    if (closedUnusedThere(*request.connection)) {
+      request.failure = errorf(Code::kAborted, "{} has closed this connection", settings_.peer);
+    }
     const Status failure = withReason(request.failure);
     giveBack(request);
     return failure;
@@ -268,15 +284,31 @@ bool Pair::underWay(const Connection* connection) const {
   });
 }
 
+void Pair::closeStreams(const Connection& connection) {
+  if (failed_) return;
+  for (const auto& [tag, count] : connection.counts) {
+    const channel::StreamKey stream{.communicator = connection.number, .stream = tag};
+    (void)(connection.sends ? fabric_->closeSends(other(), stream)
+                            : fabric_->closeReceives(other(), stream));
+  }
+}
+
+bool Pair::closedUnusedThere(Connection& connection) const {
+  if (std::exchange(connection.closedUnusedSeen, closedUnusedWords_) != closedUnusedWords_) {
+    connection.closedUnusedThere =
+        std::ranges::find(closedUnused_, std::pair{connection.number, connection.sends}) !=
+        closedUnused_.end();
+  }
+  return connection.closedUnusedThere;
+}
+
 bool Pair::close(Connection& connection) {
   const std::lock_guard lock(mutex_);
   tellFailure();  // before it hears that the connection ends
-  if (!failed_) {
-    for (const auto& [tag, count] : connection.counts) {
-      const channel::StreamKey stream{.communicator = connection.number, .stream = tag};
-      (void)(connection.sends ? fabric_->closeSends(other(), stream)
-                              : fabric_->closeReceives(other(), stream));
-    }
+  closeStreams(connection);
+  if (!failed_ && started_ && connection.counts.empty()) {
+    const ClosedUnusedWord word{.number = connection.number, .sent = connection.sends ? 1U : 0U};
+    fabric_->tell(other(), std::as_bytes(std::span(&word, 1)));
   }
   const TimePoint deadline = now() + kCloseTime;
   do {
@@ -288,6 +320,7 @@ bool Pair::close(Connection& connection) {
                 settings_.peer));
   }
   if (!connection.sends) eager_.forget(connection.number);
+  std::erase(closedUnused_, std::pair{connection.number, connection.sends});
   for (Request& request : requests_) {
     if (request.connection == &connection) giveBack(request);
   }
@@ -520,6 +553,13 @@ void Pair::linkFailed(int /*peer*/, const Status& why) {
 void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
   if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = now();
   if (heard_.take(word)) heardAt_ = now();
+  ClosedUnusedWord closed;
+  if (word.size() != sizeof(closed)) return;
+  std::memcpy(&closed, word.data(), sizeof(closed));
+  if (closed.magic != ClosedUnusedWord::kMagic) return;
+  ++closedUnusedWords_;
+  closedUnused_.emplace_back(closed.number, closed.sent == 0);
+  if (closedUnused_.size() > kMostClosedUnused) closedUnused_.pop_front();
 }
 
 }  // namespace faultline::nccl

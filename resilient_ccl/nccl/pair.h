@@ -39,6 +39,9 @@ struct Connection {
   bool sends = false;
   int device = 0;    ///< of the sending end: the rail that is its first choice
   int requests = 0;  ///< under way
+  /// The other end has closed it without having used it, as of so many words of that kind.
+  bool closedUnusedThere = false;
+  std::uint64_t closedUnusedSeen = 0;
 
   /// How many messages there have been with each tag: a message is known by its tag and its number
   /// among them. NCCL uses a handful of tags for a connection.
@@ -165,6 +168,8 @@ class Pair final : private fabric::FabricClient {
   /// (docs/gpu/findings.md).
   static constexpr Duration kWindowTime = 4ms;
   static constexpr Duration kDrainPause = 100us;
+  /// Connections closed without having been used that this end may still have open.
+  static constexpr std::size_t kMostClosedUnused = 4096;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;
   /// After so many sends in a row, or a chunk of them, or so long, a send looks at what has come:
@@ -199,6 +204,8 @@ class Pair final : private fabric::FabricClient {
   void poll(TimePoint now, Duration timeout = Duration::zero());
   template <typename Call>
   void serve(TimePoint now, const Call& call);
+  void closeStreams(const Connection& connection);
+  bool closedUnusedThere(Connection& connection) const;
   void fail(const Status& why);
   Status withReason(const Status& why);
   void tellFailure();
@@ -219,6 +226,10 @@ class Pair final : private fabric::FabricClient {
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;
+  /// Connections that the other end has closed and had not used, the latest: number, and whether
+  /// they send here.
+  std::deque<std::pair<std::uint32_t, bool>> closedUnused_;
+  std::uint64_t closedUnusedWords_ = 0;
   HeardFailure heard_;  // why calls of the other process fail
   TimePoint heardAt_{};
   std::uint32_t toldFailure_ = 0;  // FirstFailure::number

@@ -145,6 +145,39 @@ TEST_F(FailurePassedOnTest, AnEndThatSendsHearsItToo) {
   EXPECT_EQ(failures_[2]->kept().why, "p3: what ended its calls") << "as it was told";
 }
 
+// Its end is not that of a stream: none has begun.
+TEST_F(FailurePassedOnTest, AConnectionThatCarriedNothingEndsForWhoWaitsOnIt) {
+  Neighbours& link = links_[2];
+  for (const bool sends : {true, false}) {
+    const std::uint32_t number = sends ? 8 : 9;
+    link.sends = Pair::open(link.from, number, /*sends=*/true);
+    link.receives = Pair::open(link.to, number, /*sends=*/false);
+    failures_[sends ? 2 : 3]->note("what ended its calls", now());
+    // One that was posted before the other end has closed it, and one after that.
+    for (int i = 0; i < 2; ++i) {
+      Request* const waits = sends ? receive(link) : send(link);
+      if (i == 0) (sends ? link.from : link.to)->close(sends ? *link.sends : *link.receives);
+      EXPECT_THAT(failureOf(sends ? *link.to : *link.from, *waits),
+                  AllOf(HasSubstr(sends ? "p2 has closed this connection; its reason, told "
+                                        : "p3 has closed this connection; its reason, told "),
+                        HasSubstr("what ended its calls")));
+    }
+  }
+}
+
+TEST_F(FailurePassedOnTest, OtherConnectionsGoOn) {
+  Neighbours& link = links_[2];
+  const auto unused = Pair::open(link.from, 8, /*sends=*/true);
+  // The same number in the other direction is another one.
+  const auto alike = Pair::open(link.from, 7, /*sends=*/false);
+  link.from->close(*unused);
+  link.from->close(*alike);
+  Request* const received = receive(link);
+  Request* const sent = send(link);
+  EXPECT_EQ(failureOf(*link.to, *received), "");
+  EXPECT_EQ(failureOf(*link.from, *sent), "");
+}
+
 // A process may end without closing anything: its reason was told when it came up.
 TEST_F(FailurePassedOnTest, AProcessThatSaysGoodbyeHasToldItsReason) {
   Request* const waits = receive(links_[2]);
