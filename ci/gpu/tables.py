@@ -207,7 +207,8 @@ def pauses(folders):
             longest = counted[-1] if counted else None
             wrong = wrong_elements(run)
             if run.row == "plugin" and len(faults) > 1:
-                verdicts += targets.of_pauses(faults[0]["kind"], len(counted), p50, longest, wrong)
+                verdicts += targets.of_pauses(faults[0]["kind"], len(faults), len(counted), p50, longest, wrong,
+                                              failovers(run))
             rows.append([faults[0]["kind"], run.row, len(faults), len(counted), never, f"{whole:.1f}",
                          number(p50, 1), number(longest, 1),
                          f"{statistics.median(lost):.1f}" if lost else "-", f"{max(lost):.1f}" if lost else "-",
@@ -227,11 +228,21 @@ def wrong_elements(run):
     return sum(row[2] for row in run.sizes.values()) if run.sizes else None
 
 
-def longest_pause(run):
-    """By the plugin's own counters, of all processes."""
-    seen = [peer["longest_pause_ms"] for path in run.folder.glob("rank*/counters.json")
+def counted_by_plugin(run, counter):
+    """By its own counters, for each peer of each process."""
+    return [peer[counter] for path in run.folder.glob("rank*/counters.json")
             for peer in json.loads(path.read_text())["peers"]]
+
+
+def longest_pause(run):
+    seen = counted_by_plugin(run, "longest_pause_ms")
     return f"{max(seen):.1f}" if seen else "-"
+
+
+def failovers(run):
+    """Of all processes; None: none has written its counters."""
+    seen = counted_by_plugin(run, "failovers")
+    return sum(seen) if seen else None
 
 
 def share_of(text):

@@ -46,12 +46,15 @@ def of_sweep(ratios, size_text):
     return verdicts
 
 
-def of_pauses(kind, counted, p50, longest, wrong):
-    """`counted`: faults that struck a whole network; ms; `wrong`: elements, of all calls."""
+def of_pauses(kind, struck, counted, p50, longest, wrong, failovers):
+    """`struck`: faults, `counted`: those that struck a whole network; ms; `wrong`: elements, of all calls;
+    `failovers`: of all processes, at least one for each fault."""
     verdicts = [verdict(counted >= FAULTS, f"{kind}: faults counted", counted, f"at least {FAULTS}"),
                 at_most(f"{kind}: pause p50", p50, PAUSE_P50_MS, " ms")]
     if kind in PAUSE_MAX_MS:
         verdicts.append(at_most(f"{kind}: longest pause", longest, PAUSE_MAX_MS[kind], " ms"))
+    verdicts.append(verdict(failovers is not None and failovers >= struck, f"{kind}: failovers",
+                            "nothing" if failovers is None else failovers, f"at least {struck}"))
     verdicts.append(verdict(wrong == 0, f"{kind}: elements that are wrong",
                             "nothing" if wrong is None else wrong, 0))
     return verdicts

@@ -12,12 +12,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file_text.h"
 #include "harness/launch/guard.h"
 #include "harness/launch/guard_job.h"
 #include "harness/launch/process.h"
@@ -72,11 +72,6 @@ void copy(int from, int to) {
       done += written;
     }
   }
-}
-
-std::string contentsOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string{std::istreambuf_iterator<char>(file), {}};
 }
 
 class Agent {
@@ -211,7 +206,7 @@ Status Agent::sendOutput(int id, const Job& job) {
   json programs = json::array();
   for (const launch::GuardedProgram& program : job.programs.programs) {
     programs.push_back(
-        {{"out", contentsOf(program.stdout_path)}, {"err", contentsOf(program.stderr_path)}});
+        {{"out", fileText(program.stdout_path)}, {"err", fileText(program.stderr_path)}});
     ::unlink(program.stdout_path.c_str());
     ::unlink(program.stderr_path.c_str());
   }

@@ -6,10 +6,10 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 
+#include "base/file_text.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "harness/run/program_plan.h"
@@ -31,11 +31,6 @@ constexpr std::size_t kHeadOfOutput = 64 << 10;
 /// Read for the environment when no cluster has said what its nodes use.
 constexpr std::array kTcpSettings{"tcp_rmem", "tcp_wmem", "tcp_retries2",
                                   "tcp_slow_start_after_idle"};
-
-std::string fileText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// The value of a setting of this process's network namespace on one line, or "".
 std::string setting(std::string_view name) {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "base/file_text.h"
 
 namespace faultline::netlink {
 namespace {
@@ -18,11 +18,6 @@ constexpr std::array<std::string_view, 5> kNetworkFileSystems{"nfs", "nfs4", "ci
                                                               "smbfs"};
 // More generations than a process has; /proc may change while it is read.
 constexpr int kMostAncestors = 100;
-
-std::string textOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 std::string sshConnectionIn(const std::string& environment) {
   std::istringstream entries(environment);
@@ -34,7 +29,7 @@ std::string sshConnectionIn(const std::string& environment) {
 
 /// 0: none that is seen here.
 pid_t parentOf(pid_t pid) {
-  std::istringstream status(textOf(fmt::format("/proc/{}/status", pid)));
+  std::istringstream status(fileText(fmt::format("/proc/{}/status", pid)));
   for (std::string line; std::getline(status, line);) {
     std::istringstream words(line);
     std::string key;
@@ -100,10 +95,10 @@ std::vector<NeededPeer> neededPeers() {
   if (own != nullptr) addSshClient(own, peers);
   pid_t pid = ::getppid();
   for (int generation = 0; pid > 0 && generation < kMostAncestors; ++generation) {
-    addSshClient(sshConnectionIn(textOf(fmt::format("/proc/{}/environ", pid))), peers);
+    addSshClient(sshConnectionIn(fileText(fmt::format("/proc/{}/environ", pid))), peers);
     pid = parentOf(pid);
   }
-  const std::vector<NeededPeer> servers = fileServers(textOf("/proc/self/mounts"));
+  const std::vector<NeededPeer> servers = fileServers(fileText("/proc/self/mounts"));
   peers.insert(peers.end(), servers.begin(), servers.end());
   return peers;
 }

@@ -12,12 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "base/file_text.h"
 #include "base/units.h"
 #include "injector/verbs/access.h"
 #include "injector/verbs/address.h"
@@ -30,14 +29,9 @@ namespace {
 constexpr std::size_t kMostListed = 100'000;
 constexpr Duration kListPatience = 20s;
 
-std::string contentOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 /// The value of a variable in the environment that a process was started with.
 std::string variableOf(pid_t pid, std::string_view name) {
-  std::istringstream environment(contentOf(fmt::format("/proc/{}/environ", pid)));
+  std::istringstream environment(fileText(fmt::format("/proc/{}/environ", pid)));
   for (std::string entry; std::getline(environment, entry, '\0');) {
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') {
       return entry.substr(name.size() + 1);
@@ -64,11 +58,11 @@ uid_t asItKnowsItself(pid_t pid, uid_t user) {
   // which it is may not control it, either.
   const auto its = user_namespace(std::to_string(pid));
   if (!its || its == user_namespace("self")) return user;
-  return userInside(contentOf(fmt::format("/proc/{}/uid_map", pid)), user).value_or(user);
+  return userInside(fileText(fmt::format("/proc/{}/uid_map", pid)), user).value_or(user);
 }
 
 Result<Owner> ownerOf(pid_t pid) {
-  std::istringstream status(contentOf(fmt::format("/proc/{}/status", pid)));
+  std::istringstream status(fileText(fmt::format("/proc/{}/status", pid)));
   Owner owner;
   for (std::string line; std::getline(status, line);) {
     std::istringstream words(line);
@@ -97,7 +91,7 @@ Result<std::string> folderOf(pid_t pid, uid_t user) {
 }
 
 bool hasShim(pid_t pid) {
-  return contentOf(fmt::format("/proc/{}/maps", pid)).find("libfaultline-verbs.so") !=
+  return fileText(fmt::format("/proc/{}/maps", pid)).find("libfaultline-verbs.so") !=
          std::string::npos;
 }
 

@@ -88,6 +88,7 @@ std::string countersJson(const Counters& its) {
                      {"failbacks", account.failbacks},
                      {"degradations", account.degradations},
                      {"longest_pause_ms", toSeconds(account.longestPause) * 1e3},
+                     {"paused_ms", toSeconds(account.paused) * 1e3},
                      {"chunks_sent", counters.chunksSent},
                      {"bytes_resent", counters.bytesResent},
                      {"bytes_copied", counters.bytesCopied},

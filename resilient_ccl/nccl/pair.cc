@@ -510,6 +510,7 @@ void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
   if (departed_ && failover.detected >= *departed_) return;
   ++account_.failovers;
   account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
+  account_.paused += failover.receiveStall;
   happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
   spdlog::info("{} to {} is down: {}; {} bytes sent again elsewhere", railName(failover.rail),
                settings_.peer, channel::causeName(failover.cause), failover.resentBytes);

@@ -155,9 +155,9 @@ class Pair final : private fabric::FabricClient {
     std::vector<Bytes> sentByRail;
     Bytes sent = 0, received = 0;  ///< by messages that are done
     std::uint64_t failovers = 0, failbacks = 0, degradations = 0;
-    std::uint64_t eager = 0;  ///< messages received that waited for no grant of their own
-    Duration longestPause{};
-    History history;  ///< with FAULTLINE_TRACE
+    std::uint64_t eager = 0;            ///< messages received that waited for no grant of their own
+    Duration longestPause{}, paused{};  ///< of one failover, and of all
+    History history;                    ///< with FAULTLINE_TRACE
     std::string failure;
   };
   Account account() const;

@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string>
 
+#include "base/file_text.h"
 #include "injector/netlink/namespace.h"
 
 namespace faultline::test {
@@ -26,8 +25,7 @@ struct Stat {
 
 /// proc(5): pid (name) state ppid ... starttime is the 22nd field. The name may hold anything.
 std::optional<Stat> readStat(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = fileText(fmt::format("/proc/{}/stat", pid));
   const auto name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));

@@ -137,7 +137,8 @@ TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
   // more, and 5 more of the next.
   addRun("plugin", "", {100, 100, 160, 205, 100, 100, 130, 200},
          Json::array({fault("port_down", 450, 700, 50), fault("port_down", 1400, 1500, 80)}),
-         R"({"peers": [{"longest_pause_ms": 2.5}, {"longest_pause_ms": 7.25}]})");
+         R"({"peers": [{"longest_pause_ms": 2.5, "failovers": 1},
+                       {"longest_pause_ms": 7.25, "failovers": 1}]})");
   const std::string text = table("pauses", 1);
   // The second: 80 % of 100 and 20 % of 200 are 120, so 10.
   EXPECT_THAT(
@@ -201,6 +202,7 @@ struct Struck {
   std::vector<double> late{10};
   double next = 100;
   std::int64_t wrong = 0;
+  int failovers = -1;  // one for each fault
 };
 
 class GpuTargets : public GpuTables {
@@ -222,18 +224,23 @@ class GpuTargets : public GpuTables {
       call(struck.next);
     }
     call(kCall);
-    addRun(row, line(64 << 20, kCall, struck.wrong), calls, faults);
+    const int failovers = struck.failovers < 0 ? struck.faults : struck.failovers;
+    const Json peer{{"longest_pause_ms", 1}, {"failovers", failovers}};
+    addRun(row, line(64 << 20, kCall, struck.wrong), calls, faults,
+           Json{{"peers", Json::array({peer})}}.dump());
   }
 };
 
 TEST_F(GpuTargets, PausesOfThirtyFaultsAreMet) {
   strike({.late = {10, 10, 50}, .next = 200});
   const std::string text = table("pauses");
-  EXPECT_THAT(text, HasSubstr("\n- met: port_down: faults counted, measured 30, to reach at least "
-                              "30\n- met: port_down: pause p50, measured 10.0 ms, to reach at most "
-                              "10 ms\n- met: port_down: longest pause, measured 50.0 ms, to reach "
-                              "at most 50 ms\n- met: port_down: elements that are wrong, measured "
-                              "0, to reach 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n- met: port_down: faults counted, measured 30, to reach at least "
+                        "30\n- met: port_down: pause p50, measured 10.0 ms, to reach at most "
+                        "10 ms\n- met: port_down: longest pause, measured 50.0 ms, to reach "
+                        "at most 50 ms\n- met: port_down: failovers, measured 30, to reach at "
+                        "least 30\n- met: port_down: elements that are wrong, measured "
+                        "0, to reach 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("MISSED")));
   EXPECT_THAT(text, HasSubstr("| 30 of 30 | 0 | ok |"));
 }
@@ -257,6 +264,7 @@ TEST_F(GpuTargets, EachTargetOfPausesCanBeMissed) {
        "connection_reset: longest pause, measured 51.0 ms, to reach at most 50 ms"},
       {{.kind = "blackhole", .late = {1, 1, 201}},
        "blackhole: longest pause, measured 201.0 ms, to reach at most 200 ms"},
+      {{.failovers = 29}, "port_down: failovers, measured 29, to reach at least 30"},
       {{.wrong = 2}, "port_down: elements that are wrong, measured 2, to reach 0"}};
   for (const auto& [struck, missed] : cases) {
     SCOPED_TRACE(missed);

@@ -33,6 +33,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   peer.degradations = 4;
   peer.eager = 21;
   peer.longestPause = 12ms;
+  peer.paused = 30ms;
   peer.counters.bytesResent = 64;
   peer.failure = "it ended";
   its.peers = {peer};
@@ -59,6 +60,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   EXPECT_EQ(it["failbacks"], 1);
   EXPECT_EQ(it["degradations"], 4);
   EXPECT_EQ(it["longest_pause_ms"], 12);
+  EXPECT_EQ(it["paused_ms"], 30);
   EXPECT_EQ(it["bytes_resent"], 64);
   EXPECT_EQ(it["messages_eager"], 21);
   EXPECT_EQ(it["failure"], "it ended");

@@ -16,7 +16,7 @@
 namespace faultline::scenario {
 namespace {
 
-constexpr Cluster kCluster{.nodes = 4, .rails = 4};
+const Cluster kCluster{.nodes = 4, .rails = 4};
 using Kind = Lifetime::Kind;
 
 /// Mean, variance and share below the mean of what is drawn.

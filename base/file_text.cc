@@ -1,0 +1,26 @@
+#include "base/file_text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/unique_fd.h"
+
+namespace faultline {
+
+std::string fileText(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 16384> buffer;
+  while (file) {
+    const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+}  // namespace faultline

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace faultline {
+
+/// What can be read of a file: all of it, or what came before an error, as of a file in /proc whose
+/// process ends meanwhile. "" where there is no such file. Never throws for that, as the iterators
+/// of a stream do.
+std::string fileText(const std::string& path);
+
+}  // namespace faultline
