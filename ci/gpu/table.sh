@@ -19,7 +19,7 @@
 # and ci/gpu/targets.py has them), 2 for a mistake, 3 when this machine cannot do it.
 # GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=7 (default 5, so that each part takes
 # less than 8 minutes) makes so many runs of each row of the sweeps up to 8 MiB. While it runs, everybody
-# may choose cubic on this machine (net.ipv4.tcp_allowed_congestion_control).
+# may choose cubic on this machine (net.ipv4.tcp_allowed_congestion_control); one of it at a time.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -53,6 +53,34 @@ if ((gpus == 0)); then
   echo "$0: there is no GPU" >&2
   exit 3
 fi
+mps=
+allowed_before=
+# Puts back what is changed below.
+# shellcheck disable=SC2317  # by trap
+leave() {
+  if [[ -n $mps ]]; then
+    echo quit | timeout 10 nvidia-cuda-mps-control >/dev/null 2>&1 || true
+    rm -rf "$mps"
+  fi
+  [[ -z $allowed_before ]] || echo "$allowed_before" >"$allowed"
+}
+trap leave EXIT
+
+# The nodes have cubic (cluster.congestion_control), which namespaces may choose where everybody may.
+allowed=/proc/sys/net/ipv4/tcp_allowed_congestion_control
+cubic_allowed() { [[ ! -r $allowed || " $(<"$allowed") " == *' cubic '* ]]; }
+if ! cubic_allowed; then
+  modprobe tcp_cubic 2>/dev/null || true
+  if [[ -w $allowed ]]; then
+    allowed_before=$(<"$allowed")
+    echo "$allowed_before cubic" 2>/dev/null >"$allowed" || true
+  fi
+  cubic_allowed || {
+    echo "$0: namespaces may not choose cubic here; as root: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"$(<"$allowed") cubic\"" >&2
+    exit 3
+  }
+fi
+
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
@@ -79,32 +107,12 @@ for program in faultline nccl_bench; do
   }
 done
 
-mps=
-allowed_before=
-# Puts back what is changed below.
-# shellcheck disable=SC2317  # by trap
-leave() {
-  if [[ -n $mps ]]; then
-    echo quit | timeout 10 nvidia-cuda-mps-control >/dev/null 2>&1 || true
-    rm -rf "$mps"
-  fi
-  [[ -z $allowed_before ]] || echo "$allowed_before" >"$allowed"
-}
-trap leave EXIT
-
 # Kernels of ranks that share a GPU wait for each other: in turns of milliseconds, unless they run at
 # the same time.
 if ((gpus < ranks)) && command -v nvidia-cuda-mps-control >/dev/null && [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]]; then
   mps=$(mktemp -d)
   export CUDA_MPS_PIPE_DIRECTORY=$mps CUDA_MPS_LOG_DIRECTORY=$mps
   nvidia-cuda-mps-control -d
-fi
-
-# The nodes have cubic (cluster.congestion_control), which they may choose where everybody may.
-allowed=/proc/sys/net/ipv4/tcp_allowed_congestion_control
-if [[ -w $allowed && " $(<"$allowed") " != *' cubic '* ]]; then
-  allowed_before=$(<"$allowed")
-  echo "$allowed_before cubic" >"$allowed" || echo "$0: $allowed cannot be changed" >&2
 fi
 
 strategies=${GPU_STRATEGIES:-}

@@ -70,9 +70,11 @@ Status setCongestionControl(int namespace_fd, const std::string& name) {
   const Sysctl setting{"ipv4/tcp_congestion_control", name.c_str(), "cluster.congestion_control",
                        true};
   const Status status = writeSysctls(namespace_fd, std::span(&setting, 1));
-  if (status.ok()) return status;
+  const bool refused = status.code() == Code::kNotFound || status.code() == Code::kPermissionDenied;
   std::string allowed;
   std::getline(std::ifstream(fullPath("ipv4/tcp_allowed_congestion_control")), allowed);
+  if (!refused) return status;
+  if (allowed.empty()) return Status(Code::kInvalidArgument, status.message());
   return errorf(
       Code::kInvalidArgument,
       "cluster.congestion_control: {} cannot be chosen here, but {}. Where the kernel has it as a "

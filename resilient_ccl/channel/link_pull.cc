@@ -77,8 +77,9 @@ int Link::nextPuller(TimePoint now) const {
   if (home != kAnyRail && keepsUp(home, chunk, now)) return home;
   Bytes fullBytes = static_cast<Bytes>(queues_[0].size()) * chunk;
   const int nearest = std::max(home, 0);
-  for (int turn = 0; turn < options_.rails; ++turn) {
-    const int rail = turn == 0 ? nearest : options_.partners[nearest][turn - 1];
+  const std::vector<int>& others = options_.partners[nearest];
+  for (int turn = 0; turn <= std::ssize(others); ++turn) {
+    const int rail = turn == 0 ? nearest : others[turn - 1];
     const Rail& state = rails_[rail];
     if (state.phase != Phase::kUp) continue;
     if (!hasRoom(rail, chunk)) {

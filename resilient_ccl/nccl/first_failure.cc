@@ -16,10 +16,12 @@ char printable(std::byte byte) {
 
 }  // namespace
 
-void FirstFailure::note(const std::string& why, TimePoint now) {
+void FirstFailure::note(const std::string& why, Kind kind, TimePoint now) {
   const std::lock_guard lock(mutex_);
-  if (number_ != 0 && now - when_ < kMemory) return;
+  const bool better = kind == Kind::kCause && kind_ == Kind::kConsequence;
+  if (number_ != 0 && now - when_ < kMemory && !better) return;
   why_ = why;
+  kind_ = kind;
   when_ = now;
   number_.store(number_ + 1, std::memory_order_release);
 }
@@ -48,7 +50,7 @@ std::vector<std::vector<std::byte>> wordsOf(const FirstFailure::Kept& failure) {
   return words;
 }
 
-bool HeardFailure::take(std::span<const std::byte> word) {
+bool HeardFailure::take(std::span<const std::byte> word, TimePoint now) {
   FailureWord head;
   if (word.size() <= sizeof(head) || word.size() > sizeof(head) + kFailureTextOfWord) return false;
   std::memcpy(&head, word.data(), sizeof(head));
@@ -69,7 +71,12 @@ bool HeardFailure::take(std::span<const std::byte> word) {
   }
   why_.clear();
   for (auto one = parts_.begin(); one != end; ++one) why_ += *one;
+  when_ = now;
   return true;
+}
+
+std::string_view HeardFailure::why(TimePoint now) const {
+  return now - when_ < FirstFailure::kMemory ? std::string_view(why_) : std::string_view();
 }
 
 }  // namespace faultline::nccl

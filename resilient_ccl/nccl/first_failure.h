@@ -22,8 +22,13 @@ namespace faultline::nccl {
 /// to ...") or, where that came from a peer, the peer's. Thread-safe; nobody is called from inside.
 class FirstFailure {
  public:
-  /// Of several within kMemory the first one stays: the others are mostly its consequences.
-  void note(const std::string& why, TimePoint now);
+  enum class Kind {
+    kCause,        ///< seen by this process, or told by a peer
+    kConsequence,  ///< a peer has ended something, and has not said why
+  };
+  /// Of several within kMemory the first cause stays, or, without one, the first: the others are
+  /// mostly its consequences.
+  void note(const std::string& why, Kind kind, TimePoint now);
 
   /// Changes with each failure that is kept; 0: none yet.
   std::uint32_t number() const { return number_.load(std::memory_order_acquire); }
@@ -40,6 +45,7 @@ class FirstFailure {
   mutable std::mutex mutex_;
   std::atomic<std::uint32_t> number_{0};
   std::string why_;
+  Kind kind_ = Kind::kConsequence;
   TimePoint when_{};
 };
 
@@ -63,15 +69,19 @@ inline constexpr std::size_t kFailureTextOfWord =
 class HeardFailure {
  public:
   /// Whether the failure is there as a whole with this word. What is no such word changes nothing.
-  bool take(std::span<const std::byte> word);
-  /// Printable, and at most as long as kMostParts words have room for; empty: none has come.
-  const std::string& why() const { return why_; }
+  bool take(std::span<const std::byte> word, TimePoint now);
+  /// Printable, and at most as long as kMostParts words have room for; empty: none has come within
+  /// FirstFailure::kMemory.
+  std::string_view why(TimePoint now) const;
+  /// When it came.
+  TimePoint when() const { return when_; }
 
  private:
   std::uint32_t number_ = 0;
   int count_ = 0;
   std::array<std::string, FailureWord::kMostParts> parts_;
   std::string why_;
+  TimePoint when_{};
 };
 
 }  // namespace faultline::nccl

@@ -96,14 +96,16 @@ constexpr std::array kSpecs{
 
 /// What else of the project reads or sets variables with our prefix: `faultline run`'s commands and
 /// the measuring program (harness/command/variables.cc, harness/nccl_bench), and tests.
-constexpr std::array<std::string_view, 23> kOfOthers{
-    "RANK",       "RANKS",       "LOCAL_RANK",     "LOCAL_RANKS", "NODE",       "NODES",
-    "GROUP_RANK", "GROUPS",      "RAILS",          "ADDRESS",     "ADDRESSES",  "INTERFACE",
-    "INTERFACES", "OUTPUT",      "PROGRESS",       "STRATEGY",    "BLOCK",      "SEED",
-    "SEEDS",      "REPETITIONS", "MASTER_ADDRESS", "MASTER_PORT", "RDMA_KERNEL"};
+constexpr std::array<std::string_view, 32> kOfOthers{
+    "RANK",           "RANKS",       "LOCAL_RANK",  "LOCAL_RANKS",   "NODE",
+    "NODES",          "GROUP_RANK",  "GROUPS",      "RAILS",         "ADDRESS",
+    "ADDRESSES",      "INTERFACE",   "INTERFACES",  "OUTPUT",        "PROGRESS",
+    "STRATEGY",       "BLOCK",       "SEED",        "SEEDS",         "REPETITIONS",
+    "MASTER_ADDRESS", "MASTER_PORT", "RDMA_KERNEL", "NCCL_RECOVERY", "NCCL_RECOVERY_FILE",
+    "NCCL_WAIT_MS",   "TEST_CHILD",  "TEST_INNER",  "VERBS_DIR",     "VERBS_LIB",
+    "VERBS_SHIM",     "VERBS_VICTIM"};
 /// Beginnings of names; '#' is a digit.
-constexpr std::array<std::string_view, 5> kBeginningsOfOthers{"RAIL_#", "ADDRESS_#", "VERBS_",
-                                                              "NCCL_", "TEST_"};
+constexpr std::array<std::string_view, 2> kBeginningsOfOthers{"RAIL_#", "ADDRESS_#"};
 
 bool isOfOthers(std::string_view name) {
   const auto begins = [&](std::string_view beginning) {

@@ -252,14 +252,14 @@ Result<bool> Pair::test(Request& request, int* sizes) {
   if (inVain) closeStreams(*request.connection);
   if (request.open > 0) poll(now());
   if (request.open > 0) {
-    if (failed_) return withReason(failure_);
+    if (failed_) return withReason(failure_, FirstFailure::Kind::kCause);
     return false;
   }
   if (!request.failure.ok()) {
     if (closedUnusedThere(*request.connection)) {
       request.failure = errorf(Code::kAborted, "{} has closed this connection", settings_.peer);
     }
-    const Status failure = withReason(request.failure);
+    const Status failure = withReason(request.failure, FirstFailure::Kind::kConsequence);
     giveBack(request);
     return failure;
   }
@@ -304,7 +304,11 @@ bool Pair::closedUnusedThere(Connection& connection) const {
 
 bool Pair::close(Connection& connection) {
   const std::lock_guard lock(mutex_);
-  tellFailure();  // before it hears that the connection ends
+  // Before it hears that the connection ends: words may come after what was sent later.
+  if (tellFailure()) {
+    const TimePoint until = now() + kTellTime;
+    while (!failed_ && !fabric_->told(other()) && now() < until) poll(now(), kIdle);
+  }
   closeStreams(connection);
   if (!failed_ && started_ && connection.counts.empty()) {
     const ClosedUnusedWord word{.number = connection.number, .sent = connection.sends ? 1U : 0U};
@@ -401,24 +405,28 @@ void Pair::fail(const Status& why) {
   if (!serving_) end();  // the fabric does not expect to be shut down from inside its calls
 }
 
-/// What NCCL is told: with the peer's own reason, where it is the peer that ends something.
-Status Pair::withReason(const Status& why) {
-  const bool told = !heard_.why().empty() && why.code() != Code::kInvalidArgument;
-  if (settings_.failure) {
-    settings_.failure->note(
-        told ? heard_.why() : fmt::format("{}: {}", settings_.self, why.message()), now());
+/// What NCCL is told: with the reason that the peer has lately told, if it has.
+Status Pair::withReason(const Status& why, FirstFailure::Kind kind) {
+  const TimePoint time = now();
+  const std::string_view heard =
+      why.code() == Code::kInvalidArgument ? std::string_view() : heard_.why(time);
+  if (settings_.failure && heard.empty()) {
+    settings_.failure->note(fmt::format("{}: {}", settings_.self, why.message()), kind, time);
+  } else if (settings_.failure) {
+    settings_.failure->note(std::string(heard), FirstFailure::Kind::kCause, time);
   }
-  if (!told) return why;
+  if (heard.empty()) return why;
   return errorf(why.code(), "{}; its reason, told {} before: {}", why.message(),
-                formatDuration(now() - heardAt_), heard_.why());
+                formatDuration(time - heard_.when()), heard);
 }
 
-void Pair::tellFailure() {
-  if (failed_ || !started_ || departed_ || !settings_.failure) return;
-  if (settings_.failure->number() == toldFailure_) return;
+bool Pair::tellFailure() {
+  if (failed_ || !started_ || departed_ || !settings_.failure) return false;
+  if (settings_.failure->number() == toldFailure_) return false;
   const FirstFailure::Kept kept = settings_.failure->kept();
   toldFailure_ = kept.number;
   for (const std::vector<std::byte>& word : wordsOf(kept)) fabric_->tell(other(), word);
+  return true;
 }
 
 /// From now on nothing reads or writes what was posted.
@@ -548,12 +556,12 @@ void Pair::linkFailed(int /*peer*/, const Status& why) {
   const Status named = errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", "));
   fail(named);
   // Other peers hear it now, before NCCL does, and whether or not it ends its connections then.
-  if (!departed_) (void)withReason(named);
+  if (!departed_) (void)withReason(named, FirstFailure::Kind::kCause);
 }
 
 void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
   if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = now();
-  if (heard_.take(word)) heardAt_ = now();
+  (void)heard_.take(word, now());
   ClosedUnusedWord closed;
   if (word.size() != sizeof(closed)) return;
   std::memcpy(&closed, word.data(), sizeof(closed));

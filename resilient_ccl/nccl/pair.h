@@ -168,6 +168,8 @@ class Pair final : private fabric::FabricClient {
   /// (docs/gpu/findings.md).
   static constexpr Duration kWindowTime = 4ms;
   static constexpr Duration kDrainPause = 100us;
+  /// Who is told why calls fail has so long to hear it before it hears of the end.
+  static constexpr Duration kTellTime = 20ms;
   /// Connections closed without having been used that this end may still have open.
   static constexpr std::size_t kMostClosedUnused = 4096;
   /// The plugin's thread polls a pair that nobody has polled for so long.
@@ -207,8 +209,8 @@ class Pair final : private fabric::FabricClient {
   void closeStreams(const Connection& connection);
   bool closedUnusedThere(Connection& connection) const;
   void fail(const Status& why);
-  Status withReason(const Status& why);
-  void tellFailure();
+  Status withReason(const Status& why, FirstFailure::Kind kind);
+  bool tellFailure();
   void end();
   void count(Account& account) const;
   bool traces() const { return !settings_.options.trace.empty(); }
@@ -230,8 +232,7 @@ class Pair final : private fabric::FabricClient {
   /// they send here.
   std::deque<std::pair<std::uint32_t, bool>> closedUnused_;
   std::uint64_t closedUnusedWords_ = 0;
-  HeardFailure heard_;  // why calls of the other process fail
-  TimePoint heardAt_{};
+  HeardFailure heard_;             // why calls of the other process fail
   std::uint32_t toldFailure_ = 0;  // FirstFailure::number
   bool serving_ = false;           // inside a call of the fabric
   TimePoint polled_{};

@@ -202,7 +202,7 @@ struct Struck {
   std::vector<double> late{10};
   double next = 100;
   std::int64_t wrong = 0;
-  int failovers = -1;  // one for each fault
+  int failovers = -1;  // two for each fault
 };
 
 class GpuTargets : public GpuTables {
@@ -224,7 +224,7 @@ class GpuTargets : public GpuTables {
       call(struck.next);
     }
     call(kCall);
-    const int failovers = struck.failovers < 0 ? struck.faults : struck.failovers;
+    const int failovers = struck.failovers < 0 ? 2 * struck.faults : struck.failovers;
     const Json peer{{"longest_pause_ms", 1}, {"failovers", failovers}};
     addRun(row, line(64 << 20, kCall, struck.wrong), calls, faults,
            Json{{"peers", Json::array({peer})}}.dump());
@@ -238,8 +238,8 @@ TEST_F(GpuTargets, PausesOfThirtyFaultsAreMet) {
               HasSubstr("\n- met: port_down: faults counted, measured 30, to reach at least "
                         "30\n- met: port_down: pause p50, measured 10.0 ms, to reach at most "
                         "10 ms\n- met: port_down: longest pause, measured 50.0 ms, to reach "
-                        "at most 50 ms\n- met: port_down: failovers, measured 30, to reach at "
-                        "least 30\n- met: port_down: elements that are wrong, measured "
+                        "at most 50 ms\n- met: port_down: failovers, measured 60, to reach at "
+                        "least 60\n- met: port_down: elements that are wrong, measured "
                         "0, to reach 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("MISSED")));
   EXPECT_THAT(text, HasSubstr("| 30 of 30 | 0 | ok |"));
@@ -264,7 +264,7 @@ TEST_F(GpuTargets, EachTargetOfPausesCanBeMissed) {
        "connection_reset: longest pause, measured 51.0 ms, to reach at most 50 ms"},
       {{.kind = "blackhole", .late = {1, 1, 201}},
        "blackhole: longest pause, measured 201.0 ms, to reach at most 200 ms"},
-      {{.failovers = 29}, "port_down: failovers, measured 29, to reach at least 30"},
+      {{.failovers = 59}, "port_down: failovers, measured 59, to reach at least 60"},
       {{.wrong = 2}, "port_down: elements that are wrong, measured 2, to reach 0"}};
   for (const auto& [struck, missed] : cases) {
     SCOPED_TRACE(missed);

@@ -427,7 +427,7 @@ TEST_F(NcclPluginTest, RailsShareMessagesOfAnySize) {
 TEST_F(NcclPluginTest, AConnectionPrefersItsNic) {
   const auto told = undisturbed({.seconds = 0.5, .bytes = 20'000, .connections = 1, .first = 1},
                                 {{"FAULTLINE_NET_STRATEGY", "hot_repair"}});
-  if (!told) GTEST_SKIP() << "rails failed in each of several talks: a machine that stands still";
+  ASSERT_TRUE(told) << "rails failed or were slow in each of several talks";
   for (const nlohmann::json& peer : *told) {
     const auto sent = peer["bytes_sent_by_rail"].get<std::vector<double>>();
     ASSERT_EQ(sent.size(), 2U);
@@ -439,7 +439,7 @@ TEST_F(NcclPluginTest, AConnectionPrefersItsNic) {
 // With little under way, also where rails take what they can.
 TEST_F(NcclPluginTest, AConnectionOfShortMessagesKeepsToItsNic) {
   const auto told = undisturbed({.seconds = 0.5, .bytes = 2000, .connections = 1, .first = 1});
-  if (!told) GTEST_SKIP() << "rails failed in each of several talks: a machine that stands still";
+  ASSERT_TRUE(told) << "rails failed or were slow in each of several talks";
   for (const nlohmann::json& peer : *told) {
     EXPECT_GT(peer["weight_by_rail"][1].get<double>(), 0.8) << peer;
   }

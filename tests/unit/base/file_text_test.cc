@@ -1,8 +1,6 @@
 #include "base/file_text.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -27,22 +25,6 @@ TEST(FileTextTest, IsAllOfAFile) {
 TEST(FileTextTest, OfWhatCannotBeReadIsEmpty) {
   EXPECT_EQ(fileText("/"), "");  // EISDIR
   EXPECT_EQ(fileText(""), "");
-}
-
-// Scanning /proc meets processes that end.
-TEST(FileTextTest, OfAProcessThatEndsMeanwhileIsEmptyOrWhole) {
-  constexpr int kProcesses = 200;
-  for (int i = 0; i < kProcesses; ++i) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) _exit(0);
-    const std::string stat = "/proc/" + std::to_string(child) + "/stat";
-    for (bool reaped = false; !reaped;) {
-      EXPECT_NO_THROW((void)fileText(stat));
-      reaped = waitpid(child, nullptr, WNOHANG) == child;
-    }
-    EXPECT_EQ(fileText(stat), "");
-  }
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST_F(FailurePassedOnTest, EachProcessSaysWhoWasLostAndToWhom) {
 // What ends at the receiving end fails the sender's requests.
 TEST_F(FailurePassedOnTest, AnEndThatSendsHearsItToo) {
   Request* const sent = send(links_[2]);  // nobody has asked for it
-  failures_[3]->note("p3: what ended its calls", now());
+  failures_[3]->note("p3: what ended its calls", FirstFailure::Kind::kCause, now());
   links_[2].to->close(*links_[2].receives);
   EXPECT_THAT(failureOf(*links_[2].from, *sent),
               AllOf(HasSubstr("p3 receives nothing in this stream any more; its reason, told "),
@@ -152,7 +152,7 @@ TEST_F(FailurePassedOnTest, AConnectionThatCarriedNothingEndsForWhoWaitsOnIt) {
     const std::uint32_t number = sends ? 8 : 9;
     link.sends = Pair::open(link.from, number, /*sends=*/true);
     link.receives = Pair::open(link.to, number, /*sends=*/false);
-    failures_[sends ? 2 : 3]->note("what ended its calls", now());
+    failures_[sends ? 2 : 3]->note("what ended its calls", FirstFailure::Kind::kCause, now());
     // One that was posted before the other end has closed it, and one after that.
     for (int i = 0; i < 2; ++i) {
       Request* const waits = sends ? receive(link) : send(link);
@@ -181,7 +181,7 @@ TEST_F(FailurePassedOnTest, OtherConnectionsGoOn) {
 // A process may end without closing anything: its reason was told when it came up.
 TEST_F(FailurePassedOnTest, AProcessThatSaysGoodbyeHasToldItsReason) {
   Request* const waits = receive(links_[2]);
-  failures_[2]->note("p2: what ended its calls", now());
+  failures_[2]->note("p2: what ended its calls", FirstFailure::Kind::kCause, now());
   links_[2].from->sayGoodbye(now() + 10ms);
   links_[2].sends.reset();
   links_[2].from.reset();
