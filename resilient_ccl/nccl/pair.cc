@@ -1,9 +1,6 @@
 #include "resilient_ccl/nccl/pair.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -21,16 +18,6 @@ static_assert(kMostReceives <= 1 << kPartBits);
 constexpr std::uint64_t kEager = std::uint64_t{1} << 63;
 
 constexpr std::string_view kGoodbye = "done";
-
-/// A connection was closed by an end that had not used it. Its streams are those that an end has
-/// used: of this one there are none whose end could be told.
-struct ClosedUnusedWord {
-  static constexpr std::uint32_t kMagic = 0x65736f63;  // "cose"
-
-  std::uint32_t magic = kMagic;
-  std::uint32_t number = 0;
-  std::uint32_t sent = 0;  ///< 1: who says this was to send
-};
 
 std::uint64_t tokenOf(const Request& request, int part) {
   return std::uint64_t{request.number} << kPartBits | static_cast<unsigned>(part);
@@ -293,15 +280,6 @@ void Pair::closeStreams(const Connection& connection) {
   }
 }
 
-bool Pair::closedUnusedThere(Connection& connection) const {
-  if (std::exchange(connection.closedUnusedSeen, closedUnusedWords_) != closedUnusedWords_) {
-    connection.closedUnusedThere =
-        std::ranges::find(closedUnused_, std::pair{connection.number, connection.sends}) !=
-        closedUnused_.end();
-  }
-  return connection.closedUnusedThere;
-}
-
 bool Pair::close(Connection& connection) {
   const std::lock_guard lock(mutex_);
   // Before it hears that the connection ends: words may come after what was sent later.
@@ -311,8 +289,7 @@ bool Pair::close(Connection& connection) {
   }
   closeStreams(connection);
   if (!failed_ && started_ && connection.counts.empty()) {
-    const ClosedUnusedWord word{.number = connection.number, .sent = connection.sends ? 1U : 0U};
-    fabric_->tell(other(), std::as_bytes(std::span(&word, 1)));
+    fabric_->tell(other(), ClosedUnused::wordOf(connection.number, connection.sends));
   }
   const TimePoint deadline = now() + kCloseTime;
   do {
@@ -324,7 +301,7 @@ bool Pair::close(Connection& connection) {
                 settings_.peer));
   }
   if (!connection.sends) eager_.forget(connection.number);
-  std::erase(closedUnused_, std::pair{connection.number, connection.sends});
+  closedUnused_.forget(connection.number, connection.sends);
   for (Request& request : requests_) {
     if (request.connection == &connection) giveBack(request);
   }
@@ -405,30 +382,6 @@ void Pair::fail(const Status& why) {
   if (!serving_) end();  // the fabric does not expect to be shut down from inside its calls
 }
 
-/// What NCCL is told: with the reason that the peer has lately told, if it has.
-Status Pair::withReason(const Status& why, FirstFailure::Kind kind) {
-  const TimePoint time = now();
-  const std::string_view heard =
-      why.code() == Code::kInvalidArgument ? std::string_view() : heard_.why(time);
-  if (settings_.failure && heard.empty()) {
-    settings_.failure->note(fmt::format("{}: {}", settings_.self, why.message()), kind, time);
-  } else if (settings_.failure) {
-    settings_.failure->note(std::string(heard), FirstFailure::Kind::kCause, time);
-  }
-  if (heard.empty()) return why;
-  return errorf(why.code(), "{}; its reason, told {} before: {}", why.message(),
-                formatDuration(time - heard_.when()), heard);
-}
-
-bool Pair::tellFailure() {
-  if (failed_ || !started_ || departed_ || !settings_.failure) return false;
-  if (settings_.failure->number() == toldFailure_) return false;
-  const FirstFailure::Kept kept = settings_.failure->kept();
-  toldFailure_ = kept.number;
-  for (const std::vector<std::byte>& word : wordsOf(kept)) fabric_->tell(other(), word);
-  return true;
-}
-
 /// From now on nothing reads or writes what was posted.
 void Pair::end() {
   if (failed_) return;
@@ -494,81 +447,10 @@ void Pair::receiveFailed(int peer, std::uint64_t token, const Status& why) {
   }
 }
 
-std::string Pair::railName(int rail) const {
-  return fmt::format("rail {} ({})", rail, settings_.rails[rail].device);
-}
-
-void Pair::happened(telemetry::EventKind kind, int rail, TimePoint when,
-                    const channel::Failover* failover) {
-  if (!traces()) return;
-  History::Happening it{
-      .event = {.at = when, .rail = static_cast<std::int16_t>(rail), .kind = kind}};
-  if (failover != nullptr) {
-    it.event.length = std::max(Duration{}, failover->redelivered - when);
-    it.event.bytes = failover->resentBytes;
-    it.cause = failover->cause;
-    it.pause = failover->receiveStall;
-  }
-  account_.history.add(it);
-}
-
-// What happens to rails of a process that has said goodbye is its end: its connections are closed.
-
-void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
-  if (departed_ && failover.detected >= *departed_) return;
-  ++account_.failovers;
-  account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
-  account_.paused += failover.receiveStall;
-  happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
-  spdlog::info("{} to {} is down: {}; {} bytes sent again elsewhere", railName(failover.rail),
-               settings_.peer, channel::causeName(failover.cause), failover.resentBytes);
-}
-
-void Pair::failedBack(int /*peer*/, int rail, TimePoint when) {
-  if (departed_) return;
-  ++account_.failbacks;
-  happened(telemetry::EventKind::kRailUp, rail, when);
-  spdlog::info("{} to {} is back", railName(rail), settings_.peer);
-}
-
-void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
-  if (departed_) return;
-  if (change.degraded) ++account_.degradations;
-  happened(change.degraded ? telemetry::EventKind::kRailSlow : telemetry::EventKind::kRailFast,
-           change.rail, now());
-  spdlog::info("{} to {} is {}", railName(change.rail), settings_.peer,
-               change.degraded ? fmt::format("slow: {:.2f} of the fastest", change.share)
-                               : "as fast as the others again");
-}
-
-void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
-  if (departed_) return;
-  spdlog::info("{} to {}: the cause was {}", railName(rail), settings_.peer,
-               channel::causeName(cause));
-}
-
-void Pair::linkFailed(int /*peer*/, const Status& why) {
-  // The link knows its rails by their numbers.
-  std::vector<std::string> rails;
-  for (std::size_t rail = 0; rail < settings_.rails.size(); ++rail) {
-    rails.push_back(railName(static_cast<int>(rail)));
-  }
-  const Status named = errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", "));
-  fail(named);
-  // Other peers hear it now, before NCCL does, and whether or not it ends its connections then.
-  if (!departed_) (void)withReason(named, FirstFailure::Kind::kCause);
-}
-
 void Pair::wordArrived(int /*peer*/, std::span<const std::byte> word) {
   if (std::ranges::equal(word, std::as_bytes(std::span(kGoodbye)))) departed_ = now();
   (void)heard_.take(word, now());
-  ClosedUnusedWord closed;
-  if (word.size() != sizeof(closed)) return;
-  std::memcpy(&closed, word.data(), sizeof(closed));
-  if (closed.magic != ClosedUnusedWord::kMagic) return;
-  ++closedUnusedWords_;
-  closedUnused_.emplace_back(closed.number, closed.sent == 0);
-  if (closedUnused_.size() > kMostClosedUnused) closedUnused_.pop_front();
+  closedUnused_.take(word);
 }
 
 }  // namespace faultline::nccl

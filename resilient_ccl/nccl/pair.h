@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "resilient_ccl/fabric/fabric.h"
+#include "resilient_ccl/nccl/closed_unused.h"
 #include "resilient_ccl/nccl/eager_receives.h"
 #include "resilient_ccl/nccl/first_failure.h"
 #include "resilient_ccl/nccl/mover_choice.h"
@@ -39,9 +40,6 @@ struct Connection {
   bool sends = false;
   int device = 0;    ///< of the sending end: the rail that is its first choice
   int requests = 0;  ///< under way
-  /// The other end has closed it without having used it, as of so many words of that kind.
-  bool closedUnusedThere = false;
-  std::uint64_t closedUnusedSeen = 0;
 
   /// How many messages there have been with each tag: a message is known by its tag and its number
   /// among them. NCCL uses a handful of tags for a connection.
@@ -170,8 +168,6 @@ class Pair final : private fabric::FabricClient {
   static constexpr Duration kDrainPause = 100us;
   /// Who is told why calls fail has so long to hear it before it hears of the end.
   static constexpr Duration kTellTime = 20ms;
-  /// Connections closed without having been used that this end may still have open.
-  static constexpr std::size_t kMostClosedUnused = 4096;
   /// The plugin's thread polls a pair that nobody has polled for so long.
   static constexpr Duration kIdle = 500us;
   /// After so many sends in a row, or a chunk of them, or so long, a send looks at what has come:
@@ -207,7 +203,9 @@ class Pair final : private fabric::FabricClient {
   template <typename Call>
   void serve(TimePoint now, const Call& call);
   void closeStreams(const Connection& connection);
-  bool closedUnusedThere(Connection& connection) const;
+  bool closedUnusedThere(const Connection& connection) const {
+    return closedUnused_.has(connection.number, connection.sends);
+  }
   void fail(const Status& why);
   Status withReason(const Status& why, FirstFailure::Kind kind);
   bool tellFailure();
@@ -228,10 +226,7 @@ class Pair final : private fabric::FabricClient {
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;
-  /// Connections that the other end has closed and had not used, the latest: number, and whether
-  /// they send here.
-  std::deque<std::pair<std::uint32_t, bool>> closedUnused_;
-  std::uint64_t closedUnusedWords_ = 0;
+  ClosedUnused closedUnused_;
   HeardFailure heard_;             // why calls of the other process fail
   std::uint32_t toldFailure_ = 0;  // FirstFailure::number
   bool serving_ = false;           // inside a call of the fabric

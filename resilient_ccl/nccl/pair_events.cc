@@ -1,0 +1,103 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/log.h"
+#include "resilient_ccl/nccl/pair.h"
+
+// What happens to the rails of a pair and to its link: for the log, the counters and the trace, and
+// for other peers, who hear why calls of this process fail.
+
+namespace faultline::nccl {
+
+/// What NCCL is told: with the reason that the peer has lately told, if it has.
+Status Pair::withReason(const Status& why, FirstFailure::Kind kind) {
+  const TimePoint time = now();
+  const std::string_view heard =
+      why.code() == Code::kInvalidArgument ? std::string_view() : heard_.why(time);
+  if (settings_.failure && heard.empty()) {
+    settings_.failure->note(fmt::format("{}: {}", settings_.self, why.message()), kind, time);
+  } else if (settings_.failure) {
+    settings_.failure->note(std::string(heard), FirstFailure::Kind::kCause, time);
+  }
+  if (heard.empty()) return why;
+  return errorf(why.code(), "{}; its reason, told {} before: {}", why.message(),
+                formatDuration(time - heard_.when()), heard);
+}
+
+bool Pair::tellFailure() {
+  if (failed_ || !started_ || departed_ || !settings_.failure) return false;
+  if (settings_.failure->number() == toldFailure_) return false;
+  const FirstFailure::Kept kept = settings_.failure->kept();
+  toldFailure_ = kept.number;
+  for (const std::vector<std::byte>& word : wordsOf(kept)) fabric_->tell(other(), word);
+  return true;
+}
+
+std::string Pair::railName(int rail) const {
+  return fmt::format("rail {} ({})", rail, settings_.rails[rail].device);
+}
+
+void Pair::happened(telemetry::EventKind kind, int rail, TimePoint when,
+                    const channel::Failover* failover) {
+  if (!traces()) return;
+  History::Happening it{
+      .event = {.at = when, .rail = static_cast<std::int16_t>(rail), .kind = kind}};
+  if (failover != nullptr) {
+    it.event.length = std::max(Duration{}, failover->redelivered - when);
+    it.event.bytes = failover->resentBytes;
+    it.cause = failover->cause;
+    it.pause = failover->receiveStall;
+  }
+  account_.history.add(it);
+}
+
+// What happens to rails of a process that has said goodbye is its end: its connections are closed.
+
+void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
+  if (departed_ && failover.detected >= *departed_) return;
+  ++account_.failovers;
+  account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
+  account_.paused += failover.receiveStall;
+  happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
+  spdlog::info("{} to {} is down: {}; {} bytes sent again elsewhere", railName(failover.rail),
+               settings_.peer, channel::causeName(failover.cause), failover.resentBytes);
+}
+
+void Pair::failedBack(int /*peer*/, int rail, TimePoint when) {
+  if (departed_) return;
+  ++account_.failbacks;
+  happened(telemetry::EventKind::kRailUp, rail, when);
+  spdlog::info("{} to {} is back", railName(rail), settings_.peer);
+}
+
+void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
+  if (departed_) return;
+  if (change.degraded) ++account_.degradations;
+  happened(change.degraded ? telemetry::EventKind::kRailSlow : telemetry::EventKind::kRailFast,
+           change.rail, now());
+  spdlog::info("{} to {} is {}", railName(change.rail), settings_.peer,
+               change.degraded ? fmt::format("slow: {:.2f} of the fastest", change.share)
+                               : "as fast as the others again");
+}
+
+void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
+  if (departed_) return;
+  spdlog::info("{} to {}: the cause was {}", railName(rail), settings_.peer,
+               channel::causeName(cause));
+}
+
+void Pair::linkFailed(int /*peer*/, const Status& why) {
+  // The link knows its rails by their numbers.
+  std::vector<std::string> rails;
+  for (std::size_t rail = 0; rail < settings_.rails.size(); ++rail) {
+    rails.push_back(railName(static_cast<int>(rail)));
+  }
+  const Status named = errorf(why.code(), "{} [{}]", why.message(), fmt::join(rails, ", "));
+  fail(named);
+  // Other peers hear it now, before NCCL does, and whether or not it ends its connections then.
+  if (!departed_) (void)withReason(named, FirstFailure::Kind::kCause);
+}
+
+}  // namespace faultline::nccl
