@@ -23,7 +23,8 @@ Status Pair::withReason(const Status& why, FirstFailure::Kind kind) {
   }
   if (heard.empty()) return why;
   return errorf(why.code(), "{}; its reason, told {} before: {}", why.message(),
-                formatDuration(time - heard_.when()), heard);
+                formatDuration(std::chrono::round<std::chrono::milliseconds>(time - heard_.when())),
+                heard);
 }
 
 bool Pair::tellFailure() {
