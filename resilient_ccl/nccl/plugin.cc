@@ -340,7 +340,7 @@ void Plugin::awaitDelivery(Pair& pair) {
   spdlog::warn(
       "{} has not got all that was sent to it {} after its last connection was closed: what is not "
       "delivered when the process ends is lost",
-      pair.peer(), formatDuration(patience));
+      pair.peer(), formatDuration(std::chrono::round<std::chrono::milliseconds>(patience)));
   const std::lock_guard lock(closing_);
   const TimePoint end = now();
   lastCloses_.waitedInVain(end - begin, end);

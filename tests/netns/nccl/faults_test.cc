@@ -146,15 +146,22 @@ INSTANTIATE_TEST_SUITE_P(Faults, NcclPluginFaultTest, ::testing::Combine(kFaults
 
 // What follows is in one version each, for the time that it takes. Which rail has which chunk is
 // the channel's business, which knows no version.
-const auto kPinned = ::testing::Values(Fault{.name = "grouped",
-                                             .kind = "blackhole",
-                                             .strategy = "hot_repair",
-                                             .ioThreads = 1,
-                                             .group = 4},
-                                       Fault{.name = "reset_pinned",
-                                             .kind = "connection_reset",
-                                             .parameters = {{"connections", "all"}},
-                                             .strategy = "hot_repair"});
+const auto kPinned = ::testing::Values(
+    Fault{.name = "grouped",
+          .kind = "blackhole",
+          .strategy = "hot_repair",
+          .ioThreads = 1,
+          .group = 4},
+    Fault{.name = "reset_pinned",
+          .kind = "connection_reset",
+          .parameters = {{"connections", "all"}},
+          .strategy = "hot_repair"},
+    Fault{.name = "reset_one", .kind = "connection_reset", .strategy = "balance"},
+    Fault{.name = "half_close",
+          .kind = "connection_reset",
+          .parameters = {{"how", "half_close"}},
+          .strategy = "balance"},
+    Fault{.name = "overload", .kind = "host_overload", .strategy = "balance", .failsOver = false});
 INSTANTIATE_TEST_SUITE_P(Pinned, NcclPluginFaultTest,
                          ::testing::Combine(kPinned, ::testing::Values(11)), nameOf);
 

@@ -35,8 +35,11 @@ class ConformanceTest : public ::testing::TestWithParam<int> {
     EXPECT_EQ(net.isend(connection, data, size, tag, &request), NetResult::kSuccess);
     return request;
   }
-  void* receive(void* connection, void* data, std::size_t size, int tag = kTag) {
-    void* request = reinterpret_cast<void*>(1);  // completion is optional: it comes all the same
+  /// What irecv finds where it writes its request.
+  enum class Completion { kWanted, kOptional };
+  void* receive(void* connection, void* data, std::size_t size, int tag = kTag,
+                Completion completion = Completion::kWanted) {
+    void* request = reinterpret_cast<void*>(completion == Completion::kOptional ? 1 : 0);
     EXPECT_EQ(net.irecv(connection, std::span(&data, 1), std::span(&size, 1), std::span(&tag, 1),
                         &request),
               NetResult::kSuccess);

@@ -44,6 +44,23 @@ TEST_P(MessageTest, AReceiveMayBeLargerThanItsMessage) {
   close(ends);
 }
 
+TEST_P(MessageTest, AnOptionalCompletionComesLikeOneThatIsWanted) {
+  const Ends ends = connectHere(net);
+  ASSERT_NE(ends.receive, nullptr);
+  for (const std::size_t size : {16UL, 8192UL, 200000UL}) {
+    for (const Completion completion : {Completion::kOptional, Completion::kWanted}) {
+      std::vector<std::byte> from(size, std::byte{7}), to(size, std::byte{1});
+      void* const got = receive(ends.receive, to.data(), size, kTag, completion);
+      ASSERT_NE(got, nullptr);
+      ASSERT_NE(got, reinterpret_cast<void*>(1));
+      EXPECT_EQ(await(send(ends.send, from.data(), size)), static_cast<int>(size));
+      EXPECT_EQ(await(got), static_cast<int>(size));
+      EXPECT_EQ(to, from);
+    }
+  }
+  close(ends);
+}
+
 TEST_P(MessageTest, AMessageLargerThanItsReceiveFailsAlone) {
   const Ends good = connectHere(net);
   ASSERT_NE(good.receive, nullptr);
