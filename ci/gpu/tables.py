@@ -21,6 +21,8 @@ import targets
 
 # Of what one NIC less costs a whole call: a call after a fault that loses as much was without the NIC.
 WITHOUT_A_NIC = 0.8
+# The plugin leaves a rail out for so long after its failure (FAULTLINE_HOLD_OFF), also when the NIC is whole.
+HOLD_OFF_MS = 50
 CALL = re.compile(r"^# call (\d+) (\d+) \S+ time_us ([0-9.]+)")
 # size, count, type, redop, [root], time, algbw, busbw, wrong
 ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?([0-9.]+) +([0-9.]+) +([0-9.]+) +(\d+)")
@@ -167,15 +169,24 @@ def near(run, fault, call):
     return struck is not None and struck <= call <= (math.inf if ended is None else ended) + 3
 
 
+def away(fault):
+    """For how many ms the fault takes the NIC from the plugin."""
+    if fault["kind"] == "connection_reset":
+        return HOLD_OFF_MS
+    return math.inf if fault["end_ms"] is None else fault["end_ms"] - fault["start_ms"] + HOLD_OFF_MS
+
+
 def pauses(folders):
-    """A fault that takes one of r rails of a node at a share p of a call of T ms leaves p T + (1 - p) T r /
-    (r - 1) to be expected, and T r / (r - 1) for the next call. What the two take beyond that is its
-    pause. Only faults that strike a whole network count: while a rail is held off, the call before is
-    longer already. T is the median of the calls before the first fault, or of all that no fault is near,
-    which is the less: a run's first calls can be its slow ones, and would hide pauses. `lost` is all that the
-    two take beyond T each, also what one rail less explains. `next without a NIC`: of how many of those counted
-    the next call lost what one rail less costs a whole call, or nearly so, which is no pause either. Runs with
-    more than one fault are judged."""
+    """What a fault costs its call and the next one beyond what one NIC less explains is its pause. A NIC that is
+    away for A ms, one of r of its node, takes A / r of what the node can carry; a call of T ms that loses it at
+    a share p has at most (1 - p) T / (r - 1) of that, and the next one of what is left at most T / (r - 1).
+    A is how long the fault lasts and then the plugin's hold-off, and after a reset the hold-off alone. Only
+    faults that strike a whole network count: while a rail is held off, the call before is longer already. T is
+    the median of the calls before the first fault, or of all that no fault is near, which is the less: a run's
+    first calls can be its slow ones, and would hide pauses. `lost` is all that the two take beyond T each, also
+    what one rail less explains. `next without a NIC`: of how many of those counted the next call lost what one
+    rail less costs a whole call, or nearly so, which a fault that lasts explains. Runs with more than one fault
+    are judged."""
     rows, verdicts = [], []
     for folder in folders:
         result, runs = read(folder)
@@ -198,8 +209,11 @@ def pauses(folders):
                 if run.calls.get(call - 1, whole) > 1.15 * whole:
                     continue
                 share = (fault["hit"] or {}).get("progress_pct", 0) / 100
-                late = max(0.0, run.calls[call] - (share * whole + (1 - share) * less))
-                counted.append(late + max(0.0, run.calls.get(call + 1, 0) - less))
+                cost = away(fault) / rails
+                explained = min(cost, (1 - share) * (less - whole))
+                late = max(0.0, run.calls[call] - whole - explained)
+                explained = min(cost - explained, less - whole)
+                counted.append(late + max(0.0, run.calls.get(call + 1, 0) - whole - explained))
                 lost.append(max(0.0, run.calls[call] + run.calls.get(call + 1, whole) - 2 * whole))
                 without += run.calls.get(call + 1, 0) - whole >= WITHOUT_A_NIC * (less - whole)
             counted.sort()
@@ -269,9 +283,11 @@ def shares(folders):
             slowed = statistics.median(during) / normal if during else None
             back = None
             if after:
-                # The first call that is as fast as before, and so all of the bandwidth.
+                # The first call that is as fast as before, as the two after it, and so all of the bandwidth.
                 begins = {i["index"]: i["start_ms"] for i in run.data["iterations"]}
-                whole = next((call for call, ms in sorted(after) if ms <= 1.03 * normal), None)
+                after.sort()
+                whole = next((call for at, (call, _) in enumerate(after)
+                              if all(ms <= 1.03 * normal for _, ms in after[at:at + 3])), None)
                 if whole is not None and whole in begins:
                     back = begins[whole] - fault["end_ms"]
             rails = result["scenario"]["cluster"]["rails"]
