@@ -41,8 +41,9 @@ class NcclPluginTest : public NetnsTest {
   void SetUp() override {
     NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
-                                       {.nodes = nodes(), .rails = 2, .rail_rate = 400'000'000}));
+    ASSERT_OK_AND_ASSIGN(cluster_,
+                         cluster::NetnsCluster::create(
+                             {.nodes = nodes(), .rails = rails(), .rail_rate = 400'000'000}));
     std::string pattern = ::testing::TempDir() + "faultline-nccl-XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
@@ -54,6 +55,7 @@ class NcclPluginTest : public NetnsTest {
   }
 
   virtual int nodes() const { return 2; }
+  virtual int rails() const { return 2; }
 
   struct Talk {
     int version = 11;
@@ -95,6 +97,13 @@ class NcclPluginTest : public NetnsTest {
     options.executable = FAULTLINE_NET_PEER;
     options.arguments = {"net_peer", FAULTLINE_NET_PLUGIN, std::to_string(version),
                          folder_.string(), std::to_string(side)};
+    if (!sysfs_.empty()) {
+      options.executable = "/usr/bin/unshare";
+      options.arguments[0] = FAULTLINE_NET_PEER;
+      const std::vector<std::string> before{
+          "unshare", "--mount", "sh", "-c", R"(mount --bind "$0" /sys && exec "$@")", sysfs_};
+      options.arguments.insert(options.arguments.begin(), before.begin(), before.end());
+    }
     options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
     options.environment = environment;
     options.namespace_fd = cluster_->nodeNamespace(node);
@@ -176,7 +185,7 @@ class NcclPluginTest : public NetnsTest {
   Bytes carried(int rail) const {
     std::vector<cluster::RailCounters> counters;
     EXPECT_OK(cluster_->readRailCounters(counters));
-    const cluster::RailCounters& its = counters.at(2 + rail);
+    const cluster::RailCounters& its = counters.at(rails() + rail);
     return static_cast<Bytes>(std::min(its.tx_bytes, its.rx_bytes));
   }
   /// Waits until a rail has carried so much more each way: more than words about rails would be.
@@ -209,6 +218,7 @@ class NcclPluginTest : public NetnsTest {
 
   std::unique_ptr<cluster::NetnsCluster> cluster_;
   std::filesystem::path folder_;
+  std::string sysfs_;  ///< what the peers see as /sys; empty: the real one
   std::vector<std::unique_ptr<injector::Fault>> faults_;
   std::array<UniqueFd, 3> outputs_;
   std::array<std::optional<launch::Process>, 3> peers_;  // one for each node
