@@ -1,5 +1,6 @@
 // Real processes over loopback, killed and stopped.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,8 +68,11 @@ struct Sign {
   /// False: nobody is left who could give it. Ends this process's own part in giving.
   bool await() {
     if (ends[1] >= 0) close(std::exchange(ends[1], -1));
+    // Not for ever: a process that is stopped keeps its end open, whatever becomes of the others.
+    constexpr int kLongMilliseconds = 30'000;
+    pollfd end{.fd = ends[0], .events = POLLIN, .revents = 0};
     char byte;
-    return read(ends[0], &byte, 1) == 1;
+    return ::poll(&end, 1, kLongMilliseconds) == 1 && read(ends[0], &byte, 1) == 1;
   }
 };
 
