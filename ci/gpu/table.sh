@@ -6,7 +6,7 @@
 #
 #   1  fault-free sweeps, rails of 4 Gbit/s and as fast as the machine is; all collectives
 #   2  pauses: a port goes down, connections are reset, thirty times each; once each with stock NCCL
-#   3  pauses: a port swallows everything, thirty times; once with stock NCCL
+#   3  pauses: a port swallows everything, thirty times; once with stock NCCL; once for good
 #   4  slow and lost rails
 #   5  DDP training of a small GPT under faults
 #   6  all rails gone; several process groups; PyTorch's AllReduce
@@ -180,8 +180,9 @@ case $part in
   3)
     scenario pause-blackhole
     scenario blackhole
-    made pauses pause-blackhole blackhole
-    made ends pause-blackhole blackhole
+    scenario blackhole-lasting
+    made pauses pause-blackhole blackhole blackhole-lasting
+    made ends pause-blackhole blackhole blackhole-lasting
     ;;
   4)
     scenario slow-rail slow-half
