@@ -11,6 +11,7 @@
 #   5  DDP training of a small GPT under faults
 #   6  all rails gone; several process groups; PyTorch's AllReduce
 #   7  the sweeps of part 1, over four rails of 2 Gbit/s and as fast as the machine is
+#   8  pauses over four rails of 2 Gbit/s, thirty of each kind; the protocols LL and LL128 under faults
 #
 # Four ranks in four network namespaces; root, or a user namespace. With fewer GPUs than ranks these
 # share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
@@ -37,7 +38,7 @@ while (($#)); do
     *) part= && break ;;
   esac
 done
-if [[ ! $part =~ ^[1-7]$ || -z $out ]]; then
+if [[ ! $part =~ ^[1-8]$ || -z $out ]]; then
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
   exit 2
 fi
@@ -149,6 +150,12 @@ sweep() {
   scenario all-reduce "$folder-from-16M" "$@" --set \
     "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
 }
+# pause SCENARIO KIND DURATION: thirty faults of that kind, over four rails.
+pause() {
+  scenario "$1" "four-$1" --set cluster.rails=4 --set cluster.rail_rate=2Gbit \
+    --set "faults=$(python3 ci/gpu/draw_faults.py --seed 7 --in-turn "$2" --faults 30 --rails 4 --duration "$3")" \
+    --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--each,-b,64M,-n,'280',-w,'2',--place,out,--wait,30s]"
+}
 # made KIND FOLDER...: the table of those of the results that there are, and whether it reaches its targets.
 made() {
   local kind=$1 there=()
@@ -208,6 +215,14 @@ case $part in
     sweep four-unshaped --set cluster.rails=4 --set cluster.rail_rate=100Gbit
     made sweep four-{shaped,unshaped}-{to-8M,from-16M}
     made ends four-{shaped,unshaped}-{to-8M,from-16M}
+    ;;
+  8)
+    pause pause-port-down port_down 500ms
+    pause pause-connection-reset connection_reset 10ms
+    pause pause-blackhole blackhole 600ms
+    scenario protocols
+    made pauses four-pause-{port-down,connection-reset,blackhole}
+    made ends four-pause-{port-down,connection-reset,blackhole} protocols
     ;;
 esac
 exit "$failed"

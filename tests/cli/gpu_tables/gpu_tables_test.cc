@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -397,9 +398,10 @@ TEST_F(GpuTables, WithoutArgumentsItSaysWhatItWants) {
 }
 
 /// A flow list with a fault on each line; a scenario has them in a block list.
-std::vector<std::string> drawnFaults(const char* seed) {
-  const Ran ran = runProgram(
-      "/usr/bin/env", {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/draw_faults.py", "--seed", seed});
+std::vector<std::string> drawnFaults(const char* seed, std::vector<std::string> options = {}) {
+  options.insert(options.begin(),
+                 {"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/draw_faults.py", "--seed", seed});
+  const Ran ran = runProgram("/usr/bin/env", options);
   EXPECT_EQ(ran.exit, 0) << ran.err;
   std::vector<std::string> faults;
   std::istringstream lines(ran.out);
@@ -409,14 +411,44 @@ std::vector<std::string> drawnFaults(const char* seed) {
   return faults;
 }
 
-TEST_F(GpuTables, TheFaultsOfTheTrainingFollowFromItsSeed) {
-  const auto drawn = drawnFaults("7");
-  ASSERT_EQ(drawn.size(), 16u);
+void expectFaultsOf(const char* scenario, const std::vector<std::string>& drawn) {
   EXPECT_THAT(drawn, ::testing::Each(HasSubstr("during: {iteration: ")));
-  std::ifstream file(FAULTLINE_SOURCE_DIR "/scenarios/gpu/ddp.yaml");
-  const std::string scenario(std::istreambuf_iterator<char>(file), {});
-  for (const std::string& fault : drawn) EXPECT_THAT(scenario, HasSubstr("  - " + fault + "\n"));
-  EXPECT_NE(drawnFaults("8"), drawn);
+  std::ifstream file(std::string(FAULTLINE_SOURCE_DIR "/scenarios/gpu/") + scenario);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const std::string& fault : drawn) EXPECT_THAT(text, HasSubstr("  - " + fault + "\n"));
+}
+
+TEST_F(GpuTables, FaultsAtRandomStepsFollowFromTheirSeed) {
+  const auto training = drawnFaults("7");
+  ASSERT_EQ(training.size(), 16u);
+  expectFaultsOf("ddp.yaml", training);
+  const auto calls = drawnFaults("9", {"--faults", "12", "--steps", "300"});
+  ASSERT_EQ(calls.size(), 12u);
+  expectFaultsOf("protocols.yaml", calls);
+  EXPECT_NE(drawnFaults("8"), training);
+}
+
+// Of a ring, with 7 calls of 0.24 s from fault to fault: 13 s.
+TEST_F(GpuTables, FaultsInTurnSpareALinkForEightOfTheirKind) {
+  constexpr int kNodes = 4;
+  const auto drawn = drawnFaults("7", {"--in-turn", "port_down", "--faults", "30", "--rails", "4"});
+  ASSERT_EQ(drawn.size(), 30u);
+  const std::regex where(R"(node: (\d), rail: (\d)\}, during: \{iteration: (\d+), progress: )");
+  std::map<std::pair<int, int>, int> failed;  // link from that node on of that rail -> step
+  for (const std::string& fault : drawn) {
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(fault, found, where)) << fault;
+    EXPECT_THAT(fault, HasSubstr("{kind: port_down, "));
+    const int node = std::stoi(found[1]), rail = std::stoi(found[2]), step = std::stoi(found[3]);
+    for (const int from : {node, (node + kNodes - 1) % kNodes}) {
+      const auto before = failed.find({from, rail});
+      if (before != failed.end()) {
+        EXPECT_GE(step - before->second, 56) << fault;
+      }
+      failed[{from, rail}] = step;
+    }
+  }
+  EXPECT_EQ(failed.size(), 16u) << "each link of each rail";
 }
 
 /// (node, rail) of each fault of a scenario.
@@ -455,7 +487,7 @@ TEST(GpuPauseScenarios, NoLinkOfTheRingFailsAgainBeforeTheThirdFault) {
 
 TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"--part"}, {"--part", "8"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
+           {}, {"--part"}, {"--part", "9"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
     std::vector<std::string> all{"bash", kScript};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const Ran ran = runProgram("/usr/bin/env", all);
