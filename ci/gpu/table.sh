@@ -150,10 +150,10 @@ sweep() {
   scenario all-reduce "$folder-from-16M" "$@" --set \
     "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,16M,-e,256M,-f,'2',-n,'5',-w,'1',--place,out]"
 }
-# pause SCENARIO KIND DURATION: thirty faults of that kind, over four rails.
+# pause SCENARIO KIND: thirty faults of that kind, over four rails.
 pause() {
   scenario "$1" "four-$1" --set cluster.rails=4 --set cluster.rail_rate=2Gbit \
-    --set "faults=$(python3 ci/gpu/draw_faults.py --seed 7 --in-turn "$2" --faults 30 --rails 4 --duration "$3")" \
+    --set "faults=$(python3 ci/gpu/draw_faults.py --seed 7 --in-turn "$2" --faults 30 --rails 4)" \
     --set "workload.command.run=[nccl_bench,--gpu,'{rank}',--each,-b,64M,-n,'280',-w,'2',--place,out,--wait,30s]"
 }
 # made KIND FOLDER...: the table of those of the results that there are, and whether it reaches its targets.
@@ -217,11 +217,11 @@ case $part in
     made ends four-{shaped,unshaped}-{to-8M,from-16M}
     ;;
   8)
-    pause pause-port-down port_down 500ms
-    pause pause-connection-reset connection_reset 10ms
-    pause pause-blackhole blackhole 600ms
+    pause pause-port-down port_down
+    pause pause-connection-reset connection_reset
+    pause pause-blackhole blackhole
     scenario protocols
-    made pauses four-pause-{port-down,connection-reset,blackhole}
+    made pauses four-pause-{port-down,connection-reset,blackhole} protocols
     made ends four-pause-{port-down,connection-reset,blackhole} protocols
     ;;
 esac

@@ -162,6 +162,11 @@ def call_at(run, ms):
     return max(begun) + 1 if begun else None
 
 
+def named(fault):
+    """Its kind, and whether it takes less than the NIC."""
+    return fault["kind"] + (" of one" if fault["parameters"].get("connections") == "one" else "")
+
+
 def near(run, fault, call):
     """Whether the call was struck by the fault, or is one of those until three after its end."""
     struck = call_at(run, fault["start_ms"])
@@ -223,13 +228,15 @@ def pauses(folders):
             if run.row == "plugin" and len(faults) > 1:
                 verdicts += targets.of_pauses(faults[0]["kind"], len(faults), len(counted), p50, longest, wrong,
                                               failovers(run))
-            rows.append([faults[0]["kind"], run.row, len(faults), len(counted), never, f"{whole:.1f}",
-                         number(p50, 1), number(longest, 1),
+            seen = failovers(run)
+            rows.append([", ".join(dict.fromkeys(named(fault) for fault in faults)), run.row, len(faults),
+                         len(counted), never, f"{whole:.1f}", number(p50, 1), number(longest, 1),
                          f"{statistics.median(lost):.1f}" if lost else "-", f"{max(lost):.1f}" if lost else "-",
-                         longest_pause(run), f"{without} of {len(counted)}", number(wrong, 0), run.data["status"]])
+                         longest_pause(run), f"{without} of {len(counted)}", "-" if seen is None else seen,
+                         number(wrong, 0), run.data["status"]])
     table(["fault", "row", "faults", "counted", "never over", "call, ms", "pause p50, ms", "pause max, ms",
-           "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "next without a NIC", "wrong", "run"],
-          rows)
+           "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "next without a NIC", "failovers",
+           "wrong", "run"], rows)
     return judged(verdicts)
 
 

@@ -5,7 +5,7 @@ MIB = 1 << 20
 
 RATIO = 1.00  # of the bandwidth of the better row without the plugin, from 1 MiB on
 SHORT_TIME = 1.05  # of the time of the better row without the plugin, below 1 MiB
-LINKS_OF_A_NIC = 2  # in a ring: each counts a failover at one end at least
+ENDS_OF_A_NIC = 4  # of the two links of a NIC in a ring: each end of them fails over
 FAULTS = 30  # that a distribution of pauses is of
 PAUSE_P50_MS = 10
 PAUSE_MAX_MS = {"port_down": 50, "connection_reset": 50, "blackhole": 200}
@@ -54,7 +54,7 @@ def of_pauses(kind, struck, counted, p50, longest, wrong, failovers):
                 at_most(f"{kind}: pause p50", p50, PAUSE_P50_MS, " ms")]
     if kind in PAUSE_MAX_MS:
         verdicts.append(at_most(f"{kind}: longest pause", longest, PAUSE_MAX_MS[kind], " ms"))
-    least = LINKS_OF_A_NIC * struck
+    least = ENDS_OF_A_NIC * struck
     verdicts.append(verdict(failovers is not None and failovers >= least, f"{kind}: failovers",
                             "nothing" if failovers is None else failovers, f"at least {least}"))
     verdicts.append(verdict(wrong == 0, f"{kind}: elements that are wrong",

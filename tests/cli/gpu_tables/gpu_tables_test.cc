@@ -12,6 +12,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -145,7 +146,7 @@ TEST_F(GpuTables, APauseIsWhatOneNicLessDoesNotExplain) {
   EXPECT_THAT(
       text,
       HasSubstr("| port_down | plugin | 2 | 2 | 0 | 100.0 | 12.5 | 15.0 | 147.5 | 165.0 | 7.2 "
-                "| 2 of 2 | - | ok |"));
+                "| 2 of 2 | 2 | - | ok |"));
 }
 
 TEST_F(GpuTables, AfterAResetTheNicIsExplainedToBeAwayForTheHoldOffAlone) {
@@ -213,7 +214,7 @@ struct Struck {
   std::vector<double> late{10};
   double next = 100;
   std::int64_t wrong = 0;
-  int failovers = -1;  // two for each fault
+  int failovers = -1;  // four for each fault
 };
 
 class GpuTargets : public GpuTables {
@@ -237,7 +238,7 @@ class GpuTargets : public GpuTables {
       call(struck.next);
     }
     call(kCall);
-    const int failovers = struck.failovers < 0 ? 2 * struck.faults : struck.failovers;
+    const int failovers = struck.failovers < 0 ? 4 * struck.faults : struck.failovers;
     const Json peer{{"longest_pause_ms", 1}, {"failovers", failovers}};
     addRun(row, line(64 << 20, kCall, struck.wrong), calls, faults,
            Json{{"peers", Json::array({peer})}}.dump());
@@ -251,18 +252,19 @@ TEST_F(GpuTargets, PausesOfThirtyFaultsAreMet) {
               HasSubstr("\n- met: port_down: faults counted, measured 30, to reach at least "
                         "30\n- met: port_down: pause p50, measured 10.0 ms, to reach at most "
                         "10 ms\n- met: port_down: longest pause, measured 50.0 ms, to reach "
-                        "at most 50 ms\n- met: port_down: failovers, measured 60, to reach at "
-                        "least 60\n- met: port_down: elements that are wrong, measured "
+                        "at most 50 ms\n- met: port_down: failovers, measured 120, to reach at "
+                        "least 120\n- met: port_down: elements that are wrong, measured "
                         "0, to reach 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("MISSED")));
-  EXPECT_THAT(text, HasSubstr("| 30 of 30 | 0 | ok |"));
+  EXPECT_THAT(text, HasSubstr("| 30 of 30 | 120 | 0 | ok |"));
 }
 
 TEST_F(GpuTargets, TheNextCallWithoutANicIsCountedAlthoughItIsNoPause) {
   for (const double next : {179, 180}) {
     result_["runs"].clear();
     strike({.late = {1}, .next = next});
-    EXPECT_THAT(table("pauses"), HasSubstr(next < 180 ? "| 0 of 30 | 0 | ok |" : "| 30 of 30 |"));
+    EXPECT_THAT(table("pauses"),
+                HasSubstr(next < 180 ? "| 0 of 30 | 120 | 0 | ok |" : "| 30 of 30 |"));
   }
 }
 
@@ -280,7 +282,7 @@ TEST_F(GpuTargets, EachTargetOfPausesCanBeMissed) {
        "connection_reset: longest pause, measured 51.0 ms, to reach at most 50 ms"},
       {{.kind = "blackhole", .late = {1, 1, 201}},
        "blackhole: longest pause, measured 201.0 ms, to reach at most 200 ms"},
-      {{.failovers = 59}, "port_down: failovers, measured 59, to reach at least 60"},
+      {{.failovers = 119}, "port_down: failovers, measured 119, to reach at least 120"},
       {{.wrong = 2}, "port_down: elements that are wrong, measured 2, to reach 0"}};
   for (const auto& [struck, missed] : cases) {
     SCOPED_TRACE(missed);
@@ -411,44 +413,68 @@ std::vector<std::string> drawnFaults(const char* seed, std::vector<std::string> 
   return faults;
 }
 
-void expectFaultsOf(const char* scenario, const std::vector<std::string>& drawn) {
-  EXPECT_THAT(drawn, ::testing::Each(HasSubstr("during: {iteration: ")));
+/// As `drawnFaults` has them, one on each line of the scenario.
+std::vector<std::string> faultsOf(const char* scenario) {
   std::ifstream file(std::string(FAULTLINE_SOURCE_DIR "/scenarios/gpu/") + scenario);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  for (const std::string& fault : drawn) EXPECT_THAT(text, HasSubstr("  - " + fault + "\n"));
+  std::vector<std::string> faults;
+  for (std::string text; std::getline(file, text);) {
+    if (text.starts_with("  - {kind: ")) faults.push_back(text.substr(4));
+  }
+  return faults;
 }
 
-TEST_F(GpuTables, FaultsAtRandomStepsFollowFromTheirSeed) {
+TEST_F(GpuTables, FaultsOfScenariosFollowFromTheirSeed) {
   const auto training = drawnFaults("7");
-  ASSERT_EQ(training.size(), 16u);
-  expectFaultsOf("ddp.yaml", training);
-  const auto calls = drawnFaults("9", {"--faults", "12", "--steps", "300"});
-  ASSERT_EQ(calls.size(), 12u);
-  expectFaultsOf("protocols.yaml", calls);
+  EXPECT_EQ(training.size(), 16u);
+  EXPECT_EQ(faultsOf("ddp.yaml"), training);
+  const auto calls = drawnFaults(
+      "9", {"--in-turn", "port_down,blackhole,connection_reset", "--faults", "9", "--every", "50"});
+  EXPECT_EQ(calls.size(), 9u);
+  EXPECT_EQ(faultsOf("protocols.yaml"), calls);
   EXPECT_NE(drawnFaults("8"), training);
 }
 
 // Of a ring, with 7 calls of 0.24 s from fault to fault: 13 s.
 TEST_F(GpuTables, FaultsInTurnSpareALinkForEightOfTheirKind) {
   constexpr int kNodes = 4;
-  const auto drawn = drawnFaults("7", {"--in-turn", "port_down", "--faults", "30", "--rails", "4"});
-  ASSERT_EQ(drawn.size(), 30u);
   const std::regex where(R"(node: (\d), rail: (\d)\}, during: \{iteration: (\d+), progress: )");
-  std::map<std::pair<int, int>, int> failed;  // link from that node on of that rail -> step
-  for (const std::string& fault : drawn) {
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(fault, found, where)) << fault;
-    EXPECT_THAT(fault, HasSubstr("{kind: port_down, "));
-    const int node = std::stoi(found[1]), rail = std::stoi(found[2]), step = std::stoi(found[3]);
-    for (const int from : {node, (node + kNodes - 1) % kNodes}) {
-      const auto before = failed.find({from, rail});
-      if (before != failed.end()) {
-        EXPECT_GE(step - before->second, 56) << fault;
+  for (const std::string kind : {"port_down", "blackhole", "connection_reset"}) {
+    SCOPED_TRACE(kind);
+    const auto drawn = drawnFaults("7", {"--in-turn", kind, "--faults", "30", "--rails", "4"});
+    ASSERT_EQ(drawn.size(), 30u);
+    std::map<std::pair<int, int>, int> failed;  // link from that node on of that rail -> step
+    for (const std::string& fault : drawn) {
+      std::smatch found;
+      ASSERT_TRUE(std::regex_search(fault, found, where)) << fault;
+      const bool all = kind == "connection_reset";  // one is the default
+      EXPECT_TRUE(fault.starts_with("{kind: " + kind + (all ? ", connections: all, " : ", target")))
+          << fault;
+      const int node = std::stoi(found[1]), rail = std::stoi(found[2]), step = std::stoi(found[3]);
+      for (const int from : {node, (node + kNodes - 1) % kNodes}) {
+        const auto before = failed.find({from, rail});
+        if (before != failed.end()) {
+          EXPECT_GE(step - before->second, 56) << fault;
+        }
+        failed[{from, rail}] = step;
       }
-      failed[{from, rail}] = step;
     }
+    EXPECT_EQ(failed.size(), 16u) << "each link of each rail";
   }
-  EXPECT_EQ(failed.size(), 16u) << "each link of each rail";
+}
+
+TEST_F(GpuTables, WhatCannotBeDrawnIsSaid) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--in-turn", "meteor"},
+                                                {"--in-turn", "port_down", "--nodes", "3"},
+                                                {"--in-turn", "port_down", "--steps", "9"},
+                                                {"--every", "3"},
+                                                {"--steps", "16"}}) {
+    std::vector<std::string> arguments{"python3", FAULTLINE_SOURCE_DIR "/ci/gpu/draw_faults.py",
+                                       "--seed", "7"};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    const Ran ran = runProgram("/usr/bin/env", arguments);
+    EXPECT_EQ(ran.exit, 2) << ::testing::PrintToString(wrong);
+    EXPECT_THAT(ran.err, HasSubstr("error: "));
+  }
 }
 
 /// (node, rail) of each fault of a scenario.
@@ -474,6 +500,9 @@ TEST(GpuPauseScenarios, NoLinkOfTheRingFailsAgainBeforeTheThirdFault) {
     SCOPED_TRACE(name);
     const auto nics = struckNics(name);
     ASSERT_EQ(nics.size(), 30u);
+    if (std::string_view(name) == "pause-connection-reset.yaml") {
+      EXPECT_THAT(faultsOf(name), ::testing::Each(HasSubstr("connections: all, ")));
+    }
     for (std::size_t at = 1; at < nics.size(); ++at) {
       for (std::size_t back = 1; back <= std::min<std::size_t>(at, 2); ++back) {
         const auto& [node, rail] = nics[at];
