@@ -3,8 +3,11 @@
 find_program(FAULTLINE_CCACHE ccache)
 if(FAULTLINE_CCACHE)
   # Without these it keeps nothing that was compiled with precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${FAULTLINE_CCACHE})
+  set(environment CCACHE_SLOPPINESS=pch_defines,time_macros)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # with huge pages it takes a seventh less
+    list(APPEND environment GLIBC_TUNABLES=glibc.malloc.hugetlb=1)
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${environment} ${FAULTLINE_CCACHE})
 endif()
 
 # Compiler settings that every target of ours shares; third-party targets do not get them.
