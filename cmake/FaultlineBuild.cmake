@@ -34,20 +34,51 @@ if(FAULTLINE_FUZZ)  # coverage for libFuzzer, whose main comes only with the dri
   target_link_options(faultline_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# faultline_reaches(<var> <library> <target or library>...): whether one of them is that library, or is
+# linked with it, as far as is known where it is called.
+function(faultline_reaches result library)
+  set(${result} OFF PARENT_SCOPE)
+  set(open ${ARGN})
+  set(seen "")
+  while(open)
+    list(POP_FRONT open next)
+    if(next STREQUAL library)
+      set(${result} ON PARENT_SCOPE)
+      return()
+    endif()
+    if(NOT TARGET "${next}" OR next IN_LIST seen)
+      continue()
+    endif()
+    list(APPEND seen ${next})
+    get_target_property(links ${next} INTERFACE_LINK_LIBRARIES)
+    if(links)
+      list(APPEND open ${links})
+    endif()
+  endwhile()
+endfunction()
+
 # faultline_precompiled(TARGET target HEADERS <header>... [OPTIONS option...] [DEPS lib...]): what most
 # files include is read once for all targets with the same options; reading it was a third of the time
-# of compiling a room, and half of that of a test. The preset `debug` does without, so that an include
-# that is missing is seen.
+# of compiling a room, and half of that of a test. What is linked with nlohmann/json (DEPS) has its
+# header among them. The preset `debug` does without, so that an include that is missing is seen.
 function(faultline_precompiled)
   cmake_parse_arguments(P "" "TARGET" "HEADERS;OPTIONS;DEPS" ${ARGN})
+  set(libraries fmt::fmt spdlog::spdlog Threads::Threads)
+  faultline_reaches(json nlohmann_json::nlohmann_json ${P_DEPS})
+  if(json)
+    list(APPEND P_HEADERS <nlohmann/json.hpp>)
+    list(APPEND libraries nlohmann_json::nlohmann_json)
+  endif()
+  if("<gtest/gtest.h>" IN_LIST P_HEADERS)
+    list(APPEND libraries GTest::gmock)
+  endif()
   string(MD5 key "${P_HEADERS};${P_OPTIONS}")
   set(headers precompiled_${key})
   if(NOT TARGET ${headers})
     set(source ${PROJECT_BINARY_DIR}/generated/${headers}.cc)
     file(WRITE ${source} "")
     add_library(${headers} OBJECT ${source})
-    target_link_libraries(${headers} PRIVATE faultline_options fmt::fmt spdlog::spdlog
-      Threads::Threads ${P_DEPS})
+    target_link_libraries(${headers} PRIVATE faultline_options ${libraries})
     target_compile_options(${headers} PRIVATE ${P_OPTIONS})
     get_target_property(independent ${P_TARGET} POSITION_INDEPENDENT_CODE)
     if(independent)
@@ -93,7 +124,7 @@ function(faultline_room)
     list(APPEND options -fno-semantic-interposition)
     target_compile_options(faultline_${ROOM_NAME} PRIVATE ${options})
     faultline_precompiled(TARGET faultline_${ROOM_NAME} HEADERS ${faultline_usual_headers}
-      OPTIONS ${options})
+      OPTIONS ${options} DEPS ${ROOM_DEPS})
     install(TARGETS faultline_${ROOM_NAME} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   else()
     add_library(faultline_${ROOM_NAME} INTERFACE)
@@ -102,6 +133,29 @@ function(faultline_room)
   file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faultline/${room})
+endfunction()
+
+# faultline_support(TARGET target [CALM]): a library or program that only tests use is compiled as a
+# room is, with the precompiled headers of rooms; CALM: as those that set up and judge.
+function(faultline_support)
+  cmake_parse_arguments(S "CALM" "TARGET" "" ${ARGN})
+  set(options "")
+  if(S_CALM AND FAULTLINE_SANITIZE)
+    set(options -O0)
+  elseif(S_CALM AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    set(options -O1)
+  endif()
+  list(APPEND options -fno-semantic-interposition)
+  # fmt and spdlog for all, since precompiled headers want the same definitions.
+  target_link_libraries(${S_TARGET} PRIVATE fmt::fmt spdlog::spdlog)
+  get_target_property(type ${S_TARGET} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_compile_options(${S_TARGET} PRIVATE -fPIC)  # not -fPIE, with which rooms' headers do not go
+  else()
+    set_target_properties(${S_TARGET} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
+  target_compile_options(${S_TARGET} PRIVATE ${options})
+  faultline_precompiled(TARGET ${S_TARGET} HEADERS ${faultline_usual_headers} OPTIONS ${options})
 endfunction()
 
 # faultline_test(LABEL unit NAME base [DEPS lib...] [TIMEOUT s] [SERIAL] [WHOLE]): all *_test.cc of the
@@ -120,10 +174,14 @@ function(faultline_test)
   # Half of the time of compiling a test was the optimizer's, for code that runs once. Those that
   # measure, or play thousands of seeds, stay as fast as what they test; and under sanitizers those
   # of the channel, which play hours of simulated time.
+  # Nor are there line numbers outside of sanitizers, which name lines.
   set(options "")
   if(T_LABEL MATCHES "^(unit|cli|netns|rdma)$" AND
       NOT (FAULTLINE_SANITIZE AND T_NAME STREQUAL "channel"))
     set(options -O0)
+    if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT FAULTLINE_SANITIZE)
+      list(APPEND options -g0)
+    endif()
   endif()
   # Undefined behaviour is looked for in what is tested, and memory errors in the tests, too: checks
   # of the templates that tests are made of were a third of the time of building them.
@@ -132,7 +190,7 @@ function(faultline_test)
   endif()
   target_compile_options(${program} PRIVATE ${options})
   faultline_precompiled(TARGET ${program} OPTIONS ${options}
-    HEADERS <gmock/gmock.h> <gtest/gtest.h> ${faultline_usual_headers} DEPS GTest::gmock)
+    HEADERS <gmock/gmock.h> <gtest/gtest.h> ${faultline_usual_headers} DEPS ${T_DEPS})
   if(FAULTLINE_LLD)
     target_link_options(${program} PRIVATE -fuse-ld=lld)
   endif()
