@@ -155,6 +155,17 @@ TEST_F(GpuTables, AfterAResetTheNicIsExplainedToBeAwayForTheHoldOffAlone) {
                                             "| 6.0 | 30.5 | 31.0 |"));
 }
 
+// Else it would be read as one of all connections, which costs more.
+TEST_F(GpuTables, AResetOfOneConnectionIsNamedAsSuch) {
+  Json one = fault("connection_reset", 450, 460, 50);
+  one["parameters"]["connections"] = "one";
+  Json all = fault("connection_reset", 1330, 1340, 90);
+  all["parameters"]["connections"] = "all";
+  addRun("plugin", "", {100, 100, 130, 100, 100, 100, 113, 118}, Json::array({one, all}));
+  EXPECT_THAT(table("pauses", 1),
+              HasSubstr("| connection_reset of one, connection_reset | plugin | 2 |"));
+}
+
 TEST_F(GpuTables, ACallThatIsNeverOverIsNoPause) {
   addRun("stock", "", {100, 100}, Json::array({fault("port_down", 450, 9000, 50)}));
   EXPECT_THAT(table("pauses"),
