@@ -96,6 +96,22 @@ set(faultline_usual_headers <fmt/format.h> <algorithm> <array> <atomic> <chrono>
   <cstring> <deque> <filesystem> <fstream> <functional> <map> <memory> <mutex> <numeric> <optional>
   <ranges> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector>)
 
+# faultline_effort(<var> <calm>): the compiler options of a library. Calm is what sets up, judges and
+# draws: it waits for others or is done once. In a release the more expensive half of the optimizer was
+# a fifth of the time of compiling it; and sanitizers, which are there for one run, make building twice
+# as long with the optimizer. What moves data, or plays thousands of seeds, is not calm.
+function(faultline_effort result calm)
+  set(options "")
+  if(calm AND FAULTLINE_SANITIZE)
+    set(options -O0)
+  elseif(calm AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    set(options -O1)
+  endif()
+  # They may become part of a shared library of ours, in which nobody replaces a function.
+  list(APPEND options -fno-semantic-interposition)
+  set(${result} ${options} PARENT_SCOPE)
+endfunction()
+
 # faultline_room(NAME name [DEPS lib...]): all *.cc of this folder become the library
 # faultline_<name>. A folder is a library; arrows between rooms are its DEPS.
 function(faultline_room)
@@ -106,22 +122,15 @@ function(faultline_room)
     add_library(faultline_${ROOM_NAME} STATIC ${sources})
     target_link_libraries(faultline_${ROOM_NAME} PUBLIC faultline_options ${ROOM_DEPS})
     set_target_properties(faultline_${ROOM_NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    # Sanitizers make building twice as long with the optimizer, and are there for one run; what
-    # plays thousands of seeds has it nevertheless.
-    # In a release, what sets up, judges and draws waits for others or is done once: the more
-    # expensive half of the optimizer was a fifth of the time of compiling it.
-    set(options "")
+    set(busy "base|ccl_.*|injector_verbs|harness_(stats|workload|inference|nccl_bench)")
     if(FAULTLINE_SANITIZE)
-      if(NOT ROOM_NAME MATCHES
-          "^(base|ccl_(channel|comm|fabric|plan|reduction|schedule|schedule_msccl)|harness_stats)$")
-        set(options -O0)
-      endif()
-    elseif(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT ROOM_NAME MATCHES
-        "^(base|ccl_.*|injector_verbs|harness_(stats|workload|inference|nccl_bench))$")
-      set(options -O1)
+      set(busy "base|ccl_(channel|comm|fabric|plan|reduction|schedule|schedule_msccl)|harness_stats")
     endif()
-    # They may become part of a shared library of ours, in which nobody replaces a function.
-    list(APPEND options -fno-semantic-interposition)
+    set(calm ON)
+    if(ROOM_NAME MATCHES "^(${busy})$")
+      set(calm OFF)
+    endif()
+    faultline_effort(options ${calm})
     target_compile_options(faultline_${ROOM_NAME} PRIVATE ${options})
     faultline_precompiled(TARGET faultline_${ROOM_NAME} HEADERS ${faultline_usual_headers}
       OPTIONS ${options} DEPS ${ROOM_DEPS})
@@ -139,13 +148,7 @@ endfunction()
 # room is, with the precompiled headers of rooms; CALM: as those that set up and judge.
 function(faultline_support)
   cmake_parse_arguments(S "CALM" "TARGET" "" ${ARGN})
-  set(options "")
-  if(S_CALM AND FAULTLINE_SANITIZE)
-    set(options -O0)
-  elseif(S_CALM AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
-    set(options -O1)
-  endif()
-  list(APPEND options -fno-semantic-interposition)
+  faultline_effort(options ${S_CALM})
   # fmt and spdlog for all, since precompiled headers want the same definitions.
   target_link_libraries(${S_TARGET} PRIVATE fmt::fmt spdlog::spdlog)
   get_target_property(type ${S_TARGET} TYPE)
