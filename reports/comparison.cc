@@ -9,9 +9,9 @@
 #include <map>
 #include <ranges>
 
+#include "base/atomic_file.h"
 #include "base/text.h"
 #include "reports/assets.h"
-#include "reports/atomic_file.h"
 #include "reports/html_text.h"
 #include "reports/page_head.h"
 #include "reports/text.h"

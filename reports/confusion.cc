@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/atomic_file.h"
 #include "reports/assets.h"
-#include "reports/atomic_file.h"
 #include "reports/html_text.h"
 #include "reports/page_head.h"
 #include "reports/text.h"

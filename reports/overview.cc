@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <map>
 
+#include "base/atomic_file.h"
 #include "reports/assets.h"
-#include "reports/atomic_file.h"
 #include "reports/html_text.h"
 #include "reports/page_head.h"
 #include "reports/tally.h"

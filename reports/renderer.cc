@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 #include "reports/result_json.h"
 
 namespace faultline::reports {

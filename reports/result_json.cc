@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 #include "reports/result_fields.h"
 
 namespace faultline::reports {

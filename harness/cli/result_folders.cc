@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 #include "reports/result_json.h"
 
 namespace faultline::cli {
@@ -27,7 +27,7 @@ std::vector<std::string> foldersWithResults(const std::string& directory) {
 }
 
 Result<reports::ScenarioResult> readFileOfResult(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, reports::readFile(path));
+  ASSIGN_OR_RETURN(const std::string text, readFile(path));
   Result<reports::ScenarioResult> result = reports::parseResult(text);
   if (!result.ok()) return result.status().withContext(path);
   return result;

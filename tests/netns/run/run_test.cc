@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 #include "tests/netns/run/run_fixture.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/trace_rules.h"
@@ -41,8 +41,8 @@ TEST_F(RunTest, TheQuickstartPasses) {
 
   // What other programs were promised of it.
   const auto schema =
-      reports::Json::parse(*reports::readFile(FAULTLINE_SOURCE_DIR "/reports/result.schema.json"));
-  const auto json = reports::Json::parse(*reports::readFile(out() + "/result.json"));
+      reports::Json::parse(*readFile(FAULTLINE_SOURCE_DIR "/reports/result.schema.json"));
+  const auto json = reports::Json::parse(*readFile(out() + "/result.json"));
   EXPECT_THAT(testing::schemaViolations(schema, json), ::testing::IsEmpty());
 }
 
@@ -79,7 +79,7 @@ TEST_F(RunTest, WithTelemetryEveryChunkIsInTheTrace) {
             count("chunk_arrived"));
   EXPECT_EQ(run.counters.at("failovers"), count("rail_closed"));
   EXPECT_GE(count("failed_over"), 1);
-  const auto trace = reports::readFile(out() + "/trace.json");
+  const auto trace = readFile(out() + "/trace.json");
   ASSERT_TRUE(trace.ok());
   EXPECT_NE(trace->find("chunk_arrived"), std::string::npos);
   EXPECT_THAT(testing::traceViolations(reports::Json::parse(*trace)), ::testing::IsEmpty());

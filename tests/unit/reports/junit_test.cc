@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "support/sample_result.h"

@@ -2,13 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 #include "reports/result_json.h"
 #include "support/sample_result.h"
 #include "support/trace_rules.h"
@@ -68,30 +66,6 @@ TEST(RendererTest, ADirectoryWithoutAResultIsNamed) {
   ASSERT_TRUE(writeFileAtomically(temporary.path() + "/result.json", "{}").ok());
   EXPECT_THAT(renderDirectory(temporary.path()).message(),
               HasSubstr("/result.json: schema: is missing"));
-}
-
-TEST(AtomicFileTest, AFullDiskLeavesTheOldFileAndSaysWhy) {
-  const TemporaryDirectory temporary;
-  const std::string path = temporary.path() + "/result.json";
-  ASSERT_TRUE(writeFileAtomically(path, "old").ok());
-  // A limit on file sizes fails in the middle of writing, as a full disk does.
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit small{4096, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const Status status = writeFileAtomically(path, std::string(100'000, 'x'));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(status.code(), Code::kIo);
-  EXPECT_THAT(status.message(), HasSubstr(path));
-  EXPECT_THAT(status.message(), HasSubstr("File too large"));
-  EXPECT_EQ(*readFile(path), "old");
-  EXPECT_EQ(filesIn(temporary.path()), 1u);
-}
-
-TEST(AtomicFileTest, AMissingDirectoryIsAnError) {
-  EXPECT_EQ(writeFileAtomically("/nonexistent/directory/file", "x").code(), Code::kNotFound);
 }
 
 // --- results.csv

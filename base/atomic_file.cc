@@ -1,4 +1,4 @@
-#include "reports/atomic_file.h"
+#include "base/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 #include "base/unique_fd.h"
 
-namespace faultline::reports {
+namespace faultline {
 namespace {
 
 Status writeAll(int fd, std::string_view content, const std::string& what) {
@@ -32,18 +32,31 @@ Status writeAndSync(UniqueFd fd, std::string_view content, const std::string& wh
   return okStatus();
 }
 
+/// A new file beside `path`, with the rights of any other one of its user: the kernel knows those,
+/// and to ask for them would change them for other threads.
+UniqueFd openTemporary(const std::string& path, std::string& name) {
+  constexpr int kOthers = 100;  // left behind by a process of the same number, or being written
+  for (int i = 0; i < kOthers; ++i) {
+    name = fmt::format("{}.{}-{}", path, ::getpid(), i);
+    UniqueFd fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd || errno != EEXIST) return fd;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status writeFileAtomically(const std::string& path, std::string_view content) {
   const std::string what = fmt::format("write {} ({} bytes)", path, content.size());
-  std::string temporary = path + ".XXXXXX";
-  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  struct stat there = {};
+  if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    UniqueFd as_it_is(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+    if (!as_it_is) return Status::fromErrno(errno, what);
+    return writeAndSync(std::move(as_it_is), content, what);
+  }
+  std::string temporary;
+  UniqueFd fd = openTemporary(path, temporary);
   if (!fd) return Status::fromErrno(errno, what);
-
-  // mkostemp makes files private; a report is as readable as any other file of its user.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd.get(), 0666 & ~mask);
 
   Status status = writeAndSync(std::move(fd), content, what);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
@@ -69,4 +82,4 @@ Result<std::string> readFile(const std::string& path) {
   }
 }
 
-}  // namespace faultline::reports
+}  // namespace faultline

@@ -1,0 +1,88 @@
+#include "base/atomic_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "tests/support/run_program.h"
+
+namespace faultline {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
+
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = (folder_.path() / "result.json").string();
+};
+
+TEST_F(AtomicFileTest, AFullDiskLeavesTheOldFileAndSaysWhy) {
+  ASSERT_TRUE(writeFileAtomically(path_, "old").ok());
+  // A limit on file sizes fails in the middle of writing, as a full disk does.
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status status = writeFileAtomically(path_, std::string(100'000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_THAT(status.message(), HasSubstr(path_));
+  EXPECT_THAT(status.message(), HasSubstr("File too large"));
+  EXPECT_EQ(*readFile(path_), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFileTest, AMissingDirectoryIsAnError) {
+  EXPECT_EQ(writeFileAtomically("/nonexistent/directory/file", "x").code(), Code::kNotFound);
+}
+
+TEST_F(AtomicFileTest, ItsRightsAreThoseOfAnyFileOfItsUser) {
+  const mode_t mask = ::umask(027);
+  const Status status = writeFileAtomically(path_, "x");
+  ::umask(mask);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(fs::status(path_).permissions(), static_cast<fs::perms>(0640));
+}
+
+// One that was killed while it wrote, with the number that this process has now.
+TEST_F(AtomicFileTest, WhatAnotherProcessLeftIsNotTouched) {
+  const std::string left = path_ + "." + std::to_string(::getpid()) + "-0";
+  ASSERT_TRUE(writeFileAtomically(left, "part").ok());
+  ASSERT_TRUE(writeFileAtomically(path_, "whole").ok());
+  EXPECT_EQ(*readFile(path_), "whole");
+  EXPECT_EQ(*readFile(left), "part");
+  EXPECT_EQ(files(), 2);
+}
+
+TEST_F(AtomicFileTest, WhatIsNoFileStaysWhatItIs) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(writer.get()), path_);  // as /dev/stdout
+  ASSERT_TRUE(writeFileAtomically(path_, "words").ok());
+  std::array<char, 16> got{};
+  EXPECT_EQ(::read(reader.get(), got.data(), got.size()), 5);
+  EXPECT_STREQ(got.data(), "words");
+  EXPECT_TRUE(fs::is_symlink(path_));
+  const Status full = writeFileAtomically("/dev/full", "words");
+  EXPECT_EQ(full.code(), Code::kIo) << full.message();
+  EXPECT_THAT(full.message(), HasSubstr("No space left on device"));
+}
+
+}  // namespace
+}  // namespace faultline
