@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "resilient_ccl/nccl/counters.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::cli {
@@ -29,16 +31,37 @@ std::vector<std::string> socketInterfaces(const std::string& rules,
   return {};
 }
 
-/// The interface that reaches the address of NCCL_COMM_ID without a router; "" when none does.
-std::string interfaceTo(const std::string& communicatorId,
-                        const std::vector<InterfaceAddress>& interfaces) {
-  const auto address =
-      transport::tcp::parseAddress(communicatorId.substr(0, communicatorId.rfind(':')));
-  if (!address.ok()) return "";
-  const auto found = std::ranges::find_if(interfaces, [&](const InterfaceAddress& one) {
-    return (one.address & one.mask) == (*address & one.mask);
-  });
-  return found == interfaces.end() ? "" : found->name;
+/// The interface that reaches the host of NCCL_COMM_ID, an address or a name, without a router, as
+/// NCCL wants it; else what is wrong.
+Result<std::string> interfaceTo(const std::string& communicatorId,
+                                const MachineInterfaces& interfaces) {
+  const std::string host = communicatorId.substr(0, communicatorId.rfind(':'));
+  const auto parsed = transport::tcp::parseAddress(host);
+  std::optional<std::uint32_t> address;
+  if (parsed.ok()) {
+    address = *parsed;
+  } else if (interfaces.resolve) {
+    address = interfaces.resolve(host);
+  }
+  if (!address) {
+    return errorf(Code::kNotFound, "{} of NCCL_COMM_ID={} has no IPv4 address", host,
+                  communicatorId);
+  }
+  for (const InterfaceAddress& one : interfaces.running) {
+    if ((one.address & one.mask) == (*address & one.mask)) return one.name;
+  }
+  return errorf(Code::kNotFound, "no interface is in the subnet of NCCL_COMM_ID={}",
+                communicatorId);
+}
+
+std::optional<std::uint32_t> resolveHost(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  return ntohl(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr.s_addr);
 }
 
 std::vector<InterfaceAddress> runningInterfaces() {
@@ -79,6 +102,9 @@ BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
   const auto chosen =
       nccl::chooseRails(interfaces.plugins, options->nics, options->socketInterfaces);
   if (!chosen.ok()) return {false, chosen.status().message()};
+  const auto management = nccl::chooseManagement(interfaces.plugins, options->management,
+                                                 options->socketInterfaces, *chosen);
+  if (!management.ok()) return {false, management.status().message()};
   std::vector<std::string> rails;
   for (const nccl::Interface& rail : *chosen) rails.push_back(rail.name);
   const std::string all_rails = inOneLine(rails);
@@ -86,18 +112,28 @@ BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
   const auto communicator = environment("NCCL_COMM_ID");
   const auto sockets = socketInterfaces(options->socketInterfaces, interfaces.running);
   std::string bootstrap = sockets.empty() ? "" : sockets.front();
-  if (communicator) bootstrap = interfaceTo(*communicator, interfaces.running);
-  if (bootstrap.empty()) {
-    return {false, communicator ? fmt::format("no interface is in the subnet of NCCL_COMM_ID={}",
-                                              *communicator)
-                                : "no interface for it is running"};
+  if (communicator) {
+    const auto reaches = interfaceTo(*communicator, interfaces);
+    if (!reaches.ok()) return {false, reaches.status().message()};
+    bootstrap = *reaches;
   }
-  const bool is_rail = std::ranges::find(rails, bootstrap) != rails.end();
+  if (bootstrap.empty()) return {false, "no interface for it is running"};
+  const auto isRail = [&](const std::string& name) {
+    return std::ranges::find(rails, name) != rails.end();
+  };
+  const bool is_rail = isRail(bootstrap);
   BootstrapFinding finding{
       !is_rail,
       fmt::format("{}, {} ({}{})", bootstrap, is_rail ? "which is a rail" : "which is no rail",
                   options->nics.empty() ? "without FAULTLINE_NICS rails are " : "FAULTLINE_NICS: ",
                   all_rails)};
+  if (finding.ok && isRail(management->name)) {
+    finding.ok = false;
+    finding.found += fmt::format(
+        "; but the plugin's own processes meet over {}, which is one: name another interface in "
+        "FAULTLINE_MANAGEMENT",
+        management->name);
+  }
   if (std::atoi(environment("NCCL_OOB_NET_ENABLE").value_or("").c_str()) == 0) return finding;
   const std::string devices = environment("NCCL_OOB_NET_IFNAME").value_or("");
   const bool any = std::ranges::any_of(rails, [&](const std::string& rail) {
@@ -115,8 +151,13 @@ BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
 BootstrapFinding findBootstrap() {
   const auto interfaces = nccl::listInterfaces();
   if (!interfaces.ok()) return {false, interfaces.status().message()};
-  return judgeBootstrap(nccl::processEnvironment,
-                        {.running = runningInterfaces(), .plugins = *interfaces});
+  const BootstrapFinding finding = judgeBootstrap(
+      nccl::processEnvironment,
+      {.running = runningInterfaces(), .plugins = *interfaces, .resolve = resolveHost});
+  const auto options = nccl::Options::readProcess();
+  if (!finding.ok || !options.ok()) return finding;
+  const Status files = nccl::checkFiles(*options);
+  return files.ok() ? finding : BootstrapFinding{false, files.message()};
 }
 
 }  // namespace faultline::cli

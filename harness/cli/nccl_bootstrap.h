@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct InterfaceAddress {
 struct MachineInterfaces {
   std::vector<InterfaceAddress> running;  ///< of which NCCL's bootstrap takes one
   std::vector<nccl::Interface> plugins;   ///< of which the plugin takes its rails
+  /// The IPv4 address of a host's name, in host byte order; nothing where it has none.
+  std::function<std::optional<std::uint32_t>(const std::string& name)> resolve{};
 };
 
 /// Names of the interfaces that a list as in NCCL_SOCKET_IFNAME means (nccl::takesInterface), each
@@ -36,14 +40,16 @@ struct BootstrapFinding {
 
 /// As NCCL 2.28 chooses: NCCL_COMM_ID's subnet, else the first of NCCL_SOCKET_IFNAME, else the
 /// first one named ib*, else the first that is neither docker*, lo nor virbr*, else whatever there
-/// is. Rails are what the plugin would take with this environment; when it would not begin, that is
-/// what is found. NCCL_OOB_NET_ENABLE=1 leaves the first contact there, and puts the rest onto a
+/// is. Rails, and the interface over which the plugin's own processes meet, which must be none of
+/// them either, are what the plugin would take with this environment; when it would not begin, that
+/// is what is found. NCCL_OOB_NET_ENABLE=1 leaves the first contact there, and puts the rest onto a
 /// device of the network, here a rail, which NCCL_OOB_NET_IFNAME chooses; when it means none, NCCL
-/// refuses to begin: never ok. Pure.
+/// refuses to begin: never ok. Pure, but for `resolve`.
 BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
                                 const MachineInterfaces& interfaces);
 
-/// The same of this process's environment and this machine's interfaces.
+/// The same of this process's environment and this machine's interfaces, and whether the plugin's
+/// files can be written.
 BootstrapFinding findBootstrap();
 
 }  // namespace faultline::cli

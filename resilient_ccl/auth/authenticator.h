@@ -25,7 +25,10 @@ class Authenticator {
  public:
   using Parts = std::initializer_list<std::span<const std::byte>>;
 
-  /// Throws std::runtime_error when this OpenSSL lacks SipHash.
+  /// Whether this OpenSSL has SipHash, which its builders may leave out.
+  static bool available();
+
+  /// Throws std::runtime_error when it is not available.
   explicit Authenticator(const JobKey& key);
 
   /// The tag of the bytes of all parts, one after the other. Callers begin each kind of message

@@ -1,7 +1,8 @@
 #include "resilient_ccl/auth/job_key.h"
 
-#include <openssl/rand.h>
+#include <sys/random.h>
 
+#include <cerrno>
 #include <charconv>
 #include <iterator>
 #include <stdexcept>
@@ -9,10 +10,13 @@
 namespace faultline::auth {
 
 void fillRandom(std::span<std::byte> bytes) {
-  // Fails only where the system has no random numbers: nothing that a caller could handle.
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) !=
-      1) {
-    throw std::runtime_error("the system has no random numbers for a key");
+  while (!bytes.empty()) {
+    const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+    // Fails only where the system has no random numbers: nothing that a caller could handle.
+    if (got < 0 && errno != EINTR) {
+      throw std::runtime_error("the system has no random numbers for a key");
+    }
+    if (got > 0) bytes = bytes.subspan(static_cast<std::size_t>(got));
   }
 }
 

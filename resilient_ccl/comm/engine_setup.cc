@@ -87,7 +87,7 @@ Status Engine::open(UniqueFd listener) {
     return *failure_;
   }
   if (const std::string missing = fabric_->missingRails(); !missing.empty()) {
-    spdlog::warn("begins without {}: not connected within {}", missing,
+    spdlog::warn("begins without {} (not connected within {})", missing,
                  formatDuration(options_.railGrace));
   }
   fabric_->start();
@@ -133,8 +133,8 @@ Status Engine::awaitRails(TimePoint deadline) {
     if (reached && now() >= grace) break;
     if (now() >= end) {
       fail(errorf(Code::kDeadlineExceeded,
-                  "{} could be connected within {}: {} missing; look at these ports, their "
-                  "addresses and the network between them",
+                  "{} could be connected within {} ({}): look at these ports, their addresses and "
+                  "the network between them",
                   mayMiss ? "not one rail to some rank" : "not all rails",
                   formatDuration(end - begin), fabric_->missingRails()));
     }

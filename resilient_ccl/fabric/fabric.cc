@@ -330,6 +330,7 @@ Status Fabric::connect(const std::vector<ProcessAddress>& addresses) {
   return impl_->connect(addresses);
 }
 const channel::LinkOptions& Fabric::linkOptions(int peer) const { return impl_->linkOptions(peer); }
+bool Fabric::allRailsUp() const { return impl_->allRailsUp(); }
 std::string Fabric::missingRails() const { return impl_->missingRails(); }
 bool Fabric::allPeersReached() const { return impl_->allPeersReached(); }
 void Fabric::start() { impl_->start(); }

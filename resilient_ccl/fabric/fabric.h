@@ -136,8 +136,9 @@ class Fabric {
   /// What the link to a peer was made with, after `connect`.
   const channel::LinkOptions& linkOptions(int peer) const;
   /// Whether every rail to every peer is up.
-  bool allRailsUp() const { return missingRails().empty(); }
-  /// Those that are not, in words: "rail 1 (rail1) to rank 2, ...".
+  bool allRailsUp() const;
+  /// Those that are not, in words, and why, as far as this end knows: "rail 1 (rail1) to rank 2:
+  /// connect: Connection refused; ...".
   std::string missingRails() const;
   /// Whether there is a rail to every peer.
   bool allPeersReached() const;

@@ -42,6 +42,7 @@ class Fabric::Impl : private TriangulationIo {
   Status open();
   Status connect(const std::vector<ProcessAddress>& addresses);
   const channel::LinkOptions& linkOptions(int peer) const { return peers_[peer]->link().options(); }
+  bool allRailsUp() const;
   std::string missingRails() const;
   bool allPeersReached() const;
   void start();

@@ -155,16 +155,27 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
   return ports_->reportAll();
 }
 
+bool Fabric::Impl::allRailsUp() const {
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    for (int rail = 0; peers_[peer] && rail < railsTo(static_cast<int>(peer)); ++rail) {
+      if (!peers_[peer]->link().railUp(rail)) return false;
+    }
+  }
+  return true;
+}
+
 std::string Fabric::Impl::missingRails() const {
   std::string missing;
-  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    if (!peers_[rank]) continue;
-    for (int rail = 0; rail < railsTo(static_cast<int>(rank)); ++rail) {
-      if (peers_[rank]->link().railUp(rail)) continue;
-      if (!missing.empty()) missing += ", ";
-      missing += peers_[rank]->local() ? fmt::format("shared memory with rank {}", rank)
-                                       : fmt::format("rail {} ({}) to rank {}", rail,
-                                                     options_.nics[rail].device, rank);
+  for (std::size_t index = 0; index < peers_.size(); ++index) {
+    if (!peers_[index]) continue;
+    Peer& peer = *peers_[index];
+    for (int rail = 0; rail < railsTo(static_cast<int>(index)); ++rail) {
+      if (peer.link().railUp(rail)) continue;
+      if (!missing.empty()) missing += "; ";
+      missing += peer.local() ? fmt::format("shared memory with {}", peer.name())
+                              : fmt::format("rail {} ({}) to {}", rail, options_.nics[rail].device,
+                                            peer.name());
+      missing += ": " + peer.whyNotUp(rail);
     }
   }
   return missing;

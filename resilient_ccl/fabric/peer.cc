@@ -50,6 +50,7 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool l
       places_(context_.options.link.cut()),
       rails_(controlPaths_.size() - 1),
       opening_(rails_.size()),
+      openFailures_(rails_.size()),
       fenceDue_(rails_.size()),
       placedAt_(rails_.size()) {
   const FabricOptions& options = context_.options;
@@ -60,6 +61,8 @@ Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool l
                                  linkOptions(options, local), static_cast<channel::LinkIo&>(*this),
                                  now());
 }
+
+std::string Peer::name() const { return nameOf(context_.options, index_); }
 
 void Peer::record(EventKind kind, telemetry::Event event) const {
   event.kind = kind;
@@ -258,6 +261,7 @@ void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
              : transport::tcp::beginConnect(placeOf(context_.options.nics[rail], 0),
                                             address_.rails[rail].data);
   if (!socket.ok()) {
+    openFailures_[rail] = socket.status();
     failedOpens_.push_back(rail);  // told later: no call back from here
     return;
   }
@@ -273,8 +277,15 @@ void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
       context_.poller.add(fd, EPOLLOUT, [this, rail](auto) { advanceOpening(rail); });
   if (!added.ok()) {
     opening_[rail].reset();
+    openFailures_[rail] = added;
     failedOpens_.push_back(rail);
   }
+}
+
+std::string Peer::whyNotUp(int rail) const {
+  if (portLost(rail)) return "this port is down";
+  if (!openFailures_[rail].ok()) return openFailures_[rail].message();
+  return context_.options.self < index_ ? "no answer yet" : "it has not connected";
 }
 
 void Peer::dropOpening(int rail) {
@@ -292,8 +303,10 @@ void Peer::advanceOpening(int rail) {
   if (!opening_[rail]) return;
   const Result<bool> done = opening_[rail]->advance(context_.authenticator);
   if (!done.ok()) {
+    openFailures_[rail] = done.status();
     openFailed(rail);
   } else if (*done) {
+    openFailures_[rail] = okStatus();
     const std::uint32_t epoch = opening_[rail]->hello().epoch;
     context_.poller.remove(opening_[rail]->fd());
     UniqueFd socket = opening_[rail]->release();
@@ -316,7 +329,11 @@ bool Peer::expireOpenings(TimePoint time) {
     any = true;
     // Who was busy meanwhile may have the other end's words here, unread.
     if (!opening_[rail]->wantsWritable()) advanceOpening(rail);
-    if (opening_[rail] && time >= opening_[rail]->deadline()) openFailed(rail);
+    if (opening_[rail] && time >= opening_[rail]->deadline()) {
+      openFailures_[rail] = errorf(Code::kDeadlineExceeded, "no answer within {}",
+                                   formatDuration(context_.options.connectTimeout));
+      openFailed(rail);
+    }
   }
   return any;
 }

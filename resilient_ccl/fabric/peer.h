@@ -112,6 +112,9 @@ class Peer : private channel::LinkIo,
   /// A process of this node: its one rail is shared memory, which carries the datagrams of all
   /// paths, too. While it is closed, those of the last path take the management network.
   bool local() const { return local_; }
+  std::string name() const;
+  /// Of a rail that is not up, why, as far as this end knows.
+  std::string whyNotUp(int rail) const;
   /// As of Link.
   std::uint32_t postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
                             std::uint64_t token, bool eager);
@@ -217,6 +220,7 @@ class Peer : private channel::LinkIo,
   std::vector<std::shared_ptr<transport::DrivenRail>> rails_;
   std::shared_ptr<SharedRail> shared_;             // rails_[0] of a local peer
   std::vector<std::optional<Handshake>> opening_;  // connecting end
+  std::vector<Status> openFailures_;               // of the last attempt of each rail that failed
   std::vector<int> failedOpens_;                   // rails whose attempt failed at once
   std::vector<bool> fenceDue_;
   std::vector<TimePoint> placedAt_;  // when the chunk that a rail reads began, for the recorder

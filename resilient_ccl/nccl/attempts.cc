@@ -53,6 +53,7 @@ void Attempts::advance(TimePoint now) {
       attempt.failure = answered.status();
       if (answered.ok() && !*answered) continue;
       attempt.call.reset();
+      if (!answered.ok()) attempt.pair.reset();  // which may be nobody's then
       attempt.asked = now;
     }
     if (now - attempt.asked >= kRemembered) attempts_.erase(one);

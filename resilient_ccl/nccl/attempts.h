@@ -21,9 +21,9 @@ namespace faultline::nccl {
 class Attempts {
  public:
   struct Attempt {
-    std::optional<Call> call{};  ///< nothing: it has been answered, or has failed
-    std::string peer{};          ///< for messages
-    std::shared_ptr<Pair> pair{};
+    std::optional<Call> call{};    ///< nothing: it has been answered, or has failed
+    std::string peer{};            ///< for messages
+    std::shared_ptr<Pair> pair{};  ///< nothing: it has failed
     std::uint32_t connection = 0;
     int device = 0;
     TimePoint asked{};  ///< about by NCCL last, or when it had its outcome

@@ -44,6 +44,11 @@ Status checkFile(const char* variable, const std::string& path) {
   return okStatus();
 }
 
+Status checkFiles(const Options& options) {
+  RETURN_IF_ERROR(checkFile("FAULTLINE_COUNTERS", filePath(options.counters)));
+  return checkFile("FAULTLINE_TRACE", filePath(options.trace));
+}
+
 namespace {
 
 /// The share of each rail in what was sent.
@@ -77,7 +82,7 @@ std::string countersJson(const Counters& its) {
                      {"speed_mbit", device.speed}});
   }
   json peers = json::array();
-  for (const Pair::Account& account : its.peers) {
+  for (const Pair::Account& account : its.accounts.latest) {
     const fabric::FabricCounters& counters = account.counters;
     peers.push_back({{"peer", account.peer},
                      {"bytes_sent", account.sent},
@@ -97,9 +102,9 @@ std::string countersJson(const Counters& its) {
                      {"failure", account.failure}});
   }
   const json all{
-      {"schema", "faultline-nccl/1"},     {"process", getpid()}, {"options", its.options},
-      {"io_threads", its.ioThreads},      {"rails", rails},      {"peers", peers},
-      {"peers_dropped", its.peersDropped}};
+      {"schema", "faultline-nccl/1"},         {"process", getpid()}, {"options", its.options},
+      {"io_threads", its.ioThreads},          {"rails", rails},      {"peers", peers},
+      {"peers_dropped", its.accounts.dropped}};
   // What a host or a file is called need not be UTF-8.
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

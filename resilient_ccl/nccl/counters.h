@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/device.h"
-#include "resilient_ccl/nccl/pair.h"
+#include "resilient_ccl/nccl/options.h"
 
 namespace faultline::nccl {
 
@@ -17,14 +17,15 @@ std::string filePath(const std::string& pattern);
 /// file. kInvalidArgument names the variable and what is wrong: better now than at the end of a job
 /// of days.
 Status checkFile(const char* variable, const std::string& path);
+/// The same of both files of a process.
+Status checkFiles(const Options& options);
 
 /// What this process has done.
 struct Counters {
   std::string options;  ///< Options::describe
   int ioThreads = 0;
   std::vector<Device> devices;
-  std::vector<Pair::Account> peers;
-  std::uint64_t peersDropped = 0;  ///< earlier ones for which there was no room
+  Accounts accounts;
 };
 
 /// As docs/nccl.md says ("Counters").

@@ -6,23 +6,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <span>
 #include <utility>
 
 #include "base/log.h"
 #include "base/thread.h"
 #include "resilient_ccl/nccl/nic_path.h"
+#include "resilient_ccl/nccl/processors.h"
 
 namespace faultline::nccl {
 namespace {
 
 /// Containers share names and process numbers: the address tells them apart.
 std::string processName(const Interface& management) {
-  std::array<char, 24> host{};
+  std::array<char, HOST_NAME_MAX + 1> host{};
   (void)gethostname(host.data(), host.size() - 1);
   const transport::tcp::Endpoint here{.address = management.address, .port = 0};
   const std::string address = here.toString();
-  return fmt::format("{}:{} ({})", host.data(), getpid(), address.substr(0, address.find(':')));
+  return nameOfProcess(host.data(), getpid(), address.substr(0, address.find(':')));
 }
 
 std::vector<fabric::Nic> railsOf(const std::vector<Device>& devices) {
@@ -91,11 +93,7 @@ Directory::~Directory() {
 
 void Directory::finish() {
   if (std::exchange(finished_, true)) return;
-  std::vector<std::shared_ptr<Pair>> pairs;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
-  }
+  const std::vector<std::shared_ptr<Pair>> pairs = allPairs();
   const TimePoint drained = now() + options_.giveUp;
   for (const auto& pair : pairs) {
     if (pair->drain(drained)) continue;
@@ -106,7 +104,18 @@ void Directory::finish() {
   for (const auto& pair : pairs) pair->sayGoodbye(heard);
 }
 
+void Directory::abandon() {
+  for (const auto& pair : allPairs()) pair->abandon();
+}
+
 // --- pairs ---
+
+std::vector<std::shared_ptr<Pair>> Directory::allPairs() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Pair>> pairs;
+  for (const auto& [key, pair] : pairs_) pairs.push_back(pair);
+  return pairs;
+}
 
 /// Under the lock.
 Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int side,
@@ -114,7 +123,7 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
                                                   const std::string& name) {
   std::shared_ptr<Pair>& pair = pairs_[{process, side}];
   if (pair && pair->failed()) {
-    gone_.push_back(pair->account());
+    gone_.add(pair->account());
     pair.reset();
   }
   if (!pair) {
@@ -139,10 +148,10 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
   return pair;
 }
 
-std::vector<Pair::Account> Directory::accounts() const {
+Accounts Directory::accounts() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Pair::Account> accounts = gone_;
-  for (const auto& [key, pair] : pairs_) accounts.push_back(pair->account());
+  Accounts accounts = gone_;
+  for (const auto& [key, pair] : pairs_) accounts.add(pair->account());
   return accounts;
 }
 
@@ -281,13 +290,14 @@ void Directory::sleep() {
   (void)!read(wakeup_.get(), &rung, sizeof(rung));
 }
 
-/// Under the lock. A pair whose peer is gone is kept only as long as somebody may ask it.
+/// Under the lock. A pair whose peer is gone, or has not been met, is kept only as long as somebody
+/// may ask it.
 void Directory::forget(std::span<const Entry> ended) {
   constexpr int kHere = 2;  // in pairs_ and in `ended`
   for (const auto& [key, pair] : ended) {
     const auto found = pairs_.find(key);
     if (found == pairs_.end() || found->second != pair || pair.use_count() > kHere) continue;
-    gone_.push_back(pair->account());
+    if (pair->met()) gone_.add(pair->account());
     pairs_.erase(found);
   }
 }

@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/attempts.h"
 #include "resilient_ccl/nccl/device.h"
 #include "resilient_ccl/nccl/door.h"
@@ -43,6 +44,8 @@ class Directory {
   /// Waits until all peers have what was sent to them, within FAULTLINE_GIVE_UP, and says goodbye
   /// to them, within kGoodbye. Once; the destructor does it otherwise.
   void finish();
+  /// Of connections that are open still nothing is read or written any more: their calls fail.
+  void abandon();
 
   /// A door for one connection after the other.
   std::uint64_t listen();
@@ -58,7 +61,8 @@ class Directory {
   /// Null: not yet. An attempt ends with its connection, or with an error.
   Result<std::unique_ptr<Connection>> finish(std::uint64_t attempt);
 
-  std::vector<Pair::Account> accounts() const;
+  /// Of all peers that there are and have been.
+  Accounts accounts() const;
   /// Threads that move the bytes; 0: NCCL's own do.
   int ioThreads() const { return static_cast<int>(ioThreads_.size()); }
 
@@ -79,6 +83,7 @@ class Directory {
             const Interface& management);
   Status open();
   Status startIoThreads();
+  std::vector<std::shared_ptr<Pair>> allPairs() const;
   Result<std::shared_ptr<Pair>> pairWith(const ProcessId& process, int side,
                                          const auth::JobKey& token, const std::string& name);
   Greeting greetingFor(const Handle& to, const Pair& pair, std::uint32_t connection) const;
@@ -105,7 +110,7 @@ class Directory {
   mutable std::mutex mutex_;
   int pairsMade_ = 0;
   std::map<PairKey, std::shared_ptr<Pair>> pairs_;
-  std::vector<Pair::Account> gone_;  // of pairs that have ended
+  Accounts gone_;  // of pairs that have ended
   std::map<std::uint64_t, Listener> listeners_;
   Attempts attempts_;
   std::vector<pollfd> waits_;  // of the thread

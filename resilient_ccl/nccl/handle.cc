@@ -65,4 +65,13 @@ Result<Handle> Handle::read(std::span<const std::byte, kNetHandleBytes> from) {
   return handle;
 }
 
+std::string nameOfProcess(std::string_view host, int process, std::string_view address) {
+  constexpr std::string_view kCut = "..";
+  const std::string rest = fmt::format(":{} ({})", process, address);
+  const std::size_t room = Handle::kLongestName - std::min(rest.size(), Handle::kLongestName);
+  if (host.size() <= room || room <= kCut.size()) return std::string(host.substr(0, room)) + rest;
+  const std::size_t begin = (room - kCut.size()) / 2, end = room - kCut.size() - begin;
+  return fmt::format("{}{}{}{}", host.substr(0, begin), kCut, host.substr(host.size() - end), rest);
+}
+
 }  // namespace faultline::nccl

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "resilient_ccl/auth/job_key.h"
@@ -40,5 +41,9 @@ struct Handle {
   /// kInvalidArgument: not written by this plugin, or by another version of it.
   static Result<Handle> read(std::span<const std::byte, kNetHandleBytes> from);
 };
+
+/// "host:pid (address)" in at most kLongestName bytes. Of a longer host's name the beginning and
+/// the end are there, by which the hosts of one job differ: "pytorchjob..worker-12:77 (10.0.0.2)".
+std::string nameOfProcess(std::string_view host, int process, std::string_view address);
 
 }  // namespace faultline::nccl

@@ -1,7 +1,6 @@
 #include "resilient_ccl/nccl/options.h"
 
 #include <fmt/ranges.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +47,7 @@ constexpr std::array kSpecs{
                   ParameterType::kDuration,
                   "1s",
                   "How long the first connection to a peer waits for all rails before it begins "
-                  "with those that are there.",
+                  "with those that are there; FAULTLINE_GIVE_UP, if that is shorter.",
                   {},
                   0.01,
                   60},
@@ -230,14 +229,6 @@ std::vector<std::string> environmentNames() {
 
 int automaticIoThreads(int processors, int rails) {
   return std::min({processors / 4, 2 * rails, kMostIoThreads});
-}
-
-int usableProcessors() {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  // More processors than a cpu_set_t has: enough for any number of threads.
-  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) return CPU_SETSIZE;
-  return std::max(1, CPU_COUNT(&usable));
 }
 
 std::string Options::describe() const {

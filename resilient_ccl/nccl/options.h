@@ -55,8 +55,6 @@ std::optional<std::string> processEnvironment(const std::string& name);
 /// may use, as other ranks and NCCL's own threads want some, and two for each rail at most, as a
 /// ring has a peer on either side.
 int automaticIoThreads(int processors, int rails);
-/// As the scheduler's affinity mask has them; never less than 1.
-int usableProcessors();
 
 /// Of the names of variables those that are none of the plugin's and were likely meant to be one:
 /// "FAULTLINE_NIC is no option of the plugin (did you mean FAULTLINE_NICS?)". Names that begin with

@@ -94,6 +94,11 @@ Status Pair::meet(const fabric::ProcessAddress& other, std::uint64_t incarnation
   return okStatus();
 }
 
+bool Pair::met() const {
+  const std::lock_guard lock(mutex_);
+  return otherIncarnation_.has_value();
+}
+
 Result<bool> Pair::ready() {
   const std::lock_guard lock(mutex_);
   if (failed_) return failure_;
@@ -102,19 +107,22 @@ Result<bool> Pair::ready() {
   poll(time);
   if (failed_) return failure_;
   if (started_) return true;
-  const bool all = fabric_->allRailsUp();
-  const bool some = time - met_ >= settings_.options.railGrace && fabric_->allPeersReached();
-  if (!all && !some) {
-    if (time - met_ < settings_.options.giveUp) return false;
-    fail(errorf(Code::kUnavailable,
-                "no rail to {} came up within FAULTLINE_GIVE_UP={} (missing: {}): do the rails of "
-                "all nodes have the same order, and do they reach each other?",
-                settings_.peer, formatDuration(settings_.options.giveUp), fabric_->missingRails()));
-    return failure_;
-  }
-  if (!all) {
-    spdlog::warn("begins with {} without {}: not connected within {}", settings_.peer,
-                 fabric_->missingRails(), formatDuration(settings_.options.railGrace));
+  const Duration waited = time - met_;
+  if (!fabric_->allRailsUp()) {
+    if (!fabric_->allPeersReached()) {
+      if (waited < settings_.options.giveUp) return false;
+      fail(errorf(Code::kUnavailable,
+                  "no rail to {} came up within FAULTLINE_GIVE_UP={} ({}): do the rails of all "
+                  "nodes have the same order, and do they reach each other?",
+                  settings_.peer, formatDuration(settings_.options.giveUp),
+                  fabric_->missingRails()));
+      return failure_;
+    }
+    // Whoever waits for the others longer than for the first one would give it up.
+    const Duration grace = std::min(settings_.options.railGrace, settings_.options.giveUp);
+    if (waited < grace) return false;
+    spdlog::warn("begins with {} without {} (not connected within {})", settings_.peer,
+                 fabric_->missingRails(), formatDuration(grace));
   }
   fabric_->start();
   started_ = true;
@@ -338,8 +346,9 @@ void Pair::poll(TimePoint now, Duration timeout) {
 bool Pair::tend(TimePoint now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
+  if (!otherIncarnation_) return false;
   tellFailure();
-  if (otherIncarnation_ && now - polled_ >= kIdle) poll(now);
+  if (now - polled_ >= kIdle) poll(now);
   if (traces() && started_ && !failed_ && account_.history.due(now)) {
     account_.history.sample(now, fabric_->bytesSentByRail(other()));
   }
@@ -369,6 +378,13 @@ void Pair::sayGoodbye(TimePoint deadline) {
   tellFailure();
   fabric_->tell(other(), std::as_bytes(std::span(kGoodbye)));
   while (!failed_ && !fabric_->told(other()) && now() < deadline) poll(now(), kIdle);
+}
+
+void Pair::abandon() {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return;
+  if (failure_.ok()) failure_ = errorf(Code::kAborted, "this process ends");
+  end();
 }
 
 void Pair::fail(const Status& why) {

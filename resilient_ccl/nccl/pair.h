@@ -96,6 +96,7 @@ class Pair final : private fabric::FabricClient {
   /// The other end has told where it listens, and which of its incarnations that is. More than once
   /// is the same as once. kAborted: the other end is another one than before, it began anew.
   Status meet(const fabric::ProcessAddress& other, std::uint64_t incarnation);
+  bool met() const;
 
   /// Whether connections can be used: rails are up, or some of them and FAULTLINE_RAIL_GRACE has
   /// passed. Polls. An error when the peer cannot be reached at all.
@@ -129,7 +130,7 @@ class Pair final : private fabric::FabricClient {
   bool close(Connection& connection);
 
   /// To be called again and again by a thread of the plugin: polls when nobody else has for a
-  /// while. False: there is nothing more to do for this pair.
+  /// while. False: there is nothing to do for this pair, as its end has come, or it was never met.
   bool tend(TimePoint now);
 
   /// Waits until everything that was sent has been delivered: what was copied is done for NCCL, and
@@ -139,6 +140,10 @@ class Pair final : private fabric::FabricClient {
   /// Tells the other end that this process is done, and waits until it has heard so, at most until
   /// `deadline`.
   void sayGoodbye(TimePoint deadline);
+
+  /// As if the peer were gone, and without a word to anybody: nothing reads or writes what was
+  /// posted any more.
+  void abandon();
 
   /// Eager receives that are posted, or have got what nobody has taken.
   std::size_t postedAhead() const;

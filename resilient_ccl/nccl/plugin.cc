@@ -7,10 +7,11 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <span>
 
+#include "base/atomic_file.h"
 #include "base/log.h"
+#include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/nccl/counters.h"
 
 namespace faultline::nccl {
@@ -24,9 +25,17 @@ constexpr std::size_t kAttemptAt = kNetHandleBytes - sizeof(std::uint64_t);
 class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit NcclSink(NetLogger logger) : logger_(logger) {}
+  /// Warnings go to stderr instead.
+  static inline std::atomic<bool> instead_{false};
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
+    if (instead_) {
+      if (message.level >= spdlog::level::warn) {
+        fmt::print(stderr, "NET/Faultline: {}\n", message.payload);
+      }
+      return;
+    }
     const NetLogLevel level = message.level >= spdlog::level::warn   ? NetLogLevel::kWarn
                               : message.level == spdlog::level::info ? NetLogLevel::kInfo
                                                                      : NetLogLevel::kTrace;
@@ -71,10 +80,13 @@ NetResult Plugin::resultOf(const Status& status) const {
 
 NetResult Plugin::init(NetLogger log, bool hasEnd) {
   // Before the lock: another thread of the parent may have had it at the moment of the fork.
-  if (forked_) return NetResult::kInternalError;
+  if (gone_) return NetResult::kInternalError;
   const std::lock_guard lock(mutex_);
   if (!hasEnd) hasEnd_ = false;
-  if (communicators_++ > 0) return NetResult::kSuccess;
+  if (communicators_ > 0) {
+    ++communicators_;
+    return NetResult::kSuccess;
+  }
   if (log != nullptr) {
     spdlog::set_default_logger(
         std::make_shared<spdlog::logger>("faultline", std::make_shared<NcclSink>(log)));
@@ -82,10 +94,8 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
   static const int atFork = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
   (void)atFork;
   const Status status = start();
-  if (!status.ok()) {
-    communicators_ = 0;
-    return resultOf(status);
-  }
+  if (!status.ok()) return resultOf(status);
+  communicators_ = 1;
   // Version 10 knows no end: the library's own, or the process's, is it. Registered only now, to
   // run before what is in use by now takes its leave: the log and libcrypto.
   static const int atExit = std::atexit([] { Plugin::instance().leave(); });
@@ -94,12 +104,16 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
 }
 
 Status Plugin::start() {
+  if (!auth::Authenticator::available()) {
+    return errorf(Code::kUnsupported,
+                  "the OpenSSL inside this plugin was built without SipHash: build the plugin with "
+                  "another one");
+  }
   for (const std::string& mistake : likelyMistakes(environmentNames())) {
     spdlog::warn("{}", mistake);
   }
   ASSIGN_OR_RETURN(options_, Options::readProcess());
-  RETURN_IF_ERROR(checkFile("FAULTLINE_COUNTERS", filePath(options_.counters)));
-  RETURN_IF_ERROR(checkFile("FAULTLINE_TRACE", filePath(options_.trace)));
+  RETURN_IF_ERROR(checkFiles(options_));
   ASSIGN_OR_RETURN(const std::vector<Interface> interfaces, listInterfaces());
   ASSIGN_OR_RETURN(const std::vector<Interface> rails,
                    chooseRails(interfaces, options_.nics, options_.socketInterfaces));
@@ -131,76 +145,73 @@ Status Plugin::start() {
   return okStatus();
 }
 
-/// With files that say what has been until now. A job that makes its communicators anew for weeks
-/// keeps the latest peers.
-void Plugin::end() {
-  constexpr std::size_t kMostAccounts = 1024;
+/// With files that say what has been until now.
+std::unique_ptr<Directory> Plugin::end() {
   std::unique_ptr<Directory> ending;
   {
     const std::lock_guard lock(present_);
     ending = std::move(directory_);
   }
-  writeFiles(ending->accounts());  // in case that this process does not outlive what follows
+  Accounts first = accounts_;
+  first.add(ending->accounts());
+  writeFiles(first);  // in case that this process does not outlive what follows
   ending->finish();
-  for (Pair::Account& one : ending->accounts()) accounts_.push_back(std::move(one));
-  for (; accounts_.size() > kMostAccounts; accounts_.pop_front()) ++accountsDropped_;
-  writeFiles({});
+  accounts_.add(ending->accounts());
+  writeFiles(accounts_);
+  return ending;
 }
 
-/// `more`: of peers that are not among accounts_ yet.
-void Plugin::writeFiles(const std::vector<Pair::Account>& more) {
+void Plugin::writeFiles(const Accounts& accounts) {
   const auto write = [](const char* variable, const std::string& pattern, const auto& text) {
     if (pattern.empty()) return;
-    const std::string path = filePath(pattern);
-    std::ofstream file(path);
-    file << text();
-    file.close();
-    if (!file) spdlog::warn("cannot write {}={}", variable, path);
+    const Status written = writeFileAtomically(filePath(pattern), text());
+    if (!written.ok()) spdlog::warn("{}: {}", variable, written.message());
   };
-  std::vector<Pair::Account> accounts(accounts_.begin(), accounts_.end());
-  accounts.insert(accounts.end(), more.begin(), more.end());
   write("FAULTLINE_COUNTERS", options_.counters, [&] {
     return countersJson({.options = options_.describe(),
                          .ioThreads = ioThreads_,
                          .devices = devices_,
-                         .peers = accounts,
-                         .peersDropped = accountsDropped_});
+                         .accounts = accounts});
   });
   write("FAULTLINE_TRACE", options_.trace, [&] {
     std::vector<PeerHistory> peers;
-    for (const Pair::Account& one : accounts) peers.push_back({one.peer, one.history});
+    for (const Pair::Account& one : accounts.latest) peers.push_back({one.peer, one.history});
     return traceJson(devices_, peers);
   });
 }
 
 NetResult Plugin::finalize() {
-  if (forked_) return NetResult::kSuccess;
+  if (gone_) return NetResult::kSuccess;
   const std::lock_guard lock(mutex_);
   if (communicators_ == 0 || --communicators_ > 0 || !directory_) return NetResult::kSuccess;
-  end();
+  (void)end();
   return NetResult::kSuccess;
 }
 
 void Plugin::leave() {
-  if (forked_) return;
+  if (gone_) return;
   const std::lock_guard lock(mutex_);
   if (!directory_) return;
   communicators_ = 0;
-  // NCCL, whose log this is, may be gone.
+  NcclSink::instead_ = true;  // NCCL, whose log this is, may be gone
+  const std::unique_ptr<Directory> ended = end();
+  // Threads may call until the process is gone, when the log, which is next, is not there any more,
+  // nor, in the end, what their receives would be written to.
+  gone_ = true;
   spdlog::default_logger_raw()->set_level(spdlog::level::off);
-  end();
+  ended->abandon();
 }
 
 template <typename Call>
 NetResult Plugin::withDirectory(Call call) {
   // Before the lock: another thread of the parent may have had it at the moment of the fork.
-  if (forked_) return NetResult::kInternalError;
+  if (gone_) return NetResult::kInternalError;
   const std::lock_guard lock(present_);
   return directory_ ? call(*directory_) : NetResult::kInternalError;
 }
 
 NetResult Plugin::devices(int* count) {
-  if (forked_) return NetResult::kInternalError;
+  if (gone_) return NetResult::kInternalError;
   const std::lock_guard lock(present_);
   *count = static_cast<int>(devices_.size());
   return NetResult::kSuccess;
@@ -214,7 +225,7 @@ bool Plugin::isDevice(int number) const {
 }
 
 const Device* Plugin::device(int number) {
-  if (forked_) return nullptr;
+  if (gone_) return nullptr;
   const std::lock_guard lock(present_);
   return isDevice(number) ? &devices_[number] : nullptr;
 }
@@ -286,7 +297,7 @@ NetResult Plugin::registerMemory(int type, void* data, void** region) {
 }
 
 NetResult Plugin::isend(void* connection, void* data, std::size_t size, int tag, void** request) {
-  if (forked_) return NetResult::kInternalError;
+  if (gone_) return NetResult::kInternalError;
   auto& it = *as<Connection>(connection);
   *request = it.pair->send(it, static_cast<std::uint32_t>(tag), as<const std::byte>(data),
                            static_cast<Bytes>(size));
@@ -295,7 +306,7 @@ NetResult Plugin::isend(void* connection, void* data, std::size_t size, int tag,
 
 NetResult Plugin::irecv(void* connection, int count, void** data, const std::size_t* sizes,
                         const int* tags, void** request) {
-  if (forked_) return NetResult::kInternalError;
+  if (gone_) return NetResult::kInternalError;
   if (count < 1 || count > kMostReceives) {
     spdlog::warn("a grouped receive of {} buffers: {} at most", count, kMostReceives);
     return NetResult::kInvalidArgument;
@@ -313,7 +324,7 @@ NetResult Plugin::irecv(void* connection, int count, void** data, const std::siz
 
 NetResult Plugin::test(void* request, int* done, int* sizes) {
   *done = 0;
-  if (forked_) return NetResult::kInternalError;
+  if (gone_) return NetResult::kInternalError;
   auto& it = *as<Request>(request);
   const auto outcome = it.connection->pair->test(it, sizes);
   if (!outcome.ok()) return resultOf(outcome.status());
@@ -323,7 +334,7 @@ NetResult Plugin::test(void* request, int* done, int* sizes) {
 
 NetResult Plugin::close(void* connection) {
   const std::unique_ptr<Connection> it(as<Connection>(connection));
-  if (!it || forked_) return NetResult::kSuccess;
+  if (!it || gone_) return NetResult::kSuccess;
   const bool last = it->pair->close(*it);
   if (last && !hasEnd_) awaitDelivery(*it->pair);
   return NetResult::kSuccess;

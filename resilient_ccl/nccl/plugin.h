@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/device.h"
 #include "resilient_ccl/nccl/directory.h"
 #include "resilient_ccl/nccl/last_closes.h"
@@ -29,7 +29,8 @@ class Plugin {
   NetResult init(NetLogger log, bool hasEnd);
   /// One communicator is done; with the last one everything ends.
   NetResult finalize();
-  /// The process ends: the same, whatever communicators there are.
+  /// The process ends: the same, whatever communicators there are, and of what NCCL has not closed
+  /// nothing is read or written any more. Calls fail from then on, without a word.
   void leave();
 
   NetResult devices(int* count);
@@ -55,12 +56,13 @@ class Plugin {
   static constexpr Duration kLeastLastClose = 20ms;
 
   /// The process is a child that was forked off: it has none of this.
-  void forked() { forked_ = true; }
+  void forked() { gone_ = true; }
 
  private:
   Status start();
-  void end();
-  void writeFiles(const std::vector<Pair::Account>& more);
+  /// What has ended, with the connections that NCCL has not closed.
+  std::unique_ptr<Directory> end();
+  void writeFiles(const Accounts& accounts);
   NetResult resultOf(const Status& status) const;
   /// `call(directory)` while there is one: the end waits for calls that are under way.
   template <typename Call>
@@ -70,15 +72,14 @@ class Plugin {
 
   std::mutex mutex_;  // of beginning and ending
   int communicators_ = 0;
-  bool forked_ = false;
+  std::atomic<bool> gone_ = false;  // this process was forked off, or is about to end
   std::atomic<bool> hasEnd_ = true;
   Options options_;
   std::mutex present_;  // of devices and directory, which begin and end while other threads call
   std::vector<Device> devices_;
   std::unique_ptr<Directory> directory_;
   int ioThreads_ = 0;
-  std::deque<Pair::Account> accounts_;  // of all lives that have ended
-  std::uint64_t accountsDropped_ = 0;
+  Accounts accounts_;  // of all lives that have ended
   std::mutex closing_;
   LastCloses lastCloses_{kLastClose, kLeastLastClose};
 };

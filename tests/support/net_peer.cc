@@ -1,5 +1,5 @@
 // net_peer LIBRARY VERSION FOLDER SIDE [--seconds S] [--bytes N] [--connections N] [--late S]
-// [--group N] [--fork 1] [--first D] [--leave 1] [--abort 1] [--quit 1] [--meeting NAME]
+// [--group N] [--fork 1] [--first D] [--leave 1|2] [--abort 1] [--quit 1] [--meeting NAME]
 // [--next NAME]: one process of two (sides
 // 0 and 1) that talk to each other through the NCCL plugin, as NCCL's proxies do. They find each
 // other's handles in files of FOLDER. Connections in both directions carry messages of up to
@@ -8,12 +8,13 @@
 // `group`: each receive is of so many messages, each with its tag. `first`: the device of the first
 // connection; of the next ones those behind it. `fork`: a child like a data loader's lives beside
 // it, with copies of all its sockets. `leave`: at that end the program ends, like one that has
-// thrown, with whatever is under way. `abort`: meanwhile other communicators begin and are aborted.
-// `quit`: when its connections are closed the process is gone at once, as those of Python's
-// multiprocessing. `meeting`: before the names of the files by which they find each other. `next`:
-// it is side 0 of another such meeting, too, with a third process. When a call fails, everything is
-// closed, as NCCL does. Prints "ready", then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED", or
-// "error RESULT WARNINGS"; exit 1.
+// thrown, with whatever is under way; `leave 2`: while a thread goes on calling the plugin.
+// `abort`: meanwhile other communicators begin and are aborted. `quit`: when its connections are
+// closed the process is gone at once, as those of Python's multiprocessing. `meeting`: before the
+// names of the files by which they find each other. `next`: it is side 0 of another such meeting,
+// too, with a third process. When a call fails, everything is closed, as NCCL does. Prints "ready",
+// then at the end "ok MESSAGES LONGEST_PAUSE_MS ABORTED WARNINGS", or "error RESULT WARNINGS";
+// exit 1.
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -26,6 +27,7 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -60,7 +62,8 @@ int run(int argc, char** argv) {
   std::size_t bytes = 100'000;
   int connections = 2, group = 1, first = 0;
   std::string name, next;
-  bool forks = false, leaves = false, aborts = false, quits = false;
+  int leaves = 0;
+  bool forks = false, aborts = false, quits = false;
   for (int i = 5; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--late") == 0) late = std::atof(argv[i + 1]);
@@ -69,7 +72,7 @@ int run(int argc, char** argv) {
     if (std::strcmp(argv[i], "--group") == 0) group = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--first") == 0) first = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--fork") == 0) forks = std::atoi(argv[i + 1]) != 0;
-    if (std::strcmp(argv[i], "--leave") == 0) leaves = std::atoi(argv[i + 1]) != 0;
+    if (std::strcmp(argv[i], "--leave") == 0) leaves = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--abort") == 0) aborts = std::atoi(argv[i + 1]) != 0;
     if (std::strcmp(argv[i], "--meeting") == 0) name = argv[i + 1];
     if (std::strcmp(argv[i], "--next") == 0) next = argv[i + 1];
@@ -104,7 +107,12 @@ int run(int argc, char** argv) {
       told = true;
       std::ofstream(folder / fmt::format("sent{}", side));
     }
-    if (leaves && time >= end) std::exit(0);  // nothing is closed, and all of it still there
+    if (leaves == 1 && time >= end) std::exit(0);  // nothing is closed, and all of it still there
+    if (leaves == 2 && time >= end) {
+      leaves = 0;
+      end = TimePoint::max();
+      std::thread([] { std::exit(0); }).detach();
+    }
     if (time < end && time >= look) {
       look = time + 10ms;
       if (std::filesystem::exists(folder / "stop")) end = time;
@@ -112,6 +120,7 @@ int run(int argc, char** argv) {
     const bool receiving = time < end || time >= end + fromSeconds(late);
     const NetResult result = conversation.step(time >= end, receiving);
     if (result != NetResult::kSuccess) {
+      if (end == TimePoint::max()) pause();  // until the process is gone
       others.stop();
       conversation.close();
       return failed(result);
@@ -123,7 +132,9 @@ int run(int argc, char** argv) {
   if (!others.error().empty()) return failed(others.error());
   if (conversation.wrong() > 0) return failed("wrong " + std::to_string(conversation.wrong()));
   std::cout << "ok " << conversation.messages() << " "
-            << toMilliseconds(conversation.longestPause()) << " " << others.count() << std::endl;
+            << toMilliseconds(conversation.longestPause()) << " " << others.count();
+  for (const std::string& line : NetDriver::warnings()) std::cout << " | " << line;
+  std::cout << std::endl;
   if (quits) _exit(0);
   return 0;
 }

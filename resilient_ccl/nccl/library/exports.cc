@@ -1,5 +1,6 @@
 // The symbols that NCCL looks up: one structure of calls for each version of its interface.
 
+#include "resilient_ccl/nccl/library/edge.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/plugin.h"
 #include "resilient_ccl/nccl/properties.h"
@@ -54,17 +55,17 @@ NetResult close(void* connection) { return plugin().close(connection); }
 NetResult closeListen(void* listener) { return plugin().closeListen(listener); }
 
 template <typename VirtualDevice>
-constexpr NetCalls<VirtualDevice> kCalls{.accept = accept,
-                                         .regMr = regMr,
+constexpr NetCalls<VirtualDevice> kCalls{.accept = Edge<accept>::cross,
+                                         .regMr = Edge<regMr>::cross,
                                          .regMrDmaBuf = nullptr,
-                                         .deregMr = deregMr,
-                                         .isend = isend,
-                                         .irecv = irecv,
-                                         .iflush = iflush,
-                                         .test = test,
-                                         .closeSend = close,
-                                         .closeRecv = close,
-                                         .closeListen = closeListen,
+                                         .deregMr = Edge<deregMr>::cross,
+                                         .isend = Edge<isend>::cross,
+                                         .irecv = Edge<irecv>::cross,
+                                         .iflush = Edge<iflush>::cross,
+                                         .test = Edge<test>::cross,
+                                         .closeSend = Edge<close>::cross,
+                                         .closeRecv = Edge<close>::cross,
+                                         .closeListen = Edge<closeListen>::cross,
                                          .getDeviceMr = nullptr,
                                          .irecvConsumed = nullptr,
                                          .makeVDevice = nullptr};
@@ -93,14 +94,14 @@ NetResult setNetAttr(void*, void*) { return NetResult::kSuccess; }
 template <typename Table, typename Properties, typename VirtualDevice>
 constexpr Table tableWithContext() {
   return {.name = kName,
-          .init = init,
-          .devices = devices,
-          .getProperties = getProperties<Properties>,
-          .listen = listen,
-          .connect = connect,
+          .init = Edge<init>::cross,
+          .devices = Edge<devices>::cross,
+          .getProperties = Edge<getProperties<Properties>>::cross,
+          .listen = Edge<listen>::cross,
+          .connect = Edge<connect>::cross,
           .calls = kCalls<VirtualDevice>,
-          .finalize = finalize,
-          .setNetAttr = setNetAttr};
+          .finalize = Edge<finalize>::cross,
+          .setNetAttr = Edge<setNetAttr>::cross};
 }
 
 }  // namespace
@@ -111,11 +112,12 @@ constexpr Table tableWithContext() {
 
 FAULTLINE_EXPORT const faultline::nccl::NetPluginV10 ncclNetPlugin_v10{
     .name = faultline::nccl::kName,
-    .init = faultline::nccl::initV10,
-    .devices = faultline::nccl::devices,
-    .getProperties = faultline::nccl::getProperties<faultline::nccl::NetPropertiesV10>,
-    .listen = faultline::nccl::listenV10,
-    .connect = faultline::nccl::connectV10,
+    .init = faultline::nccl::Edge<faultline::nccl::initV10>::cross,
+    .devices = faultline::nccl::Edge<faultline::nccl::devices>::cross,
+    .getProperties = faultline::nccl::Edge<
+        faultline::nccl::getProperties<faultline::nccl::NetPropertiesV10>>::cross,
+    .listen = faultline::nccl::Edge<faultline::nccl::listenV10>::cross,
+    .connect = faultline::nccl::Edge<faultline::nccl::connectV10>::cross,
     .calls = faultline::nccl::kCalls<faultline::nccl::NetVirtualDevice<4>>};
 FAULTLINE_EXPORT const faultline::nccl::NetPluginV11 ncclNetPlugin_v11 =
     faultline::nccl::tableWithContext<faultline::nccl::NetPluginV11,

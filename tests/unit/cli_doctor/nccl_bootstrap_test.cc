@@ -97,6 +97,36 @@ TEST(Bootstrap, FollowsTheAddressOfTheCommunicator) {
   EXPECT_THAT(nowhere.found, HasSubstr("no interface is in the subnet"));
 }
 
+TEST(Bootstrap, TheCommunicatorsHostMayHaveAName) {
+  MachineInterfaces interfaces{.running = kNode, .plugins = asThePluginLists(kNode)};
+  interfaces.resolve = [](const std::string& name) -> std::optional<std::uint32_t> {
+    if (name == "node0") return 0x0a000009;
+    return std::nullopt;
+  };
+  const Variables named{{"NCCL_COMM_ID", "node0:29501"}, {"FAULTLINE_NICS", "rail0"}};
+  const auto found = judge(named, interfaces);
+  EXPECT_TRUE(found.ok) << found.found;
+  EXPECT_THAT(found.found, HasSubstr("mgmt, which is no rail"));
+  const auto unknown = judge({{"NCCL_COMM_ID", "nodeO:29501"}}, interfaces);
+  EXPECT_FALSE(unknown.ok);
+  EXPECT_EQ(unknown.found, "nodeO of NCCL_COMM_ID=nodeO:29501 has no IPv4 address");
+}
+
+TEST(Bootstrap, ThePluginsOwnMeetingMustBeOverNoRailEither) {
+  Variables variables{{"NCCL_SOCKET_IFNAME", "=mgmt"},
+                      {"FAULTLINE_NICS", "rail0,rail1"},
+                      {"FAULTLINE_MANAGEMENT", "mgmt"}};
+  EXPECT_TRUE(judge(variables).ok);
+  variables["FAULTLINE_MANAGEMENT"] = "rail0";
+  const auto onRail = judge(variables);
+  EXPECT_FALSE(onRail.ok);
+  EXPECT_THAT(onRail.found, HasSubstr("meet over rail0, which is one"));
+  variables["FAULTLINE_MANAGEMENT"] = "eth99";
+  const auto missing = judge(variables);
+  EXPECT_FALSE(missing.ok);
+  EXPECT_THAT(missing.found, HasSubstr("FAULTLINE_MANAGEMENT=eth99 is no interface"));
+}
+
 TEST(Bootstrap, OverTheNetworkIsOverARailAfterTheFirstContact) {
   Variables variables{{"NCCL_SOCKET_IFNAME", "=mgmt"},
                       {"FAULTLINE_NICS", "rail0,rail1"},

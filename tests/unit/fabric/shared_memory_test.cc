@@ -166,7 +166,8 @@ TEST_F(SharedMemoryTest, WhatIsMissingIsNamed) {
   start({"a", "a", "b"});
   ASSERT_TRUE(processes_[0]->fabric->connect(addresses_).ok());
   EXPECT_EQ(processes_[0]->fabric->missingRails(),
-            "shared memory with rank 1, rail 0 () to rank 2, rail 1 () to rank 2");
+            "shared memory with rank 1: no answer yet; rail 0 () to rank 2: no answer yet; "
+            "rail 1 () to rank 2: no answer yet");
 }
 
 TEST_F(SharedMemoryTest, AProcessThatIsGoneIsGivenUpWithinTheBudget) {

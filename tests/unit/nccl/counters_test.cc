@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   const std::string bridge = "/sys/devices/pci0000:16/0000:16:01.0";
-  Counters its{.options = "FAULTLINE_SMALL=4KiB", .ioThreads = 3, .devices = {}, .peers = {}};
+  Counters its{.options = "FAULTLINE_SMALL=4KiB", .ioThreads = 3, .devices = {}, .accounts = {}};
   its.devices = {
       {.interface = {.name = "ib0"}, .pciPath = bridge + "/0000:17:00.0", .numaNode = 0},
       {.interface = {.name = "ib1"},
@@ -36,8 +36,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   peer.paused = 30ms;
   peer.counters.bytesResent = 64;
   peer.failure = "it ended";
-  its.peers = {peer};
-  its.peersDropped = 8;
+  its.accounts = {.latest = {peer}, .dropped = 8};
   const json told = json::parse(countersJson(its));
   EXPECT_EQ(told["schema"], "faultline-nccl/1");
   EXPECT_EQ(told["process"], getpid());
@@ -66,10 +65,30 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   EXPECT_EQ(it["failure"], "it ended");
 }
 
+TEST(NcclAccountsTest, TheLatestPeersAreKeptAndTheOthersCounted) {
+  Accounts all, more;
+  for (int i = 0; i < 1026; ++i) {
+    Pair::Account peer;
+    peer.sent = i;
+    all.add(peer);
+  }
+  EXPECT_EQ(all.latest.size(), 1024U);
+  EXPECT_EQ(all.latest.front().sent, 2);
+  EXPECT_EQ(all.dropped, 2U);
+  more.dropped = 5;
+  more.add(Pair::Account{});
+  all.add(more);
+  EXPECT_EQ(all.latest.size(), 1024U);
+  EXPECT_EQ(all.latest.front().sent, 3);
+  EXPECT_EQ(all.latest.back().sent, 0);
+  EXPECT_EQ(all.dropped, 8U);
+}
+
 TEST(NcclCountersTest, NamesThatAreNoTextDoNotEndTheProgram) {
   Pair::Account peer;
   peer.peer = "host\xff:1";
-  const Counters its{.options = "FAULTLINE_COUNTERS=/tmp/\xfe", .devices = {}, .peers = {peer}};
+  const Counters its{
+      .options = "FAULTLINE_COUNTERS=/tmp/\xfe", .devices = {}, .accounts = {.latest = {peer}}};
   EXPECT_EQ(json::parse(countersJson(its))["peers"].size(), 1U);
 }
 

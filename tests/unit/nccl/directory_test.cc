@@ -128,7 +128,30 @@ TEST_F(DirectoryTest, OfAProcessThatHasEndedNothingStaysButItsAccount) {
   EXPECT_GT(descriptors(), alone_) << "somebody may still ask it";
   connection.reset();
   EXPECT_TRUE(test::pollUntil(kAges, [&] { return descriptors() <= alone_; })) << descriptors();
-  EXPECT_EQ(directory_->accounts().size(), 1u);
+  EXPECT_EQ(directory_->accounts().latest.size(), 1u);
+}
+
+// The process whose handle it is has died meanwhile, as has the one that took its place.
+TEST_F(DirectoryTest, OfAProcessThatIsNeverMetNothingStays) {
+  Handle handle = handle_;
+  pair_.reset();
+  const std::ptrdiff_t before = descriptors();
+  for (int i = 0; i < 3; ++i) {
+    handle.process = ProcessId::random();
+    handle.rendezvous.port = 1;  // nobody listens there
+    const auto attempt = directory_->connect(handle, 0);
+    ASSERT_TRUE(attempt.ok()) << attempt.status().message();
+    EXPECT_TRUE(i > 0 || descriptors() > before);
+    if (i == 2) continue;  // nobody asks for its outcome
+    Result<std::unique_ptr<Connection>> outcome = std::unique_ptr<Connection>();
+    EXPECT_TRUE(test::pollUntil(kAges, [&] {
+      outcome = directory_->finish(*attempt);
+      return !outcome.ok();
+    }));
+    EXPECT_THAT(outcome.status().message(), ::testing::HasSubstr("Connection refused"));
+  }
+  EXPECT_TRUE(test::pollUntil(kAges, [&] { return descriptors() <= before; })) << descriptors();
+  EXPECT_TRUE(directory_->accounts().latest.empty());
 }
 
 }  // namespace

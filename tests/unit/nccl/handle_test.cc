@@ -42,6 +42,22 @@ TEST(HandleTest, ALongNameIsCutOff) {
   EXPECT_EQ(Handle::read(bytes)->name, std::string(Handle::kLongestName, 'n'));
 }
 
+TEST(HandleTest, OfALongHostsNameTheBeginningAndTheEndAreKept) {
+  EXPECT_EQ(nameOfProcess("node7", 4711, "10.0.0.7"), "node7:4711 (10.0.0.7)");
+  const std::string worker =
+      nameOfProcess("pytorchjob-llama-70b-worker-12", 4194304, "192.168.100.200");
+  EXPECT_EQ(worker, "pytorchjob-ll..-70b-worker-12:4194304 (192.168.100.200)");
+  EXPECT_LE(worker.size(), Handle::kLongestName);
+  // As much of it as there is room for.
+  for (std::size_t length = 1; length <= 64; ++length) {
+    const std::string host = std::string(length - 1, 'a') + 'z';
+    const std::string name = nameOfProcess(host, 77, "10.0.0.1");
+    EXPECT_EQ(name.size(), std::min(length + 14, Handle::kLongestName));
+    EXPECT_NE(name.find("z:77 (10.0.0.1)"), std::string::npos) << name;
+    EXPECT_EQ(name.find("..") == std::string::npos, length + 14 <= Handle::kLongestName) << name;
+  }
+}
+
 TEST(HandleTest, AHandleOfAnotherPluginIsRefusedWithAHint) {
   Bytes128 bytes{};
   const auto read = Handle::read(bytes);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -270,35 +271,57 @@ TEST_P(LifecycleTest, AChildThatLivesOnHindersNeitherTheEndNorTheNextBeginning) 
   EXPECT_EQ(status, 0);
 }
 
+// Also where only the end of the process is told, and NCCL's log may be gone.
+TEST_P(LifecycleTest, CountersThatFindTheDiskFullAreNotLostWithoutAWord) {
+  setenv("FAULTLINE_COUNTERS", "/dev/full", 1);
+  const testing::TemporaryFolder folder;
+  const auto talk = [&](const char* side) {
+    return testing::runProgram(FAULTLINE_NET_PEER,
+                               {FAULTLINE_NET_PLUGIN, std::to_string(version()),
+                                folder.path().string(), side, "--seconds", "0.1"});
+  };
+  auto other = std::async(std::launch::async, [&] { return talk("1"); });
+  const testing::Ran one = talk("0");
+  unsetenv("FAULTLINE_COUNTERS");
+  for (const testing::Ran& it : {one, other.get()}) {
+    EXPECT_EQ(it.exit, 0) << it.out;
+    EXPECT_THAT(it.out + it.err, AllOf(HasSubstr("FAULTLINE_COUNTERS: write /dev/full"),
+                                       HasSubstr("No space left on device")));
+  }
+}
+
 // Like a rank whose Python raises in the middle of a collective, next to one that lives and has not
-// posted its receives.
+// posted its receives. NCCL's proxy may go on calling meanwhile.
 TEST_P(LifecycleTest, AProgramThatEndsWithSendsUnderWayEndsAtOnce) {
   constexpr Duration kGiveUp = 20s;
   setenv("FAULTLINE_GIVE_UP", "20s", 1);
-  const testing::TemporaryFolder folder;
-  const auto start = [&](const char* side, const char* seconds, const char* key,
-                         const char* value) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    const std::string number = std::to_string(version());
-    execl(FAULTLINE_NET_PEER, "net_peer", FAULTLINE_NET_PLUGIN, number.c_str(),
-          folder.path().c_str(), side, "--seconds", seconds, key, value, nullptr);
-    _exit(127);
-  };
-  const pid_t peer = start("1", "0.1", "--late", "60");
-  const pid_t leaving = start("0", "60", "--leave", "1");
-  // Its peer waits for nothing from it and receives nothing more: of what it has sent much is still
-  // under way.
-  EXPECT_TRUE(pollUntil(kPatience, [&] { return fs::exists(fs::path(folder.path()) / "sent1"); }));
-  const TimePoint begin = now();
-  std::ofstream(fs::path(folder.path()) / "stop");
-  int status = 0;
-  EXPECT_EQ(waitpid(leaving, &status, 0), leaving);
-  EXPECT_LT(now() - begin, kGiveUp / 2);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(waitpid(peer, &status, WNOHANG), 0) << "the peer was to live";
-  kill(peer, SIGKILL);
-  waitpid(peer, &status, 0);
+  for (const char* const how : {"1", "2"}) {
+    const testing::TemporaryFolder folder;
+    const auto start = [&](const char* side, const char* seconds, const char* key,
+                           const char* value) {
+      const pid_t child = fork();
+      if (child != 0) return child;
+      const std::string number = std::to_string(version());
+      execl(FAULTLINE_NET_PEER, "net_peer", FAULTLINE_NET_PLUGIN, number.c_str(),
+            folder.path().c_str(), side, "--seconds", seconds, key, value, nullptr);
+      _exit(127);
+    };
+    const pid_t peer = start("1", "0.1", "--late", "60");
+    const pid_t leaving = start("0", "60", "--leave", how);
+    // Its peer waits for nothing from it and receives nothing more: of what it has sent much is
+    // still under way.
+    EXPECT_TRUE(
+        pollUntil(kPatience, [&] { return fs::exists(fs::path(folder.path()) / "sent1"); }));
+    const TimePoint begin = now();
+    std::ofstream(fs::path(folder.path()) / "stop");
+    int status = 0;
+    EXPECT_EQ(waitpid(leaving, &status, 0), leaving);
+    EXPECT_LT(now() - begin, kGiveUp / 2);
+    EXPECT_EQ(status, 0) << "leave " << how;
+    EXPECT_EQ(waitpid(peer, &status, WNOHANG), 0) << "the peer was to live";
+    kill(peer, SIGKILL);
+    waitpid(peer, &status, 0);
+  }
   unsetenv("FAULTLINE_GIVE_UP");
 }
 
