@@ -6,11 +6,15 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "base/unique_fd.h"
 
 namespace faultline {
 namespace {
+
+constexpr mode_t kMode = 0666;  // less what the user's mask takes
 
 Status writeAll(int fd, std::string_view content, const std::string& what) {
   while (!content.empty()) {
@@ -24,12 +28,39 @@ Status writeAll(int fd, std::string_view content, const std::string& what) {
   return okStatus();
 }
 
-Status writeAndSync(UniqueFd fd, std::string_view content, const std::string& what) {
+Status finish(UniqueFd fd, std::string_view content, Sync sync, const std::string& what) {
   RETURN_IF_ERROR(writeAll(fd.get(), content, what));
   // Some file systems report a full disk only here.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) return Status::fromErrno(errno, what);
+  if (sync == Sync::kYes && ::fsync(fd.get()) != 0 && errno != EINVAL) {
+    return Status::fromErrno(errno, what);
+  }
   if (::close(fd.release()) != 0) return Status::fromErrno(errno, what);
   return okStatus();
+}
+
+/// `how`: of open().
+Status writeInPlace(const std::string& path, std::string_view content, Sync sync, int how,
+                    const std::string& what) {
+  // A pipe that nobody reads is an error instead of a wait.
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | how, kMode));
+  if (!fd) return Status::fromErrno(errno, what);
+  (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  return finish(std::move(fd), content, sync, what);
+}
+
+/// Whether a file is no file to be replaced: a device, a pipe, or what a program has open under
+/// this name ("/dev/stdout"), which others write into, too.
+bool isStream(const std::string& path) {
+  struct stat there = {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return true;
+  return path.starts_with("/dev/") || path.starts_with("/proc/");
+}
+
+/// Where the old file can be written, and another one be put in its place cannot: in a folder that
+/// is not ours, with a very long name, or mounted by itself.
+bool onlyInPlace(int error) {
+  return error == EACCES || error == EPERM || error == EROFS || error == ENAMETOOLONG ||
+         error == EBUSY;
 }
 
 /// A new file beside `path`, with the rights of any other one of its user: the kernel knows those,
@@ -38,7 +69,7 @@ UniqueFd openTemporary(const std::string& path, std::string& name) {
   constexpr int kOthers = 100;  // left behind by a process of the same number, or being written
   for (int i = 0; i < kOthers; ++i) {
     name = fmt::format("{}.{}-{}", path, ::getpid(), i);
-    UniqueFd fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    UniqueFd fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
     if (fd || errno != EEXIST) return fd;
   }
   return {};
@@ -46,24 +77,24 @@ UniqueFd openTemporary(const std::string& path, std::string& name) {
 
 }  // namespace
 
-Status writeFileAtomically(const std::string& path, std::string_view content) {
+Status writeFileAtomically(const std::string& path, std::string_view content, Sync sync) {
   const std::string what = fmt::format("write {} ({} bytes)", path, content.size());
-  struct stat there = {};
-  if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    UniqueFd as_it_is(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-    if (!as_it_is) return Status::fromErrno(errno, what);
-    return writeAndSync(std::move(as_it_is), content, what);
-  }
+  if (isStream(path)) return writeInPlace(path, content, sync, O_APPEND, what);
+  std::error_code none;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, none);
+  const std::string target = none ? path : resolved.string();  // what a symbolic link means
   std::string temporary;
-  UniqueFd fd = openTemporary(path, temporary);
-  if (!fd) return Status::fromErrno(errno, what);
-
-  Status status = writeAndSync(std::move(fd), content, what);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = Status::fromErrno(errno, what);
+  UniqueFd fd = openTemporary(target, temporary);
+  if (!fd && !onlyInPlace(errno)) return Status::fromErrno(errno, what);
+  if (fd) {
+    Status status = finish(std::move(fd), content, sync, what);
+    if (status.ok() && ::rename(temporary.c_str(), target.c_str()) == 0) return okStatus();
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    if (!status.ok()) return status;
+    if (!onlyInPlace(error)) return Status::fromErrno(error, what);
   }
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
+  return writeInPlace(target, content, sync, O_CREAT | O_TRUNC, what);
 }
 
 Result<std::string> readFile(const std::string& path) {

@@ -26,6 +26,8 @@
 #include "harness/rdma_vm/guest_files.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/keep_awake.h"
+#include "resilient_ccl/nccl/counters.h"
+#include "resilient_ccl/nccl/options.h"
 
 namespace faultline::cli {
 namespace {
@@ -286,8 +288,13 @@ void addLab(std::vector<MachineCheck>& checks) {
   add("NCCL's bootstrap", bootstrap.ok ? bootstrap.found : "", bootstrap.found,
       "NCCL with the plugin: making communicators while a rail is down",
       "ranks find each other over a NIC whose faults the job is to survive",
-      "name the rails in FAULTLINE_NICS, another interface in NCCL_SOCKET_IFNAME, and leave "
-      "NCCL_OOB_NET_ENABLE off");
+      "name the rails in FAULTLINE_NICS, another interface in NCCL_SOCKET_IFNAME (and in "
+      "FAULTLINE_MANAGEMENT, if that is set), and leave NCCL_OOB_NET_ENABLE off");
+  const auto options = nccl::Options::readProcess();
+  const Status files = options.ok() ? nccl::checkFiles(*options) : options.status();
+  add("NCCL plugin files", files.ok() ? "can be written, or there are none" : "", files.message(),
+      "FAULTLINE_COUNTERS and FAULTLINE_TRACE: what a job did about its NICs",
+      "the plugin does not begin", "name files in folders that are there on each node, or none");
   add("MPI", firstProgram({"mpirun", "mpiexec"}), "neither mpirun nor mpiexec is on the PATH",
       "starting ranks on real machines through MPI (planned)",
       "ranks are processes on this machine", "install openmpi-bin or another MPI");

@@ -11,7 +11,6 @@
 #include <memory>
 
 #include "base/text.h"
-#include "resilient_ccl/nccl/counters.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::cli {
@@ -151,13 +150,9 @@ BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
 BootstrapFinding findBootstrap() {
   const auto interfaces = nccl::listInterfaces();
   if (!interfaces.ok()) return {false, interfaces.status().message()};
-  const BootstrapFinding finding = judgeBootstrap(
+  return judgeBootstrap(
       nccl::processEnvironment,
       {.running = runningInterfaces(), .plugins = *interfaces, .resolve = resolveHost});
-  const auto options = nccl::Options::readProcess();
-  if (!finding.ok || !options.ok()) return finding;
-  const Status files = nccl::checkFiles(*options);
-  return files.ok() ? finding : BootstrapFinding{false, files.message()};
 }
 
 }  // namespace faultline::cli

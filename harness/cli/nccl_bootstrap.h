@@ -48,8 +48,7 @@ struct BootstrapFinding {
 BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
                                 const MachineInterfaces& interfaces);
 
-/// The same of this process's environment and this machine's interfaces, and whether the plugin's
-/// files can be written.
+/// The same of this process's environment and this machine's interfaces.
 BootstrapFinding findBootstrap();
 
 }  // namespace faultline::cli

@@ -112,6 +112,7 @@ class Peer : private channel::LinkIo,
   /// A process of this node: its one rail is shared memory, which carries the datagrams of all
   /// paths, too. While it is closed, those of the last path take the management network.
   bool local() const { return local_; }
+  /// In messages: FabricOptions::names, or "rank 3".
   std::string name() const;
   /// Of a rail that is not up, why, as far as this end knows.
   std::string whyNotUp(int rail) const;

@@ -16,6 +16,7 @@ struct Accounts {
 
   static constexpr std::size_t kMost = 1024;
 
+  /// Behind those that there are.
   void add(Pair::Account one) {
     latest.push_back(std::move(one));
     for (; latest.size() > kMost; latest.pop_front()) ++dropped;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -15,7 +16,7 @@
 namespace faultline::nccl {
 
 std::string filePath(const std::string& pattern) {
-  std::array<char, 64> host{};
+  std::array<char, HOST_NAME_MAX + 1> host{};
   (void)gethostname(host.data(), host.size() - 1);
   std::string path;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -33,7 +34,7 @@ std::string filePath(const std::string& pattern) {
 Status checkFile(const char* variable, const std::string& path) {
   if (path.empty()) return okStatus();
   const bool there = access(path.c_str(), F_OK) == 0;
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
   if (!file) {
     return errorf(Code::kInvalidArgument,
                   "{}={} cannot be written: {}; a file in a folder that is there on each node is "

@@ -145,6 +145,7 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
     }
     pair = *made;
   }
+  pair->want();
   return pair;
 }
 

@@ -43,7 +43,8 @@ struct Handle {
 };
 
 /// "host:pid (address)" in at most kLongestName bytes. Of a longer host's name the beginning and
-/// the end are there, by which the hosts of one job differ: "pytorchjob..worker-12:77 (10.0.0.2)".
+/// the end are there, by which the hosts of one job differ: "pytorchjob-ll..-70b-worker-12:4194304
+/// (192.168.100.200)".
 std::string nameOfProcess(std::string_view host, int process, std::string_view address);
 
 }  // namespace faultline::nccl

@@ -94,6 +94,22 @@ Status Pair::meet(const fabric::ProcessAddress& other, std::uint64_t incarnation
   return okStatus();
 }
 
+/// Under the lock.
+bool Pair::givenUp(TimePoint now) {
+  if (started_ || failed_ || now - met_ < settings_.options.giveUp) return false;
+  if (fabric_->allPeersReached()) return false;
+  fail(errorf(Code::kUnavailable,
+              "no rail to {} came up within FAULTLINE_GIVE_UP={} ({}): do the rails of all nodes "
+              "have the same order, and do they reach each other?",
+              settings_.peer, formatDuration(settings_.options.giveUp), fabric_->missingRails()));
+  return true;
+}
+
+void Pair::want() {
+  const std::lock_guard lock(mutex_);
+  wanted_ = now();
+}
+
 bool Pair::met() const {
   const std::lock_guard lock(mutex_);
   return otherIncarnation_.has_value();
@@ -107,20 +123,11 @@ Result<bool> Pair::ready() {
   poll(time);
   if (failed_) return failure_;
   if (started_) return true;
-  const Duration waited = time - met_;
+  if (givenUp(time)) return failure_;
   if (!fabric_->allRailsUp()) {
-    if (!fabric_->allPeersReached()) {
-      if (waited < settings_.options.giveUp) return false;
-      fail(errorf(Code::kUnavailable,
-                  "no rail to {} came up within FAULTLINE_GIVE_UP={} ({}): do the rails of all "
-                  "nodes have the same order, and do they reach each other?",
-                  settings_.peer, formatDuration(settings_.options.giveUp),
-                  fabric_->missingRails()));
-      return failure_;
-    }
     // Whoever waits for the others longer than for the first one would give it up.
     const Duration grace = std::min(settings_.options.railGrace, settings_.options.giveUp);
-    if (waited < grace) return false;
+    if (time - met_ < grace || !fabric_->allPeersReached()) return false;
     spdlog::warn("begins with {} without {} (not connected within {})", settings_.peer,
                  fabric_->missingRails(), formatDuration(grace));
   }
@@ -346,9 +353,11 @@ void Pair::poll(TimePoint now, Duration timeout) {
 bool Pair::tend(TimePoint now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
-  if (!otherIncarnation_) return false;
+  // A call takes so long at most; the other end, which may have heard it, may call back as long.
+  if (!otherIncarnation_) return now - wanted_ < 2 * settings_.options.giveUp;
   tellFailure();
   if (now - polled_ >= kIdle) poll(now);
+  (void)givenUp(now);
   if (traces() && started_ && !failed_ && account_.history.due(now)) {
     account_.history.sample(now, fabric_->bytesSentByRail(other()));
   }

@@ -93,9 +93,12 @@ class Pair final : private fabric::FabricClient {
   /// This fabric among those that the process has had with the same peer.
   std::uint64_t incarnation() const { return incarnation_; }
 
+  /// Somebody wants to meet the other end over this: it is kept for a while.
+  void want();
   /// The other end has told where it listens, and which of its incarnations that is. More than once
   /// is the same as once. kAborted: the other end is another one than before, it began anew.
   Status meet(const fabric::ProcessAddress& other, std::uint64_t incarnation);
+  /// Whether that has been.
   bool met() const;
 
   /// Whether connections can be used: rails are up, or some of them and FAULTLINE_RAIL_GRACE has
@@ -130,7 +133,8 @@ class Pair final : private fabric::FabricClient {
   bool close(Connection& connection);
 
   /// To be called again and again by a thread of the plugin: polls when nobody else has for a
-  /// while. False: there is nothing to do for this pair, as its end has come, or it was never met.
+  /// while. False: there is nothing to do for this pair, as its end has come, or it was never met,
+  /// and not wanted for long.
   bool tend(TimePoint now);
 
   /// Waits until everything that was sent has been delivered: what was copied is done for NCCL, and
@@ -202,6 +206,7 @@ class Pair final : private fabric::FabricClient {
   void partDone(std::uint64_t token, Bytes length);
   void finish(const EagerReceives::Arrived& arrived);
   void postAhead(const Connection& connection, std::uint32_t tag);
+  bool givenUp(TimePoint now);
   bool underWay(const Connection* connection) const;
   void push(TimePoint now);
   void poll(TimePoint now, Duration timeout = Duration::zero());
@@ -226,7 +231,7 @@ class Pair final : private fabric::FabricClient {
   mutable std::mutex mutex_;
   std::unique_ptr<fabric::Fabric> fabric_;
   std::optional<std::uint64_t> otherIncarnation_;
-  TimePoint met_{};
+  TimePoint met_{}, wanted_{};
   bool started_ = false;
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};

@@ -15,22 +15,17 @@
 #include "resilient_ccl/nccl/counters.h"
 
 namespace faultline::nccl {
-namespace {
-
-/// An attempt to connect is known by a number that is written into NCCL's copy of the handle, which
-/// is the same memory whenever it asks again.
-constexpr std::size_t kAttemptAt = kNetHandleBytes - sizeof(std::uint64_t);
 
 /// Our log becomes NCCL's.
 class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit NcclSink(NetLogger logger) : logger_(logger) {}
-  /// Warnings go to stderr instead.
-  static inline std::atomic<bool> instead_{false};
+  /// From now on warnings go there instead.
+  void toStderr() { toStderr_ = true; }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (instead_) {
+    if (toStderr_) {
       if (message.level >= spdlog::level::warn) {
         fmt::print(stderr, "NET/Faultline: {}\n", message.payload);
       }
@@ -45,7 +40,14 @@ class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
   NetLogger logger_;
+  std::atomic<bool> toStderr_{false};
 };
+
+namespace {
+
+/// An attempt to connect is known by a number that is written into NCCL's copy of the handle, which
+/// is the same memory whenever it asks again.
+constexpr std::size_t kAttemptAt = kNetHandleBytes - sizeof(std::uint64_t);
 
 template <typename T>
 T* as(void* object) {
@@ -82,14 +84,15 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
   // Before the lock: another thread of the parent may have had it at the moment of the fork.
   if (gone_) return NetResult::kInternalError;
   const std::lock_guard lock(mutex_);
+  if (gone_) return NetResult::kInternalError;  // meanwhile
   if (!hasEnd) hasEnd_ = false;
   if (communicators_ > 0) {
     ++communicators_;
     return NetResult::kSuccess;
   }
   if (log != nullptr) {
-    spdlog::set_default_logger(
-        std::make_shared<spdlog::logger>("faultline", std::make_shared<NcclSink>(log)));
+    ncclsLog_ = std::make_shared<NcclSink>(log);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("faultline", ncclsLog_));
   }
   static const int atFork = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
   (void)atFork;
@@ -154,17 +157,17 @@ std::unique_ptr<Directory> Plugin::end() {
   }
   Accounts first = accounts_;
   first.add(ending->accounts());
-  writeFiles(first);  // in case that this process does not outlive what follows
+  writeFiles(first, Sync::kNo);  // in case that this process does not outlive what follows
   ending->finish();
   accounts_.add(ending->accounts());
-  writeFiles(accounts_);
+  writeFiles(accounts_, Sync::kYes);
   return ending;
 }
 
-void Plugin::writeFiles(const Accounts& accounts) {
-  const auto write = [](const char* variable, const std::string& pattern, const auto& text) {
+void Plugin::writeFiles(const Accounts& accounts, Sync sync) {
+  const auto write = [&](const char* variable, const std::string& pattern, const auto& text) {
     if (pattern.empty()) return;
-    const Status written = writeFileAtomically(filePath(pattern), text());
+    const Status written = writeFileAtomically(filePath(pattern), text(), sync);
     if (!written.ok()) spdlog::warn("{}: {}", variable, written.message());
   };
   write("FAULTLINE_COUNTERS", options_.counters, [&] {
@@ -191,9 +194,12 @@ NetResult Plugin::finalize() {
 void Plugin::leave() {
   if (gone_) return;
   const std::lock_guard lock(mutex_);
-  if (!directory_) return;
+  if (!directory_) {
+    gone_ = true;
+    return;
+  }
   communicators_ = 0;
-  NcclSink::instead_ = true;  // NCCL, whose log this is, may be gone
+  if (ncclsLog_) ncclsLog_->toStderr();  // NCCL may be gone
   const std::unique_ptr<Directory> ended = end();
   // Threads may call until the process is gone, when the log, which is next, is not there any more,
   // nor, in the end, what their receives would be written to.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/status.h"
 #include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/device.h"
@@ -16,6 +17,8 @@
 #include "resilient_ccl/nccl/options.h"
 
 namespace faultline::nccl {
+
+class NcclSink;
 
 /// What is behind NCCL's calls, whatever their version: one for the process, which begins with its
 /// first communicator, ends with the last one, and may begin again. NCCL loads and unloads the
@@ -62,7 +65,7 @@ class Plugin {
   Status start();
   /// What has ended, with the connections that NCCL has not closed.
   std::unique_ptr<Directory> end();
-  void writeFiles(const Accounts& accounts);
+  void writeFiles(const Accounts& accounts, Sync sync);
   NetResult resultOf(const Status& status) const;
   /// `call(directory)` while there is one: the end waits for calls that are under way.
   template <typename Call>
@@ -79,7 +82,8 @@ class Plugin {
   std::vector<Device> devices_;
   std::unique_ptr<Directory> directory_;
   int ioThreads_ = 0;
-  Accounts accounts_;  // of all lives that have ended
+  std::shared_ptr<NcclSink> ncclsLog_;  // null: it has none
+  Accounts accounts_;                   // of all lives that have ended
   std::mutex closing_;
   LastCloses lastCloses_{kLastClose, kLeastLastClose};
 };

@@ -100,6 +100,7 @@ int run(int argc, char** argv) {
   std::cout << "ready" << std::endl;
 
   TimePoint end = now() + fromSeconds(seconds), look = now();
+  std::thread leaving;
   bool told = late == 0;
   while (!conversation.over()) {
     const TimePoint time = now();
@@ -111,7 +112,7 @@ int run(int argc, char** argv) {
     if (leaves == 2 && time >= end) {
       leaves = 0;
       end = TimePoint::max();
-      std::thread([] { std::exit(0); }).detach();
+      leaving = std::thread([] { std::exit(0); });
     }
     if (time < end && time >= look) {
       look = time + 10ms;

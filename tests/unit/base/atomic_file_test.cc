@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <climits>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -73,7 +74,7 @@ TEST_F(AtomicFileTest, WhatIsNoFileStaysWhatItIs) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const UniqueFd reader(ends[0]), writer(ends[1]);
-  fs::create_symlink("/proc/self/fd/" + std::to_string(writer.get()), path_);  // as /dev/stdout
+  fs::create_symlink("/proc/self/fd/" + std::to_string(writer.get()), path_);
   ASSERT_TRUE(writeFileAtomically(path_, "words").ok());
   std::array<char, 16> got{};
   EXPECT_EQ(::read(reader.get(), got.data(), got.size()), 5);
@@ -82,6 +83,44 @@ TEST_F(AtomicFileTest, WhatIsNoFileStaysWhatItIs) {
   const Status full = writeFileAtomically("/dev/full", "words");
   EXPECT_EQ(full.code(), Code::kIo) << full.message();
   EXPECT_THAT(full.message(), HasSubstr("No space left on device"));
+}
+
+// As /dev/stdout of a program whose output goes into a file.
+TEST_F(AtomicFileTest, AFileThatAProgramHasOpenIsAppendedTo) {
+  const UniqueFd log(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ASSERT_EQ(::write(log.get(), "log ", 4), 4);
+  const std::string open = "/proc/self/fd/" + std::to_string(log.get());
+  ASSERT_TRUE(writeFileAtomically(open, "words ").ok());
+  ASSERT_EQ(::write(log.get(), "more", 4), 4);
+  EXPECT_EQ(*readFile(path_), "log words more");
+}
+
+TEST_F(AtomicFileTest, ASymbolicLinkMeansItsFile) {
+  const std::string file = path_ + ".real";
+  ASSERT_TRUE(writeFileAtomically(file, "old").ok());
+  fs::create_symlink(file, path_);
+  struct stat before = {}, after = {};
+  ASSERT_EQ(::stat(file.c_str(), &before), 0);
+  ASSERT_TRUE(writeFileAtomically(path_, "new", Sync::kNo).ok());
+  ASSERT_EQ(::stat(file.c_str(), &after), 0);
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(*readFile(file), "new");
+  EXPECT_NE(before.st_ino, after.st_ino) << "in place";
+  EXPECT_EQ(files(), 2);
+}
+
+TEST_F(AtomicFileTest, APipeThatNobodyReadsIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(writeFileAtomically(path_, "words").message(), HasSubstr("No such device"));
+}
+
+// With room for no other name beside it.
+TEST_F(AtomicFileTest, WhatCannotBeReplacedIsWrittenInPlace) {
+  const std::string file = (folder_.path() / std::string(NAME_MAX, 'n')).string();
+  ASSERT_TRUE(writeFileAtomically(file, "old and long").ok());
+  ASSERT_TRUE(writeFileAtomically(file, "new").ok());
+  EXPECT_EQ(*readFile(file), "new");
+  EXPECT_EQ(files(), 1);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ class DirectoryTest : public ::testing::Test {
     auto options = Options::read([](const std::string&) { return std::nullopt; });
     ASSERT_TRUE(options.ok());
     options->ioThreads = 0;
+    options->giveUp = giveUp();
     const Interface loopback{
         .name = "lo", .address = INADDR_LOOPBACK, .up = true, .loopback = true};
     auto directory =
@@ -57,6 +58,8 @@ class DirectoryTest : public ::testing::Test {
                  .name = "caller",
                  .address = pair_->address()};
   }
+
+  virtual Duration giveUp() const { return 10s; }
 
   /// Calls, and is gone when it has the answer.
   Result<Answer> call() const {
@@ -131,8 +134,13 @@ TEST_F(DirectoryTest, OfAProcessThatHasEndedNothingStaysButItsAccount) {
   EXPECT_EQ(directory_->accounts().latest.size(), 1u);
 }
 
+class ImpatientDirectoryTest : public DirectoryTest {
+ protected:
+  Duration giveUp() const override { return 200ms; }
+};
+
 // The process whose handle it is has died meanwhile, as has the one that took its place.
-TEST_F(DirectoryTest, OfAProcessThatIsNeverMetNothingStays) {
+TEST_F(ImpatientDirectoryTest, OfAProcessThatIsNeverMetNothingStays) {
   Handle handle = handle_;
   pair_.reset();
   const std::ptrdiff_t before = descriptors();
@@ -141,7 +149,6 @@ TEST_F(DirectoryTest, OfAProcessThatIsNeverMetNothingStays) {
     handle.rendezvous.port = 1;  // nobody listens there
     const auto attempt = directory_->connect(handle, 0);
     ASSERT_TRUE(attempt.ok()) << attempt.status().message();
-    EXPECT_TRUE(i > 0 || descriptors() > before);
     if (i == 2) continue;  // nobody asks for its outcome
     Result<std::unique_ptr<Connection>> outcome = std::unique_ptr<Connection>();
     EXPECT_TRUE(test::pollUntil(kAges, [&] {
@@ -152,6 +159,20 @@ TEST_F(DirectoryTest, OfAProcessThatIsNeverMetNothingStays) {
   }
   EXPECT_TRUE(test::pollUntil(kAges, [&] { return descriptors() <= before; })) << descriptors();
   EXPECT_TRUE(directory_->accounts().latest.empty());
+}
+
+// It has called, and died before it had the answer.
+TEST_F(ImpatientDirectoryTest, NorOfOneWhoseRailsNeverComeUp) {
+  pair_.reset();
+  const auto answer = call();
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  ASSERT_EQ(answer->refusal, "");
+  EXPECT_GT(descriptors(), alone_);
+  directory_->closeListener(listener_);  // nobody accepts the connection any more
+  EXPECT_TRUE(test::pollUntil(kAges, [&] { return descriptors() <= alone_; })) << descriptors();
+  const Accounts accounts = directory_->accounts();
+  ASSERT_EQ(accounts.latest.size(), 1u);
+  EXPECT_THAT(accounts.latest[0].failure, ::testing::HasSubstr("no rail to caller came up"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "base/unique_fd.h"
 #include "tests/support/net_driver.h"
 #include "tests/support/poll_until.h"
@@ -270,6 +272,28 @@ TEST_P(LifecycleTest, AChildThatLivesOnHindersNeitherTheEndNorTheNextBeginning) 
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
 }
+
+#if !defined(FAULTLINE_ADDRESS_SANITIZER) && !defined(FAULTLINE_THREAD_SANITIZER)  // they want more
+TEST_P(LifecycleTest, WithoutMemoryACallIsAnErrorAndTheProgramGoesOn) {
+  liveOnce([](NetDriver& net, const Ends& ends) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    rlimit none = before;
+    none.rlim_cur = 1;  // what there is stays
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    NetResult result = NetResult::kSuccess;
+    constexpr int kMost = 10'000'000;
+    for (int i = 0; i < kMost && result == NetResult::kSuccess; ++i) {
+      std::array<std::byte, nccl::kNetHandleBytes> handle;
+      void* listener = nullptr;
+      result = net.listen(0, handle.data(), &listener);
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+    EXPECT_EQ(result, NetResult::kSystemError);
+    EXPECT_TRUE(exchange(net, ends));
+  });
+}
+#endif
 
 // Also where only the end of the process is told, and NCCL's log may be gone.
 TEST_P(LifecycleTest, CountersThatFindTheDiskFullAreNotLostWithoutAWord) {
