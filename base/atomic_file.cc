@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -38,22 +39,39 @@ Status finish(UniqueFd fd, std::string_view content, Sync sync, const std::strin
   return okStatus();
 }
 
-/// `how`: of open().
-Status writeInPlace(const std::string& path, std::string_view content, Sync sync, int how,
-                    const std::string& what) {
-  // A pipe that nobody reads is an error instead of a wait.
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | how, kMode));
-  if (!fd) return Status::fromErrno(errno, what);
-  (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
-  return finish(std::move(fd), content, sync, what);
+/// The descriptor of this process that a path means ("/dev/stdout", "/proc/self/fd/3"), or -1.
+int descriptorOf(std::string_view path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const std::string_view digits = path.substr(folder.size());
+    int number = -1;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size()) return number;
+  }
+  return -1;
 }
 
-/// Whether a file is no file to be replaced: a device, a pipe, or what a program has open under
-/// this name ("/dev/stdout"), which others write into, too.
-bool isStream(const std::string& path) {
-  struct stat there = {};
-  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return true;
-  return path.starts_with("/dev/") || path.starts_with("/proc/");
+UniqueFd openStream(const std::string& path) {
+  // Opened anew, a file would be written from where that begins, and not behind what is there.
+  const int own = descriptorOf(path);
+  if (own >= 0) return UniqueFd(::fcntl(own, F_DUPFD_CLOEXEC, 0));
+  // A pipe that nobody reads is an error instead of a wait.
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (fd) (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
+/// What a symbolic link means, also where that is not there yet.
+std::string resolved(std::filesystem::path path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, error)); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);
+  }
+  return path.string();
 }
 
 /// Where the old file can be written, and another one be put in its place cannot: in a folder that
@@ -77,12 +95,20 @@ UniqueFd openTemporary(const std::string& path, std::string& name) {
 
 }  // namespace
 
+bool isStream(const std::string& path) {
+  struct stat there = {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return true;
+  return descriptorOf(path) >= 0;
+}
+
 Status writeFileAtomically(const std::string& path, std::string_view content, Sync sync) {
   const std::string what = fmt::format("write {} ({} bytes)", path, content.size());
-  if (isStream(path)) return writeInPlace(path, content, sync, O_APPEND, what);
-  std::error_code none;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, none);
-  const std::string target = none ? path : resolved.string();  // what a symbolic link means
+  if (isStream(path)) {
+    UniqueFd fd = openStream(path);
+    if (!fd) return Status::fromErrno(errno, what);
+    return finish(std::move(fd), content, sync, what);
+  }
+  const std::string target = resolved(path);
   std::string temporary;
   UniqueFd fd = openTemporary(target, temporary);
   if (!fd && !onlyInPlace(errno)) return Status::fromErrno(errno, what);
@@ -94,7 +120,22 @@ Status writeFileAtomically(const std::string& path, std::string_view content, Sy
     if (!status.ok()) return status;
     if (!onlyInPlace(error)) return Status::fromErrno(error, what);
   }
-  return writeInPlace(target, content, sync, O_CREAT | O_TRUNC, what);
+  fd = UniqueFd(::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+  if (!fd) return Status::fromErrno(errno, what);
+  return finish(std::move(fd), content, sync, what);
+}
+
+Status checkFile(const std::string& path) {
+  const std::string what = "write " + path;
+  if (isStream(path)) {
+    return openStream(path) ? okStatus() : Status::fromErrno(errno, what);
+  }
+  const std::string target = resolved(path);
+  const bool there = ::access(target.c_str(), F_OK) == 0;
+  const UniqueFd fd(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kMode));
+  if (!fd) return Status::fromErrno(errno, what);
+  if (!there) (void)::unlink(target.c_str());
+  return okStatus();
 }
 
 Result<std::string> readFile(const std::string& path) {

@@ -13,11 +13,17 @@ enum class Sync { kYes, kNo };
 /// Writes `content` to `path` so that a reader sees the old file or the whole new one, never a
 /// part: into a temporary file beside it, synced, then renamed. On failure (disk full, no
 /// permission) the old file stays, the temporary one is removed, and the message says which file
-/// and why. What a program may have open (a device, a pipe, /dev/stdout) is appended to, and a file
-/// that cannot be replaced (of a folder that takes no other, or mounted by itself) is written in
-/// place.
+/// and why. A stream gets it behind what it has got. A file that cannot be replaced (of a folder
+/// that takes no other, or mounted by itself) is written in place, where a full disk may cost the
+/// old one.
 Status writeFileAtomically(const std::string& path, std::string_view content,
                            Sync sync = Sync::kYes);
+
+/// Whether `path` means a device, a pipe, or what this process has open ("/dev/stdout").
+bool isStream(const std::string& path);
+
+/// Whether it can be written, found out without changing anything.
+Status checkFile(const std::string& path);
 
 /// The whole of a file.
 Result<std::string> readFile(const std::string& path);

@@ -1,16 +1,13 @@
 #include "resilient_ccl/nccl/counters.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <climits>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/unique_fd.h"
+#include "base/atomic_file.h"
 #include "resilient_ccl/nccl/nic_path.h"
 
 namespace faultline::nccl {
@@ -33,16 +30,12 @@ std::string filePath(const std::string& pattern) {
 
 Status checkFile(const char* variable, const std::string& path) {
   if (path.empty()) return okStatus();
-  const bool there = access(path.c_str(), F_OK) == 0;
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
-  if (!file) {
-    return errorf(Code::kInvalidArgument,
-                  "{}={} cannot be written: {}; a file in a folder that is there on each node is "
-                  "expected, or none",
-                  variable, path, std::strerror(errno));
-  }
-  if (!there) (void)unlink(path.c_str());
-  return okStatus();
+  const Status status = faultline::checkFile(path);
+  if (status.ok()) return status;
+  return errorf(Code::kInvalidArgument,
+                "{}={} cannot be written: {}; a file in a folder that is there on each node is "
+                "expected, or none",
+                variable, path, status.message());
 }
 
 Status checkFiles(const Options& options) {

@@ -66,12 +66,12 @@ Result<Handle> Handle::read(std::span<const std::byte, kNetHandleBytes> from) {
 }
 
 std::string nameOfProcess(std::string_view host, int process, std::string_view address) {
-  constexpr std::string_view kCut = "..";
+  constexpr std::string_view kDots = "..";
   const std::string rest = fmt::format(":{} ({})", process, address);
   const std::size_t room = Handle::kLongestName - std::min(rest.size(), Handle::kLongestName);
-  if (host.size() <= room || room <= kCut.size()) return std::string(host.substr(0, room)) + rest;
-  const std::size_t begin = (room - kCut.size()) / 2, end = room - kCut.size() - begin;
-  return fmt::format("{}{}{}{}", host.substr(0, begin), kCut, host.substr(host.size() - end), rest);
+  if (host.size() <= room || room <= kDots.size()) return std::string(host.substr(0, room)) + rest;
+  const std::size_t begin = (room - kDots.size()) / 2, end = room - kDots.size() - begin;
+  return fmt::format("{}{}{}{}", host.substr(0, begin), kDots, host.substr(host.size() - end), rest);
 }
 
 }  // namespace faultline::nccl

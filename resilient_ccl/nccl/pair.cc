@@ -90,14 +90,15 @@ Status Pair::meet(const fabric::ProcessAddress& other, std::uint64_t incarnation
   addresses[this->other()] = other;
   RETURN_IF_ERROR(fabric_->connect(addresses));
   otherIncarnation_ = incarnation;
-  met_ = now();
+  reached_ = met_ = now();
   return okStatus();
 }
 
-/// Under the lock.
+/// Under the lock. Rails may have come, and failed, before NCCL asks for the first connection.
 bool Pair::givenUp(TimePoint now) {
-  if (started_ || failed_ || now - met_ < settings_.options.giveUp) return false;
-  if (fabric_->allPeersReached()) return false;
+  if (started_ || failed_) return false;
+  if (fabric_->allPeersReached()) reached_ = now;
+  if (now - reached_ < settings_.options.giveUp) return false;
   fail(errorf(Code::kUnavailable,
               "no rail to {} came up within FAULTLINE_GIVE_UP={} ({}): do the rails of all nodes "
               "have the same order, and do they reach each other?",

@@ -231,7 +231,7 @@ class Pair final : private fabric::FabricClient {
   mutable std::mutex mutex_;
   std::unique_ptr<fabric::Fabric> fabric_;
   std::optional<std::uint64_t> otherIncarnation_;
-  TimePoint met_{}, wanted_{};
+  TimePoint met_{}, reached_{}, wanted_{};
   bool started_ = false;
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};

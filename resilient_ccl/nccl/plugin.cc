@@ -166,7 +166,8 @@ std::unique_ptr<Directory> Plugin::end() {
 
 void Plugin::writeFiles(const Accounts& accounts, Sync sync) {
   const auto write = [&](const char* variable, const std::string& pattern, const auto& text) {
-    if (pattern.empty()) return;
+    // A stream gets what is final, once.
+    if (pattern.empty() || (sync == Sync::kNo && isStream(filePath(pattern)))) return;
     const Status written = writeFileAtomically(filePath(pattern), text(), sync);
     if (!written.ok()) spdlog::warn("{}: {}", variable, written.message());
   };

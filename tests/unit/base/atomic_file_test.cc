@@ -87,12 +87,17 @@ TEST_F(AtomicFileTest, WhatIsNoFileStaysWhatItIs) {
 
 // As /dev/stdout of a program whose output goes into a file.
 TEST_F(AtomicFileTest, AFileThatAProgramHasOpenIsAppendedTo) {
-  const UniqueFd log(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const UniqueFd log(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(::write(log.get(), "log ", 4), 4);
   const std::string open = "/proc/self/fd/" + std::to_string(log.get());
   ASSERT_TRUE(writeFileAtomically(open, "words ").ok());
   ASSERT_EQ(::write(log.get(), "more", 4), 4);
   EXPECT_EQ(*readFile(path_), "log words more");
+  EXPECT_TRUE(isStream(open));
+  EXPECT_TRUE(isStream("/dev/stdout"));
+  EXPECT_FALSE(isStream("/dev/shm/new.json"));
+  EXPECT_FALSE(isStream(path_));
+  EXPECT_EQ(writeFileAtomically("/dev/fd/999999", "words").code(), Code::kIo);
 }
 
 TEST_F(AtomicFileTest, ASymbolicLinkMeansItsFile) {
@@ -112,6 +117,17 @@ TEST_F(AtomicFileTest, ASymbolicLinkMeansItsFile) {
 TEST_F(AtomicFileTest, APipeThatNobodyReadsIsNotWaitedFor) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(writeFileAtomically(path_, "words").message(), HasSubstr("No such device"));
+}
+
+TEST_F(AtomicFileTest, ALinkToWhatIsNotThereYetMeansThat) {
+  const std::string file = path_ + ".real";
+  fs::create_symlink("result.json.real", path_);
+  ASSERT_TRUE(checkFile(path_).ok());
+  EXPECT_TRUE(fs::is_symlink(path_)) << "looking takes nothing away";
+  EXPECT_FALSE(fs::exists(file)) << "looking makes nothing";
+  ASSERT_TRUE(writeFileAtomically(path_, "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(*readFile(file), "new");
 }
 
 // With room for no other name beside it.

@@ -134,6 +134,23 @@ TEST_F(DirectoryTest, OfAProcessThatHasEndedNothingStaysButItsAccount) {
   EXPECT_EQ(directory_->accounts().latest.size(), 1u);
 }
 
+// It has heard the call, and not answered in time.
+TEST_F(DirectoryTest, WhoWasCalledInVainMayCallBack) {
+  Handle handle = handle_;
+  pair_.reset();
+  const std::ptrdiff_t before = descriptors();
+  handle.process = ProcessId::random();
+  handle.rendezvous.port = 1;  // nobody listens there
+  const auto attempt = directory_->connect(handle, 0);
+  ASSERT_TRUE(attempt.ok()) << attempt.status().message();
+  Result<std::unique_ptr<Connection>> outcome = std::unique_ptr<Connection>();
+  EXPECT_TRUE(test::pollUntil(kAges, [&] {
+    outcome = directory_->finish(*attempt);
+    return !outcome.ok();
+  }));
+  EXPECT_FALSE(test::pollUntil(50ms, [&] { return descriptors() <= before; }));
+}
+
 class ImpatientDirectoryTest : public DirectoryTest {
  protected:
   Duration giveUp() const override { return 200ms; }
