@@ -64,7 +64,7 @@ Plugin& Plugin::instance() {
 
 NetResult Plugin::resultOf(const Status& status) const {
   if (status.ok()) return NetResult::kSuccess;
-  spdlog::warn("{}", status.message());
+  if (!gone_) spdlog::warn("{}", status.message());
   switch (status.code()) {
     case Code::kInvalidArgument:
     case Code::kNotFound:
@@ -94,6 +94,7 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
     ncclsLog_ = std::make_shared<NcclSink>(log);
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("faultline", ncclsLog_));
   }
+  log_ = spdlog::default_logger();
   static const int atFork = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
   (void)atFork;
   const Status status = start();
@@ -202,10 +203,10 @@ void Plugin::leave() {
   communicators_ = 0;
   if (ncclsLog_) ncclsLog_->toStderr();  // NCCL may be gone
   const std::unique_ptr<Directory> ended = end();
-  // Threads may call until the process is gone, when the log, which is next, is not there any more,
-  // nor, in the end, what their receives would be written to.
+  // Threads may call until the process is gone, when NCCL's log is not there any more, nor, in the
+  // end, what their receives would be written to.
   gone_ = true;
-  spdlog::default_logger_raw()->set_level(spdlog::level::off);
+  log_->set_level(spdlog::level::off);
   ended->abandon();
 }
 

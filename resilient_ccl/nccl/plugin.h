@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/device.h"
@@ -82,8 +83,9 @@ class Plugin {
   std::vector<Device> devices_;
   std::unique_ptr<Directory> directory_;
   int ioThreads_ = 0;
-  std::shared_ptr<NcclSink> ncclsLog_;  // null: it has none
-  Accounts accounts_;                   // of all lives that have ended
+  std::shared_ptr<NcclSink> ncclsLog_;   // null: it has none
+  std::shared_ptr<spdlog::logger> log_;  // outlives spdlog: threads may log until the end
+  Accounts accounts_;                    // of all lives that have ended
   std::mutex closing_;
   LastCloses lastCloses_{kLastClose, kLeastLastClose};
 };
