@@ -111,7 +111,7 @@ int run(int argc, char** argv) {
     if (leaves == 1 && time >= end) std::exit(0);  // nothing is closed, and all of it still there
     if (leaves == 2 && time >= end) {
       leaves = 0;
-      end = TimePoint::max();
+      end = look = TimePoint::max();  // goes on as before
       leaving = std::thread([] { std::exit(0); });
     }
     if (time < end && time >= look) {
@@ -121,7 +121,7 @@ int run(int argc, char** argv) {
     const bool receiving = time < end || time >= end + fromSeconds(late);
     const NetResult result = conversation.step(time >= end, receiving);
     if (result != NetResult::kSuccess) {
-      if (end == TimePoint::max()) pause();  // until the process is gone
+      if (leaving.joinable()) pause();  // until the process is gone
       others.stop();
       conversation.close();
       return failed(result);
