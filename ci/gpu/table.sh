@@ -12,6 +12,7 @@
 #   6  all rails gone; several process groups; PyTorch's AllReduce
 #   7  the sweeps of part 1, over four rails of 2 Gbit/s and as fast as the machine is
 #   8  pauses over four rails of 2 Gbit/s, thirty of each kind; the protocols LL and LL128 under faults
+#   9  pauses with the strategy hot_repair, thirty of each kind
 #
 # Four ranks in four network namespaces; root, or a user namespace. With fewer GPUs than ranks these
 # share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
@@ -38,7 +39,7 @@ while (($#)); do
     *) part= && break ;;
   esac
 done
-if [[ ! $part =~ ^[1-8]$ || -z $out ]]; then
+if [[ ! $part =~ ^[1-9]$ || -z $out ]]; then
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
   exit 2
 fi
@@ -223,6 +224,13 @@ case $part in
     scenario protocols
     made pauses four-pause-{port-down,connection-reset,blackhole} protocols
     made ends four-pause-{port-down,connection-reset,blackhole} protocols
+    ;;
+  9)
+    for kind in port-down connection-reset blackhole; do
+      scenario "pause-$kind" "hot-repair-$kind" --set strategies.0.unprotected.env.FAULTLINE_NET_STRATEGY=hot_repair
+    done
+    made pauses hot-repair-{port-down,connection-reset,blackhole}
+    made ends hot-repair-{port-down,connection-reset,blackhole}
     ;;
 esac
 exit "$failed"

@@ -407,8 +407,13 @@ TEST_F(GpuTables, WithoutArgumentsItSaysWhatItWants) {
 }
 
 TEST(GpuTableScript, WithoutAPartItSaysWhatThereIs) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"--part"}, {"--part", "9"}, {"--part", "1", "--out"}, {"--parts", "1"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--part"},
+                                             {"--part", "0"},
+                                             {"--part", "10"},
+                                             {"--part", "1", "--out"},
+                                             {"--parts", "1"}}) {
     std::vector<std::string> all{"bash", kScript};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const Ran ran = runProgram("/usr/bin/env", all);
