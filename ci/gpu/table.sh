@@ -2,7 +2,7 @@
 # NCCL with and without faultline's plugin, on the GPUs of this machine: one part of the tables of
 # docs/gpu.md, in Markdown on the standard output.
 #
-#   ci/gpu/table.sh --part N [--out DIRECTORY]
+#   ci/gpu/table.sh --part N [--out DIRECTORY] [--data DIRECTORY]
 #
 #   1  fault-free sweeps, rails of 4 Gbit/s and as fast as the machine is; all collectives
 #   2  pauses: a port goes down, connections are reset, thirty times each; once each with stock NCCL
@@ -16,7 +16,8 @@
 #
 # Four ranks in four network namespaces; root, or a user namespace. With fewer GPUs than ranks these
 # share them, through NVIDIA's multi-process service, and the tables say so. Builds what it needs, unless
-# GPU_BUILD=no; results stay in DIRECTORY (default gpu-out). Python 3 makes the tables, parts 5 and 6
+# GPU_BUILD=no; results stay in the directory of --out (default gpu-out). With --data each table is also kept
+# there as a data file, from which ci/gpu/page.py makes docs/gpu.md. Python 3 makes the tables, parts 5 and 6
 # need PyTorch too. Exit code 1 when an expectation or a target is missed (the tables say which targets,
 # and ci/gpu/targets.py has them), 2 for a mistake, 3 when this machine cannot do it.
 # GPU_STRATEGIES=socket,stock leaves all other rows out, GPU_REPEAT=7 (default 5, so that each part takes
@@ -32,8 +33,10 @@ cd "$root"
 readonly ranks=4
 part=
 out=gpu-out
+command="ci/gpu/table.sh${*:+ $*}"
 while (($#)); do
   case $1 in
+    --data) export GPU_DATA=${2:-} && shift $(($# > 1 ? 2 : 1)) ;;
     --part) part=${2:-} && shift $(($# > 1 ? 2 : 1)) ;;
     --out) out=${2:-} && shift $(($# > 1 ? 2 : 1)) ;;
     *) part= && break ;;
@@ -166,7 +169,12 @@ made() {
 }
 
 version=$(faultline --version 2>/dev/null | head -n 1 || true)
-echo "## Part $part: $(nvidia-smi --query-gpu=name --format=csv,noheader | sort | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /' | paste -sd, -), $cores cores, $version"
+GPU_MACHINE="$(nvidia-smi --query-gpu=name --format=csv,noheader | sort | uniq -c |
+  sed 's/^ *\([0-9]*\) /\1 x /' | paste -sd, -), $cores cores"
+GPU_COMMIT=$(sed -n 's/.*(\(.*\)).*/\1/p' <<<"$version")
+GPU_COMMAND=$command
+export GPU_MACHINE GPU_COMMIT GPU_COMMAND
+echo "## Part $part: $GPU_MACHINE, $version"
 echo
 case $part in
   1)

@@ -8,15 +8,20 @@
 
 After a table a line for each target that it has (targets.py), of the row plugin: met or MISSED. Exit code 1
 when one is missed, 2 for a mistake.
+
+With GPU_DATA=FOLDER each table is also kept there as one JSON file, which page.py puts into a page. GPU_COMMIT,
+GPU_MACHINE and GPU_COMMAND say in it what was measured, where and how.
 """
 import json
 import math
+import os
 import re
 import statistics
 import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # the tree stays as it is
+import page
 import targets
 
 # Of what one NIC less costs a whole call: a call after a fault that loses as much was without the NIC.
@@ -50,28 +55,24 @@ def read(folder):
     return result, [Run(folder, run) for run in result["runs"]]
 
 
-def table(head, rows):
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for row in rows:
-        print("| " + " | ".join(str(cell) for cell in row) + " |")
-    print()
-
-
-def judged(verdicts):
-    """Prints a line for each; whether all are met."""
-    for _, line in verdicts:
-        print(f"- {line}")
-    if verdicts:
-        print()
+def told(name, title, head, rows, verdicts=()):
+    """Prints the table, keeps it where GPU_DATA says, and returns whether all of its targets are met."""
+    data = {"title": title, "commit": os.environ.get("GPU_COMMIT", "unknown"),
+            "machine": os.environ.get("GPU_MACHINE", "unknown"),
+            "command": os.environ.get("GPU_COMMAND", "ci/gpu/tables.py"),
+            "head": list(head), "rows": [[str(cell) for cell in row] for row in rows],
+            "verdicts": [line for _, line in verdicts]}
+    print((f"**{title}**\n\n" if title else "") + page.markdown(data))
+    if os.environ.get("GPU_DATA"):
+        page.write(Path(os.environ["GPU_DATA"]) / f"{name}.json", data)
     return all(met for met, _ in verdicts)
 
 
 def title(result, runs):
     cluster = result["scenario"]["cluster"]
     note = next((run.shared for run in runs if run.shared), "")
-    print(f"**{result['scenario']['name']}**, {cluster['nodes']} nodes of {cluster['rails']} rails of "
-          f"{cluster['rail_rate']}{'; ' + note if note else ''}\n")
+    return (f"{result['scenario']['name']}, {cluster['nodes']} nodes of {cluster['rails']} rails of "
+            f"{cluster['rail_rate']}{'; ' + note if note else ''}")
 
 
 def size_text(size):
@@ -86,7 +87,6 @@ def sweep(folder):
     plugin's bandwidth over that of the best row without it: of the medians, and in brackets the least and
     the most of single blocks, each with the best of its own."""
     result, runs = read(folder)
-    title(result, runs)
     by_row = {}
     for run in runs:
         by_row.setdefault(run.row, []).append(run)
@@ -120,14 +120,13 @@ def sweep(folder):
             ratios[size] = best / plugin
         cells.append(f"{best / plugin:.3f} ({min(spread):.2f} to {max(spread):.2f})" if best and spread else "-")
         rows.append(cells)
-    table(["size", *by_row, "plugin / best without"], rows)
-    return judged(targets.of_sweep(ratios, size_text))
+    return told(f"sweep-{Path(folder).name}", title(result, runs), ["size", *by_row, "plugin / best without"], rows,
+                targets.of_sweep(ratios, size_text))
 
 
 def collectives(folder):
     """Time of a call out of place, us: the median of the runs, and in brackets the least and the most."""
     result, runs = read(folder)
-    title(result, runs)
     names = list(dict.fromkeys(run.row for run in runs))
     cells = {}
     for run in runs:
@@ -149,8 +148,7 @@ def collectives(folder):
                          f"{statistics.median(times):.0f} ({min(times):.0f} to {max(times):.0f})" +
                          (f" **{sum(wrongs)} wrong**" if sum(wrongs) else ""))
         rows.append([collective, size_text(size), *texts])
-    table(["collective", "size", *names], rows)
-    return True
+    return told(f"collectives-{Path(folder).name}", title(result, runs), ["collective", "size", *names], rows)
 
 
 def call_at(run, ms):
@@ -234,10 +232,10 @@ def pauses(folders):
                          f"{statistics.median(lost):.1f}" if lost else "-", f"{max(lost):.1f}" if lost else "-",
                          longest_pause(run), f"{without} of {len(counted)}", "-" if seen is None else seen,
                          number(wrong, 0), run.data["status"]])
-    table(["fault", "row", "faults", "counted", "never over", "call, ms", "pause p50, ms", "pause max, ms",
-           "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "next without a NIC", "failovers",
-           "wrong", "run"], rows)
-    return judged(verdicts)
+    return told(f"pauses-{Path(folders[0]).name}", "",
+                ["fault", "row", "faults", "counted", "never over", "call, ms", "pause p50, ms", "pause max, ms",
+                 "lost p50, ms", "lost max, ms", "longest the plugin saw, ms", "next without a NIC", "failovers",
+                 "wrong", "run"], rows, verdicts)
 
 
 def number(value, digits):
@@ -306,9 +304,9 @@ def shares(folders):
             rows.append([what, run.row, f"{rails}", f"{normal:.1f}", number(slowed, 3),
                          f"{max(run.calls.values()):.1f}", number(back, 0), number(wrong_elements(run), 0),
                          run.data["status"]])
-    table(["fault", "row", "rails", "call before, ms", "time during / before", "longest call, ms",
-           "full speed after, ms", "wrong", "run"], rows)
-    return judged(verdicts)
+    return told(f"shares-{Path(folders[0]).name}", "",
+                ["fault", "row", "rails", "call before, ms", "time during / before", "longest call, ms",
+                 "full speed after, ms", "wrong", "run"], rows, verdicts)
 
 
 def ends(folders):
@@ -323,8 +321,8 @@ def ends(folders):
             late = f"{(run.data['duration_ms'] - first) / 1000:.1f}" if first is not None else "-"
             rows.append([result["scenario"]["name"], run.row, len(run.data["faults"]), run.data["status"],
                          " ".join(codes), late, metrics or "-"])
-    table(["scenario", "row", "faults", "ended", "exit codes", "s after the fault", "told"], rows)
-    return True
+    return told(f"ends-{Path(folders[0]).name}", "",
+                ["scenario", "row", "faults", "ended", "exit codes", "s after the fault", "told"], rows)
 
 
 ONE = ("sweep", "collectives")  # a table for each result

@@ -12,7 +12,7 @@ namespace faultline::nccl {
 /// Who moves the bytes between two processes where there are I/O threads. NCCL's own thread, while
 /// few connections have messages, all of them short: nobody has to be woken for them. What is more
 /// than that takes the thread longer than waking others does. Unless messages are long, these are
-/// common to all neighbours: half as many have to be woken (docs/gpu/findings.md).
+/// common to all neighbours: half as many have to be woken (docs/gpu.md).
 class MoverChoice {
  public:
   /// `small`: the longest message that is short.

@@ -172,7 +172,7 @@ class Pair final : private fabric::FabricClient {
   static constexpr Duration kCloseTime = 1s;
   /// A rail keeps its rate as long as a chunk's round trip is shorter than this and what two chunks
   /// take: with the link's 2 ms 2.27 at 4 Gbit/s, and rings that fill a rail both ways are there
-  /// (docs/gpu/findings.md).
+  /// (docs/gpu.md).
   static constexpr Duration kWindowTime = 4ms;
   static constexpr Duration kDrainPause = 100us;
   /// Who is told why calls fail has so long to hear it before it hears of the end.

@@ -13,7 +13,7 @@ namespace faultline::nccl {
 template <typename Properties>
 Properties propertiesOf(const Device& device, int number) {
   // Latency is not told, as NCCL's own sockets do not: by its model a network with the 20 us of TCP
-  // wants trees for short AllReduces, which take longer than its rings do (docs/gpu/findings.md).
+  // wants trees for short AllReduces, which take longer than its rings do (docs/gpu.md).
   constexpr float kLatency = 0;
   constexpr int kMostConnections = 65536;
   constexpr int kNotKnown = -1;

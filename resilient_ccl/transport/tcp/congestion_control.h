@@ -76,7 +76,7 @@ class CongestionControl {
 /// 1.2 times, in slow start twice, what its window would let through. With a window much longer
 /// than the rail needs that is several milliseconds, and the acknowledgements of what comes in wait
 /// behind all of it: so a neighbour whose own window is shorter sends less than the rail carries
-/// (docs/gpu/findings.md, "Slow start that ends too soon"). So the stream is paced (by
+/// (docs/gpu.md, "What the measurements decided"). So the stream is paced (by
 /// SO_MAX_PACING_RATE) at a rate above what the rail carries. That costs a timer for each segment,
 /// also after the bound has been taken away again, which shows where cores are few. A fast rail is
 /// given no bound, as the timers count there and the few megabytes that the kernel lets be there in
