@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "reports/headline.h"
 #include "reports/html_text.h"
 #include "reports/result_json.h"
 #include "reports/swept_calls.h"
@@ -353,7 +354,8 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   const VerdictText verdict = explainVerdict(result);
   view["name"] = scenarioName(result);
   view["notes"] = notesOf(result, limits, left_out);
-  view["headline"] = verdict.headline;
+  view["headline"] = headline(result);
+  view["verdict_text"] = verdict.headline;
   view["reasons"] = verdict.reasons;
   if (result.noise) view["noise_text"] = noiseText(*result.noise);
   if (result.drift) view["drift_text"] = driftText(*result.drift);

@@ -181,6 +181,8 @@ struct ScenarioResult {
   Verdict verdict = Verdict::kError;
   /// Why the verdict is not pass, e.g. "port_down left no evidence in block 2 of hot_repair".
   std::string reason;
+  std::string
+      headline;  ///< what it comes to, in a sentence (headline.h); empty: of an older result
   bool interrupted = false;               ///< ended by the user: what is here is a part
   std::optional<TrainingFacts> training;  ///< null: the workload does not follow from a model
   std::vector<Run> runs;

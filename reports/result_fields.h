@@ -160,6 +160,7 @@ void visitFields(V& v, Of<ScenarioResult> auto& result) {
   v.field("duration_ms", result.duration_ms);
   v.required("verdict", result.verdict);
   v.field("reason", result.reason);
+  v.field("headline", result.headline);
   v.field("interrupted", result.interrupted);
   v.field("environment", result.environment);
   v.field("training", result.training);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "reports/headline.h"
 #include "reports/tally.h"
 #include "reports/text.h"
 #include "reports/verdict_text.h"
@@ -361,7 +362,9 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
   }
   // Not cut: a path must be usable.
   if (!style.report_dir.empty()) text += "\nreport: " + style.report_dir + "/report.html\n";
-  return text;
+  if (result.duration_ms > 0) text += "took " + shortTime(result.duration_ms) + " in all\n";
+  // One line, so that it can be taken for the last one of the output.
+  return text + "\n" + headline(result) + "\n";
 }
 
 }  // namespace faultline::reports

@@ -11,8 +11,8 @@ struct TerminalStyle {
   std::string report_dir;  ///< where the files are; named at the end when not empty
 };
 
-/// The table that ends `faultline run`: strategies, verdict, expectations and where the report is.
-/// No line is wider than 100 columns.
+/// The table that ends `faultline run`: strategies, verdict, expectations, where the report is and
+/// how long it took. No line is wider than 100 columns but the last one, which is the headline.
 std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& style = {});
 
 }  // namespace faultline::reports

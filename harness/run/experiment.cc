@@ -21,6 +21,7 @@
 #include "harness/run/training_facts.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
+#include "reports/headline.h"
 
 namespace faultline::run {
 namespace {
@@ -127,6 +128,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   }
   result.verdict = judgement.verdict;
   result.reason = std::move(judgement.reason);
+  result.headline = reports::headline(result);
   return outcome;
 }
 

@@ -51,7 +51,7 @@
     box.className = `verdict tone-${tone}`;
     box.replaceChildren(
       el('div', {class: 'word'}, (data.interrupted ? 'partial' : data.verdict).toUpperCase()),
-      el('div', {class: 'text'}, el('h2', null, data.headline), el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
+      el('div', {class: 'text'}, el('h2', null, data.verdict_text), el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
   }
 
   /// Programs that are not ours have no ranks, and so no data, failovers and restarts of which we know.

@@ -375,7 +375,7 @@ TEST(HtmlTest, EmbedsTheDataAndEverythingItNeeds) {
   EXPECT_THAT(html, Not(HasSubstr("<link rel=\"stylesheet")));
   EXPECT_LT(html.size(), 1'000'000u);
   const Json data = Json::parse(dataOf(html));
-  EXPECT_EQ(data["headline"], "All 4 expectations hold");
+  EXPECT_EQ(data["verdict_text"], "All 4 expectations hold");
   EXPECT_EQ(data["runs"].size(), 9u);
 }
 

@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "reports/headline.h"
 #include "reports/tally.h"
 #include "reports/terminal_summary.h"
 #include "reports/text.h"
@@ -15,7 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::size_t widestLine(const std::string& text) {
+/// Of all lines above the headline, which is one line however long it is.
+std::size_t widestLine(const std::string& summary) {
+  const std::string text = summary.substr(0, summary.rfind('\n', summary.size() - 2));
   std::size_t widest = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -115,6 +118,12 @@ TEST(TerminalSummaryTest, ShowsStrategiesVerdictExpectationsAndThePlaceOfTheRepo
   EXPECT_THAT(text, Not(HasSubstr("\033")));
   EXPECT_THAT(terminalSummary(testing::sampleResult(), {.colour = true, .report_dir = ""}),
               HasSubstr("\033[32mPASS"));
+}
+
+TEST(TerminalSummaryTest, TheLastLineIsTheHeadline) {
+  const ScenarioResult result = testing::sampleResult();
+  const std::string text = terminalSummary(result, {.report_dir = "out/x"});
+  EXPECT_THAT(text, ::testing::EndsWith("\ntook 61 s in all\n\n" + headline(result) + "\n"));
 }
 
 TEST(TerminalSummaryTest, MarksARowThatIsBetterThanPossible) {
