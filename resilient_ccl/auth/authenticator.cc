@@ -4,9 +4,10 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-#include <openssl/provider.h>
 
 #include <stdexcept>
+
+#include "resilient_ccl/auth/openssl_library.h"
 
 namespace faultline::auth {
 namespace {
@@ -17,14 +18,11 @@ void require(bool succeeded) {
   if (!succeeded) throw std::runtime_error("SipHash is not available in this OpenSSL");
 }
 
-/// Of a library context of our own, which reads no configuration: one that leaves only what FIPS
-/// approves to the host's programs (OPENSSL_CONF) has no SipHash, and is about what keeps secrets.
 /// Null where OpenSSL was built without it. Lives as long as the process.
 EVP_MAC* sipHash() {
   static EVP_MAC* const algorithm = []() -> EVP_MAC* {
-    static OSSL_LIB_CTX* const own = OSSL_LIB_CTX_new();
-    if (own == nullptr || OSSL_PROVIDER_load(own, "default") == nullptr) return nullptr;
-    return EVP_MAC_fetch(own, "SIPHASH", "provider=default,-fips");
+    OSSL_LIB_CTX* const library = opensslLibrary();
+    return library == nullptr ? nullptr : EVP_MAC_fetch(library, "SIPHASH", kAnyProvider);
   }();
   return algorithm;
 }

@@ -1,5 +1,6 @@
 #include "resilient_ccl/auth/job_key.h"
 
+#include <openssl/crypto.h>
 #include <sys/random.h>
 
 #include <cerrno>
@@ -18,6 +19,12 @@ void fillRandom(std::span<std::byte> bytes) {
     }
     if (got > 0) bytes = bytes.subspan(static_cast<std::size_t>(got));
   }
+}
+
+void wipe(std::span<std::byte> bytes) { OPENSSL_cleanse(bytes.data(), bytes.size()); }
+
+bool operator==(const JobKey& one, const JobKey& other) {
+  return CRYPTO_memcmp(one.bytes_.data(), other.bytes_.data(), JobKey::kBytes) == 0;
 }
 
 JobKey JobKey::random() {

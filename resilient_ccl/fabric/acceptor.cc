@@ -9,8 +9,6 @@
 namespace faultline::fabric {
 namespace {
 
-// Connections that have not said hello yet, at most: a stray program cannot use up descriptors.
-constexpr std::size_t kMaxStrangers = 256;
 // Connections taken before others get their turn.
 constexpr int kMostConnectionsPerTurn = 16;
 
@@ -36,9 +34,9 @@ void Acceptor::take(int listener) {
       if (rest_.begin(error, now(), "a process that connects")) watch(false);
       return;
     }
-    if (strangers_.size() >= kMaxStrangers) {  // the oldest has had its time
-      poller_.remove(strangers_.front().fd());
-      strangers_.pop_front();
+    if (strangers_.size() >= kMostStrangers) {
+      ++rejected_;
+      sendAway(strangers_.begin());
     }
     if (!calls_.configure(socket.get()).ok()) continue;
     const int fd = socket.get();
@@ -66,6 +64,11 @@ void Acceptor::advance(std::list<Handshake>::iterator stranger) {
   strangers_.erase(stranger);
 }
 
+void Acceptor::sendAway(std::list<Handshake>::iterator stranger) {
+  poller_.remove(stranger->fd());
+  strangers_.erase(stranger);
+}
+
 void Acceptor::watch(bool watched) {
   watched_ = watched;
   for (const UniqueFd& listener : listeners_) {
@@ -78,8 +81,9 @@ void Acceptor::expire(TimePoint time) {
   for (auto next = strangers_.begin(); next != strangers_.end();) {
     const auto stranger = next++;
     if (time < stranger->deadline()) continue;
-    poller_.remove(stranger->fd());
-    strangers_.erase(stranger);
+    // A hello comes whole. Who said nothing may be a peer whose network has failed.
+    if (stranger->halfSaid()) ++rejected_;
+    sendAway(stranger);
   }
 }
 

@@ -34,15 +34,21 @@ class Acceptor {
   Status listen(UniqueFd listener);
   /// Sends away who has taken too long, and ends rests.
   void expire(TimePoint time);
-  /// Connections closed because the other end did not have the job's key, or said nonsense.
+  /// Connections closed because the other end did not have the job's key, said nonsense, did not
+  /// end what it began to say, or was the oldest of too many that said nothing.
   std::uint64_t rejected() const { return rejected_; }
+  std::size_t strangers() const { return strangers_.size(); }
 
+  /// Connections that have not said hello yet, at most: a stray program cannot use up descriptors.
+  /// When one more comes, the oldest goes.
+  static constexpr std::size_t kMostStrangers = 256;
   /// Without a descriptor for a connection none is taken for so long.
   static constexpr Duration kRest = 100ms;
 
  private:
   void take(int listener);
   void watch(bool watched);
+  void sendAway(std::list<Handshake>::iterator stranger);
   void advance(std::list<Handshake>::iterator stranger);
 
   Poller& poller_;

@@ -326,6 +326,7 @@ Result<std::unique_ptr<Fabric>> Fabric::create(const FabricOptions& options, Fab
 }
 
 const ProcessAddress& Fabric::address() const { return impl_->address_; }
+void Fabric::setJobKey(const auth::JobKey& key) { impl_->setJobKey(key); }
 Status Fabric::connect(const std::vector<ProcessAddress>& addresses) {
   return impl_->connect(addresses);
 }

@@ -89,7 +89,7 @@ struct ProcessAddress {
 struct FabricCounters : channel::LinkCounters {
   /// Forged, damaged, repeated, or not meant for this process.
   std::uint64_t datagramsRejected = 0;
-  /// Accepted, and then closed: the other end did not have the job's key, or said nonsense.
+  /// Accepted, and then closed: `Acceptor::rejected`.
   std::uint64_t connectionsRejected = 0;
   /// Whether partners are in order of distance. False: in order of their numbers, because it is
   /// not known where the NICs sit, or because with two rails there is no choice.
@@ -131,6 +131,9 @@ class Fabric {
   /// Where this process listens.
   const ProcessAddress& address() const;
 
+  /// Before `connect`: the key in place of that of the options, for processes that agree on one
+  /// only when they know of each other. Who connects earlier is refused.
+  void setJobKey(const auth::JobKey& key);
   /// Starts the links to all other processes (`addresses[self]` is ignored). Rails come up in poll.
   Status connect(const std::vector<ProcessAddress>& addresses);
   /// What the link to a peer was made with, after `connect`.

@@ -40,6 +40,7 @@ class Fabric::Impl : private TriangulationIo {
   Impl& operator=(const Impl&) = delete;
 
   Status open();
+  void setJobKey(const auth::JobKey& key) { authenticator_ = auth::Authenticator(key); }
   Status connect(const std::vector<ProcessAddress>& addresses);
   const channel::LinkOptions& linkOptions(int peer) const { return peers_[peer]->link().options(); }
   bool allRailsUp() const;

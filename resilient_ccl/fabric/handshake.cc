@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "resilient_ccl/auth/mutual_proof.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::fabric {
 namespace {
-
-// Begins what the answer signs, which is otherwise what the hello signs.
-constexpr std::uint32_t kAnswerMagic = 0x41434c46;  // "FLCA"
 
 template <typename T>
 std::span<const std::byte> readable(const T& value) {
@@ -75,7 +73,7 @@ Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
   if (step_ == Step::kReadChallenge) {
     ASSIGN_OR_RETURN(const bool complete, read(challenge_));
     if (!complete) return false;
-    message_.tag = authenticator.tagOf({readable(message_.hello), challenge_});
+    message_.tag = auth::signHello(authenticator, challenge_, readable(message_.hello));
     RETURN_IF_ERROR(sendFirst(fd(), readable(message_), "the hello"));
     deadline_ = std::max(deadline_, now() + forAnswer_);
     step_ = Step::kReadAnswer;
@@ -83,8 +81,7 @@ Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
   if (step_ == Step::kReadAnswer) {
     ASSIGN_OR_RETURN(const bool complete, read(answer_));
     if (!complete) return false;
-    if (!authenticator.verify({readable(kAnswerMagic), readable(message_.hello), challenge_},
-                              answer_)) {
+    if (!auth::verifyAnswer(authenticator, challenge_, readable(message_.hello), {}, answer_)) {
       return errorf(Code::kInvalidArgument, "who answers for the peer is not of this job");
     }
     step_ = Step::kDone;
@@ -97,7 +94,7 @@ Result<bool> Handshake::advance(auth::Authenticator& authenticator) {
     ASSIGN_OR_RETURN(const bool complete, read(writable(message_)));
     if (!complete) return false;
     if (message_.hello.magic != Hello::kMagic ||
-        !authenticator.verify({readable(message_.hello), challenge_}, message_.tag)) {
+        !auth::verifyHello(authenticator, challenge_, readable(message_.hello), message_.tag)) {
       return errorf(Code::kInvalidArgument, "somebody who is not of this job connected");
     }
     step_ = Step::kDone;
@@ -111,8 +108,7 @@ Result<UniqueFd> Handshake::accept(auth::Authenticator& authenticator) {
   if (recv(fd(), &more, sizeof(more), MSG_PEEK) >= 0) {
     return errorf(Code::kUnavailable, "the other end has given the connection up");
   }
-  const auth::Tag answer =
-      authenticator.tagOf({readable(kAnswerMagic), readable(message_.hello), challenge_});
+  const auth::Tag answer = auth::signAnswer(authenticator, challenge_, readable(message_.hello));
   RETURN_IF_ERROR(sendFirst(fd(), answer, "the answer"));
   return std::move(socket_);
 }

@@ -51,6 +51,9 @@ class Handshake {
   /// What to wait for: writable while the connection is being made, else readable.
   bool wantsWritable() const { return step_ == Step::kConnect; }
 
+  /// Whether a part of what is to be read has come, and no more.
+  bool halfSaid() const { return read_ > 0; }
+
   /// Goes on as far as the socket allows. True: done (for the accepting end: a hello of the job is
   /// there and `accept` decides). An error: the connection is of no use; kInvalidArgument: the
   /// other end does not have the key, or repeats what somebody else has said.

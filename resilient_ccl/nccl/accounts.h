@@ -12,7 +12,9 @@ namespace faultline::nccl {
 /// communicators anew for weeks has any number of them.
 struct Accounts {
   std::deque<Pair::Account> latest;
-  std::uint64_t dropped = 0;  ///< earlier ones, for which there was no room
+  std::uint64_t dropped = 0;         ///< earlier ones, for which there was no room
+  std::uint64_t callersRefused = 0;  ///< `Door::refused`
+  std::uint64_t answersRefused = 0;  ///< `Attempts::refused`
 
   static constexpr std::size_t kMost = 1024;
 
@@ -23,6 +25,8 @@ struct Accounts {
   }
   void add(Accounts more) {
     dropped += more.dropped;
+    callersRefused += more.callersRefused;
+    answersRefused += more.answersRefused;
     for (Pair::Account& one : more.latest) add(std::move(one));
   }
 };

@@ -35,12 +35,15 @@ void Attempts::waitFor(std::vector<pollfd>& waits) const {
 
 /// Whether the other end has answered, and is met.
 Result<bool> Attempts::converse(Attempt& attempt, TimePoint now) {
-  ASSIGN_OR_RETURN(const auto answer, attempt.call->advance(now));
+  const std::uint64_t before = attempt.call->refused();
+  const auto outcome = attempt.call->advance(now);
+  refused_ += attempt.call->refused() - before;
+  ASSIGN_OR_RETURN(const auto answer, outcome);
   if (!answer) return false;
   if (!answer->refusal.empty()) {
     return errorf(Code::kUnavailable, "{} refuses: {}", attempt.peer, answer->refusal);
   }
-  RETURN_IF_ERROR(attempt.pair->meet(answer->address, answer->incarnation));
+  RETURN_IF_ERROR(attempt.pair->meet(answer->key, answer->address, answer->incarnation));
   return true;
 }
 

@@ -41,16 +41,19 @@ class Attempts {
   /// nobody has asked for.
   void advance(TimePoint now);
   std::size_t size() const { return attempts_.size(); }
+  /// Answers that were not proved, of all calls.
+  std::uint64_t refused() const { return refused_; }
 
   /// An outcome that nobody has asked for since is forgotten after so long: long enough for
   /// whoever may still ask, as what is kept is small.
   static constexpr Duration kRemembered = 10min;
 
  private:
-  static Result<bool> converse(Attempt& attempt, TimePoint now);
+  Result<bool> converse(Attempt& attempt, TimePoint now);
 
   std::map<std::uint64_t, Attempt> attempts_;
   std::uint64_t numbers_ = 0;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace faultline::nccl

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::nccl {
@@ -36,6 +37,7 @@ Status Call::dial(TimePoint now) {
 
 void Call::callAgain(std::string because, TimePoint now) {
   frames_.reset();
+  meeting_.reset();
   ended_ = std::move(because);
   again_ = now + kRedial;
 }
@@ -77,26 +79,58 @@ Result<std::optional<Answer>> Call::advance(TimePoint now) {
       return notYet;
     }
     connected_ = true;
-    frames_->send(settings_.greeting);
   }
-  const auto hear = [this]() -> Result<std::optional<std::string>> {
+  std::optional<Answer> answer;
+  RETURN_IF_ERROR(hear(now, answer));
+  if (!answer && frames_) RETURN_IF_ERROR(late(now, "no answer"));
+  return answer;
+}
+
+/// Goes on with the conversation: a challenge, our greeting, the answer.
+Status Call::hear(TimePoint now, std::optional<Answer>& answer) {
+  for (;;) {
     const Result<bool> said = frames_->flush();
     auto frame = frames_->receive();  // also when it no longer listens
-    if (frame.ok() && !*frame) RETURN_IF_ERROR(said.status());
-    return frame;
-  };
-  const auto frame = hear();
-  if (frame.ok() && *frame) {
-    ASSIGN_OR_RETURN(Answer answer, Answer::parse(**frame));
-    return std::optional(std::move(answer));
+    if (frame.ok() && !*frame && !said.ok()) frame = said.status();
+    if (!frame.ok()) {
+      if (frame.status().code() == Code::kInvalidArgument) {
+        distrust(frame.status().message(), now);
+      } else {
+        callAgain("end of the connection", now);
+      }
+      return okStatus();
+    }
+    if (!*frame) return okStatus();
+    if (!meeting_) {
+      auto meeting = Meeting::ofCaller(*settings_.self, settings_.to, **frame);
+      if (!meeting.ok()) {
+        distrust(meeting.status().message(), now);
+        return okStatus();
+      }
+      meeting_ = std::move(*meeting);
+      settings_.greeting.key = settings_.self->keys.publicKey();
+      auth::fillRandom(settings_.greeting.nonce);
+      frames_->send(meeting_->signGreeting(settings_.greeting.serialize()));
+      continue;
+    }
+    const auto proved = meeting_->openAnswer(**frame);
+    if (!proved) {
+      distrust(settings_.self->jobKey
+                   ? "it does not prove that it has the handle's token and the same FAULTLINE_KEY"
+                   : "it does not prove that it has the handle's token",
+               now);
+      return okStatus();
+    }
+    ASSIGN_OR_RETURN(answer, Answer::parse(*proved));
+    answer->key = meeting_->calleesKey();
+    return okStatus();
   }
-  if (frame.ok()) {
-    RETURN_IF_ERROR(late(now, "no answer"));
-  } else {
-    if (frame.status().code() == Code::kInvalidArgument) return frame.status();
-    callAgain("end of the connection", now);
-  }
-  return notYet;
+}
+
+/// Somebody else may answer for the peer, which may answer later.
+void Call::distrust(std::string_view why, TimePoint now) {
+  if (refused_++ == 0) spdlog::warn("who answers for {} is refused: {}", callee(), why);
+  callAgain(std::string(why), now);
 }
 
 }  // namespace faultline::nccl

@@ -92,13 +92,20 @@ std::string countersJson(const Counters& its) {
                      {"bytes_resent", counters.bytesResent},
                      {"bytes_copied", counters.bytesCopied},
                      {"datagrams_sent", counters.datagramsSent},
+                     {"datagrams_rejected", counters.datagramsRejected},
+                     {"connections_rejected", counters.connectionsRejected},
                      {"messages_eager", account.eager},
                      {"failure", account.failure}});
   }
-  const json all{
-      {"schema", "faultline-nccl/1"},         {"process", getpid()}, {"options", its.options},
-      {"io_threads", its.ioThreads},          {"rails", rails},      {"peers", peers},
-      {"peers_dropped", its.accounts.dropped}};
+  const json all{{"schema", "faultline-nccl/1"},
+                 {"process", getpid()},
+                 {"options", its.options},
+                 {"io_threads", its.ioThreads},
+                 {"rails", rails},
+                 {"peers", peers},
+                 {"peers_dropped", its.accounts.dropped},
+                 {"callers_refused", its.accounts.callersRefused},
+                 {"answers_refused", its.accounts.answersRefused}};
   // What a host or a file is called need not be UTF-8.
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -48,6 +48,7 @@ Directory::Directory(const Options& options, const std::vector<Device>& devices,
              .chunkBytes = static_cast<std::uint32_t>(options.chunkBytes),
              .policy = static_cast<std::uint32_t>(options.policy),
              .smallMessage = static_cast<std::uint32_t>(options.smallMessage)},
+      identity_(std::make_shared<const Identity>(Identity{.jobKey = options.jobKey})),
       name_(processName(management)) {}
 
 Result<std::unique_ptr<Directory>> Directory::create(const Options& options,
@@ -62,6 +63,7 @@ Status Directory::open() {
   ASSIGN_OR_RETURN(
       door_,
       Door::open({.address = management_.address,
+                  .self = identity_,
                   .token = token_,
                   .patience = options_.giveUp,
                   .answer = [this](const Greeting& greeting) { return answerTo(greeting); }}));
@@ -119,7 +121,6 @@ std::vector<std::shared_ptr<Pair>> Directory::allPairs() const {
 
 /// Under the lock.
 Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int side,
-                                                  const auth::JobKey& token,
                                                   const std::string& name) {
   std::shared_ptr<Pair>& pair = pairs_[{process, side}];
   if (pair && pair->failed()) {
@@ -127,14 +128,13 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
     pair.reset();
   }
   if (!pair) {
-    // The key of two processes is the token of the one with the smaller id, which both know.
     auto made = Pair::create({.options = options_,
                               .rails = railsOf(devices_),
                               .partners = partnersOf(devices_),
                               .ioThreads = ioThreads_,
                               .firstIoThread = pairsMade_++ * static_cast<int>(devices_.size()),
                               .management = management_.address,
-                              .key = side == 0 ? token_ : token,
+                              .identity = identity_,
                               .side = side,
                               .self = name_,
                               .peer = name,
@@ -153,6 +153,8 @@ Accounts Directory::accounts() const {
   const std::lock_guard lock(mutex_);
   Accounts accounts = gone_;
   for (const auto& [key, pair] : pairs_) accounts.add(pair->account());
+  accounts.callersRefused += door_->refused();
+  accounts.answersRefused += attempts_.refused();
   return accounts;
 }
 
@@ -211,18 +213,18 @@ Answer Directory::welcome(const Greeting& greeting) {
   const std::lock_guard lock(mutex_);
   const auto listener = listeners_.find(greeting.listener);
   if (listener == listeners_.end()) return {.refusal = "its listener has been closed"};
-  const int side = greeting.process < self_ || greeting.process == self_ ? 1 : 0;
+  const ProcessId caller = greeting.process();
+  const int side = caller < self_ || caller == self_ ? 1 : 0;
   // A fabric that the other end has given up is not met again: one more try makes a new one.
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const auto pair = pairWith(greeting.process, side, greeting.token, greeting.name);
+    const auto pair = pairWith(caller, side, greeting.name);
     if (!pair.ok()) return {.refusal = pair.status().message()};
-    const Status met = (*pair)->meet(greeting.address, greeting.incarnation);
+    const Status met = (*pair)->meet(greeting.key, greeting.address, greeting.incarnation);
     if (!met.ok() && (met.code() != Code::kAborted || attempt > 0)) {
       return {.refusal = met.message()};
     }
     if (!met.ok()) continue;
-    if (listener->second.welcomed
-            .emplace(greeting.process, greeting.incarnation, greeting.connection)
+    if (listener->second.welcomed.emplace(caller, greeting.incarnation, greeting.connection)
             .second) {
       listener->second.arrived.emplace_back(greeting.connection, *pair);
     }
@@ -237,14 +239,14 @@ Result<std::uint64_t> Directory::connect(const Handle& to, int device) {
   const std::lock_guard lock(mutex_);
   const TimePoint time = now();
   const int side = self_ < to.process || self_ == to.process ? 0 : 1;
-  ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.token, to.name));
+  ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.name));
   const std::uint32_t connection = pair->newConnection();
-  ASSIGN_OR_RETURN(auto call,
-                   Call::begin({.from = management_.address,
-                                .to = to,
-                                .greeting = greetingFor(to, *pair, connection).serialize(),
-                                .deadline = time + options_.giveUp,
-                                .patience = options_.giveUp}));
+  ASSIGN_OR_RETURN(auto call, Call::begin({.from = management_.address,
+                                           .to = to,
+                                           .self = identity_,
+                                           .greeting = greetingFor(to, *pair, connection),
+                                           .deadline = time + options_.giveUp,
+                                           .patience = options_.giveUp}));
   const std::uint64_t number = attempts_.add({.call = std::move(call),
                                               .peer = to.name,
                                               .pair = std::move(pair),
@@ -263,10 +265,7 @@ Result<std::unique_ptr<Connection>> Directory::finish(std::uint64_t attempt) {
 
 Greeting Directory::greetingFor(const Handle& to, const Pair& pair,
                                 std::uint32_t connection) const {
-  return {.proof = to.token,
-          .process = self_,
-          .token = token_,
-          .incarnation = pair.incarnation(),
+  return {.incarnation = pair.incarnation(),
           .listener = to.listener,
           .connection = connection,
           .terms = terms_,

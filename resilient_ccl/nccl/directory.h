@@ -24,6 +24,7 @@
 #include "resilient_ccl/nccl/door.h"
 #include "resilient_ccl/nccl/greeting.h"
 #include "resilient_ccl/nccl/handle.h"
+#include "resilient_ccl/nccl/meeting.h"
 #include "resilient_ccl/nccl/options.h"
 #include "resilient_ccl/nccl/pair.h"
 #include "resilient_ccl/transport/tcp/io_thread.h"
@@ -85,7 +86,7 @@ class Directory {
   Status startIoThreads();
   std::vector<std::shared_ptr<Pair>> allPairs() const;
   Result<std::shared_ptr<Pair>> pairWith(const ProcessId& process, int side,
-                                         const auth::JobKey& token, const std::string& name);
+                                         const std::string& name);
   Greeting greetingFor(const Handle& to, const Pair& pair, std::uint32_t connection) const;
   Answer answerTo(const Greeting& greeting);
   Answer welcome(const Greeting& greeting);
@@ -97,7 +98,8 @@ class Directory {
   const std::vector<Device> devices_;
   const Interface management_;
   const Terms terms_;
-  const ProcessId self_ = ProcessId::random();
+  const std::shared_ptr<const Identity> identity_;
+  const ProcessId self_ = identity_->id();
   const auth::JobKey token_ = auth::JobKey::random();
   const std::string name_;
   const std::shared_ptr<FirstFailure> failure_ = std::make_shared<FirstFailure>();

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Door>> Door::open(Settings settings) {
 
 void Door::waitFor(std::vector<pollfd>& waits, TimePoint now) const {
   const auto hear = [&](int fd) { waits.push_back({.fd = fd, .events = POLLIN, .revents = 0}); };
-  if (rest_.over(now)) hear(socket_.get());
+  if (rest_.over(now) && hasRoom(now)) hear(socket_.get());
   for (const Visitor& visitor : visitors_) hear(visitor.frames.fd());
 }
 
@@ -35,7 +35,7 @@ void Door::attend(TimePoint now) {
 }
 
 void Door::admit(TimePoint now) {
-  for (int i = 0; i < kMostCallsPerTurn; ++i) {
+  for (int i = 0; i < kMostCallsPerTurn && hasRoom(now); ++i) {
     sockaddr_in from{};
     socklen_t size = sizeof(from);
     UniqueFd socket(::accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &size,
@@ -47,35 +47,55 @@ void Door::admit(TimePoint now) {
       return;
     }
     if (!transport::tcp::configureAccepted(socket.get(), 0).ok()) continue;
+    Challenge challenge{.key = settings_.self->keys.publicKey(),
+                        .keyed = settings_.self->jobKey.has_value()};
+    auth::fillRandom(challenge.nonce);
     visitors_.push_back({.frames = Frames(std::move(socket)),
                          .from = transport::tcp::Endpoint::fromSockaddr(from),
+                         .challenge = challenge.serialize(),
+                         .came = now,
                          .deadline = now + kGreetingTime});
+    visitors_.back().frames.send(visitors_.back().challenge);
     makeRoom(now);
   }
 }
 
+std::ptrdiff_t Door::strangers() const {
+  return std::ranges::count_if(visitors_, &Visitor::stranger);
+}
+
+/// Whether one more may come, as there are few strangers or the oldest has had some time.
+bool Door::hasRoom(TimePoint now) const {
+  if (strangers() < static_cast<std::ptrdiff_t>(kMostStrangers)) return true;
+  return now - std::ranges::find_if(visitors_, &Visitor::stranger)->came >= kLeastTime;
+}
+
 void Door::makeRoom(TimePoint now) {
-  const auto strangers = std::ranges::count_if(visitors_, &Visitor::stranger);
-  if (static_cast<std::size_t>(strangers) <= kMostStrangers) return;
+  if (strangers() <= static_cast<std::ptrdiff_t>(kMostStrangers)) return;
   const auto oldest = std::ranges::find_if(visitors_, &Visitor::stranger);
   // What it says may have come since it was last listened to.
   const bool stays = serve(*oldest, now);
   if (stays && !oldest->stranger) return;
-  if (stays && !oldest->heard) complain(*oldest, "it says nothing, and others wait", now);
+  if (stays && !oldest->heard) refuse(*oldest, "it says nothing, and others wait", now);
   visitors_.erase(oldest);
 }
 
 /// Whether there is more to say to it.
 bool Door::serve(Visitor& visitor, TimePoint now) {
   if (!visitor.heard) {
+    if (!visitor.frames.flush().ok()) return false;
     const auto frame = visitor.frames.receive();
     if (!frame.ok()) {
       if (frame.status().code() == Code::kInvalidArgument) {
-        complain(visitor, frame.status().message(), now);
+        refuse(visitor, frame.status().message(), now);
       }
       return false;
     }
-    if (!*frame) return now < visitor.deadline;
+    if (!*frame && now < visitor.deadline) return true;
+    if (!*frame) {
+      if (visitor.frames.begun()) refuse(visitor, "it does not end its greeting", now);
+      return false;
+    }
     hear(visitor, **frame, now);
   }
   if (!visitor.frames.flush().ok()) return false;
@@ -83,20 +103,40 @@ bool Door::serve(Visitor& visitor, TimePoint now) {
   return visitor.frames.receive().ok() && now < visitor.deadline;
 }
 
-void Door::hear(Visitor& visitor, const std::string& frame, TimePoint now) {
-  const auto greeting = Greeting::parse(frame);
-  visitor.heard = true;
-  visitor.stranger = !greeting.ok() || greeting->proof != settings_.token;
-  visitor.deadline = now + (visitor.stranger ? kGreetingTime : settings_.patience);
-  const Answer answer = !greeting.ok() ? Answer{.refusal = greeting.status().message()}
-                        : visitor.stranger
-                            ? Answer{.refusal = "who calls has not been given this handle"}
-                            : settings_.answer(*greeting);
-  if (!answer.refusal.empty()) complain(visitor, answer.refusal, now);
-  visitor.frames.send(answer.serialize());
+/// What the caller says, when it has proved that it is of the job. `meeting`: with which the answer
+/// is signed, as soon as the caller has a public key.
+Result<Greeting> Door::examine(Visitor& visitor, const std::string& frame,
+                               std::optional<Meeting>& meeting) const {
+  ASSIGN_OR_RETURN(const auth::PublicKey caller, Greeting::keyOf(frame));
+  ASSIGN_OR_RETURN(meeting, Meeting::ofListener(*settings_.self, settings_.token, endpoint_,
+                                                visitor.challenge, caller));
+  const auto greeting = meeting->openGreeting(frame);
+  if (!greeting) {
+    return errorf(Code::kInvalidArgument,
+                  "who calls does not prove that it has been given this handle{}",
+                  settings_.self->jobKey ? ", and has the same FAULTLINE_KEY" : "");
+  }
+  visitor.stranger = false;
+  return Greeting::parse(*greeting);
 }
 
-void Door::complain(const Visitor& visitor, const std::string& why, TimePoint now) {
+void Door::hear(Visitor& visitor, const std::string& frame, TimePoint now) {
+  std::optional<Meeting> meeting;
+  const auto greeting = examine(visitor, frame, meeting);
+  visitor.heard = true;
+  visitor.deadline = now + (visitor.stranger ? kGreetingTime : settings_.patience);
+  const Answer answer =
+      greeting.ok() ? settings_.answer(*greeting) : Answer{.refusal = greeting.status().message()};
+  if (!answer.refusal.empty()) refuse(visitor, answer.refusal, now);
+  std::string said = answer.serialize();
+  // Without a proof it tells a caller with another key at least that somebody is here.
+  said = meeting ? meeting->signAnswer(std::move(said))
+                 : said + std::string(Meeting::kProofBytes, '\0');
+  visitor.frames.send(said);
+}
+
+void Door::refuse(const Visitor& visitor, const std::string& why, TimePoint now) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
   const auto leftOut = complaints_.say(now);
   if (!leftOut) return;
   spdlog::warn("a connection from {} is refused: {}{}", visitor.from.toString(), why,

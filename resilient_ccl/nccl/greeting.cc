@@ -10,8 +10,8 @@
 namespace faultline::nccl {
 namespace {
 
-constexpr std::uint32_t kGreetingMagic = 0x31474c46;  // "FLG1"
-constexpr std::uint32_t kAnswerMagic = 0x31414c46;    // "FLA1"
+constexpr std::uint32_t kGreetingMagic = 0x32474c46;  // "FLG2"
+constexpr std::uint32_t kAnswerMagic = 0x32414c46;    // "FLA2"
 
 class Writer {
  public:
@@ -73,9 +73,8 @@ Status notUnderstood(const char* what) {
 std::string Greeting::serialize() const {
   return Writer()
       .add(kGreetingMagic)
-      .add(proof.bytes())
-      .add(process.bytes)
-      .add(token.bytes())
+      .add(key)
+      .add(nonce)
       .add(incarnation)
       .add(listener)
       .add(connection)
@@ -86,13 +85,11 @@ std::string Greeting::serialize() const {
 }
 
 Result<Greeting> Greeting::parse(const std::string& bytes) {
-  using Key = std::array<std::byte, auth::JobKey::kBytes>;
   Reader reader(bytes);
   const auto magic = reader.take<std::uint32_t>();
   Greeting greeting;
-  greeting.proof = auth::JobKey(reader.take<Key>());
-  greeting.process.bytes = reader.take<Key>();
-  greeting.token = auth::JobKey(reader.take<Key>());
+  greeting.key = reader.take<auth::PublicKey>();
+  greeting.nonce = reader.take<auth::Nonce>();
   greeting.incarnation = reader.take<std::uint64_t>();
   greeting.listener = reader.take<std::uint64_t>();
   greeting.connection = reader.take<std::uint32_t>();
@@ -102,6 +99,15 @@ Result<Greeting> Greeting::parse(const std::string& bytes) {
   if (magic != kGreetingMagic || !reader.whole()) return notUnderstood("the peer's greeting");
   ASSIGN_OR_RETURN(greeting.address, fabric::ProcessAddress::parse(address));
   return greeting;
+}
+
+Result<auth::PublicKey> Greeting::keyOf(std::string_view bytes) {
+  const std::string beginning(bytes.substr(0, sizeof(kGreetingMagic) + sizeof(auth::PublicKey)));
+  Reader reader(beginning);
+  const auto magic = reader.take<std::uint32_t>();
+  const auto key = reader.take<auth::PublicKey>();
+  if (magic != kGreetingMagic || !reader.whole()) return notUnderstood("the caller's greeting");
+  return key;
 }
 
 std::string Answer::serialize() const {

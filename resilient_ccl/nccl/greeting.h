@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "resilient_ccl/auth/job_key.h"
+#include "resilient_ccl/auth/authenticator.h"
+#include "resilient_ccl/auth/key_agreement.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/nccl/handle.h"
 
@@ -22,11 +23,10 @@ struct Terms {
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
-/// What a process that connects says to the one that listens.
+/// What a process that connects says to the one that listens, with its proof behind it (`Meeting`).
 struct Greeting {
-  auth::JobKey proof;  ///< the token of the handle that it was given
-  ProcessId process;
-  auth::JobKey token;  ///< its own
+  auth::PublicKey key{};  ///< its own
+  auth::Nonce nonce{};    ///< no two greetings are equal
   std::uint64_t incarnation = 0;
   std::uint64_t listener = 0;
   std::uint32_t connection = 0;
@@ -34,8 +34,12 @@ struct Greeting {
   std::string name;  ///< "host:pid", for messages
   fabric::ProcessAddress address;
 
+  ProcessId process() const { return ProcessId::of(key); }
+
   std::string serialize() const;
   static Result<Greeting> parse(const std::string& bytes);
+  /// The public key of what may be a greeting: what it takes to see whether the rest is proved.
+  static Result<auth::PublicKey> keyOf(std::string_view bytes);
 };
 
 /// And what it hears.
@@ -43,6 +47,7 @@ struct Answer {
   std::string refusal;  ///< empty: welcome
   std::uint64_t incarnation = 0;
   fabric::ProcessAddress address{};
+  auth::PublicKey key{};  ///< of who answers, from its challenge: not said once more
 
   std::string serialize() const;
   static Result<Answer> parse(const std::string& bytes);
@@ -60,6 +65,8 @@ class Frames {
   void send(std::string_view bytes);
   /// Sends what can be sent now. Whether all is.
   Result<bool> flush();
+  /// Whether a part of a frame has come, and no more.
+  bool begun() const { return !in_.empty(); }
   /// Takes in what has come: the next frame, when all of it has. kUnavailable: the other end has
   /// closed.
   Result<std::optional<std::string>> receive();

@@ -6,13 +6,11 @@
 namespace faultline::nccl {
 namespace {
 
-/// "FLNC", and the version of what follows and of all that processes say to each other.
-constexpr std::uint32_t kMagic = 0x434e4c46;
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kMagic = 0x434e4c46;  // "FLNC"
 
 struct Wire {
   std::uint32_t magic = kMagic;
-  std::uint32_t version = kVersion;
+  std::uint32_t version = kProtocolVersion;
   std::uint32_t address = 0;
   std::uint32_t port = 0;
   std::array<std::byte, 16> process{};
@@ -24,12 +22,6 @@ struct Wire {
 static_assert(sizeof(Wire) == 112 && sizeof(Wire) <= kNetHandleBytes - sizeof(std::uint64_t));
 
 }  // namespace
-
-ProcessId ProcessId::random() {
-  ProcessId id;
-  auth::fillRandom(id.bytes);
-  return id;
-}
 
 void Handle::write(std::span<std::byte, kNetHandleBytes> to) const {
   Wire wire{.address = rendezvous.address,
@@ -49,10 +41,10 @@ Result<Handle> Handle::read(std::span<const std::byte, kNetHandleBytes> from) {
     return errorf(Code::kInvalidArgument,
                   "the peer's handle is not Faultline's: all ranks need NCCL_NET_PLUGIN=faultline");
   }
-  if (wire.version != kVersion) {
+  if (wire.version != kProtocolVersion) {
     return errorf(Code::kInvalidArgument,
                   "the peer's Faultline plugin speaks version {}, this one {}: install the same",
-                  wire.version, kVersion);
+                  wire.version, kProtocolVersion);
   }
   Handle handle;
   handle.rendezvous.address = wire.address;
@@ -71,7 +63,8 @@ std::string nameOfProcess(std::string_view host, int process, std::string_view a
   const std::size_t room = Handle::kLongestName - std::min(rest.size(), Handle::kLongestName);
   if (host.size() <= room || room <= kDots.size()) return std::string(host.substr(0, room)) + rest;
   const std::size_t begin = (room - kDots.size()) / 2, end = room - kDots.size() - begin;
-  return fmt::format("{}{}{}{}", host.substr(0, begin), kDots, host.substr(host.size() - end), rest);
+  return fmt::format("{}{}{}{}", host.substr(0, begin), kDots, host.substr(host.size() - end),
+                     rest);
 }
 
 }  // namespace faultline::nccl

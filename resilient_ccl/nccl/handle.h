@@ -9,16 +9,21 @@
 
 #include "base/status.h"
 #include "resilient_ccl/auth/job_key.h"
+#include "resilient_ccl/auth/key_agreement.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::nccl {
 
-/// A process among all that may ever meet: 128 random bits.
+/// Of handles, and of all that processes say to each other.
+inline constexpr std::uint32_t kProtocolVersion = 3;
+
+/// A process among all that may ever meet: the fingerprint of its public key. Nobody else can show
+/// that it has that key.
 struct ProcessId {
   std::array<std::byte, 16> bytes{};
 
-  static ProcessId random();
+  static ProcessId of(const auth::PublicKey& key) { return {auth::fingerprint(key)}; }
   friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
 };
 
@@ -28,7 +33,7 @@ struct Handle {
   /// Where the process is met, over the management network.
   transport::tcp::Endpoint rendezvous;
   ProcessId process;
-  /// Proves that one has been given this handle; the older half of the key of two processes.
+  /// Known to who has been given this handle: part of what a caller proves (`Meeting`).
   auth::JobKey token;
   /// Which of the process's listeners.
   std::uint64_t listener = 0;

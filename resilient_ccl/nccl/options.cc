@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "resilient_ccl/auth/key_agreement.h"
 
 namespace faultline::nccl {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::string_view kPrefix = "FAULTLINE_";
 constexpr std::array<std::string_view, 2> kStrategies{"balance", "hot_repair"};
 constexpr std::string_view kNone = "none";
 constexpr int kMostIoThreads = 16;
+constexpr std::size_t kShortestKey = 16, kLongestKey = 1024;
 
 constexpr std::array kSpecs{
     ParameterSpec{
@@ -85,6 +87,11 @@ constexpr std::array kSpecs{
         {},
         Options::kAutomatic,
         kMostIoThreads},
+    ParameterSpec{
+        "KEY", ParameterType::kText, kNone,
+        "Secret of the job, the same on all nodes, 16 to 1024 bytes (`openssl rand -hex "
+        "32` makes one): who does not have it cannot take part, even who has read all that "
+        "NCCL's bootstrap says. none: who has been given a handle by that may take part."},
     ParameterSpec{"COUNTERS", ParameterType::kText, kNone,
                   "File for the counters of this process, written when NCCL is done with the "
                   "plugin (JSON); %h is the host's name, %p the process; none: not written."},
@@ -180,6 +187,17 @@ Result<Options> Options::read(const Environment& environment) {
   options.giveUp = values.get<Duration>("GIVE_UP");
   options.railGrace = values.get<Duration>("RAIL_GRACE");
   options.ioThreads = static_cast<int>(values.get<std::int64_t>("IO_THREADS"));
+  if (const std::string key = textOf(values, "KEY"); !key.empty()) {
+    if (key.size() < kShortestKey || key.size() > kLongestKey) {
+      return errorf(Code::kInvalidArgument,
+                    "FAULTLINE_KEY has {} bytes: {} to {} are possible, and `openssl rand -hex 32` "
+                    "makes a good one",
+                    key.size(), kShortestKey, kLongestKey);
+    }
+    constexpr std::string_view kPurpose = "FAULTLINE_KEY";
+    options.jobKey =
+        auth::deriveKey({}, std::as_bytes(std::span(key)), {std::as_bytes(std::span(kPurpose))});
+  }
   options.counters = textOf(values, "COUNTERS");
   options.trace = textOf(values, "TRACE");
   options.socketInterfaces = environment("NCCL_SOCKET_IFNAME").value_or("");
@@ -238,12 +256,12 @@ std::string Options::describe() const {
   return fmt::format(
       "FAULTLINE_NICS={} FAULTLINE_NET_STRATEGY={} FAULTLINE_MANAGEMENT={} FAULTLINE_GIVE_UP={} "
       "FAULTLINE_RAIL_GRACE={} FAULTLINE_CHUNK={} FAULTLINE_SMALL={} FAULTLINE_HOLD_OFF={} "
-      "FAULTLINE_IO_THREADS={} FAULTLINE_COUNTERS={} FAULTLINE_TRACE={}",
+      "FAULTLINE_IO_THREADS={} FAULTLINE_KEY={} FAULTLINE_COUNTERS={} FAULTLINE_TRACE={}",
       nics.empty() ? std::string(kNone) : fmt::format("{}", fmt::join(nics, ",")),
       kStrategies[policy == channel::Policy::kPull ? 0 : 1], orNone(management),
       formatDuration(giveUp), formatDuration(railGrace), formatSize(chunkBytes),
-      formatSize(smallMessage), formatDuration(holdOff), ioThreads, orNone(counters),
-      orNone(trace));
+      formatSize(smallMessage), formatDuration(holdOff), ioThreads, jobKey ? "set" : kNone,
+      orNone(counters), orNone(trace));
 }
 
 }  // namespace faultline::nccl

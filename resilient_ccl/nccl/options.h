@@ -11,6 +11,7 @@
 #include "base/parameter.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link_io.h"
 
 namespace faultline::nccl {
@@ -26,6 +27,8 @@ struct Options {
   Duration railGrace{};
   Duration holdOff{};
   int ioThreads = kAutomatic;
+  /// Made from FAULTLINE_KEY; nothing: none is set. `describe` does not tell it.
+  std::optional<auth::JobKey> jobKey;
   std::string counters;          ///< file; empty: none
   std::string trace;             ///< the same
   std::string socketInterfaces;  ///< NCCL_SOCKET_IFNAME, as it is

@@ -67,7 +67,7 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   fabric::FabricOptions options;
   options.self = its.side;
   options.names = {its.side == 0 ? its.self : its.peer, its.side == 0 ? its.peer : its.self};
-  options.jobKey = its.key;
+  options.jobKey = auth::JobKey::random();  // until the two have met
   options.nics = its.rails;
   options.managementAddress = its.management;
   options.link = linkOptions(its);
@@ -78,13 +78,18 @@ Result<std::shared_ptr<Pair>> Pair::create(Settings settings) {
   return pair;
 }
 
-Status Pair::meet(const fabric::ProcessAddress& other, std::uint64_t incarnation) {
+Status Pair::meet(const auth::PublicKey& key, const fabric::ProcessAddress& other,
+                  std::uint64_t incarnation) {
   const std::lock_guard lock(mutex_);
   if (otherIncarnation_) {
     if (*otherIncarnation_ == incarnation) return okStatus();
     fail(errorf(Code::kAborted, "{} began anew", settings_.peer));
     return failure_;
   }
+  ASSIGN_OR_RETURN(
+      const auth::JobKey agreed,
+      agreeOnPairKey(*settings_.identity, key, settings_.side, incarnation_, incarnation));
+  fabric_->setJobKey(agreed);
   std::vector<fabric::ProcessAddress> addresses(2);
   addresses[settings_.side] = fabric_->address();
   addresses[this->other()] = other;

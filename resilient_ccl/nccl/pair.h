@@ -19,6 +19,7 @@
 #include "resilient_ccl/nccl/closed_unused.h"
 #include "resilient_ccl/nccl/eager_receives.h"
 #include "resilient_ccl/nccl/first_failure.h"
+#include "resilient_ccl/nccl/meeting.h"
 #include "resilient_ccl/nccl/mover_choice.h"
 #include "resilient_ccl/nccl/net_api.h"
 #include "resilient_ccl/nccl/options.h"
@@ -75,9 +76,9 @@ class Pair final : private fabric::FabricClient {
     std::vector<std::shared_ptr<transport::tcp::IoThread>> ioThreads;
     int firstIoThread = 0;  ///< of rail 0
     std::uint32_t management = 0;
-    auth::JobKey key;
-    int side = 0;      ///< 0 or 1: whose id is the smaller one
-    std::string self;  ///< this process in messages: "host:pid (address)"
+    std::shared_ptr<const Identity> identity;  ///< of this process
+    int side = 0;                              ///< 0 or 1: whose id is the smaller one
+    std::string self;                          ///< this process in messages: "host:pid (address)"
     std::string peer;
     /// Of the process; null: the peer does not hear why calls of this one fail.
     std::shared_ptr<FirstFailure> failure = nullptr;
@@ -95,9 +96,11 @@ class Pair final : private fabric::FabricClient {
 
   /// Somebody wants to meet the other end over this: it is kept for a while.
   void want();
-  /// The other end has told where it listens, and which of its incarnations that is. More than once
-  /// is the same as once. kAborted: the other end is another one than before, it began anew.
-  Status meet(const fabric::ProcessAddress& other, std::uint64_t incarnation);
+  /// The other end has proved that it has this public key, and has told where it listens, and which
+  /// of its incarnations that is. More than once is the same as once. kAborted: the other end is
+  /// another one than before, it began anew.
+  Status meet(const auth::PublicKey& key, const fabric::ProcessAddress& other,
+              std::uint64_t incarnation);
   /// Whether that has been.
   bool met() const;
 

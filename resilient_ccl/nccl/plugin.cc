@@ -108,10 +108,10 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
 }
 
 Status Plugin::start() {
-  if (!auth::Authenticator::available()) {
+  if (!auth::Authenticator::available() || !auth::KeyPair::available()) {
     return errorf(Code::kUnsupported,
-                  "the OpenSSL inside this plugin was built without SipHash: build the plugin with "
-                  "another one");
+                  "the OpenSSL inside this plugin was built without SipHash, X25519 or HKDF: build "
+                  "the plugin with another one");
   }
   for (const std::string& mistake : likelyMistakes(environmentNames())) {
     spdlog::warn("{}", mistake);

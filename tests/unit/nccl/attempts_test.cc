@@ -32,7 +32,7 @@ class AttemptsTest : public ::testing::Test {
     ASSERT_TRUE(listener.ok());
     listener_ = std::move(*listener);
   }
-  static std::shared_ptr<Pair> makePair(int side) {
+  std::shared_ptr<Pair> makePair(int side) {
     const auto options = Options::read([](const std::string&) { return std::nullopt; });
     EXPECT_TRUE(options.ok());
     auto pair = Pair::create({.options = *options,
@@ -40,7 +40,7 @@ class AttemptsTest : public ::testing::Test {
                               .partners = {{}},
                               .ioThreads = {},
                               .management = INADDR_LOOPBACK,
-                              .key = auth::JobKey(),
+                              .identity = side == 0 ? newIdentity() : callee_.self,
                               .side = side,
                               .self = side == 0 ? "one" : "other",
                               .peer = side == 0 ? "other" : "one"});
@@ -52,21 +52,35 @@ class AttemptsTest : public ::testing::Test {
     UniqueFd socket;
     EXPECT_TRUE(test::pollUntil(kWhile, [&] {
       attempts_.advance(start_);
-      socket.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      socket.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       return socket.valid();
     }));
     Frames end(std::move(socket));
-    end.send(answer.serialize());
+    const std::string challenge = callee_.challenge();
+    end.send(challenge);
+    EXPECT_TRUE(end.flush().ok());
+    std::string greeting;
+    EXPECT_TRUE(test::pollUntil(kWhile, [&] {
+      attempts_.advance(start_);
+      const auto frame = end.receive();
+      if (frame.ok() && *frame) greeting = **frame;
+      return !greeting.empty();
+    }));
+    Meeting meeting =
+        callee_.meeting(*transport::tcp::localEndpoint(listener_.get()), challenge, greeting);
+    EXPECT_TRUE(meeting.openGreeting(greeting));
+    end.send(meeting.signAnswer(answer.serialize()));
     EXPECT_TRUE(end.flush().ok());
     return end;
   }
   std::uint64_t begin() {
-    return attempts_.add({.call = beginCall(listener_, "other", start_),
+    return attempts_.add({.call = beginCall(callee_, listener_, "other", start_),
                           .peer = "other",
                           .pair = pair_,
                           .asked = start_});
   }
 
+  const Callee callee_;
   const TimePoint start_ = now();
   std::shared_ptr<Pair> pair_;
   UniqueFd listener_;  // mute

@@ -36,13 +36,17 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   peer.paused = 30ms;
   peer.counters.bytesResent = 64;
   peer.failure = "it ended";
-  its.accounts = {.latest = {peer}, .dropped = 8};
+  peer.counters.datagramsRejected = 31;
+  peer.counters.connectionsRejected = 32;
+  its.accounts = {.latest = {peer}, .dropped = 8, .callersRefused = 33, .answersRefused = 34};
   const json told = json::parse(countersJson(its));
   EXPECT_EQ(told["schema"], "faultline-nccl/1");
   EXPECT_EQ(told["process"], getpid());
   EXPECT_EQ(told["options"], "FAULTLINE_SMALL=4KiB");
   EXPECT_EQ(told["io_threads"], 3);
   EXPECT_EQ(told["peers_dropped"], 8);
+  EXPECT_EQ(told["callers_refused"], 33);
+  EXPECT_EQ(told["answers_refused"], 34);
   EXPECT_EQ(told["rails"][0]["name"], "ib0");
   EXPECT_EQ(told["rails"][0]["partners"],
             json::parse(R"([{"rail": 2, "path": "switch"}, {"rail": 1, "path": "socket"}])"));
@@ -61,6 +65,8 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   EXPECT_EQ(it["longest_pause_ms"], 12);
   EXPECT_EQ(it["paused_ms"], 30);
   EXPECT_EQ(it["bytes_resent"], 64);
+  EXPECT_EQ(it["datagrams_rejected"], 31);
+  EXPECT_EQ(it["connections_rejected"], 32);
   EXPECT_EQ(it["messages_eager"], 21);
   EXPECT_EQ(it["failure"], "it ended");
 }
@@ -76,8 +82,14 @@ TEST(NcclAccountsTest, TheLatestPeersAreKeptAndTheOthersCounted) {
   EXPECT_EQ(all.latest.front().sent, 2);
   EXPECT_EQ(all.dropped, 2U);
   more.dropped = 5;
+  more.callersRefused = 6;
+  more.answersRefused = 7;
   more.add(Pair::Account{});
+  all.callersRefused = 60;
+  all.answersRefused = 70;
   all.add(more);
+  EXPECT_EQ(all.callersRefused, 66U);
+  EXPECT_EQ(all.answersRefused, 77U);
   EXPECT_EQ(all.latest.size(), 1024U);
   EXPECT_EQ(all.latest.front().sent, 3);
   EXPECT_EQ(all.latest.back().sent, 0);

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "tests/support/poll_until.h"
+#include "tests/unit/nccl/call_fixture.h"
 
 namespace faultline::nccl {
 namespace {
@@ -32,23 +33,22 @@ class DirectoryTest : public ::testing::Test {
     alone_ = descriptors();
     listener_ = directory_->listen();
     handle_ = directory_->handleOf(listener_);
-    // The smallest id that there is: this process is number 0 of the two.
-    const auth::JobKey token = auth::JobKey::random();
+    // The smaller id: this process is number 0 of the two.
+    do {
+      self_ = newIdentity();
+    } while (!(self_->id() < handle_.process));
     auto pair = Pair::create({.options = *options,
                               .rails = {{.device = "", .address = INADDR_LOOPBACK}},
                               .partners = {{}},
                               .ioThreads = {},
                               .management = INADDR_LOOPBACK,
-                              .key = token,
+                              .identity = self_,
                               .side = 0,
                               .self = "caller",
                               .peer = handle_.name});
     ASSERT_TRUE(pair.ok()) << pair.status().message();
     pair_ = *pair;
-    greeting_ = {.proof = handle_.token,
-                 .process = {},
-                 .token = token,
-                 .incarnation = pair_->incarnation(),
+    greeting_ = {.incarnation = pair_->incarnation(),
                  .listener = listener_,
                  .connection = 0,
                  .terms = {.rails = 1,
@@ -65,7 +65,8 @@ class DirectoryTest : public ::testing::Test {
   Result<Answer> call() const {
     ASSIGN_OR_RETURN(Call call, Call::begin({.from = INADDR_LOOPBACK,
                                              .to = handle_,
-                                             .greeting = greeting_.serialize(),
+                                             .self = self_,
+                                             .greeting = greeting_,
                                              .deadline = now() + kAges,
                                              .patience = kAges}));
     Result<std::optional<Answer>> answer = std::optional<Answer>();
@@ -85,6 +86,7 @@ class DirectoryTest : public ::testing::Test {
   std::ptrdiff_t alone_ = 0;  // descriptors while nobody has called
   std::uint64_t listener_ = 0;
   Handle handle_;
+  std::shared_ptr<const Identity> self_;
   std::shared_ptr<Pair> pair_;
   Greeting greeting_;
 };
@@ -95,7 +97,7 @@ TEST_F(DirectoryTest, WhoCallsAgainForAConnectionGetsOneConnection) {
     const auto answer = call();
     ASSERT_TRUE(answer.ok()) << answer.status().message();
     ASSERT_EQ(answer->refusal, "");
-    ASSERT_TRUE(pair_->meet(answer->address, answer->incarnation).ok());
+    ASSERT_TRUE(pair_->meet(answer->key, answer->address, answer->incarnation).ok());
   }
   greeting_.connection = 1;
   ASSERT_TRUE(call().ok());
@@ -116,7 +118,7 @@ TEST_F(DirectoryTest, OfAProcessThatHasEndedNothingStaysButItsAccount) {
   const auto answer = call();
   ASSERT_TRUE(answer.ok()) << answer.status().message();
   ASSERT_EQ(answer->refusal, "");
-  ASSERT_TRUE(pair_->meet(answer->address, answer->incarnation).ok());
+  ASSERT_TRUE(pair_->meet(answer->key, answer->address, answer->incarnation).ok());
   std::unique_ptr<Connection> connection;
   ASSERT_TRUE(test::pollUntil(kAges, [&] {
     EXPECT_TRUE(pair_->ready().ok());
@@ -139,7 +141,7 @@ TEST_F(DirectoryTest, WhoWasCalledInVainMayCallBack) {
   Handle handle = handle_;
   pair_.reset();
   const std::ptrdiff_t before = descriptors();
-  handle.process = ProcessId::random();
+  handle.process = newIdentity()->id();
   handle.rendezvous.port = 1;  // nobody listens there
   const auto attempt = directory_->connect(handle, 0);
   ASSERT_TRUE(attempt.ok()) << attempt.status().message();
@@ -162,7 +164,7 @@ TEST_F(ImpatientDirectoryTest, OfAProcessThatIsNeverMetNothingStays) {
   pair_.reset();
   const std::ptrdiff_t before = descriptors();
   for (int i = 0; i < 3; ++i) {
-    handle.process = ProcessId::random();
+    handle.process = newIdentity()->id();
     handle.rendezvous.port = 1;  // nobody listens there
     const auto attempt = directory_->connect(handle, 0);
     ASSERT_TRUE(attempt.ok()) << attempt.status().message();

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/nccl/pair.h"
 #include "tests/support/poll_until.h"
+#include "tests/unit/nccl/call_fixture.h"
 
 namespace faultline::nccl {
 namespace {
@@ -40,25 +40,31 @@ class FailurePassedOnTest : public ::testing::Test {
       return std::nullopt;
     });
     ASSERT_TRUE(options.ok()) << options.status().message();
-    const auto make = [&](int self, int peer, const auth::JobKey& key) {
+    const auto make = [&](int self, int peer) {
       return Pair::create({.options = *options,
                            .rails = {{.device = "", .address = INADDR_LOOPBACK}},
                            .partners = {{}},
                            .ioThreads = {},
                            .management = INADDR_LOOPBACK,
-                           .key = key,
+                           .identity = identities_[self],
                            .side = self < peer ? 0 : 1,
                            .self = nameOf(self),
                            .peer = nameOf(peer),
                            .failure = failures_[self]});
     };
     for (auto& failure : failures_) failure = std::make_shared<FirstFailure>();
+    for (auto& identity : identities_) identity = newIdentity();
     for (int i = 0; i + 1 < kProcesses; ++i) {
-      const auth::JobKey key = auth::JobKey::random();
-      auto from = make(i, i + 1, key), to = make(i + 1, i, key);
+      auto from = make(i, i + 1), to = make(i + 1, i);
       ASSERT_TRUE(from.ok() && to.ok()) << from.status().message() << to.status().message();
-      ASSERT_TRUE((*from)->meet((*to)->address(), (*to)->incarnation()).ok());
-      ASSERT_TRUE((*to)->meet((*from)->address(), (*from)->incarnation()).ok());
+      ASSERT_TRUE(
+          (*from)
+              ->meet(identities_[i + 1]->keys.publicKey(), (*to)->address(), (*to)->incarnation())
+              .ok());
+      ASSERT_TRUE(
+          (*to)
+              ->meet(identities_[i]->keys.publicKey(), (*from)->address(), (*from)->incarnation())
+              .ok());
       links_.push_back({.from = *from, .to = *to, .sends = {}, .receives = {}});
     }
     ASSERT_TRUE(test::pollUntil(kEver, [&] {
@@ -110,6 +116,7 @@ class FailurePassedOnTest : public ::testing::Test {
     return std::string(outcome.status().message());
   }
 
+  std::array<std::shared_ptr<const Identity>, kProcesses> identities_;
   std::array<std::shared_ptr<FirstFailure>, kProcesses> failures_;
   std::vector<Neighbours> links_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(100'000);

@@ -11,7 +11,7 @@ using Bytes128 = std::array<std::byte, kNetHandleBytes>;
 
 Handle sample() {
   return {.rendezvous = {0x0a000102, 4242},
-          .process = ProcessId::random(),
+          .process = ProcessId::of(auth::KeyPair::random().publicKey()),
           .token = auth::JobKey::random(),
           .listener = 0x1122334455667788,
           .name = "node7:4711"};
@@ -76,9 +76,8 @@ TEST(HandleTest, AHandleOfAnotherVersionIsRefused) {
 
 Greeting greeting() {
   Greeting it;
-  it.proof = auth::JobKey::random();
-  it.process = ProcessId::random();
-  it.token = auth::JobKey::random();
+  it.key = auth::KeyPair::random().publicKey();
+  auth::fillRandom(it.nonce);
   it.incarnation = 77;
   it.listener = 3;
   it.connection = 9;
@@ -93,9 +92,10 @@ TEST(GreetingTest, WhatIsSaidIsHeard) {
   const Greeting said = greeting();
   const auto heard = Greeting::parse(said.serialize());
   ASSERT_TRUE(heard.ok()) << heard.status().message();
-  EXPECT_EQ(heard->proof, said.proof);
-  EXPECT_EQ(heard->process, said.process);
-  EXPECT_EQ(heard->token, said.token);
+  EXPECT_EQ(heard->key, said.key);
+  EXPECT_EQ(heard->nonce, said.nonce);
+  EXPECT_EQ(heard->process(), said.process());
+  EXPECT_EQ(Greeting::keyOf(said.serialize()).value(), said.key);
   EXPECT_EQ(heard->incarnation, said.incarnation);
   EXPECT_EQ(heard->listener, said.listener);
   EXPECT_EQ(heard->connection, said.connection);

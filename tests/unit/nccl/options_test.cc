@@ -72,7 +72,27 @@ TEST(NcclOptionsTest, EveryVariableIsRead) {
             "FAULTLINE_NICS=ib0,ib1 FAULTLINE_NET_STRATEGY=hot_repair FAULTLINE_MANAGEMENT=eth0 "
             "FAULTLINE_GIVE_UP=3s FAULTLINE_RAIL_GRACE=250ms FAULTLINE_CHUNK=128KiB "
             "FAULTLINE_SMALL=4KiB FAULTLINE_HOLD_OFF=10ms FAULTLINE_IO_THREADS=2 "
-            "FAULTLINE_COUNTERS=/tmp/c.json FAULTLINE_TRACE=/tmp/t.json");
+            "FAULTLINE_KEY=none FAULTLINE_COUNTERS=/tmp/c.json FAULTLINE_TRACE=/tmp/t.json");
+}
+
+TEST(NcclOptionsTest, TheKeyIsMadeFromTheVariableAndNeverTold) {
+  const std::string secret = "0123456789abcdef";
+  const auto options = read({{"FAULTLINE_KEY", secret}});
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  ASSERT_TRUE(options->jobKey);
+  EXPECT_EQ(options->jobKey, read({{"FAULTLINE_KEY", secret}})->jobKey);
+  EXPECT_NE(options->jobKey, read({{"FAULTLINE_KEY", secret + "0"}})->jobKey);
+  EXPECT_THAT(options->describe(), HasSubstr("FAULTLINE_KEY=set "));
+  EXPECT_THAT(options->describe(), ::testing::Not(HasSubstr(secret)));
+  EXPECT_FALSE(read({})->jobKey);
+  EXPECT_TRUE(read({{"FAULTLINE_KEY", std::string(1024, 'x')}}).ok());
+  for (const std::string& wrong : {secret.substr(1), std::string(1025, 'x')}) {
+    const auto refused = read({{"FAULTLINE_KEY", wrong}});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.status().message(), HasSubstr("FAULTLINE_KEY has"));
+    EXPECT_THAT(refused.status().message(), HasSubstr("16 to 1024"));
+    EXPECT_THAT(refused.status().message(), ::testing::Not(HasSubstr(wrong)));
+  }
 }
 
 TEST(NcclOptionsTest, AWrongValueNamesTheVariableAndWhatIsAllowed) {

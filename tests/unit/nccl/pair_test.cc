@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "resilient_ccl/auth/job_key.h"
+#include "tests/unit/nccl/call_fixture.h"
 
 namespace faultline::nccl {
 namespace {
@@ -30,14 +30,14 @@ class PairTest : public ::testing::Test {
       return std::nullopt;
     });
     ASSERT_TRUE(options.ok()) << options.status().message();
-    const auth::JobKey key = auth::JobKey::random();
+    const std::array identities{newIdentity(), newIdentity()};
     for (int side = 0; side < 2; ++side) {
       auto pair = Pair::create({.options = *options,
                                 .rails = {{.device = "", .address = INADDR_LOOPBACK}},
                                 .partners = {{}},
                                 .ioThreads = {},
                                 .management = INADDR_LOOPBACK,
-                                .key = key,
+                                .identity = identities[side],
                                 .side = side,
                                 .self = side == 0 ? "one" : "other",
                                 .peer = side == 0 ? "other" : "one"});
@@ -46,7 +46,10 @@ class PairTest : public ::testing::Test {
     }
     for (int side = 0; side < 2; ++side) {
       const Pair& other = *pairs_[1 - side];
-      ASSERT_TRUE(pairs_[side]->meet(other.address(), other.incarnation()).ok());
+      ASSERT_TRUE(
+          pairs_[side]
+              ->meet(identities[1 - side]->keys.publicKey(), other.address(), other.incarnation())
+              .ok());
     }
     const TimePoint deadline = now() + kLong;
     std::array<bool, 2> ready{};
@@ -164,7 +167,7 @@ TEST(PairLinkTest, IsAsTheOptionsAndTheNicsOfTheNodeSay) {
                                                        .rails = {},
                                                        .partners = partners,
                                                        .ioThreads = {},
-                                                       .key = {},
+                                                       .identity = nullptr,
                                                        .self = {},
                                                        .peer = {}});
   EXPECT_EQ(link.partners, partners) << "who takes over whose load";
