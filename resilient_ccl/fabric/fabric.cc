@@ -301,7 +301,9 @@ FabricCounters Fabric::Impl::counters() const {
   sum.connectionsRejected = acceptor_.rejected() + localAcceptor_.rejected();
   sum.nicDistancesKnown = nicDistancesKnown_;
   for (const auto& peer : peers_) {
-    if (peer) sum += peer->link().counters();
+    if (!peer) continue;
+    sum += peer->link().counters();
+    sum.connectionsRejected += peer->answersRefused();
   }
   return sum;
 }

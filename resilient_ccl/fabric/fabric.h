@@ -89,7 +89,8 @@ struct ProcessAddress {
 struct FabricCounters : channel::LinkCounters {
   /// Forged, damaged, repeated, or not meant for this process.
   std::uint64_t datagramsRejected = 0;
-  /// Accepted, and then closed: `Acceptor::rejected`.
+  /// Accepted, and then closed (`Acceptor::rejected`), or made, and then closed, because who took
+  /// it did not have the job's key.
   std::uint64_t connectionsRejected = 0;
   /// Whether partners are in order of distance. False: in order of their numbers, because it is
   /// not known where the NICs sit, or because with two rails there is no choice.

@@ -303,6 +303,7 @@ void Peer::advanceOpening(int rail) {
   if (!opening_[rail]) return;
   const Result<bool> done = opening_[rail]->advance(context_.authenticator);
   if (!done.ok()) {
+    if (done.status().code() == Code::kInvalidArgument) ++answersRefused_;
     openFailures_[rail] = done.status();
     openFailed(rail);
   } else if (*done) {

@@ -125,6 +125,8 @@ class Peer : private channel::LinkIo,
 
   /// The control path to this peer over rail `path`, or, behind the last rail, over the management
   /// network.
+  /// Connections of this end that were closed because who took them did not have the job's key.
+  std::uint64_t answersRefused() const { return answersRefused_; }
   auth::SealedPath& controlPath(int path) { return controlPaths_[path]; }
 
   /// The accepting end: `socket` is a rail now.
@@ -221,8 +223,9 @@ class Peer : private channel::LinkIo,
   std::vector<std::shared_ptr<transport::DrivenRail>> rails_;
   std::shared_ptr<SharedRail> shared_;             // rails_[0] of a local peer
   std::vector<std::optional<Handshake>> opening_;  // connecting end
-  std::vector<Status> openFailures_;               // of the last attempt of each rail that failed
-  std::vector<int> failedOpens_;                   // rails whose attempt failed at once
+  std::uint64_t answersRefused_ = 0;
+  std::vector<Status> openFailures_;  // of the last attempt of each rail that failed
+  std::vector<int> failedOpens_;      // rails whose attempt failed at once
   std::vector<bool> fenceDue_;
   std::vector<TimePoint> placedAt_;  // when the chunk that a rail reads began, for the recorder
   RefusalWatch refusals_;

@@ -214,6 +214,24 @@ TEST_F(HostilePeerTest, ReceiptsForWhatWasNeverSentAreIgnored) {
   EXPECT_EQ(sent_, 1);
 }
 
+TEST_F(HostilePeerTest, AnAttemptToConnectIsTakenOnce) {
+  LinkOptions options;
+  options.rails = 1;
+  link_ = std::make_unique<Link>(
+      Link::Identity{.self = 1, .peer = 0, .name = "rank 0", .connects = false}, options,
+      static_cast<LinkIo&>(*this), now_);
+  EXPECT_FALSE(link_->onHello(0, 1, 0, now_)) << "attempts are numbered from 1";
+  EXPECT_TRUE(link_->onHello(0, 1, 2, now_));
+  EXPECT_FALSE(link_->onHello(0, 1, 2, now_)) << "the same again";
+  EXPECT_FALSE(link_->onHello(0, 1, 1, now_)) << "an earlier one";
+  link_->onRailOpened(0, 1, now_);
+  EXPECT_FALSE(link_->onHello(0, 1, 2, now_));
+  EXPECT_TRUE(link_->railUp(0)) << "a rail is not given up for an old attempt";
+  EXPECT_TRUE(fenced_.empty());
+  EXPECT_FALSE(link_->onHello(0, 1, 3, now_));
+  EXPECT_FALSE(link_->railUp(0)) << "the other end has lost that connection";
+}
+
 TEST_F(HostilePeerTest, WordsAboutRailsThatDoNotExistAreIgnored) {
   for (const std::uint32_t rail : {2u, 77u, 0xffffffffu}) {
     const RailRecord word{.rail = rail, .epoch = 1, .held = {}};

@@ -38,6 +38,18 @@ TEST(WireTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(payloadAs<RailRecord>(datagram.records[1]).ok());
 }
 
+TEST(WireTest, ARecordOfMoreThanTheLongestPayloadIsRefused) {
+  const std::vector<std::byte> payload(Record::kMaxPayload + 1, std::byte{7});
+  for (const std::size_t length : {Record::kMaxPayload, Record::kMaxPayload + 1}) {
+    DatagramWriter writer;
+    writer.begin({.source = 1, .destination = 2, .control = {}}, {});
+    ASSERT_TRUE(writer.add({RecordType::kNote, 5, std::span(payload).first(length)}));
+    const auto bytes = writer.finish();
+    Datagram datagram;
+    EXPECT_EQ(parseDatagram(bytes, datagram).ok(), length == Record::kMaxPayload) << length;
+  }
+}
+
 TEST(WireTest, ReceiptsAreWholeAgainBesideOnesThatWereToldBefore) {
   const std::uint64_t wraps = std::uint64_t{1} << 32;
   for (const std::uint64_t base : {std::uint64_t{0}, wraps - 2, wraps, wraps + 3, 5 * wraps + 7}) {

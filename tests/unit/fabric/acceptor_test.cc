@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -83,6 +86,83 @@ TEST(AcceptorTest, WithoutDescriptorsItDoesNotKeepThePollerAwakeAndTakesWhoWaite
   EXPECT_THAT(saidAgain, IsEmpty()) << "it has been said";
   acceptor.expire(now() + Acceptor::kRest);
   EXPECT_TRUE(isTaken(caller, 2));
+}
+
+/// An acceptor over loopback; nobody who calls proves anything.
+class StrangersTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(poller_.open().ok());
+    auto listener = transport::tcp::openListener({kLoopback, "", 0});
+    ASSERT_TRUE(listener.ok());
+    door_ = *transport::tcp::localEndpoint(listener->get());
+    ASSERT_TRUE(acceptor_.listen(std::move(*listener)).ok());
+  }
+  UniqueFd call() {
+    auto socket = transport::tcp::beginConnect({kLoopback, "", 0}, door_);
+    EXPECT_TRUE(socket.ok()) << socket.status().message();
+    return std::move(*socket);
+  }
+  bool waitUntil(const std::function<bool()>& condition) {
+    return test::pollUntil(kEnough, [&] { return poller_.wait(1ms).ok() && condition(); });
+  }
+  static bool hungUpOn(const UniqueFd& socket) {
+    std::array<std::byte, 64> challenge;
+    const ssize_t got = recv(socket.get(), challenge.data(), challenge.size(), MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
+
+  Poller poller_;
+  auth::Authenticator authenticator_{auth::JobKey::random()};
+  int hellos_ = 0;
+  transport::tcp::Endpoint door_;
+  Acceptor acceptor_{poller_,
+                     authenticator_,
+                     kEnough,
+                     {.configure = [](int) { return okStatus(); },
+                      .wanted = [](const Hello&) { return true; },
+                      .accepted = [this](const Hello&, UniqueFd) { ++hellos_; }}};
+};
+
+TEST_F(StrangersTest, ThereAreSoManyAndTheOldestGoes) {
+  constexpr std::size_t kMore = 7;
+  std::vector<UniqueFd> strangers;
+  while (strangers.size() < Acceptor::kMostStrangers) strangers.push_back(call());
+  ASSERT_TRUE(waitUntil([&] { return acceptor_.strangers() == Acceptor::kMostStrangers; }));
+  EXPECT_EQ(acceptor_.rejected(), 0U);
+  for (std::size_t i = 0; i < kMore; ++i) strangers.push_back(call());
+  ASSERT_TRUE(waitUntil([&] {
+    EXPECT_LE(acceptor_.strangers(), Acceptor::kMostStrangers);
+    return acceptor_.rejected() == kMore;
+  })) << acceptor_.rejected();
+  for (std::size_t i = 0; i < kMore; ++i) {
+    EXPECT_TRUE(waitUntil([&] { return hungUpOn(strangers[i]); })) << i;
+  }
+  EXPECT_FALSE(hungUpOn(strangers[kMore]));
+  // And one of the job among them.
+  Handshake caller = Handshake::connecting(call(), Hello{.rail = 1}, now() + kEnough);
+  EXPECT_TRUE(waitUntil([&] {
+    (void)caller.advance(authenticator_);
+    return hellos_ == 1;
+  }));
+}
+
+TEST_F(StrangersTest, WhoDoesNotEndItsHelloIsCountedAndWhoSaysNothingIsNot) {
+  const UniqueFd mute = call(), slow = call();
+  ASSERT_TRUE(waitUntil([&] { return acceptor_.strangers() == 2; }));
+  const SignedHello hello;
+  const auto* const bytes = reinterpret_cast<const char*>(&hello);
+  for (std::size_t i = 0; i + 1 < sizeof(hello); ++i) {
+    ASSERT_EQ(send(slow.get(), bytes + i, 1, MSG_NOSIGNAL), 1);
+    ASSERT_TRUE(poller_.wait(1ms).ok());
+  }
+  acceptor_.expire(now());
+  EXPECT_EQ(acceptor_.strangers(), 2U) << "they have their time";
+  EXPECT_EQ(acceptor_.rejected(), 0U);
+  acceptor_.expire(now() + kEnough);
+  EXPECT_EQ(acceptor_.strangers(), 0U);
+  EXPECT_EQ(acceptor_.rejected(), 1U);
+  EXPECT_TRUE(waitUntil([&] { return hungUpOn(mute) && hungUpOn(slow); }));
 }
 
 }  // namespace

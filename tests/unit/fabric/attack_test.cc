@@ -5,8 +5,11 @@
 
 #include "base/random.h"
 #include "loopback.h"
+#include "resilient_ccl/auth/sealed_path.h"
+#include "resilient_ccl/channel/wire.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/fabric/handshake.h"
+#include "tests/support/network_taps.h"
 
 // Somebody on the network hears everything, and sends what was said again: as it was, cut, damaged,
 // or to another door. Two fabrics over loopback, with a tap between them.
@@ -14,10 +17,9 @@
 namespace faultline::fabric {
 namespace {
 
+using test::ConnectionTap;
+using test::DatagramTap;
 using transport::tcp::beginConnect;
-using transport::tcp::localEndpoint;
-using transport::tcp::openListener;
-using transport::tcp::openUdp;
 
 struct CountingClient : FabricClient {
   void sendDone(int, std::uint64_t) override { ++sent; }
@@ -35,82 +37,6 @@ struct CountingClient : FabricClient {
 
   int sent = 0, received = 0, failovers = 0;
   Status error;
-};
-
-/// Stands in for one UDP socket: hands on what comes, and keeps a copy.
-class DatagramTap {
- public:
-  explicit DatagramTap(const Endpoint& behind)
-      : behind_(behind), socket_(openUdp({kLoopback, "", 0}).value()) {}
-
-  Endpoint endpoint() const { return localEndpoint(socket_.get()).value(); }
-  const Endpoint& behind() const { return behind_; }
-
-  void pump() {
-    std::array<std::byte, 2048> buffer;
-    for (;;) {
-      const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (got < 0) return;
-      heard.emplace_back(buffer.begin(), buffer.begin() + got);
-      send(heard.back(), behind_);
-    }
-  }
-  void send(std::span<const std::byte> bytes, const Endpoint& to) {
-    const sockaddr_in address = to.toSockaddr();
-    ASSERT_EQ(sendto(socket_.get(), bytes.data(), bytes.size(), 0,
-                     reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-              static_cast<ssize_t>(bytes.size()));
-  }
-
-  std::vector<std::vector<std::byte>> heard;
-
- private:
-  Endpoint behind_;
-  UniqueFd socket_;
-};
-
-/// Stands in for one listener: hands on both directions of each connection, and keeps what the
-/// connecting end says first.
-class ConnectionTap {
- public:
-  explicit ConnectionTap(const Endpoint& behind)
-      : behind_(behind), listener_(openListener({kLoopback, "", 0}).value()) {}
-
-  Endpoint endpoint() const { return localEndpoint(listener_.get()).value(); }
-  const Endpoint& behind() const { return behind_; }
-
-  void pump() {
-    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket) {
-      lines_.push_back({std::move(socket), beginConnect({kLoopback, "", 0}, behind_).value()});
-    }
-    for (Line& line : lines_) {
-      move(line.near, line.far, &hello);
-      move(line.far, line.near, nullptr);
-    }
-  }
-
-  std::vector<std::byte> hello;
-
- private:
-  struct Line {
-    UniqueFd near, far;
-  };
-  static void move(const UniqueFd& from, const UniqueFd& to, std::vector<std::byte>* first) {
-    std::array<std::byte, 65536> buffer;
-    const ssize_t got = recv(from.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got <= 0) return;
-    if (first != nullptr && first->size() < sizeof(SignedHello)) {
-      first->insert(first->end(), buffer.begin(), buffer.begin() + got);
-      first->resize(std::min(first->size(), sizeof(SignedHello)));
-    }
-    (void)transport::tcp::sendAll(to.get(), buffer.data(), static_cast<std::size_t>(got),
-                                  now() + 5s);
-  }
-
-  Endpoint behind_;
-  UniqueFd listener_;
-  std::vector<Line> lines_;
 };
 
 class AttackTest : public ::testing::Test {
@@ -275,6 +201,75 @@ TEST_F(AttackTest, ARecordedHelloOpensNothing) {
   EXPECT_TRUE(fabrics_[1]->allRailsUp());
   EXPECT_EQ(fabrics_[1]->counters().failovers, 0u);
   talk(1);
+}
+
+/// What a liar without the key makes up: words that would end or change the job if one were
+/// believed.
+std::vector<std::vector<std::byte>> lies(std::uint32_t source, std::uint32_t destination,
+                                         std::uint8_t path) {
+  using namespace channel;
+  const RailRecord failed{.rail = 0, .epoch = 1, .held = {}};
+  const std::vector<std::byte> text(20, std::byte{'x'});
+  const std::vector<std::pair<RecordType, std::span<const std::byte>>> words{
+      {RecordType::kRailFailed, bytesOf(failed)},
+      {RecordType::kRailFenced, bytesOf(failed)},
+      {RecordType::kAbort, text},
+      {RecordType::kNote, text}};
+  std::vector<std::vector<std::byte>> lies;
+  for (const auto& [type, payload] : words) {
+    DatagramWriter writer;
+    // It acknowledges all there is, too.
+    const std::vector<RailReceipt> receipts{RailReceipt::of(1, {.base = 1000}),
+                                            RailReceipt::of(1, {.base = 1000})};
+    writer.begin(
+        {.source = source, .destination = destination, .path = path, .control = {.base = 1000}},
+        receipts);
+    EXPECT_TRUE(writer.add({type, 1000, payload}));
+    const auto bytes = writer.finish();
+    lies.emplace_back(bytes.begin(), bytes.end());
+  }
+  return lies;
+}
+
+TEST_F(AttackTest, SpoofedFailuresGoodbyesAndAcknowledgementsChangeNothing) {
+  talk(0);
+  settle();
+  auth::Authenticator stranger(auth::JobKey::random()), zero{auth::JobKey()};
+  const FabricCounters before = fabrics_[1]->counters();
+  std::uint64_t attacks = 0;
+  for (std::size_t path = 0; path < datagrams_.size(); ++path) {
+    DatagramTap& tap = *datagrams_[path];
+    for (const auto& lie : lies(0, 1, static_cast<std::uint8_t>(path))) {
+      tap.send(lie, tap.behind());
+      for (auth::Authenticator* liar : {&stranger, &zero}) {
+        auth::SealedPath sealing;
+        // Numbers that are far ahead would move the window, if they were believed.
+        for (int i = 0; i < 100; ++i) (void)sealing.seal(*liar, lie);
+        const auth::Seal seal = sealing.seal(*liar, lie);
+        auto sealed = lie;
+        const auto its = std::as_bytes(std::span(&seal, 1));
+        sealed.insert(sealed.end(), its.begin(), its.end());
+        tap.send(sealed, tap.behind());
+      }
+      attacks += 3;
+      awaitRejected(before.datagramsRejected + attacks);
+    }
+  }
+  EXPECT_EQ(fabrics_[1]->counters().datagramsRejected, before.datagramsRejected + attacks);
+  expectUnmoved(before, fabrics_[1]->counters());
+  talk(1);
+  EXPECT_TRUE(clients_[0].error.ok() && clients_[1].error.ok());
+  EXPECT_EQ(clients_[0].failovers + clients_[1].failovers, 0);
+}
+
+// It is in the place of rail 1 of the peer, hears the hello, and says what it has heard.
+TEST_F(AttackTest, WhoTakesARailWithoutTheKeyGetsNothingAndIsCounted) {
+  connections_[1]->answerYourself();
+  connections_[1]->cut();
+  ASSERT_TRUE(pollUntil([&] { return fabrics_[0]->counters().connectionsRejected >= 2; }));
+  EXPECT_FALSE(fabrics_[0]->allRailsUp());
+  talk(0);  // over the other one
+  EXPECT_TRUE(clients_[0].error.ok() && clients_[1].error.ok());
 }
 
 TEST(StrangerTest, AJobWithAnotherKeyGetsNoRail) {

@@ -199,6 +199,8 @@ TEST(CsvTest, AModelledRowIsMarkedBehindTheRuns) {
 TEST(CsvTest, CommasQuotesAndLineEndsStayInTheirCell) {
   ScenarioResult result = testing::sampleResult();
   result.runs[0].message = "a \"b\", c\nd";
+  result.runs[1].message = "before\rbehind";
+  EXPECT_NE(makeCsvRenderer()->text(result).find(",\"before\rbehind\","), std::string::npos);
   const auto rows = parseCsv(makeCsvRenderer()->text(result));
   ASSERT_EQ(rows.size(), 10u);
   EXPECT_EQ(rows[1][7], "a \"b\", c\nd");

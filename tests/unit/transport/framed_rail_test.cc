@@ -277,6 +277,24 @@ TEST_P(FramedRailTest, ALieIsAFailureAndNothingBehindItIsBelieved) {
   EXPECT_TRUE(all(target_[0], 0));
 }
 
+TEST_P(FramedRailTest, AChunkOfMoreThanTheLargestIsRefusedBeforeAnybodyIsAskedForItsPlace) {
+  constexpr std::uint32_t kLargest = 16 << 20;
+  std::vector<std::byte> data(kLargest + 1), target(kLargest + 1);
+  sink_.places[0] = sink_.places[1] = target.data();
+  wire_->out().submit({.sequence = 0, .messageLength = kLargest, .slot = 5, .length = kLargest},
+                      data.data(), {});
+  carryAll(1);
+  EXPECT_TRUE(sink_.failures.empty());
+  wire_->out().submit(
+      {.sequence = 1, .messageLength = kLargest + 1, .slot = 5, .length = kLargest + 1},
+      data.data(), {});
+  wire_->send();
+  wire_->receive();
+  ASSERT_EQ(sink_.failures.size(), 1u);
+  EXPECT_EQ(sink_.failures[0].code(), Code::kInvalidArgument);
+  EXPECT_EQ(sink_.arrived.size(), 1u);
+}
+
 TEST_P(FramedRailTest, AWordThatThereIsRoomIsNoChunkAndGoesOnlyWhereNothingElseDoes) {
   wire_->out().tellRoom();
   EXPECT_TRUE(wire_->out().canWrite());

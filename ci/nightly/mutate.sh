@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# Do the tests notice when the code is wrong? Makes small edits (ci/nightly/mutants.awk), one at a
+# time, and runs the tests of the room: an edit that no test notices is a survivor, and a test that
+# is missing. Ends with a table of all rooms and the survivors by line; exit 1 when fewer than 95 % of
+# a room's mutants were killed, or a survivor is explained nowhere.
+#
+#   ci/nightly/mutate.sh [-n COUNT] [-s SEED] [-j JOBS] [-b BUILD] [-o OUT] [-f REGEX] [ROOM...]
+#
+#   -n  mutants of each room (60)             -s  seed by which they are chosen (1)
+#   -j  mutants at a time (1)                 -b  folder to build in (build-mutants)
+#   -o  folder of the results (mutants-out)   -f  only those whose "FILE:LINE KIND" matches
+#
+# Rooms: auth channel fabric transport nccl injector judging; without one: all. The checkout is never
+# changed: the edited copy of a source is compiled aside, and linked in front of the libraries, so
+# that a mutant costs one file and one or two programs. What was killed before by the same edit of the
+# same file is not done again. Survivors that change nothing that anybody could see are explained in
+# ci/nightly/mutants_explained.txt. An edit that does not compile is no mutant; one with which the
+# tests take far too long is killed.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+# shellcheck source=ci/common.sh
+. ci/common.sh
+
+count=60 seed=1 jobs=1 build=build-mutants out=mutants-out filter=.
+while getopts n:s:j:b:o:f: option; do
+  case $option in
+    n) count=$OPTARG ;; s) seed=$OPTARG ;; j) jobs=$OPTARG ;;
+    b) build=$OPTARG ;; o) out=$OPTARG ;; f) filter=$OPTARG ;;
+    *) sed -n '6,11s/^# \?//p' "$0" >&2; exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+all_rooms=(auth channel fabric transport nccl injector judging)
+rooms=("$@")
+((${#rooms[@]})) || rooms=("${all_rooms[@]}")
+
+# sources_of ROOM: what is edited. Not what only a shared library has that tests load from its place.
+sources_of() {
+  case $1 in
+    auth | channel | fabric | transport) find "resilient_ccl/$1" -name '*.cc' ;;
+    nccl) find resilient_ccl/nccl -maxdepth 1 -name '*.cc' ! -name plugin.cc ;;
+    injector) find injector -name '*.cc' ! -path 'injector/verbs/shim/*' ;;
+    judging)
+      find reports -maxdepth 1 -name '*.cc'
+      find harness/run -name '*.cc' | grep -E \
+        'judge|expect|bound|metrics|summary|compar|confusion|noise|timeline|record|evidence|verdict'
+      ;;
+    *) echo "no such room: $1 (${all_rooms[*]})" >&2; return 2 ;;
+  esac | sort
+}
+
+# programs_of ROOM: its test programs, quick ones first, and what they are called with.
+programs_of() {
+  case $1 in
+    auth) echo "unit_auth" ;;
+    channel) printf '%s\n' "unit_channel" "property_channel" ;;
+    fabric) printf '%s\n' "unit_fabric" ;;
+    transport) printf '%s\n' "unit_transport" "unit_fabric" ;;
+    nccl) printf '%s\n' "unit_nccl" ;;
+    injector) printf '%s\n' "unit_injector" "unit_rdma" "unit_verbs" ;;
+    judging) printf '%s\n' "unit_run" "unit_reports" ;;
+  esac
+}
+
+for room in "${rooms[@]}"; do sources_of "$room" >/dev/null; done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+# Properties of seeds are looked at with few of them: a mutant that needs thousands is for the tests
+# of the channel's own mutants (docs/channel_tests.md).
+export FAULTLINE_SEEDS=${FAULTLINE_SEEDS:-100} CCACHE_DISABLE=1
+
+if [[ ! -f $build/build.ninja ]]; then
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_WERROR=OFF \
+    -DCMAKE_UNITY_BUILD=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g0 -DNDEBUG" >/dev/null
+fi
+build=$(cd "$build" && pwd)
+mapfile -t targets < <(for room in "${rooms[@]}"; do programs_of "$room"; done | sort -u)
+env -u CCACHE_DISABLE cmake --build "$build" -j "$cores" --target "${targets[@]}" >"$out/build.txt" ||
+  { tail -n 20 "$out/build.txt" >&2; exit 2; }
+
+# Random bytes that the seed decides.
+random_bytes() {
+  openssl enc -aes-128-ctr -pass "pass:$seed" -nosalt -pbkdf2 -iter 1 </dev/zero 2>/dev/null
+}
+
+# run_program DIRECTORY PROGRAM SECONDS: whether all of its tests are good; $DIRECTORY/tests.txt.
+run_program() {
+  (cd "$build/tests" &&
+    timeout -k 5 "$3" "$1/$2" --gtest_fail_fast --gtest_brief=1) >"$1/tests.txt" 2>&1
+}
+
+# How long the programs take as they are, which must be good.
+for program in "${targets[@]}"; do
+  begin=$SECONDS
+  run_program "$build/tests" "$program" 900 || {
+    echo "$program fails as it is:" >&2
+    grep -m 5 FAILED "$build/tests/tests.txt" >&2 || true
+    exit 2
+  }
+  # Four times as long on a busy machine is no sign of a mutant.
+  echo $((4 * (SECONDS - begin) + 20)) >"$work/$program.limit"
+done
+
+# try ROOM MUTANT-LINE: a line of the result.
+try() {
+  local room=$1 file line column length kind replacement
+  IFS=$'\t' read -r file line column length kind replacement <<<"$2"
+  local original mutated key verdict="" begin=$SECONDS
+  original=$(sed -n "${line}p" "$file")
+  mutated=${original:0:column - 1}$replacement${original:column - 1 + length}
+  key=$(printf '%s\n' "$(md5sum <"$file")" "$2" | md5sum | cut -c 1-16)
+  local place="$file:$line" change="${original:column-1:length} -> $replacement"
+  [[ $kind == leave ]] && change="$(sed 's/^ *//' <<<"$original") -> nothing is done"
+  if [[ -f $out/done/$key ]]; then
+    cat "$out/done/$key"
+    return
+  fi
+  local mine
+  mine=$(mktemp -d "$work/XXXXXX")
+  mkdir -p "$mine/$(dirname "$file")"
+  printf '%s\n' "$mutated" >"$mine/line"
+  awk -v line="$line" -v with="$mine/line" \
+    'NR == line { getline text < with; print text; next } { print }' "$file" >"$mine/$file"
+  # The object that this source becomes, compiled from the edited copy.
+  local object command
+  object=$(cut -f 2 <<<"$(grep -P "^\Q$root/$file\E\t" "$work/objects")")
+  command=$(ninja -C "$build" -t commands -s "$object" |
+    sed -e "s# -c $root/$file# -I$root/$(dirname "$file") -c $mine/$file#" -e "s# -o $object# -o $mine/mutant.o#" \
+      -e 's# -M[TF] [^ ]*##g' -e 's# -MD##' -e 's# -Werror # #')
+  if ! (cd "$build" && eval "$command") >"$mine/compile.txt" 2>&1; then
+    verdict="no mutant"
+  fi
+  local program
+  for program in $(programs_of "$room"); do
+    [[ -z $verdict ]] || break
+    # In front of the library that has the original of the object, which is then left out.
+    command=$(ninja -C "$build" -t commands -s "tests/$program" |
+      sed -e 's/^: && //' -e 's/ && .*//' -e "s# -o tests/$program # $mine/mutant.o -o $mine/$program #")
+    if ! (cd "$build" && eval "$command") >"$mine/link.txt" 2>&1; then
+      verdict="no mutant"
+      break
+    fi
+    local status=0
+    run_program "$mine" "$program" "$(cat "$work/$program.limit")" || status=$?
+    if ((status == 124 || status == 137)); then
+      verdict="killed by time ($program)"
+    elif ((status != 0)); then
+      verdict="killed by $(grep -m 1 -oP '\[  FAILED  \] \K[^ ,(]+' "$mine/tests.txt" || echo "$program, exit $status")"
+    fi
+  done
+  if [[ -z $verdict ]]; then
+    verdict=survived
+    local text
+    text=$(sed 's/^ *//' <<<"$original")
+    # FILE | LINE'S TEXT | KIND or "any" | why
+    if awk -F ' [|] ' -v file="$file" -v text="$text" -v kind="$kind" \
+      '$1 == file && index(text, $2) == 1 && ($3 == kind || $3 == "any") { found = 1 } END { exit !found }' \
+      ci/nightly/mutants_explained.txt; then
+      verdict=explained
+    fi
+  fi
+  rm -rf "$mine"
+  local said
+  said=$(printf '%s\t%s\t%s\t%s\t%s\t%d s' "$room" "$verdict" "$place" "$kind" "$change" $((SECONDS - begin)))
+  case $verdict in killed* | "no mutant") mkdir -p "$out/done"; echo "$said" >"$out/done/$key" ;; esac
+  echo "$said"
+}
+
+ninja -C "$build" -t compdb | awk -v OFS='\t' '
+  /"file": / { file = $0; sub(/.*"file": "/, "", file); sub(/",?$/, "", file) }
+  /"output": / { output = $0; sub(/.*"output": "/, "", output); sub(/",?$/, "", output)
+                 if (output ~ /\.o$/) print file, output }' >"$work/objects"
+export -f try run_program programs_of
+export root build out work
+
+for room in "${rooms[@]}"; do
+  mapfile -t sources < <(sources_of "$room")
+  awk -f ci/nightly/mutants.awk "${sources[@]}" |
+    awk -F '\t' -v filter="$filter" '($1 ":" $2 " " $5) ~ filter' |
+    shuf --random-source=<(random_bytes) | head -n "$count" >"$work/chosen"
+  xargs -P "$jobs" -d '\n' -n 1 bash -c 'set -u; try "$0" "$1"' "$room" <"$work/chosen" |
+    tee /dev/stderr >"$out/$room.txt"
+done
+
+# One table of all rooms, from what the last run of each has said.
+for room in "${rooms[@]}"; do cat "$out/$room.txt"; done | awk -F '\t' '
+  { ++all[$1]; order[$1] = order[$1] ? order[$1] : ++rooms; name[order[$1]] = $1 }
+  $2 ~ /^killed/ { ++killed[$1] }
+  $2 == "explained" { ++explained[$1] }
+  $2 == "no mutant" { ++none[$1] }
+  $2 == "survived" { survivors = survivors "  " $3 "  " $4 "  " $5 "\n"; ++survived[$1] }
+  END {
+    printf "%-10s %8s %8s %10s %10s %10s %8s\n", "room", "mutants", "killed", "explained", "survived", "no mutant", "killed"
+    for (i = 1; i <= rooms; ++i) {
+      r = name[i]; mutants = all[r] - none[r]
+      share = mutants ? 100 * killed[r] / mutants : 0
+      printf "%-10s %8d %8d %10d %10d %10d %7.1f%%\n", r, mutants, killed[r], explained[r], survived[r], none[r], share
+      if (share < 95 || survived[r]) bad = 1
+    }
+    if (survivors) printf "survivors:\n%s", survivors
+    exit bad
+  }' | tee "$out/table.txt"
+exit "${PIPESTATUS[0]}"
