@@ -1,16 +1,19 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "base/unique_fd.h"
+#include "base/write_signals.h"
 
 namespace faultline {
 namespace {
@@ -29,12 +32,17 @@ Status writeAll(int fd, std::string_view content, const std::string& what) {
   return okStatus();
 }
 
-Status finish(UniqueFd fd, std::string_view content, Sync sync, const std::string& what) {
-  RETURN_IF_ERROR(writeAll(fd.get(), content, what));
+Status fill(int fd, std::string_view content, Sync sync, const std::string& what) {
+  RETURN_IF_ERROR(writeAll(fd, content, what));
   // Some file systems report a full disk only here.
-  if (sync == Sync::kYes && ::fsync(fd.get()) != 0 && errno != EINVAL) {
+  if (sync == Sync::kYes && ::fsync(fd) != 0 && errno != EINVAL) {
     return Status::fromErrno(errno, what);
   }
+  return okStatus();
+}
+
+Status finish(UniqueFd fd, std::string_view content, Sync sync, const std::string& what) {
+  RETURN_IF_ERROR(fill(fd.get(), content, sync, what));
   if (::close(fd.release()) != 0) return Status::fromErrno(errno, what);
   return okStatus();
 }
@@ -81,16 +89,64 @@ bool onlyInPlace(int error) {
          error == EBUSY;
 }
 
+constexpr int kOthers = 100;  // left behind by a process of the same number, or being written
+
+std::string temporaryName(const std::string& path, int number) {
+  return fmt::format("{}.{}-{}", path, ::getpid(), number);
+}
+
 /// A new file beside `path`, with the rights of any other one of its user: the kernel knows those,
 /// and to ask for them would change them for other threads.
 UniqueFd openTemporary(const std::string& path, std::string& name) {
-  constexpr int kOthers = 100;  // left behind by a process of the same number, or being written
   for (int i = 0; i < kOthers; ++i) {
-    name = fmt::format("{}.{}-{}", path, ::getpid(), i);
+    name = temporaryName(path, i);
     UniqueFd fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
+    // Who sweeps knows by the lock that it is being written.
+    if (fd) (void)::flock(fd.get(), LOCK_EX | LOCK_NB);
     if (fd || errno != EEXIST) return fd;
   }
   return {};
+}
+
+/// A new file in the folder of `path` without a name: nothing of it is left when its writer is
+/// killed. Not every file system has such.
+UniqueFd openUnnamed(const std::string& path) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  return UniqueFd(::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, kMode));
+}
+
+/// Gives it a name beside `path`; empty: it cannot have one.
+std::string nameUnnamed(int fd, const std::string& path) {
+  const std::string open = fmt::format("/proc/self/fd/{}", fd);
+  for (int i = 0; i < kOthers; ++i) {
+    std::string name = temporaryName(path, i);
+    if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      return name;
+    }
+    if (errno != EEXIST) break;
+  }
+  return "";
+}
+
+/// Whether `text` is PROCESS-NUMBER, the end of a temporary name: the process, or 0.
+pid_t writerOf(std::string_view text) {
+  pid_t process = 0;
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, process);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return 0;
+  const auto second = std::from_chars(first.ptr + 1, end, number);
+  return second.ec == std::errc() && second.ptr == end && number >= 0 ? process : 0;
+}
+
+/// A file of this user that nobody writes.
+bool isLeft(const std::string& path, pid_t writer) {
+  if (writer <= 0 || ::kill(writer, 0) == 0 || errno != ESRCH) return false;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about = {};
+  return fd && ::fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode) &&
+         about.st_uid == ::geteuid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
 }  // namespace
@@ -101,7 +157,24 @@ bool isStream(const std::string& path) {
   return descriptorOf(path) >= 0;
 }
 
+int sweepTemporaries(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path target(path);
+  const std::string begin = target.filename().string() + ".";
+  int swept = 0;
+  std::error_code error;
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(begin)) continue;
+    const pid_t writer = writerOf(std::string_view(name).substr(begin.size()));
+    if (isLeft(it->path().string(), writer) && ::unlink(it->path().c_str()) == 0) ++swept;
+  }
+  return swept;
+}
+
 Status writeFileAtomically(const std::string& path, std::string_view content, Sync sync) {
+  const WithoutWriteSignals quiet;
   const std::string what = fmt::format("write {} ({} bytes)", path, content.size());
   if (isStream(path)) {
     UniqueFd fd = openStream(path);
@@ -110,10 +183,19 @@ Status writeFileAtomically(const std::string& path, std::string_view content, Sy
   }
   const std::string target = resolved(path);
   std::string temporary;
-  UniqueFd fd = openTemporary(target, temporary);
-  if (!fd && !onlyInPlace(errno)) return Status::fromErrno(errno, what);
+  Status status;
+  UniqueFd fd = openUnnamed(target);
   if (fd) {
-    Status status = finish(std::move(fd), content, sync, what);
+    RETURN_IF_ERROR(fill(fd.get(), content, sync, what));
+    temporary = nameUnnamed(fd.get(), target);
+  }
+  const bool named = !temporary.empty();
+  if (!named) {
+    fd = openTemporary(target, temporary);
+    if (!fd && !onlyInPlace(errno)) return Status::fromErrno(errno, what);
+  }
+  if (fd) {
+    if (!named) status = finish(std::move(fd), content, sync, what);
     if (status.ok() && ::rename(temporary.c_str(), target.c_str()) == 0) return okStatus();
     const int error = errno;
     ::unlink(temporary.c_str());

@@ -13,11 +13,15 @@ enum class Sync { kYes, kNo };
 /// Writes `content` to `path` so that a reader sees the old file or the whole new one, never a
 /// part: into a temporary file beside it, synced, then renamed. On failure (disk full, no
 /// permission) the old file stays, the temporary one is removed, and the message says which file
-/// and why. A stream gets it behind what it has got. A file that cannot be replaced (of a folder
-/// that takes no other, or mounted by itself) is written in place, where a full disk may cost the
-/// old one.
+/// and why; no signal comes of it (SIGXFSZ, SIGPIPE). A stream gets it behind what it has got. A
+/// file that cannot be replaced (of a folder that takes no other, or mounted by itself) is written
+/// in place, where a full disk may cost the old one.
 Status writeFileAtomically(const std::string& path, std::string_view content,
                            Sync sync = Sync::kYes);
+
+/// Removes what writers of `path` have left that were killed: temporary files of this user whose
+/// writer is gone. How many.
+int sweepTemporaries(const std::string& path);
 
 /// Whether `path` means a device, a pipe, or what this process has open ("/dev/stdout").
 bool isStream(const std::string& path);

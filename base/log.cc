@@ -3,12 +3,16 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include <cerrno>
 #include <memory>
 #include <vector>
+
+#include "base/limits.h"
 
 namespace faultline {
 
 Status initLog(const std::string& who, const std::string& file) {
+  errno = 0;
   try {
     std::vector<spdlog::sink_ptr> sinks{std::make_shared<spdlog::sinks::stderr_color_sink_mt>()};
     if (!file.empty()) {
@@ -19,7 +23,8 @@ Status initLog(const std::string& who, const std::string& file) {
     logger->flush_on(spdlog::level::info);
     spdlog::set_default_logger(logger);
   } catch (const spdlog::spdlog_ex& error) {
-    return errorf(Code::kIo, "cannot open the log {}: {}", file, error.what());
+    return errorf(Code::kIo, "cannot open the log {}: {}{}", file, error.what(),
+                  limitBehind(errno));
   }
   return okStatus();
 }

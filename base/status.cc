@@ -4,6 +4,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/limits.h"
+
 namespace faultline {
 
 std::string_view codeName(Code code) {
@@ -72,8 +74,9 @@ Code codeOfErrno(int error) {
 }  // namespace
 
 Status Status::fromErrno(int error, std::string_view attempt) {
-  return Status(codeOfErrno(error),
-                fmt::format("{}: {}", attempt, std::generic_category().message(error)));
+  return Status(
+      codeOfErrno(error),
+      fmt::format("{}: {}{}", attempt, std::generic_category().message(error), limitBehind(error)));
 }
 
 Status Status::withContext(std::string_view context) const {

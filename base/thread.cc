@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/limits.h"
+
 namespace faultline {
 
 Result<std::thread> startThread(const char* name, std::function<void()> run) {
@@ -17,10 +19,7 @@ Result<std::thread> startThread(const char* name, std::function<void()> run) {
     started = std::thread(std::move(run));
     (void)pthread_setname_np(started->native_handle(), name);
   } catch (const std::system_error& error) {
-    started = errorf(Code::kUnavailable,
-                     "cannot start the thread {}: {}; is the limit of processes reached "
-                     "(ulimit -u, pids.max of the container)?",
-                     name, error.what());
+    started = cannotStart(error.code().value(), fmt::format("start the thread {}", name));
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;

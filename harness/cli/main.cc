@@ -7,6 +7,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "base/limits.h"
+#include "base/standard_descriptors.h"
 #include "harness/cli/cli.h"
 #include "harness/launch/guard.h"
 #include "harness/rdma_vm/guest_agent.h"
@@ -31,6 +33,9 @@ bool outputArrived() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const faultline::StandardDescriptors standard;  // before anything is opened
+  // A file that passes the limit of sizes is an error that says so.
+  std::signal(SIGXFSZ, SIG_IGN);
   if (isVerb(argc, argv, "rank")) return faultline::workload::rankMain();
   if (isVerb(argc, argv, "guard")) return faultline::launch::guardMain();
   if (isVerb(argc, argv, "machine-room")) return faultline::rdma_vm::machineRoomMain();
@@ -44,7 +49,7 @@ int main(int argc, char** argv) {
     return code == faultline::cli::kExitOk ? faultline::cli::kExitCannotRun : code;
   } catch (const std::exception& error) {
     // Caught so that everything on the way here was unwound: faults reverted, ranks ended.
-    std::cerr << "faultline: " << error.what() << '\n';
+    std::cerr << "faultline: " << faultline::statusOf(error).message() << '\n';
     return faultline::cli::kExitCannotRun;
   }
 }

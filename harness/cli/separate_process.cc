@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "harness/run/interrupt.h"
 
@@ -44,7 +45,7 @@ Result<std::optional<int>> goOnInSeparateProcess() {
   ::signal(SIGCHLD, SIG_DFL);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return Status::fromErrno(errno, "start a process");
+  if (pid < 0) return cannotStart(errno, "start a process");
   if (pid == 0) {
     ::setsid();
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -56,7 +57,7 @@ Result<std::optional<int>> goOnInSeparateProcess() {
     const int error = errno;
     ::kill(pid, SIGTERM);
     ::waitpid(pid, nullptr, 0);
-    return Status::fromErrno(error, "watch a process");
+    return callRefused(error, "pidfd_open", "watch a process");
   }
   ASSIGN_OR_RETURN(const int status, awaitEnd(pid, pid_fd, interrupt));
   if (WIFEXITED(status)) return std::optional(WEXITSTATUS(status));

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/limits.h"
 #include "base/unique_fd.h"
 
 namespace faultline::cluster {
@@ -23,6 +24,13 @@ bool haveCapabilities() {
     return (data[capability / 32].effective & (1U << (capability % 32))) != 0;
   };
   return have(CAP_SYS_ADMIN) && have(CAP_NET_ADMIN) && have(CAP_NET_RAW);
+}
+
+/// Root of a user namespace that was made without a network of its own (`unshare -U -r`, a rootless
+/// container) has no rights over the one that it is in: it can leave it, and not come back.
+bool ownsNetwork() {
+  const UniqueFd own(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  return own && ::setns(own.get(), CLONE_NEWNET) == 0;
 }
 
 bool settingIs(const char* path, long expected) {
@@ -58,8 +66,8 @@ Status explainUserNamespaceRefusal(int error, const UserNamespaceFacts& facts) {
   // A limit of zero answers "no space left", whatever else forbids it as well.
   if (error == ENOSPC || error == EUSERS || facts.limit_is_zero) {
     return denied(
-        "the number of user namespaces is exhausted or limited to none; run as root, or raise "
-        "`sysctl user.max_user_namespaces`");
+        "the number of user or network namespaces is exhausted or limited to none; run as root, or "
+        "raise `sysctl user.max_user_namespaces` or `user.max_net_namespaces`, whichever it is");
   }
   if (facts.unprivileged_disabled) {
     return denied(
@@ -105,8 +113,14 @@ Status enterUserNamespace() {
 }
 
 Result<Privileges> enterPrivileges() {
-  if (haveCapabilities()) return Privileges::kRoot;
-  RETURN_IF_ERROR(enterUserNamespace());
+  if (!haveCapabilities()) {
+    RETURN_IF_ERROR(enterUserNamespace());
+    return Privileges::kUserNamespace;
+  }
+  if (ownsNetwork()) return Privileges::kRoot;
+  if (::unshare(CLONE_NEWNET) != 0) {
+    return cannotMakeNamespace(errno, "make a network namespace for this user namespace", "net");
+  }
   return Privileges::kUserNamespace;
 }
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/limits.h"
 #include "base/units.h"
 
 namespace faultline::launch {
@@ -82,17 +84,33 @@ void arrangeDescriptors(Prepared& prepared) {
   ::syscall(SYS_close_range, first_free, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
 }
 
+/// Also where close_range is refused: by a filter that does not know it, or before Linux 5.9.
+void closeAllFrom(int first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+  rlimit most{};
+  ::getrlimit(RLIMIT_NOFILE, &most);
+  constexpr rlim_t kEnough = 1 << 20;  // the kernel's own limit, where it has not been raised
+  const int end = static_cast<int>(std::min(most.rlim_max, kEnough));
+  for (int fd = first; fd < end; ++fd) ::close(fd);
+}
+
 void resetSignals(bool foreign) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  for (const int number : {SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2}) {
+  for (const int number : {SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD, SIGUSR1, SIGUSR2}) {
     ::sigaction(number, &action, nullptr);
   }
-  action.sa_handler = foreign ? SIG_DFL : SIG_IGN;
-  ::sigaction(SIGINT, &action, nullptr);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // What was ignored when the program began stays so, as under nohup.
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT}) {
+    struct sigaction before {};
+    const bool ignored = ::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+    if (!ignored) ::sigaction(number, &action, nullptr);
+  }
+  // Blocked and not ignored: a guard's programs are to have it as it was.
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  if (!foreign) ::sigaddset(&blocked, SIGINT);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
 }
 
 /// The child between fork and exec: only async-signal-safe calls.
@@ -115,9 +133,7 @@ void resetSignals(bool foreign) {
   resetSignals(prepared.foreign);
   if (prepared.body != nullptr) {
     // Also the failure pipe, by which the parent knows that all is well.
-    if (::syscall(SYS_close_range, prepared.descriptors.size(), ~0U, 0) != 0) {
-      fail(prepared, Failure::kDescriptors);
-    }
+    closeAllFrom(static_cast<int>(prepared.descriptors.size()));
     ::_exit(prepared.body());
   }
   ::execve(prepared.executable, prepared.arguments.data(), prepared.environment.data());
@@ -210,7 +226,10 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   prepared.descriptors.insert(prepared.descriptors.end(), options.inherited_fds.begin(),
                               options.inherited_fds.end());
   const pid_t pid = forkInto(options.own_process_namespace);
-  if (pid < 0) return Status::fromErrno(errno, "start a process");
+  if (pid < 0 && options.own_process_namespace && errno != EAGAIN) {
+    return cannotMakeNamespace(errno, "start a process in namespaces of its own", "pid mnt");
+  }
+  if (pid < 0) return cannotStart(errno, "start a process");
   if (pid == 0) runChild(prepared);
 
   failure.write_end.reset();
@@ -223,7 +242,7 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   UniqueFd pid_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int pid_fd_error = errno;
   Process process(pid, std::move(pid_fd), std::move(lifeline.write_end), std::move(channel.first));
-  if (!process.pid_fd_) return Status::fromErrno(pid_fd_error, "watch a process");
+  if (!process.pid_fd_) return callRefused(pid_fd_error, "pidfd_open", "watch a process");
   if (!options.first_message.is_null()) {
     RETURN_IF_ERROR(process.messages_.send(options.first_message));
   }

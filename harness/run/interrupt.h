@@ -6,7 +6,8 @@
 namespace faultline::run {
 
 /// Ctrl-C (SIGINT), SIGTERM and SIGHUP as a descriptor, so that a run ends in order: while it
-/// exists the signals do not end the program. To be made before there are threads.
+/// exists the signals do not end the program. Those that were ignored stay ignored. To be made
+/// before there are threads.
 class Interrupt {
  public:
   static Result<Interrupt> watch();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "reports/renderer.h"
 
@@ -50,6 +51,7 @@ Status OutputFolder::clear() const {
   std::error_code error;
   for (const auto& renderer : reports::allRenderers()) {
     const std::string file = fmt::format("{}/{}", path_, renderer->fileName());
+    (void)sweepTemporaries(file);
     std::filesystem::remove(file, error);
     if (error) {
       return errorf(Code::kIo, "remove {} of an earlier run: {}; choose another with --out", file,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "harness/launch/lifeline.h"
 #include "harness/launch/message_channel.h"
@@ -476,12 +477,12 @@ int runRank(launch::MessageChannel& controller) {
 }  // namespace
 
 int rankMain() {
-  const launch::Lifeline lifeline{UniqueFd(launch::kLifelineFd)};
   launch::MessageChannel controller{UniqueFd(launch::kMessagesFd)};
   try {
+    const launch::Lifeline lifeline{UniqueFd(launch::kLifelineFd)};
     return runRank(controller);
-  } catch (const std::exception& error) {  // no memory for the gradient, say
-    sendError(controller, errorf(Code::kInternal, "{}", error.what()));
+  } catch (const std::exception& error) {  // no memory for the gradient, no thread, say
+    sendError(controller, statusOf(error));
     return 1;
   }
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
 #include "injector/netlink/namespace.h"
 
 namespace faultline::injector {
@@ -108,7 +109,7 @@ Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view 
     if (!started_with.empty() && !wasStartedWith(folder, started_with)) return;
     UniqueFd handle = openHandle(pid);
     if (!handle && errno != ESRCH) {
-      trouble = Status::fromErrno(errno, fmt::format("hold process {} (pidfd_open)", pid));
+      trouble = callRefused(errno, "pidfd_open", fmt::format("hold process {}", pid));
     }
     if (handle && stateOf(folder) != 'Z') found.emplace_back(pid, std::move(handle));
   });
@@ -122,7 +123,8 @@ Result<std::vector<HeldProcess>> processesOf(const netlink::LinkTarget& target) 
 
 Status requireProcessHandles() {
   if (openHandle(::getpid())) return okStatus();
-  return errorf(Code::kUnsupported, "this kernel has no handles for processes (pidfd, Linux 5.3)");
+  const Status refused = callRefused(errno, "pidfd_open", "hold a process");
+  return errorf(Code::kUnsupported, "{} (Linux 5.3 has it)", refused.message());
 }
 
 }  // namespace faultline::injector

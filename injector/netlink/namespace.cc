@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/limits.h"
+
 namespace faultline::netlink {
 namespace {
 
@@ -24,7 +26,9 @@ Result<UniqueFd> currentNamespace() {
 
 Result<UniqueFd> newNamespace() {
   ASSIGN_OR_RETURN(UniqueFd home, currentNamespace());
-  if (::unshare(CLONE_NEWNET) != 0) return Status::fromErrno(errno, "make a network namespace");
+  if (::unshare(CLONE_NEWNET) != 0) {
+    return cannotMakeNamespace(errno, "make a network namespace", "net");
+  }
   Result<UniqueFd> made = currentNamespace();
   if (::setns(home.get(), CLONE_NEWNET) != 0) {
     return Status::fromErrno(errno, "return to the own network namespace");

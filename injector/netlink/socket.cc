@@ -48,7 +48,11 @@ Result<Socket> Socket::open(int namespace_fd, int protocol) {
   ASSIGN_OR_RETURN(const ScopedNamespace inside, ScopedNamespace::enter(namespace_fd));
   std::unique_ptr<nl_sock, Free> socket(nl_socket_alloc());
   if (socket == nullptr) return errorf(Code::kIo, "open a netlink socket: out of memory");
+  errno = 0;
   const int error = nl_connect(socket.get(), protocol);
+  if (error < 0 && (errno == EMFILE || errno == ENFILE)) {  // libnl has no word for it
+    return Status::fromErrno(errno, "open a netlink socket");
+  }
   if (error == -NLE_PROTO_MISMATCH) {  // libnl's word for EPROTONOSUPPORT
     return errorf(Code::kUnsupported, "open a netlink socket: the kernel has no protocol {}",
                   protocol);

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <set>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/system_calls.h"
+#include "base/thread.h"
 #include "resilient_ccl/comm/engine.h"
 
 namespace faultline::comm {
@@ -110,7 +112,7 @@ Status Engine::open(UniqueFd listener) {
   }
 
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
+  if (!wakeup_) return callRefused(errno, "eventfd2", "create an event descriptor");
   RETURN_IF_ERROR(fabric_->watch(wakeup_.get(), [this] {
     std::uint64_t count;
     countSystemCall();
@@ -120,7 +122,7 @@ Status Engine::open(UniqueFd listener) {
     RETURN_IF_ERROR(
         fabric_->watch(fd, [this, rank = rank, fd = fd] { connectionReadable(rank, fd); }));
   }
-  thread_ = std::thread([this] { progress(); });
+  ASSIGN_OR_RETURN(thread_, startThread("progress", [this] { progress(); }));
   return okStatus();
 }
 

@@ -56,7 +56,7 @@ int waitForEvents(int epoll, std::span<epoll_event> ready, Duration sleep) {
     const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(sleep).count(),
                          .tv_nsec = (sleep % 1s).count()};
     const int count = epoll_pwait2(epoll, ready.data(), most, &pause, nullptr);
-    if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM && errno != EACCES)) return count;
     coarse.store(true, std::memory_order_relaxed);
   }
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(sleep).count();

@@ -9,6 +9,7 @@
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace faultline::fabric {
@@ -23,8 +24,14 @@ class PortWatch::Impl {
     nl_socket_disable_seq_check(socket_);
     nl_socket_modify_cb(socket_, NL_CB_VALID, NL_CB_CUSTOM, &Impl::onMessage, this);
     nl_socket_modify_cb(socket_, NL_CB_FINISH, NL_CB_CUSTOM, &Impl::onListed, this);
-    if (const int error = nl_connect(socket_, NETLINK_ROUTE); error < 0)
+    errno = 0;
+    if (const int error = nl_connect(socket_, NETLINK_ROUTE); error < 0) {
+      // libnl has no word for it.
+      if (errno == EMFILE || errno == ENFILE) {
+        return Status::fromErrno(errno, "connect over netlink");
+      }
       return failure("connect", error);
+    }
     // Best effort: with the usual 32 KiB some dozen links that come and go are too many.
     (void)nl_socket_set_buffer_size(socket_, kReceiveBuffer, 0);
     if (const int error = nl_socket_add_membership(socket_, RTNLGRP_LINK); error < 0) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "resilient_ccl/nccl/nic_path.h"
@@ -69,7 +70,7 @@ Status Directory::open() {
                   .answer = [this](const Greeting& greeting) { return answerTo(greeting); }}));
   rendezvous_ = door_->endpoint();
   wakeup_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wakeup_) return Status::fromErrno(errno, "create an event descriptor");
+  if (!wakeup_) return callRefused(errno, "eventfd2", "create an event descriptor");
   ASSIGN_OR_RETURN(thread_, startThread("faultline", [this] { run(); }));
   return startIoThreads();
 }

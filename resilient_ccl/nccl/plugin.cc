@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/write_signals.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/nccl/counters.h"
 
@@ -27,6 +28,7 @@ class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (toStderr_) {
       if (message.level >= spdlog::level::warn) {
+        const WithoutWriteSignals quiet;
         fmt::print(stderr, "NET/Faultline: {}\n", message.payload);
       }
       return;
@@ -97,8 +99,12 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
   log_ = spdlog::default_logger();
   static const int atFork = pthread_atfork(nullptr, nullptr, [] { Plugin::instance().forked(); });
   (void)atFork;
+  standard_.emplace();
   const Status status = start();
-  if (!status.ok()) return resultOf(status);
+  if (!status.ok()) {
+    standard_.reset();
+    return resultOf(status);
+  }
   communicators_ = 1;
   // Version 10 knows no end: the library's own, or the process's, is it. Registered only now, to
   // run before what is in use by now takes its leave: the log and libcrypto.
@@ -190,6 +196,7 @@ NetResult Plugin::finalize() {
   const std::lock_guard lock(mutex_);
   if (communicators_ == 0 || --communicators_ > 0 || !directory_) return NetResult::kSuccess;
   (void)end();
+  standard_.reset();
   return NetResult::kSuccess;
 }
 

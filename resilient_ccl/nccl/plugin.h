@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/standard_descriptors.h"
 #include "base/status.h"
 #include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/device.h"
@@ -78,6 +80,7 @@ class Plugin {
   int communicators_ = 0;
   std::atomic<bool> gone_ = false;  // this process was forked off, or is about to end
   std::atomic<bool> hasEnd_ = true;
+  std::optional<StandardDescriptors> standard_;  // while there is a communicator
   Options options_;
   std::mutex present_;  // of devices and directory, which begin and end while other threads call
   std::vector<Device> devices_;

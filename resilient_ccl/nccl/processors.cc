@@ -8,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "base/cgroup.h"
 #include "base/file_text.h"
 
 namespace faultline::nccl {
@@ -25,32 +26,11 @@ double quotaOf(const std::filesystem::path& group) {
   return words && quota > 0 && period > 0 ? quota / period : kNoQuota;
 }
 
-/// The least of a cgroup's and of those above it. Inside of a container its own cgroup may be the
-/// root of what is mounted, with a path that is only right outside.
-double quotaOfAll(const std::filesystem::path& mounted, const std::filesystem::path& path) {
-  double quota = quotaOf(mounted);
-  std::filesystem::path group = mounted;
-  for (const std::filesystem::path& part : path.relative_path()) {
-    group /= part;
-    quota = std::min(quota, quotaOf(group));
-  }
-  return quota;
-}
-
+/// The least of the process's cgroups.
 double quotaOfProcess(const std::string& root) {
   double quota = kNoQuota;
-  std::istringstream lines(fileText(root + "/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {  // "0::/path", "4:cpu,cpuacct:/path"
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string path = line.substr(second + 1);
-    const std::filesystem::path mounted = root + "/sys/fs/cgroup";
-    if (controllers == ",,") quota = std::min(quota, quotaOfAll(mounted, path));
-    if (controllers.find(",cpu,") != std::string::npos) {
-      quota = std::min(quota, quotaOfAll(mounted / "cpu", path));
-    }
+  for (const std::filesystem::path& group : ownCgroups("cpu", root)) {
+    quota = std::min(quota, quotaOf(group));
   }
   return quota;
 }

@@ -6,13 +6,14 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/limits.h"
 #include "base/system_calls.h"
 
 namespace faultline::transport {
 
 Status Doorbell::open() {
   event_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  return event_ ? okStatus() : Status::fromErrno(errno, "create an event descriptor");
+  return event_ ? okStatus() : callRefused(errno, "eventfd2", "create an event descriptor");
 }
 
 void Doorbell::clear() {

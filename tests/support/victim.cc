@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/support/poll_until.h"
+#include "tests/support/usual_signals.h"
 
 namespace faultline::test {
 
@@ -22,6 +23,7 @@ Victim::Victim(const std::vector<std::string>& arguments, Listen listen,
   pid_ = ::fork();
   if (pid_ == 0) {
     ::setpgid(0, 0);
+    testing::takeSignalsAsUsual();
     ::dup2(writeEnd.get(), listen == Listen::kStdout ? STDOUT_FILENO : STDERR_FILENO);
     if (::chdir(directory.c_str()) == 0) ::execv(argv[0], argv.data());
     ::_exit(127);

@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include "base/limits.h"
+
 namespace faultline::transport::shm {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Result<Segment> Segment::create() {
   UniqueFd memory(memfd_create("faultline-rail", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memory) return Status::fromErrno(errno, "create shared memory");
+  if (!memory) return callRefused(errno, "memfd_create", "create shared memory");
   if (ftruncate(memory.get(), kSize) != 0) return Status::fromErrno(errno, "size shared memory");
   if (fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
     return Status::fromErrno(errno, "seal shared memory");

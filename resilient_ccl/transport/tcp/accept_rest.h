@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 
 namespace faultline::transport::tcp {
@@ -23,7 +24,7 @@ class AcceptRest {
     until_ = now + length_;
     if (std::exchange(said_, true)) return true;
     spdlog::warn("{} has to wait: {}{}", who, std::generic_category().message(error),
-                 error == EMFILE ? "; raise the limit of descriptors (ulimit -n)" : "");
+                 limitBehind(error));
     return true;
   }
   bool over(TimePoint now) const { return now >= until_; }

@@ -18,6 +18,7 @@
 #include "injector/verbs/connection.h"
 #include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
+#include "tests/support/usual_signals.h"
 
 namespace faultline {
 namespace {
@@ -123,6 +124,7 @@ class Injecting {
     words.insert(words.end(), fault.begin(), fault.end());
     pid_ = ::fork();
     if (pid_ == 0) {
+      testing::takeSignalsAsUsual();
       std::vector<char*> argv;
       for (std::string& word : words) argv.push_back(word.data());
       argv.push_back(nullptr);

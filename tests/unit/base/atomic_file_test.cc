@@ -70,6 +70,47 @@ TEST_F(AtomicFileTest, WhatAnotherProcessLeftIsNotTouched) {
   EXPECT_EQ(files(), 2);
 }
 
+// A process that is killed in the middle of writing leaves nothing, or what the next one sweeps.
+TEST_F(AtomicFileTest, WhatKilledWritersLeftIsSweptAndNothingElse) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  const std::string dead = std::to_string(gone), alive = std::to_string(::getpid());
+  for (const std::string& ending :
+       {"." + dead + "-0", "." + dead + "-17", "." + alive + "-0", "." + dead, "." + dead + "-",
+        "." + dead + "-1x", std::string(".old-1"), std::string("x." + dead + "-0")}) {
+    ASSERT_TRUE(writeFileAtomically(path_ + ending, "part").ok());
+  }
+  fs::create_directory(path_ + "." + dead + "-2");
+  fs::create_symlink("/dev/null", path_ + "." + dead + "-3");
+  const std::ptrdiff_t before = files();
+  EXPECT_EQ(sweepTemporaries(path_), 2);
+  EXPECT_EQ(files(), before - 2);
+  EXPECT_FALSE(fs::exists(path_ + "." + dead + "-0"));
+  EXPECT_FALSE(fs::exists(path_ + "." + dead + "-17"));
+}
+
+TEST_F(AtomicFileTest, AWriterThatIsKilledLeavesNothing) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) {
+      (void)writeFileAtomically(path_, std::string(8 << 20, 'x'));
+      (void)!::write(writer.get(), "w", 1);
+    }
+  }
+  char written = 0;
+  ASSERT_EQ(::read(reader.get(), &written, 1), 1);  // it is in the next one now
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const int swept = sweepTemporaries(path_);
+  EXPECT_LE(swept, 1) << "killed between the two names of a file that is whole";
+  EXPECT_EQ(files(), 1);
+}
+
 TEST_F(AtomicFileTest, WhatIsNoFileStaysWhatItIs) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "tests/support/lapsing_fault.h"
+#include "tests/support/usual_signals.h"
 
 namespace faultline::cli {
 namespace {
@@ -14,6 +15,7 @@ using testing::LapsingFault;
 
 Outcome outcomeOf(std::optional<Duration> lasts, Duration duration) {
   LapsingFault fault(lasts);
+  testing::takeSignalsAsUsual();
   auto interrupt = run::Interrupt::watch();
   EXPECT_TRUE(interrupt.ok());
   return carryOut(fault, duration, *interrupt);
@@ -72,6 +74,7 @@ class LastingFault final : public injector::Fault {
 
 TEST(CarryOutTest, InterruptedBeforeItBeginsItChangesNothing) {
   LastingFault fault(true);
+  testing::takeSignalsAsUsual();
   auto interrupt = run::Interrupt::watch();
   ASSERT_TRUE(interrupt.ok());
   ::raise(SIGINT);
@@ -86,6 +89,7 @@ TEST(CarryOutTest, InterruptedBeforeItBeginsItChangesNothing) {
 TEST(CarryOutTest, InterruptedItTellsTheEvidenceThatIsThere) {
   for (const bool seen : {true, false}) {
     LastingFault fault(seen);
+    testing::takeSignalsAsUsual();
     auto interrupt = run::Interrupt::watch();
     ASSERT_TRUE(interrupt.ok());
     const Outcome outcome = carryOut(fault, 1h, *interrupt);

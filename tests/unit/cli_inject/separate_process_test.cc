@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "harness/run/interrupt.h"
+#include "tests/support/usual_signals.h"
 
 namespace faultline::cli {
 namespace {
@@ -32,6 +33,7 @@ class Controller {
     pid_ = ::fork();
     if (pid_ == 0) {
       ::setpgid(0, 0);
+      testing::takeSignalsAsUsual();
       const auto ended = goOnInSeparateProcess();
       if (!ended.ok())
         ::_exit(ended.status().code() == Code::kNotRestored ? kNotRestored : kCannot);
@@ -78,6 +80,7 @@ class Controller {
 
 /// Holds something until it is interrupted, and takes it back then.
 void holdSomething(int told) {
+  testing::takeSignalsAsUsual();
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return;
   pollfd signal{interrupt->fd(), POLLIN, 0};
