@@ -44,9 +44,19 @@ class DeliveryTrial {
     return now - std::max(lastProgress, moved_) > lateAfter();
   }
 
+  /// Nothing was for so many of the longest round trips that are usual.
+  bool quietFor(int roundTrips, TimePoint lastProgress, TimePoint now) const {
+    const Duration longest = expected_.roundTrip + kDeviations * expected_.variation;
+    return now - std::max(lastProgress, moved_) > roundTrips * longest;
+  }
+
+  /// The transport's Delivery::frame.
+  Bytes frame() const { return seen_.frame; }
+
  private:
+  static constexpr int kDeviations = 4;
+
   Duration lateAfter() const {
-    constexpr int kDeviations = 4;
     return moves_ < kMovesThatDeliver ? expected_.roundTrip
                                       : expected_.roundTrip + kDeviations * expected_.variation;
   }

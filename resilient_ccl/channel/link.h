@@ -22,6 +22,7 @@
 #include "resilient_ccl/channel/degradation.h"
 #include "resilient_ccl/channel/delivery_clock.h"
 #include "resilient_ccl/channel/delivery_trial.h"
+#include "resilient_ccl/channel/frame_trial.h"
 #include "resilient_ccl/channel/full_rail.h"
 #include "resilient_ccl/channel/grant_pacing.h"
 #include "resilient_ccl/channel/link_io.h"
@@ -66,8 +67,11 @@ class Link {
   /// With small messages: what has been outstanding on a rail for so long is not only waiting for
   /// its acknowledgement.
   static constexpr Duration kStillFresh = 2 * AcknowledgementPacing::kDelay;
-  /// A rail that makes no progress for this share of the budget, while the peer is heard, is given
-  /// up if there are others: datagrams pass and payload does not (an MTU black hole).
+  /// A rail on which short datagrams pass, and neither full ones (FrameTrial) nor the transport's
+  /// bytes for so many round trips, is given up if there are others: an MTU black hole.
+  static constexpr int kRoundTripsToConvict = 4;
+  /// The same where full datagrams say nothing: after this share of the budget without progress,
+  /// while the peer is heard.
   static constexpr int kStuckShare = 4;
   /// A port that was down when its path died may be told of so much later: Linux holds such events
   /// back for up to a second.
@@ -284,7 +288,10 @@ class Link {
     TimePoint lastProgress{};
     Patience patience;
     bool suspected = false;
-    DeliveryTrial trial;  // while it is
+    DeliveryTrial trial;      // while it is
+    FrameTrial frames;        // then, and while framesLost
+    Bytes frame = 0;          // the latest Delivery::frame that was known
+    bool framesLost = false;  // why it was given up; until it opens again
     // receiving
     Receipt received;
     std::optional<Placing> placing;  // being read
@@ -327,6 +334,10 @@ class Link {
   void heard(TimePoint now);
   Duration waited(TimePoint since, TimePoint now) const;
   bool stuck(int rail, TimePoint now) const;
+  bool losesFrames(int rail, TimePoint now) const;
+  static void losesFramesUntilProved(Rail& state, Bytes frame, TimePoint now);
+  void tryFrame(int rail, std::uint32_t round, TimePoint now);
+  bool carriesFrames(const Rail& state, TimePoint now) const;
   /// A peer that has not been heard for so long was stopped, or cut off.
   Duration silence() const { return 2 * options_.idleProbeInterval; }
   std::deque<ChunkRef>& queueOf(int rail);
@@ -362,6 +373,7 @@ class Link {
   void forgetStreams();
   void connect(int rail);
   void grantArrived(const GrantRecord& grant, TimePoint now);
+  void probeAnswered(int path, const ProbeReplyRecord& reply, TimePoint now);
   void answerTrial(int path);
   void enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRecord& grant,
                       TimePoint now);
@@ -394,6 +406,7 @@ class Link {
     DeadDirection direction = DeadDirection::kUnknown;
     bool told = false;
     bool stalled = false;
+    Bytes frame = 0;  // Failover::frame
   };
   void beginFence(int rail, Failure failure, TimePoint now);
   void holdOffLonger(Rail& state) const;
@@ -471,6 +484,7 @@ class Link {
   struct Outgoing {
     int path;
     Record record;
+    Bytes frame = 0;  // not 0: in a datagram of its own, of so many bytes
   };
   std::vector<Outgoing> outgoing_;     // scratch of flush
   std::vector<RailReceipt> receipts_;  // scratch of flush

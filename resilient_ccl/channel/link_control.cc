@@ -69,9 +69,11 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
         break;
       case RecordType::kProbe:
         if (const auto probe = payloadAs<ProbeRecord>(record); probe.ok()) {
-          prober_.heard(path, probe->round);
           noteLife(path, now);
-          replies_.emplace_back(path, ProbeReplyRecord{.round = probe->round, .heard = {}});
+          replies_.emplace_back(
+              path, ProbeReplyRecord{.round = probe->round, .frame = probe->frame, .heard = {}});
+          if (probe->frame != 0) break;  // the short one of its round says the rest
+          prober_.heard(path, probe->round);
           if (probe->trial != 0 && !mutant(Mutant::kNobodyJoinsATrial)) {
             probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
             triesPath = triesPath || probe->trial == ProbeRecord::kThisPath;
@@ -81,7 +83,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
       case RecordType::kProbeReply:
         if (const auto reply = payloadAs<ProbeReplyRecord>(record); reply.ok()) {
           prober_.reported(reply->heard);
-          prober_.answered(path, reply->round, now);
+          probeAnswered(path, *reply, now);
         }
         break;
       case RecordType::kNote:
@@ -109,6 +111,18 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   forgetStreams();
   compareRates(now);
   pump(now);
+}
+
+void Link::probeAnswered(int path, const ProbeReplyRecord& reply, TimePoint now) {
+  FrameTrial* const frames = path < options_.rails ? &rails_[path].frames : nullptr;
+  if (reply.frame != 0) {
+    if (frames != nullptr) frames->answered(reply.round);
+    return;
+  }
+  if (frames != nullptr) {
+    if (const auto sentAt = prober_.sentAt(reply.round)) frames->shortAnswered(*sentAt);
+  }
+  prober_.answered(path, reply.round, now);
 }
 
 /// Not where this end tries the rail, too: it would take the word for something that it waits for.
@@ -177,7 +191,8 @@ void Link::sendRailRecord(RecordType type, int rail, std::uint32_t epoch, const 
                           .held = held,
                           .cause = static_cast<std::uint8_t>(failure.cause),
                           .deadDirection = static_cast<std::uint8_t>(failure.direction),
-                          .stalled = failure.stalled};
+                          .stalled = failure.stalled,
+                          .frame = static_cast<std::uint32_t>(failure.frame)};
   control_.send(type, bytesOf(record), /*urgent=*/true);
 }
 
@@ -220,6 +235,7 @@ void Link::checkSuspicions(TimePoint now) {
       ++counters_.suspicions;
       prober_.acquit(rail);  // only probes from now on count
       state.trial.begin(io_.delivery(rail));
+      state.frames.begin(now);
       nextRound_ = now;
       if (io_.portLost(rail) && !mutant(Mutant::kPortNotLookedAt)) {
         onRailFailed(rail, Cause::kLocalNic, now);
@@ -228,6 +244,9 @@ void Link::checkSuspicions(TimePoint now) {
     if (!state.suspected) continue;
     if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {
       beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
+    } else if (liveRails() > 1 && losesFrames(rail, now)) {
+      ++counters_.stalls;
+      beginFence(rail, {.cause = Cause::kRail, .stalled = true, .frame = state.frame}, now);
     } else if (stalled(rail, now) || (liveRails() > 1 && stuck(rail, now))) {
       ++counters_.stalls;
       beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
@@ -254,7 +273,9 @@ bool Link::stalled(int rail, TimePoint now) {
 
 /// When the transport has delivered something, only answers from now on count.
 void Link::watchDelivery(int rail, TimePoint now) {
-  if (!rails_[rail].trial.look(io_.delivery(rail), now)) return;
+  Rail& state = rails_[rail];
+  if (!state.trial.look(io_.delivery(rail), now)) return;
+  state.frames.begin(now);
   if (mutant(Mutant::kOneMoveIsEnough)) {
     newTrial(rail);
   } else {
@@ -265,6 +286,33 @@ void Link::watchDelivery(int rail, TimePoint now) {
 void Link::newTrial(int rail) {
   prober_.acquit(rail);
   traffic_[rail].forgetGaps();
+}
+
+/// Short datagrams pass, and all of them; full ones do not, and nothing of what the transport has
+/// sent arrives. One that is only slow delivers both, full ones before the short ones behind them.
+bool Link::losesFrames(int rail, TimePoint now) const {
+  const Rail& state = rails_[rail];
+  if (!state.frames.convicted() || prober_.lostRounds(rail)) return false;
+  return state.trial.outstanding() &&
+         state.trial.quietFor(kRoundTripsToConvict, state.lastProgress, now);
+}
+
+/// A full datagram goes with this round, where one is to tell whether payload passes.
+void Link::tryFrame(int rail, std::uint32_t round, TimePoint now) {
+  Rail& state = rails_[rail];
+  if (state.suspected && state.trial.frame() != 0) state.frame = state.trial.frame();
+  const bool tried = state.suspected ? state.trial.outstanding() : state.framesLost;
+  const Duration pause = state.suspected ? state.frames.pause() : returnProbeInterval(rail, now);
+  if (!tried || state.frame == 0 || !state.frames.due(pause, now)) return;
+  state.frames.sent(round, now);
+  probes_.push_back(
+      {rail, {.round = round, .trial = 0, .frame = static_cast<std::uint32_t>(state.frame)}});
+}
+
+/// Or may do so by now: frames that are shorter at the other end alone are tried by none here.
+bool Link::carriesFrames(const Rail& state, TimePoint now) const {
+  return !state.framesLost || state.frames.answeredInARow() >= options_.answersToReturn ||
+         now - state.failedAt >= options_.longestHoldOff;
 }
 
 /// Datagrams pass and payload does not, for a good part of the budget.
@@ -331,7 +379,7 @@ Duration Link::probeInterval(TimePoint now) const {
 /// is no rail; one that has been silent for long seldom, so that an outage of hours costs next to
 /// nothing and is prolonged by a hundredth.
 Duration Link::returnProbeInterval(int rail, TimePoint now) const {
-  if (answering(rail, now)) return answeringInterval();
+  if (answering(rail, now) && !rails_[rail].framesLost) return answeringInterval();
   constexpr int kShareOfOutage = 100;
   return std::clamp((now - rails_[rail].failedAt) / kShareOfOutage, options_.returnProbeInterval,
                     std::max(options_.returnProbeInterval, options_.longestReturnInterval));
@@ -367,6 +415,9 @@ void Link::probe(TimePoint now) {
     watchDelivery(rail, now);
   }
   const std::uint32_t round = prober_.beginRound(now);
+  for (int rail = 0; rail < options_.rails; ++rail) {
+    if (rails_[rail].portUp && options_.resilient) tryFrame(rail, round, now);
+  }
   // Suspects first, so that an answer on another path is to a later probe also within a round.
   for (const bool suspects : {true, false}) {
     for (int path = 0; path < paths(); ++path) {
@@ -408,11 +459,11 @@ void Link::flush(TimePoint now) {
     for (int path = 0; path < paths(); ++path) outgoing_.push_back({path, record});
   });
   for (const auto& [path, probe] : probes_) {
-    outgoing_.push_back({path, {RecordType::kProbe, 0, bytesOf(probe)}});
+    outgoing_.push_back({path, {RecordType::kProbe, 0, bytesOf(probe)}, probe.frame});
   }
   for (auto& [path, reply] : replies_) {
     reply.heard = prober_.heardHere();
-    outgoing_.push_back({path, {RecordType::kProbeReply, 0, bytesOf(reply)}});
+    outgoing_.push_back({path, {RecordType::kProbeReply, 0, bytesOf(reply)}, reply.frame});
   }
   if (outgoing_.empty() && !acknowledges) return;
   if (inTurn < options_.rails) lastControlPath_ = inTurn;
@@ -431,13 +482,20 @@ void Link::flush(TimePoint now) {
       header.number = ++traffic_[path].sent;
       writer_.begin(header, receipts_);
     };
-    if (open) begin();
-    const auto send = [&] {
-      io_.sendDatagram(path, writer_.finish());
+    const auto send = [&](Bytes frame = 0) {
+      io_.sendDatagram(path, writer_.finish(), frame);
       ++counters_.datagramsSent;
     };
+    // Full ones before short ones, and alone: nothing else is lost with them.
     for (const Outgoing& outgoing : outgoing_) {
-      if (outgoing.path != path) continue;
+      if (outgoing.path != path || outgoing.frame == 0) continue;
+      begin();
+      writer_.add(outgoing.record);
+      send(outgoing.frame);
+    }
+    if (open) begin();
+    for (const Outgoing& outgoing : outgoing_) {
+      if (outgoing.path != path || outgoing.frame != 0) continue;
       if (!open) begin();
       open = true;
       if (writer_.add(outgoing.record)) continue;

@@ -98,7 +98,9 @@ struct Failover {
   /// Of kPath alone: which direction was lost, as far as it was known when the repair was over.
   DeadDirection deadDirection = DeadDirection::kUnknown;
   Where where = Where::kUnknown;
-  bool stalled = false;     ///< given up because the transport was stuck, not the path
+  bool stalled = false;  ///< given up because the transport was stuck, not the path
+  /// Not 0: datagrams of so many bytes are lost on the path, and shorter ones are not.
+  Bytes frame = 0;
   bool told = false;        ///< the other end noticed first
   bool sending = false;     ///< chunks of this end were outstanding on it
   bool receiving = false;   ///< a message to this end had begun and was not complete
@@ -145,8 +147,8 @@ class LinkIo {
  public:
   virtual ~LinkIo() = default;
   /// Sends a control datagram over path 0 .. rails-1 (the NIC of that rail) or `rails` (management
-  /// network). It may be lost.
-  virtual void sendDatagram(int path, std::span<const std::byte> datagram) = 0;
+  /// network), padded behind its end to `frame` bytes if it is shorter. It may be lost.
+  virtual void sendDatagram(int path, std::span<const std::byte> datagram, Bytes frame) = 0;
   virtual void submit(int rail, const ChunkHeader& header, const std::byte* data,
                       const RemoteRegion& region) = 0;
   /// transport::Rail::lateWrites of the rail, also before it is opened.
@@ -182,6 +184,9 @@ class LinkIo {
   /// nothing there any more when this returns. Rails that the link itself gave a place are
   /// diverted.
   virtual void closeSlot(std::uint32_t slot) = 0;
+  /// A rail is given up, at once: `failover` tells what is known by now.
+  virtual void railLost(const Failover& failover) = 0;
+  /// The same failover is over.
   virtual void failedOver(const Failover& failover) = 0;
   /// The cause of the rail's latest failover, found out after failedOver.
   virtual void causeFound(int rail, Cause cause) = 0;

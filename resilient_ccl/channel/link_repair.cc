@@ -40,6 +40,7 @@ void Link::reportMissing(int rail, TimePoint now) {
   record.where = whereOf(record.cause);
   record.told = toldOfPort;
   record.detected = record.fenced = record.redelivered = now;
+  io_.railLost(record);
   io_.failedOver(record);
 }
 
@@ -57,7 +58,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.full = {};
   state.patience = {};
   state.lateWrites = io_.lateWrites(rail);
-  state.suspected = state.struckWhileOpening = false;
+  state.suspected = state.struckWhileOpening = state.framesLost = false;
   state.upSince = now;
   if (noRailSince_ != TimePoint::max()) delivery_.returned(noRailSince_, now);
   if (mutant(Mutant::kOpeningIsProgress)) delivery_.delivered(now);
@@ -150,6 +151,13 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
   if (state.phase == Phase::kUp) beginFence(rail, {.cause = cause}, now);
 }
 
+/// It comes back when full datagrams do, or after the longest hold-off.
+void Link::losesFramesUntilProved(Rail& state, Bytes frame, TimePoint now) {
+  state.framesLost = true;
+  state.frame = frame;
+  state.frames.begin(now);
+}
+
 /// It failed again soon after its return.
 void Link::holdOffLonger(Rail& state) const {
   if (mutant(Mutant::kHoldOffFixed)) return;
@@ -174,7 +182,7 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   state.localFenced = state.remoteFenced = false;
   state.suspected = false;
   state.failedAt = now;
-  endDegradation(rail, now);
+  if (failure.frame > 0) losesFramesUntilProved(state, failure.frame, now);
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < options_.holdOffMemory;
   if (flapping) {
@@ -183,7 +191,8 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
     state.holdOff = options_.holdOff;
   }
   // The path of a stalled transport answers: nothing is to be waited for, the first time.
-  state.mayReturn = failure.stalled && !flapping ? now : now + state.holdOff;
+  const bool atOnce = failure.stalled && !flapping && !state.framesLost;
+  state.mayReturn = atOnce ? now : now + state.holdOff;
   if (!failure.stalled) prober_.acquit(rail);
   if (liveRails() == 0) noRailSince_ = now;
   if (liveRails() == 0 && failure.cause == Cause::kRail && !failure.told) doubt(now);
@@ -195,8 +204,11 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   record.where = whereOf(failure.cause);
   record.deadDirection = failure.direction;
   record.stalled = failure.stalled;
+  record.frame = failure.frame;
   record.told = failure.told;
   record.detected = now;
+  io_.railLost(record);
+  endDegradation(rail, now);
 
   // What has not been handed to the rail need not wait for the fence.
   if (!mutant(Mutant::kQueueLeftOnDeadRail)) pinQueues();
@@ -214,9 +226,11 @@ void Link::onRailFenced(int rail, TimePoint now) {
   state.localFenced = true;
   state.placing.reset();
   const Failover& record = failovers_.at(state.failover).record;
-  sendRailRecord(
-      RecordType::kRailFenced, rail, state.epoch, state.received,
-      {.cause = record.cause, .direction = record.deadDirection, .stalled = record.stalled});
+  sendRailRecord(RecordType::kRailFenced, rail, state.epoch, state.received,
+                 {.cause = record.cause,
+                  .direction = record.deadDirection,
+                  .stalled = record.stalled,
+                  .frame = record.frame});
   maybeFinishFence(rail, now);
 }
 
@@ -228,7 +242,8 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   const Failure told{.cause = mutant(Mutant::kCauseNotMirrored) ? cause : mirrored(cause),
                      .direction = mirrored(static_cast<DeadDirection>(record.deadDirection)),
                      .told = true,
-                     .stalled = record.stalled != 0};
+                     .stalled = record.stalled != 0,
+                     .frame = std::min<Bytes>(record.frame, kLongestFrame)};
   if (record.epoch == state.epoch + 1 && !mutant(Mutant::kLostNextEpochIgnored) &&
       (state.phase == Phase::kDown || state.phase == Phase::kOpening)) {
     // The peer had the connection of the next epoch and lost it before this end had it: nothing
@@ -259,6 +274,10 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     own.where = whereOf(told.cause);
     own.told = true;
     own.stalled = told.stalled;
+  }
+  if (own.cause == Cause::kRail && own.frame == 0 && told.frame > 0) {
+    own.frame = told.frame;
+    losesFramesUntilProved(state, told.frame, now);
   }
   if (own.cause == Cause::kPath && own.deadDirection == DeadDirection::kUnknown) {
     own.deadDirection = told.direction;
@@ -390,9 +409,9 @@ void Link::considerReturn(int rail, TimePoint now) {
       answering(rail, now) && prober_.answeredInARow(rail) >= options_.answersToReturn;
   const bool healed = proved || mutant(Mutant::kReturnWithoutProbes);
   if (options_.resilient && !awaited(state) && !healed) return;
-  // A rail that flaps is better than none.
+  // A rail that flaps, or takes short messages only, is better than none.
   const bool needed = healed && liveRails() == 0 && !mutant(Mutant::kLastRailHeldOff);
-  if (now < state.mayReturn && !needed) return;
+  if ((now < state.mayReturn || !carriesFrames(state, now)) && !needed) return;
   connect(rail);
 }
 

@@ -12,6 +12,11 @@ std::uint32_t Prober::beginRound(TimePoint now) {
   return round_;
 }
 
+std::optional<TimePoint> Prober::sentAt(std::uint32_t round) const {
+  if (round == 0 || round > round_ || round_ - round >= kRemembered) return std::nullopt;
+  return sentAt_[round % kRemembered];
+}
+
 void Prober::answered(int path, std::uint32_t round, TimePoint now) {
   if (round == 0 || round > round_ || round_ - round >= kRemembered) return;
   answered_.note(path, round);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -47,6 +48,9 @@ class Prober {
 
   /// The answer to the probe of `round` came back over `path`.
   void answered(int path, std::uint32_t round, TimePoint now);
+
+  /// When that round began; nothing when it was too long ago, or never.
+  std::optional<TimePoint> sentAt(std::uint32_t round) const;
 
   /// The other end's probe of `round` came in over `path`.
   void heard(int path, std::uint32_t round) { heardHere_.note(path, round); }

@@ -65,6 +65,7 @@ bool DatagramWriter::add(const Record& record) {
 }
 
 std::span<const std::byte> DatagramWriter::finish() {
+  header_.length = static_cast<std::uint32_t>(size_);
   std::memcpy(buffer_.data(), &header_, sizeof(header_));
   return {buffer_.data(), size_};
 }
@@ -117,6 +118,17 @@ Result<T> payloadAs(const Record& record) {
   T value;
   std::memcpy(&value, record.payload.data(), sizeof(T));
   return value;
+}
+
+bool fillsFrame(const Datagram& datagram) {
+  if (datagram.records.size() != 1) return false;
+  const Record& record = datagram.records.front();
+  if (record.type == RecordType::kProbe) {
+    const auto probe = payloadAs<ProbeRecord>(record);
+    return probe.ok() && probe->frame != 0;
+  }
+  const auto reply = payloadAs<ProbeReplyRecord>(record);
+  return record.type == RecordType::kProbeReply && reply.ok() && reply->frame != 0;
 }
 
 bool GrantsRecord::add(const GrantRecord& grant) {

@@ -156,7 +156,8 @@ struct RailRecord {
   std::uint8_t cause = 0;
   std::uint8_t deadDirection = 0;  ///< DeadDirection, as the sender of the record sees it
   std::uint8_t stalled = 0;        ///< 1: the transport was stuck, the path lives
-  std::array<std::uint8_t, 5> reserved{};
+  std::uint8_t reserved = 0;
+  std::uint32_t frame = 0;  ///< not 0: datagrams of so many bytes are lost, shorter ones are not
 };
 
 struct ProbeRecord {
@@ -165,10 +166,16 @@ struct ProbeRecord {
   /// which it learns what comes in. kThisPath: of the path by which this comes.
   std::uint32_t trial = 0;
   static constexpr std::uint32_t kThisPath = 2;
+  /// Not 0: it came in a datagram of so many bytes, and is to be answered in one (FrameTrial).
+  std::uint32_t frame = 0;
 };
+
+/// The payload of the longest UDP datagram, bytes.
+inline constexpr std::int64_t kLongestFrame = 65507;
 
 struct ProbeReplyRecord {
   std::uint32_t round = 0;
+  std::uint32_t frame = 0;  ///< that of the probe
   /// All rounds of the asking end that have come here, over any path.
   Hearing heard;
 };
@@ -211,7 +218,7 @@ inline constexpr std::size_t kMaxDatagram = 1400;
 /// carries datagrams seals them with the key of the job (auth/sealed_path.h): what arrives here is
 /// new and the peer's own.
 struct DatagramHeader {
-  static constexpr std::uint32_t kMagic = 0x364c4c46;  // "FLL6"
+  static constexpr std::uint32_t kMagic = 0x374c4c46;  // "FLL7"
 
   std::uint32_t magic = kMagic;
   std::uint32_t source = 0;
@@ -221,8 +228,8 @@ struct DatagramHeader {
   std::uint16_t records = 0;
   std::uint64_t number = 0;  ///< of this datagram on its path and direction, from 1
   std::uint32_t gaps = 0;    ///< among those of the other end: Arrivals::gaps
-  std::uint32_t reserved = 0;
-  Receipt control;  ///< which reliable records of the other end have arrived
+  std::uint32_t length = 0;  ///< of the datagram, bytes: behind it and its seal padding may follow
+  Receipt control;           ///< which reliable records of the other end have arrived
 };
 
 /// Builds one datagram in a buffer of its own, reused for the next.
@@ -252,6 +259,9 @@ struct Datagram {
 /// Checks every length before it believes it; an error for anything that is not exactly a datagram
 /// of ours. Reuses the memory of `out`.
 Status parseDatagram(std::span<const std::byte> bytes, Datagram& out);
+
+/// Whether it is one that is padded to fill a frame (ProbeRecord::frame).
+bool fillsFrame(const Datagram& datagram);
 
 /// Only the header, to find out whom a datagram is for.
 Result<DatagramHeader> parseHeader(std::span<const std::byte> bytes);

@@ -152,9 +152,14 @@ bool Fabric::Impl::takeDatagram(int door, std::span<const std::byte> sealed) {
   if (header->source >= peers_.size() || !peers_[header->source]) return false;
   Peer& peer = *peers_[header->source];
   const int path = header->path;
+  // Whatever is behind the seal only makes a frame full; of a long one it has been cut off.
+  const std::size_t whole = header->length + sizeof(auth::Seal);
+  const bool padded = sealed.size() > whole;
+  if (padded) sealed = sealed.first(whole);
   if (!comesBy(peer, door, path)) return false;
   const auto datagram = peer.controlPath(path).open(authenticator_, sealed);
   if (!datagram || !channel::parseDatagram(*datagram, datagram_).ok()) return false;
+  if (padded && !channel::fillsFrame(datagram_)) return false;
   peer.link().onDatagram(path, datagram_, now());
   return true;
 }
@@ -265,6 +270,7 @@ void Fabric::Impl::dispatch() {
             client_.sendFailed(it.peer, it.token, it.why);
           if constexpr (std::is_same_v<T, ReceiveFailed>)
             client_.receiveFailed(it.peer, it.token, it.why);
+          if constexpr (std::is_same_v<T, RailLost>) client_.railLost(it.peer, it.failover);
           if constexpr (std::is_same_v<T, FailedOver>) failedOver(it.peer, it.failover);
           if constexpr (std::is_same_v<T, CauseFound>)
             client_.explained(it.peer, it.rail, it.cause, channel::whereOf(it.cause));

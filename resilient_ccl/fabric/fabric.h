@@ -109,6 +109,9 @@ class FabricClient {
   /// it meets (kInvalidArgument).
   virtual void sendFailed(int peer, std::uint64_t token, const Status& why) = 0;
   virtual void receiveFailed(int peer, std::uint64_t token, const Status& why) = 0;
+  /// A rail to `peer` is given up, at once: `failover` tells what is known by now.
+  virtual void railLost(int /*peer*/, const channel::Failover& /*failover*/) {}
+  /// The same failover is over.
   virtual void failedOver(int peer, const channel::Failover& failover) = 0;
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
   /// A rail to `peer` is far slower than the others from now on, or is so no more.

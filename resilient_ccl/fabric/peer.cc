@@ -38,6 +38,26 @@ channel::LinkOptions linkOptions(const FabricOptions& options, bool local) {
   return link;
 }
 
+/// What a datagram is made of, and zeros behind it.
+class Padded {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    pieces_[count_++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+    size_ += bytes.size();
+  }
+  void padTo(std::size_t size) {
+    while (size_ < size) add(std::span(kZeros).first(std::min(size - size_, kZeros.size())));
+  }
+  std::span<iovec> all() { return std::span(pieces_).first(count_); }
+
+ private:
+  static constexpr std::array<std::byte, 4096> kZeros{};
+  // A datagram and its seal, and the longest padding.
+  std::array<iovec, 2 + channel::kLongestFrame / kZeros.size() + 1> pieces_;
+  std::size_t count_ = 0;
+  std::size_t size_ = 0;
+};
+
 }  // namespace
 
 Peer::Peer(const PeerContext& context, int index, ProcessAddress address, bool local)
@@ -94,19 +114,21 @@ bool Peer::closeReceives(const channel::StreamKey& stream) {
 
 // --- what the link asks for ---
 
-void Peer::sendDatagram(int path, std::span<const std::byte> bytes) {
+void Peer::sendDatagram(int path, std::span<const std::byte> bytes, Bytes frame) {
   const bool overRail = path < railCount();
   auth::Seal seal = controlPaths_[path].seal(context_.authenticator, bytes);
-  std::array<iovec, 2> pieces{
-      {{const_cast<std::byte*>(bytes.data()), bytes.size()}, {&seal, sizeof(seal)}}};
-  if (local_ && ((shared_ && shared_->sendDatagram(pieces)) || overRail)) return;
+  Padded pieces;
+  pieces.add(bytes);
+  pieces.add(std::as_bytes(std::span(&seal, 1)));
+  if (local_ && ((shared_ && shared_->sendDatagram(pieces.all())) || overRail)) return;
+  pieces.padTo(static_cast<std::size_t>(std::min(frame, channel::kLongestFrame)));
   const Endpoint& there = overRail ? address_.rails[path].control : address_.management;
   sockaddr_in to = there.toSockaddr();
   msghdr message{};
   message.msg_name = &to;
   message.msg_namelen = sizeof(to);
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = pieces.all().data();
+  message.msg_iovlen = pieces.all().size();
   if (refusals_.watching()) {
     const FabricOptions& options = context_.options;
     const Nic here = overRail ? options.nics[path] : Nic{"", options.managementAddress};
@@ -160,6 +182,9 @@ void Peer::closeSlot(std::uint32_t slot) {
   for (const auto& rail : rails_) {
     if (rail) rail->releaseSlot(slot);
   }
+}
+void Peer::railLost(const Failover& failover) {
+  context_.events.push_back(RailLost{index_, failover});
 }
 void Peer::failedOver(const Failover& failover) {
   context_.events.push_back(FailedOver{index_, failover});

@@ -46,6 +46,10 @@ struct ReceiveFailed {
   std::uint64_t token;
   Status why;
 };
+struct RailLost {
+  int peer;
+  channel::Failover failover;
+};
 struct FailedOver {
   int peer;
   channel::Failover failover;
@@ -79,8 +83,9 @@ struct WordArrived {
   int peer;
   std::vector<std::byte> word;
 };
-using Event = std::variant<SendDone, ReceiveDone, SendFailed, ReceiveFailed, FailedOver, CauseFound,
-                           FailedBack, Degraded, PeerMissing, LinkFailed, NoteArrived, WordArrived>;
+using Event =
+    std::variant<SendDone, ReceiveDone, SendFailed, ReceiveFailed, RailLost, FailedOver, CauseFound,
+                 FailedBack, Degraded, PeerMissing, LinkFailed, NoteArrived, WordArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -152,7 +157,7 @@ class Peer : private channel::LinkIo,
 
  private:
   // LinkIo
-  void sendDatagram(int path, std::span<const std::byte> bytes) override;
+  void sendDatagram(int path, std::span<const std::byte> bytes, Bytes frame) override;
   void submit(int rail, const channel::ChunkHeader& header, const std::byte* data,
               const channel::RemoteRegion& region) override;
   bool lateWrites(int rail) const override;
@@ -174,6 +179,7 @@ class Peer : private channel::LinkIo,
     context_.events.push_back(ReceiveFailed{index_, token, why});
   }
   void closeSlot(std::uint32_t slot) override;
+  void railLost(const channel::Failover& failover) override;
   void failedOver(const channel::Failover& failover) override;
   void causeFound(int rail, channel::Cause cause) override;
   void failedBack(int rail, TimePoint when) override;

@@ -196,6 +196,7 @@ class Pair final : private fabric::FabricClient {
   void receiveDone(int peer, std::uint64_t token, Bytes length) override;
   void sendFailed(int peer, std::uint64_t token, const Status& why) override;
   void receiveFailed(int peer, std::uint64_t token, const Status& why) override;
+  void railLost(int peer, const channel::Failover& failover) override;
   void failedOver(int peer, const channel::Failover& failover) override;
   void failedBack(int peer, int rail, TimePoint when) override;
   void degraded(int peer, const channel::RailDegradation& change) override;
@@ -228,6 +229,7 @@ class Pair final : private fabric::FabricClient {
   void happened(telemetry::EventKind kind, int rail, TimePoint when,
                 const channel::Failover* failover = nullptr);
   std::string railName(int rail) const;
+  void logFrames(int rail, Bytes frame);
 
   const Settings settings_;
   const std::uint64_t incarnation_;
@@ -236,6 +238,11 @@ class Pair final : private fabric::FabricClient {
   std::optional<std::uint64_t> otherIncarnation_;
   TimePoint met_{}, reached_{}, wanted_{};
   bool started_ = false;
+  struct Lost {
+    channel::Cause cause = channel::Cause::kNone;  // kNone: it is not
+    Bytes frame = 0;
+  };
+  std::vector<Lost> lost_;             // by rail, as the log has said
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;

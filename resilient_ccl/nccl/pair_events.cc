@@ -56,19 +56,48 @@ void Pair::happened(telemetry::EventKind kind, int rail, TimePoint when,
 
 // What happens to rails of a process that has said goodbye is its end: its connections are closed.
 
+// What a rail's end leads to comes later, and so in the log: a failover is over when all that was
+// outstanding has been delivered elsewhere.
+
+void Pair::railLost(int /*peer*/, const channel::Failover& failover) {
+  if (departed_ && failover.detected >= *departed_) return;
+  spdlog::info("{} to {} is down: {}", railName(failover.rail), settings_.peer,
+               channel::causeName(failover.cause));
+  lost_[failover.rail] = {.cause = failover.cause};
+  logFrames(failover.rail, failover.frame);
+}
+
+void Pair::logFrames(int rail, Bytes frame) {
+  if (frame == 0 || std::exchange(lost_[rail].frame, frame) != 0) return;
+  spdlog::info(
+      "{} to {}: datagrams of {} bytes are lost, and short ones are not; look at the MTU of every "
+      "port along the path",
+      railName(rail), settings_.peer, frame);
+}
+
 void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
   if (departed_ && failover.detected >= *departed_) return;
   ++account_.failovers;
   account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
   account_.paused += failover.receiveStall;
   happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
-  spdlog::info("{} to {} is down: {}; {} bytes sent again elsewhere", railName(failover.rail),
-               settings_.peer, channel::causeName(failover.cause), failover.resentBytes);
+  Lost& lost = lost_[failover.rail];
+  if (lost.cause != channel::Cause::kNone && lost.cause != failover.cause) {
+    explained(other(), failover.rail, failover.cause, failover.where);
+  }
+  logFrames(failover.rail, failover.frame);
+  if (!failover.sending && !failover.receiving) return;
+  const Duration took = std::max(Duration{}, failover.redelivered - failover.detected);
+  spdlog::info("{} to {}: the others carry its load, {} after it was down; {} bytes sent again",
+               railName(failover.rail), settings_.peer,
+               formatDuration(std::chrono::round<std::chrono::milliseconds>(took)),
+               failover.resentBytes);
 }
 
 void Pair::failedBack(int /*peer*/, int rail, TimePoint when) {
   if (departed_) return;
   ++account_.failbacks;
+  lost_[rail] = {};
   happened(telemetry::EventKind::kRailUp, rail, when);
   spdlog::info("{} to {} is back", railName(rail), settings_.peer);
 }
@@ -78,6 +107,8 @@ void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
   if (change.degraded) ++account_.degradations;
   happened(change.degraded ? telemetry::EventKind::kRailSlow : telemetry::EventKind::kRailFast,
            change.rail, now());
+  // Its end is told already.
+  if (!change.degraded && lost_[change.rail].cause != channel::Cause::kNone) return;
   spdlog::info("{} to {} is {}", railName(change.rail), settings_.peer,
                change.degraded ? fmt::format("slow: {:.2f} of the fastest", change.share)
                                : "as fast as the others again");
@@ -85,6 +116,7 @@ void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
 
 void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
   if (departed_) return;
+  if (lost_[rail].cause != channel::Cause::kNone) lost_[rail].cause = cause;
   spdlog::info("{} to {}: the cause was {}", railName(rail), settings_.peer,
                channel::causeName(cause));
 }

@@ -112,6 +112,9 @@ struct Delivery {
   bool outstanding = false;        ///< bytes have been sent and not been acknowledged
   Duration roundTrip{};            ///< from sending to acknowledgement, smoothed; zero: not known
   Duration variation{};            ///< of the round trip: its smoothed mean deviation (RFC 6298)
+  /// Payload of a UDP datagram that is as long on the wire as the frames of this rail, bytes; 0:
+  /// there are no such frames, or it is not known.
+  Bytes frame = 0;
 };
 
 /// One path between two processes over one NIC pair. Carries chunks; completes, fails, or says

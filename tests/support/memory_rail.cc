@@ -26,14 +26,14 @@ void MemoryRail::carryNext() {
   const auto pieces = static_cast<std::uint32_t>(wire_.pieces(header.length));
   for (std::uint32_t piece = 1; piece < pieces; ++piece) {
     schedule_(wireTime * piece / pieces, [=, this] {
-      if (!wire_.carries || fenced_) return;
+      if (!wire_.carriesPayload() || fenced_) return;
       acknowledge(header.length / pieces, *acknowledged);
       measure(wireTime / pieces);
     });
   }
   schedule_(wireTime, [this] { carryNext(); });
   schedule_(wireTime + wire_.latency, [=, this] {
-    if (!wire_.carries && wire_.lateDelivery > Duration::zero()) {
+    if (!wire_.carriesPayload() && wire_.lateDelivery > Duration::zero()) {
       // The write is still somewhere in the network and lands later; nobody is told. As long as
       // the connection lives, its numbering keeps such a copy from landing behind a newer one.
       // It has left the sender: only the receiver's fence stops it.
@@ -58,7 +58,7 @@ void MemoryRail::transmit(const ChunkHeader& header, const std::byte* data,
                           const std::shared_ptr<std::uint32_t>& acknowledged, int attempt) {
   if (fenced_) return;
   if (onRead) onRead({data, header.length});
-  if (wire_.carries) {
+  if (wire_.carriesPayload()) {
     acknowledge(header.length - *acknowledged, *acknowledged);
     deliver(header, data, region, /*visible=*/true);
     return;

@@ -43,8 +43,8 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   End& peer() { return *world.ends_[1 - index]; }
 
   // LinkIo
-  void sendDatagram(int path, std::span<const std::byte> datagram) override {
-    world.send(index, path, {datagram.begin(), datagram.end()});
+  void sendDatagram(int path, std::span<const std::byte> datagram, Bytes frame) override {
+    world.send(index, path, {datagram.begin(), datagram.end()}, frame);
   }
   void submit(int rail, const transport::ChunkHeader& header, const std::byte* data,
               const transport::RemoteRegion& region) override {
@@ -188,7 +188,9 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     world.problems_.push_back("a message fails for no reason: " + why.message());
   }
   void closeSlot(std::uint32_t) override {}
+  void railLost(const channel::Failover& failover) override { losses.push_back(failover); }
   void failedOver(const channel::Failover& failover) override {
+    if (losses.empty()) world.problems_.push_back("a failover ends that has not begun");
     failovers.push_back(failover);
     const Bytes window = windowAtFailure[{failover.rail, failover.detected}];
     // A window is full when the last chunk has passed its end.
@@ -304,6 +306,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   bool watchesRefusals = false;
   std::vector<Event> waiting;
   TimePoint tickAt = TimePoint::max();
+  std::vector<channel::Failover> losses;  // as they begin
   std::vector<channel::Failover> failovers;
   int failbackCount = 0;
   int missed = 0;     // times that the peer was called missing

@@ -26,6 +26,11 @@ void SimWorld::blackHole(int rail, bool fromEnd0, bool fromEnd1) {
   if (fromEnd1) ends_[1]->wires[rail].carries = false;
 }
 
+void SimWorld::longestFrame(int rail, Bytes longest, bool fromEnd0, bool fromEnd1) {
+  if (fromEnd0) ends_[0]->wires[rail].longestFrame = longest;
+  if (fromEnd1) ends_[1]->wires[rail].longestFrame = longest;
+}
+
 void SimWorld::portDown(int end, int rail) {
   noteHealth(rail, carries(rail));
   ends_[end]->portUp[rail] = false;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -22,10 +23,14 @@ using Schedule = std::function<void(Duration delay, std::function<void()> action
 struct Wire {
   Duration latency{};
   double bytesPerSecond = 100e6;
-  bool carries = true;      ///< false: a black hole
+  bool carries = true;                                     ///< false: a black hole
+  Bytes frame = 0;                                         ///< Delivery::frame of the rail
+  Bytes longestFrame = std::numeric_limits<Bytes>::max();  ///< that gets through
   Duration lateDelivery{};  ///< rails with late writes: of chunks under way when the wire died
   Duration fenceTime = 100us;
   bool backsOff = false;  ///< waits twice as long each time before it sends again what was lost
+
+  bool carriesPayload() const { return carries && frame <= longestFrame; }
 
   /// In how many pieces the wire takes so many bytes: at least two, and one every two milliseconds.
   std::size_t pieces(std::size_t bytes) const {
@@ -47,7 +52,7 @@ class SimRail : public transport::Rail {
   void connect(SimRail* peer) { peer_ = peer; }
 
   transport::Delivery delivery() const override {
-    return {acknowledged_, outstanding_ > 0, roundTrip_, variation_};
+    return {acknowledged_, outstanding_ > 0, roundTrip_, variation_, wire_.frame};
   }
   void fence() override {
     if (fencing_) return;

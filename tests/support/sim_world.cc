@@ -25,6 +25,7 @@ SimWorld::SimWorld(const SimOptions& options)
     for (auto& wire : self.wires) {
       wire.latency = options.wireLatency;
       wire.fenceTime = options.fenceTime;
+      wire.frame = options.frame;
       wire.lateDelivery = options.lateDelivery;
       wire.backsOff = options.backsOff;
     }
@@ -99,6 +100,7 @@ SimWorld::~SimWorld() = default;
 
 Link& SimWorld::link(int end) { return *ends_[end]->link; }
 const std::vector<Failover>& SimWorld::failovers(int end) const { return ends_[end]->failovers; }
+const std::vector<Failover>& SimWorld::losses(int end) const { return ends_[end]->losses; }
 const std::set<int>& SimWorld::degradedRails(int end) const { return ends_[end]->degradedRails; }
 int SimWorld::explained(int end) const { return ends_[end]->explained; }
 int SimWorld::missed(int end) const { return ends_[end]->missed; }
@@ -332,7 +334,7 @@ void SimWorld::abandon(int end, int rail) {
   });
 }
 
-void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
+void SimWorld::send(int from, int path, std::vector<std::byte> datagram, Bytes frame) {
   ++ends_[from]->datagramsSent[path];
   if (path < options_.link.rails) {
     Health& health = health_[path];
@@ -342,6 +344,7 @@ void SimWorld::send(int from, int path, std::vector<std::byte> datagram) {
       return;
     }
     health.lost[from] = 0;
+    if (frame > ends_[from]->wires[path].longestFrame) return;
   } else if (!managementPathUp()) {
     return;
   }

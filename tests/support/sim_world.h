@@ -68,6 +68,8 @@ struct SimOptions {
   Duration wireLatency = 50us;  ///< of rails, one way
   Duration openTime = 300us;
   Duration fenceTime = 100us;
+  /// transport::Delivery::frame of all rails; 0: not known.
+  Bytes frame = 0;
   /// SimWorld::lateDelivery from the beginning.
   Duration lateDelivery{};
   /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
@@ -105,6 +107,8 @@ class SimWorld {
 
   /// Breaks rail `rail`: nothing comes through in the given directions (from end 0, from end 1).
   void blackHole(int rail, bool fromEnd0 = true, bool fromEnd1 = true);
+  /// Frames of rail `rail` that are longer are lost, in the given directions, and nobody says so.
+  void longestFrame(int rail, Bytes longest, bool fromEnd0 = true, bool fromEnd1 = true);
   /// The port of `end` goes down, and its process learns of it.
   void portDown(int end, int rail);
   /// Both ends see a reset connection.
@@ -176,6 +180,8 @@ class SimWorld {
   /// more sent again than the window of the failed rail, more received twice than the tail budget.
   const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<channel::Failover>& failovers(int end) const;
+  /// The same as they began (LinkIo::railLost).
+  const std::vector<channel::Failover>& losses(int end) const;
   int failbacks(int end) const;
   /// Times that `end` asked whether others hear its peer.
   int missed(int end) const;
@@ -222,7 +228,7 @@ class SimWorld {
 
   int socketOf(int rail) const { return options_.link.rails + 1 + rail; }
   void settle(int end);
-  void send(int from, int path, std::vector<std::byte> datagram);
+  void send(int from, int path, std::vector<std::byte> datagram, Bytes frame);
   std::unique_ptr<SimRail> makeRail(int end, int rail);
   void open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt);
   void abandon(int end, int rail);

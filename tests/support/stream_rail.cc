@@ -31,7 +31,7 @@ void StreamRail::sendNext() {
 
 void StreamRail::putOnTheWire(std::size_t count, int attempt) {
   if (fenced_) return;
-  if (!wire_.carries) {
+  if (!wire_.carriesPayload()) {
     schedule_(wire_.retransmission(attempt),
               [this, count, attempt] { putOnTheWire(count, attempt + 1); });
     return;

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/sanitizers.h"
@@ -86,7 +87,16 @@ Delivery TcpRail::delivery() const {
   return {.acknowledged = info.tcpi_bytes_acked,
           .outstanding = info.tcpi_unacked > 0,
           .roundTrip = std::chrono::microseconds(info.tcpi_rtt),
-          .variation = std::chrono::microseconds(info.tcpi_rttvar)};
+          .variation = std::chrono::microseconds(info.tcpi_rttvar),
+          .frame = frameOf(info.tcpi_snd_mss, (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0)};
+}
+
+/// The headers of a segment and of a datagram differ in these: TCP's own, its timestamps, UDP's.
+Bytes TcpRail::frameOf(std::uint32_t segment, bool timestamps) {
+  constexpr Bytes kTcpHeader = 20, kTimestamps = 12, kUdpHeader = 8;
+  constexpr Bytes kLongestDatagram = 65507;
+  const Bytes frame = segment + kTcpHeader + (timestamps ? kTimestamps : 0) - kUdpHeader;
+  return segment == 0 ? 0 : std::min(frame, kLongestDatagram);
 }
 
 void TcpRail::tellRate(double bytesPerSecond) {

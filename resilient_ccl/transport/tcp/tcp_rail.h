@@ -28,6 +28,8 @@ class TcpRail final : public FramedRail {
   Result<std::size_t> send(std::span<const iovec> pieces) override;
   void close() override;
   void pushAgain() const;
+  /// Delivery::frame of a stream whose segments carry so many bytes.
+  static Bytes frameOf(std::uint32_t segment, bool timestamps);
 
   UniqueFd socket_;
   CongestionControl congestionControl_;

@@ -43,7 +43,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
     link_->onDatagram(2, datagram, now_);
   }
 
-  void sendDatagram(int, std::span<const std::byte>) override {}
+  void sendDatagram(int, std::span<const std::byte>, Bytes) override {}
   void submit(int, const ChunkHeader&, const std::byte*, const RemoteRegion&) override {}
   bool lateWrites(int) const override { return false; }
   bool detach(int, std::uint64_t) override { return false; }
@@ -59,6 +59,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void sendFailed(std::uint64_t, const Status&) override { ++sendsFailed_; }
   void receiveFailed(std::uint64_t, const Status&) override { ++receivesFailed_; }
   void closeSlot(std::uint32_t) override {}
+  void railLost(const Failover&) override {}
   void failedOver(const Failover&) override {}
   void railDegraded(const RailDegradation&) override {}
   bool portLost(int) const override { return false; }
