@@ -15,9 +15,11 @@
 #include "base/log.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/estimate_words.h"
 #include "harness/cli/output.h"
 #include "harness/cluster/privileges.h"
 #include "harness/run/experiment.h"
+#include "harness/run/killed_runs.h"
 #include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/expectation_check.h"
@@ -43,6 +45,7 @@ struct RunOptions {
   std::optional<std::uint64_t> seed;
   bool dryRun = false;
   bool keep = false;
+  bool force = false;
   bool json = false;
 };
 
@@ -115,6 +118,10 @@ Result<std::string> makeDirectory(const RunOptions& options, const std::string& 
   std::error_code error;
   if (path.empty()) {
     std::filesystem::create_directories(kDefaultFolder, error);
+    if (const int swept = run::sweepKilledRuns(kDefaultFolder); swept > 0) {
+      std::cerr << fmt::format("removed {} folder(s) in {} of runs that were killed\n", swept,
+                               kDefaultFolder);
+    }
     const std::string base = fmt::format("{}/{}-{:%Y%m%d-%H%M%S}", kDefaultFolder, name,
                                          fmt::localtime(std::time(nullptr)));
     path = base;
@@ -155,6 +162,7 @@ void printPlan(const scenario::Scenario& scenario) {
     fmt::print("run {}: block {}, {} ({})\n", ++number, planned.block + 1, planned.strategy->name,
                reports::nameOf(planned.arm));
   }
+  fmt::print("{}\n", run::inWords(run::estimateJob(scenario)));
 }
 
 Json planOf(const scenario::Scenario& scenario) {
@@ -170,7 +178,8 @@ Json planOf(const scenario::Scenario& scenario) {
   }
   return {{"scenario", scenario::toJson(scenario)},
           {"faults", std::move(faults)},
-          {"runs", std::move(runs)}};
+          {"runs", std::move(runs)},
+          {"estimate", estimateJson(scenario)}};
 }
 
 /// Says how to look inside, and waits.
@@ -245,6 +254,15 @@ int runScenario(const RunOptions& options) {
     scenarios.push_back(std::move(*read.scenario));
   }
   if (mistakes) return kExitUsage;
+  const run::Capacity capacity = run::readCapacity();
+  for (const scenario::Scenario& scenario : scenarios) {
+    if (!options.dryRun) {
+      std::cerr << scenario.name << ": " << run::inWords(run::estimateJob(scenario)) << '\n';
+    }
+    for (const std::string& warning : warningsOf(scenario, capacity)) {
+      std::cerr << warning << '\n';
+    }
+  }
   if (options.dryRun) {
     Json plans = Json::array();
     for (const scenario::Scenario& scenario : scenarios) {
@@ -256,6 +274,9 @@ int runScenario(const RunOptions& options) {
     }
     if (options.json) print(plans);
     return kExitOk;
+  }
+  if (const Status status = fits(scenarios, capacity); !options.force && !status.ok()) {
+    return fail("run", status, kExitCannotRun);
   }
   // Before anything is written: as root of a namespace of our own we still are the user outside.
   const auto privileges = cluster::enterPrivileges();
@@ -291,6 +312,8 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");
   command->add_flag("--dry-run", options->dryRun, "Only say what would be run");
+  command->add_flag("--force", options->force,
+                    "Also when this machine does not seem to hold the job");
   command->add_flag("--keep", options->keep,
                     "Leave the last cluster up until Ctrl-C, to look inside");
   addOverrideOption(*command, options->overrides);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/cli.h"
+#include "harness/cli/estimate_words.h"
 #include "harness/cli/output.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
@@ -21,7 +22,8 @@ struct ValidateOptions {
   bool schema = false;
 };
 
-Json toJson(const std::string& file, const scenario::ReadResult& result) {
+Json toJson(const std::string& file, const scenario::ReadResult& result,
+            const run::Capacity& capacity) {
   Json json{{"file", file}, {"ok", result.ok()}, {"mistakes", Json::array()}};
   for (const scenario::Mistake& mistake : result.mistakes) {
     json["mistakes"].push_back({{"source", mistake.source},
@@ -30,6 +32,9 @@ Json toJson(const std::string& file, const scenario::ReadResult& result) {
                                 {"message", mistake.message}});
   }
   json["scenario"] = result.ok() ? scenario::toJson(*result.scenario) : Json();
+  json["estimate"] = result.ok() ? estimateJson(*result.scenario) : Json();
+  json["warnings"] =
+      result.ok() ? warningsOf(*result.scenario, capacity) : std::vector<std::string>();
   return json;
 }
 
@@ -38,19 +43,26 @@ int validate(const ValidateOptions& options) {
     print(scenario::scenarioSchema());
     return kExitOk;
   }
+  const run::Capacity capacity = run::readCapacity();
   bool all_ok = true;
   Json files = Json::array();
   for (const std::string& file : options.files) {
     const scenario::ReadResult result = scenario::readScenarioFile(file, options.overrides);
     all_ok = all_ok && result.ok();
     if (options.json) {
-      files.push_back(toJson(file, result));
+      files.push_back(toJson(file, result, capacity));
       continue;
     }
     for (const scenario::Mistake& mistake : result.mistakes) {
       std::cout << mistake.toString() << '\n';
     }
-    if (result.ok()) std::cout << file << ": ok\n";
+    if (!result.ok()) continue;
+    std::cout << file << ": ok\n";
+    std::cerr << result.scenario->name << ": " << run::inWords(run::estimateJob(*result.scenario))
+              << '\n';
+    for (const std::string& warning : warningsOf(*result.scenario, capacity)) {
+      std::cerr << warning << '\n';
+    }
   }
   if (options.json) print({{"ok", all_ok}, {"files", std::move(files)}});
   return all_ok ? kExitOk : kExitUsage;
