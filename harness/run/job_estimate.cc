@@ -14,25 +14,26 @@ namespace {
 // Measured with small runs, rounded up; docs/command.md says how.
 
 // The controller, with its report of a short run.
-constexpr Bytes kControllerMemory = 24 << 20;
-constexpr std::int64_t kControllerDescriptors = 32;
+constexpr Bytes kControllerMemory = 16 << 20;
+constexpr std::int64_t kControllerDescriptors = 16;
 constexpr std::int64_t kControllerPerRank = 3;  // its end, its lifeline, its messages
 constexpr std::int64_t kControllerPerNode = 3;  // its namespace, and a socket into it
-// A rank that has no peer and no gradient; its main thread, its lifeline, and what communicates.
-constexpr Bytes kRankMemory = 6 << 20;
-constexpr std::int64_t kRankThreads = 3;
-constexpr std::int64_t kRankDescriptors = 24;
-constexpr std::int64_t kRankPerRail = 2;  // a listener and a socket for datagrams
+// A rank that has no peer and no gradient; its main thread, its lifeline, what
+// communicates, and what plans.
+constexpr Bytes kRankMemory = 4 << 20;
+constexpr std::int64_t kRankThreads = 4;
+constexpr std::int64_t kRankDescriptors = 14;
+constexpr std::int64_t kRankPerRail = 8;  // listener, datagrams, and what watches its port
 // A connection of a rail at one of its two ends: what is read ahead, the state of the rail, and
 // what the kernel has in its buffers while it is busy.
-constexpr Bytes kConnectionMemory = 160 << 10;
+constexpr Bytes kConnectionMemory = 64 << 10;
 // A peer of a rank, over whatever rails.
-constexpr Bytes kPeerMemory = 64 << 10;
+constexpr Bytes kPeerMemory = 16 << 10;
 // A peer in the same node: a socket, the memory that both share, and what rings at either end.
 constexpr std::int64_t kLocalPeerDescriptors = 3;
 // A NIC: a veth pair, its queues and its port at the switch. A namespace has tables of its own.
-constexpr Bytes kNicMemory = 96 << 10;
-constexpr Bytes kNamespaceMemory = 512 << 10;
+constexpr Bytes kNicMemory = 64 << 10;
+constexpr Bytes kNamespaceMemory = 256 << 10;
 // What keeps the programs of a node.
 constexpr Bytes kGuardMemory = 8 << 20;
 // qemu besides the memory of its guest.
@@ -102,7 +103,7 @@ JobEstimate estimateJob(const scenario::Scenario& scenario) {
   estimate.connections = ends / 2;
   // Rank 0 meets all others before they go.
   const std::int64_t rank = kRankDescriptors + rails * kRankPerRail + remote * rails +
-                            local * kLocalPeerDescriptors + scenario.ioThreads + 1;
+                            local * kLocalPeerDescriptors + scenario.ioThreads;
   const std::int64_t controller =
       kControllerDescriptors + ranks * kControllerPerRank + nodes * kControllerPerNode;
   estimate.descriptors = std::max(rank + ranks - 1, controller);
