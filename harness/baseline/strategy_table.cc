@@ -101,7 +101,8 @@ constexpr std::array kNcclOptions{
                   ParameterType::kDuration,
                   "10s",
                   "of abort_reinit and shrink: the program takes a collective that is not done so "
-                  "long after its call for failed, as NCCL over sockets does not see a port that "
+                  "long after its call for failed, as NCCL (2.27 to 2.30) over sockets does not "
+                  "see a port that "
                   "is down. Where nothing else tells it, a shorter fault passes unnoticed, and the "
                   "run is invalid. The default is that of exclude_rank",
                   {},
@@ -117,10 +118,9 @@ constexpr std::array kStrategies{
     StrategySpec{kFaultFree, "Data is striped over all rails; resilience is off; no fault.",
                  "the throughput v0 that every overhead is measured against", false,
                  kCommonOptions},
-    StrategySpec{kArmed,
-                 "Resilience is on as in hot_repair, or in what 'like' names, and no fault happens.",
-                 "the standing cost of being resilient: armed against fault_free", false,
-                 kArmedOptions},
+    StrategySpec{
+        kArmed, "Resilience is on as in hot_repair, or in what 'like' names, and no fault happens.",
+        "the standing cost of being resilient: armed against fault_free", false, kArmedOptions},
     StrategySpec{kFailStop,
                  "As a stock library: no failover. The job hangs until a watchdog kills it, waits "
                  "until the port is back, and restarts from the last checkpoint.",

@@ -278,7 +278,7 @@ void addLab(std::vector<MachineCheck>& checks) {
   add("NCCL plugin", launch::findOwnLibrary(kPlugin, kPluginFolder),
       fmt::format("{} is not built", kPlugin),
       "jobs over NCCL that outlive their NICs (docs/nccl.md)",
-      "NCCL hangs, or ends the job, when a NIC fails",
+      "NCCL (seen with 2.27 to 2.30, over sockets) hangs, or ends the job, when a NIC fails",
       "install libssl-dev, configure, and cmake --build build --target faultline_nccl");
   add("nccl_bench", launch::findOwnLibrary(kNcclBench, ""), "not built",
       "scenarios/gpu, all but PyTorch's: collectives of NCCL, each element compared (docs/gpu.md)",
