@@ -14,9 +14,10 @@ namespace faultline::injector {
 namespace {
 
 // So many probes that about twenty should be lost: then a third of the share, which is the least
-// that is believed, is far from nothing.
+// that is believed, is far from nothing. And never fewer than it takes to tell a half from a third,
+// whatever the queue on the way adds.
 constexpr double kLostProbes = 20;
-constexpr int kFewestProbes = 256;
+constexpr int kFewestProbes = 1024;
 // A frame of the job in a full queue on the way may push a probe out.
 constexpr double kQueueShare = 0.05;
 constexpr double kSigmas = 4;
@@ -34,6 +35,19 @@ bool fits(double share, int sent, int passed) {
   const double lost = 1 - static_cast<double>(passed) / sent;
   const double spread = kSigmas * std::sqrt(share * (1 - share) / sent) + kQueueShare;
   return lost >= std::max(share * kLeastOfShare, share - spread) && lost <= share + spread;
+}
+
+/// "31 % lost (22 to 40 % with 95 % certainty; asked: 30 %)": Wilson's interval of a share.
+std::string lossInWords(double share, int sent, int passed) {
+  constexpr double kZ = 1.96;  // of 95 %
+  const double n = std::max(sent, 1);
+  const double lost = std::clamp(1 - passed / n, 0.0, 1.0);
+  const double middle = (lost + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
+  const double half =
+      kZ * std::sqrt(lost * (1 - lost) / n + kZ * kZ / (4 * n * n)) / (1 + kZ * kZ / n);
+  return fmt::format("{:.3g} % lost ({:.3g} to {:.3g} % with 95 % certainty; asked: {:.3g} %)",
+                     lost * kWholeInPercent, std::max(0.0, middle - half) * kWholeInPercent,
+                     std::min(1.0, middle + half) * kWholeInPercent, share * kWholeInPercent);
 }
 
 }  // namespace
@@ -106,11 +120,12 @@ Evidence Loss::verdict() const {
   if (!probing_) return {kind_, "probes across the link", "nothing was observed", false};
   return {
       kind_, "probes across the link",
-      fmt::format("the NIC {} its carrier; of {} probes in each direction {} left the switch "
-                  "by other ports (to be lost: {:.0f} %) and {} left it towards the NIC (to "
-                  "be lost: {:.0f} %); the switch received {} frames of the NIC",
+      fmt::format("the NIC {} its carrier; of {} probes in each direction {} left the switch by "
+                  "other ports: {}; {} left it towards the NIC: {}; the switch received {} "
+                  "frames of the NIC",
                   carrier_ ? "kept" : "lost", probe_->sent(), probe_->out(),
-                  lost_.out * kWholeInPercent, probe_->in(), lost_.in * kWholeInPercent, received_),
+                  lossInWords(lost_.out, probe_->sent(), probe_->out()), probe_->in(),
+                  lossInWords(lost_.in, probe_->sent(), probe_->in()), received_),
       conclusive()};
 }
 

@@ -8,6 +8,8 @@ constexpr Duration kChangeWindow = 1s;
 // A limit is not exact; but what was hardly faster before proves nothing.
 constexpr double kMostOfLimit = 1.1;
 constexpr double kLeastOfLimit = 0.3;
+// Below this share of the limit something else may have slowed the job down.
+constexpr double kNearLimit = 0.8;
 constexpr double kFasterBefore = 1.25;
 constexpr double kBitsPerByteSent = 8;
 
@@ -32,6 +34,10 @@ bool RateChange::proven() const {
   if (!during_ || static_cast<double>(before_) < limit * kFasterBefore) return false;
   const auto during = static_cast<double>(*during_);
   return during <= limit * kMostOfLimit && during >= limit * kLeastOfLimit;
+}
+
+bool RateChange::onlySlower() const {
+  return proven() && static_cast<double>(*during_) < static_cast<double>(limit_) * kNearLimit;
 }
 
 }  // namespace faultline::injector

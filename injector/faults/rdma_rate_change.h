@@ -27,6 +27,8 @@ class RateChange {
   }
 
   bool proven() const;
+  /// It is proven to be slower, and so much below the limit that something else may be why.
+  bool onlySlower() const;
   BitsPerSecond before() const { return before_; }
   /// Nothing until a window is complete.
   std::optional<BitsPerSecond> during() const { return during_; }

@@ -91,7 +91,7 @@ Status RdmaThrottle::apply() {
   RETURN_IF_ERROR(device_->findAgain());
   applied_ = true;
   probing_ = false;
-  meter_ = RateMeter(plan_.window);
+  meter_ = plan_.meter();
   if (!onAdapter()) return transit(true, [&] { return installQueue(); });
   change_->restart();
   means_ = Means::kMaxrates;
@@ -167,8 +167,7 @@ Status RdmaThrottle::feed(Bytes backlog) {
 bool RdmaThrottle::conclusive() const {
   if (!applied_) return false;
   if (onAdapter()) return change_->proven();
-  const auto& measured = meter_.measured();
-  return measured && measured->rate >= plan_.lowest_proof && measured->rate <= plan_.highest_proof;
+  return proofOf(plan_, meter_.measured()) == ThrottleProof::kAsAsked;
 }
 
 Duration RdmaThrottle::evidenceBudget() const {
@@ -176,29 +175,27 @@ Duration RdmaThrottle::evidenceBudget() const {
 }
 
 std::string RdmaThrottle::describeQueue() const {
-  const auto& measured = meter_.measured();
-  const std::string seen =
-      !measured ? std::string("never a backlog that lasted")
-                : fmt::format("{:.3f} Mbit/s left the queue for {:.0f} ms with a backlog",
-                              static_cast<double>(measured->rate) / 1e6,
-                              toMilliseconds(measured->window));
-  return fmt::format("{} (to be {}{})", seen, formatRate(plan_.after),
-                     probing_ ? ", own probes" : "");
+  return inWords(plan_, meter_.measured(), device_->linkRate() != 0) +
+         (probing_ ? ", own probes" : "");
 }
 
 Evidence RdmaThrottle::verdict() const {
   if (!onAdapter()) {
-    return {"rdma_throttle", "rate of leaving the queue under backlog", describeQueue(),
-            conclusive()};
+    const bool slower = applied_ && proofOf(plan_, meter_.measured()) != ThrottleProof::kNothing;
+    return {"rdma_throttle", "rate of leaving the queue under backlog", describeQueue(), slower};
   }
-  return {"rdma_throttle", "bytes that the port counts",
-          fmt::format("the port sent {} before, under the job's load, and {} in the fault; limits "
-                      "were {}, are {} (unproven on hardware)",
-                      formatRate(change_->before()),
-                      change_->during() ? formatRate(*change_->during())
-                                        : std::string("nothing that was measured"),
-                      rdma::formatMaxrates(rates_before_), rdma::formatMaxrates(rates_after_)),
-          conclusive()};
+  return {
+      "rdma_throttle", "bytes that the port counts",
+      fmt::format("the port sent {} before, under the job's load, and {} in the fault{}; limits "
+                  "were {}, are {} (unproven on hardware)",
+                  formatRate(change_->before()),
+                  change_->during() ? formatRate(*change_->during())
+                                    : std::string("nothing that was measured"),
+                  change_->onlySlower() ? ", which is slower than before; that the limit made "
+                                          "it so slow is not shown"
+                                        : "",
+                  rdma::formatMaxrates(rates_before_), rdma::formatMaxrates(rates_after_)),
+      conclusive()};
 }
 
 Status RdmaThrottle::remove() {

@@ -65,7 +65,7 @@ class RdmaThrottle final : public Fault {
   bool probing_ = false;
 
   ThrottlePlan plan_;
-  RateMeter meter_{Duration::zero()};
+  BacklogMeter meter_ = plan_.meter();
   std::vector<netlink::FrameSocket> probes_;
 
   rdma::Maxrates rates_before_{};

@@ -51,7 +51,7 @@ Status Throttle::prepare() {
     }
     if (!state.ok()) return state.status();
     ASSIGN_OR_RETURN(side.plan, planThrottle(state->rate, rate_));
-    side.meter = RateMeter(side.plan.window);
+    side.meter = side.plan.meter();
     ASSIGN_OR_RETURN(const netlink::Link other,
                      netlink::readLink(*side.to.socket, side.to.ifindex));
     side.destination = other.mac;
@@ -62,7 +62,7 @@ Status Throttle::prepare() {
 Status Throttle::apply() {
   applied_ = true;
   probing_ = false;
-  for (Side& side : sides_) side.meter = RateMeter(side.plan.window);
+  for (Side& side : sides_) side.meter = side.plan.meter();
   return transit(true, [&] { return setRates(&ThrottlePlan::after); });
 }
 
@@ -93,7 +93,7 @@ Status Throttle::look(Side& side, TimePoint now) {
   if (state.rate == side.plan.after) {
     side.meter.observe(now, state.sent_bytes, state.backlog);
   } else {
-    side.meter = RateMeter(side.plan.window);
+    side.meter = side.plan.meter();
   }
   return okStatus();
 }
@@ -138,11 +138,6 @@ Status Throttle::feed(Side& side) {
   return okStatus();
 }
 
-bool Throttle::Side::proven() const {
-  const auto& measured = meter.measured();
-  return measured && measured->rate >= plan.lowest_proof && measured->rate <= plan.highest_proof;
-}
-
 bool Throttle::conclusive() const {
   return std::all_of(sides_.begin(), sides_.end(), [](const Side& side) { return side.proven(); });
 }
@@ -154,22 +149,18 @@ Duration Throttle::evidenceBudget() const {
 }
 
 Evidence Throttle::verdict() const {
-  std::string observed;
+  Evidence evidence{"throttle", "rate of leaving the queue under backlog", "", true, {}};
   for (const Side& side : sides_) {
-    if (!observed.empty()) observed += "; ";
-    const auto& measured = side.meter.measured();
-    observed += !measured ? fmt::format("{}: never a backlog that lasted", side.name)
-                          : fmt::format(
-                                "{}: {:.3f} Mbit/s left the queue for {:.0f} ms with a "
-                                "backlog",
-                                side.name, static_cast<double>(measured->rate) / 1e6,
-                                toMilliseconds(measured->window));
-    observed += fmt::format(" (to be {}, was {}; the shaper says {}{})",
-                            formatRate(side.plan.after), formatRate(side.plan.before),
-                            side.kernel_rate ? formatRate(*side.kernel_rate) : "nothing yet",
-                            probing_ ? ", own probes" : "");
+    const auto measured = side.meter.measured();
+    evidence.ok = evidence.ok && proofOf(side.plan, measured) != ThrottleProof::kNothing;
+    evidence.observed +=
+        fmt::format("{}{}: {}; the shaper says {}{}", evidence.observed.empty() ? "" : "; ",
+                    side.name, inWords(side.plan, measured),
+                    side.kernel_rate ? formatRate(*side.kernel_rate) : std::string("nothing yet"),
+                    probing_ ? ", own probes" : "");
+    if (measured) evidence.numbers[side.name + "_bits_per_second"] = measured->rate;
   }
-  return {"throttle", "rate of leaving the queue under backlog", observed, conclusive()};
+  return evidence;
 }
 
 Status Throttle::revert() {

@@ -6,7 +6,6 @@
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
-#include "injector/faults/rate_meter.h"
 #include "injector/faults/throttle_plan.h"
 #include "injector/netlink/frame_socket.h"
 #include "injector/netlink/link_target.h"
@@ -15,8 +14,9 @@ namespace faultline::injector {
 
 /// The link becomes slow in one or both directions. Works on links that are shaped by our own
 /// shaper. Evidence: the rate at which the queue is emptied while something waits in it and the
-/// kernel says that the shaper has the new rate (a machine that is starved sends slowly, too); when
-/// the job does not give that load, a stream of probe frames.
+/// kernel says that the shaper has the new rate; when the job does not give that load, a stream of
+/// probe frames. Where all that could be shown is that it is slower than before (a machine that is
+/// starved sends slowly, too), it says just that.
 class Throttle final : public Fault {
  public:
   Throttle(const FaultParameters& parameters, const netlink::LinkTarget& target);
@@ -42,13 +42,14 @@ class Throttle final : public Fault {
     netlink::LinkEnd from;
     netlink::LinkEnd to;
     ThrottlePlan plan;
-    RateMeter meter{Duration::zero()};
+    BacklogMeter meter = plan.meter();
     std::optional<BitsPerSecond> kernel_rate;  ///< what the shaper had when it was last read
     Bytes backlog = 0;                         ///< and what waited in it
     netlink::MacAddress destination{};
     std::vector<netlink::FrameSocket> probes;
 
-    bool proven() const;
+    /// It has the rate that was asked for.
+    bool proven() const { return proofOf(plan, meter.measured()) == ThrottleProof::kAsAsked; }
   };
 
   Status setRates(BitsPerSecond ThrottlePlan::*rate);

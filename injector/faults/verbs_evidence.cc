@@ -14,7 +14,7 @@ namespace {
 constexpr double kRateTolerance = 1.1;
 /// Below this much of it a program that always has something waiting is held up by more than the
 /// rate.
-constexpr double kFarBelow = 0.5;
+constexpr double kFarBelow = 0.8;
 constexpr double kNanosecondsPerMs = 1e6;
 constexpr double kBitsPerMbit = 1e6;
 

@@ -61,21 +61,23 @@ TEST(VerbsEvidenceTest, ARateIsTheAchievedOne) {
 TEST(VerbsEvidenceTest, ARateFarBelowTheRequestedOneIsToldThoughItWasKept) {
   const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
   const auto told = [&](const Rates& achieved) { return judgeVerbs(rule, {}, achieved).observed; };
-  const MeasuredRate half{50'000'000, 200ms};
+  const MeasuredRate most{80'000'000, 200ms};
   const MeasuredRate less{15'000'000, 200ms};
-  EXPECT_THAT(told({half}),
-              StartsWith("50.00 Mbit/s for 100Mbit requested, measured over 200 ms;"));
+  EXPECT_THAT(told({most}),
+              StartsWith("80.00 Mbit/s for 100Mbit requested, measured over 200 ms;"));
   EXPECT_THAT(told({less}), StartsWith("15.00 Mbit/s for 100Mbit requested, measured over 200 ms "
                                        "(0.15 of it, though something was waiting at each look"));
+  EXPECT_THAT(told({MeasuredRate{50'000'000, 200ms}}), HasSubstr("(0.50 of it, though"))
+      << "a half is not what was asked for";
   EXPECT_TRUE(proves(rule, {}, {less})) << "no more than that went through";
-  EXPECT_THAT(told({half, less}), HasSubstr("at least (0.15 of it, though"));
-  EXPECT_THAT(told({half, half}), Not(HasSubstr("of it, though")));
+  EXPECT_THAT(told({most, less}), HasSubstr("at least (0.15 of it, though"));
+  EXPECT_THAT(told({most, most}), Not(HasSubstr("of it, though")));
 }
 
 TEST(VerbsEvidenceTest, EachProcessHasTheRateForItself) {
   const Rule rule{.effect = Effect::kQpRate, .bitsPerSecond = 100'000'000};
   const MeasuredRate kept{98'000'000, 210ms};
-  const MeasuredRate slower{60'000'000, 200ms};
+  const MeasuredRate slower{85'000'000, 200ms};
   const MeasuredRate faster{111'000'000, 200ms};
   EXPECT_TRUE(proves(rule, {}, {kept, kept, slower}));
   EXPECT_TRUE(proves(rule, {}, {std::nullopt, kept})) << "in the first nothing had to wait";
@@ -83,7 +85,7 @@ TEST(VerbsEvidenceTest, EachProcessHasTheRateForItself) {
   EXPECT_FALSE(proves(rule, {}, {faster, slower, slower})) << "not their average";
   EXPECT_FALSE(proves(rule, {}, {std::nullopt, std::nullopt}));
   const std::string text = judgeVerbs(rule, {}, Rates{kept, std::nullopt, slower}).observed;
-  EXPECT_THAT(text, StartsWith("60.00 to 98.00 Mbit/s in 2 of 3 processes for 100Mbit requested in "
+  EXPECT_THAT(text, StartsWith("85.00 to 98.00 Mbit/s in 2 of 3 processes for 100Mbit requested in "
                                "each, measured over 200 ms at least;"));
   EXPECT_THAT(text, HasSubstr("counted in 3 processes together, each of which has trigger, budget "
                               "and rate for itself"));
