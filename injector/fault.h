@@ -57,6 +57,10 @@ class Fault {
   /// already, kUnsupported when the mechanism is missing.
   virtual Status prepare() = 0;
 
+  /// The next apply() is for so long; nullopt: until the end of the run. To be called before it: a
+  /// fault that repeats something within its time must know how often that is.
+  virtual void lastsFor(std::optional<Duration> /*duration*/) {}
+
   /// Does it, and forgets what was observed before. Short: only the kernel calls.
   virtual Status apply() = 0;
 

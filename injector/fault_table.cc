@@ -25,18 +25,22 @@ constexpr std::array kPortDownParameters{
     ParameterSpec{"how", ParameterType::kEnum, "carrier", kHowMeaning, kHow},
 };
 
-constexpr ParameterSpec kFlapCount{
-    "count",   ParameterType::kInteger,
-    "0",       "how many times it goes down; 0: again and again while the fault lasts",
-    {},        0,
-    kMostFlaps};
-constexpr ParameterSpec kFlapPeriod{"period",
-                                    ParameterType::kDuration,
-                                    "500ms",
-                                    "from one loss to the next",
-                                    {},
-                                    kShortestPeriodSeconds,
-                                    kLongestPeriodSeconds};
+constexpr ParameterSpec kFlapCount{"count",
+                                   ParameterType::kInteger,
+                                   "0",
+                                   "how many times it goes down; 0: again and again while the "
+                                   "fault lasts, one loss per period, the last one before its end",
+                                   {},
+                                   0,
+                                   kMostFlaps};
+constexpr ParameterSpec kFlapPeriod{
+    "period",
+    ParameterType::kDuration,
+    "500ms",
+    "from one loss to the next; a loss that falls on the fault's end does not happen",
+    {},
+    kShortestPeriodSeconds,
+    kLongestPeriodSeconds};
 constexpr ParameterSpec kFlapDuty{
     "duty", ParameterType::kPercent, "50%", "share of the period in which it is down", {}, 1, 99};
 

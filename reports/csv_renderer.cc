@@ -18,7 +18,7 @@ constexpr const char* kHeader =
     "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
     "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms,plans,"
     "planned_algorithm,degradations,requests,finished,late,lost,redone,ttft_ms_median,"
-    "tpot_ms_median,e2e_ms_median,";
+    "tpot_ms_median,e2e_ms_median,after_pct,back_to_95_pct_ms,void_because,";
 
 /// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
 class Line {
@@ -135,6 +135,17 @@ void addRequests(Line& line, const ScenarioResult& result, const Run& run) {
   }
 }
 
+/// "inf" of a run that never came back: a number to who reads the column, and no empty cell.
+void addAfterFault(Line& line, const Run& run) {
+  line.add(run.after_pct.value_or(std::nan("")));
+  if (run.after_fault && !run.back_to_95_pct_ms) {
+    line.add("inf");
+  } else {
+    line.add(run.back_to_95_pct_ms.value_or(std::nan("")));
+  }
+  line.add(run.void_because);
+}
+
 std::string exitCodes(const Run& run) {
   std::string codes;
   for (const ProgramEnd& end : run.processes) {
@@ -186,6 +197,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
   line.add(plan == nullptr ? "" : plan->algorithm);
   line.add(run.degradations.size());
   addRequests(line, result, run);
+  addAfterFault(line, run);
   line.add(exitCodes(run));
   for (const std::string& name : metrics) {
     const auto found = run.metrics.find(name);

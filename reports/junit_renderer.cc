@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <tinyxml2.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/clock.h"
 #include "reports/renderer.h"
 #include "reports/text.h"
@@ -27,13 +30,30 @@ class Suite {
     addProblem(name, "error", type, message, ms);
     ++errors_;
   }
+  /// Of the case that was added last.
+  void properties(const std::vector<std::pair<const char*, std::string>>& properties) {
+    if (properties.empty()) return;
+    tinyxml2::XMLElement* list = element_->GetDocument()->NewElement("properties");
+    element_->LastChildElement("testcase")->InsertFirstChild(list);
+    for (const auto& [name, value] : properties) {
+      tinyxml2::XMLElement* property = list->InsertNewChildElement("property");
+      property->SetAttribute("name", name);
+      property->SetAttribute("value", cleanText(value).c_str());
+    }
+  }
+
+  void skip(const std::string& name, const std::string& message, double ms) {
+    addCase(name, ms)->InsertNewChildElement("skipped")->SetAttribute("message",
+                                                                      cleanText(message).c_str());
+    ++skipped_;
+  }
 
   void close(double ms) {
     element_->SetAttribute("name", name_.c_str());
     element_->SetAttribute("tests", tests_);
     element_->SetAttribute("failures", failures_);
     element_->SetAttribute("errors", errors_);
-    element_->SetAttribute("skipped", 0);
+    element_->SetAttribute("skipped", skipped_);
     element_->SetAttribute("time", fmt::format("{:.3f}", ms / kMillisecondsPerSecond).c_str());
   }
   bool green() const { return failures_ + errors_ == 0; }
@@ -60,6 +80,7 @@ class Suite {
   int tests_ = 0;
   int failures_ = 0;
   int errors_ = 0;
+  int skipped_ = 0;
 };
 
 void addExpectations(Suite& suite, const ScenarioResult& result) {
@@ -79,6 +100,18 @@ void addExpectations(Suite& suite, const ScenarioResult& result) {
   }
 }
 
+std::vector<std::pair<const char*, std::string>> propertiesOf(const Run& run) {
+  std::vector<std::pair<const char*, std::string>> properties;
+  if (run.after_pct) properties.emplace_back("after_pct", fmt::format("{:.4g}", *run.after_pct));
+  if (run.back_to_95_pct_ms) {
+    properties.emplace_back("back_to_95_pct_ms", fmt::format("{:.4g}", *run.back_to_95_pct_ms));
+  } else if (run.after_fault) {
+    properties.emplace_back("back_to_95_pct_ms",
+                            fmt::format("never, within {:.0f} ms", run.after_fault->watched_ms));
+  }
+  return properties;
+}
+
 /// A run that hung and was restarted did what its strategy does; one that only hung did not, unless
 /// the scenario passes: then an expectation says that it must end so.
 void addRuns(Suite& suite, const ScenarioResult& result) {
@@ -88,7 +121,14 @@ void addRuns(Suite& suite, const ScenarioResult& result) {
         fmt::format("{} block {} {}", run.strategy, run.block + 1, nameOf(run.arm));
     const std::string message = run.message.empty() ? nameOf(run.status) : run.message;
     const bool restarted = run.status == RunStatus::kHung && !run.restarts.empty();
-    if (run.status == RunStatus::kOk || restarted || passes) {
+    if (!run.void_because.empty()) {
+      // It counts for nothing. A result that passes has other blocks, and stays green.
+      if (passes) {
+        suite.skip(name, run.void_because, run.duration_ms);
+      } else {
+        suite.error(name, "invalid", run.void_because, run.duration_ms);
+      }
+    } else if (run.status == RunStatus::kOk || restarted || passes) {
       suite.pass(name, run.duration_ms);
     } else if (run.status == RunStatus::kInvalid) {
       suite.error(name, "invalid", message, run.duration_ms);
@@ -97,6 +137,7 @@ void addRuns(Suite& suite, const ScenarioResult& result) {
     } else {
       suite.fail(name, nameOf(run.status), message, run.duration_ms);
     }
+    suite.properties(propertiesOf(run));
   }
 }
 

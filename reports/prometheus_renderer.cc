@@ -93,6 +93,7 @@ class Metrics {
     addStrategies();
     addSpeeds();
     addPauses();
+    addAfterFaults();
     addRequests();
     return std::move(page_).finish();
   }
@@ -252,6 +253,35 @@ class Metrics {
       page_.sample(common, sum_ms / kMillisecondsPerSecond, "_sum");
       page_.sample(common, pause.n, "_count");
     }
+  }
+
+  /// A row without samples of the time has runs that never came back, or none that was watched.
+  void addAfterFaults() {
+    const auto each = [&](const char* name, const char* help, auto valueOf) {
+      page_.metric(name, help);
+      for (const Summary& row : result_.summary) {
+        page_.sample(rowLabels(row), std::optional<double>(valueOf(row)));
+      }
+    };
+    using Value = std::optional<double>;
+    each("faultline_after_fault_ratio",
+         "Work in the second after the last fault, of fault_free's; median of the runs.",
+         [](const Summary& row) {
+           return row.after_pct ? Value(row.after_pct->median / kWholeInPercent) : std::nullopt;
+         });
+    each("faultline_after_fault_low_ratio", "The least of the runs.", [](const Summary& row) {
+      return row.after_pct ? Value(row.after_pct->min / kWholeInPercent) : std::nullopt;
+    });
+    each("faultline_back_to_speed_max_seconds",
+         "From the end of the last fault until 95 % of that is done; the longest of the runs.",
+         [](const Summary& row) {
+           const bool known = row.back_to_95_pct_ms && row.back_to_95_pct_ms->max;
+           return known ? Value(*row.back_to_95_pct_ms->max / kMillisecondsPerSecond)
+                        : std::nullopt;
+         });
+    each("faultline_never_back_runs", "Runs that never came back to that.", [](const Summary& row) {
+      return row.back_to_95_pct_ms ? Value(row.back_to_95_pct_ms->never) : std::nullopt;
+    });
   }
 
   void addQuantiles(const Labels& common, const Percentiles& times) {

@@ -72,6 +72,15 @@ struct Drift {
   std::string void_because;          ///< why no speed can be told; empty: it can
 };
 
+/// Something by which what struck one strategy differed from what struck another of its block.
+struct StrikeDifference {
+  int block = 0;
+  std::string fault;   ///< in words: "port_flap (node 1, rail 0), at 2s"
+  std::string what;    ///< "strikes", "losses", "start", "progress", "iteration" or "length"
+  std::string detail;  ///< what each strategy had
+  bool voids = false;  ///< the block is left out of all comparisons
+};
+
 /// Of the workload `inference`, over all rates.
 struct Latency {
   Percentiles ttft_ms;
@@ -116,9 +125,11 @@ struct Summary {
   std::optional<double> bound_pct;
   bool mis_measured = false;  ///< better than possible: these numbers are not to be believed
   std::string note;           ///< what one must know about the row; empty: nothing
-  std::optional<Percentiles> failover_pause_ms;  ///< null: had no failover
-  std::optional<Quantity> throughput;            ///< median of the blocks
-  std::optional<Latency> latency;                ///< of a server: of the requests of `pooled_rates`
+  std::optional<Percentiles> failover_pause_ms;   ///< null: had no failover
+  std::optional<Quantity> throughput;             ///< median of the blocks
+  std::optional<AfterSpread> after_pct{};         ///< null: no run has it
+  std::optional<BackSpread> back_to_95_pct_ms{};  ///< likewise
+  std::optional<Latency> latency;  ///< of a server: of the requests of `pooled_rates`
   /// Of a server: `latency` and `overhead_pct` are of the first so many of `rates`: those that
   /// fault_free keeps up with, or all if there is none. Null: of no server, or a modelled row.
   std::optional<int> pooled_rates{};
@@ -189,6 +200,7 @@ struct ScenarioResult {
   std::vector<Summary> summary;
   std::optional<Noise> noise;  ///< null without a second row of fault_free, or with too few pairs
   std::optional<Drift> drift;  ///< null without drift_check and across_blocks
+  std::vector<StrikeDifference> strike_differences;
   std::vector<Expectation> expectations;
   std::vector<std::string> notes;  ///< what a reader must know of what was done, in sentences
 };

@@ -90,6 +90,15 @@ void visitFields(V& v, Of<Drift> auto& drift) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<StrikeDifference> auto& difference) {
+  v.required("block", difference.block);
+  v.field("fault", difference.fault);
+  v.field("what", difference.what);
+  v.field("detail", difference.detail);
+  v.field("voids", difference.voids);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Latency> auto& latency) {
   v.field("ttft_ms", latency.ttft_ms);
   v.field("tpot_ms", latency.tpot_ms);
@@ -134,6 +143,8 @@ void visitFields(V& v, Of<Summary> auto& summary) {
   v.field("note", summary.note);
   v.field("failover_pause_ms", summary.failover_pause_ms);
   v.field("throughput", summary.throughput);
+  v.field("after_pct", summary.after_pct);
+  v.field("back_to_95_pct_ms", summary.back_to_95_pct_ms);
   v.field("latency", summary.latency);
   v.field("pooled_rates", summary.pooled_rates);
   v.field("model", summary.model);
@@ -168,6 +179,7 @@ void visitFields(V& v, Of<ScenarioResult> auto& result) {
   v.field("summary", result.summary);
   v.field("noise", result.noise);
   v.field("drift", result.drift);
+  v.field("strike_differences", result.strike_differences);
   v.field("notes", result.notes);
   v.field("expectations", result.expectations);
 }

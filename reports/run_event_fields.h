@@ -158,6 +158,15 @@ void visitFields(V& v, Of<FaultHit> auto& hit) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<AskedStrike> auto& asked) {
+  v.field("start_ms", asked.start_ms);
+  v.field("iteration", asked.iteration);
+  v.field("progress_pct", asked.progress_pct);
+  v.field("ms", asked.ms);
+  v.field("losses", asked.losses);
+}
+
+template <typename V>
 void visitFields(V& v, Of<AppliedFault> auto& fault) {
   v.required("kind", fault.kind);
   v.field("mechanism", fault.mechanism);
@@ -168,6 +177,8 @@ void visitFields(V& v, Of<AppliedFault> auto& fault) {
   v.field("start_within_ms", fault.start_within_ms);
   v.field("end_ms", fault.end_ms);
   v.field("hit", fault.hit);
+  v.field("asked", fault.asked);
+  v.field("losses", fault.losses);
 }
 
 template <typename V>

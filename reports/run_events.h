@@ -169,6 +169,17 @@ struct FaultHit {
   std::string detail;                  ///< e.g. "iteration 20 ended 31 ms later on 4 of 4 ranks"
 };
 
+/// What the scenario asks of one strike of a fault, where that is a number. Null: it does not ask
+/// for it, or it depends on the run.
+struct AskedStrike {
+  std::optional<double> start_ms;      ///< of strikes that come at a time
+  std::optional<int> iteration;        ///< of the first strike of those that come in an iteration
+  std::optional<double> progress_pct;  ///< of it, likewise
+  std::optional<double> ms;            ///< how long it lasts; null: until the end of the run
+  /// How often something that flaps is lost; null: it does not flap, or flaps until the run ends.
+  std::optional<std::int64_t> losses;
+};
+
 /// A fault as it was applied in one run.
 struct AppliedFault {
   std::string kind;       ///< "port_down", ...
@@ -180,6 +191,8 @@ struct AppliedFault {
   std::optional<double> end_ms;                     ///< reverted; null: until the end of the run
   std::optional<FaultHit> hit;                      ///< null for faults triggered by time alone
   std::map<std::string, std::string> parameters{};  ///< of its kind, as a scenario writes them
+  AskedStrike asked{};
+  std::optional<std::int64_t> losses{};  ///< there were, of something that flaps; see AskedStrike
 };
 
 /// What the ranks recorded (`telemetry: on`), as one list per field; entry i of all lists is one

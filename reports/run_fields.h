@@ -44,6 +44,30 @@ void visitFields(V& v, Of<Iteration> auto& iteration) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<AfterFault> auto& after) {
+  v.required("counted", after.counted);
+  v.field("reverted_ms", after.reverted_ms);
+  v.field("watched_ms", after.watched_ms);
+  v.field("after_pct", after.after_pct);
+  v.field("back_ms", after.back_ms);
+}
+
+template <typename V>
+void visitFields(V& v, Of<AfterSpread> auto& spread) {
+  v.required("median", spread.median);
+  v.field("min", spread.min);
+  v.field("n", spread.n);
+}
+
+template <typename V>
+void visitFields(V& v, Of<BackSpread> auto& spread) {
+  v.field("median", spread.median);
+  v.field("max", spread.max);
+  v.field("n", spread.n);
+  v.field("never", spread.never);
+}
+
+template <typename V>
 void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.required("operation", row.operation);
   v.field("size_bytes", row.size_bytes);
@@ -127,6 +151,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("faulted", run.faulted);
   v.required("status", run.status);
   v.field("message", run.message);
+  v.field("void_because", run.void_because);
   v.field("duration_ms", run.duration_ms);
   v.field("checkpoint_ms", run.checkpoint_ms);
   v.field("iterations", run.iterations);
@@ -134,6 +159,9 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("checked_elements", run.checked_elements);
   v.field("digest", run.digest);
   v.field("throughput", run.throughput);
+  v.field("after_pct", run.after_pct);
+  v.field("back_to_95_pct_ms", run.back_to_95_pct_ms);
+  v.field("after_fault", run.after_fault);
   v.field("failovers", run.failovers);
   v.field("idle_failovers", run.idle_failovers);
   v.field("failbacks", run.failbacks);

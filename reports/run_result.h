@@ -63,6 +63,31 @@ struct Percentiles {
   int n = 0;
 };
 
+/// What became of a job after its last fault was taken back (docs/report.md has the definitions).
+struct AfterFault {
+  std::string counted;     ///< as what: "iterations", "calls", "requests" or "rail_bytes"
+  double reverted_ms = 0;  ///< the last fault was taken back
+  double watched_ms = 0;   ///< from then until the end of the work
+  double after_pct = 0;    ///< as Run::after_pct
+  /// As Run::back_to_95_pct_ms; null: it never was, for as long as it was watched.
+  std::optional<double> back_ms{};
+};
+
+/// Of the blocks of a strategy: Run::after_pct.
+struct AfterSpread {
+  double median = 0;
+  double min = 0;
+  int n = 0;  ///< runs that have it
+};
+
+/// Likewise Run::back_to_95_pct_ms.
+struct BackSpread {
+  std::optional<double> median{};  ///< null: half of the runs or more never came back
+  std::optional<double> max{};     ///< null: one never did
+  int n = 0;                       ///< runs that were watched, those that never came back included
+  int never = 0;                   ///< of them, those
+};
+
 /// What became of one request (workload `inference`).
 struct ServedRequest {
   int id = 0;
@@ -170,7 +195,9 @@ struct Run {
   Arm arm = Arm::kPlain;
   bool faulted = false;  ///< faults were due in this run
   RunStatus status = RunStatus::kOk;
-  std::string message;     ///< why, when the status is not ok
+  std::string message;  ///< why, when the status is not ok
+  /// Why its block is left out of all comparisons, though it did its work; empty: it is not.
+  std::string void_because;
   double duration_ms = 0;  ///< start barrier until the last rank's end
   /// Time that the slowest rank spent on writing checkpoints; a part of the strategy's overhead.
   double checkpoint_ms = 0;
@@ -179,6 +206,13 @@ struct Run {
   std::int64_t checked_elements = 0;
   std::string digest;  ///< of every result on every rank
   std::optional<Quantity> throughput;
+  /// What was done in the first second after the last fault was taken back, in percent of what
+  /// fault_free does in a second; null: there was no such second, or nothing to compare with.
+  std::optional<double> after_pct;
+  /// From then until a second began in which 95 % of that was done; null: as above, or there was no
+  /// such second (then `after_fault` is not null).
+  std::optional<double> back_to_95_pct_ms;
+  std::optional<AfterFault> after_fault;
   std::vector<Failover> failovers;
   /// Likewise of connections that carried nothing at that time: verdicts, and nothing to pause.
   std::vector<Failover> idle_failovers;

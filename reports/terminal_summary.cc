@@ -130,6 +130,26 @@ std::string exposedText(const ScenarioResult& result) {
   return wrapped("exposed communication, added % of an iteration [95% ci]: " + rows);
 }
 
+/// "after the last fault, ...: hot_repair 98.2 %, back after 120 ms (longest 300 ms)"; empty: no
+/// row has a second after it.
+std::string afterFaultText(const ScenarioResult& result) {
+  std::string rows;
+  for (const Summary& row : result.summary) {
+    if (!row.after_pct) continue;
+    std::string line =
+        fmt::format("{} {} %", cleanText(row.strategy), number(row.after_pct->median));
+    if (const auto& back = row.back_to_95_pct_ms) {
+      if (back->median) line += fmt::format(", back after {} ms", number(*back->median, 0));
+      if (back->max && back->n > 1) line += fmt::format(" (longest {})", number(*back->max, 0));
+      if (back->never > 0) line += fmt::format(", never back in {} of {}", back->never, back->n);
+    }
+    rows += (rows.empty() ? "" : "; ") + line;
+  }
+  if (rows.empty()) return "";
+  return wrapped(
+      "in the second after the last fault, % of fault_free, and when it was back at 95 %: " + rows);
+}
+
 std::string pauseText(const Summary& row) {
   if (!row.failover_pause_ms || row.failover_pause_ms->n == 0) return kNothing;
   return number(row.failover_pause_ms->p50) + "/" + number(row.failover_pause_ms->max);
@@ -301,6 +321,7 @@ std::string table(const ScenarioResult& result) {
   if (serves(result)) text += fitted(kOverheadOfAServer, kWidth) + "\n";
   if (costs) text += fitted(kFaultCostMeaning, kWidth) + "\n";
   text += exposedText(result);
+  text += afterFaultText(result);
   if (!fullNames.empty()) text += wrapped(fullNames);
   for (const Summary& row : result.summary) {
     if (row.note.empty()) continue;

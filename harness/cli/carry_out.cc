@@ -16,6 +16,7 @@ Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& inte
   outcome.interrupted = interrupt.pending();
   if (outcome.interrupted) return outcome;  // nothing was changed
   const TimePoint begin = now();
+  fault.lastsFor(duration);
   outcome.status = fault.apply();
   const TimePoint end = begin + duration;
   while (outcome.status.ok() && !outcome.interrupted && !fault.endedAt() && now() < end) {

@@ -246,6 +246,8 @@ bool completed(const reports::Run& run) {
          (run.status == reports::RunStatus::kHung && !run.restarts.empty());
 }
 
+bool comparable(const reports::Run& run) { return completed(run) && run.void_because.empty(); }
+
 bool didAllWork(const reports::Run& run) {
   return completed(run) || (run.status == reports::RunStatus::kInvalid && run.throughput);
 }
@@ -258,9 +260,9 @@ std::optional<double> boundPercent(const scenario::Scenario& scenario,
   if (!whyNoBound(scenario, runs, strategy).empty()) return std::nullopt;
   std::vector<double> bounds;
   for (const reports::Run& run : runs) {
-    if (run.strategy != strategy || !completed(run)) continue;
+    if (run.strategy != strategy || !comparable(run)) continue;
     const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
-    if (free == nullptr || !completed(*free)) continue;
+    if (free == nullptr || !comparable(*free)) continue;
     const auto reference = referenceOf(scenario, *free);
     if (!reference) continue;
     const auto bound = boundOf(scenario, *reference, run);

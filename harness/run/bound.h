@@ -14,6 +14,9 @@ namespace faultline::run {
 /// as fail-stop must and went on after a restart.
 bool completed(const reports::Run& run);
 
+/// The same, and its block is not void: what comparisons, medians and intervals are made of.
+bool comparable(const reports::Run& run);
+
 /// The same of runs that prove nothing: all results are there.
 bool didAllWork(const reports::Run& run);
 

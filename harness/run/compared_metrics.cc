@@ -37,7 +37,7 @@ Samples perRun(const ScenarioResult& result, const std::string& strategy, F valu
 
 Samples throughputs(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    if (!completed(run) || !run.throughput) return std::nullopt;
+    if (!comparable(run) || !run.throughput) return std::nullopt;
     return run.throughput->value;
   });
 }
@@ -46,13 +46,13 @@ Samples iterationTimes(const ScenarioResult& result, const std::string& strategy
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     Samples times;
     for (const reports::Iteration& iteration : run.iterations) times.push_back(iteration.ms);
-    return completed(run) ? stats::median(times) : std::nullopt;
+    return comparable(run) ? stats::median(times) : std::nullopt;
   });
 }
 
 Samples exposedTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    return completed(run) ? exposedMs(run) : std::nullopt;
+    return comparable(run) ? exposedMs(run) : std::nullopt;
   });
 }
 
@@ -65,14 +65,14 @@ Samples overheads(const ScenarioResult& result, const std::string& strategy) {
 /// The longest of each run: its failovers come from the same fault and are not independent.
 Samples pauses(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    if (run.failovers.empty()) return std::nullopt;
+    if (run.failovers.empty() || !run.void_because.empty()) return std::nullopt;
     return std::ranges::max(run.failovers, {}, &reports::Failover::pause_ms).pause_ms;
   });
 }
 
 Samples restartTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    if (run.restarts.empty()) return std::nullopt;
+    if (run.restarts.empty() || !run.void_because.empty()) return std::nullopt;
     double sum = 0;
     for (const reports::Restart& one : run.restarts) {
       sum += one.hang_ms + one.isolate_ms + one.load_ms + one.lost_ms;
@@ -90,7 +90,7 @@ Samples processorTimes(const ScenarioResult& result, const std::string& strategy
       cpu_s += use.cpu_ms / kMillisecondsPerSecond;
       sent_gib += static_cast<double>(use.sent_bytes) / kBytesPerGib;
     }
-    if (!completed(run) || !(sent_gib > 0)) return std::nullopt;
+    if (!comparable(run) || !(sent_gib > 0)) return std::nullopt;
     return cpu_s / sent_gib;
   });
 }
@@ -110,7 +110,7 @@ template <std::optional<double> reports::ServedRequest::*kLatency>
 Samples latencies(const ScenarioResult& result, const std::string& strategy) {
   const int rates = pooledRates(result.runs);
   return perRun(result, strategy, [rates](const Run& run) -> std::optional<double> {
-    return completed(run) ? stats::median(answered<kLatency>(run, rates)) : std::nullopt;
+    return comparable(run) ? stats::median(answered<kLatency>(run, rates)) : std::nullopt;
   });
 }
 
@@ -120,14 +120,14 @@ Samples slowFirstTokens(const ScenarioResult& result, const std::string& strateg
   return perRun(result, strategy, [rates](const Run& run) -> std::optional<double> {
     constexpr double kP95 = 0.95;
     const Samples times = answered<&reports::ServedRequest::ttft_ms>(run, rates);
-    if (!completed(run) || times.size() < stats::kMinSamplesForP95) return std::nullopt;
+    if (!comparable(run) || times.size() < stats::kMinSamplesForP95) return std::nullopt;
     return stats::quantile(times, kP95);
   });
 }
 
 Samples goodShares(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
-    if (!completed(run) || run.requests.empty()) return std::nullopt;
+    if (!comparable(run) || run.requests.empty()) return std::nullopt;
     const auto good = std::ranges::count(run.requests, "finished", &reports::ServedRequest::fate);
     return kWholeInPercent * static_cast<double>(good) / static_cast<double>(run.requests.size());
   });
@@ -144,7 +144,7 @@ Samples callTimes(const ScenarioResult& result, const std::string& strategy) {
       logarithms += std::log(row.p50_ms);
       ++cells;
     }
-    if (!completed(run) || cells == 0) return std::nullopt;
+    if (!comparable(run) || cells == 0) return std::nullopt;
     return std::exp(logarithms / cells);
   });
 }
@@ -166,6 +166,18 @@ Samples incompleteRuns(const ScenarioResult& result, const std::string& strategy
 Samples wrongElements(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     return static_cast<double>(run.wrong_elements);
+  });
+}
+
+Samples shareAfterFault(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) { return run.after_pct; });
+}
+
+/// Of a run that never came back, as long as it was watched.
+Samples timeBack(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    if (!run.after_fault) return std::nullopt;
+    return run.back_to_95_pct_ms.value_or(run.after_fault->watched_ms);
   });
 }
 
@@ -200,6 +212,11 @@ constexpr std::array kMetrics{
                    "longest pause at a failover of each run"},
     ComparedMetric{"restart_ms", "ms", false, Kind::kSampled, restartTimes,
                    "hang, isolate, load and lost work of each run"},
+    ComparedMetric{"after_pct", "%", true, Kind::kSpeed, shareAfterFault,
+                   "work of each run in the second after its last fault, of fault_free's"},
+    ComparedMetric{"back_to_95_pct_ms", "ms", false, Kind::kSampled, timeBack,
+                   "from the end of each run's last fault until it did 95 % of that; if it never "
+                   "did, as long as it was watched"},
     ComparedMetric{"cpu_s_per_gib", "s/GiB", false, Kind::kSampled, processorTimes,
                    "processor time of each completed run for what it sent"},
     ComparedMetric{"lost_requests", "requests", false, Kind::kCounted, lostRequests,

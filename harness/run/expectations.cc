@@ -22,6 +22,7 @@ reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
   double value = 0;
   const char* const end = text.data() + text.size();
   if (std::from_chars(text.data(), end, value).ptr != end) return text;
+  if (std::isinf(value)) return "never";  // a time after which nothing came
   if (!std::isfinite(value)) return nullptr;
   constexpr double kExactIntegers = 0x1p53;
   if (std::trunc(value) == value && std::abs(value) <= kExactIntegers) {

@@ -4,10 +4,13 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 
 #include "base/random.h"
+#include "harness/run/after_fault.h"
 #include "harness/run/command_session.h"
 #include "harness/run/drift.h"
 #include "harness/run/environment.h"
@@ -17,6 +20,7 @@
 #include "harness/run/noise.h"
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
+#include "harness/run/strikes.h"
 #include "harness/run/summary.h"
 #include "harness/run/training_facts.h"
 #include "harness/scenario/fault_process.h"
@@ -104,6 +108,10 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.environment.nccl = ncclVersionOf(result.runs, options.folder.path());
   result.training = trainingFacts(scenario);
   result.duration_ms = toMilliseconds(now() - began);
+  result.strike_differences = compareStrikes(result.runs);
+  markVoidBlocks(result.strike_differences, result.runs);
+  measureAfterFaults(scenario, result.runs);
+  std::ranges::move(inWords(result.strike_differences), std::back_inserter(result.notes));
   result.noise = noiseOf(scenario, result.runs, scenario.seed);
   result.drift = driftOf(scenario, result.runs);
   if (std::string scale = scaleOfServer(scenario); !scale.empty()) {

@@ -56,9 +56,9 @@ stats::Overhead exposedOf(std::span<const reports::Run> runs, const std::string&
                           std::uint64_t seed) {
   std::vector<double> blocks;
   for (const reports::Run& run : runs) {
-    if (run.strategy != strategy || !completed(run)) continue;
+    if (run.strategy != strategy || !comparable(run)) continue;
     const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
-    if (free == nullptr || !completed(*free)) continue;
+    if (free == nullptr || !comparable(*free)) continue;
     if (const auto percent = exposedOverheadPercent(*free, run)) blocks.push_back(*percent);
   }
   return stats::overheadOf(std::move(blocks), seed);

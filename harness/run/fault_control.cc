@@ -7,6 +7,7 @@
 #include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
+#include "injector/faults/flap_clock.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::run {
@@ -38,6 +39,30 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
   }
   if (fault.times > 1) text += fmt::format(" ({} of {})", strike + 1, fault.times);
   return text;
+}
+
+/// What the scenario asks of a strike, as far as it can be measured whether that was so.
+reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
+  reports::AskedStrike asked;
+  if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
+    const bool repeated_by_time = strike == 0 || !fault.again;
+    if (repeated_by_time) {
+      asked.start_ms = toMilliseconds(at->time + static_cast<std::int64_t>(strike) * fault.every);
+    }
+  } else if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
+    asked.start_ms = toMilliseconds(moments->list[strike].time);
+  } else if (const auto* during = std::get_if<scenario::During>(&fault.trigger)) {
+    asked.progress_pct = during->progress * kWholeInPercent;
+    if (strike == 0) asked.iteration = during->iteration;
+  }
+  const std::optional<Duration> duration = fault.durationOf(strike);
+  if (duration) asked.ms = toMilliseconds(*duration);
+  if (injector::FlapClock::drives(fault.parameters)) {
+    injector::FlapClock clock(fault.parameters);
+    clock.lastsFor(duration);
+    asked.losses = clock.planned();
+  }
+  return asked;
 }
 
 netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
@@ -241,9 +266,11 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   const int node = nodeOf(entry.spec);
   const std::optional<double> progress = entry.trigger.progress(sampler.nodeBytes(node));
   const std::size_t known = entry.fault->transitions().size();
+  entry.fault->lastsFor(entry.spec.durationOf(entry.strikes.size()));
   RETURN_IF_ERROR(entry.fault->apply().withContext(fmt::format("apply {}", entry.spec.kind)));
   const auto& transitions = entry.fault->transitions();
   Strike& strike = entry.strikes.emplace_back();
+  strike.firstTransition = known;
   strike.applied = transitions.size() > known ? transitions[known].before : now;
   if (transitions.size() > known) strike.within = transitions.back().after - strike.applied;
   entry.active = true;
@@ -370,6 +397,17 @@ std::optional<Damage> FaultControl::damageBehind(TimePoint when, int rail, int n
   return whatBroke(std::move(damages));
 }
 
+std::int64_t FaultControl::lossesOf(const Entry& entry, std::size_t strike) {
+  const auto& transitions = entry.fault->transitions();
+  const std::size_t from = entry.strikes[strike].firstTransition;
+  const std::size_t to = strike + 1 < entry.strikes.size()
+                             ? entry.strikes[strike + 1].firstTransition
+                             : transitions.size();
+  return std::count_if(transitions.begin() + static_cast<std::ptrdiff_t>(from),
+                       transitions.begin() + static_cast<std::ptrdiff_t>(to),
+                       [](const injector::Transition& transition) { return transition.broken; });
+}
+
 std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
   std::vector<reports::AppliedFault> result;
   for (const Entry& entry : entries_) {
@@ -389,6 +427,8 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
         fault.target.text = inWords(*target);
       }
       fault.trigger = triggerText(entry.spec, index);
+      fault.asked = askedOf(entry.spec, index);
+      if (fault.asked.losses) fault.losses = lossesOf(entry, index);
       fault.start_ms = toMilliseconds(strike.applied - t0);
       fault.start_within_ms = toMilliseconds(strike.within);
       if (strike.ended) fault.end_ms = toMilliseconds(*strike.ended - t0);

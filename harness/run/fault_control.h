@@ -70,7 +70,8 @@ class FaultControl {
   /// One time that a fault struck.
   struct Strike {
     TimePoint applied{};
-    Duration within{};  // all of it was surely there so long after that
+    Duration within{};                // all of it was surely there so long after that
+    std::size_t firstTransition = 0;  // of the fault's transitions
     std::optional<TimePoint> ended;
     std::optional<TimePoint> recovered;  // an iteration that began after it was over
     std::optional<HitProof> hit;
@@ -102,6 +103,8 @@ class FaultControl {
   Status stepOthers(const Entry& entry);
   /// `asked`: when it was to end.
   static Status revert(Entry& entry, TimePoint asked);
+  /// How often a strike of something that flaps has broken it.
+  static std::int64_t lossesOf(const Entry& entry, std::size_t strike);
   static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);
   std::string problemOf(const Strike& strike) const;
 

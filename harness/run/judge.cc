@@ -144,6 +144,18 @@ std::optional<std::string> brokenExpectations(const reports::ScenarioResult& res
                      result.expectations.size(), count == 1 ? "does" : "do", first->text);
 }
 
+/// In every block the strategies had different faults: there is nothing to compare.
+std::optional<std::string> onlyVoidBlocks(const reports::ScenarioResult& result) {
+  const auto first = std::ranges::find_if(
+      result.runs, [](const reports::Run& run) { return !run.void_because.empty(); });
+  if (first == result.runs.end()) return std::nullopt;
+  const bool left = std::ranges::any_of(
+      result.runs, [](const reports::Run& run) { return run.faulted && comparable(run); });
+  if (left) return std::nullopt;
+  return fmt::format("No block is left to compare. Block {}: {}.", first->block + 1,
+                     first->void_because);
+}
+
 std::optional<std::string> voidExpectations(const reports::ScenarioResult& result) {
   const auto first = std::ranges::find_if(result.expectations, &reports::Expectation::is_void);
   if (first == result.expectations.end()) return std::nullopt;
@@ -167,6 +179,7 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
   if (const auto reason = invalidity(scenario, result)) return {Verdict::kInvalid, *reason};
   if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
   if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};
+  if (const auto reason = onlyVoidBlocks(result)) return {Verdict::kInvalid, *reason};
   if (const auto reason = voidExpectations(result)) return {Verdict::kInvalid, *reason};
   if (const std::string noise = reports::voidBecause(result); !noise.empty()) {
     return {Verdict::kInvalid, fmt::format("This result is void: {}.", noise)};

@@ -4,6 +4,7 @@
 
 #include "harness/run/metric_readers.h"
 #include "harness/run/metric_scope.h"
+#include "harness/scenario/metric_table.h"
 
 namespace faultline::run {
 namespace {
@@ -24,7 +25,11 @@ Values told(const MetricScope& scope, const std::string& name) {
 
 scenario::MetricLookup metricsOf(const reports::ScenarioResult& result) {
   return [&result](const std::string& strategy, const std::string& metric) {
-    const MetricScope scope = scopeOf(result, strategy);
+    MetricScope scope = scopeOf(result, strategy);
+    const scenario::Metric* const row = scenario::findMetric(metric, !strategy.empty());
+    if (row != nullptr && row->trust == scenario::Metric::Trust::kSpeed) {
+      std::erase_if(scope.runs, [](const reports::Run* run) { return !run->void_because.empty(); });
+    }
     if (metric.starts_with(scenario::kProgramMetrics)) {
       return told(scope, metric.substr(scenario::kProgramMetrics.size()));
     }

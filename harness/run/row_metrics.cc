@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 
 #include "harness/run/cell_metrics.h"
 #include "harness/run/metric_readers.h"
@@ -41,6 +42,18 @@ Values interval(const Scope& scope, double reports::Interval::*end) {
 }
 
 Values numbers(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+
+/// A run that never came back took longer than any bound.
+Values timeBack(const Scope& scope, std::optional<double> reports::BackSpread::*which) {
+  if (scope.row == nullptr || !scope.row->back_to_95_pct_ms) return {};
+  return {
+      ((*scope.row->back_to_95_pct_ms).*which).value_or(std::numeric_limits<double>::infinity())};
+}
+
+Values percentAfter(const Scope& scope, double reports::AfterSpread::*which) {
+  if (scope.row == nullptr || !scope.row->after_pct) return {};
+  return {(*scope.row->after_pct).*which};
+}
 
 constexpr std::array kRowMetrics{
     Reader{"throughput.median",
@@ -117,6 +130,14 @@ constexpr std::array kRowMetrics{
              const auto pauses = pausesOf(s);
              return Values{number(pauses ? pauses->n : 0)};
            }},
+    Reader{"after_pct.median",
+           [](const Scope& s) { return percentAfter(s, &reports::AfterSpread::median); }},
+    Reader{"after_pct.min",
+           [](const Scope& s) { return percentAfter(s, &reports::AfterSpread::min); }},
+    Reader{"back_to_95_pct_ms.median",
+           [](const Scope& s) { return timeBack(s, &reports::BackSpread::median); }},
+    Reader{"back_to_95_pct_ms.max",
+           [](const Scope& s) { return timeBack(s, &reports::BackSpread::max); }},
     Reader{"cells.time_over_best",
            [](const Scope& s) { return numbers(cellsOverBest(s, Cells::kAll)); }},
     Reader{"cells.large.time_over_best",

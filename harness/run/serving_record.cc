@@ -98,9 +98,9 @@ std::vector<stats::SampleBlock> latencySamples(std::span<const Run> runs,
                                                Latency which) {
   std::vector<stats::SampleBlock> blocks;
   for (const Run& run : runs) {
-    if (run.strategy != strategy || !completed(run)) continue;
+    if (run.strategy != strategy || !comparable(run)) continue;
     const Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
-    if (free == nullptr || !completed(*free)) continue;
+    if (free == nullptr || !comparable(*free)) continue;
     blocks.push_back({.reference = latencies(ofRate(*free, rate), which),
                       .measured = latencies(ofRate(run, rate), which)});
   }

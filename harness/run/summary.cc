@@ -6,6 +6,7 @@
 
 #include "harness/baseline/modelled_options.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/run/after_fault.h"
 #include "harness/run/bound.h"
 #include "harness/run/exposed_overhead.h"
 #include "harness/run/modelled_row.h"
@@ -24,7 +25,7 @@ std::vector<const reports::Run*> measured(std::span<const reports::Run> runs,
                                           const std::string& strategy) {
   std::vector<const reports::Run*> found;
   for (const reports::Run& run : runs) {
-    if (run.strategy == strategy && completed(run) && run.throughput) found.push_back(&run);
+    if (run.strategy == strategy && comparable(run) && run.throughput) found.push_back(&run);
   }
   return found;
 }
@@ -45,7 +46,7 @@ std::optional<stats::NoiseBand> bandOf(const std::optional<reports::Noise>& nois
 }  // namespace
 
 std::optional<double> speedOf(const reports::Run& run, int rates) {
-  if (!completed(run)) return std::nullopt;
+  if (!comparable(run)) return std::nullopt;
   if (run.requests.empty()) {
     return run.throughput ? std::optional(run.throughput->value) : std::nullopt;
   }
@@ -86,7 +87,7 @@ std::optional<reports::Percentiles> pausesOf(std::span<const reports::Run> runs,
                                              const std::string& strategy) {
   std::vector<double> values;
   for (const reports::Run& run : runs) {
-    if (run.strategy != strategy || !run.faulted) continue;
+    if (run.strategy != strategy || !run.faulted || !run.void_because.empty()) continue;
     for (const reports::Failover& failover : run.failovers) values.push_back(failover.pause_ms);
   }
   if (values.empty()) return std::nullopt;
@@ -139,6 +140,8 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     row.n = static_cast<int>(measured_runs.size());
     row.throughput = medianThroughput(measured_runs);
     row.failover_pause_ms = pausesOf(runs, strategy.name);
+    row.after_pct = afterPercentOf(runs, strategy.name);
+    row.back_to_95_pct_ms = backOf(runs, strategy.name);
     addLatencies(scenario, runs, seed, row);
     row.bound_pct = boundPercent(scenario, runs, strategy.name);
     row.note = whyNoBound(scenario, runs, strategy.name);

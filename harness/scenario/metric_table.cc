@@ -146,6 +146,20 @@ constexpr std::array kMetrics{
            Trust::kFault, "longest pause of a failover"},
     Metric{"failover_pause_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
            "failovers whose pause was measured, over all runs"},
+    Metric{"after_pct.median", Measure::kPercent, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
+           "work done in the first second after the last fault was taken back, in percent of what "
+           "fault_free does in a second, median over the runs that have such a second; 0 of a run "
+           "that failed",
+           true},
+    Metric{"after_pct.min", Measure::kPercent, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
+           "the least of the runs", true},
+    Metric{"back_to_95_pct_ms.median", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed,
+           "from when the last fault was taken back until a second begins in which 95 % of that is "
+           "done, median over the runs; above every bound where half of them never came back",
+           true},
+    Metric{"back_to_95_pct_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed, "the longest; above every bound where a run never came back", true},
     Metric{"detection_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "median time from the fault to its detection"},
     Metric{"detection_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
@@ -359,8 +373,9 @@ bool isKnownOfPrograms(const Metric& metric) {
   constexpr std::array<std::string_view, 8> kPaths{
       "status",   "exit_code",  kAnyProgramMetric,  "evidence.ok",
       "duration", "runs.count", "iterations.count", "throughput.median"};
-  constexpr std::array<std::string_view, 5> kPrefixes{"iteration_ms.", "overhead_pct.", "noise.",
-                                                      kShrinkMetrics, kRebuildMetrics};
+  constexpr std::array<std::string_view, 7> kPrefixes{
+      "iteration_ms.", "overhead_pct.",      "noise.",       "after_pct.",
+      kShrinkMetrics,  "back_to_95_pct_ms.", kRebuildMetrics};
   return std::ranges::count(kPaths, metric.path) > 0 ||
          std::ranges::any_of(kPrefixes,
                              [&](auto prefix) { return metric.path.starts_with(prefix); });

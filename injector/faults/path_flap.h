@@ -19,6 +19,7 @@ class PathFlap final : public Fault {
   PathFlap(const FaultParameters& parameters, const netlink::LinkTarget& target);
   ~PathFlap() override;
   Status prepare() override;
+  void lastsFor(std::optional<Duration> duration) override { clock_.lastsFor(duration); }
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;

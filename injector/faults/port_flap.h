@@ -16,6 +16,7 @@ class PortFlap final : public Fault {
   PortFlap(const FaultParameters& parameters, const netlink::LinkTarget& target);
   ~PortFlap() override;
   Status prepare() override;
+  void lastsFor(std::optional<Duration> duration) override { clock_.lastsFor(duration); }
   Status apply() override;
   Status step(TimePoint now) override;
   Status revert() override;

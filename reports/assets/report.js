@@ -127,6 +127,18 @@
       missingTail(pause) ? el('span', {class: 'sub'}, missingTail(pause)) : null);
   }
 
+  /// What was done in the first second after the last fault, and how long it took to be back.
+  function afterFaultCell({summary}) {
+    const after = summary.after_pct;
+    const back = summary.back_to_95_pct_ms;
+    if (!after) return kNothing;
+    const least = after.n > 1 ? `least${kSpace}${fixed(after.min, 1)}${kSpace}%, ` : '';
+    return el('span', null, el('strong', null, `${fixed(after.median, 1)} %`), el('span', {class: 'sub'}, `${least}${count(after.n)}`),
+      back && isNumber(back.median) ? el('span', {class: 'sub'}, `back at 95${kSpace}% after ${duration(back.median)}` +
+        (isNumber(back.max) && back.n > 1 ? `, max${kSpace}${duration(back.max)}` : '')) : null,
+      back && back.never ? el('span', {class: 'sub'}, state('bad', `never back in ${back.never} of ${plural(back.n, 'run')}`)) : null);
+  }
+
   function latencyColumns(rows) {
     if (!rows.some(({summary}) => summary.latency)) return [];
     const cell = (key) => ({summary}) => {
@@ -164,6 +176,7 @@
       {title: 'Best possible', number: true, cell: boundCell},
       ...(rows.some(({summary}) => summary.exposed_overhead_pct) ? [{title: 'Exposed', number: true, cell: exposedCell}] : []),
       {title: 'Pause at failover', number: true, cell: pauseCell},
+      ...(rows.some(({summary}) => summary.after_pct) ? [{title: 'Second after the fault', number: true, cell: afterFaultCell}] : []),
       {title: 'Throughput', number: true, cell: ({summary}) => (summary.throughput
         ? el('span', null, fixed(summary.throughput.value, 2), el('span', {class: 'sub'}, summary.throughput.unit)) : kNothing)},
       ...latencyColumns(rows),
@@ -602,7 +615,8 @@
       ...told.map((key) => ({title: key, number: true,
         cell: (run) => (run.metrics[key] ? `${fixed(run.metrics[key].value, 2)} ${run.metrics[key].unit}` : kNothing)})),
       {title: 'Digest', nowrap: true, cell: (run) => (run.digest ? el('span', {class: 'mono', title: run.digest}, run.digest.slice(0, 12)) : kNothing)},
-      ...(data.runs.some((run) => run.message) ? [{title: 'Message', words: true, cell: (run) => run.message}] : []),
+      ...(data.runs.some((run) => run.message || run.void_because) ? [{title: 'Message', words: true,
+        cell: (run) => run.message || (run.void_because ? `void: ${run.void_because}` : '')}] : []),
     ], data.runs, false, runId);
     body('runs').replaceChildren(el('details', {class: 'panel', open: data.runs.length <= 12 ? '' : null},
       el('summary', null, plural(data.runs.length, 'run')), list));

@@ -98,6 +98,8 @@ TEST(MetricsTest, EveryMetricOfTheTableHasValuesOfItsType) {
     rate.ttft_overhead_pct = rate.tpot_overhead_pct = rate.ttft_p95_overhead_pct =
         rate.tpot_p95_overhead_pct = reports::Overhead{5, reports::Interval{4, 6}, 6, true};
     row.knee_qps = 6;
+    row.after_pct = reports::AfterSpread{.median = 99, .min = 97, .n = 10};
+    row.back_to_95_pct_ms = reports::BackSpread{.median = 20, .max = 30, .n = 10, .never = 0};
   }
   rich.noise.emplace().drift_pct = 0.1;
   const auto lookup = metricsOf(rich);
