@@ -39,7 +39,8 @@ Status cannotStart(int error, std::string_view attempt, const std::string& root)
     if (!value.empty()) limits += fmt::format(", kernel.{} {}", name, value);
   }
   return errorf(Code::kUnavailable,
-                "{}: a limit of processes and threads is reached; those that there are: {}",
+                "{}: a limit of processes and threads is reached, or there is no memory for it; "
+                "the limits here: {}",
                 attempt, limits);
 }
 

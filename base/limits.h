@@ -13,8 +13,9 @@ namespace faultline {
 /// (EFBIG). Otherwise empty.
 std::string limitBehind(int error);
 
-/// A process or a thread cannot be started. EAGAIN stands for any of three limits: all that are
-/// set are named with what is used of them. `root`: before /proc and /sys, for tests.
+/// A process or a thread cannot be started. EAGAIN stands for any of several limits, and for a
+/// stack without memory: all limits that are set are named with what is used of them. `root`:
+/// before /proc and /sys, for tests.
 Status cannotStart(int error, std::string_view attempt, const std::string& root = "");
 
 /// A namespace cannot be made. `kinds`: "net", "pid mnt", ... as in user.max_net_namespaces.
