@@ -9,8 +9,7 @@ namespace {
 /// What is signed begins with the word of who signs, and with the lengths: where one part ends and
 /// the next one begins is signed, too.
 struct Preface {
-  std::uint32_t word = 0;
-  std::uint32_t challenge = 0, hello = 0, answer = 0;
+  std::uint32_t word, challenge, hello, answer;
 };
 static_assert(sizeof(Preface) == 16);
 

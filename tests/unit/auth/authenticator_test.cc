@@ -33,6 +33,8 @@ TEST(AuthenticatorTest, TagsAreThoseOfTheReferenceImplementation) {
   EXPECT_EQ(hexOf(authenticator.tagOf({counting(1)})), "da87c1d86b99af44347659119b22fc45");
 }
 
+TEST(AuthenticatorTest, ItSaysWhetherThereIsOne) { EXPECT_TRUE(Authenticator::available()); }
+
 TEST(AuthenticatorTest, EachTagIsOfItsOwnMessageAlone) {
   Authenticator authenticator(keyOf(0));
   const auto message = counting(200);

@@ -2,6 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "resilient_ccl/auth/key_agreement.h"
+
 namespace faultline::auth {
 namespace {
 
@@ -23,6 +31,38 @@ TEST(JobKeyTest, NonsenseIsRefusedAndNotRepeatedInTheMessage) {
     const auto read = JobKey::fromHex(text);
     ASSERT_FALSE(read.ok()) << text;
     EXPECT_EQ(read.status().message().find("aaaa"), std::string::npos);
+    EXPECT_NE(read.status().message().find("32 hexadecimal digits"), std::string::npos);
+  }
+}
+
+/// Whether nothing is left of the object's memory once it is gone.
+template <typename Kept>
+bool leavesNothing(const Kept& kept) {
+  alignas(Kept) std::array<std::byte, sizeof(Kept)> memory{};
+  auto* const copy = new (memory.data()) Kept(kept);
+  std::destroy_at(copy);
+  const volatile std::byte* const left = memory.data();
+  bool nothing = true;
+  for (std::size_t i = 0; i < memory.size(); ++i) nothing = nothing && left[i] == std::byte{0};
+  return nothing;
+}
+
+TEST(JobKeyTest, KeysAndSecretsAreOverwrittenWhenTheyAreNoLongerNeeded) {
+  std::array<std::byte, Secret::kBytes> bytes;
+  bytes.fill(std::byte{0x5a});
+  EXPECT_TRUE(leavesNothing(Secret(bytes)));
+  EXPECT_TRUE(leavesNothing(JobKey::random()));
+  EXPECT_FALSE(leavesNothing(bytes)) << "this test would find something";
+}
+
+TEST(JobKeyTest, TwoKeysAreEqualOnlyInAllOfTheirBytes) {
+  std::array<std::byte, JobKey::kBytes> bytes{};
+  const JobKey key(bytes);
+  EXPECT_EQ(key, JobKey(bytes));
+  for (std::byte& byte : bytes) {
+    byte = std::byte{1};
+    EXPECT_NE(key, JobKey(bytes));
+    byte = std::byte{0};
   }
 }
 
