@@ -182,7 +182,7 @@ for room in "${rooms[@]}"; do
   mapfile -t sources < <(sources_of "$room")
   awk -f ci/nightly/mutants.awk "${sources[@]}" |
     awk -F '\t' -v filter="$filter" '($1 ":" $2 " " $5) ~ filter' |
-    shuf --random-source=<(random_bytes) | head -n "$count" >"$work/chosen"
+    shuf -n "$count" --random-source=<(random_bytes) >"$work/chosen"
   xargs -P "$jobs" -d '\n' -n 1 bash -c 'set -u; try "$0" "$1"' "$room" <"$work/chosen" |
     tee /dev/stderr >"$out/$room.txt"
 done
