@@ -120,6 +120,9 @@ TEST(GreetingTest, WhatIsCutOffOrChangedIsRefused) {
   }
   EXPECT_FALSE(Greeting::parse(whole + "x").ok());
   EXPECT_FALSE(Answer::parse(whole).ok());
+  for (const std::string& bytes : {std::string(), whole.substr(0, 35), "x" + whole}) {
+    EXPECT_FALSE(Greeting::keyOf(bytes).ok());
+  }
 }
 
 }  // namespace
