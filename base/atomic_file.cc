@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/input_file.h"
 #include "base/unique_fd.h"
 #include "base/write_signals.h"
 
@@ -45,20 +46,6 @@ Status finish(UniqueFd fd, std::string_view content, Sync sync, const std::strin
   RETURN_IF_ERROR(fill(fd.get(), content, sync, what));
   if (::close(fd.release()) != 0) return Status::fromErrno(errno, what);
   return okStatus();
-}
-
-/// The descriptor of this process that a path means ("/dev/stdout", "/proc/self/fd/3"), or -1.
-int descriptorOf(std::string_view path) {
-  if (path == "/dev/stdout") return STDOUT_FILENO;
-  if (path == "/dev/stderr") return STDERR_FILENO;
-  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
-    if (!path.starts_with(folder)) continue;
-    const std::string_view digits = path.substr(folder.size());
-    int number = -1;
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size()) return number;
-  }
-  return -1;
 }
 
 UniqueFd openStream(const std::string& path) {
@@ -149,6 +136,15 @@ bool isLeft(const std::string& path, pid_t writer) {
          about.st_uid == ::geteuid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
+/// That a file is written only where there is a regular one, or none. A link that somebody puts
+/// there later is replaced and not followed.
+Status refuseOthers(const std::string& path, const std::string& what) {
+  struct stat there = {};
+  if (::lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return okStatus();
+  return errorf(Code::kAlreadyExists, "{}: {} is there and is no regular file; remove it", what,
+                S_ISLNK(there.st_mode) ? "a symbolic link" : "something");
+}
+
 }  // namespace
 
 bool isStream(const std::string& path) {
@@ -173,15 +169,18 @@ int sweepTemporaries(const std::string& path) {
   return swept;
 }
 
-Status writeFileAtomically(const std::string& path, std::string_view content, Sync sync) {
+Status writeFileAtomically(const std::string& path, std::string_view content, Sync sync,
+                           Links links) {
   const WithoutWriteSignals quiet;
   const std::string what = fmt::format("write {} ({} bytes)", path, content.size());
-  if (isStream(path)) {
+  const bool follows = links == Links::kFollowed;
+  if (!follows) RETURN_IF_ERROR(refuseOthers(path, what));
+  if (follows && isStream(path)) {
     UniqueFd fd = openStream(path);
     if (!fd) return Status::fromErrno(errno, what);
     return finish(std::move(fd), content, sync, what);
   }
-  const std::string target = resolved(path);
+  const std::string target = follows ? resolved(path) : path;
   std::string temporary;
   Status status;
   UniqueFd fd = openUnnamed(target);
@@ -192,7 +191,7 @@ Status writeFileAtomically(const std::string& path, std::string_view content, Sy
   const bool named = !temporary.empty();
   if (!named) {
     fd = openTemporary(target, temporary);
-    if (!fd && !onlyInPlace(errno)) return Status::fromErrno(errno, what);
+    if (!fd && !(follows && onlyInPlace(errno))) return Status::fromErrno(errno, what);
   }
   if (fd) {
     if (!named) status = finish(std::move(fd), content, sync, what);
@@ -200,7 +199,7 @@ Status writeFileAtomically(const std::string& path, std::string_view content, Sy
     const int error = errno;
     ::unlink(temporary.c_str());
     if (!status.ok()) return status;
-    if (!onlyInPlace(error)) return Status::fromErrno(error, what);
+    if (!(follows && onlyInPlace(error))) return Status::fromErrno(error, what);
   }
   fd = UniqueFd(::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
   if (!fd) return Status::fromErrno(errno, what);
@@ -218,22 +217,6 @@ Status checkFile(const std::string& path) {
   if (!fd) return Status::fromErrno(errno, what);
   if (!there) (void)::unlink(target.c_str());
   return okStatus();
-}
-
-Result<std::string> readFile(const std::string& path) {
-  const std::string what = "read " + path;
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return Status::fromErrno(errno, what);
-  std::string content;
-  constexpr std::size_t kStep = 1 << 16;
-  while (true) {
-    const std::size_t size = content.size();
-    content.resize(size + kStep);
-    const ssize_t got = ::read(fd.get(), content.data() + size, kStep);
-    if (got < 0 && errno != EINTR) return Status::fromErrno(errno, what);
-    content.resize(size + (got > 0 ? static_cast<std::size_t>(got) : 0));
-    if (got == 0) return content;
-  }
 }
 
 }  // namespace faultline

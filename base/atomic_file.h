@@ -10,6 +10,12 @@ namespace faultline {
 /// Whether what is written outlives the machine.
 enum class Sync { kYes, kNo };
 
+/// What a symbolic link in the place of a file means.
+enum class Links {
+  kFollowed,  ///< the file that it leads to is written
+  kRefused,   ///< kAlreadyExists, as for everything that is no regular file
+};
+
 /// Writes `content` to `path` so that a reader sees the old file or the whole new one, never a
 /// part: into a temporary file beside it, synced, then renamed. On failure (disk full, no
 /// permission) the old file stays, the temporary one is removed, and the message says which file
@@ -17,7 +23,7 @@ enum class Sync { kYes, kNo };
 /// file that cannot be replaced (of a folder that takes no other, or mounted by itself) is written
 /// in place, where a full disk may cost the old one.
 Status writeFileAtomically(const std::string& path, std::string_view content,
-                           Sync sync = Sync::kYes);
+                           Sync sync = Sync::kYes, Links links = Links::kFollowed);
 
 /// Removes what writers of `path` have left that were killed: temporary files of this user whose
 /// writer is gone. How many.
@@ -28,8 +34,5 @@ bool isStream(const std::string& path);
 
 /// Whether it can be written, found out without changing anything.
 Status checkFile(const std::string& path);
-
-/// The whole of a file.
-Result<std::string> readFile(const std::string& path);
 
 }  // namespace faultline

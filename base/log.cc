@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
@@ -8,8 +9,26 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/printable.h"
 
 namespace faultline {
+
+namespace {
+
+/// The text of an entry, in which there may be words of programs and peers.
+class PrintableText final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& entry, const std::tm& /*time*/,
+              spdlog::memory_buf_t& line) override {
+    const std::string text = printable({entry.payload.data(), entry.payload.size()});
+    line.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<PrintableText>();
+  }
+};
+
+}  // namespace
 
 Status initLog(const std::string& who, const std::string& file) {
   errno = 0;
@@ -19,7 +38,9 @@ Status initLog(const std::string& who, const std::string& file) {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
     }
     auto logger = std::make_shared<spdlog::logger>(who, sinks.begin(), sinks.end());
-    logger->set_pattern("%H:%M:%S.%e %^%l%$ %n: %v");
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<PrintableText>('*').set_pattern("%H:%M:%S.%e %^%l%$ %n: %*");
+    logger->set_formatter(std::move(formatter));
     logger->flush_on(spdlog::level::info);
     spdlog::set_default_logger(logger);
   } catch (const spdlog::spdlog_ex& error) {

@@ -10,7 +10,7 @@ set -euo pipefail
 
 build=(git g++ cmake ninja-build ccache pkg-config
   libnl-3-dev libnl-route-3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libspdlog-dev
-  libfmt-dev libtinyxml2-dev libsqlite3-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libhwloc-dev
+  libfmt-dev libtinyxml2-dev libsqlite3-dev libre2-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libhwloc-dev
   libibverbs-dev)
 scenarios=(iproute2 iperf3)
 tests=(clang lld procps nodejs)

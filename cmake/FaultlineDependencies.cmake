@@ -23,6 +23,16 @@ pkg_check_modules(hwloc IMPORTED_TARGET hwloc>=2.0)
 # Optional: without it there is no junit.xml.
 pkg_check_modules(tinyxml2 IMPORTED_TARGET tinyxml2)
 
+# Optional: without it users' regular expressions are matched in processes that are killed when they
+# take too long.
+option(FAULTLINE_RE2 "Match users' regular expressions with RE2 where it is found" ON)
+if(FAULTLINE_RE2)
+  pkg_check_modules(re2 IMPORTED_TARGET re2)
+  if(re2_FOUND)  # its -pthread would keep the room from sharing a precompiled header
+    set_target_properties(PkgConfig::re2 PROPERTIES INTERFACE_COMPILE_OPTIONS "")
+  endif()
+endif()
+
 # Optional: without it no history of results is kept.
 pkg_check_modules(sqlite3 IMPORTED_TARGET sqlite3)
 

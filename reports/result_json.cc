@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
+#include "base/json.h"
 #include "reports/result_fields.h"
 
 namespace faultline::reports {
@@ -311,15 +313,13 @@ std::string toJsonText(const ScenarioResult& result) {
 }
 
 faultline::Result<ScenarioResult> parseResult(std::string_view text) {
-  try {
-    return fromJson(Json::parse(text));
-  } catch (const Json::exception& error) {
-    return errorf(Code::kInvalidArgument, "is not JSON: {}", error.what());
-  }
+  ASSIGN_OR_RETURN(const Json json, parseJson<Json>(text));
+  return fromJson(json);
 }
 
 Status writeResult(const ScenarioResult& result, const std::string& directory) {
-  return writeFileAtomically(directory + kFileName, toJsonText(result));
+  return writeFileAtomically(directory + kFileName, toJsonText(result), Sync::kYes,
+                             Links::kRefused);
 }
 
 faultline::Result<ScenarioResult> readResult(const std::string& directory) {

@@ -22,6 +22,7 @@
 #include "harness/cli/nccl_bootstrap.h"
 #include "harness/cluster/privileges.h"
 #include "harness/cluster/probe.h"
+#include "harness/command/pattern.h"
 #include "harness/launch/executable.h"
 #include "harness/rdma_vm/guest_files.h"
 #include "harness/run/goodput_probe.h"
@@ -194,6 +195,11 @@ void addMachine(std::vector<MachineCheck>& checks) {
                     "faultline history: results of many nights and their trend",
                     "results are compared two by two (faultline compare)",
                     "install libsqlite3-dev, configure and build again"});
+  const bool re2 = command::makeRe2Engine() != nullptr;
+  checks.push_back({kMachineGroup, "RE2", re2, false, re2 ? "built in" : "not built in",
+                    "metrics by regular expression in linear time",
+                    "they are matched in processes that are killed when they take too long",
+                    "install libre2-dev, configure and build again"});
 #ifdef FAULTLINE_VERBS_SHIM_BUILT
   constexpr bool kShim = true;
 #else

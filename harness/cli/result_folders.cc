@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "reports/result_json.h"
 
 namespace faultline::cli {
@@ -39,7 +39,7 @@ Result<std::vector<FoundResult>> findResults(std::span<const std::string> paths)
   std::vector<FoundResult> results;
   for (const std::string& path : paths) {
     std::error_code ignored;
-    if (fs::is_regular_file(path, ignored)) {
+    if (fs::exists(path, ignored) && !fs::is_directory(path, ignored)) {
       ASSIGN_OR_RETURN(reports::ScenarioResult result, readFileOfResult(path));
       results.push_back({std::move(result), ""});
       continue;

@@ -12,13 +12,12 @@
 /// Numbers out of what programs print and write. Pure.
 namespace faultline::command {
 
-/// Longer lines are not looked at beyond this: matching takes stack and time by their length.
-inline constexpr std::size_t kLongestLine = 4096;
-
-/// kInvalidArgument unless it is a regular expression (ECMAScript) with exactly one group.
+/// kInvalidArgument unless it is a regular expression (ECMAScript without back references and
+/// look-arounds) with exactly one group.
 Status checkRegex(const std::string& regex);
 
-/// What the group holds, of every match in every line. An error when one of them is no number.
+/// What the group holds, of every match in every line (of a long one its first
+/// command::kLongestLine bytes). An error when one of them is no number.
 Result<std::vector<double>> numbersIn(std::string_view text, const std::string& regex);
 
 /// The number at `path` in a JSON document: keys and indices with dots between.

@@ -144,13 +144,14 @@ Result<std::string> expand(std::string_view text,
     const std::size_t open = text.find('{');
     result += text.substr(0, open);
     if (open == std::string_view::npos) break;
+    const bool ofShell = open > 0 && text[open - 1] == '$';
     text.remove_prefix(open);
     const bool twice = text.starts_with("{{");
     const std::size_t begin = twice ? 2 : 1;
     const std::size_t close = text.find('}');
     const std::string_view name =
         close == std::string_view::npos ? "" : text.substr(begin, close - begin);
-    if (!isWord(name) || (twice && text.substr(close, 2) != "}}")) {
+    if (!isWord(name) || (twice ? text.substr(close, 2) != "}}" : ofShell)) {
       result += '{';
       text.remove_prefix(1);
       continue;

@@ -55,9 +55,9 @@ std::string rankEntry(int rank);
 std::map<std::string, std::string> environmentOf(
     const std::map<std::string, std::string>& variables);
 
-/// The text with `{rank}` and the like replaced; `{{rank}}` is `{rank}` as it stands, and braces
-/// around anything but a small letter, small letters, digits and '_' are left alone. An unknown
-/// name is kInvalidArgument.
+/// The text with `{rank}` and the like replaced. Left alone are `${rank}`, which is a variable of a
+/// shell, and braces around anything but a small letter, small letters, digits and '_';
+/// `{{rank}}` is `{rank}` as it stands. An unknown name is kInvalidArgument.
 Result<std::string> expand(std::string_view text,
                            const std::map<std::string, std::string>& variables);
 

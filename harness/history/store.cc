@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/input_file.h"
 #include "harness/history/equal_runs.h"
 #include "harness/run/compared_metrics.h"
 
@@ -121,6 +122,11 @@ Result<Store> Store::openExisting(const std::string& path) {
 
 Result<Store> Store::open(const std::string& path, int flags) {
   Store store(path);
+  // SQLite would wait for a pipe, and read a device.
+  if (const auto known = openInput(path);
+      !known.ok() && known.status().code() == Code::kInvalidArgument) {
+    return known.status().withContext("open the history");
+  }
   sqlite3* made = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &made, flags, nullptr);
   store.database_.reset(made);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "base/status.h"
 
 namespace faultline::inference {
 
@@ -52,10 +51,5 @@ struct Arrivals {
 /// give equal requests; lengths of another distribution do not change the arrivals.
 Arrivals poissonArrivals(double qps, int count, const Lengths& prompt, const Lengths& output,
                          int firstId, std::uint64_t seed);
-
-/// Requests from a file: a line for each, `arrival in seconds,prompt tokens,output tokens`, in the
-/// order of time; empty lines, lines that begin with # and a first line of titles are left out. The
-/// rate is that between the first and the last. kInvalidArgument names the line.
-Result<Arrivals> parseTrace(std::string_view text);
 
 }  // namespace faultline::inference

@@ -29,6 +29,7 @@ struct Serving {
   Lengths output{.spread = Spread::kFixed, .mean = 32, .cv = 0};
   std::string traceFile{};   ///< empty: Poisson arrivals of `qps`
   Arrivals trace{};          ///< what is in it
+  std::string traceTold{};   ///< what it was taken for, in words
   int batch = 16;            ///< requests that one step works on, at most
   int prefillTokens = 2048;  ///< of one prefill step, at most; a longer prompt has one of its own
   /// Prefill and decode on ranks of their own: the first half of them, and the second half.

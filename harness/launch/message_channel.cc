@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/json.h"
 #include "base/units.h"
 
 namespace faultline::launch {
@@ -97,12 +98,12 @@ Status MessageChannel::parseComplete() {
       break;
     }
     if (received_.size() - consumed < kHeader + length) break;
-    const char* const begin = received_.data() + consumed + kHeader;
-    nlohmann::json message = nlohmann::json::parse(begin, begin + length, nullptr, false);
-    if (message.is_discarded()) {
-      status = errorf(Code::kIo, "a message is not JSON");
+    const std::string_view text(received_.data() + consumed + kHeader, length);
+    Result<nlohmann::json> message = parseJson(text);
+    if (message.ok()) {
+      complete_.push_back(std::move(*message));
     } else {
-      complete_.push_back(std::move(message));
+      status = errorf(Code::kIo, "a message: {}", message.status().message());
     }
     consumed += kHeader + length;
   }

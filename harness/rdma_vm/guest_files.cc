@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
+#include "base/input_file.h"
 #include "harness/launch/executable.h"
 #include "harness/rdma_vm/cpio_archive.h"
 #include "harness/rdma_vm/init_program.h"
@@ -28,13 +28,6 @@ constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-Result<std::string> readFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return errorf(Code::kIo, "read {}", path);
-  return bytes;
 }
 
 Result<UniqueFd> inMemory(std::string_view bytes) {
@@ -67,7 +60,9 @@ Result<KernelFiles> findKernel(const std::string& folder) {
                   "fetches one into the cache; FAULTLINE_RDMA_KERNEL names another folder",
                   path);
   }
-  std::ifstream(folder + "/version") >> files.version;
+  if (const auto version = readFile(folder + "/version"); version.ok()) {
+    std::istringstream(*version) >> files.version;
+  }
   return files;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "base/json.h"
 #include "base/units.h"
 
 namespace faultline::rdma_vm {
@@ -26,8 +27,11 @@ std::string qmpSetLink(const std::string& nic, bool up) {
 }
 
 Result<std::optional<Status>> qmpAnswer(std::string_view line) {
-  const json message = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!message.is_object()) return errorf(Code::kIo, "qemu said what is not QMP: {}", line);
+  const Result<json> parsed = parseJson(line);
+  if (!parsed.ok() || !parsed->is_object()) {
+    return errorf(Code::kIo, "qemu said what is not QMP: {}", line);
+  }
+  const json& message = *parsed;
   if (message.contains("return")) return std::optional<Status>(okStatus());
   if (const auto error = message.find("error"); error != message.end()) {
     const std::string text =

@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <thread>
 
 #include "base/file_text.h"
+#include "base/input_file.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "harness/run/program_plan.h"
@@ -136,10 +137,11 @@ std::optional<std::string> ncclVersionOf(std::span<const reports::Run> runs,
   std::set<std::string> versions;
   for (const reports::Run& run : runs) {
     for (const auto& process : run.processes) {
-      std::ifstream file(fs::path(folder) / process.output / kStdoutFile, std::ios::binary);
+      const auto file = openInput(fs::path(folder) / process.output / kStdoutFile);
+      if (!file.ok()) continue;
       std::string head(kHeadOfOutput, '\0');
-      file.read(head.data(), static_cast<std::streamsize>(head.size()));
-      head.resize(static_cast<std::size_t>(file.gcount()));
+      const ssize_t got = ::pread(file->get(), head.data(), head.size(), 0);
+      head.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
       versions.merge(ncclVersionsTold(head));
     }
   }

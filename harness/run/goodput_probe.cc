@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
+#include "base/json.h"
 #include "base/unique_fd.h"
 #include "harness/launch/process.h"
 #include "harness/stats/quantile.h"
@@ -94,7 +94,8 @@ std::optional<std::string> findProgram(std::string_view name) {
 }
 
 Result<BitsPerSecond> goodputOf(std::string_view report) {
-  const auto tree = nlohmann::json::parse(report, nullptr, /*allow_exceptions=*/false);
+  const auto parsed = parseJson(report);
+  const nlohmann::json tree = parsed.ok() ? *parsed : nlohmann::json();
   if (tree.is_object() && tree.contains("intervals") && tree["intervals"].is_array()) {
     double bytes = 0, seconds = 0;
     std::size_t number = 0;

@@ -1,21 +1,27 @@
 #include "harness/run/told_numbers.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
+#include "base/input_file.h"
 #include "harness/command/extract.h"
 #include "harness/run/program_plan.h"
 
 namespace faultline::run {
 namespace {
 
-/// nullopt when there is no such file.
-std::optional<std::string> textOf(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(stream), {});
+constexpr std::size_t kMostTold = std::size_t{64} << 20;  // 16 MiB of what is printed are kept
+
+/// nullopt when there is no such file. It is the program's: it may be anything.
+Result<std::optional<std::string>> textOf(const std::filesystem::path& file) {
+  auto text = readInput(file, {.what = "file with a metric", .mostBytes = kMostTold});
+  if (text.status().code() == Code::kNotFound) return std::optional<std::string>();
+  if (!text.ok()) return text.status();
+  return std::optional(std::move(*text));
 }
 
 Result<std::vector<double>> printed(const command::Metric& metric,
@@ -23,7 +29,7 @@ Result<std::vector<double>> printed(const command::Metric& metric,
   std::vector<double> numbers;
   for (const std::filesystem::path folder : folders) {
     for (const char* name : {kStdoutFile, kStderrFile}) {
-      const std::optional<std::string> text = textOf(folder / name);
+      ASSIGN_OR_RETURN(const std::optional<std::string> text, textOf(folder / name));
       if (!text) continue;
       ASSIGN_OR_RETURN(const std::vector<double> found, command::numbersIn(*text, metric.regex));
       numbers.insert(numbers.end(), found.begin(), found.end());
@@ -40,7 +46,7 @@ Result<std::vector<double>> written(const command::Metric& metric,
   std::vector<double> numbers;
   for (std::size_t rank = 0; rank < folders.size(); ++rank) {
     const std::filesystem::path file = std::filesystem::path(folders[rank]) / metric.json;
-    const std::optional<std::string> text = textOf(file);
+    ASSIGN_OR_RETURN(const std::optional<std::string> text, textOf(file));
     if (!text || text->empty()) continue;
     const Result<double> number = command::numberAt(*text, metric.path);
     if (!number.ok())
@@ -79,12 +85,15 @@ ToldNumbers toldBeforeFailure(const std::vector<command::Metric>& metrics,
 }
 
 std::string lastLines(const std::string& file) {
-  constexpr std::streamoff kMost = 2000;
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (!stream) return "";
-  const std::streamoff size = stream.tellg();
-  stream.seekg(size > kMost ? size - kMost : 0);
-  std::string text(std::istreambuf_iterator<char>(stream), {});
+  constexpr off_t kMost = 2000;
+  const Result<UniqueFd> opened = openInput(file);
+  struct stat known = {};
+  if (!opened.ok() || ::fstat(opened->get(), &known) != 0) return "";
+  const off_t size = known.st_size;
+  std::string text(kMost, '\0');
+  const ssize_t got =
+      ::pread(opened->get(), text.data(), text.size(), std::max(size - kMost, off_t{0}));
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   if (size > kMost) text.erase(0, text.find('\n') + 1);
   while (text.ends_with('\n')) text.pop_back();
   return text;

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <string>
 
+#include "base/input_file.h"
+#include "harness/inference/trace.h"
 #include "harness/model/divide.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/table.h"
@@ -14,8 +15,8 @@
 namespace faultline::scenario {
 namespace {
 
-constexpr std::size_t kLongestTrace = 4 << 20;  // bytes: some 200,000 requests
-constexpr std::size_t kMostTraced = 10'000;     // requests: as many as 'requests' can be
+constexpr std::size_t kLongestTrace = 64 << 20;  // bytes: of Mooncake's a request can have a KiB
+constexpr std::size_t kMostTraced = 10'000;      // requests: as many as 'requests' can be
 constexpr Bytes kMostBytesOfAMessage = Bytes{1} << 30;
 
 class ServingReader {
@@ -73,28 +74,19 @@ class ServingReader {
         findings_.addAt(path(key), given->where, fmt::format("{}: 'trace' says it", key));
       }
     }
-    std::ifstream file(name, std::ios::binary);
-    if (!file) {
-      findings_.addAt(path("trace"), where,
-                      fmt::format("trace: there is no file '{}' that could be read", name));
+    const auto text = readInput(name, {.what = "request trace", .mostBytes = kLongestTrace});
+    if (!text.ok()) {
+      findings_.addAt(path("trace"), where, "trace: " + text.status().message());
       return;
     }
-    std::string text(kLongestTrace + 1, '\0');
-    file.read(text.data(), std::ssize(text));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    Result<inference::Arrivals> trace = inference::parseTrace(text);
-    if (text.size() > kLongestTrace) {
-      findings_.addAt(path("trace"), where, fmt::format("trace: '{}' is too long", name));
-    } else if (!trace.ok()) {
+    Result<inference::RequestTrace> trace = inference::parseTrace(*text, kMostTraced);
+    if (!trace.ok()) {
       findings_.addAt(path("trace"), where,
                       fmt::format("trace: '{}': {}", name, trace.status().message()));
-    } else if (trace->requests.size() > kMostTraced) {
-      findings_.addAt(path("trace"), where,
-                      fmt::format("trace: '{}' has {} requests, and {} are possible", name,
-                                  trace->requests.size(), kMostTraced));
     } else {
       serving.traceFile = name;
-      serving.trace = std::move(*trace);
+      serving.traceTold = trace->inWords();
+      serving.trace = std::move(trace->arrivals);
     }
   }
 

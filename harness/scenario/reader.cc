@@ -1,14 +1,12 @@
 #include "harness/scenario/reader.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <tuple>
 
+#include "base/input_file.h"
+#include "base/printable.h"
 #include "harness/scenario/checks.h"
 #include "harness/scenario/document.h"
 #include "harness/scenario/findings.h"
@@ -53,8 +51,8 @@ std::vector<Mistake> render(std::vector<Problem> problems, const std::string& fi
 }  // namespace
 
 std::string Mistake::toString() const {
-  if (line == 0) return fmt::format("{}: {}", source, message);
-  return fmt::format("{}:{}:{}: {}", source, line, column, message);
+  if (line == 0) return printable(fmt::format("{}: {}", source, message));
+  return printable(fmt::format("{}:{}:{}: {}", source, line, column, message));
 }
 
 ReadResult readScenario(std::string_view yaml, const std::string& source,
@@ -77,23 +75,12 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
 }
 
 ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides) {
-  const auto cannot = [&](std::string_view why) {
-    return ReadResult{
-        std::nullopt,
-        {{path, 0, 0, fmt::format("cannot read the scenario: {}; check the path", why)}}};
-  };
-  // Devices and pipes may never end; a directory opens and then fails obscurely.
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return cannot(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return cannot("it is not a regular file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return cannot(std::strerror(errno));
-  // One byte more than allowed is enough to see that it is too much.
-  std::string text(kMaximumFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return cannot("reading failed");
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return readScenario(text, path, overrides);
+  const auto text = readInput(path, {.what = "scenario",
+                                     .attempt = "cannot read the scenario",
+                                     .mostBytes = kMaximumFileBytes,
+                                     .ownPipes = true});
+  if (!text.ok()) return {std::nullopt, {{path, 0, 0, text.status().message()}}};
+  return readScenario(*text, path, overrides);
 }
 
 }  // namespace faultline::scenario

@@ -4,29 +4,11 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "harness/scenario/reader.h"
 
 namespace faultline::scenario {
 namespace {
-
-/// Bytes of the UTF-8 sequence at the beginning of `text`, 0 when it is none (RFC 3629: no overlong
-/// forms, no surrogates, nothing above U+10FFFF).
-std::size_t sequenceLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-      (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
-    return 0;
-  }
-  return length;
-}
 
 bool isControl(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -48,7 +30,7 @@ std::optional<Problem> checkText(std::string_view text, int source) {
   }
   Location where{source, 1, 1};
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequenceLength(text.substr(i));
+    const std::size_t length = utf8Length(text.substr(i));
     if (length == 0 || isControl(text[i])) {
       return Problem{where, fmt::format("byte 0x{:02x} is not text: a scenario is YAML in UTF-8",
                                         static_cast<unsigned char>(text[i]))};
@@ -67,10 +49,11 @@ std::optional<Problem> checkText(std::string_view text, int source) {
 std::string oneLine(std::string_view text, std::size_t longest) {
   std::string line;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequenceLength(text.substr(i));
-    const bool printable = length > 0 && (length > 1 || !(isControl(text[i]) || isBreak(text[i])));
+    const std::size_t length = utf8Length(text.substr(i));
+    const std::string_view rest = text.substr(i);
+    const bool shown = length > 0 && !isCommand(rest, length) && !isBreak(text[i]);
     const std::string_view next =
-        printable ? text.substr(i, length) : std::string_view(length == 0 ? "?" : " ");
+        shown ? text.substr(i, length) : std::string_view(length == 0 ? "?" : " ");
     if (line.size() + next.size() > longest) return line + "...";
     line += next;
     i += std::max<std::size_t>(length, 1);

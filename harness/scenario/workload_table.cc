@@ -195,11 +195,12 @@ constexpr std::array kInferenceFields{
                  "after the other"),
           Shape::kList},
     Field{number("requests", "60", 1, kMostRequests, "requests of each rate")},
-    Field{
-        labelled("trace",
-                 "file with the requests, in place of 'qps', 'requests', 'prompt' and 'output': "
-                 "lines of arrival in seconds, prompt tokens, output tokens, with commas between; "
-                 "from where faultline was started")},
+    Field{labelled(
+        "trace",
+        "file with the requests, in place of 'qps', 'requests', 'prompt' and 'output': "
+        "lines of arrival in seconds, prompt tokens, output tokens, with commas between, or "
+        "a trace as Azure, BurstGPT or Mooncake publish theirs; from where faultline was "
+        "started")},
     Field{labelled("prompt", kPrompt.meaning), Shape::kRecord, false, &kPrompt},
     Field{labelled("output", kOutput.meaning), Shape::kRecord, false, &kOutput},
     Field{number("batch", "16", 1, kLargestBatch, "requests that are under way at the same time")},
@@ -216,11 +217,11 @@ constexpr double kMostProcesses = 64;
 constexpr double kLargestExit = 255;
 
 constexpr std::array kProgramMetricFields{
-    Field{
-        labelled("regex",
-                 "regular expression (ECMAScript) with one group, around the number; it is looked "
-                 "for in each line that the processes print, in the order of ranks, standard "
-                 "output before errors; either this or 'json'")},
+    Field{labelled("regex",
+                   "regular expression (ECMAScript, without back references and look-arounds, 1024 "
+                   "bytes at most) with one group, around the number; it is looked for in each "
+                   "line that the processes print, in the order of ranks, standard "
+                   "output before errors; either this or 'json'")},
     Field{labelled("json",
                    "file with one JSON document, that the program writes into its output folder; "
                    "stdout.txt there is what it prints; every process that has the file counts; "

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/input_file.h"
 #include "base/unique_fd.h"
 #include "harness/workload/digest.h"
 
@@ -127,12 +128,15 @@ Result<Checkpoint> loadCheckpoint(const std::string& path, std::uint32_t rank) {
                   "checkpoint {} cannot be used: {}; delete it to start from the beginning", path,
                   what);
   };
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno == ENOENT) return errorf(Code::kNotFound, "there is no checkpoint {}", path);
-  if (!file) return Status::fromErrno(errno, "open checkpoint " + path);
+  const Result<UniqueFd> opened = openInput(path);
+  if (opened.status().code() == Code::kNotFound) {
+    return errorf(Code::kNotFound, "there is no checkpoint {}", path);
+  }
+  if (opened.status().code() == Code::kInvalidArgument) return bad("it is not a regular file");
+  if (!opened.ok()) return opened.status().withContext("checkpoint");
+  const UniqueFd& file = *opened;
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return Status::fromErrno(errno, "stat checkpoint " + path);
-  if (!S_ISREG(info.st_mode)) return bad("it is not a regular file");
 
   Header header;
   ASSIGN_OR_RETURN(const std::size_t headerBytes, readUpTo(file.get(), &header, sizeof header));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "tests/netns/run/run_fixture.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/trace_rules.h"

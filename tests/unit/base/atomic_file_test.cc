@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/input_file.h"
 #include "base/unique_fd.h"
 #include "tests/support/run_program.h"
 

@@ -46,7 +46,7 @@ TEST(NumberAtTest, FollowsKeysAndIndices) {
   EXPECT_THAT(numberAt(json, "end.streams.2.bytes").status().message(), HasSubstr("it has no"));
   EXPECT_THAT(numberAt(json, "end.streams.x").status().message(), HasSubstr("it has no"));
   EXPECT_THAT(numberAt(json, "end.streams").status().message(), HasSubstr("no number"));
-  EXPECT_THAT(numberAt("{", "end").status().message(), HasSubstr("no JSON"));
+  EXPECT_THAT(numberAt("{", "end").status().message(), HasSubstr("not JSON"));
 }
 
 TEST(PickTest, TakesTheOneThatCounts) {

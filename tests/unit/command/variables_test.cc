@@ -99,6 +99,20 @@ TEST(ExpandTest, ReplacesPlaceholdersAndLeavesOtherBracesAlone) {
   EXPECT_EQ(expanded("{{{rank}}}"), "{{rank}}");
 }
 
+TEST(ExpandTest, VariablesOfAShellAreNoPlaceholders) {
+  const std::map<std::string, std::string> variables{{"node", "1"}, {"master_port", "29500"}};
+  const auto expanded = [&](std::string_view text) { return *expand(text, variables); };
+  for (const char* text :
+       {"${node}", "$node", "${master_port:-x}", "${master_port}", "\\${node}", "$${node}",
+        "${#node}", "${unknown}", "for node in a b; do echo \"on ${node}\"; done"}) {
+    EXPECT_EQ(expanded(text), text);
+  }
+  EXPECT_EQ(expanded("{node} ${node} {node}"), "1 ${node} 1");
+  EXPECT_EQ(expanded("{node}${node}"), "1${node}");
+  EXPECT_EQ(expanded("$ {node} $({node})"), "$ 1 $(1)");
+  EXPECT_EQ(expanded("${{node}}"), "${node}") << "as it was written before ${node} was left alone";
+}
+
 TEST(ExpandTest, AShimThatWasNotBuiltIsRefusedWhereItIsWanted) {
   EXPECT_EQ(*expand("LD_PRELOAD={verbs_shim}", {{"verbs_shim", "/lib/shim.so"}}),
             "LD_PRELOAD=/lib/shim.so");

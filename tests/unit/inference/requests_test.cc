@@ -93,29 +93,5 @@ TEST(LengthsTest, AreCut) {
   EXPECT_EQ(longest, wild.longest());
 }
 
-TEST(TraceTest, IsRead) {
-  const auto trace = parseTrace("arrival_s,prompt,output\n# half a second\n0.5,100,7\r\n\n2.5,9,1");
-  ASSERT_TRUE(trace.ok()) << trace.status().message();
-  EXPECT_EQ(trace->qps, 0.5);
-  const std::vector<Request> expected{{.id = 0, .arrival = 0.5, .prompt = 100, .output = 7},
-                                      {.id = 1, .arrival = 2.5, .prompt = 9, .output = 1}};
-  EXPECT_EQ(trace->requests, expected);
-}
-
-TEST(TraceTest, MistakesNameTheirLine) {
-  const auto messageOf = [](std::string_view text) {
-    const auto trace = parseTrace(text);
-    return trace.ok() ? std::string() : trace.status().message();
-  };
-  EXPECT_THAT(messageOf(""), HasSubstr("no request"));
-  EXPECT_THAT(messageOf("1,2,3\n1,2\n"), HasSubstr("line 2"));
-  EXPECT_THAT(messageOf("1,2,3\nt,2,3\n"), HasSubstr("line 2"));
-  EXPECT_THAT(messageOf("1,2,3\n0.5,2,3\n"), HasSubstr("line 2 arrives before"));
-  EXPECT_THAT(messageOf("nan,2,3\n"), HasSubstr("line 1"));
-  EXPECT_THAT(messageOf("-1,2,3\n"), HasSubstr("line 1"));
-  EXPECT_THAT(messageOf("1,0,3\n"), HasSubstr("no token"));
-  EXPECT_THAT(messageOf("1,2,3,4\n"), HasSubstr("line 1"));
-}
-
 }  // namespace
 }  // namespace faultline::inference

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "reports/result_json.h"
 #include "support/json_schema.h"
 #include "support/sample_result.h"

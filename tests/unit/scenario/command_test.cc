@@ -105,6 +105,9 @@ TEST(CommandTest, MistakesInMetrics) {
   expectMistake(withMetric("{json: x}"), "5:49", "belong together");
   expectMistake(withMetric("{regex: 'a'}"), "5:60", "0 groups");
   expectMistake(withMetric("{regex: '('}"), "5:60", "no regular expression");
+  expectMistake(withMetric("{regex: '(a)\\1'}"), "5:60", "at character 4: a back reference");
+  expectMistake(withMetric("{regex: '(a)" + std::string(1100, 'a') + "'}"), "5:60",
+                "1024 are possible");
   expectMistake(withMetric("{regex: 'a ([0-9])'}", "a.b"), "5:49", "'a.b' is no name");
   expectMistake(withCommand("run: [a], throughput: fast"), "5:51", "'metrics' has no 'fast'");
 }

@@ -81,9 +81,9 @@ TEST(InferenceReaderTest, ATraceTakesThePlaceOfRates) {
   EXPECT_EQ(result.scenario->workload.iterations, 2);
   EXPECT_THAT(messageOf(with("requests: 7", trace)), HasSubstr("'trace' says it"));
   std::ofstream(path) << "0.5,100\n";
-  EXPECT_THAT(messageOf(text), HasSubstr("line 1 is not"));
+  EXPECT_THAT(messageOf(text), HasSubstr("line 1 is neither a title nor a request"));
   std::remove(path.c_str());
-  EXPECT_THAT(messageOf(text), HasSubstr("there is no file"));
+  EXPECT_THAT(messageOf(text), HasSubstr("No such file"));
 }
 
 TEST(InferenceReaderTest, MistakesSayWhatToDo) {

@@ -1,8 +1,13 @@
 #include "harness/scenario/reader.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "harness/scenario/json.h"
 #include "harness/scenario/table.h"
@@ -132,6 +137,26 @@ TEST(ReaderTest, EveryLimitOfTheTableIsReadAndStandsInTheResult) {
     }
     EXPECT_NE(read[name], defaults[name]) << name;
   }
+}
+
+TEST(ReaderTest, AScenarioCanComeThroughAPipe) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string text = quickstart();
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), std::ssize(text));
+  ::close(ends[1]);
+  const ReadResult result = readScenarioFile(fmt::format("/dev/fd/{}", ends[0]));
+  ::close(ends[0]);
+  EXPECT_TRUE(result.ok()) << result.mistakes.front().toString();
+}
+
+TEST(ReaderTest, APipeWithoutAWriterIsAMistakeAndNoWait) {
+  const std::string path = ::testing::TempDir() + "faultline_reader_pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const ReadResult result = readScenarioFile(path);
+  std::remove(path.c_str());
+  ASSERT_EQ(result.mistakes.size(), 1u);
+  EXPECT_NE(result.mistakes[0].message.find("it is a pipe"), std::string::npos);
 }
 
 TEST(ReaderTest, FilesThatCannotBeReadAreMistakes) {
