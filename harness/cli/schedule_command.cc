@@ -11,13 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/schedule_export.h"
 #include "harness/cli/schedule_job.h"
 #include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/cost.h"
 #include "resilient_ccl/schedule/listing.h"
-#include "resilient_ccl/schedule/msccl/exporter.h"
 #include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/r2_formula.h"
 #include "resilient_ccl/schedule/verifier.h"
@@ -38,7 +39,7 @@ constexpr const char* kExamples = R"(examples:
 exit codes: 0 as it should be, 1 the schedule is wrong, 2 usage mistake)";
 
 int usageMistake(const Status& status) {
-  fmt::print(stderr, "schedule: {}\n", status.message());
+  fmt::print(stderr, "schedule: {}\n", printable(status.message()));
   return kExitUsage;
 }
 
@@ -57,6 +58,7 @@ json headOf(const ScheduleFlags& flags, const ScheduleJob& job) {
       {"ranks", job.schedule->ranks()},
       {"ranks_per_node", flags.ranksPerNode},
       {"segments", job.segments ? json(*job.segments) : json()},
+      {"segments_chosen", job.segmentsChosen},
       {"size_bytes", job.size},
       {"elements", schedule::dataElements(job.schedule->collective(), job.schedule->elements())},
       {"dtype", flags.dtype},
@@ -125,7 +127,7 @@ void printAsJson(const ScheduleFlags& flags, const ScheduleJob& job,
   out["messages_per_rank_max"] = first.messagesPerRankMax;
   out["depth"] = first.depth;
   for (const ModelCost& one : costs) out["models"][nameOf(one.model)] = asJson(one.cost);
-  fmt::print("{}\n", out.dump(2));
+  fmt::print("{}\n", out.dump(2, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace));
 }
 
 /// A line of the table, with a column for each model.
@@ -146,10 +148,11 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
     return kExitOk;
   }
   const std::string segments =
-      job.segments ? fmt::format("{} segment{}", *job.segments, *job.segments == 1 ? "" : "s")
+      job.segments ? fmt::format("{} segment{}{}", *job.segments, *job.segments == 1 ? "" : "s",
+                                 job.segmentsChosen ? " (the best by the model)" : "")
                    : "from a file";
-  fmt::print("{}, {} ranks, {}, {}\n", job.schedule->algorithm(), job.schedule->ranks(), segments,
-             formatSize(job.size));
+  fmt::print("{}, {} ranks, {}, {}\n", printable(job.schedule->algorithm()), job.schedule->ranks(),
+             segments, formatSize(job.size));
   if (job.cost.alpha > 0 || job.cost.perMessage > 0) {
     fmt::print("  latency {:.3g}, per message {:.3g} of what the buffer takes through a port\n",
                job.cost.alpha, job.cost.perMessage);
@@ -202,11 +205,12 @@ json opAsJson(const schedule::Op& op) {
   return out;
 }
 
-int showAsMsccl(const schedule::Schedule& plan) {
-  const auto algo = schedule::msccl::exportSchedule(plan);
-  if (!algo.ok()) return usageMistake(algo.status());
-  const auto xml = schedule::msccl::toXml(*algo);
+int showAsMsccl(const ScheduleFlags& flags, const ScheduleJob& job) {
+  const auto made = exportForMsccl(flags, job);
+  if (!made.ok()) return usageMistake(made.status());
+  const auto xml = schedule::msccl::toXml(made->algo);
   if (!xml.ok()) return usageMistake(xml.status());
+  if (!made->told.empty()) fmt::print(stderr, "schedule: {}\n", made->told);
   fmt::print("{}", *xml);
   return kExitOk;
 }
@@ -218,7 +222,11 @@ int show(const ScheduleFlags& flags, const ScheduleJob& job) {
                                "there are {} ranks and {} lanes, counted from 0", plan.ranks(),
                                plan.lanes()));
   }
-  if (flags.format == "msccl-xml") return showAsMsccl(plan);
+  if (flags.format == "msccl-xml") return showAsMsccl(flags, job);
+  if (job.segmentsChosen) {
+    fmt::print(stderr, "schedule: {} segments, the best by the model; --segments sets them\n",
+               *job.segments);
+  }
   json lanes = json::array();
   for (int rank = 0; rank < plan.ranks(); ++rank) {
     if (flags.onlyRank >= 0 && rank != flags.onlyRank) continue;
@@ -240,7 +248,7 @@ int show(const ScheduleFlags& flags, const ScheduleJob& job) {
   if (flags.asJson) {
     json out = headOf(flags, job);
     out["lanes"] = std::move(lanes);
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", out.dump(2, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace));
   }
   return kExitOk;
 }
@@ -254,9 +262,10 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
       "--straggler", flags.stragglers,
       "RANK:R, a rank with the share R of its bandwidth left, or RANK:SEND/RECEIVE; may "
       "be repeated");
-  verb.add_option("--segments", flags.segments,
-                  "parts that the buffer is worked on in; not given: 1, or what --alpha and "
-                  "--per-message make best by formula");
+  verb.add_option(
+      "--segments", flags.segments,
+      "parts that the buffer is worked on in; not given: what is best by the model, with "
+      "--alpha and --per-message (of verify: 1 without them)");
   verb.add_option("--window", flags.window,
                   "receives of a kind that are granted at a time (optcc); 0 = one from every peer")
       ->capture_default_str();
@@ -313,14 +322,14 @@ int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
                                   {"op", problem.op},
                                   {"text", problem.text}});
     }
-    fmt::print("{}\n", head.dump(2));
+    fmt::print("{}\n", head.dump(2, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace));
   } else {
     for (const schedule::Problem& problem : report->problems) {
       fmt::print("rank {} lane {} op {}: {}\n", problem.rank, problem.lane, problem.op,
                  problem.text);
     }
     if (report->moreProblems > 0) fmt::print("... and {} more\n", report->moreProblems);
-    fmt::print("{}: {} ranks, {} operations: {}\n", schedule.algorithm(), report->ranks,
+    fmt::print("{}: {} ranks, {} operations: {}\n", printable(schedule.algorithm()), report->ranks,
                report->operations, report->ok() ? "correct" : "WRONG");
   }
   return report->ok() ? kExitOk : kExitExpectation;
@@ -335,7 +344,9 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
                            int (*act)(const ScheduleFlags&, const ScheduleJob&)) {
     CLI::App* verb = command->add_subcommand(name, description);
     addCommonFlags(*verb, *flags);
-    verb->callback([flags, act, &exitCode] {
+    verb->callback([flags, act, verb, &exitCode] {
+      flags->bestSegments = act != verify;  // a proof holds for any number
+      flags->sizeGiven = verb->count("--size") > 0;
       const Result<ScheduleJob> job = understand(*flags);
       exitCode = job.ok() ? act(*flags, *job) : usageMistake(job.status());
     });

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "base/input_file.h"
 #include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/msccl/importer.h"
@@ -22,6 +22,7 @@ namespace {
 
 /// More segments only cost messages.
 constexpr int kMostSegments = 128;
+constexpr std::size_t kMostXmlBytes = std::size_t{64} << 20;
 
 template <typename T>
 bool parseNumber(std::string_view text, T& value) {
@@ -143,13 +144,11 @@ Result<double> parseCostTime(const std::string& flag, const std::string& text,
 }
 
 Result<schedule::msccl::Algo> readMsccl(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // or a folder, or empty
-    return errorf(Code::kInvalidArgument, "--import {}: cannot be read as a file of MSCCL XML",
-                  path);
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto algo = schedule::msccl::fromXml(text);
+  const auto text = readInput(path, {.what = "file of MSCCL XML",
+                                     .attempt = "cannot be read as a file of MSCCL XML",
+                                     .mostBytes = kMostXmlBytes});
+  if (!text.ok()) return text.status().withContext("--import " + path);
+  auto algo = schedule::msccl::fromXml(*text);
   if (!algo.ok()) return algo.status().withContext("--import " + path);
   return algo;
 }
@@ -219,14 +218,24 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
   request.bandwidths = job.bandwidths;
   request.shares = portModel(flags.shares);
   const auto make = [&]() -> Result<std::unique_ptr<schedule::Schedule>> {
-    if (imported) return schedule::msccl::importSchedule(*imported, request.elements);
+    if (imported) {
+      std::int64_t elements = request.elements;
+      // A file of chunks is written again with whole ones; it is the same for every size.
+      if (flags.format == "msccl-xml") {
+        elements = (elements + imported->chunks - 1) / imported->chunks * imported->chunks;
+      }
+      return schedule::msccl::importSchedule(*imported, elements);
+    }
     auto made = schedule::makeSchedule(flags.algorithm, request);
     const schedule::MessageCost message{job.cost.alpha, job.cost.perMessage};
-    if (!made.ok() || flags.segments || (message.alpha == 0 && message.perMessage == 0)) {
-      return made;
-    }
-    request.segments = schedule::bestSegments(flags.algorithm, request, message, kMostSegments,
-                                              job.cost.portModel);
+    const bool costly = message.alpha > 0 || message.perMessage > 0;
+    if (!made.ok() || flags.segments || !(costly || flags.bestSegments)) return made;
+    // A segment of less than an element for each rank is none.
+    const std::int64_t most =
+        std::clamp<std::int64_t>(request.elements / flags.ranks, 1, kMostSegments);
+    request.segments = schedule::bestSegments(flags.algorithm, request, message,
+                                              static_cast<int>(most), job.cost.portModel);
+    job.segmentsChosen = true;
     return schedule::makeSchedule(flags.algorithm, request);
   };
   const auto settle = [&]() -> Status {
@@ -240,6 +249,14 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
   };
   if (flags.lostRails.empty()) {
     RETURN_IF_ERROR(settle());
+    if (!imported) {
+      job.remake = [algorithm = flags.algorithm, request](std::int64_t elements, int segments) {
+        schedule::ScheduleRequest other = request;
+        other.elements = elements;
+        other.segments = segments;
+        return schedule::makeSchedule(algorithm, other);
+      };
+    }
     return job;
   }
   ASSIGN_OR_RETURN(const schedule::LiveRails rails, parseRails(flags));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -24,6 +25,9 @@ struct ScheduleFlags {
   int ranks = kNotGiven;
   std::vector<std::string> stragglers;
   std::optional<int> segments;
+  /// Not given: whether the schedule is made with as many as the model calls best, or with one
+  /// unless messages cost something.
+  bool bestSegments = false;
   int window = 0;
   int ranksPerNode = 1;
   double insideBandwidth = 0;
@@ -31,6 +35,7 @@ struct ScheduleFlags {
   std::vector<std::string> lostRails;
   bool rerank = false;
   std::string size = "64MiB";
+  bool sizeGiven = false;
   std::string portModel;  ///< empty: both
   std::string shares = "fluid";
   std::string alpha = "0";
@@ -60,6 +65,10 @@ struct ScheduleJob {
   Bytes size = 0;
   /// That the algorithm was asked for; nullopt of a schedule from a file, which does not tell.
   std::optional<int> segments;
+  bool segmentsChosen = false;  ///< by the model
+  /// The same with another number of elements and of segments; empty where neither can be chosen.
+  std::function<Result<std::unique_ptr<schedule::Schedule>>(std::int64_t elements, int segments)>
+      remake;
   /// For each of `portModels`; its own is the first of them.
   schedule::CostOptions cost;
   std::vector<schedule::PortModel> portModels;

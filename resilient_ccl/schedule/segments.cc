@@ -10,6 +10,9 @@
 namespace faultline::schedule {
 namespace {
 
+/// Of the time: what twice the segments must bring at least, where they cost nothing.
+constexpr double kNegligibleGain = 0.01;
+
 /// The time of an algorithm with k segments, without what does not depend on k.
 class Pipeline {
  public:
@@ -96,15 +99,18 @@ class Pipeline {
 int bestSegments(std::string_view algorithm, const ScheduleRequest& request,
                  const MessageCost& message, int most, PortModel ports) {
   const Pipeline pipeline(algorithm, request, message, ports);
-  int best = 1;
-  double least = std::numeric_limits<double>::infinity();
+  std::vector<double> times;  // of 1, 2, 4 ... segments, until it gets worse
   for (int k = 1; k <= most; k *= 2) {
     const std::optional<double> time = pipeline.time(k);
-    if (!time || *time >= least) break;
-    least = *time;
-    best = k;
+    if (!time || (!times.empty() && *time >= times.back())) break;
+    times.push_back(*time);
   }
-  return best;
+  if (times.empty()) return 1;
+  // Where messages cost nothing, more segments are always better, and soon not by much.
+  const bool costly = message.alpha > 0 || message.perMessage > 0;
+  const double enough = times.back() * (costly ? 1 : 1 + kNegligibleGain);
+  const auto first = std::ranges::find_if(times, [&](double time) { return time <= enough; });
+  return 1 << (first - times.begin());
 }
 
 }  // namespace faultline::schedule

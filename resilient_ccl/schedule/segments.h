@@ -17,8 +17,10 @@ struct MessageCost {
 /// 1/k of its load and k times what the messages of a segment cost, so that the best k is the root
 /// of load / (messages x perMessage); where segments are lanes that share ports they bring nothing,
 /// and the answer is 1. `request` says all but `segments`; it must be one that `makeSchedule`
-/// accepts. `ports`: how the ports are shared. OptCC on ports that carry one message at a time does
-/// not overlap its cycles: each then costs its latency and the messages of a port with a shard.
+/// accepts. Where messages cost nothing (both 0), the answer is the least number whose time is
+/// within 1 % of that of `most`. `ports`: how the ports are shared. OptCC on ports that carry one
+/// message at a time does not overlap its cycles: each then costs its latency and the messages of a
+/// port with a shard.
 int bestSegments(std::string_view algorithm, const ScheduleRequest& request,
                  const MessageCost& message, int most, PortModel ports = PortModel::kFluid);
 

@@ -32,7 +32,6 @@ class Exporter {
     algo_.name = schedule.algorithm();
     algo_.collective = schedule.collective();
     algo_.inPlace = !hasOutput(algo_.collective);
-    algo_.channels = table.lanes();
     algo_.gpus.resize(at(table.ranks()));
     data_ = dataElements(algo_.collective, table.elements());
   }
@@ -55,10 +54,7 @@ class Exporter {
                     unit_, chunks, kMaxChunks);
     }
     algo_.chunks = static_cast<int>(chunks);
-    if (algo_.channels > kMaxChannels) {
-      return errorf(Code::kUnsupported, "{} lanes need as many channels; MSCCL has {}",
-                    algo_.channels, kMaxChannels);
-    }
+    RETURN_IF_ERROR(chooseChannels());
     for (int rank = 0; rank < table_.ranks(); ++rank) placeOperations(rank);
     for (int rank = 0; rank < table_.ranks(); ++rank) RETURN_IF_ERROR(writeSteps(rank));
     return std::move(algo_);
@@ -79,6 +75,43 @@ class Exporter {
     std::set<Move> named;
   };
 
+  /// A channel for each lane; where there are too many lanes, as in a schedule that was read from a
+  /// file, several lanes share one whose messages are of different ranks. Such a file has no
+  /// orders: a channel has no order that is that of one lane.
+  Status chooseChannels() {
+    channelOf_.clear();
+    ordered_ = table_.lanes() <= kMaxChannels;
+    std::vector<std::set<std::pair<int, int>>> used;  // by channel: who sends to whom
+    for (int lane = 0; lane < table_.lanes(); ++lane) {
+      std::size_t channel = at(lane);
+      const std::set<std::pair<int, int>> own = connectionsOf(lane);
+      if (!ordered_) {
+        const auto disjoint = [&](const auto& taken) {
+          return std::ranges::none_of(own, [&](const auto& one) { return taken.contains(one); });
+        };
+        channel = at(static_cast<int>(std::ranges::find_if(used, disjoint) - used.begin()));
+      }
+      if (channel >= used.size()) used.resize(channel + 1);
+      used[channel].insert(own.begin(), own.end());
+      channelOf_.push_back(static_cast<int>(channel));
+    }
+    algo_.channels = static_cast<int>(used.size());
+    if (algo_.channels <= kMaxChannels) return okStatus();
+    return errorf(Code::kUnsupported, "{} lanes need {} channels; MSCCL has {}", table_.lanes(),
+                  algo_.channels, kMaxChannels);
+  }
+
+  std::set<std::pair<int, int>> connectionsOf(int lane) const {
+    std::set<std::pair<int, int>> connections;
+    for (int rank = 0; rank < table_.ranks(); ++rank) {
+      const int chain = rank * table_.lanes() + lane;
+      for (int op = table_.firstOf(chain); op < table_.firstOf(chain + 1); ++op) {
+        if (table_[op].kind == OpKind::kSend) connections.insert({rank, table_[op].peer});
+      }
+    }
+    return connections;
+  }
+
   /// Says which thread block and which step among those that move data an operation becomes.
   void placeOperations(int rank) {
     std::map<std::tuple<int, Direction, int>, int> blocks;
@@ -98,7 +131,7 @@ class Exporter {
         if (isNew) {
           made.push_back({.sendPeer = direction == kSends ? peer : -1,
                           .recvPeer = direction == kReceives ? peer : -1,
-                          .channel = lane,
+                          .channel = channelOf_[at(lane)],
                           .steps = {}});
           used.push_back(0);
         }
@@ -128,7 +161,7 @@ class Exporter {
         blocks[at(waited.block)].steps[at(wait.waitStep)].waitedFor = true;
       }
       Step step = moveOf(entry);
-      step.order = table_.positionOf(op);
+      if (ordered_) step.order = table_.positionOf(op);
       if (!waits.empty()) {
         step.waitBlock = waits.back().waitBlock;
         step.waitStep = waits.back().waitStep;
@@ -265,7 +298,9 @@ class Exporter {
   Algo algo_;
   std::int64_t data_ = 0;
   std::int64_t unit_ = 1;
-  std::vector<Move> placeOf_;  ///< of each operation that moves data
+  std::vector<Move> placeOf_;   ///< of each operation that moves data
+  std::vector<int> channelOf_;  ///< of each lane
+  bool ordered_ = true;         ///< a channel is a lane, and its steps say their place in it
   // Of the rank in hand.
   std::vector<std::vector<int>> due_;     ///< by lane and block: the last move to come after, or -1
   std::vector<Behind> behind_;            ///< by block

@@ -6,8 +6,9 @@
 
 namespace faultline::schedule::msccl {
 
-/// The schedule as an MSCCL algorithm. A lane becomes a channel, a lane's messages with one peer in
-/// one direction a thread block. The chunk is the largest unit that all pieces are made of.
+/// The schedule as an MSCCL algorithm. A lane becomes a channel (of more lanes than there are
+/// channels several, which share no connection), a lane's messages with one peer in one direction a
+/// thread block. The chunk is the largest unit that all pieces are made of.
 ///
 /// A lane *issues* in order, which MSCCL has not: a step waits for all that the operations before
 /// it in its lane wait for. The grants of receives become waits like all others.

@@ -3,9 +3,15 @@
 #ifdef FAULTLINE_TINYXML2
 #include <tinyxml2.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "base/text.h"
 #endif
 
 namespace faultline::schedule::msccl {
@@ -90,6 +96,45 @@ Result<int> number(const XMLElement& element, const char* key, int least, int mo
   return value;
 }
 
+/// What is missing in a short form has a usual value.
+Result<int> numberOr(const XMLElement& element, const char* key, int otherwise, int least,
+                     int most) {
+  if (element.FindAttribute(key) == nullptr) return otherwise;
+  return number(element, key, least, most);
+}
+
+/// Refuses attributes that are not known, and text: they would say what nobody reads.
+Status checkAttributes(const XMLElement& element, std::initializer_list<std::string_view> known) {
+  const std::vector<std::string_view> names(known);
+  for (const tinyxml2::XMLAttribute* one = element.FirstAttribute(); one != nullptr;
+       one = one->Next()) {
+    if (std::ranges::find(names, std::string_view(one->Name())) != names.end()) continue;
+    return errorf(Code::kInvalidArgument,
+                  "line {}: <{}> has an attribute '{}', which is not known{}", one->GetLineNum(),
+                  element.Name(), printable(one->Name()), suggestion(one->Name(), names));
+  }
+  for (const tinyxml2::XMLNode* child = element.FirstChild(); child != nullptr;
+       child = child->NextSibling()) {
+    if (child->ToText() == nullptr) continue;
+    return errorf(Code::kInvalidArgument, "line {}: <{}> has text in it", child->GetLineNum(),
+                  element.Name());
+  }
+  return okStatus();
+}
+
+/// That only such elements are in it.
+Status checkChildren(const XMLElement& element, std::initializer_list<std::string_view> known) {
+  const std::vector<std::string_view> names(known);
+  for (const XMLElement* child = element.FirstChildElement(); child != nullptr;
+       child = child->NextSiblingElement()) {
+    if (std::ranges::find(names, std::string_view(child->Name())) != names.end()) continue;
+    return errorf(Code::kInvalidArgument, "line {}: <{}> has an element <{}>, which is not known{}",
+                  child->GetLineNum(), element.Name(), printable(child->Name()),
+                  suggestion(child->Name(), names));
+  }
+  return okStatus();
+}
+
 template <typename Value, std::size_t kCount>
 Result<Value> named(const XMLElement& element, const char* key,
                     const std::array<std::pair<Value, const char*>, kCount>& names,
@@ -106,13 +151,17 @@ class Reader {
  public:
   Result<Algo> read(const XMLElement& root) {
     if (std::strcmp(root.Name(), "algo") != 0) return wrong(root, "is no <algo>");
+    RETURN_IF_ERROR(
+        checkAttributes(root, {"name", "proto", "nchannels", "nchunksperloop", "ngpus", "coll",
+                               "inplace", "outofplace", "minBytes", "maxBytes"}));
+    RETURN_IF_ERROR(checkChildren(root, {"gpu"}));
     if (const char* name = root.Attribute("name")) algo_.name = name;
     if (const char* protocol = root.Attribute("proto")) algo_.protocol = protocol;
     ASSIGN_OR_RETURN(algo_.collective, named(root, "coll", kCollectives,
                                              "known are the collectives of Faultline that MSCCL "
                                              "has, allreduce and others"));
     ASSIGN_OR_RETURN(algo_.channels, number(root, "nchannels", 1, kMaxChannels));
-    ASSIGN_OR_RETURN(algo_.chunks, number(root, "nchunksperloop", 1, kMaxChunks));
+    ASSIGN_OR_RETURN(algo_.chunks, readChunks(root));
     ASSIGN_OR_RETURN(const int ranks, number(root, "ngpus", 1, kMaxRanks));
     ASSIGN_OR_RETURN(const int inPlace, number(root, "inplace", 0, 1));
     algo_.inPlace = inPlace == 1;
@@ -127,6 +176,7 @@ class Reader {
                                      algo_.chunks, ranks));
     }
     algo_.gpus.resize(static_cast<std::size_t>(ranks));
+    RETURN_IF_ERROR(refuseScratch(root));
     std::vector<bool> seen(algo_.gpus.size(), false);
     for (const XMLElement* gpu = root.FirstChildElement("gpu"); gpu != nullptr;
          gpu = gpu->NextSiblingElement("gpu")) {
@@ -144,14 +194,48 @@ class Reader {
   }
 
  private:
+  /// The newer form leaves out `nchunksperloop`: it is the larger of the buffers.
+  static Result<int> readChunks(const XMLElement& root) {
+    if (root.FindAttribute("nchunksperloop") != nullptr) {
+      return number(root, "nchunksperloop", 1, kMaxChunks);
+    }
+    int chunks = 0;
+    for (const XMLElement* gpu = root.FirstChildElement("gpu"); gpu != nullptr;
+         gpu = gpu->NextSiblingElement("gpu")) {
+      for (const char* key : {"i_chunks", "o_chunks"}) {
+        ASSIGN_OR_RETURN(const int size, number(*gpu, key, 0, kMaxChunks));
+        chunks = std::max(chunks, size);
+      }
+    }
+    if (chunks == 0) return wrong(root, "has neither nchunksperloop nor a <gpu> with chunks");
+    return chunks;
+  }
+
+  /// Before anything else is said of steps that use it.
+  static Status refuseScratch(const XMLElement& root) {
+    for (const XMLElement* gpu = root.FirstChildElement("gpu"); gpu != nullptr;
+         gpu = gpu->NextSiblingElement("gpu")) {
+      ASSIGN_OR_RETURN(const int scratch, numberOr(*gpu, "s_chunks", 0, 0, kMaxChunks));
+      if (scratch == 0) continue;
+      return wrong(*gpu, fmt::format("has a scratch buffer (s_chunks = {}), which schedules of "
+                                     "Faultline do not have: use an algorithm that works in its "
+                                     "input and output",
+                                     scratch));
+    }
+    return okStatus();
+  }
+
   Status readGpu(const XMLElement& gpu, int id) {
-    ASSIGN_OR_RETURN(const int scratch, number(gpu, "s_chunks", 0, kMaxChunks));
-    if (scratch > 0) {
-      return wrong(gpu, "uses a scratch buffer, which schedules of Faultline do not have");
+    RETURN_IF_ERROR(checkAttributes(gpu, {"id", "i_chunks", "o_chunks", "s_chunks"}));
+    RETURN_IF_ERROR(checkChildren(gpu, {"tb"}));
+    for (const char* key : {"i_chunks", "o_chunks"}) {
+      RETURN_IF_ERROR(numberOr(gpu, key, 0, 0, kMaxChunks).status());
     }
     std::vector<ThreadBlock>& blocks = algo_.gpus[static_cast<std::size_t>(id)].blocks;
     for (const XMLElement* tb = gpu.FirstChildElement("tb"); tb != nullptr;
          tb = tb->NextSiblingElement("tb")) {
+      RETURN_IF_ERROR(checkAttributes(*tb, {"id", "send", "recv", "chan"}));
+      RETURN_IF_ERROR(checkChildren(*tb, {"step", "op"}));
       const int next = static_cast<int>(blocks.size());
       ASSIGN_OR_RETURN(const int number_,
                        number(*tb, "id", 0, kMaxBlocksPerChannel * kMaxChannels));
@@ -163,8 +247,8 @@ class Reader {
       ASSIGN_OR_RETURN(block.recvPeer, number(*tb, "recv", -1, last));
       ASSIGN_OR_RETURN(block.channel, number(*tb, "chan", 0, algo_.channels - 1));
       if (block.sendPeer == id || block.recvPeer == id) return wrong(*tb, "has itself as a peer");
-      for (const XMLElement* step = tb->FirstChildElement("step"); step != nullptr;
-           step = step->NextSiblingElement("step")) {
+      for (const XMLElement* step = tb->FirstChildElement(); step != nullptr;
+           step = step->NextSiblingElement()) {
         ASSIGN_OR_RETURN(Step read, readStep(*step, static_cast<int>(block.steps.size())));
         if ((sends(read.type) && block.sendPeer < 0) ||
             (receives(read.type) && block.recvPeer < 0)) {
@@ -177,19 +261,43 @@ class Reader {
     return checkWaits(gpu, blocks);
   }
 
+  /// A step in either of the two forms of msccl-tools: the old <step s srcbuf srcoff dstbuf dstoff
+  /// cnt depid deps hasdep>, or the newer <op step buf off>, in which what is usual is left out.
   Result<Step> readStep(const XMLElement& element, int expected) {
-    ASSIGN_OR_RETURN(const int s, number(element, "s", 0, kMaxSteps - 1));
-    if (s != expected) return wrong(element, fmt::format("has s = {}; expected {}", s, expected));
+    const bool isShort = std::strcmp(element.Name(), "op") == 0;
+    if (isShort) {
+      RETURN_IF_ERROR(checkAttributes(
+          element, {"step", "type", "buf", "off", "cnt", "depid", "deps", "hasdep", kOrder}));
+    } else {
+      RETURN_IF_ERROR(checkAttributes(element, {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff",
+                                                "cnt", "depid", "deps", "hasdep", kOrder}));
+    }
+    RETURN_IF_ERROR(checkChildren(element, {}));
+    const char* const place = isShort ? "step" : "s";
+    ASSIGN_OR_RETURN(const int s, number(element, place, 0, kMaxSteps - 1));
+    if (s != expected) {
+      return wrong(element, fmt::format("has {} = {}; expected {}", place, s, expected));
+    }
     Step step;
     ASSIGN_OR_RETURN(step.type, named(element, "type", kTypes,
                                       "known are nop, s, r, rcs, rrs, rrc, rrcs and cpy; Faultline "
                                       "has no local reduction (re)"));
-    ASSIGN_OR_RETURN(step.count, number(element, "cnt", 0, kMaxCount));
+    if (isShort && step.type == StepType::kCopy) {
+      return wrong(element,
+                   "of type cpy does not say what is copied: write it as <step> with srcbuf, "
+                   "srcoff, dstbuf and dstoff");
+    }
+    const auto numberOf = [&](const char* key, int usual, int least, int most) {
+      return isShort ? numberOr(element, key, usual, least, most)
+                     : number(element, key, least, most);
+    };
+    const int one = step.type == StepType::kNop ? 0 : 1;
+    ASSIGN_OR_RETURN(step.count, numberOf("cnt", one, 0, kMaxCount));
     // A block may be waited for that is read later: `checkWaits`.
     ASSIGN_OR_RETURN(step.waitBlock,
-                     number(element, "depid", -1, kMaxBlocksPerChannel * kMaxChannels));
-    ASSIGN_OR_RETURN(step.waitStep, number(element, "deps", -1, kMaxSteps - 1));
-    ASSIGN_OR_RETURN(const int waitedFor, number(element, "hasdep", 0, 1));
+                     numberOf("depid", -1, -1, kMaxBlocksPerChannel * kMaxChannels));
+    ASSIGN_OR_RETURN(step.waitStep, numberOf("deps", -1, -1, kMaxSteps - 1));
+    ASSIGN_OR_RETURN(const int waitedFor, numberOf("hasdep", 0, 0, 1));
     step.waitedFor = waitedFor == 1;
     if (element.FindAttribute(kOrder) != nullptr) {
       constexpr int kMostOrder = 1 << 24;
@@ -201,10 +309,12 @@ class Reader {
                                 step.type != StepType::kRecvReduceSend;
     if (step.type != StepType::kNop && step.count == 0) return wrong(element, "has cnt = 0");
     if (hasSource) {
-      ASSIGN_OR_RETURN(step.source, readPlace(element, "srcbuf", "srcoff", step.count));
+      ASSIGN_OR_RETURN(step.source, readPlace(element, isShort ? "buf" : "srcbuf",
+                                              isShort ? "off" : "srcoff", step.count));
     }
     if (hasDestination) {
-      ASSIGN_OR_RETURN(step.destination, readPlace(element, "dstbuf", "dstoff", step.count));
+      ASSIGN_OR_RETURN(step.destination, readPlace(element, isShort ? "buf" : "dstbuf",
+                                                   isShort ? "off" : "dstoff", step.count));
     }
     return step;
   }
@@ -214,7 +324,8 @@ class Reader {
     constexpr std::array<std::pair<Buffer, const char*>, 2> kBuffers{
         {{Buffer::kInput, "i"}, {Buffer::kOutput, "o"}}};
     Place place;
-    ASSIGN_OR_RETURN(place.buffer, named(element, bufferKey, kBuffers, "known are i and o"));
+    ASSIGN_OR_RETURN(place.buffer, named(element, bufferKey, kBuffers,
+                                         "known are i and o, and no scratch buffer (s)"));
     const auto [input, output] = sizes(algo_);
     const int size = place.buffer == Buffer::kInput ? input : output;
     ASSIGN_OR_RETURN(place.offset, number(element, offsetKey, 0, size - count));
@@ -247,8 +358,8 @@ Result<std::string> toXml(const Algo& algo) {
   tinyxml2::XMLDocument document;
   XMLElement* root = document.NewElement("algo");
   document.InsertEndChild(root);
-  root->SetAttribute("name", algo.name.c_str());
-  root->SetAttribute("proto", algo.protocol.c_str());
+  root->SetAttribute("name", printable(algo.name).c_str());
+  root->SetAttribute("proto", printable(algo.protocol).c_str());
   root->SetAttribute("nchannels", algo.channels);
   root->SetAttribute("nchunksperloop", algo.chunks);
   root->SetAttribute("ngpus", static_cast<int>(algo.gpus.size()));

@@ -1,8 +1,10 @@
 #include "harness/cli/schedule_command.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -84,7 +86,7 @@ TEST(ScheduleCommandTest, TheFormulaOfR2AllReduceIsForItsChunks) {
   EXPECT_DOUBLE_EQ(json["formula_over_ring"], 1 + 4.0 / 7 * (1 + 1.0 / 56));
   EXPECT_NEAR(json["time_over_formula"].get<double>(), 1, 0.05);
   EXPECT_THAT(run(r2 + "0.75").out, HasSubstr("(K = 35)"));
-  EXPECT_THAT(run("cost --algorithm r2_allreduce --ranks 4 --straggler 1:0.5").out,
+  EXPECT_THAT(run("cost --algorithm r2_allreduce --ranks 4 --segments 1 --straggler 1:0.5").out,
               HasSubstr("2.0000 (a ring alone)"));
   for (const char* none : {"ring --ranks 4 --straggler 1:0.5",
                            "r2_allreduce --ranks 4 --straggler 1:0.5 --straggler 2:0.5"}) {
@@ -300,10 +302,70 @@ TEST(ScheduleCommandTest, WhatMessagesCostSaysHowManySegments) {
     EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out)["segments"].get<int>();
   };
-  EXPECT_EQ(segments(""), 1);
+  EXPECT_EQ(segments(""), 64) << "within 1 % of 128 segments";
   // sqrt(load 2 / (7 messages x 0.0015)) = 14.
   EXPECT_EQ(segments("--per-message 0.0015"), 16);
   EXPECT_EQ(segments("--per-message 0.0015 --segments 3"), 3);
+}
+
+TEST(ScheduleCommandTest, CostAndShowTakeTheBestNumberOfSegments) {
+  const std::string optcc = "cost --algorithm optcc --ranks 4 --straggler 1:0.5";
+  const auto json = nlohmann::json::parse(run(optcc + " --json").out);
+  EXPECT_EQ(json["segments_chosen"], true);
+  EXPECT_LT(json["time_over_ring"], 1.375) << "what 32 segments take; a ring takes 2";
+  EXPECT_THAT(run(optcc).out, HasSubstr("64 segments (the best by the model)"));
+  double best = 1e9;
+  for (int k = 1; k <= 128; k *= 2) {
+    const auto of =
+        nlohmann::json::parse(run(fmt::format("{} --json --segments {}", optcc, k)).out);
+    EXPECT_EQ(of["segments_chosen"], false);
+    best = std::min(best, of["time_over_ring"].get<double>());
+  }
+  EXPECT_LE(json["time_over_ring"].get<double>(), best * 1.01);
+  EXPECT_THAT(run("show --max-ops 1 --algorithm optcc --ranks 4").err, HasSubstr("64 segments"));
+  // Of a few elements there are no more segments than ranks can share.
+  EXPECT_LE(nlohmann::json::parse(run(optcc + " --json --size 64").out)["segments"], 4);
+  // What is proved is what always was.
+  EXPECT_EQ(nlohmann::json::parse(
+                run("verify --json --algorithm optcc --ranks 4 --straggler 1:0.5").out)["segments"],
+            1);
+}
+
+TEST(ScheduleCommandTest, AnExportWithoutASizeFits) {
+  const std::string path = testing::TempDir() + "/exported.xml";
+  for (const std::string wanted :
+       {"optcc --ranks 4 --straggler 1:0.5", "optcc --ranks 4 --straggler 1:0.75",
+        "optcc --ranks 8", "ring --ranks 3", "r2_allreduce --ranks 4 --straggler 2:0.5",
+        "tree --ranks 5", "pairwise_all_to_all --ranks 3", "halving_doubling --ranks 8"}) {
+    const Outcome shown = run("show --format msccl-xml --algorithm " + wanted);
+    ASSERT_EQ(shown.exitCode, 0) << wanted << ": " << shown.err;
+    std::ofstream(path) << shown.out;
+    const Outcome verified = run("verify --import " + path);
+    EXPECT_EQ(verified.exitCode, 0) << wanted << ": " << verified.out << verified.err;
+    // And again, from the file.
+    const Outcome again = run("show --format msccl-xml --import " + path);
+    EXPECT_EQ(again.exitCode, 0) << wanted << ": " << again.err;
+    std::ofstream(path) << again.out;
+    EXPECT_EQ(run("verify --import " + path).exitCode, 0) << wanted;
+  }
+  std::remove(path.c_str());
+}
+
+TEST(ScheduleCommandTest, AnExportThatDoesNotFitNamesASizeThatDoes) {
+  const std::string wanted =
+      "show --format msccl-xml --algorithm optcc --ranks 4 --straggler 1:0.5 ";
+  const Outcome refused = run(wanted + "--size 67108864 --segments 3");
+  EXPECT_EQ(refused.exitCode, 2);
+  const std::size_t begin = refused.err.find("--size ");
+  ASSERT_NE(begin, std::string::npos) << refused.err;
+  const std::string named = refused.err.substr(begin, refused.err.find('\'', begin) - begin);
+  EXPECT_EQ(run(wanted + named).exitCode, 0) << named;
+}
+
+TEST(ScheduleCommandTest, AnImportThatIsNoFileIsNamed) {
+  EXPECT_THAT(run("verify --import /dev/zero").err, HasSubstr("it is a device"));
+  EXPECT_THAT(run("verify --import /").err, HasSubstr("it is a folder"));
+  EXPECT_EQ(run("verify --import /dev/zero").exitCode, 2);
 }
 
 TEST(ScheduleCommandTest, TooFewRanksAreNamed) {

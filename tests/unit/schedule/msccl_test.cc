@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/input_file.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/msccl/exporter.h"
 #include "resilient_ccl/schedule/msccl/importer.h"
@@ -105,6 +106,79 @@ TEST(MscclImportTest, OrdersMustAgreeWithSteps) {
               HasSubstr("only some steps"));
   std::string ring = replaced(sample("ring.xml"), " order=\"0\"", " order=\"9\"");
   EXPECT_THAT(mistake(ring), HasSubstr("contradicts"));
+}
+
+std::string caseOf(const std::string& name) {
+  return *readFile(FAULTLINE_SOURCE_DIR "/tests/data/msccl/" + name);
+}
+
+TEST(MscclImportTest, BothFormsOfMscclToolsSayTheSame) {
+  EXPECT_EQ(mistake(caseOf("old.xml")), "");
+  EXPECT_EQ(mistake(caseOf("newfmt.xml")), "");
+  EXPECT_EQ(*toXml(*fromXml(caseOf("newfmt.xml"))), *toXml(*fromXml(caseOf("old.xml"))));
+}
+
+TEST(MscclImportTest, TheNewerFormLeavesOutWhatIsUsual) {
+  const std::string ring = replaced(caseOf("newfmt.xml"), " nchunksperloop=\"2\"", "");
+  EXPECT_EQ(mistake(ring), "");
+  EXPECT_EQ(fromXml(ring)->chunks, 2);
+  EXPECT_EQ(mistake(replaced(ring, "off=\"1\"",
+                             "off=\"1\" cnt=\"1\" depid=\"0\" deps=\"0\" "
+                             "hasdep=\"0\"")),
+            "");
+  EXPECT_THAT(mistake(replaced(ring, "type=\"r\"", "type=\"cpy\"")), HasSubstr("what is copied"));
+  EXPECT_THAT(mistake(replaced(ring, "buf=\"o\"", "buf=\"s\"")), HasSubstr("no scratch buffer"));
+  EXPECT_THAT(mistake(replaced(ring, "<op step=\"0\"", "<op step=\"3\"")),
+              HasSubstr("has step = 3; expected 0"));
+}
+
+TEST(MscclImportTest, WhatIsNotKnownIsSaidWithItsLine) {
+  const std::string ring = caseOf("newfmt.xml");
+  EXPECT_THAT(mistake(replaced(ring, "<tb ", "<copy i_off=\"0\"/>\n<tb ")),
+              HasSubstr("line 3: <gpu> has an element <copy>"));
+  EXPECT_THAT(mistake(replaced(ring, "<op step=\"1\"", "<opp step=\"1\"")),
+              HasSubstr("did you mean 'op'"));
+  EXPECT_THAT(mistake(replaced(ring, "off=\"1\"", "offset=\"1\"")),
+              HasSubstr("line 5: <op> has an attribute 'offset'"));
+  EXPECT_THAT(mistake(replaced(ring, "chan=\"0\"", "chan=\"0\" rbid=\"1\"")),
+              HasSubstr("line 3: <tb> has an attribute 'rbid'"));
+  EXPECT_THAT(mistake(replaced(ring, "o_chunks", "chunks")), HasSubstr("'chunks'"));
+  EXPECT_THAT(mistake(replaced(ring, "proto", "protocol")),
+              HasSubstr("'protocol', which is not known; known are name, proto"));
+  EXPECT_THAT(mistake(replaced(ring, "<tb ", "text <tb ")), HasSubstr("has text in it"));
+  EXPECT_THAT(mistake(replaced(caseOf("old.xml"), "srcoff=\"0\" ", "")),
+              HasSubstr("line 4: <step> needs srcoff"));
+}
+
+TEST(MscclImportTest, DepthIsBounded) {
+  std::string deep;
+  for (int i = 0; i < 200'000; ++i) deep += "<algo>";
+  EXPECT_THAT(mistake(deep), HasSubstr("no XML"));
+}
+
+TEST(MscclExportTest, AFileOfOthersWithManyLanesCanBeWrittenAgain) {
+  // Without orders eight channels of eight ranks become 64 lanes.
+  const auto ring = makeSchedule("ring", {.ranks = 8, .elements = 64, .segments = 8});
+  Algo algo = *exportSchedule(**ring);
+  ASSERT_EQ(algo.channels, 8);
+  for (Gpu& gpu : algo.gpus) {
+    for (ThreadBlock& block : gpu.blocks) {
+      for (Step& step : block.steps) step.order = -1;
+    }
+  }
+  const auto foreign = importSchedule(algo, 64);
+  ASSERT_TRUE(foreign.ok());
+  EXPECT_GT((*foreign)->lanes(), kMaxChannels);
+  const auto again = exportSchedule(**foreign);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again->channels, 8);
+  EXPECT_EQ(mistake(*toXml(*again), 64), "");
+}
+
+TEST(MscclExportTest, ANameIsText) {
+  Algo algo = *fromXml(caseOf("old.xml"));
+  algo.name = "a\033]0;b\x07<\"";
+  EXPECT_THAT(*toXml(algo), HasSubstr("a\\x1b]0;b\\x07&lt;&quot;"));
 }
 
 TEST(MscclExportTest, WhatDoesNotFitIsSaid) {
