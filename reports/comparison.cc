@@ -367,12 +367,13 @@ Status writeComparison(const Comparison& comparison, const std::string& director
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
-  RETURN_IF_ERROR(
-      writeFileAtomically(fmt::format("{}/{}.html", directory, name), comparisonHtml(comparison)));
+  RETURN_IF_ERROR(writeFileAtomically(fmt::format("{}/{}.html", directory, name),
+                                      comparisonHtml(comparison), Sync::kYes, Links::kRefused));
   return writeFileAtomically(
       fmt::format("{}/{}.json", directory, name),
       comparisonJson(comparison).dump(kJsonSpaces, ' ', false, Json::error_handler_t::replace) +
-          "\n");
+          "\n",
+      Sync::kYes, Links::kRefused);
 }
 
 }  // namespace faultline::reports

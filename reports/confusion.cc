@@ -234,9 +234,11 @@ Status writeConfusion(const ConfusionMatrix& matrix, const std::string& director
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
-  RETURN_IF_ERROR(writeFileAtomically(directory + "/matrix.html", confusionHtml(matrix)));
+  RETURN_IF_ERROR(writeFileAtomically(directory + "/matrix.html", confusionHtml(matrix), Sync::kYes,
+                                      Links::kRefused));
   return writeFileAtomically(directory + "/matrix.json",
-                             confusionJson(matrix).dump(kJsonSpaces) + "\n");
+                             confusionJson(matrix).dump(kJsonSpaces) + "\n", Sync::kYes,
+                             Links::kRefused);
 }
 
 }  // namespace faultline::reports

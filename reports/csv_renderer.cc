@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <set>
+#include <string_view>
 
 #include "reports/renderer.h"
 #include "reports/text.h"
@@ -20,12 +22,25 @@ constexpr const char* kHeader =
     "planned_algorithm,degradations,requests,finished,late,lost,redone,ttft_ms_median,"
     "tpot_ms_median,e2e_ms_median,after_pct,back_to_95_pct_ms,void_because,";
 
+/// Whether a spreadsheet would take a text for a formula: it begins like one, and is no number.
+bool looksLikeFormula(std::string_view text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) {
+    return false;
+  }
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error != std::errc() || end != text.data() + text.size() || !std::isfinite(number);
+}
+
 /// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
 class Line {
  public:
   void add(const std::string& text) {
     separate();
-    const std::string clean = cleanText(text);
+    std::string clean = cleanText(text);
+    // As spreadsheets mark what is text.
+    if (looksLikeFormula(clean)) clean.insert(clean.begin(), '\'');
     if (clean.find_first_of(",\"\n\r") == std::string::npos) {
       line_ += clean;
       return;

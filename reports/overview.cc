@@ -114,7 +114,8 @@ Status writeOverview(std::span<const OverviewEntry> entries, const std::string& 
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
-  return writeFileAtomically(directory + "/overview.html", overviewHtml(entries));
+  return writeFileAtomically(directory + "/overview.html", overviewHtml(entries), Sync::kYes,
+                             Links::kRefused);
 }
 
 }  // namespace faultline::reports

@@ -30,7 +30,8 @@ Status renderWith(const std::vector<std::unique_ptr<Renderer>>& renderers, std::
 }  // namespace
 
 Status Renderer::render(const ScenarioResult& result, const std::string& directory) const {
-  return writeFileAtomically(directory + "/" + fileName(), text(result));
+  return writeFileAtomically(directory + "/" + fileName(), text(result), Sync::kYes,
+                             Links::kRefused);
 }
 
 std::unique_ptr<Renderer> makeJsonRenderer() { return std::make_unique<JsonRenderer>(); }

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "reports/headline.h"
 #include "reports/tally.h"
@@ -382,10 +383,12 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
     text += "  " + outcome + "  " + fitted(line, kWidth - 9) + "\n";
   }
   // Not cut: a path must be usable.
-  if (!style.report_dir.empty()) text += "\nreport: " + style.report_dir + "/report.html\n";
+  if (!style.report_dir.empty()) {
+    text += "\nreport: " + printable(style.report_dir) + "/report.html\n";
+  }
   if (result.duration_ms > 0) text += "took " + shortTime(result.duration_ms) + " in all\n";
   // One line, so that it can be taken for the last one of the output.
-  return text + "\n" + headline(result) + "\n";
+  return text + "\n" + printable(headline(result)) + "\n";
 }
 
 }  // namespace faultline::reports

@@ -138,7 +138,7 @@ scenario() {
     rows=(--strategy "$list")
   fi
   local status=0
-  faultline run "scenarios/gpu/$name.yaml" --out "$out/$folder" "${rows[@]}" "$@" >"$out/$folder.txt" 2>&1 || status=$?
+  faultline run "scenarios/gpu/$name.yaml" --out "$out/$folder" --force "${rows[@]}" "$@" >"$out/$folder.txt" 2>&1 || status=$?
   echo "$folder: exit $status" >&2
   if ((status)); then
     grep -E '^  (FAILS|VOID)|error' "$out/$folder.txt" >&2 || true

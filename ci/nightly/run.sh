@@ -86,7 +86,7 @@ once() {
 run_scenario() {
   local part=$1 file=$2 name=$3
   shift 3
-  once "$part" "$name" "${pinned[@]}" build/faultline run "$file" --out "$out/$name" "$@"
+  once "$part" "$name" "${pinned[@]}" build/faultline run "$file" --out "$out/$name" --force "$@"
 }
 pinned=()
 

@@ -57,7 +57,7 @@ results=()
 for file in "${scenarios[@]}"; do
   name=$(basename "$file" .yaml)
   status=0 began=$SECONDS
-  build/faultline run "$file" --out "$night/$name" "${arguments[@]}" >"$night/$name.txt" 2>&1 || status=$?
+  build/faultline run "$file" --out "$night/$name" --force "${arguments[@]}" >"$night/$name.txt" 2>&1 || status=$?
   echo "$name: exit $status, $((SECONDS - began)) s"
   ((status == 130)) && exit 130
   if ((status == 0)); then good=$((good + 1)); else bad=$((bad + 1)); fi

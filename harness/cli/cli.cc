@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "harness/cli/compare_command.h"
@@ -93,10 +95,14 @@ int main(int argc, char** argv) {
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A verb");
   } catch (const CLI::ParseError& error) {
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
-      std::cerr << unknownVerb(app, argv[1]);
+      std::cerr << printable(unknownVerb(app, argv[1]));
       return kExitUsage;
     }
-    return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage;
+    std::ostringstream out, err;  // what was typed is quoted in them
+    const int code = app.exit(error, out, err);
+    std::cout << printable(out.str());
+    std::cerr << printable(err.str());
+    return code == 0 ? kExitOk : kExitUsage;
   }
   return exit_code;
 }

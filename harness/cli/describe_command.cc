@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/catalogue.h"
@@ -246,7 +247,7 @@ int describe(const DescribeOptions& options) {
     if (help.find("did you mean") == std::string::npos) {
       help = "; 'faultline list' shows what there is";
     }
-    std::cerr << fmt::format("faultline: there is no '{}'{}\n", options.name, help);
+    std::cerr << fmt::format("faultline: there is no '{}'{}\n", printable(options.name), help);
     return kExitUsage;
   }
   if (options.json) {

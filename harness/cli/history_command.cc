@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/comparison_exit.h"
 #include "harness/cli/output.h"
@@ -42,7 +43,8 @@ int add(const HistoryOptions& options) {
   if (options.json) {
     print({{"added", added}, {"known", known}});
   } else {
-    std::cout << options.database << ": " << added << " added, " << known << " known already\n";
+    std::cout << printable(options.database) << ": " << added << " added, " << known
+              << " known already\n";
   }
   return kExitOk;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "harness/cli/carry_out.h"
 #include "harness/cli/cli.h"
@@ -81,7 +82,8 @@ void printText(const std::string& kind, const Outcome& outcome) {
     std::cout << fmt::format("{}{}: {}\n", what, outcome.ended ? ", when what it struck ended" : "",
                              outcome.evidence.ok ? "it happened" : "INVALID, it left no evidence");
   }
-  std::cout << fmt::format("evidence ({}): {}\n", outcome.evidence.kind, outcome.evidence.observed);
+  std::cout << fmt::format("evidence ({}): {}\n", outcome.evidence.kind,
+                           printable(outcome.evidence.observed));
 }
 
 int inject(const InjectOptions& options) {

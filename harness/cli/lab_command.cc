@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
@@ -78,8 +80,9 @@ void printText(const std::vector<rdma_vm::Laboratory::HostRequest>& requests,
     const rdma_vm::RunOutput& output = outputs[i];
     std::cout << fmt::format("# host {}: {}{}\n", requests[i].host, output.exit.toString(),
                              output.timedOut ? ", because its time was over" : "");
-    std::cout << output.out << std::flush;
-    std::cerr << output.err;
+    // A file gets every byte of a program, a terminal what cannot command it.
+    std::cout << (::isatty(STDOUT_FILENO) == 1 ? printable(output.out) : output.out) << std::flush;
+    std::cerr << (::isatty(STDERR_FILENO) == 1 ? printable(output.err) : output.err);
   }
 }
 

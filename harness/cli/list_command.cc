@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "harness/cli/catalogue.h"
 #include "harness/cli/cli.h"
@@ -27,7 +28,7 @@ void printText(const Category& category) {
     std::string text = item.summary;
     if (!item.file.empty()) text += " [" + item.file + "]";
     if (!item.unproven.empty()) text += " Unproven: " + item.unproven + ".";
-    std::cout << start << wrapText(text, kNameColumns) << '\n';
+    std::cout << start << wrapText(printable(text), kNameColumns) << '\n';
   }
 }
 

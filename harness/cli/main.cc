@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/limits.h"
+#include "base/printable.h"
 #include "base/standard_descriptors.h"
 #include "harness/cli/cli.h"
 #include "harness/launch/guard.h"
@@ -49,7 +50,8 @@ int main(int argc, char** argv) {
     return code == faultline::cli::kExitOk ? faultline::cli::kExitCannotRun : code;
   } catch (const std::exception& error) {
     // Caught so that everything on the way here was unwound: faults reverted, ranks ended.
-    std::cerr << "faultline: " << faultline::statusOf(error).message() << '\n';
+    const std::string why = faultline::statusOf(error).message();
+    std::cerr << "faultline: " << faultline::printable(why) << '\n';
     return faultline::cli::kExitCannotRun;
   }
 }

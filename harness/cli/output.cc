@@ -3,15 +3,18 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "base/printable.h"
+
 namespace faultline::cli {
 
 void print(const Json& json) {
   constexpr int kIndent = 2;
-  std::cout << json.dump(kIndent, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << printableJson(json.dump(kIndent, ' ', false, Json::error_handler_t::replace))
+            << '\n';
 }
 
 int fail(std::string_view verb, const Status& status, int code) {
-  std::cerr << "faultline " << verb << ": " << status.message() << '\n';
+  std::cerr << "faultline " << verb << ": " << printable(status.message()) << '\n';
   return code;
 }
 

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 /// Prints a document on stdout. Bytes that are not UTF-8 (of file names) are replaced, not fatal.
 void print(const Json& json);
 
-/// Says on stderr why `faultline VERB` cannot go on; returns `code`.
+/// Says on stderr, as text that may be printed, why `faultline VERB` cannot go on; returns `code`.
 int fail(std::string_view verb, const Status& status, int code);
 
 /// Every verb's `--json`.

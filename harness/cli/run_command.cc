@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/estimate_words.h"
@@ -47,6 +48,8 @@ struct RunOptions {
   bool keep = false;
   bool force = false;
   bool json = false;
+
+  run::Earlier earlier() const { return force ? run::Earlier::kReplaced : run::Earlier::kRefused; }
 };
 
 int codeOf(const Status& error) {
@@ -111,10 +114,27 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
   return okStatus();
 }
 
-/// --out as it is; else a new folder below ./faultline-out named after scenario and time.
-Result<std::string> makeDirectory(const RunOptions& options, const std::string& name,
-                                  bool several) {
-  std::filesystem::path path = options.directory;
+/// Where each scenario's result goes, with --out: there, or, of several scenarios, into a folder
+/// named after each.
+std::vector<std::string> directoriesOf(const RunOptions& options,
+                                       const std::vector<scenario::Scenario>& scenarios) {
+  if (scenarios.size() == 1) return {options.directory};
+  std::vector<std::string> directories;
+  for (const scenario::Scenario& scenario : scenarios) {
+    const std::string base = fmt::format("{}/{}", options.directory, scenario.name);
+    std::string path = base;
+    // Two scenarios may have one name.
+    for (int i = 2; std::ranges::count(directories, path) > 0; ++i) {
+      path = fmt::format("{}-{}", base, i);
+    }
+    directories.push_back(std::move(path));
+  }
+  return directories;
+}
+
+/// With --out as it is; else a new folder below ./faultline-out named after scenario and time.
+Result<std::string> makeDirectory(const std::string& given, const std::string& name) {
+  std::filesystem::path path = given;
   std::error_code error;
   if (path.empty()) {
     std::filesystem::create_directories(kDefaultFolder, error);
@@ -131,13 +151,6 @@ Result<std::string> makeDirectory(const RunOptions& options, const std::string& 
     }
   } else {
     std::filesystem::create_directories(path, error);
-    const std::string base = (path / name).string();
-    if (several) path = base;
-    // Two scenarios may have one name.
-    for (int i = 2; several && !error && !std::filesystem::create_directory(path, error) && !error;
-         ++i) {
-      path = fmt::format("{}-{}", base, i);
-    }
   }
   if (error) {
     return errorf(Code::kIo, "cannot create the output directory {}: {}; choose another with --out",
@@ -150,6 +163,9 @@ void printPlan(const scenario::Scenario& scenario) {
   fmt::print("{}: {} nodes x {} rails of {}, {} rank(s) per node\n", scenario.name,
              scenario.cluster.nodes, scenario.cluster.rails, formatRate(scenario.cluster.railRate),
              scenario.cluster.ranksPerNode);
+  if (const auto& serving = scenario.workload.serving; serving && !serving->traceTold.empty()) {
+    fmt::print("trace {}: {}\n", printable(serving->traceFile), printable(serving->traceTold));
+  }
   for (const scenario::FaultProcess& process : scenario.processes) {
     fmt::print("fault process: {}\n", scenario::inWords(process, scenario.cluster));
   }
@@ -200,14 +216,26 @@ void holdUntilInterrupted(const cluster::NetnsCluster& cluster, cluster::Privile
   while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
 }
 
-int runOne(const scenario::Scenario& scenario, const RunOptions& options, bool keep,
-           cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
-  const Result<std::string> directory =
-      makeDirectory(options, scenario.name, options.files.size() > 1);
+/// Puts a whole result into the place of an earlier one; of another one says where it is.
+Status settle(run::OutputFolder& folder, const run::ExperimentOutcome& outcome,
+              const std::string& directory) {
+  if (!folder.replaces()) return okStatus();
+  if (outcome.benchError.ok() && !outcome.result.interrupted) return folder.replaceEarlier();
+  std::cerr << printable(
+      fmt::format("the earlier result stays in {}; what this run came to is in {}\n", directory,
+                  folder.path()));
+  return okStatus();
+}
+
+int runOne(const scenario::Scenario& scenario, const RunOptions& options, const std::string& out,
+           bool keep, cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
+  const Result<std::string> directory = makeDirectory(out, scenario.name);
   if (!directory.ok()) return fail("run", directory.status(), kExitUsage);
-  const Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory);
+  Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory, options.earlier());
   if (!folder.ok()) return fail("run", folder.status(), kExitUsage);
-  if (!options.json) std::cout << *directory << std::endl;
+  // Scripts read it.
+  const bool shown = ::isatty(STDOUT_FILENO) == 1;
+  if (!options.json) std::cout << (shown ? printable(*directory) : *directory) << std::endl;
 
   const run::ExperimentOutcome outcome = run::runExperiment(
       scenario,
@@ -215,15 +243,17 @@ int runOne(const scenario::Scenario& scenario, const RunOptions& options, bool k
        .keep = keep,
        .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
       interrupt);
-  const Status written = reports::renderAll(outcome.result, *directory);
+  Status written = reports::renderAll(outcome.result, folder->path());
+  if (written.ok()) written = settle(*folder, outcome, *directory);
+  const std::string place = folder->replaces() ? folder->path() : *directory;
   // A report that could not be written is not pointed at.
-  const std::string readable = written.ok() ? *directory : "";
+  const std::string readable = written.ok() ? place : "";
   if (options.json) {
-    documents.push_back({{"directory", *directory},
+    documents.push_back({{"directory", place},
                          {"verdict", reports::nameOf(outcome.result.verdict)},
                          {"reason", outcome.result.reason},
                          {"interrupted", outcome.result.interrupted},
-                         {"result", *directory + "/result.json"}});
+                         {"result", place + "/result.json"}});
   } else {
     std::cout << reports::collectivesText(outcome.result)
               << reports::terminalSummary(outcome.result, {.colour = isatty(STDOUT_FILENO) != 0,
@@ -275,6 +305,13 @@ int runScenario(const RunOptions& options) {
     if (options.json) print(plans);
     return kExitOk;
   }
+  std::vector<std::string> directories(scenarios.size());
+  if (!options.directory.empty()) directories = directoriesOf(options, scenarios);
+  for (const std::string& directory : directories) {
+    if (directory.empty()) continue;
+    const Status usable = run::OutputFolder::check(directory, options.earlier());
+    if (!usable.ok()) return fail("run", usable, kExitUsage);
+  }
   if (const Status status = fits(scenarios, capacity); !options.force && !status.ok()) {
     return fail("run", status, kExitCannotRun);
   }
@@ -285,10 +322,11 @@ int runScenario(const RunOptions& options) {
   if (!interrupt.ok()) return fail("run", interrupt.status(), kExitCannotRun);
   int worst = kExitOk;
   Json documents = Json::array();
-  for (const scenario::Scenario& scenario : scenarios) {
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
     // Only the last: Ctrl-C, which ends the look inside, ends everything that would follow too.
-    const bool keep = options.keep && &scenario == &scenarios.back();
-    const int code = runOne(scenario, options, keep, *privileges, *interrupt, documents);
+    const bool keep = options.keep && i + 1 == scenarios.size();
+    const int code =
+        runOne(scenarios[i], options, directories[i], keep, *privileges, *interrupt, documents);
     worst = std::max(worst, code);
     if (code == kExitInterrupted) break;
   }
@@ -304,7 +342,11 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   const auto options = std::make_shared<RunOptions>();
   command->add_option("FILE", options->files, "Scenario files")->required()->type_name("");
   command->add_option("--out", options->directory,
-                      "Output directory (default: a new one below ./faultline-out)");
+                      "Output directory (default: a new one below ./faultline-out); one with an "
+                      "earlier result is refused without --force");
+  command->add_flag("--force", options->force,
+                    "Replace an earlier result in --out, once the new one is whole; and run also "
+                    "when this machine does not seem to hold the job");
   command
       ->add_option("--strategy", options->strategies, "Only these strategies, with commas between")
       ->delimiter(',')
@@ -312,8 +354,6 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");
   command->add_flag("--dry-run", options->dryRun, "Only say what would be run");
-  command->add_flag("--force", options->force,
-                    "Also when this machine does not seem to hold the job");
   command->add_flag("--keep", options->keep,
                     "Leave the last cluster up until Ctrl-C, to look inside");
   addOverrideOption(*command, options->overrides);

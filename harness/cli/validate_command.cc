@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/estimate_words.h"
 #include "harness/cli/output.h"
@@ -57,7 +58,9 @@ int validate(const ValidateOptions& options) {
       std::cout << mistake.toString() << '\n';
     }
     if (!result.ok()) continue;
-    std::cout << file << ": ok\n";
+    const auto& serving = result.scenario->workload.serving;
+    const std::string trace = serving ? serving->traceTold : "";
+    std::cout << printable(file + ": ok" + (trace.empty() ? "" : " (" + trace + ")")) << '\n';
     std::cerr << result.scenario->name << ": " << run::inWords(run::estimateJob(*result.scenario))
               << '\n';
     for (const std::string& warning : warningsOf(*result.scenario, capacity)) {

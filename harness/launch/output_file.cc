@@ -14,7 +14,8 @@ Result<OutputFile> OutputFile::create(const std::string& path, std::int64_t limi
   OutputFile file;
   file.path_ = path;
   file.left_ = limit;
-  file.file_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+  file.file_.reset(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kMode));
   if (!file.file_) return Status::fromErrno(errno, "open " + path);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno(errno, "make a pipe");

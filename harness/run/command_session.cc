@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/printable.h"
 #include "harness/baseline/nccl_variables.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/command_record.h"
@@ -395,7 +396,7 @@ void CommandSession::logOutput(const ProgramPlan::Process& process) {
   for (const std::string& file : {process.program.stderr_path, process.program.stdout_path}) {
     const std::string text = lastLines(file);
     if (text.empty()) continue;
-    const std::string entry = fmt::format("the end of {}:\n{}\n", file, text);
+    const std::string entry = printable(fmt::format("the end of {}:\n{}", file, text)) + "\n";
     (void)!::write(options_.logFd, entry.data(), entry.size());
   }
 }

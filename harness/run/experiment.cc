@@ -9,6 +9,7 @@
 #include <ctime>
 #include <iterator>
 
+#include "base/printable.h"
 #include "base/random.h"
 #include "harness/run/after_fault.h"
 #include "harness/run/command_session.h"
@@ -55,14 +56,15 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 
   const std::string logPath = options.folder.logPath();
-  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
   if (!log) outcome.benchError = Status::fromErrno(errno, "open the log " + logPath);
   const auto note = [&](const std::string& line) {
-    const std::string entry = fmt::format("{:10.3f} s  {}\n", toSeconds(now() - began), line);
+    const std::string entry =
+        fmt::format("{:10.3f} s  {}\n", toSeconds(now() - began), printable(line));
     (void)!write(log.get(), entry.data(), entry.size());
   };
   const auto say = [&](const std::string& line) {
-    options.progress(line);
+    options.progress(printable(line));
     note(line);
   };
 
@@ -116,6 +118,9 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   result.drift = driftOf(scenario, result.runs);
   if (std::string scale = scaleOfServer(scenario); !scale.empty()) {
     result.notes.push_back(std::move(scale));
+  }
+  if (const auto& serving = scenario.workload.serving; serving && !serving->traceTold.empty()) {
+    result.notes.push_back(fmt::format("{}: {}", serving->traceFile, serving->traceTold));
   }
   if (scenario.noise.keepAwake && awake.ok()) {
     result.notes.push_back("idle processors were kept awake while runs were made");

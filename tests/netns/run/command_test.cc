@@ -61,7 +61,8 @@ class CommandRunTest : public ::testing::Test {
             marker(), script, marker(), keys, more));
   }
   Ran run(const std::string& script, const std::string& keys, const std::string& more) {
-    return runFaultline({"run", file(script, keys, more), "--out", out()}, folder_.path());
+    return runFaultline({"run", file(script, keys, more), "--out", out(), "--force"},
+                        folder_.path());
   }
   std::string out() const { return folder_.path() / "out put"; }
   ScenarioResult result() const {

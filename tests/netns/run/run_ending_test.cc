@@ -68,6 +68,32 @@ TEST_F(RunTest, ARunWithTheFolderOfAKilledOneStartsAtTheBeginning) {
   EXPECT_EQ(second.iterations.front().index, 0);
 }
 
+TEST_F(RunTest, AnEarlierResultIsReplacedOnlyWithForceAndOnlyByAWholeOne) {
+  const std::string text = scenarioText("[fault_free]", "[]", "[]");
+  const std::string file = folder_.write("again.yaml", text);
+  const auto runWith = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", file, "--out", out()});
+    return runFaultline(more, folder_.path());
+  };
+  ASSERT_EQ(runWith({"--seed", "1"}).exit, 0);
+  const Ran refused = runWith({"--seed", "2"});
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  {
+    Victim victim({kBinary, "run", file, "--out", out(), "--force", "--seed", "3", "--set",
+                   "workload.iterations=2000"},
+                  Victim::Listen::kStderr);
+    ASSERT_TRUE(victim.awaitOutput("[1/1]", 20s));
+    ::kill(-victim.pid(), SIGINT);
+    ASSERT_TRUE(test::pollUntil(
+        20s, [&] { return std::filesystem::exists(out() + "/unfinished/report.html"); }));
+  }
+  EXPECT_EQ(result().seed, 1u) << "the interrupted run has left it as it was";
+  ASSERT_EQ(runWith({"--force", "--seed", "4"}).exit, 0);
+  EXPECT_EQ(result().seed, 4u);
+  EXPECT_FALSE(std::filesystem::exists(out() + "/unfinished"));
+}
+
 TEST_F(RunTest, TwoRunsIntoOneFolderAreRefused) {
   const std::string file = folder_.write("first.yaml", scenarioText("[fault_free]", "[]", "[]"));
   Victim first({kBinary, "run", file, "--out", out(), "--set", "workload.iterations=2000"},

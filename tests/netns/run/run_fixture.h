@@ -48,7 +48,7 @@ class RunTest : public ::testing::Test {
  protected:
   testing::Ran run(const std::string& text) {
     const std::string file = folder_.write("scenario.yaml", text);
-    return testing::runFaultline({"run", file, "--out", out()}, folder_.path());
+    return testing::runFaultline({"run", file, "--out", out(), "--force"}, folder_.path());
   }
   std::string out() const { return folder_.path() / "out put"; }  // a path with a space
   reports::ScenarioResult result() const {

@@ -30,7 +30,7 @@ class RdmaVmScenario : public ::testing::Test {
 
   /// A scenario that holds, with one run: run_.
   void run(std::vector<std::string> arguments, const std::string& scenario) {
-    arguments.insert(arguments.begin(), {"run", "--out", out_});
+    arguments.insert(arguments.begin(), {"run", "--force", "--out", out_});
     arguments.push_back(FAULTLINE_SOURCE_DIR "/scenarios/rdma/" + scenario);
     const testing::Ran ran = testing::runFaultline(arguments);
     EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "reports/result_json.h"
+#include "reports/text.h"
 #include "support/sample_result.h"
 #include "support/trace_rules.h"
 
@@ -112,6 +115,32 @@ TEST(CsvTest, HasARowPerRun) {
   EXPECT_EQ(rows[3][column("planned_algorithm")], "optcc");
   EXPECT_EQ(rows[2][column("planned_algorithm")], "");
   EXPECT_EQ(rows[2][column("lost_iterations")], "4");
+}
+
+TEST(CsvTest, NoCellIsAFormula) {
+  const auto messageAs = [](const std::string& message) {
+    ScenarioResult result = testing::sampleResult();
+    result.runs[0].message = message;
+    const auto rows = parseCsv(makeCsvRenderer()->text(result));
+    const auto column = std::ranges::find(rows[0], "message") - rows[0].begin();
+    return rows[1][static_cast<std::size_t>(column)];
+  };
+  for (const std::string text : {"=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1",
+                                 "=HYPERLINK(\"http://x\",\"y\")", "+", "-", "--1", "+-1"}) {
+    EXPECT_EQ(messageAs(text), "'" + text) << text;
+  }
+  for (const std::string text : {"-1", "+2.5e-3", "-0.5", "a=1", "1+1", "", "ok"}) {
+    EXPECT_EQ(messageAs(text), text) << text;
+  }
+}
+
+TEST(CleanTextTest, CommandsOfTerminalsAndMarksOfDirectionAreReplaced) {
+  EXPECT_EQ(cleanText("a\033[1m\xc2\x9b\u202e\u2066\x7f\x9b"
+                      "b"),
+            "a\ufffd[1m\ufffd\ufffd\ufffd\ufffd\ufffd"
+            "b");
+  EXPECT_EQ(cleanText("a\tb\r\n\u00e9\u4e2d"), "a\tb\r\n\u00e9\u4e2d");
+  EXPECT_EQ(cleanText("\xef\xbf\xbe\xef\xbf\xbf"), "\ufffd\ufffd") << "XML has neither";
 }
 
 TEST(CsvTest, HasWhatBecameOfRequests) {

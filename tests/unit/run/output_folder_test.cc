@@ -3,20 +3,43 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <thread>
 
+#include "base/input_file.h"
 #include "reports/result_json.h"
 #include "tests/support/run_program.h"
 
 namespace faultline::run {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+namespace fs = std::filesystem;
 
 class OutputFolderTest : public ::testing::Test {
  protected:
-  std::string path() const { return folder_.path(); }
+  std::string path() const { return folder_.path() / "out"; }
+  std::string in(const std::string& name) const { return path() + "/" + name; }
+  void SetUp() override { fs::create_directory(path()); }
+  void write(const std::string& name, const std::string& text) const {
+    folder_.write("out/" + name, text);
+  }
+  /// A result, whose seed tells it from others.
+  static void writeResult(const std::string& folder, std::uint64_t seed) {
+    reports::ScenarioResult result;
+    result.seed = seed;
+    ASSERT_TRUE(reports::writeResult(result, folder).ok());
+  }
+  std::uint64_t seedThere() const { return reports::readResult(path())->seed; }
+  std::string whyNot(Earlier earlier = Earlier::kRefused) const {
+    const std::string checked = OutputFolder::check(path(), earlier).message();
+    const auto claimed = OutputFolder::claim(path(), earlier);
+    const std::string why = claimed.ok() ? "" : claimed.status().message();
+    EXPECT_EQ(checked, why) << "what is checked is what is claimed";
+    return why;
+  }
   testing::TemporaryFolder folder_;
 };
 
@@ -24,12 +47,10 @@ TEST_F(OutputFolderTest, ItIsOfOneExperimentAtATime) {
   {
     const auto first = OutputFolder::claim(path());
     ASSERT_TRUE(first.ok()) << first.status().message();
-    ASSERT_TRUE(reports::writeResult({}, path()).ok());
-    const auto second = OutputFolder::claim(path());
+    const auto second = OutputFolder::claim(path(), Earlier::kReplaced);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
     EXPECT_THAT(second.status().message(), HasSubstr("--out"));
-    EXPECT_TRUE(std::filesystem::exists(path() + "/result.json")) << "it is the first one's";
   }
   EXPECT_TRUE(OutputFolder::claim(path()).ok());
 }
@@ -46,24 +67,123 @@ TEST_F(OutputFolderTest, AnExperimentThatIsJustEndingIsWaitedFor) {
   EXPECT_TRUE(second.ok()) << second.status().message();
 }
 
-TEST_F(OutputFolderTest, NothingOfAnEarlierExperimentIsLeft) {
-  ASSERT_TRUE(reports::writeResult({}, path()).ok());
-  for (const char* name : {"report.html", "results.csv", "trace.json", "log.txt", "notes.md"}) {
-    folder_.write(name, "old");
-  }
-  const auto folder = OutputFolder::claim(path());
-  ASSERT_TRUE(folder.ok()) << folder.status().message();
-  for (const char* name : {"result.json", "report.html", "results.csv", "trace.json"}) {
-    EXPECT_FALSE(std::filesystem::exists(folder_.path() / name)) << name;
-  }
-  EXPECT_EQ(std::filesystem::file_size(folder->logPath()), 0u);
-  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "notes.md")) << "somebody else's";
+TEST_F(OutputFolderTest, AnEarlierResultIsRefusedUnlessItIsToBeReplaced) {
+  writeResult(path(), 1);
+  write("report.html", "old");
+  EXPECT_THAT(whyNot(), AllOf(HasSubstr("has an earlier result"), HasSubstr("--force")));
+  EXPECT_EQ(seedThere(), 1u);
+  EXPECT_EQ(*readFile(in("report.html")), "old");
+  EXPECT_EQ(whyNot(Earlier::kReplaced), "");
 }
 
-TEST_F(OutputFolderTest, AFolderThatCannotBeWrittenIsAnError) {
+TEST_F(OutputFolderTest, AnEarlierResultStaysUntilTheNewOneIsWhole) {
+  writeResult(path(), 1);
+  for (const char* name : {"report.html", "results.csv", "collectives.txt", "notes.md"}) {
+    write(name, "old");
+  }
+  fs::create_directories(in("command-gone-0/rank0"));
+  auto folder = OutputFolder::claim(path(), Earlier::kReplaced);
+  ASSERT_TRUE(folder.ok()) << folder.status().message();
+  ASSERT_TRUE(folder->replaces());
+  writeResult(folder->path(), 2);
+  folder_.write("out/unfinished/report.html", "new");
+  fs::create_directories(folder->path() + "/command-new-0");
+  EXPECT_EQ(seedThere(), 1u);
+  EXPECT_EQ(*readFile(in("report.html")), "old");
+
+  const Status status = folder->replaceEarlier();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(folder->path(), path());
+  EXPECT_EQ(seedThere(), 2u);
+  EXPECT_EQ(*readFile(in("report.html")), "new");
+  EXPECT_TRUE(fs::exists(in("command-new-0")));
+  for (const char* name : {"results.csv", "collectives.txt", "command-gone-0", "unfinished"}) {
+    EXPECT_FALSE(fs::exists(in(name))) << name << " is of the earlier one";
+  }
+  EXPECT_EQ(*readFile(in("notes.md")), "old") << "somebody else's";
+}
+
+TEST_F(OutputFolderTest, WhatAnInterruptedRunCameToIsReplacedByTheNext) {
+  writeResult(path(), 1);
+  {
+    const auto interrupted = OutputFolder::claim(path(), Earlier::kReplaced);
+    ASSERT_TRUE(interrupted.ok());
+    writeResult(interrupted->path(), 2);
+  }
+  EXPECT_EQ(seedThere(), 1u);
+  auto next = OutputFolder::claim(path(), Earlier::kReplaced);
+  ASSERT_TRUE(next.ok()) << next.status().message();
+  EXPECT_FALSE(fs::exists(next->path() + "/result.json"));
+}
+
+TEST_F(OutputFolderTest, WhatAKilledExperimentLeftIsRemoved) {
+  write("log.txt", "     0.013 s  [1/4] block 1, fault_free ...\n");
+  fs::create_directories(in("command-armed-0/rank0"));
+  fs::create_directories(in("checkpoints-0"));
+  const auto folder = OutputFolder::claim(path());
+  ASSERT_TRUE(folder.ok()) << folder.status().message();
+  EXPECT_FALSE(fs::exists(in("command-armed-0")));
+  EXPECT_FALSE(fs::exists(in("checkpoints-0")));
+  EXPECT_EQ(fs::file_size(folder->logPath()), 0u);
+}
+
+TEST_F(OutputFolderTest, WhatIsNotOfAnExperimentIsLeftAlone) {
+  for (const Earlier earlier : {Earlier::kRefused, Earlier::kReplaced}) {
+    for (const char* name : {"result.json", "trace.json", "report.html", "log.txt", "junit.xml"}) {
+      write(name, "mine");
+      EXPECT_THAT(whyNot(earlier), HasSubstr("is not of a run of faultline")) << name;
+      EXPECT_EQ(*readFile(in(name)), "mine");
+      fs::remove(in(name));
+    }
+    fs::create_directory(in("command-line-tools"));
+    EXPECT_THAT(whyNot(earlier), HasSubstr("command-line-tools is not of a run"));
+    fs::remove(in("command-line-tools"));
+  }
+  EXPECT_EQ(whyNot(), "");
+}
+
+TEST_F(OutputFolderTest, LinksAreNeitherFollowedNorRemoved) {
+  const std::string victim = folder_.write("victim", "mine");
+  const std::string folder = folder_.path() / "folder";
+  fs::create_directory(folder);
+  for (const bool earlier : {false, true}) {
+    if (earlier) writeResult(path(), 1);
+    for (const char* name : {"log.txt", "trace.json", "report.html", "unfinished", "command-x-0"}) {
+      const bool ofFolder = std::string(name).find('.') == std::string::npos;
+      fs::create_symlink(ofFolder ? folder : victim, in(name));
+      EXPECT_THAT(whyNot(Earlier::kReplaced), HasSubstr("is a symbolic link")) << name;
+      EXPECT_TRUE(fs::is_symlink(in(name)));
+      fs::remove(in(name));
+    }
+  }
+  EXPECT_EQ(*readFile(victim), "mine");
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST_F(OutputFolderTest, AHardLinkOfALogKeepsItsText) {
+  const std::string log = "     0.013 s  [1/4] block 1, fault_free ...\n";
+  const std::string kept = folder_.write("kept", log);
+  fs::create_hard_link(kept, in("log.txt"));
+  ASSERT_TRUE(OutputFolder::claim(path()).ok());
+  EXPECT_EQ(*readFile(kept), log);
+}
+
+TEST_F(OutputFolderTest, ALinkToAFolderIsRefused) {
+  const std::string link = folder_.path() / "link";
+  fs::create_symlink(path(), link);
+  for (const std::string& name : {link, link + "/"}) {
+    const auto folder = OutputFolder::claim(name);
+    ASSERT_FALSE(folder.ok());
+    EXPECT_THAT(folder.status().message(), HasSubstr("is a symbolic link"));
+    EXPECT_FALSE(OutputFolder::check(name, Earlier::kRefused).ok());
+  }
+}
+
+TEST_F(OutputFolderTest, AFolderThatIsNotThereCanBeMadeAndNotClaimed) {
+  EXPECT_TRUE(OutputFolder::check(path() + "/missing", Earlier::kRefused).ok());
   const auto folder = OutputFolder::claim(path() + "/missing");
   ASSERT_FALSE(folder.ok());
-  EXPECT_THAT(folder.status().message(), HasSubstr("log.txt"));
+  EXPECT_THAT(folder.status().message(), HasSubstr("open the output directory"));
 }
 
 }  // namespace
