@@ -43,6 +43,7 @@ Link::Link(Identity identity, const LinkOptions& options, LinkIo& io, TimePoint 
       acknowledgements_(options.rails),
       tailCredit_(options.tailBudget),
       prober_(options.rails + 1),
+      proofs_(options.rails + 1),
       traffic_(options.rails + 1),
       lastHeard_(now),
       heardSince_(now),

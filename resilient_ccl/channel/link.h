@@ -27,6 +27,7 @@
 #include "resilient_ccl/channel/grant_pacing.h"
 #include "resilient_ccl/channel/link_io.h"
 #include "resilient_ccl/channel/load_meter.h"
+#include "resilient_ccl/channel/path_proof.h"
 #include "resilient_ccl/channel/path_traffic.h"
 #include "resilient_ccl/channel/patience.h"
 #include "resilient_ccl/channel/prober.h"
@@ -435,6 +436,11 @@ class Link {
   void askSoon(int rail, TimePoint now);
   void acknowledgeRecord(bool mayWait, TimePoint now);
   void probe(TimePoint now);
+  void beginProofs(int rail, TimePoint now);
+  bool asksForProof(int path, TimePoint now) const;
+  void tellProof(int path, bool passes, TimePoint now);
+  void pathAnswered(int path, TimePoint now);
+  void checkProofs(TimePoint now);
   void considerReturn(int rail, TimePoint now);
   void checkBudget(TimePoint now);
   void checkDoubt();
@@ -476,6 +482,7 @@ class Link {
 
   ControlStream control_;
   Prober prober_;
+  std::vector<PathProof> proofs_;     // by path
   std::vector<PathTraffic> traffic_;  // by path; gaps are forgotten when the rail makes progress
   DatagramWriter writer_;
   // Probes and answers for the next flush, with their paths.

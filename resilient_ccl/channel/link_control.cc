@@ -84,6 +84,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
         if (const auto reply = payloadAs<ProbeReplyRecord>(record); reply.ok()) {
           prober_.reported(reply->heard);
           probeAnswered(path, *reply, now);
+          pathAnswered(path, now);
         }
         break;
       case RecordType::kNote:
@@ -213,6 +214,7 @@ void Link::onTick(TimePoint now) {
   if (now - lastTick_ > absence) busySince_ = now;
   lastTick_ = now;
   checkSuspicions(now);
+  checkProofs(now);
   for (int rail = 0; rail < options_.rails; ++rail) considerReturn(rail, now);
   probe(now);
   checkDoubt();
@@ -363,8 +365,10 @@ Duration Link::probeInterval(TimePoint now) const {
   }
   Duration interval = busy() || doubted_ ? options_.idleProbeInterval : Duration::max();
   if (now < probeUntil_) interval = std::min(interval, options_.suspectProbeInterval);
+  if (asksForProof(options_.rails, now)) interval = std::min(interval, PathProof::kInterval);
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
+    if (asksForProof(rail, now)) interval = std::min(interval, PathProof::kInterval);
     const bool mayReturn = state.phase == Phase::kDown || state.phase == Phase::kFencing;
     if (state.phase == Phase::kUp && state.suspected) {
       interval = std::min(interval, options_.suspectProbeInterval);
@@ -431,15 +435,16 @@ void Link::probe(TimePoint now) {
   }
 }
 
-/// The next rail in turn that is not in doubt: the control class of one port is small, and what a
-/// path loses before anybody knows is the share of one.
+/// The next rail in turn that is not in doubt, and carries datagrams: the control class of one port
+/// is small, and what a path loses before anybody knows is the share of one.
 int Link::controlPath() const {
   // Without resilience nobody notices a dead rail: control must not depend on one, or what is in
   // flight on the others would wait for acknowledgements that never come.
   if (!options_.resilient) return options_.rails;
   for (int step = 1; step <= options_.rails; ++step) {
     const int rail = (lastControlPath_ + step) % options_.rails;
-    if (rails_[rail].phase == Phase::kUp && !rails_[rail].suspected) return rail;
+    const bool good = rails_[rail].phase == Phase::kUp && !rails_[rail].suspected;
+    if (good && !proofs_[rail].told()) return rail;
   }
   return options_.rails;
 }

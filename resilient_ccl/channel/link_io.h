@@ -124,6 +124,16 @@ struct RailDegradation {
   TimePoint when{};
 };
 
+/// No datagram has ever passed over a path that should carry some, or one does at last.
+struct PathProved {
+  int path = 0;         ///< a rail, or behind the last one the management network
+  bool passes = false;  ///< false: none has
+  DeadDirection direction = DeadDirection::kUnknown;  ///< which carries nothing
+  int rounds = 0;                                     ///< of probes, by now
+  Duration within{};                                  ///< since when
+  bool othersAnswer = false;                          ///< other paths to the same peer do
+};
+
 /// What a link has done so far.
 struct LinkCounters {
   std::uint64_t chunksSent = 0, chunksArrived = 0, chunksResent = 0, chunksDuplicate = 0;
@@ -193,6 +203,8 @@ class LinkIo {
   virtual void failedBack(int rail, TimePoint when) = 0;
   /// The rail lives and is far slower than the others from now on, or is so no more.
   virtual void railDegraded(const RailDegradation& change) = 0;
+  /// At most twice for each path: it carries no datagrams, and then it does.
+  virtual void pathProved(const PathProved& proved) = 0;
   /// A note of the other end (Link::sendNote).
   virtual void noteArrived(std::span<const std::byte> note) = 0;
   /// Nothing has been heard of the peer for so long that it will be given up soon: whoever else

@@ -60,6 +60,7 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.lateWrites = io_.lateWrites(rail);
   state.suspected = state.struckWhileOpening = state.framesLost = false;
   state.upSince = now;
+  beginProofs(rail, now);
   if (noRailSince_ != TimePoint::max()) delivery_.returned(noRailSince_, now);
   if (mutant(Mutant::kOpeningIsProgress)) delivery_.delivered(now);
   noRailSince_ = TimePoint::max();

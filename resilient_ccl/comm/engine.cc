@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/log.h"
 #include "base/system_calls.h"
 #include "resilient_ccl/comm/engine_word.h"
 #include "resilient_ccl/comm/node_layout.h"
@@ -57,6 +58,11 @@ void Engine::degraded(int peer, const channel::RailDegradation& change) {
   if (leaving()) return;
   const std::lock_guard lock(mutex_);
   events_.degraded(peer, change);
+}
+
+void Engine::pathProved(int /*peer*/, const channel::PathProved& proved, const std::string& words) {
+  if (leaving()) return;
+  spdlog::log(proved.passes ? spdlog::level::info : spdlog::level::warn, "{}", words);
 }
 
 void Engine::explained(int peer, int rail, channel::Cause cause, channel::Where where) {

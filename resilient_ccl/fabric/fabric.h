@@ -63,10 +63,16 @@ struct FabricOptions {
   Duration connectTimeout = 500ms;
 };
 
-/// Where the sockets of a NIC stand: bound to its device and to whatever address that has, which
-/// may change; without a device, to its address.
+/// Where the sockets of a NIC stand to which others send: bound to its device and to whatever
+/// address that has, which may change; without a device, to its address.
 inline transport::tcp::SocketPlace placeOf(const Nic& nic, int tos) {
   return {nic.device.empty() ? nic.address : 0, nic.device, tos};
+}
+
+/// Where a socket stands that sends from a NIC: at its present address, too, without which the
+/// kernel would look up the route of the first packet without a source.
+inline transport::tcp::SocketPlace sourceOf(const Nic& nic, int tos) {
+  return {nic.address, nic.device, tos};
 }
 
 /// Where one process can be reached, exchanged at bootstrap.
@@ -116,6 +122,10 @@ class FabricClient {
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
   /// A rail to `peer` is far slower than the others from now on, or is so no more.
   virtual void degraded(int /*peer*/, const channel::RailDegradation& /*change*/) {}
+  /// No datagram has ever passed over a path to `peer`, or one has at last; `words` say what was
+  /// tried and where to look.
+  virtual void pathProved(int /*peer*/, const channel::PathProved& /*proved*/,
+                          const std::string& /*words*/) {}
   /// What the latest failover of `rail` to `peer` had for a cause, and where, found out after
   /// failedOver.
   virtual void explained(int peer, int rail, channel::Cause cause, channel::Where where) = 0;

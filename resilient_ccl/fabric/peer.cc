@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/system_calls.h"
+#include "resilient_ccl/fabric/path_words.h"
 #include "resilient_ccl/fabric/polled_rail.h"
 #include "resilient_ccl/transport/shm/local_socket.h"
 
@@ -129,11 +130,13 @@ void Peer::sendDatagram(int path, std::span<const std::byte> bytes, Bytes frame)
   message.msg_namelen = sizeof(to);
   message.msg_iov = pieces.all().data();
   message.msg_iovlen = pieces.all().size();
+  const FabricOptions& options = context_.options;
   if (refusals_.watching()) {
-    const FabricOptions& options = context_.options;
     const Nic here = overRail ? options.nics[path] : Nic{"", options.managementAddress};
-    return refusals_.send(path, placeOf(here, options.controlTos), there, message);
+    return refusals_.send(path, sourceOf(here, options.controlTos), there, message);
   }
+  // The shared socket of a rail has no address of its own.
+  const transport::tcp::DatagramSource source(message, overRail ? options.nics[path].address : 0);
   // Loss is the link's business: whatever goes wrong here looks like a lost datagram.
   countSystemCall();
   const UniqueFd& socket = overRail ? context_.control[path] : context_.control.back();
@@ -283,7 +286,7 @@ void Peer::railFailed(int rail, const Status& why) {
 void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
   Result<UniqueFd> socket =
       local_ ? transport::shm::connectLocally(address_.local)
-             : transport::tcp::beginConnect(placeOf(context_.options.nics[rail], 0),
+             : transport::tcp::beginConnect(sourceOf(context_.options.nics[rail], 0),
                                             address_.rails[rail].data);
   if (!socket.ok()) {
     openFailures_[rail] = socket.status();
@@ -311,6 +314,23 @@ std::string Peer::whyNotUp(int rail) const {
   if (portLost(rail)) return "this port is down";
   if (!openFailures_[rail].ok()) return openFailures_[rail].message();
   return context_.options.self < index_ ? "no answer yet" : "it has not connected";
+}
+
+std::string Peer::wordsOf(const channel::PathProved& proved) const {
+  const FabricOptions& options = context_.options;
+  if (proved.path >= railCount()) {
+    return fabric::wordsOf({.path = "the management network to " + name(),
+                            .device = "",
+                            .from = options.managementAddress,
+                            .to = address_.management},
+                           proved);
+  }
+  const Nic& nic = options.nics[proved.path];
+  return fabric::wordsOf({.path = fmt::format("rail {} ({}) to {}", proved.path, nic.device, name()),
+                          .device = nic.device,
+                          .from = nic.address,
+                          .to = address_.rails[proved.path].control},
+                         proved);
 }
 
 void Peer::dropOpening(int rail) {

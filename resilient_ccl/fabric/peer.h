@@ -63,6 +63,10 @@ struct Degraded {
   int peer;
   channel::RailDegradation change;
 };
+struct PathWord {
+  int peer;
+  channel::PathProved proved;
+};
 struct CauseFound {
   int peer;
   int rail;
@@ -83,9 +87,9 @@ struct WordArrived {
   int peer;
   std::vector<std::byte> word;
 };
-using Event =
-    std::variant<SendDone, ReceiveDone, SendFailed, ReceiveFailed, RailLost, FailedOver, CauseFound,
-                 FailedBack, Degraded, PeerMissing, LinkFailed, NoteArrived, WordArrived>;
+using Event = std::variant<SendDone, ReceiveDone, SendFailed, ReceiveFailed, RailLost, FailedOver,
+                           CauseFound, FailedBack, Degraded, PathWord, PeerMissing, LinkFailed,
+                           NoteArrived, WordArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -121,6 +125,8 @@ class Peer : private channel::LinkIo,
   std::string name() const;
   /// Of a rail that is not up, why, as far as this end knows.
   std::string whyNotUp(int rail) const;
+  /// What the link has found out about a path, for people.
+  std::string wordsOf(const channel::PathProved& proved) const;
   /// As of Link.
   std::uint32_t postReceive(const channel::MessageKey& key, std::byte* region, Bytes capacity,
                             std::uint64_t token, bool eager);
@@ -184,6 +190,9 @@ class Peer : private channel::LinkIo,
   void causeFound(int rail, channel::Cause cause) override;
   void failedBack(int rail, TimePoint when) override;
   void railDegraded(const channel::RailDegradation& change) override;
+  void pathProved(const channel::PathProved& proved) override {
+    context_.events.push_back(PathWord{index_, proved});
+  }
   void noteArrived(std::span<const std::byte> note) override;
   void watchRefusals(bool on) override { refusals_.watch(on); }
   void peerMissing() override { context_.events.push_back(PeerMissing{index_}); }

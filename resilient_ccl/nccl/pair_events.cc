@@ -114,6 +114,11 @@ void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
                                : "as fast as the others again");
 }
 
+void Pair::pathProved(int /*peer*/, const channel::PathProved& proved, const std::string& words) {
+  if (departed_) return;
+  spdlog::log(proved.passes ? spdlog::level::info : spdlog::level::warn, "{}", words);
+}
+
 void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
   if (departed_) return;
   if (lost_[rail].cause != channel::Cause::kNone) lost_[rail].cause = cause;

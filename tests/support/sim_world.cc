@@ -112,6 +112,10 @@ double SimWorld::rateTold(int end, int rail) const {
 
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 
+const std::vector<channel::PathProved>& SimWorld::proved(int end) const {
+  return ends_[end]->proved;
+}
+
 std::int64_t SimWorld::datagramsSent(int end, int path) const {
   return ends_[end]->datagramsSent[path];
 }
@@ -336,6 +340,7 @@ void SimWorld::abandon(int end, int rail) {
 
 void SimWorld::send(int from, int path, std::vector<std::byte> datagram, Bytes frame) {
   ++ends_[from]->datagramsSent[path];
+  if (options_.silentPaths.contains({from, path})) return;
   if (path < options_.link.rails) {
     Health& health = health_[path];
     if (!ends_[from]->portUp[path] || !ends_[from]->wires[path].carries ||

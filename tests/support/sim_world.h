@@ -75,6 +75,8 @@ struct SimOptions {
   /// Rails wait 200, 400, ... ms before they send again what was lost, as TCP does; else 5 ms.
   bool backsOff = false;
   std::vector<DeadRail> deadRails;
+  /// Ends and paths: what these ends send over these paths is dropped, while rails are connected.
+  std::set<std::pair<int, int>> silentPaths{};
   /// With dead rails the work begins so long after the others are up; at one end, `lateEnd`, later.
   Duration grace = 10ms;
   int lateEnd = 0;
@@ -195,6 +197,10 @@ class SimWorld {
   double rateTold(int end, int rail) const;
   /// Control datagrams that the end has sent over a path (the last one: the management network).
   std::int64_t datagramsSent(int end, int path) const;
+  /// What `end` was told of paths that carry no datagrams.
+  const std::vector<channel::PathProved>& proved(int end) const;
+  /// From now on they all carry some.
+  void healPaths() { options_.silentPaths.clear(); }
   /// What Link::sendNote of the other end has brought.
   const std::vector<std::vector<std::byte>>& notes(int end) const;
   /// Runs `event` in the process of `end`, as its engine would. What comes in by one `socket` is

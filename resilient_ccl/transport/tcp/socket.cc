@@ -95,10 +95,12 @@ Endpoint Endpoint::fromSockaddr(const sockaddr_in& address) {
   return {ntohl(address.sin_addr.s_addr), ntohs(address.sin_port)};
 }
 
-std::string Endpoint::toString() const {
-  return fmt::format("{}.{}.{}.{}:{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255,
-                     address & 255, port);
+std::string formatAddress(std::uint32_t address) {
+  return fmt::format("{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255,
+                     address & 255);
 }
+
+std::string Endpoint::toString() const { return fmt::format("{}:{}", formatAddress(address), port); }
 
 Result<std::uint32_t> parseAddress(const std::string& text) {
   in_addr address{};
@@ -106,6 +108,19 @@ Result<std::uint32_t> parseAddress(const std::string& text) {
     return errorf(Code::kInvalidArgument, "'{}' is not an IPv4 address", text);
   }
   return ntohl(address.s_addr);
+}
+
+DatagramSource::DatagramSource(msghdr& message, std::uint32_t address) {
+  if (address == 0) return;
+  message.msg_control = control_.data();
+  message.msg_controllen = control_.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = IPPROTO_IP;
+  header->cmsg_type = IP_PKTINFO;
+  header->cmsg_len = CMSG_LEN(sizeof(in_pktinfo));
+  in_pktinfo info{};  // no interface: the socket's device, if it has one
+  info.ipi_spec_dst.s_addr = htonl(address);
+  std::memcpy(CMSG_DATA(header), &info, sizeof(info));
 }
 
 Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port) {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,15 +27,31 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
+/// Host byte order -> "10.0.1.2".
+std::string formatAddress(std::uint32_t address);
 /// "10.0.1.2" -> host byte order.
 Result<std::uint32_t> parseAddress(const std::string& text);
 
-/// Where a socket stands: the address it is bound to, the device that all its traffic must use
-/// (empty: any), and the IP TOS byte, by which the network tells control from bulk.
+/// Where a socket stands: the address it is bound to (0: any), the device that all its traffic must
+/// use (empty: any), and the IP TOS byte, by which the network tells control from bulk.
 struct SocketPlace {
   std::uint32_t address = 0;
   std::string device;
   int tos = 0;
+};
+
+/// The source address of a datagram that leaves from a socket without one of its own
+/// (IP_PKTINFO, ip(7)). A route that is chosen by source (`ip rule from`) is found only with it.
+/// Must outlive the call that sends.
+class DatagramSource {
+ public:
+  /// 0: the kernel chooses.
+  DatagramSource(msghdr& message, std::uint32_t address);
+  DatagramSource(const DatagramSource&) = delete;
+  DatagramSource& operator=(const DatagramSource&) = delete;
+
+ private:
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(in_pktinfo))> control_{};
 };
 
 /// All sockets are non-blocking and close-on-exec. Streams begin as `beginSlowStart` says, and not
@@ -41,7 +60,8 @@ struct SocketPlace {
 /// namespace alive; an orderly end is agreed by the application before it closes.
 Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port = 0);
 Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port = 0);
-/// Begins to connect; the socket becomes writable when that has succeeded or failed.
+/// Begins to connect; the socket becomes writable when that has succeeded or failed. A place with
+/// device and address stands at both: the route to `to` is looked up with its source.
 Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to);
 /// The options of a connection that `accept` returned, of a listener of `openListener`.
 Status configureAccepted(int fd, int tos);

@@ -102,6 +102,7 @@ TEST_P(LimitsTest, SuspicionAndTheProbesOfATrial) {
 TEST_P(LimitsTest, ProbesWhileSomethingIsAwaited) {
   const auto probes = [](const SimOptions& options) {
     SimWorld world(options);
+    world.run(100ms);  // all paths have carried datagrams
     world.message(0, 1 << 20);
     world.run(1ms);
     world.pause(1, 600ms);

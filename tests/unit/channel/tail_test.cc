@@ -211,6 +211,7 @@ TEST(TailTest, AFailoverCountsWhatACopyHadDeliveredBeforeTheRail) {
 
 TEST(TailTest, AFailoverCountsTheCopyThatComesAfterTheRailHadDelivered) {
   SimWorld world(pulling(2));
+  world.run(100ms);  // all paths have carried datagrams
   copyATail(world, 2);  // rail 1 has nothing else to do
   // From its next piece on the copy is slow, the rail is fast, and no acknowledgement comes.
   world.slow(1, 10e3);
