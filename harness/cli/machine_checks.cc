@@ -27,8 +27,12 @@
 #include "harness/rdma_vm/guest_files.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/keep_awake.h"
+#include "resilient_ccl/fabric/network_findings.h"
+#include "resilient_ccl/fabric/network_snapshot.h"
 #include "resilient_ccl/nccl/counters.h"
+#include "resilient_ccl/nccl/device.h"
 #include "resilient_ccl/nccl/options.h"
+#include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::cli {
 namespace {
@@ -261,6 +265,44 @@ std::string firstProgram(std::initializer_list<const char*> names) {
   return "";
 }
 
+/// What is to be said of the interfaces that a job over NCCL with the plugin would use, with the
+/// variables that are set.
+void addNetwork(std::vector<MachineCheck>& checks) {
+  constexpr const char* kNeeded = "rails that fail one by one (docs/nccl.md)";
+  const auto add = [&](std::string name, bool ok, std::string found, std::string cost,
+                       std::string remedy) {
+    checks.push_back({kLabGroup, std::move(name), ok, false, std::move(found), kNeeded,
+                      std::move(cost), std::move(remedy)});
+  };
+  const std::string cannot = "the plugin does not begin";
+  const auto options = nccl::Options::readProcess();
+  const auto network = fabric::readNetwork();
+  if (!options.ok() || !network.ok()) {
+    const Status why = options.ok() ? network.status() : options.status();
+    return add("rails", false, why.message(), cannot, "see what was found");
+  }
+  const std::vector<nccl::Interface> interfaces = nccl::interfacesOf(*network);
+  const auto rails = nccl::chooseRails(interfaces, options->nics, options->socketInterfaces);
+  if (!rails.ok()) {
+    return add("rails", false, rails.status().message(), cannot, "see what was found");
+  }
+  const auto management =
+      nccl::chooseManagement(interfaces, options->management, options->socketInterfaces, *rails);
+  if (!management.ok()) {
+    return add("rails", false, management.status().message(), cannot, "see what was found");
+  }
+  std::vector<std::string> names;
+  for (const nccl::Interface& rail : *rails) {
+    names.push_back(fmt::format("{} ({})", rail.name, transport::tcp::formatAddress(rail.address)));
+  }
+  add("rails", true, joined(names), "", "");
+  for (fabric::NetworkFinding& finding : nccl::networkFindings(*network, *rails, *management)) {
+    add(finding.subject, false, std::move(finding.cause),
+        finding.refused ? cannot + ": " + finding.cost : std::move(finding.cost),
+        std::move(finding.cure));
+  }
+}
+
 void addLab(std::vector<MachineCheck>& checks) {
   const auto add = [&](const char* name, const std::string& found, const std::string& missing,
                        const char* needed_for, const char* cost, const char* remedy) {
@@ -301,6 +343,7 @@ void addLab(std::vector<MachineCheck>& checks) {
   add("NCCL plugin files", files.ok() ? "can be written, or there are none" : "", files.message(),
       "FAULTLINE_COUNTERS and FAULTLINE_TRACE: what a job did about its NICs",
       "the plugin does not begin", "name files in folders that are there on each node, or none");
+  addNetwork(checks);
   add("MPI", firstProgram({"mpirun", "mpiexec"}), "neither mpirun nor mpiexec is on the PATH",
       "starting ranks on real machines through MPI (planned)",
       "ranks are processes on this machine", "install openmpi-bin or another MPI");

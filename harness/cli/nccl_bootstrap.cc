@@ -20,10 +20,10 @@ std::string inOneLine(const std::vector<std::string>& words) {
   return join(std::vector<std::string_view>(words.begin(), words.end()), ", ");
 }
 
-/// What NCCL takes with NCCL_SOCKET_IFNAME, or without it.
+/// What NCCL takes with NCCL_SOCKET_IFNAME as it is, or without it.
 std::vector<std::string> socketInterfaces(const std::string& rules,
                                           const std::vector<InterfaceAddress>& interfaces) {
-  if (!rules.empty()) return interfacesOfList(rules, interfaces);
+  if (rules.size() > 1) return interfacesOfList(rules, interfaces);  // one character is none
   for (const char* const list : {"ib", "^docker,lo,virbr", "docker", "lo", "virbr"}) {
     if (auto found = interfacesOfList(list, interfaces); !found.empty()) return found;
   }
@@ -109,12 +109,18 @@ BootstrapFinding judgeBootstrap(const nccl::Options::Environment& environment,
   const std::string all_rails = inOneLine(rails);
 
   const auto communicator = environment("NCCL_COMM_ID");
-  const auto sockets = socketInterfaces(options->socketInterfaces, interfaces.running);
+  const std::string list = environment("NCCL_SOCKET_IFNAME").value_or("");
+  const auto sockets = socketInterfaces(list, interfaces.running);
   std::string bootstrap = sockets.empty() ? "" : sockets.front();
   if (communicator) {
     const auto reaches = interfaceTo(*communicator, interfaces);
     if (!reaches.ok()) return {false, reaches.status().message()};
     bootstrap = *reaches;
+  }
+  if (list.find_first_of(" \t") != std::string::npos) {
+    return {false, fmt::format("NCCL_SOCKET_IFNAME=\"{}\" has a blank, which NCCL takes for a part "
+                               "of a name (the plugin does not): leave it out",
+                               list)};
   }
   if (bootstrap.empty()) return {false, "no interface for it is running"};
   const auto isRail = [&](const std::string& name) {

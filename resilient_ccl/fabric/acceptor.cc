@@ -22,7 +22,13 @@ Status Acceptor::listen(UniqueFd listener) {
   const int fd = listener.get();
   RETURN_IF_ERROR(poller_.add(fd, EPOLLIN, [this, fd](auto) { take(fd); }));
   listeners_.push_back(std::move(listener));
+  if (!watched_) poller_.setEvents(fd, 0);
   return okStatus();
+}
+
+void Acceptor::close(int listener) {
+  poller_.remove(listener);
+  std::erase_if(listeners_, [&](const UniqueFd& one) { return one.get() == listener; });
 }
 
 void Acceptor::take(int listener) {

@@ -32,6 +32,8 @@ class Acceptor {
 
   /// Takes connections of this socket from now on: non-blocking, listening.
   Status listen(UniqueFd listener);
+  /// Takes none of that socket any more, and closes it.
+  void close(int listener);
   /// Sends away who has taken too long, and ends rests.
   void expire(TimePoint time);
   /// Connections closed because the other end did not have the job's key, said nonsense, did not

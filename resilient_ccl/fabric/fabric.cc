@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 
+#include "base/log.h"
 #include "resilient_ccl/auth/sealed_path.h"
 #include "resilient_ccl/fabric/fabric_impl.h"
 
@@ -70,13 +71,32 @@ bool Fabric::Impl::expireHandshakes(TimePoint time) {
 
 // --- events ---
 
-void Fabric::Impl::portChanged(int interface, bool usable) {
-  for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
-    if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
-    if (usable) portSights_[rail].works();
-    for (const auto& peer : peers_) {
-      if (peer && !peer->local()) peer->link().onPort(static_cast<int>(rail), usable, now());
+void Fabric::Impl::nicsChanged(const NicHomes::Changes& changes) {
+  using Kind = NicHomes::Change::Kind;
+  for (const NicHomes::Change& change : changes) {
+    const std::size_t rail = change.rail;
+    if (change.kind == Kind::kRenamed || change.kind == Kind::kMoved) {
+      spdlog::info("rail {} ({}) {} {}", rail, options_.nics[rail].device,
+                   change.kind == Kind::kMoved ? "is on a new interface:" : "is called",
+                   homes_.device(rail));
+      options_.nics[rail].device = homes_.device(rail);
+      portSights_[rail] = PortSight(homes_.device(rail));
     }
+    if (change.kind == Kind::kMoved) {
+      portChanged(rail, false);  // what was connected stands on an interface that is gone
+      reopen(rail);
+    }
+    if (change.kind == Kind::kAddress) tellAddress(rail);
+    if (change.kind != Kind::kAddress && change.kind != Kind::kRenamed) {
+      portChanged(rail, change.usable);
+    }
+  }
+}
+
+void Fabric::Impl::portChanged(std::size_t rail, bool usable) {
+  if (usable) portSights_[rail].works();
+  for (const auto& peer : peers_) {
+    if (peer && !peer->local()) peer->link().onPort(static_cast<int>(rail), usable, now());
   }
 }
 
@@ -85,33 +105,15 @@ void Fabric::Impl::failedOver(int peer, const channel::Failover& failover) {
   if (failover.cause == channel::Cause::kPath) triangulation_->begin(peer, failover.rail, now());
 }
 
-void Fabric::Impl::addressChanged(int interface, std::uint32_t address, bool present) {
-  for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
-    if (interfaces_[rail] == 0 || interfaces_[rail] != interface) continue;
-    tellAddress(rail, nicAddresses_[rail].changed(address, present));
-  }
-}
-
-void Fabric::Impl::addressesListed(const PortWatch::Addresses& addresses) {
-  for (std::size_t rail = 0; rail < interfaces_.size(); ++rail) {
-    if (interfaces_[rail] == 0) continue;
-    std::vector<std::uint32_t> its;
-    for (const auto& [interface, address] : addresses) {
-      if (interface == interfaces_[rail]) its.push_back(address);
-    }
-    tellAddress(rail, nicAddresses_[rail].listed(its));
-  }
-}
-
-void Fabric::Impl::tellAddress(std::size_t rail, std::optional<std::uint32_t> changed) {
-  if (!changed) return;
-  options_.nics[rail].address = *changed;
+void Fabric::Impl::tellAddress(std::size_t rail) {
+  options_.nics[rail].address = homes_.address(rail);
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
     if (!peers_[peer] || peers_[peer]->local()) continue;
+    peers_[peer]->rehoused(static_cast<int>(rail));
     tell(static_cast<int>(peer), {.kind = Note::Kind::kAddress,
                                   .rail = static_cast<std::uint32_t>(rail),
-                                  .value = *changed,
-                                  .detail = nicAddresses_[rail].changes()});
+                                  .value = homes_.address(rail),
+                                  .detail = homes_.addressChanges(rail)});
   }
 }
 

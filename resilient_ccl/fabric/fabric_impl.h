@@ -11,7 +11,7 @@
 #include "resilient_ccl/channel/wire.h"
 #include "resilient_ccl/fabric/acceptor.h"
 #include "resilient_ccl/fabric/fabric.h"
-#include "resilient_ccl/fabric/nic_address.h"
+#include "resilient_ccl/fabric/nic_homes.h"
 #include "resilient_ccl/fabric/peer.h"
 #include "resilient_ccl/fabric/poller.h"
 #include "resilient_ccl/fabric/port_watch.h"
@@ -79,14 +79,17 @@ class Fabric::Impl : private TriangulationIo {
   bool collect();
   bool armAndCollect();
   void disarm();
-  Status addControl(UniqueFd socket);
+  Status addControl(std::size_t place, UniqueFd socket);
   bool takeDatagram(int door, std::span<const std::byte> sealed);
   bool comesBy(const Peer& peer, int door, int path) const;
   bool wants(const Hello& hello, bool local);
-  void portChanged(int interface, bool usable);
-  void addressChanged(int interface, std::uint32_t address, bool present);
-  void addressesListed(const PortWatch::Addresses& addresses);
-  void tellAddress(std::size_t rail, std::optional<std::uint32_t> changed);
+  Status openNic(std::size_t rail);
+  Status reserve(std::size_t rail);
+  Status listenOn(std::size_t rail);
+  void reopen(std::size_t rail);
+  void nicsChanged(const NicHomes::Changes& changes);
+  void portChanged(std::size_t rail, bool usable);
+  void tellAddress(std::size_t rail);
   void failedOver(int peer, const channel::Failover& failover);
   void noteArrived(int peer, const Note& note);
   void settle();
@@ -138,9 +141,10 @@ class Fabric::Impl : private TriangulationIo {
       [this](std::span<const std::byte> sealed) {
         if (!takeDatagram(kSharedMemory, sealed)) ++datagramsRejected_;
       };
-  std::vector<UniqueFd> control_;  // one UDP socket per rail, then of the management network
-  std::vector<int> interfaces_;    // interface index of each NIC, 0: unknown
-  std::vector<NicAddress> nicAddresses_;
+  std::vector<UniqueFd> control_;   // one UDP socket per rail, then of the management network
+  std::vector<int> listeners_;      // of each NIC, the acceptor's; -1: none
+  std::vector<UniqueFd> reserved_;  // holds the port of a NIC that has no interface now
+  NicHomes homes_;
   std::vector<PortSight> portSights_;
   std::unique_ptr<PortWatch> ports_;
   transport::Doorbell arrivals_;                // of the I/O threads

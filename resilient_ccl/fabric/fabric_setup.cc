@@ -2,6 +2,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "resilient_ccl/channel/partners.h"
@@ -47,6 +48,69 @@ Status Fabric::Impl::startIoThreads() {
   return okStatus();
 }
 
+/// The sockets of a NIC. One whose interface is not there now is taken when that comes, if there is
+/// another NIC to begin with.
+Status Fabric::Impl::openNic(std::size_t rail) {
+  const Nic& nic = options_.nics[rail];
+  const int index = nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str()));
+  homes_.add(nic.device, nic.address, index);
+  portSights_.push_back(nic.device.empty() ? PortSight() : PortSight(nic.device));
+  address_.rails.emplace_back();
+  listeners_.push_back(-1);
+  reserved_.emplace_back();
+  control_.emplace_back();
+  const bool present = nic.device.empty() || index != 0;
+  const bool others = std::ranges::any_of(options_.nics, [](const Nic& other) {
+    return other.device.empty() || if_nametoindex(other.device.c_str()) != 0;
+  });
+  const Status opened = present || !others ? listenOn(rail) : reserve(rail);
+  return opened.withContext(
+      fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device));
+}
+
+/// Ports that nobody else gets, for when the interface is there.
+Status Fabric::Impl::reserve(std::size_t rail) {
+  ProcessAddress::Rail& here = address_.rails[rail];
+  ASSIGN_OR_RETURN(reserved_[rail], transport::tcp::reserveStreamPort());
+  ASSIGN_OR_RETURN(here.data, transport::tcp::localEndpoint(reserved_[rail].get()));
+  ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp({0, "", options_.controlTos}));
+  ASSIGN_OR_RETURN(here.control, transport::tcp::localEndpoint(control.get()));
+  here.data.address = here.control.address = options_.nics[rail].address;
+  return addControl(rail, std::move(control));
+}
+
+/// At the ports that it had before, if it had some.
+Status Fabric::Impl::listenOn(std::size_t rail) {
+  const Nic& nic = options_.nics[rail];
+  ProcessAddress::Rail& here = address_.rails[rail];
+  ASSIGN_OR_RETURN(UniqueFd listener,
+                   transport::tcp::openListener(placeOf(nic, 0), here.data.port));
+  ASSIGN_OR_RETURN(here.data, transport::tcp::localEndpoint(listener.get()));
+  ASSIGN_OR_RETURN(UniqueFd control,
+                   transport::tcp::openUdp(placeOf(nic, options_.controlTos), here.control.port));
+  ASSIGN_OR_RETURN(here.control, transport::tcp::localEndpoint(control.get()));
+  here.data.address = here.control.address = nic.address;
+  listeners_[rail] = listener.get();
+  RETURN_IF_ERROR(acceptor_.listen(std::move(listener)));
+  return addControl(rail, std::move(control));
+}
+
+/// On the interface that the rail has now: a socket cannot be moved to another one.
+void Fabric::Impl::reopen(std::size_t rail) {
+  if (listeners_[rail] >= 0) acceptor_.close(std::exchange(listeners_[rail], -1));
+  reserved_[rail].reset();
+  if (control_[rail]) poller_.remove(control_[rail].get());
+  control_[rail].reset();
+  for (const auto& peer : peers_) {
+    if (peer) peer->rehoused(static_cast<int>(rail));
+  }
+  const Status opened = listenOn(rail);
+  if (!opened.ok()) {
+    spdlog::warn("rail {} ({}) cannot be taken back: {}", rail, options_.nics[rail].device,
+                 opened.message());
+  }
+}
+
 Status Fabric::Impl::open() {
   if (options_.nics.empty())
     return errorf(Code::kInvalidArgument, "a fabric needs at least one NIC");
@@ -64,36 +128,26 @@ Status Fabric::Impl::open() {
   RETURN_IF_ERROR(poller_.open());
   RETURN_IF_ERROR(startIoThreads());
   for (std::size_t rail = 0; rail < options_.nics.size(); ++rail) {
-    const Nic& nic = options_.nics[rail];
-    const std::string what =
-        fmt::format("rail {} on {}", rail, nic.device.empty() ? "any device" : nic.device);
-    Result<UniqueFd> listener = transport::tcp::openListener(placeOf(nic, 0));
-    RETURN_IF_ERROR(listener.status().withContext(what));
-    ASSIGN_OR_RETURN(Endpoint data, transport::tcp::localEndpoint(listener->get()));
-    RETURN_IF_ERROR(acceptor_.listen(std::move(*listener)));
-    ASSIGN_OR_RETURN(UniqueFd control, transport::tcp::openUdp(placeOf(nic, options_.controlTos)));
-    ASSIGN_OR_RETURN(Endpoint datagrams, transport::tcp::localEndpoint(control.get()));
-    data.address = datagrams.address = nic.address;
-    address_.rails.push_back({data, datagrams});
-    interfaces_.push_back(
-        nic.device.empty() ? 0 : static_cast<int>(if_nametoindex(nic.device.c_str())));
-    nicAddresses_.emplace_back(nic.address);
-    portSights_.push_back(nic.device.empty() ? PortSight() : PortSight(nic.device));
-    RETURN_IF_ERROR(addControl(std::move(control)).withContext(what));
+    RETURN_IF_ERROR(openNic(rail));
   }
   ASSIGN_OR_RETURN(UniqueFd management,
                    transport::tcp::openUdp({options_.managementAddress, "", options_.controlTos}));
   ASSIGN_OR_RETURN(address_.management, transport::tcp::localEndpoint(management.get()));
-  RETURN_IF_ERROR(addControl(std::move(management)));
+  control_.emplace_back();
+  RETURN_IF_ERROR(addControl(options_.nics.size(), std::move(management)));
   RETURN_IF_ERROR(openLocal().withContext("shared memory"));
 
   ASSIGN_OR_RETURN(
       ports_,
       PortWatch::open(
-          {.port = [this](int interface, bool usable) { portChanged(interface, usable); },
-           .address = [this](int interface, std::uint32_t address,
-                             bool present) { addressChanged(interface, address, present); },
-           .addresses = [this](const PortWatch::Addresses& all) { addressesListed(all); }}));
+          {.port = [this](const Port& port) { nicsChanged(homes_.port(port)); },
+           .ports = [this](const std::set<int>& all) { nicsChanged(homes_.ports(all)); },
+           .address =
+               [this](int interface, std::uint32_t address, bool present) {
+                 nicsChanged(homes_.address(interface, address, present));
+               },
+           .addresses =
+               [this](const PortWatch::Addresses& all) { nicsChanged(homes_.addresses(all)); }}));
   return poller_.add(ports_->fd(), EPOLLIN, [this](auto) { (void)ports_->poll(); });
 }
 
@@ -117,10 +171,10 @@ Status Fabric::Impl::openLocal() {
   return localAcceptor_.listen(std::move(listener));
 }
 
-Status Fabric::Impl::addControl(UniqueFd socket) {
+Status Fabric::Impl::addControl(std::size_t place, UniqueFd socket) {
   const int fd = socket.get();
-  const int path = static_cast<int>(control_.size());
-  control_.push_back(std::move(socket));
+  const int path = static_cast<int>(place);
+  control_[place] = std::move(socket);
   return poller_.add(fd, EPOLLIN, [this, path, fd](auto) {
     readDatagrams(fd, [&](std::span<const std::byte> sealed) {
       // Strays, leftovers of other jobs, repetitions and garbage are dropped without a word.
@@ -151,6 +205,10 @@ Status Fabric::Impl::connect(const std::vector<ProcessAddress>& addresses) {
   }
   triangulation_.emplace(options_.self, static_cast<int>(peers_.size()),
                          static_cast<TriangulationIo&>(*this));
+  for (std::size_t rail = 0; rail < homes_.size(); ++rail) {
+    const bool missing = homes_.index(rail) == 0 && !homes_.device(rail).empty();
+    if (missing) portChanged(rail, false);
+  }
   // Ports that were down before we listened.
   return ports_->reportAll();
 }

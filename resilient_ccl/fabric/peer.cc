@@ -326,11 +326,12 @@ std::string Peer::wordsOf(const channel::PathProved& proved) const {
                            proved);
   }
   const Nic& nic = options.nics[proved.path];
-  return fabric::wordsOf({.path = fmt::format("rail {} ({}) to {}", proved.path, nic.device, name()),
-                          .device = nic.device,
-                          .from = nic.address,
-                          .to = address_.rails[proved.path].control},
-                         proved);
+  return fabric::wordsOf(
+      {.path = fmt::format("rail {} ({}) to {}", proved.path, nic.device, name()),
+       .device = nic.device,
+       .from = nic.address,
+       .to = address_.rails[proved.path].control},
+      proved);
 }
 
 void Peer::dropOpening(int rail) {

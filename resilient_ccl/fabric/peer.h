@@ -144,6 +144,8 @@ class Peer : private channel::LinkIo,
   void adopt(int rail, UniqueFd socket, std::uint32_t epoch);
   /// The peer's NIC of `rail` has another address now; `change` counts its changes.
   void readdress(int rail, std::uint32_t address, std::uint32_t change);
+  /// This end's NIC of `rail` has another address or interface now.
+  void rehoused(int rail) { refusals_.forget(rail); }
   /// Closes the rails that the link wants closed; whether there was one.
   bool fenceDue();
   /// Whether `fenceDue` or `expireOpenings` has something to do now.

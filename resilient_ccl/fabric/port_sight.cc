@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -58,7 +59,8 @@ PortSight::PortSight(std::string device)
 bool PortSight::lost() const {
   ifreq request{};
   device_.copy(request.ifr_name, IFNAMSIZ - 1);
-  if (!socket_ || ::ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0) return false;
+  if (!socket_ || device_.empty()) return false;
+  if (::ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0) return errno == ENODEV;
   constexpr int kUsable = IFF_UP | IFF_RUNNING;
   if ((request.ifr_flags & kUsable) != kUsable) return true;
   if (!seesCarrier()) return false;

@@ -19,7 +19,8 @@ class PortSight {
   /// its own is mounted, out of everybody's sight; where that is not allowed, only flags are seen.
   explicit PortSight(std::string device);
 
-  /// Whether the port is switched off or has lost its carrier; false where it cannot be told.
+  /// Whether the port is switched off, has lost its carrier or is gone; false where it cannot be
+  /// told.
   bool lost() const;
   /// The port works, says the kernel: what is counted from now on is lost.
   void works();

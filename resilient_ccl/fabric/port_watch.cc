@@ -72,6 +72,7 @@ class PortWatch::Impl {
 
   Status list(Listing listing, int type) {
     addresses_.clear();
+    if (listing == Listing::kLinks) ports_.clear();
     rtgenmsg request{.rtgen_family = listing == Listing::kLinks ? std::uint8_t{AF_UNSPEC}
                                                                 : std::uint8_t{AF_INET}};
     const int error = nl_send_simple(socket_, type, NLM_F_DUMP, &request, sizeof(request));
@@ -87,7 +88,10 @@ class PortWatch::Impl {
 
   void listed() {
     const Listing done = std::exchange(listing_, Listing::kNone);
-    if (done == Listing::kLinks) (void)list(Listing::kAddresses, RTM_GETADDR);
+    if (done == Listing::kLinks) {
+      events_.ports(ports_);
+      (void)list(Listing::kAddresses, RTM_GETADDR);
+    }
     if (done != Listing::kAddresses) return;
     events_.addresses(addresses_);
     if (std::exchange(again_, false)) (void)reportAll();
@@ -124,8 +128,22 @@ class PortWatch::Impl {
     const auto* link = static_cast<const ifinfomsg*>(nlmsg_data(header));
     if (link->ifi_family != AF_UNSPEC) return NL_OK;  // a bridge's word about its port
     constexpr unsigned kUsable = IFF_UP | IFF_RUNNING | IFF_LOWER_UP;
-    const bool usable = header->nlmsg_type == RTM_NEWLINK && (link->ifi_flags & kUsable) == kUsable;
-    events.port(link->ifi_index, usable);
+    Port port{.index = link->ifi_index, .name = {}, .mac = {}};
+    port.present = header->nlmsg_type == RTM_NEWLINK;
+    port.usable = port.present && (link->ifi_flags & kUsable) == kUsable;
+    if (nlattr* const name = nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_IFNAME)) {
+      port.name = nla_get_string(name);
+    }
+    if (nlattr* const mac = nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_ADDRESS)) {
+      port.mac.assign(static_cast<const char*>(nla_data(mac)),
+                      static_cast<std::size_t>(nla_len(mac)));
+    }
+    if (port.present) {
+      watch.ports_.insert(port.index);
+    } else {
+      watch.ports_.erase(port.index);
+    }
+    events.port(port);
     return NL_OK;
   }
 
@@ -133,6 +151,7 @@ class PortWatch::Impl {
   nl_sock* socket_;
   Listing listing_ = Listing::kNone;
   bool again_ = false;
+  std::set<int> ports_;  // of the list that was read last, and what has come and gone since
   Addresses addresses_;  // of the list that is being read, and what has happened since it began
 };
 

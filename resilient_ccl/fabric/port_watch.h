@@ -3,24 +3,24 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <set>
 
 #include "base/status.h"
+#include "resilient_ccl/fabric/nic_homes.h"
 
 namespace faultline::fabric {
 
-/// Tells when a network port of this process's namespace loses or regains its carrier, or gets or
-/// loses an IPv4 address, through rtnetlink events. Polled: call `poll` when `fd()` is readable.
+/// Tells when a network port of this process's namespace comes or goes, loses or regains its
+/// carrier, or gets or loses an IPv4 address, through rtnetlink events. Polled: call `poll` when
+/// `fd()` is readable.
 class PortWatch {
  public:
-  /// Interfaces and IPv4 addresses that they have, in host byte order.
-  using Addresses = std::vector<std::pair<int, std::uint32_t>>;
+  using Addresses = NicHomes::Addresses;
 
   struct Events {
-    /// usable = administratively up and with carrier.
-    std::function<void(int interface, bool usable)> port;
+    std::function<void(const Port& port)> port;
+    /// The indices of all that there are now; each has been told by `port`.
+    std::function<void(const std::set<int>& indices)> ports;
     /// `address` in host byte order; present = false: it is gone.
     std::function<void(int interface, std::uint32_t address, bool present)> address;
     /// All that there are now.

@@ -1,18 +1,14 @@
 #include "resilient_ccl/nccl/device.h"
 
-#include <arpa/inet.h>
 #include <fmt/ranges.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <memory>
+#include <optional>
 #include <string_view>
+#include <tuple>
 
 #include "resilient_ccl/channel/hearing.h"
 
@@ -62,9 +58,82 @@ std::filesystem::path pciFunctionOf(std::filesystem::path device) {
 
 std::string namesOf(const std::vector<Interface>& interfaces) {
   std::vector<std::string> names;
-  for (const Interface& one : interfaces) names.push_back(one.name + (one.up ? "" : " (down)"));
+  for (const Interface& one : interfaces) {
+    const std::string without = one.address != 0    ? ""
+                                : !one.ipv6.empty() ? fmt::format(" (IPv6 alone: {})", one.ipv6)
+                                                    : " (no IPv4 address)";
+    names.push_back(one.name + (one.up ? "" : " (down)") + without);
+  }
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
+
+/// Whether a list that includes has the whole name.
+bool namesWhole(std::string_view rules, std::string_view name) {
+  if (rules.starts_with('^')) return false;
+  if (rules.starts_with('=')) rules.remove_prefix(1);
+  while (!rules.empty()) {
+    const std::size_t end = std::min(rules.find(','), rules.size());
+    if (rules.substr(0, end) == name) return true;
+    rules.remove_prefix(std::min(end + 1, rules.size()));
+  }
+  return false;
+}
+
+/// By its name, or by the label of one of its addresses, which it has then.
+std::optional<Interface> findNamed(const std::vector<Interface>& interfaces,
+                                   const std::string& name) {
+  for (const Interface& one : interfaces) {
+    if (one.name == name) return one;
+    const auto labelled = std::ranges::find(one.labels, name, &Interface::Labelled::label);
+    if (labelled == one.labels.end()) continue;
+    Interface found = one;
+    found.address = labelled->address;
+    return found;
+  }
+  return std::nullopt;
+}
+
+/// Why what a variable names cannot be used; OK: it can.
+Status checkNamed(const std::string& variable, const std::string& name,
+                  const std::optional<Interface>& found, const std::vector<Interface>& interfaces) {
+  if (!found) {
+    return errorf(Code::kNotFound, "{} {}, which is no interface with an IPv4 address; here are {}",
+                  variable, name, namesOf(interfaces));
+  }
+  if (found->address != 0) return okStatus();
+  if (!found->master.empty()) {
+    return errorf(Code::kNotFound,
+                  "{} {}, which is a port of {} and has no address of its own: name {}", variable,
+                  name, found->master, found->master);
+  }
+  if (!found->ipv6.empty()) {
+    return errorf(
+        Code::kNotFound,
+        "{} {}, which has the IPv6 address {} and none of IPv4. Rails and management are "
+        "IPv4 for now: give it one on each node (ip addr add ADDRESS/24 dev {}), or leave "
+        "the job to NCCL's own network (unset NCCL_NET and NCCL_NET_PLUGIN)",
+        variable, name, found->ipv6, name);
+  }
+  return errorf(Code::kNotFound,
+                "{} {}, which has no IPv4 address: give it one (ip addr add ADDRESS/24 dev {}), or "
+                "name another one; here are {}",
+                variable, name, name, namesOf(interfaces));
+}
+
+/// Where only IPv6 would do, what to do about it.
+std::string adviceOfIpv6(const std::vector<Interface>& interfaces) {
+  for (const Interface& one : interfaces) {
+    if (!one.up || one.loopback || one.address != 0 || one.ipv6.empty()) continue;
+    return fmt::format(
+        ". {} has the IPv6 address {} and none of IPv4; rails and management are IPv4 for now: "
+        "give it one on each node (ip addr add ADDRESS/24 dev {}), or leave the job to NCCL's own "
+        "network (unset NCCL_NET and NCCL_NET_PLUGIN)",
+        one.name, one.ipv6, one.name);
+  }
+  return "";
+}
+
+bool isOfItsLink(const Interface& one) { return one.address >> 16 == kLinkLocal; }
 
 }  // namespace
 
@@ -91,27 +160,30 @@ Result<std::vector<Interface>> chooseRails(const std::vector<Interface>& interfa
                                            const std::string& rules) {
   std::vector<Interface> rails;
   for (const std::string& name : named) {
-    const auto found = std::ranges::find(interfaces, name, &Interface::name);
-    if (found == interfaces.end()) {
-      return errorf(Code::kNotFound,
-                    "FAULTLINE_NICS names {}, which is no interface with an IPv4 address; here are "
-                    "{}",
-                    name, namesOf(interfaces));
-    }
-    if (std::ranges::find(rails, name, &Interface::name) != rails.end()) {
-      return errorf(Code::kInvalidArgument, "FAULTLINE_NICS names {} twice", name);
+    const auto found = findNamed(interfaces, name);
+    RETURN_IF_ERROR(checkNamed("FAULTLINE_NICS names", name, found, interfaces));
+    if (std::ranges::find(rails, found->name, &Interface::name) != rails.end()) {
+      return errorf(Code::kInvalidArgument, "FAULTLINE_NICS names {} twice{}", found->name,
+                    name == found->name ? "" : fmt::format(": {} is a label of its", name));
     }
     rails.push_back(*found);
   }
   for (const Interface& one : interfaces) {
-    const bool loopback = one.loopback && rules.empty();
-    if (named.empty() && one.up && !loopback && takesInterface(rules, one.name))
-      rails.push_back(one);
+    if (!named.empty() || !one.up || one.address == 0) continue;
+    if (one.loopback && !namesWhole(rules, one.name)) continue;
+    if (rules.empty() && fabric::isContainerBridge(one.name)) continue;
+    if (takesInterface(rules, one.name)) rails.push_back(one);
+  }
+  // One of a server's own controller, mostly, the same on each node.
+  const auto ofTheirLink = std::ranges::count_if(rails, isOfItsLink);
+  if (named.empty() && rules.empty() && ofTheirLink < std::ssize(rails)) {
+    std::erase_if(rails, isOfItsLink);
   }
   if (rails.empty()) {
-    return errorf(
-        Code::kNotFound, "no interface can be a rail{}; here are {}: name some in FAULTLINE_NICS",
-        rules.empty() ? "" : fmt::format(" (NCCL_SOCKET_IFNAME={})", rules), namesOf(interfaces));
+    return errorf(Code::kNotFound,
+                  "no interface can be a rail{}; here are {}: name some in FAULTLINE_NICS{}",
+                  rules.empty() ? "" : fmt::format(" (NCCL_SOCKET_IFNAME={})", rules),
+                  namesOf(interfaces), adviceOfIpv6(interfaces));
   }
   if (rails.size() > channel::kMaxRails) {
     return errorf(Code::kNotFound,
@@ -125,42 +197,70 @@ Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
                                    const std::string& named, const std::string& rules,
                                    const std::vector<Interface>& rails) {
   if (!named.empty()) {
-    const auto found = std::ranges::find(interfaces, named, &Interface::name);
-    if (found != interfaces.end()) return *found;
-    return errorf(Code::kNotFound,
-                  "FAULTLINE_MANAGEMENT={} is no interface with an IPv4 address; here are {}",
-                  named, namesOf(interfaces));
+    const auto found = findNamed(interfaces, named);
+    if (!found) {
+      return errorf(Code::kNotFound,
+                    "FAULTLINE_MANAGEMENT={} is no interface with an IPv4 address; here are {}",
+                    named, namesOf(interfaces));
+    }
+    RETURN_IF_ERROR(checkNamed("FAULTLINE_MANAGEMENT names", named, found, interfaces));
+    return *found;
   }
   const auto usable = [&](const Interface& one) {
-    return one.up && std::ranges::find(rails, one.name, &Interface::name) == rails.end();
+    return one.up && one.address != 0 &&
+           std::ranges::find(rails, one.name, &Interface::name) == rails.end();
   };
   for (const Interface& one : interfaces) {
-    if (!rules.empty() && usable(one) && takesInterface(rules, one.name)) return one;
+    const bool byAccident = one.loopback && !namesWhole(rules, one.name);
+    if (!rules.empty() && usable(one) && !byAccident && takesInterface(rules, one.name)) return one;
   }
   for (const Interface& one : interfaces) {
-    const bool ofItsLink = one.address >> 16 == kLinkLocal;  // of a server's own controller, mostly
-    if (usable(one) && !one.loopback && !ofItsLink && takesInterface("", one.name)) return one;
+    const bool meant = !one.loopback && !isOfItsLink(one) && !fabric::isContainerBridge(one.name);
+    if (usable(one) && meant && takesInterface("", one.name)) return one;
   }
   return rails.front();
 }
 
-Result<std::vector<Interface>> listInterfaces() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return Status::fromErrno(errno, "list the network interfaces");
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+std::vector<Interface> interfacesOf(const fabric::NetworkSnapshot& network) {
   std::vector<Interface> interfaces;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    if (std::ranges::find(interfaces, one->ifa_name, &Interface::name) != interfaces.end()) {
-      continue;  // its second address
+  for (const fabric::NetworkLink& link : network.links) {
+    Interface one{.name = link.name, .address = 0, .up = link.up, .loopback = link.loopback};
+    const fabric::NetworkLink* const master = network.find(link.master);
+    if (master != nullptr && master->kind != "vrf") one.master = master->name;
+    const auto rank = [&](const fabric::NetworkAddress& address) {
+      const bool labelled = !address.label.empty() && address.label != link.name;
+      return std::tuple(labelled, address.ofItsLink, address.secondary);
+    };
+    const fabric::NetworkAddress* best = nullptr;
+    for (const fabric::NetworkAddress& address : link.addresses) {
+      if (address.ipv4 == 0) {
+        if (!address.ofItsLink && one.ipv6.empty()) one.ipv6 = address.text;
+        continue;
+      }
+      if (best == nullptr || rank(address) < rank(*best)) best = &address;
+      if (!address.label.empty() && address.label != link.name) {
+        one.labels.push_back({address.label, address.ipv4});
+      }
     }
-    const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    interfaces.push_back({.name = one->ifa_name,
-                          .address = ntohl(address->sin_addr.s_addr),
-                          .up = (one->ifa_flags & IFF_UP) != 0,
-                          .loopback = (one->ifa_flags & IFF_LOOPBACK) != 0});
+    if (best != nullptr) one.address = best->ipv4;
+    if (one.address != 0 || !one.ipv6.empty() || !one.master.empty()) {
+      interfaces.push_back(std::move(one));
+    }
   }
   return interfaces;
+}
+
+Result<std::vector<Interface>> listInterfaces() {
+  ASSIGN_OR_RETURN(const fabric::NetworkSnapshot network, fabric::readNetwork());
+  return interfacesOf(network);
+}
+
+std::vector<fabric::NetworkFinding> networkFindings(const fabric::NetworkSnapshot& network,
+                                                    const std::vector<Interface>& rails,
+                                                    const Interface& management) {
+  std::vector<fabric::UsedNic> used;
+  for (const Interface& rail : rails) used.push_back({rail.name, rail.address});
+  return fabric::judgeNetwork(network, used, {management.name, management.address});
 }
 
 Device inspect(const Interface& interface, const std::string& sysfs) {

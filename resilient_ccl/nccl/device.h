@@ -5,15 +5,25 @@
 #include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/fabric/network_findings.h"
+#include "resilient_ccl/fabric/network_snapshot.h"
 
 namespace faultline::nccl {
 
-/// A network interface with an IPv4 address, as the system shows it.
+/// A network interface as the system shows it, with the IPv4 address that a rail over it uses.
 struct Interface {
   std::string name;
-  std::uint32_t address = 0;  ///< host byte order
+  std::uint32_t address = 0;  ///< host byte order; 0: it has none
   bool up = false;
   bool loopback = false;
+  /// Its other IPv4 addresses that have a label: "eth0:1". A label is no interface.
+  struct Labelled {
+    std::string label;
+    std::uint32_t address = 0;
+  };
+  std::vector<Labelled> labels{};
+  std::string ipv6{};    ///< an address that is not of its link alone; empty: none
+  std::string master{};  ///< the bond or bridge that it is a port of; empty: none
 };
 
 /// One NIC as NCCL gets to see it: a device of the plugin, and a rail of its fabrics.
@@ -34,12 +44,15 @@ inline constexpr int kUnknownSpeed = 10000;
 /// Whether NCCL_SOCKET_IFNAME's rules take this interface: a list of prefixes with commas between
 /// them; "^" before the list excludes, "=" means whole names ("=eth0,eth1", "^docker,lo",
 /// "^=lo"). Empty: everything but lo, docker and virbr. A list without names means all, as NCCL has
-/// it: "=" takes, and "^" excludes, everything.
+/// it: "=" takes, and "^" excludes, everything. Blanks are part of a name, as for NCCL.
 bool takesInterface(const std::string& rules, const std::string& name);
 
-/// The rails among `interfaces`: those that are `named`, in that order; without names those that
-/// are up and that the rules take, in their own order. kNotFound says which is missing, or that
-/// there are none, or more than kMaxRails, and what there is.
+/// The rails among `interfaces`: those that are `named`, in that order, by their names or by the
+/// label of an address; without names those that are up, have an IPv4 address and that the rules
+/// take, in their own order: the loopback interface only where a list has its whole name, and
+/// without rules no bridge of containers, and none with an address of its link alone while there
+/// are others. kNotFound says which is missing, or that there are none, or more than kMaxRails, and
+/// what there is.
 Result<std::vector<Interface>> chooseRails(const std::vector<Interface>& interfaces,
                                            const std::vector<std::string>& named,
                                            const std::string& rules);
@@ -52,8 +65,17 @@ Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
                                    const std::string& named, const std::string& rules,
                                    const std::vector<Interface>& rails);
 
-/// All IPv4 interfaces of this network namespace, each once.
+/// The interfaces of a network namespace that have an address, or are ports of one that may, each
+/// once. Of several IPv4 addresses that of the rail is the first that has no label of its own, is
+/// not of the link alone (169.254), and is not the second one of its subnet. Pure.
+std::vector<Interface> interfacesOf(const fabric::NetworkSnapshot& network);
+/// The same of this process's network namespace.
 Result<std::vector<Interface>> listInterfaces();
+
+/// fabric::judgeNetwork of these.
+std::vector<fabric::NetworkFinding> networkFindings(const fabric::NetworkSnapshot& network,
+                                                    const std::vector<Interface>& rails,
+                                                    const Interface& management);
 
 /// What `sysfs` (normally "/sys") tells of a rail.
 Device inspect(const Interface& interface, const std::string& sysfs);

@@ -240,6 +240,13 @@ Result<std::uint64_t> Directory::connect(const Handle& to, int device) {
   const std::lock_guard lock(mutex_);
   const TimePoint time = now();
   const int side = self_ < to.process || self_ == to.process ? 0 : 1;
+  const auto hostOf = [](const std::string& name) { return name.substr(0, name.find(':')); };
+  if (to.rendezvous.address == management_.address && hostOf(to.name) != hostOf(name_)) {
+    spdlog::warn(
+        "{} is met at the address of this node's {}: a bridge of containers, or an address that "
+        "was given twice. If it is not met, name another interface in FAULTLINE_MANAGEMENT",
+        to.name, management_.name);
+  }
   ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.name));
   const std::uint32_t connection = pair->newConnection();
   ASSIGN_OR_RETURN(auto call, Call::begin({.from = management_.address,

@@ -26,7 +26,8 @@ constexpr std::array kSpecs{
         "NICS", ParameterType::kText, kNone,
         "Interfaces that are rails, in the order of their numbers, which must be the same "
         "on all nodes, with commas between them; none: those of NCCL_SOCKET_IFNAME that are up, "
-        "else all that are up and have an IPv4 address, but lo, docker and virbr."},
+        "else all that are up and have an IPv4 address, but lo and bridges of containers (docker, "
+        "virbr, ...)."},
     ParameterSpec{"NET_STRATEGY", ParameterType::kEnum, "balance",
                   "balance: each rail takes what it can; hot_repair: each chunk has its rail, and "
                   "another one only while that is down.",
@@ -141,17 +142,29 @@ Result<ParameterValue> valueOf(ParameterSpec spec, const std::string& variable,
                 formatBound(spec, spec.maximum), kPossible);
 }
 
+constexpr std::string_view kBlanks = " \t\r\n";
+
+/// No interface has a blank in its name: they part names as commas do.
 std::vector<std::string> split(std::string_view list) {
+  const std::string separators = std::string(kBlanks) + ',';
   std::vector<std::string> words;
   while (!list.empty()) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    std::string_view word = list.substr(0, end);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    if (!word.empty()) words.emplace_back(word);
+    const std::size_t end = std::min(list.find_first_of(separators), list.size());
+    if (end > 0) words.emplace_back(list.substr(0, end));
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return words;
+}
+
+/// "^=" stays before the list.
+std::string withoutBlanks(std::string_view rules) {
+  std::string prefix;
+  while (!rules.empty() && (kBlanks.find(rules.front()) != std::string_view::npos ||
+                            rules.front() == '^' || rules.front() == '=')) {
+    if (rules.front() == '^' || rules.front() == '=') prefix += rules.front();
+    rules.remove_prefix(1);
+  }
+  return prefix + fmt::format("{}", fmt::join(split(rules), ","));
 }
 
 }  // namespace
@@ -177,7 +190,7 @@ Result<Options> Options::read(const Environment& environment) {
                   "are expected, or {}",
                   nics, kNone);
   }
-  options.management = textOf(values, "MANAGEMENT");
+  options.management = fmt::format("{}", fmt::join(split(textOf(values, "MANAGEMENT")), " "));
   options.policy = values.get<std::string>("NET_STRATEGY") == kStrategies[0]
                        ? channel::Policy::kPull
                        : channel::Policy::kPinned;
@@ -200,7 +213,8 @@ Result<Options> Options::read(const Environment& environment) {
   }
   options.counters = textOf(values, "COUNTERS");
   options.trace = textOf(values, "TRACE");
-  options.socketInterfaces = environment("NCCL_SOCKET_IFNAME").value_or("");
+  const std::string rules = environment("NCCL_SOCKET_IFNAME").value_or("");
+  if (rules.size() > 1) options.socketInterfaces = withoutBlanks(rules);
   return options;
 }
 

@@ -29,9 +29,11 @@ struct Options {
   int ioThreads = kAutomatic;
   /// Made from FAULTLINE_KEY; nothing: none is set. `describe` does not tell it.
   std::optional<auth::JobKey> jobKey;
-  std::string counters;          ///< file; empty: none
-  std::string trace;             ///< the same
-  std::string socketInterfaces;  ///< NCCL_SOCKET_IFNAME, as it is
+  std::string counters;  ///< file; empty: none
+  std::string trace;     ///< the same
+  /// NCCL_SOCKET_IFNAME without blanks; empty also where it has one character: NCCL takes that for
+  /// not set.
+  std::string socketInterfaces;
 
   /// What a link has of `giveUp`, from when it is found to have no rail left. The rest, a fifth of
   /// it and 2 s at most, is for what comes before and after: to notice it, and for NCCL to abort,

@@ -87,6 +87,10 @@ Status Pair::meet(const auth::PublicKey& key, const fabric::ProcessAddress& othe
     fail(errorf(Code::kAborted, "{} began anew", settings_.peer));
     return failure_;
   }
+  if (const Status same = sharedAddress(other); !same.ok()) {
+    fail(same);
+    return failure_;
+  }
   ASSIGN_OR_RETURN(
       const auth::JobKey agreed,
       agreeOnPairKey(*settings_.identity, key, settings_.side, incarnation_, incarnation));
@@ -97,6 +101,23 @@ Status Pair::meet(const auth::PublicKey& key, const fabric::ProcessAddress& othe
   RETURN_IF_ERROR(fabric_->connect(addresses));
   otherIncarnation_ = incarnation;
   reached_ = met_ = now();
+  return okStatus();
+}
+
+/// Two nodes with one address: packets to it never leave. Processes of one node, which meet at one
+/// address of management, share all of them.
+Status Pair::sharedAddress(const fabric::ProcessAddress& other) const {
+  if (other.management.address == settings_.management) return okStatus();
+  for (std::size_t rail = 0; rail < std::min(other.rails.size(), settings_.rails.size()); ++rail) {
+    const fabric::Nic& nic = settings_.rails[rail];
+    if (nic.address == 0 || other.rails[rail].data.address != nic.address) continue;
+    return errorf(Code::kInvalidArgument,
+                  "{} has the address {} of this node's {} as well, so that this rail reaches "
+                  "nobody: a bridge of containers, or an address that was given twice. Name other "
+                  "interfaces in FAULTLINE_NICS on all nodes, or give each node its own address",
+                  settings_.peer, transport::tcp::formatAddress(nic.address),
+                  railName(static_cast<int>(rail)));
+  }
   return okStatus();
 }
 

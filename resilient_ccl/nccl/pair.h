@@ -211,6 +211,7 @@ class Pair final : private fabric::FabricClient {
   void partDone(std::uint64_t token, Bytes length);
   void finish(const EagerReceives::Arrived& arrived);
   void postAhead(const Connection& connection, std::uint32_t tag);
+  Status sharedAddress(const fabric::ProcessAddress& other) const;
   bool givenUp(TimePoint now);
   bool underWay(const Connection* connection) const;
   void push(TimePoint now);

@@ -50,6 +50,18 @@ class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 namespace {
 
+/// What does not work is refused, with cause and cure; what works and costs something is said.
+Status checkNetwork(const fabric::NetworkSnapshot& network, const std::vector<Interface>& rails,
+                    const Interface& management) {
+  for (const fabric::NetworkFinding& finding : networkFindings(network, rails, management)) {
+    const std::string text =
+        fmt::format("{}: {}; {}. {}", finding.subject, finding.cause, finding.cost, finding.cure);
+    if (finding.refused) return errorf(Code::kNotFound, "{}", text);
+    spdlog::info("{}", text);
+  }
+  return okStatus();
+}
+
 /// An attempt to connect is known by a number that is written into NCCL's copy of the handle, which
 /// is the same memory whenever it asks again.
 constexpr std::size_t kAttemptAt = kNetHandleBytes - sizeof(std::uint64_t);
@@ -127,11 +139,13 @@ Status Plugin::start() {
   }
   ASSIGN_OR_RETURN(options_, Options::readProcess());
   RETURN_IF_ERROR(checkFiles(options_));
-  ASSIGN_OR_RETURN(const std::vector<Interface> interfaces, listInterfaces());
+  ASSIGN_OR_RETURN(const fabric::NetworkSnapshot network, fabric::readNetwork());
+  const std::vector<Interface> interfaces = interfacesOf(network);
   ASSIGN_OR_RETURN(const std::vector<Interface> rails,
                    chooseRails(interfaces, options_.nics, options_.socketInterfaces));
   ASSIGN_OR_RETURN(const Interface management, chooseManagement(interfaces, options_.management,
                                                                 options_.socketInterfaces, rails));
+  RETURN_IF_ERROR(checkNetwork(network, rails, management));
   std::vector<Device> devices;
   for (const Interface& rail : rails) devices.push_back(inspect(rail, "/sys"));
   for (const Device& device : devices) {

@@ -100,7 +100,9 @@ std::string formatAddress(std::uint32_t address) {
                      address & 255);
 }
 
-std::string Endpoint::toString() const { return fmt::format("{}:{}", formatAddress(address), port); }
+std::string Endpoint::toString() const {
+  return fmt::format("{}:{}", formatAddress(address), port);
+}
 
 Result<std::uint32_t> parseAddress(const std::string& text) {
   in_addr address{};
@@ -139,6 +141,8 @@ Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port) {
   if (listen(fd.get(), kBacklog) != 0) return Status::fromErrno(errno, "listen on a socket");
   return fd;
 }
+
+Result<UniqueFd> reserveStreamPort() { return openSocket(SOCK_STREAM, {}, 0); }
 
 Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to) {
   ASSIGN_OR_RETURN(UniqueFd fd, openSocket(SOCK_STREAM, place, 0));

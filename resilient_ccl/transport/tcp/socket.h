@@ -60,6 +60,8 @@ class DatagramSource {
 /// namespace alive; an orderly end is agreed by the application before it closes.
 Result<UniqueFd> openUdp(const SocketPlace& place, std::uint16_t port = 0);
 Result<UniqueFd> openListener(const SocketPlace& place, std::uint16_t port = 0);
+/// A stream socket that holds a port of all interfaces and does not listen.
+Result<UniqueFd> reserveStreamPort();
 /// Begins to connect; the socket becomes writable when that has succeeded or failed. A place with
 /// device and address stands at both: the route to `to` is looked up with its source.
 Result<UniqueFd> beginConnect(const SocketPlace& place, const Endpoint& to);

@@ -31,12 +31,12 @@ TEST(PathWordsTest, ASilentRailIsNamedWithWhatWasTriedAndWhatToDo) {
 }
 
 TEST(PathWordsTest, OfTheManagementNetworkNoDeviceIsKnown) {
-  const std::string words =
-      wordsOf({.path = "the management network to node1",
-               .device = "",
-               .from = 0x0a090001,
-               .to = {0x0a090002, 17}},
-              {.path = 2, .direction = channel::DeadDirection::kBoth, .rounds = 16, .within = 800ms});
+  const std::string words = wordsOf(
+      {.path = "the management network to node1",
+       .device = "",
+       .from = 0x0a090001,
+       .to = {0x0a090002, 17}},
+      {.path = 2, .direction = channel::DeadDirection::kBoth, .rounds = 16, .within = 800ms});
   EXPECT_THAT(words, AllOf(HasSubstr("from 10.9.0.1 to 10.9.0.2:17"), HasSubstr("neither"),
                            Not(HasSubstr("other paths")), Not(HasSubstr(" oif "))));
 }

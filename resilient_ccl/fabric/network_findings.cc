@@ -1,0 +1,235 @@
+#include "resilient_ccl/fabric/network_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "resilient_ccl/transport/tcp/socket.h"
+
+namespace faultline::fabric {
+namespace {
+
+constexpr int kAddressBits = 32;
+
+std::uint32_t maskOf(int prefix) {
+  return prefix <= 0 ? 0 : ~std::uint32_t{0} << (kAddressBits - std::min(prefix, kAddressBits));
+}
+
+const NetworkAddress* addressOf(const NetworkLink& link, std::uint32_t address) {
+  const auto found = std::ranges::find(link.addresses, address, &NetworkAddress::ipv4);
+  return found == link.addresses.end() ? nullptr : &*found;
+}
+
+/// "10.0.0.0/24", where both are in it and it has room for two nodes.
+std::optional<std::string> commonSubnet(const NetworkAddress& one, const NetworkAddress& other) {
+  const int prefix = std::min(one.prefix, other.prefix);
+  constexpr int kPointToPoint = 31;  // RFC 3021: two ends of one cable, and /32
+  if (prefix >= kPointToPoint) return std::nullopt;
+  if (((one.ipv4 ^ other.ipv4) & maskOf(prefix)) != 0) return std::nullopt;
+  return fmt::format("{}/{}", transport::tcp::formatAddress(one.ipv4 & maskOf(prefix)), prefix);
+}
+
+bool hasRule(const NetworkSnapshot& network, std::uint32_t from) {
+  return std::ranges::any_of(network.rules, [&](const NetworkRule& rule) {
+    return ((rule.from ^ from) & maskOf(rule.prefix)) == 0;
+  });
+}
+
+/// What an interface stands on in the end: of a VLAN over a bond the bond.
+const NetworkLink& cardOf(const NetworkSnapshot& network, const NetworkLink& link) {
+  const NetworkLink* card = &link;
+  for (std::size_t step = 0; step < network.links.size() && card->lower != 0; ++step) {
+    const NetworkLink* const lower = network.find(card->lower);
+    if (lower == nullptr) break;
+    card = lower;
+  }
+  return *card;
+}
+
+std::vector<const NetworkLink*> portsOf(const NetworkSnapshot& network, const NetworkLink& master) {
+  std::vector<const NetworkLink*> ports;
+  for (const NetworkLink& link : network.links) {
+    if (link.master == master.index) ports.push_back(&link);
+  }
+  return ports;
+}
+
+void judgeTwo(const NetworkSnapshot& network, const UsedNic& one, const UsedNic& other,
+              std::vector<NetworkFinding>& findings) {
+  const NetworkLink* const first = network.find(one.device);
+  const NetworkLink* const second = network.find(other.device);
+  if (first == nullptr || second == nullptr) return;
+  const std::string both = fmt::format("{}, {}", one.device, other.device);
+  const NetworkLink& card = cardOf(network, *first);
+  if (card.index == cardOf(network, *second).index) {
+    findings.push_back({both, fmt::format("both stand on {}", card.name),
+                        "one port carries both rails, and its failure takes both",
+                        "name one of them in FAULTLINE_NICS, and interfaces of other ports"});
+  }
+  const NetworkAddress* const here = addressOf(*first, one.address);
+  const NetworkAddress* const there = addressOf(*second, other.address);
+  if (here == nullptr || there == nullptr) return;
+  const auto subnet = commonSubnet(*here, *there);
+  if (!subnet) return;
+  if (first->arpIgnore == 0 || second->arpIgnore == 0) {
+    findings.push_back(
+        {both,
+         fmt::format("both are in {}, and net.ipv4.conf.{}.arp_ignore is 0: each of them answers "
+                     "ARP for the other one's address",
+                     *subnet, first->arpIgnore == 0 ? first->name : second->name),
+         "frames for one rail arrive at the other NIC, where its sockets hear nothing",
+         "on each node: sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2; "
+         "or give each rail a subnet of its own, or name one of the two in FAULTLINE_NICS",
+         true});
+    return;
+  }
+  constexpr int kStrict = 1;
+  for (const auto& [link, nic] : {std::pair{first, &one}, std::pair{second, &other}}) {
+    if (link->rpFilter != kStrict || hasRule(network, nic->address)) continue;
+    findings.push_back(
+        {both,
+         fmt::format("both are in {}, and net.ipv4.conf.{}.rp_filter is 1 (strict), without a "
+                     "routing table of its own for {}",
+                     *subnet, link->name, transport::tcp::formatAddress(nic->address)),
+         "the kernel drops what arrives at the NIC that it would not answer from",
+         fmt::format("on each node: sysctl -w net.ipv4.conf.all.rp_filter=2 "
+                     "net.ipv4.conf.{}.rp_filter=2; or give each rail a subnet of its own",
+                     link->name),
+         true});
+    return;
+  }
+}
+
+void judgeAddress(const NetworkLink& link, const UsedNic& nic, const std::string& what,
+                  std::vector<NetworkFinding>& findings) {
+  std::vector<std::string> others;
+  for (const NetworkAddress& address : link.addresses) {
+    if (address.ipv4 != 0 && address.ipv4 != nic.address) {
+      others.push_back(address.label.empty() || address.label == link.name
+                           ? address.text
+                           : fmt::format("{} ({})", address.text, address.label));
+    }
+  }
+  if (!others.empty()) {
+    std::string all;
+    for (const std::string& one : others) all += (all.empty() ? "" : ", ") + one;
+    findings.push_back({nic.device,
+                        fmt::format("has more addresses than the {} that {} uses: {}",
+                                    transport::tcp::formatAddress(nic.address), what, all),
+                        "none, while that address stays; when it goes, another one takes its place",
+                        "look that it is one of the same network on all nodes; a label names "
+                        "another one (FAULTLINE_NICS=eth0:1)"});
+  }
+  const NetworkAddress* const own = addressOf(link, nic.address);
+  if (own != nullptr && own->ofItsLink) {
+    findings.push_back(
+        {nic.device,
+         fmt::format("{} uses {}, an address of its link alone (169.254.0.0/16)", what, own->text),
+         "only nodes on the same cable or switch are reached",
+         fmt::format("give it an address: ip addr add ADDRESS/24 dev {}", link.name)});
+  }
+}
+
+void judgeOne(const NetworkSnapshot& network, const UsedNic& rail,
+              std::vector<NetworkFinding>& findings) {
+  const NetworkLink* const link = network.find(rail.device);
+  if (link == nullptr) return;
+  const NetworkLink& card = cardOf(network, *link);
+  if (link->loopback) {
+    findings.push_back({rail.device, "is the loopback interface", "no other node is reached",
+                        "name interfaces of the network in FAULTLINE_NICS"});
+  }
+  if (card.kind == "bond" || card.kind == "team") {
+    const auto ports = portsOf(network, card);
+    findings.push_back(
+        {rail.device,
+         fmt::format("is {}a {} of {} ports", link == &card ? "" : card.name + ", ", card.kind,
+                     ports.size()),
+         "one rail: which of its ports carries what, and what happens when one fails, is the "
+         "kernel's choice and takes as long as its monitoring does (miimon)",
+         "for rails that outlive a port, take the bond apart and give each port an address"});
+  }
+  if (link->kind == "bridge" &&
+      (isContainerBridge(link->name) || portsOf(network, *link).empty())) {
+    findings.push_back({rail.device, "is a bridge of containers or guests of this host",
+                        "no other node is reached, and its address is often the same on each",
+                        fmt::format("leave {} out of FAULTLINE_NICS", link->name)});
+  }
+  if (link->infiniband || card.infiniband) {
+    findings.push_back({rail.device, "is IPoIB: TCP over InfiniBand",
+                        "slower than verbs, and one core carries some 20 to 40 Gbit/s",
+                        "nothing has to be done; the largest MTU that all nodes have helps"});
+  }
+  judgeAddress(*link, rail, "the rail", findings);
+}
+
+void judgeManagement(const NetworkSnapshot& network, const UsedNic& management,
+                     std::vector<NetworkFinding>& findings) {
+  const NetworkLink* const link = network.find(management.device);
+  if (link == nullptr) return;
+  if (link->kind == "bridge" && isContainerBridge(link->name)) {
+    findings.push_back(
+        {management.device, "carries management, and is a bridge of containers of this host",
+         "processes of other nodes are not met", "name another interface in FAULTLINE_MANAGEMENT"});
+  }
+  const NetworkLink* const master = network.find(link->master);
+  if (master != nullptr && master->kind == "vrf") {
+    findings.push_back({management.device,
+                        fmt::format("carries management, and belongs to the VRF {}", master->name),
+                        "a process outside of the VRF cannot use its address",
+                        fmt::format("start the job inside it: ip vrf exec {} ...", master->name)});
+  }
+}
+
+/// What has no IPv4 address, and might have been meant as a rail.
+void judgeOthers(const NetworkSnapshot& network, const std::vector<UsedNic>& rails,
+                 std::vector<NetworkFinding>& findings) {
+  for (const NetworkLink& link : network.links) {
+    const bool used = std::ranges::find(rails, link.name, &UsedNic::device) != rails.end();
+    if (used || !link.up || link.loopback) continue;
+    const bool four = std::ranges::any_of(
+        link.addresses, [](const NetworkAddress& address) { return address.ipv4 != 0; });
+    const auto six = std::ranges::find_if(link.addresses, [](const NetworkAddress& address) {
+      return address.ipv4 == 0 && !address.ofItsLink;
+    });
+    if (four || six == link.addresses.end()) continue;
+    findings.push_back({link.name,
+                        fmt::format("has an IPv6 address ({}) and none of IPv4", six->text),
+                        "it cannot be a rail: rails are IPv4 for now",
+                        fmt::format("ip addr add ADDRESS/24 dev {}, on each node", link.name)});
+  }
+}
+
+}  // namespace
+
+bool isContainerBridge(const std::string& name) {
+  constexpr std::array<std::string_view, 7> kPrefixes{"docker", "virbr", "podman", "cni",
+                                                      "lxcbr",  "lxdbr", "incusbr"};
+  for (const std::string_view prefix : kPrefixes) {
+    if (name.starts_with(prefix)) return true;
+  }
+  constexpr std::string_view kDocker = "br-";  // and twelve digits of the network's number
+  constexpr std::size_t kDigits = 12;
+  return name.starts_with(kDocker) && name.size() == kDocker.size() + kDigits &&
+         name.find_first_not_of("0123456789abcdef", kDocker.size()) == std::string::npos;
+}
+
+std::vector<NetworkFinding> judgeNetwork(const NetworkSnapshot& network,
+                                         const std::vector<UsedNic>& rails,
+                                         const UsedNic& management) {
+  std::vector<NetworkFinding> findings;
+  for (std::size_t one = 0; one < rails.size(); ++one) {
+    judgeOne(network, rails[one], findings);
+    for (std::size_t other = one + 1; other < rails.size(); ++other) {
+      judgeTwo(network, rails[one], rails[other], findings);
+    }
+  }
+  judgeManagement(network, management, findings);
+  judgeOthers(network, rails, findings);
+  return findings;
+}
+
+}  // namespace faultline::fabric
