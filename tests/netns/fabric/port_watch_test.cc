@@ -39,7 +39,12 @@ class PortWatchTest : public test::NetnsTest {
     ASSERT_OK(netlink::addAddress(*socket_, kNear, "10.9.0.1", 16));
     ASSERT_OK_AND_ASSIGN(const auto inside, netlink::ScopedNamespace::enter(namespace_.get()));
     ASSERT_OK_AND_ASSIGN(
-        watch_, PortWatch::open({.port = [this](int link, bool up) { up_[link] = up; },
+        watch_, PortWatch::open({.port =
+                                     [this](const Port& port) {
+                                       up_[port.index] = port.usable;
+                                       names_[port.index] = port.present ? port.name : "";
+                                     },
+                                 .ports = [this](const std::set<int>& all) { ports_ = all; },
                                  .address = [this](int, std::uint32_t, bool) { ++events_; },
                                  .addresses =
                                      [this](const PortWatch::Addresses& all) {
@@ -69,6 +74,8 @@ class PortWatchTest : public test::NetnsTest {
   std::optional<netlink::Socket> socket_;
   std::unique_ptr<PortWatch> watch_;
   std::map<int, bool> up_;
+  std::map<int, std::string> names_;
+  std::set<int> ports_;
   PortWatch::Addresses addresses_;
   int events_ = 0;
   int lists_ = 0;
@@ -77,6 +84,9 @@ class PortWatchTest : public test::NetnsTest {
 TEST_F(PortWatchTest, ListsPortsAndAddresses) {
   ASSERT_OK(watch_->reportAll());
   ASSERT_TRUE(listed(1));
+  constexpr int kLoopback = 1;
+  EXPECT_EQ(ports_, (std::set<int>{kLoopback, kNear, kFar}));
+  EXPECT_EQ(names_[kNear], "near");
   EXPECT_EQ(addresses_, (PortWatch::Addresses{{kNear, addressOf("10.9.0.1")}}));
   EXPECT_TRUE(up_.at(kNear));
   EXPECT_EQ(events_, 0) << "nothing has changed";

@@ -41,9 +41,8 @@ class NcclPluginTest : public NetnsTest {
   void SetUp() override {
     NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(cluster_,
-                         cluster::NetnsCluster::create(
-                             {.nodes = nodes(), .rails = rails(), .rail_rate = 400'000'000}));
+    makeNetwork();
+    if (HasFatalFailure()) return;
     std::string pattern = ::testing::TempDir() + "faultline-nccl-XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
@@ -54,6 +53,12 @@ class NcclPluginTest : public NetnsTest {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
+  virtual void makeNetwork() {
+    ASSERT_OK_AND_ASSIGN(cluster_,
+                         cluster::NetnsCluster::create(
+                             {.nodes = nodes(), .rails = rails(), .rail_rate = 400'000'000}));
+  }
+  virtual int namespaceOf(int node) const { return cluster_->nodeNamespace(node); }
   virtual int nodes() const { return 2; }
   virtual int rails() const { return 2; }
 
@@ -106,7 +111,7 @@ class NcclPluginTest : public NetnsTest {
     }
     options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
     options.environment = environment;
-    options.namespace_fd = cluster_->nodeNamespace(node);
+    options.namespace_fd = namespaceOf(node);
     options.stdout_fd = outputs_[node].get();
     ASSERT_OK_AND_ASSIGN(peers_[node], launch::Process::spawn(options));
   }

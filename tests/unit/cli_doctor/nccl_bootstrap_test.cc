@@ -171,6 +171,17 @@ TEST(Bootstrap, BlanksBesideNamesMeanNothing) {
   }
 }
 
+// NCCL takes them for a part of a name.
+TEST(Bootstrap, BlanksInNcclsOwnListAreFound) {
+  const auto found = judge({{"NCCL_SOCKET_IFNAME", "=docker0, mgmt"}, {"FAULTLINE_NICS", "rail0"}});
+  EXPECT_FALSE(found.ok);
+  EXPECT_THAT(found.found, HasSubstr("has a blank"));
+}
+
+TEST(Bootstrap, ASingleCharacterIsNoListForNccl) {
+  EXPECT_TRUE(judge({{"NCCL_SOCKET_IFNAME", "r"}, {"FAULTLINE_NICS", "rail0"}}).ok);
+}
+
 TEST(Bootstrap, WhatThePluginRefusesIsFound) {
   const auto unknown = judge({{"NCCL_SOCKET_IFNAME", "=mgmt"}, {"FAULTLINE_NICS", "rail0,rail9"}});
   EXPECT_FALSE(unknown.ok);

@@ -55,6 +55,94 @@ TEST(NcclDeviceTest, WithoutNamesTheyAreThoseThatAreUpAndMeant) {
   EXPECT_THAT(names(*chooseRails(host(), {}, "lo")), ElementsAre("lo"));
 }
 
+TEST(NcclDeviceTest, LoopbackIsARailOnlyByItsWholeName) {
+  EXPECT_THAT(names(*chooseRails(host(), {}, "^docker")), ElementsAre("eth0", "rail0", "rail1"));
+  EXPECT_THAT(names(*chooseRails(host(), {}, "^=eth0,docker0")), ElementsAre("rail0", "rail1"));
+  EXPECT_THAT(names(*chooseRails(host(), {}, "l,rail0")), ElementsAre("rail0"));
+  EXPECT_THAT(names(*chooseRails(host(), {}, "=rail0,lo")), ElementsAre("lo", "rail0"));
+  EXPECT_THAT(names(*chooseRails(host(), {"lo"}, "")), ElementsAre("lo"));
+  EXPECT_EQ(chooseManagement(host(), "", "^rail,docker", *chooseRails(host(), {"rail0"}, ""))->name,
+            "eth0");
+}
+
+TEST(NcclDeviceTest, BridgesOfContainersAreNoRailsUnlessTheyAreMeant) {
+  std::vector<Interface> node = host();
+  node.push_back({.name = "br-0123456789ab", .address = 7, .up = true});
+  EXPECT_THAT(names(*chooseRails(node, {}, "")), ElementsAre("eth0", "rail0", "rail1"));
+  EXPECT_THAT(names(*chooseRails(node, {"docker0"}, "")), ElementsAre("docker0"));
+  EXPECT_THAT(names(*chooseRails(node, {}, "br-")), ElementsAre("br-0123456789ab"));
+  const std::vector<Interface> few{node[6], node[5], node[2]};
+  EXPECT_EQ(chooseManagement(few, "", "", {node[2]})->name, "rail0");
+}
+
+TEST(NcclDeviceTest, AnAddressOfTheLinkAloneIsARailWhereThereIsNoOther) {
+  std::vector<Interface> node = host();
+  node.push_back({.name = "usb0", .address = 0xa9fe0102, .up = true});
+  EXPECT_THAT(names(*chooseRails(node, {}, "")), ElementsAre("eth0", "rail0", "rail1"));
+  EXPECT_THAT(names(*chooseRails({node.back()}, {}, "")), ElementsAre("usb0"));
+  EXPECT_THAT(names(*chooseRails(node, {}, "usb")), ElementsAre("usb0"));
+}
+
+TEST(NcclDeviceTest, ALabelNamesAnAddressOfItsInterface) {
+  std::vector<Interface> node = host();
+  node[1].labels = {{"eth0:1", 0x0a000065}};
+  EXPECT_THAT(names(*chooseRails(node, {}, "eth")), ElementsAre("eth0"));
+  const auto labelled = chooseRails(node, {"eth0:1", "rail0"}, "");
+  ASSERT_TRUE(labelled.ok()) << labelled.status().message();
+  EXPECT_THAT(names(*labelled), ElementsAre("eth0", "rail0"));
+  EXPECT_EQ(labelled->front().address, 0x0a000065u);
+  const auto twice = chooseRails(node, {"eth0", "eth0:1"}, "");
+  ASSERT_FALSE(twice.ok());
+  EXPECT_THAT(twice.status().message(), HasSubstr("eth0:1 is a label"));
+  EXPECT_EQ(chooseManagement(node, "eth0:1", "", {node[2]})->address, 0x0a000065u);
+}
+
+TEST(NcclDeviceTest, WhatHasNoIpv4AddressIsRefusedWithTheWayOut) {
+  std::vector<Interface> node{host()[0], {.name = "eth0", .up = true, .ipv6 = "fd00::1"}};
+  for (const auto& chosen :
+       {chooseRails(node, {}, ""), chooseRails(node, {"eth0"}, ""), chooseRails(node, {}, "eth")}) {
+    ASSERT_FALSE(chosen.ok());
+    EXPECT_EQ(chosen.status().code(), Code::kNotFound);
+    EXPECT_THAT(chosen.status().message(),
+                ::testing::AllOf(HasSubstr("eth0"), HasSubstr("fd00::1"), HasSubstr("IPv4"),
+                                 HasSubstr("ip addr add")));
+  }
+  EXPECT_THAT(chooseManagement(node, "eth0", "", {}).status().message(), HasSubstr("fd00::1"));
+  node.push_back({.name = "eth1", .up = true, .master = "bond0"});
+  EXPECT_THAT(chooseRails(node, {"eth1"}, "").status().message(),
+              HasSubstr("a port of bond0 and has no address of its own: name bond0"));
+}
+
+TEST(NcclDeviceTest, InterfacesAreDevicesAndNotLabels) {
+  fabric::NetworkSnapshot network;
+  const auto four = [](const char* text, std::uint32_t address, std::string label,
+                       int prefix = 24) {
+    return fabric::NetworkAddress{.text = text,
+                                  .ipv4 = address,
+                                  .prefix = prefix,
+                                  .label = std::move(label),
+                                  .ofItsLink = address >> 16 == 0xa9fe};
+  };
+  network.links = {{.index = 2, .name = "eth0", .up = true},
+                   {.index = 3, .name = "eth1", .master = 4, .up = true},
+                   {.index = 4, .name = "bond0", .kind = "bond", .up = true},
+                   {.index = 5, .name = "eth2", .up = true},
+                   {.index = 6, .name = "eth3", .up = true}};
+  network.links[0].addresses = {four("10.0.0.101", 0x0a000065, "eth0:1"),
+                                four("169.254.1.1", 0xa9fe0101, "eth0"),
+                                four("10.0.0.1", 0x0a000001, "eth0")};
+  network.links[2].addresses = {four("10.0.1.1", 0x0a000101, "bond0")};
+  network.links[3].addresses = {{.text = "fe80::1", .prefix = 64, .ofItsLink = true},
+                                {.text = "fd00::1", .prefix = 64}};
+  const std::vector<Interface> interfaces = interfacesOf(network);
+  EXPECT_THAT(names(interfaces), ElementsAre("eth0", "eth1", "bond0", "eth2"));
+  EXPECT_EQ(interfaces[0].address, 0x0a000001u);
+  ASSERT_EQ(interfaces[0].labels.size(), 1u);
+  EXPECT_EQ(interfaces[0].labels[0].label, "eth0:1");
+  EXPECT_EQ(interfaces[1].master, "bond0");
+  EXPECT_EQ(interfaces[3].ipv6, "fd00::1");
+}
+
 TEST(NcclDeviceTest, WhatIsMissingIsSaidWithWhatThereIs) {
   const auto missing = chooseRails(host(), {"rail9"}, "");
   ASSERT_FALSE(missing.ok());

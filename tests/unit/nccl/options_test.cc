@@ -31,6 +31,23 @@ TEST(NcclOptionsTest, NothingSetGivesTheDefaults) {
   EXPECT_TRUE(options->counters.empty());
 }
 
+TEST(NcclOptionsTest, AListWithBlanksIsAList) {
+  for (const char* list : {"eth0, eth1", " eth0 ,eth1 ", "eth0 eth1", "eth0\teth1\n"}) {
+    EXPECT_THAT(read({{"FAULTLINE_NICS", list}})->nics, ElementsAre("eth0", "eth1")) << list;
+    EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", list}})->socketInterfaces, "eth0,eth1") << list;
+  }
+  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "^= docker0, lo"}})->socketInterfaces, "^=docker0,lo");
+  EXPECT_EQ(read({{"FAULTLINE_MANAGEMENT", " mgmt0 "}})->management, "mgmt0");
+}
+
+// NCCL asks for more than one character.
+TEST(NcclOptionsTest, ASingleCharacterIsNoRule) {
+  for (const char* one : {"^", "=", "e"}) {
+    EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", one}})->socketInterfaces, "") << one;
+  }
+  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "^="}})->socketInterfaces, "^=");
+}
+
 TEST(NcclOptionsTest, ThreadsAreAQuarterOfTheProcessorsAndTwoForEachRailAtMost) {
   EXPECT_EQ(automaticIoThreads(1, 8), 0);
   EXPECT_EQ(automaticIoThreads(3, 2), 0);

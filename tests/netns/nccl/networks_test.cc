@@ -1,0 +1,291 @@
+#include "injector/netlink/counters.h"
+#include "injector/netlink/link.h"
+#include "injector/netlink/namespace.h"
+#include "injector/netlink/socket.h"
+#include "tests/netns/nccl/plugin_fixture.h"
+
+// The plugin in networks as people have them, made with iproute2: routes that are chosen by source,
+// devices that are made anew, labels, IPv6, NICs in one subnet, bridges of containers.
+
+namespace faultline::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// Two nodes and what is between them: $A, $B and $S for `ip ... netns`.
+class NcclPluginNetworkTest : public NcclPluginTest {
+ protected:
+  static constexpr int kSwitch = 2;
+
+  void makeNetwork() override {
+    for (UniqueFd& one : namespaces_) {
+      ASSERT_OK_AND_ASSIGN(one, netlink::newNamespace());
+    }
+    for (int place = 0; place < 3; ++place) run(place, "ip link set lo up");
+  }
+  int namespaceOf(int node) const override { return namespaces_[node].get(); }
+
+  /// In a node, or in the switch.
+  void run(int place, const std::string& commands) {
+    const UniqueFd said(::memfd_create("said", MFD_CLOEXEC));
+    launch::SpawnOptions options;
+    options.executable = "/bin/sh";
+    options.arguments = {"sh", "-ec", commands};
+    const auto path = [](const UniqueFd& fd) {
+      return fmt::format("/proc/{}/fd/{}", getpid(), fd.get());
+    };
+    options.environment = {{"A", path(namespaces_[0])},
+                           {"B", path(namespaces_[1])},
+                           {"S", path(namespaces_[kSwitch])},
+                           {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
+    options.namespace_fd = namespaces_[place].get();
+    options.stdout_fd = said.get();
+    options.stderr_fd = said.get();
+    ASSERT_OK_AND_ASSIGN(launch::Process shell, launch::Process::spawn(options));
+    ASSERT_OK_AND_ASSIGN(const launch::ExitStatus ended, shell.waitFor(kLong));
+    std::array<char, 1024> text{};
+    (void)!::pread(said.get(), text.data(), text.size() - 1, 0);
+    ASSERT_TRUE(ended.ok()) << commands << ": " << text.data();
+  }
+  /// A NIC of a node at a bridge of the switch.
+  void plug(int node, const std::string& device, const std::string& bridge,
+            const std::string& address) {
+    const char name = node == 0 ? 'a' : 'b';
+    run(kSwitch, fmt::format("ip link show {0} >/dev/null 2>&1 || ip link add {0} type bridge\n"
+                             "ip link set {0} up\n"
+                             "ip link add {1}{2} type veth peer name {2} netns ${3}\n"
+                             "ip link set {1}{2} master {0} up",
+                             bridge, name, device, node == 0 ? 'A' : 'B'));
+    run(node,
+        fmt::format("ip link set {0} up; {1}", device,
+                    address.empty() ? "" : fmt::format("ip addr add {} dev {}", address, device)));
+  }
+  void plugManagement() {
+    for (int node = 0; node < 2; ++node) {
+      plug(node, "mgmt0", "brm", fmt::format("10.9.0.{}/24", node + 1));
+    }
+  }
+  /// Each rail a subnet and a bridge of its own.
+  void plugAll() {
+    plugManagement();
+    for (int node = 0; node < 2; ++node) {
+      for (int rail = 0; rail < 2; ++rail) {
+        plug(node, fmt::format("eth{}", rail), fmt::format("br{}", rail),
+             fmt::format("10.0.{}.{}/24", rail, node + 1));
+      }
+    }
+  }
+  /// Each rail a link of two addresses to a leaf of its own, which routes; sources have tables.
+  void plugLeaves() {
+    plugManagement();
+    int subnet = 0;
+    for (int node = 0; node < 2; ++node) {
+      for (int rail = 0; rail < 2; ++rail, ++subnet) {
+        run(kSwitch, fmt::format("ip link add leaf{0} type veth peer name eth{1} netns ${2}\n"
+                                 "ip addr add 10.0.{0}.0/31 dev leaf{0}; ip link set leaf{0} up",
+                                 subnet, rail, node == 0 ? 'A' : 'B'));
+        run(node, fmt::format("ip addr add 10.0.{0}.1/31 dev eth{1}; ip link set eth{1} up\n"
+                              "ip rule add from 10.0.{0}.1 table 10{1}\n"
+                              "ip route add default via 10.0.{0}.0 dev eth{1} table 10{1}",
+                              subnet, rail));
+      }
+    }
+    run(kSwitch,
+        "echo 1 > /proc/sys/net/ipv4/ip_forward\n"
+        "echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter");
+  }
+  static Variables rails(Variables more = {}) {
+    more.emplace("FAULTLINE_NICS", "eth0,eth1");
+    more.emplace("FAULTLINE_MANAGEMENT", "mgmt0");
+    return more;
+  }
+  /// Both sides have talked to the end over all rails.
+  void expectWhole(std::size_t count, int failovers = 0) {
+    for (int side = 0; side < 2; ++side) {
+      const std::string word = lastWord(side);
+      ASSERT_THAT(word, StartsWith("ok "));
+      EXPECT_THAT(word, Not(HasSubstr("carries no datagrams")));
+      const nlohmann::json told = counters(side), peer = told["peers"][0];
+      EXPECT_EQ(told["rails"].size(), count);
+      EXPECT_EQ(peer["failovers"], failovers) << peer;
+      EXPECT_EQ(peer["failure"], "");
+      for (const nlohmann::json& bytes : peer["bytes_sent_by_rail"])
+        EXPECT_GT(bytes, 200'000) << peer;
+    }
+  }
+  void expectRefused(const Variables& environment, const ::testing::Matcher<std::string>& why) {
+    spawnPeers({}, {environment, environment});
+    for (int side = 0; side < 2; ++side) {
+      EXPECT_THAT(lastWord(side), AllOf(StartsWith("error "), why));
+    }
+  }
+  void stopTalk() { std::ofstream(folder_ / "stop"); }
+  /// Bytes that a device of node 0 has sent.
+  Bytes sent(const std::string& device) {
+    auto socket = netlink::Socket::open(namespaces_[0].get());
+    if (!socket.ok()) return 0;
+    const auto links = netlink::listLinks(*socket);
+    if (!links.ok()) return 0;
+    for (const netlink::Link& link : *links) {
+      if (link.name != device) continue;
+      const auto counters = netlink::readCounters(*socket, link.ifindex);
+      return counters.ok() ? static_cast<Bytes>(counters->tx_bytes) : 0;
+    }
+    return 0;
+  }
+  void awaitSent(const std::string& device, Bytes more = 1'000'000) {
+    const Bytes enough = sent(device) + more;
+    EXPECT_TRUE(pollUntil(kLong, [&] { return sent(device) >= enough; })) << device;
+  }
+
+  std::array<UniqueFd, 3> namespaces_;
+};
+
+TEST_F(NcclPluginNetworkTest, RoutesThatAreChosenBySourceCarryDatagrams) {
+  plugLeaves();
+  startPeers({.seconds = 1}, rails());
+  expectWhole(2);
+}
+
+TEST_F(NcclPluginNetworkTest, AStrictReversePathFilterGoesWithThem) {
+  plugLeaves();
+  for (int node = 0; node < 2; ++node) {
+    run(node, "for i in all eth0 eth1; do echo 1 > /proc/sys/net/ipv4/conf/$i/rp_filter; done");
+  }
+  startPeers({.seconds = 1}, rails());
+  expectWhole(2);
+}
+
+TEST_F(NcclPluginNetworkTest, WithSuchRoutesAJobOutlivesTheNetworkOfManagement) {
+  plugLeaves();
+  startPeers({.seconds = 60}, rails({{"FAULTLINE_GIVE_UP", "2s"}}));
+  awaitSent("eth0");
+  run(kSwitch, "ip link set brm down");
+  const TimePoint until = now() + 3s;  // longer than the budget
+  EXPECT_TRUE(pollUntil(kLong, [&] { return now() >= until; }));
+  awaitSent("eth0");
+  awaitSent("eth1");
+  stopTalk();
+  expectWhole(2);
+}
+
+TEST_F(NcclPluginNetworkTest, ARailThatDropsDatagramsIsNamedAtBothEndsAndTheJobGoesOn) {
+  plugAll();
+  // Of what leaves, UDP: byte 23 of a frame is IPv4's protocol.
+  run(1,
+      "tc qdisc add dev eth1 clsact; tc filter add dev eth1 egress bpf da bytecode "
+      "'4,48 0 0 23,21 0 1 17,6 0 0 2,6 0 0 4294967295'");
+  startPeers({.seconds = 2}, rails());
+  const std::array<std::string, 2> direction{"the other end sends", "this end sends"};
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_THAT(lastWord(side),
+                AllOf(StartsWith("ok "), HasSubstr("rail 1 (eth1) to "),
+                      HasSubstr("carries no datagrams"), HasSubstr(direction[side] + " arrives"),
+                      HasSubstr("ip route get"), Not(HasSubstr("rail 0 (eth0) to "))));
+  }
+}
+
+TEST_F(NcclPluginNetworkTest, ADeviceThatIsMadeAnewIsTakenBack) {
+  plugAll();
+  startPeers({.seconds = 60}, rails());
+  awaitSent("eth1");
+  run(0, "ip link del eth1");
+  awaitSent("eth0");
+  plug(0, "eth1", "br1", "10.0.1.1/24");
+  awaitSent("eth1");
+  stopTalk();
+  expectWhole(2, 1);
+}
+
+TEST_F(NcclPluginNetworkTest, ADeviceThatComesWithAnotherNameIsTakenBackByItsAddress) {
+  plugAll();
+  startPeers({.seconds = 60}, rails());
+  awaitSent("eth1");
+  run(0, "ip link del eth1");
+  plug(0, "net7", "br1", "10.0.1.1/24");
+  awaitSent("net7");
+  stopTalk();
+  expectWhole(2, 1);
+}
+
+TEST_F(NcclPluginNetworkTest, ADeviceThatIsRenamedIsFollowed) {
+  plugAll();
+  startPeers({.seconds = 60}, rails());
+  awaitSent("eth1");
+  run(0, "ip link set eth1 down; ip link set eth1 name net1; ip link set net1 up");
+  awaitSent("net1");
+  stopTalk();
+  expectWhole(2, 1);
+}
+
+TEST_F(NcclPluginNetworkTest, ALabelIsNoDevice) {
+  plugAll();
+  for (int node = 0; node < 2; ++node) {
+    run(node, fmt::format("ip addr add 10.0.0.10{}/24 dev eth0 label eth0:1", node + 1));
+  }
+  startPeers({.seconds = 0.5}, {{"FAULTLINE_NICS", "none"}, {"NCCL_SOCKET_IFNAME", "eth"}});
+  expectWhole(2);
+}
+
+TEST_F(NcclPluginNetworkTest, ALabelCanBeNamedAndAListMayHaveBlanks) {
+  plugAll();
+  for (int node = 0; node < 2; ++node) {
+    run(node, fmt::format("ip addr add 10.0.0.10{}/24 dev eth0 label eth0:1", node + 1));
+  }
+  startPeers({.seconds = 0.5}, rails({{"FAULTLINE_NICS", "eth0:1, eth1"}}));
+  expectWhole(2);
+}
+
+TEST_F(NcclPluginNetworkTest, AHostWithIpv6AloneIsRefusedWithTheWayOut) {
+  for (int node = 0; node < 2; ++node) {
+    plug(node, "eth0", "br0", "");
+    run(node, fmt::format("ip addr add fd00::{}/64 dev eth0 nodad", node + 1));
+  }
+  expectRefused({{"FAULTLINE_NICS", "none"}},
+                AllOf(HasSubstr("eth0 has the IPv6 address fd00::"), HasSubstr("ip addr add")));
+  expectRefused({{"FAULTLINE_NICS", "eth0"}},
+                AllOf(HasSubstr("FAULTLINE_NICS names eth0"), HasSubstr("IPv6 address fd00::")));
+}
+
+TEST_F(NcclPluginNetworkTest, NicsInOneSubnetAreRefusedUntilTheyAnswerForThemselvesAlone) {
+  plugManagement();
+  for (int node = 0; node < 2; ++node) {
+    for (int rail = 0; rail < 2; ++rail) {
+      plug(node, fmt::format("eth{}", rail), "br0", fmt::format("10.0.0.{}{}/24", node + 1, rail));
+    }
+  }
+  expectRefused(rails(),
+                AllOf(HasSubstr("eth0, eth1: both are in 10.0.0.0/24"), HasSubstr("arp_ignore=1")));
+  for (int node = 0; node < 2; ++node) {
+    run(node,
+        "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore\n"
+        "echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce\n"
+        "for i in all eth0 eth1; do echo 2 > /proc/sys/net/ipv4/conf/$i/rp_filter; done");
+  }
+  startPeers({.seconds = 1}, rails());
+  expectWhole(2);
+}
+
+TEST_F(NcclPluginNetworkTest, BridgesOfContainersAreLeftOutAndRefusedByName) {
+  plugAll();
+  for (int node = 0; node < 2; ++node) {
+    run(node,
+        "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0\n"
+        "ip link set docker0 up");
+  }
+  const Variables named = rails({{"FAULTLINE_NICS", "eth0,docker0"}});
+  spawnPeers({}, {named, named});
+  EXPECT_THAT(lastWord(0) + lastWord(1),
+              AllOf(HasSubstr("error "), HasSubstr("the address 172.17.0.1 of this node's rail 1 "
+                                                   "(docker0) as well")));
+  std::filesystem::remove_all(folder_);
+  std::filesystem::create_directory(folder_);
+  startPeers({.seconds = 0.5}, {{"FAULTLINE_NICS", "none"}});
+  expectWhole(3);  // eth0, eth1 and mgmt0
+}
+
+}  // namespace
+}  // namespace faultline::test
