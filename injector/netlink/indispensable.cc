@@ -1,11 +1,14 @@
 #include "injector/netlink/indispensable.h"
 
 #include <arpa/inet.h>
+#include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
+#include <utility>
 
 namespace faultline::netlink {
 namespace {
@@ -27,7 +30,35 @@ std::vector<int> interfacesOf(const nlmsghdr* message) {
   return interfaces;
 }
 
+/// A routing table of a family.
+using Table = std::pair<int, std::uint32_t>;
+
+/// Those that rules choose by source alone. A table of which no rule speaks may be a VRF's.
+Result<std::set<Table>> tablesOfSources(Socket& socket) {
+  std::map<Table, bool> by_source;
+  Message message(RTM_GETRULE, 0, fib_rule_hdr{});
+  const Status listed = socket.dump(
+      message, "list routing rules",
+      [&](const nlmsghdr* answer) {
+        const auto* const rule = static_cast<const fib_rule_hdr*>(nlmsg_data(answer));
+        if (rule->action != FR_ACT_TO_TBL) return;
+        const Attributes<FRA_MAX> attributes(answer, sizeof(fib_rule_hdr));
+        const auto wide = attributes.value<std::uint32_t>(FRA_TABLE);
+        const Table table{rule->family, wide != 0 ? wide : rule->table};
+        const auto known = by_source.emplace(table, true).first;
+        known->second = known->second && rule->src_len > 0;
+      },
+      [&] { by_source.clear(); });
+  if (!listed.ok() && listed.code() != Code::kUnsupported) return listed;  // a kernel without rules
+  std::set<Table> tables;
+  for (const auto& [table, only] : by_source) {
+    if (only) tables.insert(table);
+  }
+  return tables;
+}
+
 Result<std::vector<int>> interfacesOfDefaultRoutes(Socket& socket) {
+  ASSIGN_OR_RETURN(const std::set<Table> of_sources, tablesOfSources(socket));
   std::vector<int> interfaces;
   Message message(RTM_GETROUTE, 0, rtmsg{});
   RETURN_IF_ERROR(socket.dump(
@@ -35,6 +66,10 @@ Result<std::vector<int>> interfacesOfDefaultRoutes(Socket& socket) {
       [&](const nlmsghdr* answer) {
         const auto* const header = static_cast<const rtmsg*>(nlmsg_data(answer));
         if (header->rtm_dst_len != 0 || header->rtm_type != RTN_UNICAST) return;
+        const Attributes<RTA_MAX> route(answer, sizeof(rtmsg));
+        const auto wide = route.value<std::uint32_t>(RTA_TABLE);
+        const Table table{header->rtm_family, wide != 0 ? wide : header->rtm_table};
+        if (of_sources.contains(table)) return;
         const std::vector<int> found = interfacesOf(answer);
         interfaces.insert(interfaces.end(), found.begin(), found.end());
       },
@@ -49,27 +84,55 @@ bool meansNoRoute(Code code) {
          code == Code::kUnsupported;  // no IPv6 at all
 }
 
-/// Of the route by which packets to an address leave; none when there is none.
+/// An address of this machine in the binary form of the family; empty: it is none of that family.
+std::string sourceOf(int family, const std::string& from) {
+  in6_addr six{};
+  constexpr std::size_t kMappedAt = 12;
+  const bool mapped = ::inet_pton(AF_INET6, from.c_str(), &six) == 1 && IN6_IS_ADDR_V4MAPPED(&six);
+  if (family == AF_INET6 || mapped) {
+    const bool has =
+        ::inet_pton(AF_INET6, from.c_str(), &six) == 1 && mapped == (family == AF_INET);
+    if (!has) return "";
+    const auto* const bytes = reinterpret_cast<const char*>(six.s6_addr);
+    return mapped ? std::string(bytes + kMappedAt, sizeof(in_addr))
+                  : std::string(bytes, sizeof six);
+  }
+  in_addr four{};
+  if (::inet_pton(family, from.c_str(), &four) != 1) return "";
+  return std::string(reinterpret_cast<const char*>(&four), sizeof four);
+}
+
+/// Of the route by which packets to an address leave; none when there is none. `from` may choose
+/// it; where it is no address of this namespace, the route without it is taken.
 Result<std::vector<int>> interfacesTowards(Socket& socket, int family, const void* address,
-                                           std::size_t size, std::string_view text) {
+                                           std::size_t size, std::string_view text,
+                                           const std::string& from) {
   constexpr unsigned char kBitsOfByte = 8;
   rtmsg header{};
   header.rtm_family = static_cast<unsigned char>(family);
   header.rtm_dst_len = static_cast<unsigned char>(size * kBitsOfByte);
   header.rtm_flags = RTM_F_FIB_MATCH;  // with all of its hops, and not one that is chosen
-  Message message(RTM_GETROUTE, 0, header);
-  message.put(RTA_DST, address, size);
-  std::vector<int> interfaces;
-  const Status status =
-      socket.ask(message, fmt::format("look for the route to {}", text),
-                 [&](const nlmsghdr* answer) { interfaces = interfacesOf(answer); });
-  if (!status.ok() && !meansNoRoute(status.code())) return status;
-  return interfaces;
+  const std::string source = sourceOf(family, from);
+  for (const bool with_source : {true, false}) {
+    if (with_source && source.empty()) continue;
+    header.rtm_src_len = static_cast<unsigned char>(with_source ? size * kBitsOfByte : 0);
+    Message message(RTM_GETROUTE, 0, header);
+    message.put(RTA_DST, address, size);
+    if (with_source) message.put(RTA_SRC, source.data(), source.size());
+    std::vector<int> interfaces;
+    const Status status =
+        socket.ask(message, fmt::format("look for the route to {}", text),
+                   [&](const nlmsghdr* answer) { interfaces = interfacesOf(answer); });
+    if (!status.ok() && !meansNoRoute(status.code())) return status;
+    if (!interfaces.empty()) return interfaces;
+  }
+  return std::vector<int>{};
 }
 
 /// `address` may have a scope, as link-local ones do ("fe80::1%eth0"), and then leads there.
 Result<std::vector<int>> interfacesTo(Socket& socket, const std::vector<Link>& links,
-                                      const std::string& address) {
+                                      const NeededPeer& peer) {
+  const std::string& address = peer.address;
   const std::size_t scope = address.find('%');
   if (scope != std::string::npos) {
     const auto link = std::ranges::find(links, address.substr(scope + 1), &Link::name);
@@ -77,15 +140,16 @@ Result<std::vector<int>> interfacesTo(Socket& socket, const std::vector<Link>& l
   }
   in_addr four{};
   if (::inet_pton(AF_INET, address.c_str(), &four) == 1) {
-    return interfacesTowards(socket, AF_INET, &four, sizeof four, address);
+    return interfacesTowards(socket, AF_INET, &four, sizeof four, address, peer.from);
   }
   in6_addr six{};
   if (::inet_pton(AF_INET6, address.c_str(), &six) != 1) return std::vector<int>{};  // a name
   if (!IN6_IS_ADDR_V4MAPPED(&six)) {
-    return interfacesTowards(socket, AF_INET6, &six, sizeof six, address);
+    return interfacesTowards(socket, AF_INET6, &six, sizeof six, address, peer.from);
   }
   constexpr std::size_t kMappedAt = 12;
-  return interfacesTowards(socket, AF_INET, six.s6_addr + kMappedAt, sizeof four, address);
+  return interfacesTowards(socket, AF_INET, six.s6_addr + kMappedAt, sizeof four, address,
+                           peer.from);
 }
 
 /// The first that is among `over`; nullptr: none is.
@@ -128,7 +192,7 @@ Result<std::optional<std::string>> whyIndispensable(Socket& socket, int ifindex,
         byWayOf(links, *carrier, ifindex)));
   }
   for (const NeededPeer& peer : peers) {
-    ASSIGN_OR_RETURN(const std::vector<int> interfaces, interfacesTo(socket, links, peer.address));
+    ASSIGN_OR_RETURN(const std::vector<int> interfaces, interfacesTo(socket, links, peer));
     const int* const carrier = firstOf(interfaces, over);
     if (carrier == nullptr) continue;
     return std::optional(fmt::format("carries the way to {}, {}{}: {}", peer.address, peer.what,

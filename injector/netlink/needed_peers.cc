@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include "base/file_text.h"
 
@@ -39,12 +40,24 @@ pid_t parentOf(pid_t pid) {
   return 0;
 }
 
+/// Client and its port, server and its port.
+std::optional<std::array<std::string, 4>> sshWords(std::string_view connection) {
+  std::istringstream text{std::string(connection)};
+  std::array<std::string, 4> words;
+  for (std::string& word : words) {
+    if (!(text >> word)) return std::nullopt;
+  }
+  return words;
+}
+
 void addSshClient(std::string_view connection, std::vector<NeededPeer>& peers) {
   const auto client = sshClient(connection);
-  if (!client || std::ranges::find(peers, *client, &NeededPeer::address) != peers.end()) return;
-  peers.push_back({*client, "the client of this ssh session (SSH_CONNECTION)",
-                   "the session would end, and the machine may not be reachable any more; come in "
-                   "over another network, or choose another device"});
+  if (!client) return;
+  NeededPeer peer{*client, "the client of this ssh session (SSH_CONNECTION)",
+                  "the session would end, and the machine may not be reachable any more; come in "
+                  "over another network, or choose another device",
+                  sshServer(connection).value_or("")};
+  if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(std::move(peer));
 }
 
 /// The value of an option like "addr=10.0.0.1" of a mount.
@@ -61,13 +74,13 @@ std::string optionOf(const std::string& options, std::string_view name) {
 }  // namespace
 
 std::optional<std::string> sshClient(std::string_view connection) {
-  std::istringstream words{std::string(connection)};
-  std::string client;
-  std::string client_port;
-  std::string server;
-  std::string server_port;
-  if (!(words >> client >> client_port >> server >> server_port)) return std::nullopt;
-  return client;
+  const auto words = sshWords(connection);
+  return words ? std::optional((*words)[0]) : std::nullopt;
+}
+
+std::optional<std::string> sshServer(std::string_view connection) {
+  const auto words = sshWords(connection);
+  return words ? std::optional((*words)[2]) : std::nullopt;
 }
 
 std::vector<NeededPeer> fileServers(std::string_view mounts) {
@@ -84,7 +97,8 @@ std::vector<NeededPeer> fileServers(std::string_view mounts) {
     const std::string address = optionOf(options, "addr");
     if (address.empty()) continue;
     servers.push_back({address, fmt::format("the server of {} ({})", place, type),
-                       "programs that use it would hang; unmount it, or choose another device"});
+                       "programs that use it would hang; unmount it, or choose another device",
+                       optionOf(options, "clientaddr")});
   }
   return servers;
 }

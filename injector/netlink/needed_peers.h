@@ -12,12 +12,16 @@ struct NeededPeer {
   std::string address;  ///< of IPv4 or IPv6, perhaps with a scope ("fe80::1%eth0")
   std::string what;     ///< "the client of this ssh session (SSH_CONNECTION)"
   std::string remedy;   ///< what to do instead of cutting the way to it
+  /// The address of this end, which may choose the route (`ip rule from`); empty: not known.
+  std::string from{};
   bool operator==(const NeededPeer&) const = default;
 };
 
 /// The client's address of a value of SSH_CONNECTION (ssh(1): its address and port, the server's
 /// address and port); nothing when it is not one. Pure.
 std::optional<std::string> sshClient(std::string_view connection);
+/// The server's address of it, which is one of this machine. Pure.
+std::optional<std::string> sshServer(std::string_view connection);
 
 /// The servers of the network file systems (NFS, SMB) in the text of /proc/PID/mounts, as far as
 /// their options tell them (`addr`). Pure.

@@ -4,9 +4,11 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fib_rules.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
+#include "injector/netlink/address.h"
 #include "injector/netlink/namespace.h"
 #include "tests/support/netns_fixture.h"
 
@@ -86,6 +88,30 @@ class IndispensableTest : public test::NetnsTest {
     return socket_->request(std::move(message), "add a route");
   }
 
+  /// A default route in a table, and a rule that has packets from an address look there.
+  Status addTable(std::uint32_t table, int ifindex, const char* from) {
+    rtmsg header{};
+    header.rtm_family = AF_INET;
+    header.rtm_protocol = RTPROT_STATIC;
+    header.rtm_scope = RT_SCOPE_LINK;
+    header.rtm_type = RTN_UNICAST;
+    Message route(RTM_NEWROUTE, kCreateNew, header);
+    route.put(RTA_TABLE, table);
+    route.put(RTA_OIF, static_cast<std::uint32_t>(ifindex));
+    RETURN_IF_ERROR(socket_->request(std::move(route), "add a route"));
+    if (from == nullptr) return okStatus();
+    in_addr address{};
+    ::inet_pton(AF_INET, from, &address);
+    fib_rule_hdr its{};
+    its.family = AF_INET;
+    its.src_len = 32;
+    its.action = FR_ACT_TO_TBL;
+    Message rule(RTM_NEWRULE, kCreateNew, its);
+    rule.put(FRA_TABLE, table);
+    rule.put(FRA_SRC, &address, sizeof address);
+    return socket_->request(std::move(rule), "add a rule");
+  }
+
   /// Why it is needed; empty: it is not.
   std::string why(int ifindex, const std::vector<NeededPeer>& peers = {}) {
     const auto reason = whyIndispensable(*socket_, ifindex, peers);
@@ -157,6 +183,32 @@ TEST_F(IndispensableTest, TheWayToTheSshClientIsNeededWithoutADefaultRoute) {
   EXPECT_NE(why(kRail, {{"::ffff:203.0.113.7", "", ""}}), "");
   // Neither of them leads anywhere.
   EXPECT_EQ(why(kRail, {{"2001:db8::1", "", ""}, {"somebody.example", "", ""}}), "");
+}
+
+// As each NIC of a routed fabric has one.
+TEST_F(IndispensableTest, ADefaultRouteOfATableForSomeSourcesIsNotNeeded) {
+  ASSERT_OK(addAddress(*socket_, kRail, "10.0.0.1", 31));
+  ASSERT_OK(addTable(100, kRail, "10.0.0.1"));
+  EXPECT_EQ(why(kRail), "");
+  // A VRF's table has no rule of its own.
+  ASSERT_OK(addTable(200, kOtherRail, nullptr));
+  EXPECT_THAT(why(kOtherRail), HasSubstr("carries a default route"));
+}
+
+TEST_F(IndispensableTest, TheWayToTheSshClientIsThatFromTheSessionsOwnAddress) {
+  ASSERT_OK(addAddress(*socket_, kRail, "10.0.0.1", 31));
+  ASSERT_OK(addTable(100, kRail, "10.0.0.1"));
+  NeededPeer session = kSession.front();
+  EXPECT_EQ(why(kRail, {session}), "") << "no route leads there without a source";
+  session.from = "10.0.0.1";
+  EXPECT_THAT(why(kRail, {session}), HasSubstr("carries the way to 203.0.113.7"));
+  EXPECT_EQ(why(kOtherRail, {session}), "");
+  EXPECT_THAT(why(kRail, {{"::ffff:203.0.113.7", "", "", "::ffff:10.0.0.1"}}),
+              HasSubstr("carries the way"));
+  ASSERT_OK(addRoute({kOtherRail}, 24));
+  EXPECT_EQ(why(kOtherRail, {session}), "") << "of another source";
+  session.from = "10.77.0.1";  // not of this namespace
+  EXPECT_THAT(why(kOtherRail, {session}), HasSubstr("carries the way"));
 }
 
 TEST_F(IndispensableTest, EachOfSeveralWaysIsNeeded) {

@@ -20,6 +20,8 @@ TEST(NeededPeersTest, TheClientOfAnSshSessionIsTheFirstOfFour) {
   EXPECT_EQ(sshClient("fe80::1%eth0 50000 fe80::2%eth0 22"), "fe80::1%eth0");
   EXPECT_EQ(sshClient("203.0.113.7 50000"), std::nullopt);
   EXPECT_EQ(sshClient(""), std::nullopt);
+  EXPECT_EQ(sshServer("203.0.113.7 50000 10.0.0.1 22"), "10.0.0.1");
+  EXPECT_EQ(sshServer("203.0.113.7 50000 10.0.0.1"), std::nullopt);
 }
 
 TEST(NeededPeersTest, ServersOfNetworkFileSystemsAreThoseThatTheirMountsName) {
@@ -32,6 +34,8 @@ TEST(NeededPeersTest, ServersOfNetworkFileSystemsAreThoseThatTheirMountsName) {
       "broken\n");
   ASSERT_EQ(servers.size(), 3u);
   EXPECT_EQ(servers[0].address, "10.0.0.9");
+  EXPECT_EQ(servers[0].from, "10.0.0.1");
+  EXPECT_EQ(servers[1].from, "");
   EXPECT_EQ(servers[0].what, "the server of /home (nfs4)");
   EXPECT_EQ(servers[1].address, "10.0.0.8");
   EXPECT_EQ(servers[2].address, "fd00::9");
