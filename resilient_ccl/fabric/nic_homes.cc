@@ -72,9 +72,12 @@ NicHomes::Changes NicHomes::ports(const std::set<int>& indices) {
 
 NicHomes::Changes NicHomes::address(int index, std::uint32_t address, bool present) {
   Changes changes;
-  std::vector<std::uint32_t>& its = known_[index].addresses;
-  std::erase(its, address);
-  if (present) its.push_back(address);
+  // Of an interface that is gone nothing is kept.
+  if (present || known_.contains(index)) {
+    std::vector<std::uint32_t>& its = known_[index].addresses;
+    std::erase(its, address);
+    if (present) its.push_back(address);
+  }
   for (std::size_t number = 0; number < rails_.size(); ++number) {
     Rail& rail = rails_[number];
     if (rail.fixed || rail.index == 0 || rail.index != index) continue;
@@ -111,6 +114,11 @@ int NicHomes::candidate(const Rail& rail) const {
     // Of what has an address but has not been told of, nothing is known yet.
     if (isHome(index) || known.port.index == 0 || known.addresses.empty()) continue;
     if (std::ranges::find(known.addresses, rail.address) != known.addresses.end()) return index;
+    // Names change places when drivers come up in another order: the address says whose it is.
+    const bool ofAnother = std::ranges::any_of(rails_, [&](const Rail& one) {
+      return std::ranges::find(known.addresses, one.address) != known.addresses.end();
+    });
+    if (ofAnother) continue;
     const bool same = !rail.mac.empty() && identityOf(known.port.mac) == rail.mac;
     if (rail.index == 0 && (same || (other == 0 && known.port.name == rail.device))) other = index;
   }
