@@ -40,6 +40,8 @@ void Link::checkProofs(TimePoint now) {
     const bool up = path == options_.rails || rails_[path].phase == Phase::kUp;
     if (!up || !proof.waits()) continue;
     if (prober_.round() - proof.firstRound() < PathProof::kRounds) continue;
+    // Rounds that follow each other faster, because a rail is tried, prove nothing sooner.
+    if (now - proof.since() < PathProof::kRounds * PathProof::kInterval) continue;
     const bool silent = prober_.reach(path, proof.firstRound()) == Reach::kSilent;
     if (!silent && !(nobody && now - proof.since() >= PathProof::kPatience)) continue;
     proof.tell();

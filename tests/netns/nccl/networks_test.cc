@@ -11,6 +11,7 @@ namespace faultline::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -107,7 +108,8 @@ class NcclPluginNetworkTest : public NcclPluginTest {
     for (int side = 0; side < 2; ++side) {
       const std::string word = lastWord(side);
       ASSERT_THAT(word, StartsWith("ok "));
-      EXPECT_THAT(word, Not(HasSubstr("carries no datagrams")));
+      // The network of management, which a test takes away, may be named.
+      EXPECT_THAT(word, Not(ContainsRegex("\\(eth[01]\\) to [^ ]+ \\([^)]*\\) carries no")));
       const nlohmann::json told = counters(side), peer = told["peers"][0];
       EXPECT_EQ(told["rails"].size(), count);
       EXPECT_EQ(peer["failovers"], failovers) << peer;
