@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "reports/assets.h"
 #include "reports/html_text.h"
+#include "reports/markdown.h"
 #include "reports/page_head.h"
 #include "reports/text.h"
 
@@ -369,6 +370,8 @@ Status writeComparison(const Comparison& comparison, const std::string& director
   if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
   RETURN_IF_ERROR(writeFileAtomically(fmt::format("{}/{}.html", directory, name),
                                       comparisonHtml(comparison), Sync::kYes, Links::kRefused));
+  RETURN_IF_ERROR(writeFileAtomically(fmt::format("{}/{}.md", directory, name),
+                                      markdownSummary(comparison), Sync::kYes, Links::kRefused));
   return writeFileAtomically(
       fmt::format("{}/{}.json", directory, name),
       comparisonJson(comparison).dump(kJsonSpaces, ' ', false, Json::error_handler_t::replace) +

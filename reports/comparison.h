@@ -117,7 +117,7 @@ Json comparisonJson(const Comparison& comparison);
 /// One page that loads nothing, in the style of report.html.
 std::string comparisonHtml(const Comparison& comparison);
 
-/// Writes `name`.html and `name`.json into `directory`, which is created when missing.
+/// Writes `name`.html, `name`.md and `name`.json into `directory`, which is created when missing.
 Status writeComparison(const Comparison& comparison, const std::string& directory,
                        const std::string& name = "compare");
 

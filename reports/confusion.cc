@@ -9,8 +9,10 @@
 #include <numeric>
 
 #include "base/atomic_file.h"
+#include "base/text.h"
 #include "reports/assets.h"
 #include "reports/html_text.h"
+#include "reports/markdown.h"
 #include "reports/page_head.h"
 #include "reports/text.h"
 #include "reports/verdict_text.h"
@@ -45,6 +47,12 @@ constexpr const char* kHowToRead =
     "Columns: what failovers held to be broken, paths with the direction that is dead; "
     "degraded: a rail that lived and was found slow; none: strikes after which this end found "
     "nothing, of a throttle neither end.";
+
+/// Why `n` of the times is not the sum of a row.
+constexpr const char* kWhatCounts =
+    "n counts failovers of connections that carried data: only these have times. A verdict on an "
+    "idle connection, a rail that was found slow, and a strike that this end did not notice are in "
+    "the table of verdicts alone.";
 
 Json toJson(const Percentiles& times) {
   const auto orNull = [](const std::optional<double>& value) {
@@ -164,7 +172,7 @@ std::string confusionText(const ConfusionMatrix& matrix) {
       text += fmt::format("{:>{}}", spreadText(row.*times.of), kTime);
     text += "\n";
   }
-  return text + placesText(matrix, fault);
+  return text + "\n" + wrapText(kWhatCounts, 0) + "\n" + placesText(matrix, fault);
 }
 
 Json confusionJson(const ConfusionMatrix& matrix) {
@@ -226,16 +234,20 @@ std::string confusionHtml(const ConfusionMatrix& matrix) {
   return filled(assets::matrixTemplate(), {{"head", page_head},
                                            {"summary", inShort(matrix)},
                                            {"reading", kHowToRead},
+                                           {"counted", kWhatCounts},
                                            {"verdicts", verdicts},
                                            {"times", times}});
 }
 
-Status writeConfusion(const ConfusionMatrix& matrix, const std::string& directory) {
+Status writeConfusion(const ConfusionMatrix& matrix, const std::vector<ScenarioResult>& results,
+                      const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
   RETURN_IF_ERROR(writeFileAtomically(directory + "/matrix.html", confusionHtml(matrix), Sync::kYes,
                                       Links::kRefused));
+  RETURN_IF_ERROR(writeFileAtomically(directory + "/summary.md", markdownSummary(matrix, results),
+                                      Sync::kYes, Links::kRefused));
   return writeFileAtomically(directory + "/matrix.json",
                              confusionJson(matrix).dump(kJsonSpaces) + "\n", Sync::kYes,
                              Links::kRefused);

@@ -65,7 +65,9 @@ Json confusionJson(const ConfusionMatrix& matrix);
 /// The same as a page that needs nothing else.
 std::string confusionHtml(const ConfusionMatrix& matrix);
 
-/// Writes matrix.html and matrix.json into a directory, which is created when missing.
-Status writeConfusion(const ConfusionMatrix& matrix, const std::string& directory);
+/// Writes matrix.html, matrix.json and summary.md into a directory, which is created when missing.
+/// `results` are those that the matrix is of.
+Status writeConfusion(const ConfusionMatrix& matrix, const std::vector<ScenarioResult>& results,
+                      const std::string& directory);
 
 }  // namespace faultline::reports

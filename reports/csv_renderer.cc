@@ -20,7 +20,17 @@ constexpr const char* kHeader =
     "evidence,evidence_ok,failovers,failover_pause_ms_max,resent_bytes,duplicate_bytes,failbacks,"
     "restarts,hang_ms,isolate_ms,load_ms,lost_iterations,tx_bytes,rx_bytes,checkpoint_ms,plans,"
     "planned_algorithm,degradations,requests,finished,late,lost,redone,ttft_ms_median,"
-    "tpot_ms_median,e2e_ms_median,after_pct,back_to_95_pct_ms,void_because,";
+    "tpot_ms_median,e2e_ms_median,after_pct,back_to_95_pct_ms,void_because,operation,size,time_ms,"
+    "algbw,busbw,";
+
+constexpr std::size_t kCallColumns = 5;  // from "operation" to "busbw"
+
+/// How many columns there are before those of a collective call.
+std::size_t columnsBeforeCall() {
+  const std::string_view header = kHeader;
+  return static_cast<std::size_t>(
+      std::ranges::count(header.substr(0, header.find("operation,")), ','));
+}
 
 /// Whether a spreadsheet would take a text for a formula: it begins like one, and is no number.
 bool looksLikeFormula(std::string_view text) {
@@ -161,6 +171,19 @@ void addAfterFault(Line& line, const Run& run) {
   line.add(run.void_because);
 }
 
+/// Empty cells where there is no one call.
+void addCall(Line& line, const CollectiveRow* call) {
+  if (call == nullptr) {
+    for (std::size_t i = 0; i < kCallColumns; ++i) line.addNothing();
+    return;
+  }
+  line.add(call->operation);
+  line.add(call->size_bytes);
+  line.add(call->p50_ms);
+  line.add(call->algbw);
+  line.add(call->busbw);
+}
+
 std::string exitCodes(const Run& run) {
   std::string codes;
   for (const ProgramEnd& end : run.processes) {
@@ -169,9 +192,8 @@ std::string exitCodes(const Run& run) {
   return codes;
 }
 
-std::string lineOf(const ScenarioResult& result, const Run& run,
-                   const std::set<std::string>& metrics, bool withOrigin) {
-  Line line;
+/// What tells rows apart, and whether the run counts.
+void addKey(Line& line, const ScenarioResult& result, const Run& run) {
   line.add(scenarioName(result));
   line.add(result.seed);
   line.add(run.strategy);
@@ -179,6 +201,12 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
   line.add(nameOf(run.arm));
   line.add(run.faulted ? "true" : "false");
   line.add(nameOf(run.status));
+}
+
+std::string lineOf(const ScenarioResult& result, const Run& run,
+                   const std::set<std::string>& metrics, bool withOrigin) {
+  Line line;
+  addKey(line, result, run);
   line.add(run.message);
   line.add(run.iterations.size());
   line.add(medianIteration(run));
@@ -213,6 +241,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
   line.add(run.degradations.size());
   addRequests(line, result, run);
   addAfterFault(line, run);
+  addCall(line, run.collectives.size() == 1 ? &run.collectives.front() : nullptr);
   line.add(exitCodes(run));
   for (const std::string& name : metrics) {
     const auto found = run.metrics.find(name);
@@ -223,6 +252,26 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
     line.addNothing();
     line.add(nameOf(Origin::kMeasured));
     line.addNothing();
+  }
+  return std::move(line).finish();
+}
+
+/// One kind of call of a run with several. Everything else of the run is in its own row, so that
+/// sums over a column count it once.
+std::string callLine(const ScenarioResult& result, const Run& run, const CollectiveRow& call,
+                     std::size_t columns, bool withOrigin) {
+  Line line;
+  addKey(line, result, run);
+  constexpr std::size_t kKey = 7, kOriginFromEnd = 2;
+  const std::size_t before = columnsBeforeCall();
+  for (std::size_t i = kKey; i < before; ++i) line.addNothing();
+  addCall(line, &call);
+  for (std::size_t i = before + kCallColumns; i < columns; ++i) {
+    if (withOrigin && i + kOriginFromEnd == columns) {
+      line.add(nameOf(Origin::kMeasured));
+    } else {
+      line.addNothing();
+    }
   }
   return std::move(line).finish();
 }
@@ -242,9 +291,9 @@ std::string modelledLine(const ScenarioResult& result, const Summary& row, std::
   return std::move(line).finish();
 }
 
-/// A row per run: strategy, block and arm are its key, as tools that compare tables want it.
-/// Behind them a row per modelled strategy, if there is one, with four columns of its own at the
-/// end.
+/// A row per run: strategy, block and arm are its key, as tools that compare tables want it. Behind
+/// that of a run with several kinds of collective calls a row for each of them. Behind them all a
+/// row per modelled strategy, if there is one, with four columns of its own at the end.
 class CsvRenderer final : public Renderer {
  public:
   const char* name() const override { return "csv"; }
@@ -264,8 +313,14 @@ class CsvRenderer final : public Renderer {
     }
     const std::string header = kHeader + std::move(last_columns).finish();
     std::string text = header;
-    for (const Run& run : result.runs) text += lineOf(result, run, metrics, modelled);
     const auto columns = static_cast<std::size_t>(std::ranges::count(header, ',')) + 1;
+    for (const Run& run : result.runs) {
+      text += lineOf(result, run, metrics, modelled);
+      if (run.collectives.size() < 2) continue;
+      for (const CollectiveRow& call : run.collectives) {
+        text += callLine(result, run, call, columns, modelled);
+      }
+    }
     for (const Summary& row : result.summary) {
       if (row.origin == Origin::kModelled) text += modelledLine(result, row, columns);
     }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <tinyxml2.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,23 +13,55 @@
 namespace faultline::reports {
 namespace {
 
+std::string seconds(double ms) { return fmt::format("{:.3f}", ms / kMillisecondsPerSecond); }
+
+/// How many cases there are of each kind.
+struct Counts {
+  int tests = 0;
+  int failures = 0;
+  int errors = 0;
+  int skipped = 0;
+
+  void add(const Counts& other) {
+    tests += other.tests;
+    failures += other.failures;
+    errors += other.errors;
+    skipped += other.skipped;
+  }
+  void write(tinyxml2::XMLElement* element) const {
+    element->SetAttribute("tests", tests);
+    element->SetAttribute("failures", failures);
+    element->SetAttribute("errors", errors);
+    element->SetAttribute("skipped", skipped);
+  }
+};
+
 /// A suite that counts its cases. A *failure* is a wrong result of what was tested; an *error* is a
-/// test that could not be made: CI systems show them apart.
+/// test that could not be made; *skipped* is one that nobody tried to make. CI systems show them
+/// apart.
 class Suite {
  public:
-  Suite(tinyxml2::XMLElement* root, const std::string& name)
-      : element_(root->InsertNewChildElement("testsuite")), name_(cleanText(name)) {}
+  Suite(tinyxml2::XMLElement* root, const std::string& name, const ScenarioResult& result)
+      : element_(root->InsertNewChildElement("testsuite")),
+        name_(cleanText(name)),
+        file_(cleanText(result.scenario_file)) {
+    element_->SetAttribute("name", name_.c_str());
+    if (!result.started_at.empty()) {
+      element_->SetAttribute("timestamp", cleanText(result.started_at).c_str());
+    }
+    addFile(element_);
+  }
 
   void pass(const std::string& name, double ms = 0) { addCase(name, ms); }
   void fail(const std::string& name, const std::string& type, const std::string& message,
             double ms = 0) {
     addProblem(name, "failure", type, message, ms);
-    ++failures_;
+    ++counts_.failures;
   }
   void error(const std::string& name, const std::string& type, const std::string& message,
              double ms = 0) {
     addProblem(name, "error", type, message, ms);
-    ++errors_;
+    ++counts_.errors;
   }
   /// Of the case that was added last.
   void properties(const std::vector<std::pair<const char*, std::string>>& properties) {
@@ -42,30 +75,32 @@ class Suite {
     }
   }
 
-  void skip(const std::string& name, const std::string& message, double ms) {
+  void skip(const std::string& name, const std::string& message, double ms = 0) {
     addCase(name, ms)->InsertNewChildElement("skipped")->SetAttribute("message",
                                                                       cleanText(message).c_str());
-    ++skipped_;
+    ++counts_.skipped;
   }
 
-  void close(double ms) {
-    element_->SetAttribute("name", name_.c_str());
-    element_->SetAttribute("tests", tests_);
-    element_->SetAttribute("failures", failures_);
-    element_->SetAttribute("errors", errors_);
-    element_->SetAttribute("skipped", skipped_);
-    element_->SetAttribute("time", fmt::format("{:.3f}", ms / kMillisecondsPerSecond).c_str());
+  const Counts& close(double ms) {
+    counts_.write(element_);
+    element_->SetAttribute("time", seconds(ms).c_str());
+    return counts_;
   }
-  bool green() const { return failures_ + errors_ == 0; }
+  bool green() const { return counts_.failures + counts_.errors == 0; }
 
  private:
   tinyxml2::XMLElement* addCase(const std::string& name, double ms) {
-    ++tests_;
+    ++counts_.tests;
     tinyxml2::XMLElement* element = element_->InsertNewChildElement("testcase");
     element->SetAttribute("classname", name_.c_str());
     element->SetAttribute("name", cleanText(name).c_str());
-    element->SetAttribute("time", fmt::format("{:.3f}", ms / kMillisecondsPerSecond).c_str());
+    element->SetAttribute("time", seconds(ms).c_str());
+    addFile(element);
     return element;
+  }
+  /// Where readers find what was tested.
+  void addFile(tinyxml2::XMLElement* element) const {
+    if (!file_.empty()) element->SetAttribute("file", file_.c_str());
   }
   void addProblem(const std::string& name, const char* kind, const std::string& type,
                   const std::string& message, double ms) {
@@ -77,11 +112,35 @@ class Suite {
 
   tinyxml2::XMLElement* element_;
   std::string name_;
-  int tests_ = 0;
-  int failures_ = 0;
-  int errors_ = 0;
-  int skipped_ = 0;
+  std::string file_;
+  Counts counts_;
 };
+
+/// What of the scenario is missing: texts that nobody judged.
+std::vector<std::string> unjudged(const ScenarioResult& result) {
+  std::vector<std::string> texts;
+  if (!result.expectations.empty() || !result.scenario.is_object()) return texts;
+  const auto expect = result.scenario.find("expect");
+  if (expect == result.scenario.end() || !expect->is_array()) return texts;
+  for (const Json& one : *expect) {
+    if (one.is_string()) texts.push_back(one.get<std::string>());
+  }
+  return texts;
+}
+
+int blocksOf(const ScenarioResult& result) {
+  if (!result.scenario.is_object()) return 0;
+  const auto repeat = result.scenario.find("repeat");
+  constexpr int kMost = 10'000;  // of a file that somebody wrote by hand
+  return repeat != result.scenario.end() && repeat->is_number_integer()
+             ? std::clamp(repeat->get<int>(), 0, kMost)
+             : 0;
+}
+
+const char* whyNotMade(const ScenarioResult& result) {
+  return result.interrupted ? "not made: the run was interrupted"
+                            : "not made: the run ended before";
+}
 
 void addExpectations(Suite& suite, const ScenarioResult& result) {
   for (const Expectation& expectation : result.expectations) {
@@ -94,10 +153,13 @@ void addExpectations(Suite& suite, const ScenarioResult& result) {
     if (!expectation.message.empty()) message += ": " + expectation.message;
     if (expectation.is_void) {
       suite.error(expectation.text, "void", message);
+    } else if (expectation.value.is_null()) {
+      suite.error(expectation.text, "no value", message);
     } else {
       suite.fail(expectation.text, "expectation", message);
     }
   }
+  for (const std::string& text : unjudged(result)) suite.skip(text, whyNotMade(result));
 }
 
 std::vector<std::pair<const char*, std::string>> propertiesOf(const Run& run) {
@@ -141,6 +203,21 @@ void addRuns(Suite& suite, const ScenarioResult& result) {
   }
 }
 
+/// Those that the scenario asks for and that were not made.
+void addMissingRuns(Suite& suite, const ScenarioResult& result) {
+  for (int block = 0; block < blocksOf(result); ++block) {
+    for (const Summary& row : result.summary) {
+      if (row.origin == Origin::kModelled) continue;
+      const bool made = std::ranges::any_of(result.runs, [&](const Run& run) {
+        return run.block == block && run.strategy == row.strategy;
+      });
+      if (!made) {
+        suite.skip(fmt::format("{} block {}", row.strategy, block + 1), whyNotMade(result));
+      }
+    }
+  }
+}
+
 /// No green file for a result that is not green: what no case above shows becomes one of its own.
 void addVerdict(Suite& suite, const ScenarioResult& result, bool others_green) {
   if (result.verdict == Verdict::kPass && !result.interrupted) return suite.pass("verdict");
@@ -168,13 +245,19 @@ class JunitRenderer final : public Renderer {
     const std::string name = "faultline." + scenarioName(result);
     root->SetAttribute("name", cleanText(name).c_str());
 
-    Suite expectations(root, name + ".expectations");
+    Suite expectations(root, name + ".expectations", result);
     addExpectations(expectations, result);
-    Suite runs(root, name + ".runs");
+    Suite runs(root, name + ".runs", result);
     addRuns(runs, result);
+    addMissingRuns(runs, result);
     addVerdict(expectations, result, expectations.green() && runs.green());
-    expectations.close(0);
-    runs.close(result.duration_ms);
+    Counts all = expectations.close(0);
+    all.add(runs.close(result.duration_ms));
+    all.write(root);
+    root->SetAttribute("time", seconds(result.duration_ms).c_str());
+    if (!result.started_at.empty()) {
+      root->SetAttribute("timestamp", cleanText(result.started_at).c_str());
+    }
 
     tinyxml2::XMLPrinter printer;
     document.Print(&printer);

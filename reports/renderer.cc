@@ -47,6 +47,7 @@ std::vector<std::unique_ptr<Renderer>> allRenderers() {
   renderers.push_back(makePrometheusRenderer());
   renderers.push_back(makeCollectivesRenderer());
   renderers.push_back(makeHtmlRenderer());
+  renderers.push_back(makeMarkdownRenderer());
   return renderers;
 }
 

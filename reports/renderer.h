@@ -34,6 +34,8 @@ std::unique_ptr<Renderer> makeJunitRenderer();
 std::unique_ptr<Renderer> makeTraceRenderer();
 std::unique_ptr<Renderer> makePrometheusRenderer();
 std::unique_ptr<Renderer> makeHtmlRenderer();
+/// What a pull request shows (markdown.h).
+std::unique_ptr<Renderer> makeMarkdownRenderer();
 
 /// What nccl-tests prints, for results with collective calls.
 std::unique_ptr<Renderer> makeCollectivesRenderer();

@@ -13,6 +13,7 @@
 
 #include "reports/headline.h"
 #include "reports/html_text.h"
+#include "reports/machine_load.h"
 #include "reports/result_json.h"
 #include "reports/swept_calls.h"
 #include "reports/tally.h"
@@ -299,6 +300,24 @@ Json distributions(const ScenarioResult& result) {
   return list;
 }
 
+Json rangeView(const std::optional<LoadRange>& range) {
+  if (!range) return nullptr;
+  return {{"min", rounded(range->min)},
+          {"median", rounded(range->median)},
+          {"max", rounded(range->max)}};
+}
+
+Json loadView(const ScenarioResult& result) {
+  const std::optional<LoadOfRuns> load = loadOf(result.runs);
+  if (!load) return nullptr;
+  return {{"runs", load->runs},
+          {"others_pct", rangeView(load->others_pct)},
+          {"busy_pct", rangeView(load->busy_pct)},
+          {"stolen_pct", rangeView(load->stolen_pct)},
+          {"load_average", rangeView(load->load_average)},
+          {"waiting_pct", rangeView(load->waiting_pct)}};
+}
+
 Json notesOf(const ScenarioResult& result, const ViewLimits& limits, const LeftOut& left_out) {
   Json notes = Json::array();
   if (left_out.points) notes.push_back("Long curves are drawn with fewer, wider points.");
@@ -364,6 +383,7 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
     if (cost) view["summary"][i]["fault_cost_text"] = faultCostText(*cost);
   }
   view["told"] = result.notes;
+  view["load"] = loadView(result);
   view["tallies"] = tallies(result);
   view["distributions"] = distributions(result);
   return view;

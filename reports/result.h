@@ -139,6 +139,7 @@ struct Summary {
   /// The first of the rates at which less than 90 % of the requests are finished within the
   /// objectives; null: there is none.
   std::optional<double> knee_qps{};
+  std::string meaning{};  ///< what the strategy does, in a sentence or two
 };
 
 /// One kind of message of a model's iteration, of the rank that has most of it.
@@ -203,6 +204,7 @@ struct ScenarioResult {
   std::vector<StrikeDifference> strike_differences;
   std::vector<Expectation> expectations;
   std::vector<std::string> notes;  ///< what a reader must know of what was done, in sentences
+  std::string scenario_file{};     ///< where the scenario was read from; empty: not from a file
 };
 
 /// The words that JSON uses: "pass", "measured", ...

@@ -134,6 +134,7 @@ void visitFields(V& v, Of<FaultCost> auto& cost) {
 template <typename V>
 void visitFields(V& v, Of<Summary> auto& summary) {
   v.required("strategy", summary.strategy);
+  v.field("meaning", summary.meaning);
   v.field("origin", summary.origin);
   v.field("n", summary.n);
   v.field("overhead_pct", summary.overhead_pct);
@@ -166,6 +167,7 @@ void visitFields(V& v, Of<Expectation> auto& expectation) {
 template <typename V>
 void visitFields(V& v, Of<ScenarioResult> auto& result) {
   v.field("scenario", result.scenario);
+  v.field("scenario_file", result.scenario_file);
   v.field("seed", result.seed);
   v.field("started_at", result.started_at);
   v.field("duration_ms", result.duration_ms);

@@ -142,6 +142,23 @@ void visitFields(V& v, Of<RateRow> auto& rate) {
 }
 
 template <typename V>
+void visitFields(V& v, Of<LoadRange> auto& range) {
+  v.required("min", range.min);
+  v.required("median", range.median);
+  v.required("max", range.max);
+}
+
+template <typename V>
+void visitFields(V& v, Of<MachineLoad> auto& load) {
+  v.field("samples", load.samples);
+  v.field("others_pct", load.others_pct);
+  v.field("busy_pct", load.busy_pct);
+  v.field("stolen_pct", load.stolen_pct);
+  v.field("load_average", load.load_average);
+  v.field("waiting_pct", load.waiting_pct);
+}
+
+template <typename V>
 void visitFields(V& v, Of<Run> auto& run) {
   v.required("strategy", run.strategy);
   v.field("kind", run.kind);
@@ -188,6 +205,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("rates", run.rates);
   v.field("goodput_mbit", run.goodput_mbit);
   v.field("goodput_missing", run.goodput_missing);
+  v.field("load", run.load);
 }
 
 template <typename V>

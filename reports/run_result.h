@@ -186,6 +186,24 @@ struct ExposedPhase {
   double share_pct = 0;  ///< of the iterations' time
 };
 
+/// Of the samples that were taken while a run was made.
+struct LoadRange {
+  double min = 0;
+  double median = 0;
+  double max = 0;
+};
+
+/// What the machine did while a run was made, setting up and taking down included; null where the
+/// kernel does not say it. Percentages are of the time of all its processors.
+struct MachineLoad {
+  int samples = 0;
+  std::optional<double> others_pct;       ///< programs that are not of this run, at least; mean
+  std::optional<LoadRange> busy_pct;      ///< all programs, and interrupts
+  std::optional<LoadRange> stolen_pct;    ///< by the host of a virtual machine
+  std::optional<LoadRange> load_average;  ///< programs that run or wait, of the last minute
+  std::optional<double> waiting_pct;      ///< of the time in which a program waited for a processor
+};
+
 /// One execution of the workload under one strategy.
 struct Run {
   std::string strategy;  ///< the name of its row
@@ -241,7 +259,8 @@ struct Run {
   /// TCP payload that one rail carried before the first run of the block, by iperf3; null: not
   /// measured.
   std::optional<double> goodput_mbit;
-  std::string goodput_missing;  ///< why it was not, though it could have been; empty: it was
+  std::string goodput_missing;      ///< why it was not, though it could have been; empty: it was
+  std::optional<MachineLoad> load;  ///< null: of an older result
 };
 
 /// The words that JSON uses: "faulted", "hung", ...

@@ -9,6 +9,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
 #include "harness/run/comparison.h"
+#include "reports/markdown.h"
 
 namespace faultline::cli {
 namespace {
@@ -19,6 +20,7 @@ struct CompareOptions {
   double tolerance_pct = kDefaultTolerancePercent;
   bool allow_missing = false;
   std::string out;
+  bool markdown = false;
   bool json = false;
 };
 
@@ -32,13 +34,16 @@ int compare(const CompareOptions& options) {
   comparison.allow_missing = options.allow_missing;
   if (options.json) {
     print(reports::comparisonJson(comparison));
+  } else if (options.markdown) {
+    std::cout << reports::markdownSummary(comparison);
   } else {
     std::cout << reports::comparisonText(comparison);
   }
   if (!options.out.empty()) {
     const Status status = reports::writeComparison(comparison, options.out);
     if (!status.ok()) return fail("compare", status, kExitCannotRun);
-    if (!options.json) std::cout << "report: " << options.out << "/compare.html\n";
+    if (!options.json && !options.markdown)
+      std::cout << "report: " << options.out << "/compare.html\n";
   }
   return exitCodeOf(comparison.standing());
 }
@@ -63,7 +68,9 @@ CLI::App* addCompareCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--allow-missing", options->allow_missing,
                     "Scenarios and strategies that NEW has not are no change for the worse");
   command->add_option("--out", options->out,
-                      "Write compare.html and compare.json into this directory");
+                      "Write compare.html, compare.json and compare.md into this directory");
+  command->add_flag("--markdown", options->markdown,
+                    "Print a summary in Markdown, for a pull request");
   addJsonFlag(*command, options->json);
   command->footer(
       "Exit code 1: a regression, a scenario or strategy that NEW has not, or a scenario that "

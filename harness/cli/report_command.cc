@@ -15,6 +15,7 @@
 #include "harness/run/confusion.h"
 #include "harness/run/joined.h"
 #include "reports/confusion.h"
+#include "reports/markdown.h"
 #include "reports/overview.h"
 #include "reports/renderer.h"
 #include "reports/result_json.h"
@@ -34,6 +35,7 @@ struct ReportOptions {
   bool sweep = false;
   bool overview = false;
   std::string out;
+  bool markdown = false;
   bool json = false;
 };
 
@@ -50,13 +52,15 @@ reports::Json summaryOf(const reports::ScenarioResult& result, const std::string
           {"files", std::move(files)}};
 }
 
-int reportAgain(const std::string& directory, bool json) {
+int reportAgain(const std::string& directory, bool json, bool markdown) {
   const auto result = reports::readResult(directory);
   if (!result.ok()) return fail("report", result.status(), kExitUsage);
   const Status status = reports::renderDirectory(directory);
   if (!status.ok()) return fail("report", status, kExitCannotRun);
   if (json) {
     print(summaryOf(*result, directory));
+  } else if (markdown) {
+    printPlain(reports::markdownSummary(*result));
   } else {
     printPlain(reports::terminalSummary(
         *result, {.colour = ::isatty(STDOUT_FILENO) == 1, .report_dir = directory}));
@@ -82,18 +86,21 @@ int matrix(const ReportOptions& options) {
   const auto results = readResults(options.directories);
   if (!results.ok()) return fail("report", results.status(), kExitUsage);
   const reports::ConfusionMatrix matrix = run::confusionOf(*results);
+  const bool plain = !options.json && !options.markdown;
   if (options.json) {
     print(reports::confusionJson(matrix));
+  } else if (options.markdown) {
+    printPlain(reports::markdownSummary(matrix, *results));
   } else {
     printPlain(reports::confusionText(matrix));
   }
   const std::string complaint = matrix.complaint();
-  if (!options.json && !complaint.empty()) printPlain("\n" + complaint + "\n");
+  if (plain && !complaint.empty()) printPlain("\n" + complaint + "\n");
   const int verdict = complaint.empty() ? kExitOk : kExitExpectation;
   if (options.out.empty()) return verdict;
-  const Status status = reports::writeConfusion(matrix, options.out);
+  const Status status = reports::writeConfusion(matrix, *results, options.out);
   if (!status.ok()) return fail("report", status, kExitCannotRun);
-  if (!options.json) printPlain("\nreport: " + options.out + "/matrix.html\n");
+  if (plain) printPlain("\nreport: " + options.out + "/matrix.html\n");
   return verdict;
 }
 
@@ -142,7 +149,7 @@ int report(const ReportOptions& options) {
                        "--out for --overview and --matrix; --table and --sweep are text"),
                 kExitUsage);
   }
-  return reportAgain(options.directories.front(), options.json);
+  return reportAgain(options.directories.front(), options.json, options.markdown);
 }
 
 }  // namespace
@@ -175,16 +182,22 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       ->excludes("--matrix")
       ->excludes("--table")
       ->excludes("--sweep");
-  command->add_option("--out", options->out,
-                      "With --matrix or --overview: write matrix.html and matrix.json, or "
-                      "overview.html, into this directory");
+  command->add_option(
+      "--out", options->out,
+      "With --matrix or --overview: write matrix.html, matrix.json and summary.md, or "
+      "overview.html, into this directory");
+  command
+      ->add_flag("--markdown", options->markdown,
+                 "Print a summary in Markdown, for a pull request; with --matrix of all results")
+      ->excludes("--table")
+      ->excludes("--sweep")
+      ->excludes("--overview");
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
   command->footer(
-      "Writes results.csv, junit.xml, trace.json, metrics.prom and report.html again; result.json "
-      "stays as it "
-      "is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
+      "Writes results.csv, junit.xml, trace.json, metrics.prom, summary.md and report.html again; "
+      "result.json stays as it is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
       "  faultline report --overview nightly/acceptance --out nightly\n"
       "  faultline report --matrix nightly/acceptance --out nightly\n"
       "  faultline report --table nightly/acceptance\n"

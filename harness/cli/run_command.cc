@@ -227,8 +227,9 @@ Status settle(run::OutputFolder& folder, const run::ExperimentOutcome& outcome,
   return okStatus();
 }
 
-int runOne(const scenario::Scenario& scenario, const RunOptions& options, const std::string& out,
-           bool keep, cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
+int runOne(const scenario::Scenario& scenario, const std::string& file, const RunOptions& options,
+           const std::string& out, bool keep, cluster::Privileges privileges,
+           run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory = makeDirectory(out, scenario.name);
   if (!directory.ok()) return fail("run", directory.status(), kExitUsage);
   Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory, options.earlier());
@@ -240,6 +241,7 @@ int runOne(const scenario::Scenario& scenario, const RunOptions& options, const 
   const run::ExperimentOutcome outcome = run::runExperiment(
       scenario,
       {.folder = *folder,
+       .scenarioFile = file,
        .keep = keep,
        .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
       interrupt);
@@ -325,8 +327,9 @@ int runScenario(const RunOptions& options) {
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     // Only the last: Ctrl-C, which ends the look inside, ends everything that would follow too.
     const bool keep = options.keep && i + 1 == scenarios.size();
-    const int code =
-        runOne(scenarios[i], options, directories[i], keep, *privileges, *interrupt, documents);
+    // All files could be read, or we would not be here.
+    const int code = runOne(scenarios[i], options.files[i], options, directories[i], keep,
+                            *privileges, *interrupt, documents);
     worst = std::max(worst, code);
     if (code == kExitInterrupted) break;
   }

@@ -246,6 +246,7 @@ Status CommandSession::loop() {
 Status CommandSession::tick() {
   const TimePoint time = now();
   RETURN_IF_ERROR(sampler_->keepUp(time));
+  if (options_.load != nullptr) options_.load->keepUp(time);
   if (endingSince_) return okStatus();
   lookAtProgress(time);
   lookAtRecovery(time);

@@ -18,6 +18,7 @@
 #include "harness/run/expectations.h"
 #include "harness/run/judge.h"
 #include "harness/run/keep_awake.h"
+#include "harness/run/load_meter.h"
 #include "harness/run/noise.h"
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
@@ -27,6 +28,7 @@
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
 #include "reports/headline.h"
+#include "reports/machine_load.h"
 
 namespace faultline::run {
 namespace {
@@ -52,6 +54,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   ExperimentOutcome outcome;
   reports::ScenarioResult& result = outcome.result;
   result.scenario = scenario::toJson(scenario);
+  result.scenario_file = options.scenarioFile;
   result.seed = scenario.seed;
   result.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 
@@ -82,17 +85,20 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     say(what + " ...");
     const bool last = i + 1 == plan.size();
     const auto runOne = scenario.workload.isForeign() ? runCommandSession : runSession;
+    LoadMeter load(now());
     Result<SessionResult> session = runOne(scenario, planned,
                                            {.directory = options.folder.path(),
                                             .logFd = log.get(),
                                             .seed = scenario.seed,
                                             .goodput = &goodput,
+                                            .load = &load,
                                             .keepCluster = options.keep && last},
                                            interrupt);
     if (!session.ok()) {
       outcome.benchError = session.status().withContext(what);
       break;
     }
+    session->run.load = load.finish(now());
     say(what + ": " + outcomeOf(session->run));
     for (const reports::Evidence& evidence : session->run.evidence) {
       note(fmt::format("    {}: {}", evidence.kind, evidence.observed));
@@ -130,6 +136,9 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   }
   if (std::string why = whyNoiseUnknown(scenario, result.runs); !why.empty()) {
     result.notes.push_back(std::move(why));
+  }
+  if (std::string busy = reports::busyNote(result.runs); !busy.empty()) {
+    result.notes.push_back(std::move(busy));
   }
   result.summary = summarise(scenario, result.runs, scenario.seed);
   // Of a part nothing can be expected.

@@ -229,6 +229,7 @@ Status Session::loop() {
 Status Session::tick() {
   const TimePoint time = now();
   RETURN_IF_ERROR(sampler_->keepUp(time));
+  if (options_.load != nullptr) options_.load->keepUp(time);
   if (faults_) {
     RETURN_IF_ERROR(faults_->step(time, *sampler_));
     if (failStop_) RETURN_IF_ERROR(followHangs(time));

@@ -9,6 +9,7 @@
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/interrupt.h"
+#include "harness/run/load_meter.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -20,6 +21,7 @@ struct SessionOptions {
   int logFd = -1;         ///< where ranks log to (borrowed)
   std::uint64_t seed = 0;
   BlockGoodput* goodput = nullptr;  ///< what the runs of a block share (borrowed)
+  LoadMeter* load = nullptr;        ///< of this run, to be kept up; null: nobody asks (borrowed)
   bool keepCluster = false;         ///< hand the cluster out instead of taking it down
 };
 

@@ -43,6 +43,12 @@ std::optional<stats::NoiseBand> bandOf(const std::optional<reports::Noise>& nois
   return stats::NoiseBand{noise->band_pct, noise->median_band_pct};
 }
 
+/// As `faultline describe` has it.
+std::string meaningOf(const scenario::Strategy& strategy) {
+  const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
+  return spec == nullptr ? "" : std::string(spec->summary);
+}
+
 }  // namespace
 
 std::optional<double> speedOf(const reports::Run& run, int rates) {
@@ -132,10 +138,12 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
           strategy.options.has(baseline::kTimes) &&
           strategy.options.get<std::string>(baseline::kTimes) == baseline::kAsMeasured;
       rows.push_back(modelledRow(strategy, servingCase(scenario, runs, asMeasured)));
+      rows.back().meaning = meaningOf(strategy);
       continue;
     }
     reports::Summary& row = rows.emplace_back();
     row.strategy = strategy.name;
+    row.meaning = meaningOf(strategy);
     const auto measured_runs = measured(runs, strategy.name);
     row.n = static_cast<int>(measured_runs.size());
     row.throughput = medianThroughput(measured_runs);

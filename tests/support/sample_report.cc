@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/comparison.h"
+#include "reports/machine_load.h"
 #include "reports/overview.h"
 #include "reports/renderer.h"
 #include "reports/terminal_summary.h"
@@ -54,6 +55,8 @@ void addRichRows(reports::ScenarioResult& result) {
   modelled.fault_cost = reports::FaultCost{245.4, 31};
   result.summary.push_back(modelled);
   strikeSlowly(result, 80);
+  result.runs[4].load->others_pct = 41;
+  result.notes.push_back(reports::busyNote(result.runs));
 }
 
 /// The sample as that of a server: in each run ten or more requests in flight at any time, one

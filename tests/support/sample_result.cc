@@ -34,6 +34,7 @@ class Builder {
   ScenarioResult build() {
     result_.seed = 7;
     result_.started_at = "2026-05-04T09:30:00Z";
+    result_.scenario_file = "scenarios/quickstart.yaml";
     result_.duration_ms = 61'400;
     result_.verdict = Verdict::kPass;
     describe();
@@ -143,6 +144,13 @@ class Builder {
                       .open_files_max = 33}};
     run.exposed = {{"gradients", 12.5, 10.0}};
     addTelemetry(run);
+    const double busy = 30 + 2 * block;
+    run.load = MachineLoad{.samples = 8,
+                           .others_pct = 1.5 + block,
+                           .busy_pct = LoadRange{busy - 10, busy, busy + 20},
+                           .stolen_pct = LoadRange{0, 0, 0.4},
+                           .load_average = LoadRange{1.1, 1.4, 1.9},
+                           .waiting_pct = 6.0 + block};
     result_.runs.push_back(std::move(run));
   }
 
@@ -305,6 +313,7 @@ class Builder {
     for (const char* strategy : {"fault_free", "fail_stop", "hot_repair"}) {
       Summary& row = result_.summary.emplace_back();
       row.strategy = strategy;
+      row.meaning = row.strategy + " does what it does, in a sentence.";
       row.n = 3;
     }
     std::vector<double> pauses;
@@ -394,7 +403,8 @@ ScenarioResult hostileResult() {
   result.environment.cpu = script;
   result.environment.versions[script] = bytes;
   result.environment.libraries.push_back(script);
-  for (Summary& row : result.summary) row.strategy += script;
+  result.scenario_file = script;
+  for (Summary& row : result.summary) row.strategy += script, row.meaning += script;
   result.training->model = result.training->phases[0].phase = script;
   for (Run& run : result.runs) {
     run.strategy += script;

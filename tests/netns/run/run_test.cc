@@ -39,6 +39,14 @@ TEST_F(RunTest, TheQuickstartPasses) {
   EXPECT_EQ(runOf(result, "fail_stop").restarts.size(), 1u);
   EXPECT_GE(runOf(result, "hot_repair").failovers.size(), 1u);
 
+  EXPECT_TRUE(result.scenario_file.ends_with("/scenarios/quickstart.yaml"));
+  for (const reports::Run& run : result.runs) {
+    ASSERT_TRUE(run.load) << run.strategy;
+    EXPECT_GE(run.load->samples, 2) << "of a run of some seconds";
+    EXPECT_TRUE(run.load->others_pct && run.load->busy_pct && run.load->load_average);
+  }
+  EXPECT_THAT(*readFile(out() + "/summary.md"), HasSubstr("### PASS: quickstart"));
+
   // What other programs were promised of it.
   const auto schema =
       reports::Json::parse(*readFile(FAULTLINE_SOURCE_DIR "/reports/result.schema.json"));

@@ -24,6 +24,7 @@ struct Junit {
   int tests = 0;
   int failures = 0;
   int errors = 0;
+  int skipped = 0;
 };
 
 void parseJunit(const ScenarioResult& result, Junit& junit) {
@@ -32,15 +33,24 @@ void parseJunit(const ScenarioResult& result, Junit& junit) {
   for (const auto* suite = junit.document.FirstChildElement("testsuites")->FirstChildElement();
        suite != nullptr; suite = suite->NextSiblingElement()) {
     int cases = 0;
+    int skipped = 0;
     for (const auto* one = suite->FirstChildElement(); one != nullptr;
          one = one->NextSiblingElement()) {
       ++cases;
       junit.failures += one->FirstChildElement("failure") != nullptr ? 1 : 0;
       junit.errors += one->FirstChildElement("error") != nullptr ? 1 : 0;
+      skipped += one->FirstChildElement("skipped") != nullptr ? 1 : 0;
     }
     EXPECT_EQ(suite->IntAttribute("tests"), cases);
+    EXPECT_EQ(suite->IntAttribute("skipped"), skipped);
     junit.tests += cases;
+    junit.skipped += skipped;
   }
+  const auto* const root = junit.document.FirstChildElement("testsuites");
+  EXPECT_EQ(root->IntAttribute("tests"), junit.tests);
+  EXPECT_EQ(root->IntAttribute("failures"), junit.failures);
+  EXPECT_EQ(root->IntAttribute("errors"), junit.errors);
+  EXPECT_EQ(root->IntAttribute("skipped"), junit.skipped);
 }
 
 TEST(JunitTest, HasACasePerExpectationAndPerRun) {
@@ -58,6 +68,64 @@ TEST(JunitTest, FailedExpectationsAreFailures) {
   parseJunit(result, junit);
   EXPECT_EQ(junit.failures, 1);
   EXPECT_EQ(junit.errors, 0);
+}
+
+TEST(JunitTest, AnExpectationWithoutAValueIsAnErrorAndNoFailure) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kFail;
+  result.expectations[0].pass = false;
+  result.expectations[1] = {"hot_repair.failover_pause_ms.p99 <= 20", Json(nullptr), false, ""};
+  result.expectations[2].pass = false;
+  result.expectations[2].is_void = true;
+  Junit junit;
+  parseJunit(result, junit);
+  EXPECT_EQ(junit.failures, 1) << "what was measured, and is wrong";
+  EXPECT_EQ(junit.errors, 2) << "what has no value, and what is void";
+}
+
+TEST(JunitTest, EverySuiteSaysWhenAndEveryCaseHowLongAndOfWhichScenario) {
+  Junit junit;
+  parseJunit(testing::sampleResult(), junit);
+  const auto* const root = junit.document.FirstChildElement("testsuites");
+  EXPECT_STREQ(root->Attribute("timestamp"), "2026-05-04T09:30:00Z");
+  EXPECT_STREQ(root->Attribute("time"), "61.400");
+  for (const auto* suite = root->FirstChildElement(); suite != nullptr;
+       suite = suite->NextSiblingElement()) {
+    EXPECT_STREQ(suite->Attribute("timestamp"), "2026-05-04T09:30:00Z");
+    EXPECT_STREQ(suite->Attribute("file"), "scenarios/quickstart.yaml");
+    for (const auto* one = suite->FirstChildElement(); one != nullptr;
+         one = one->NextSiblingElement()) {
+      EXPECT_NE(one->Attribute("time"), nullptr);
+      EXPECT_STREQ(one->Attribute("file"), "scenarios/quickstart.yaml");
+    }
+  }
+  const auto* const run = root->LastChildElement()->FirstChildElement();
+  EXPECT_GT(run->DoubleAttribute("time"), 1) << "seconds that the run took";
+}
+
+TEST(JunitTest, OfAResultWithoutAFileOrATimeNothingIsMadeUp) {
+  ScenarioResult result = testing::sampleResult();
+  result.scenario_file.clear();
+  result.started_at.clear();
+  const std::string text = makeJunitRenderer()->text(result);
+  EXPECT_THAT(text, Not(HasSubstr("file=")));
+  EXPECT_THAT(text, Not(HasSubstr("timestamp=")));
+}
+
+TEST(JunitTest, WhatWasNotMadeIsSkipped) {
+  ScenarioResult result = testing::sampleResult();
+  result.scenario["expect"] = {"wrong_elements == 0", "hot_repair.failovers.count >= 1"};
+  result.verdict = Verdict::kError;
+  result.interrupted = true;
+  result.expectations.clear();
+  result.runs.resize(4);
+  Junit junit;
+  parseJunit(result, junit);
+  EXPECT_EQ(junit.skipped, 2 + 5) << "expectations, and runs of nine";
+  EXPECT_THAT(makeJunitRenderer()->text(result), HasSubstr("interrupted"));
+  Junit whole;
+  parseJunit(testing::sampleResult(), whole);
+  EXPECT_EQ(whole.skipped, 0);
 }
 
 TEST(JunitTest, InvalidAndErrorAreErrors) {
@@ -140,7 +208,8 @@ TEST(JunitTest, ARunThatFailsAsItMustIsNoFailureWhereTheScenarioPasses) {
 TEST(JunitTest, HostileTextIsEscaped) {
   Junit junit;
   parseJunit(testing::hostileResult(), junit);
-  EXPECT_EQ(junit.failures, 2);
+  EXPECT_EQ(junit.failures, 1);
+  EXPECT_EQ(junit.errors, 1) << "one has no value";
   const std::string text = makeJunitRenderer()->text(testing::hostileResult());
   EXPECT_THAT(text, Not(HasSubstr("<script>")));
   for (const char c : text)

@@ -143,6 +143,51 @@ TEST(CleanTextTest, CommandsOfTerminalsAndMarksOfDirectionAreReplaced) {
   EXPECT_EQ(cleanText("\xef\xbf\xbe\xef\xbf\xbf"), "\ufffd\ufffd") << "XML has neither";
 }
 
+TEST(CsvTest, HasSizeAndBandwidthOfCollectiveCalls) {
+  ScenarioResult result = testing::sampleResult();
+  CollectiveRow call;
+  call.operation = "all_reduce";
+  call.size_bytes = 1 << 20;
+  call.p50_ms = 12.5;
+  call.algbw = 0.0838;
+  call.busbw = 0.1258;
+  result.runs[0].collectives = {call};
+  result.runs[1].collectives = {call, call};
+  result.runs[1].collectives[1].size_bytes = 4 << 20;
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  ASSERT_EQ(rows.size(), 1 + 9 + 2u) << "a row for each size of a run with several";
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  const auto cell = [&](std::size_t row, const std::string& name) {
+    const auto at = std::ranges::find(rows[0], name) - rows[0].begin();
+    return rows[row].at(static_cast<std::size_t>(at));
+  };
+  EXPECT_EQ(cell(1, "operation"), "all_reduce");
+  EXPECT_EQ(cell(1, "size"), "1048576");
+  EXPECT_EQ(cell(1, "time_ms"), "12.5");
+  EXPECT_EQ(cell(1, "algbw"), "0.0838");
+  EXPECT_EQ(cell(1, "busbw"), "0.1258");
+  EXPECT_EQ(cell(2, "size"), "") << "the run has several";
+  EXPECT_EQ(cell(3, "size"), "1048576");
+  EXPECT_EQ(cell(4, "size"), "4194304");
+  EXPECT_EQ(cell(4, "busbw"), "0.1258");
+  EXPECT_EQ(cell(4, "strategy"), cell(2, "strategy"));
+  EXPECT_EQ(cell(4, "status"), "ok");
+  EXPECT_EQ(cell(4, "failovers"), "") << "counted in the row of the run alone";
+  EXPECT_EQ(cell(5, "size"), "") << "no collective call";
+}
+
+TEST(CsvTest, RowsOfCallsHaveTheColumnsOfModelledRowsToo) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[1].collectives.resize(2);
+  Summary& modelled = result.summary.emplace_back();
+  modelled.strategy = "restart_at_scale";
+  modelled.origin = Origin::kModelled;
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  const auto origin = std::ranges::find(rows[0], "origin") - rows[0].begin();
+  EXPECT_EQ(rows[3].at(static_cast<std::size_t>(origin)), "measured");
+}
+
 TEST(CsvTest, HasWhatBecameOfRequests) {
   ScenarioResult result = testing::sampleResult();
   reports::Run& run = result.runs[1];

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/baseline/strategy_table.h"
 #include "sample_scenario.h"
 
 namespace faultline::run {
@@ -33,6 +34,17 @@ TEST(SummaryTest, RowsComeInTheScenariosOrder) {
   std::vector<std::string> names;
   for (const auto& each : summarise(scenario, {}, 7)) names.push_back(each.strategy);
   EXPECT_EQ(names, (std::vector<std::string>{"fault_free", "armed", "fail_stop", "hot_repair"}));
+}
+
+TEST(SummaryTest, EachRowSaysWhatItsStrategyIs) {
+  auto scenario = sampleScenario();
+  scenario.strategies.back().does = scenario.strategies.back().name;
+  scenario.strategies.back().name = "again";  // a row with a name of its own
+  for (const auto& each : summarise(scenario, {}, 7)) {
+    const std::string kind = each.strategy == "again" ? "hot_repair" : each.strategy;
+    EXPECT_EQ(each.meaning, baseline::findStrategy(kind)->summary) << each.strategy;
+    EXPECT_FALSE(each.meaning.empty());
+  }
 }
 
 TEST(SummaryTest, OverheadIsPerBlockSoThatDriftCancels) {
