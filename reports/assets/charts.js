@@ -113,8 +113,13 @@ const charts = (() => {
           ctx.stroke();
         }
         if (row.bound !== null) {
-          ctx.fillStyle = colour('--good');
-          ctx.fillRect(x.getPixelForValue(row.bound) - 1.5, bar.y - 13, 3, 26);
+          ctx.strokeStyle = colour('--ink');
+          ctx.lineWidth = 2;
+          ctx.setLineDash([4, 2]);
+          ctx.beginPath();
+          ctx.moveTo(x.getPixelForValue(row.bound), bar.y - 15);
+          ctx.lineTo(x.getPixelForValue(row.bound), bar.y + 15);
+          ctx.stroke();
         }
         ctx.restore();
       });
@@ -158,7 +163,7 @@ const charts = (() => {
     axis.width = kAxisWidth;
   };
 
-  /// rows: {name, median, ci: [lo, hi]|null, bound|null, modelled}
+  /// rows: {name, colour, median, ci: [lo, hi]|null, bound|null, modelled}
   function overhead(parent, rows) {
     return draw(parent, 44 + 40 * rows.length, 'Overhead of each strategy in percent', {
       type: 'bar',
@@ -166,8 +171,8 @@ const charts = (() => {
         labels: rows.map((row) => label(row.name)),
         datasets: [{
           data: rows.map((row) => row.median),
-          backgroundColor: rows.map((row) => translucent('--bar', row.modelled ? 0.35 : 0.85)),
-          borderColor: colour('--bar'),
+          backgroundColor: rows.map((row) => translucent(row.colour, row.modelled ? 0.35 : 0.9)),
+          borderColor: rows.map((row) => colour(row.colour)),
           borderWidth: rows.map((row) => (row.modelled ? 1 : 0)),
           barThickness: 16,
         }],
@@ -212,13 +217,13 @@ const charts = (() => {
     return points;
   }
 
-  /// points of `rate`; faults: {from, to} in seconds; reference: a rate to compare with, or null; unit:
-  /// what there is so many of per second
-  function throughput(parent, {points, faults, reference, maxX, maxY, unit}) {
+  /// points of `rate`; line: the strategy's colour; faults: {from, to} in seconds; reference: a rate to
+  /// compare with, or null; unit: what there is so many of per second
+  function throughput(parent, {points, line, faults, reference, maxX, maxY, unit}) {
     const datasets = [{
       data: points,
-      borderColor: colour('--accent'),
-      backgroundColor: translucent('--accent', 0.12),
+      borderColor: colour(line),
+      backgroundColor: translucent(line, 0.12),
       borderWidth: 1.6,
       pointRadius: 0,
       fill: true,
@@ -348,85 +353,6 @@ const charts = (() => {
     });
   }
 
-  /// Few and round ticks of a logarithmic axis: 1, 2, 5, 10, ...; of a narrow one equal steps.
-  function logTicks(axis) {
-    const round = [];
-    for (let power = 10 ** Math.floor(Math.log10(axis.min)); power <= axis.max; power *= 10) {
-      round.push(...[1, 2, 5].map((step) => step * power).filter((v) => v >= axis.min && v <= axis.max));
-    }
-    const kSteps = 4;
-    const even = Array.from({length: kSteps + 1}, (_v, i) => axis.min * (axis.max / axis.min) ** (i / kSteps));
-    axis.ticks = (round.length > kSteps - 2 ? round : even).map((value) => ({value}));
-  }
-
-  const logMs = {
-    type: 'logarithmic',
-    afterBuildTicks: logTicks,
-    ticks: {
-      callback: (v) => (v < 1000 ? `${+v.toPrecision(3)} ms` : `${+(v / 1000).toPrecision(3)} s`),
-      maxRotation: 0,
-      autoSkipPadding: 16,
-    },
-  };
-
-  /// curves: [{name, n, colour, ms: [hundredths]}]; logarithmic, because a tail is many times the median.
-  function cdf(parent, description, curves) {
-    return draw(parent, 210, description, {
-      type: 'line',
-      data: {
-        datasets: curves.map(({name, n, colour: variable, ms}) => ({
-          label: `${name}, n = ${n}`,
-          data: ms.map((x, k) => ({x: Math.max(x, 1e-3), y: (100 * k) / (ms.length - 1)})),
-          borderColor: colour(variable),
-          borderWidth: 1.8,
-          pointRadius: 0,
-          stepped: ms.length < 30 ? 'before' : false,
-        })),
-      },
-      options: {
-        parsing: false,
-        interaction: {mode: 'nearest', axis: 'y', intersect: false},
-        layout: {padding: {right: 14, top: 4}},
-        scales: {
-          x: logMs,
-          y: {min: 0, max: 100, afterFit: fixedWidth, ticks: {callback: (v) => `${v} %`, maxTicksLimit: 6}},
-        },
-        plugins: {tooltip: {callbacks: {
-          title: () => '',
-          label: (item) => `${item.dataset.label}: ${item.parsed.y.toFixed(0)} % within ${item.parsed.x.toFixed(1)} ms`,
-        }}},
-      },
-    });
-  }
-
-  /// rows: {name, steps: [ms since the fault or null, ...]}; steps: [{name, colour}]. Logarithmic:
-  /// detection takes a millisecond, and the cable comes back after seconds.
-  function milestones(parent, description, rows, steps) {
-    return draw(parent, 50 + 20 * rows.length, description, {
-      type: 'scatter',
-      data: {
-        datasets: steps.map((step, i) => ({
-          label: step.name,
-          data: rows.flatMap((row, y) => (row.steps[i] === null ? [] : [{x: Math.max(row.steps[i], 0.01), y}])),
-          backgroundColor: colour(step.colour),
-          borderColor: colour('--surface'),
-          pointRadius: 5,
-          pointHoverRadius: 6,
-        })),
-      },
-      options: {
-        layout: {padding: {right: 18}},
-        scales: {
-          x: logMs,
-          y: {reverse: true, min: -0.6, max: rows.length - 0.4,
-            afterBuildTicks: (axis) => { axis.ticks = rows.map((_row, value) => ({value})); },
-            ticks: {autoSkip: false, callback: (v) => label(rows[v] ? rows[v].name : ''), font: {size: 11.5}}},
-        },
-        plugins: {tooltip: {callbacks: {label: (item) => `${rows[item.parsed.y].name}: ${item.dataset.label} after ${item.parsed.x.toFixed(2)} ms`}}},
-      },
-    });
-  }
-
   /// One line of pixels per rail, as bright as it was busy. series: of one node, by rail.
   function heat(series, maxX, maxMbit) {
     const canvas = document.createElement('canvas');
@@ -437,7 +363,7 @@ const charts = (() => {
     series.forEach(({points}, row) => {
       const width = (kBinsAcross * (points.length > 1 ? points[1].x - points[0].x : maxX)) / maxX;
       for (const {x, y} of points) {
-        ctx.fillStyle = translucent('--accent', Math.min(1, 0.04 + (0.96 * y) / (maxMbit || 1)));
+        ctx.fillStyle = translucent('--rail-0', Math.min(1, 0.04 + (0.96 * y) / (maxMbit || 1)));
         ctx.fillRect((kBinsAcross * x) / maxX - width / 2, row, width, 1);
       }
     });
@@ -449,5 +375,11 @@ const charts = (() => {
     for (const canvas of element.querySelectorAll('canvas')) Chart.getChart(canvas)?.destroy();
   }
 
-  return {applyTheme, cdf, destroyIn, heat, milestones, overhead, phases, rails, railColour, railPoints, rate, roundUp, throughput};
+  // Strategies beyond the last colour begin anew, with a dash and another mark.
+  const kDashes = [[], [7, 3], [2, 2]];
+  const kMarks = ['circle', 'rect', 'triangle', 'rectRot', 'crossRot', 'star'];
+  const dashOf = (place) => kDashes[Math.floor(place / 8) % kDashes.length];
+  const markOf = (place) => kMarks[place % kMarks.length];
+
+  return {applyTheme, colour, dashOf, destroyIn, draw, fixedWidth, heat, label, markOf, overhead, phases, rails, railColour, railPoints, rate, roundUp, throughput};
 })();

@@ -76,13 +76,13 @@ const elements = (() => {
     shown.after(el('div', {class: 'tools'}, button));
   }
 
-  /// columns: [{title, number, nowrap, words, cell(row) -> node or text}]. `cards`: on narrow
+  /// columns: [{title, heading (a node instead of the title), number, nowrap, words, cell(row) -> node or text}]. `cards`: on narrow
   /// screens each row becomes a card; otherwise the table scrolls inside its panel. Headings sort.
   function table(columns, rows, cards, id) {
     const kind = (column) =>
       [column.number && 'number', column.nowrap && 'nowrap', column.words && 'words', column.head && 'head']
         .filter(Boolean).join(' ') || null;
-    const head = el('tr', null, columns.map((c) => el('th', {class: c.number ? 'number' : null}, c.title)));
+    const head = el('tr', null, columns.map((c) => el('th', {class: c.number ? 'number' : null}, c.heading || c.title)));
     const lines = rows.map((row) => el('tr', {id: id ? id(row) : null}, columns.map((column) =>
       el('td', {class: kind(column), 'data-label': column.title}, el('span', null, column.cell(row))))));
     const shown = el('table', {class: cards ? 'cards' : null}, el('thead', null, head), el('tbody', null, lines));
@@ -106,6 +106,8 @@ const elements = (() => {
   const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
   const fixed = (value, digits) => (isNumber(value) ? value.toFixed(digits) : kNothing);
   const grouped = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en').replaceAll(',', '\u202f') : kNothing);
+  /// Of any unit: as many digits as say something.
+  const quantity = (value) => (isNumber(value) && Math.abs(value) >= 10000 ? grouped(value) : fixed(value, 2));
   const plural = (n, noun) => `${grouped(n)} ${noun}${n === 1 ? '' : 's'}`;
   const count = (n) => ['n', '=', grouped(n)].join(kSpace);
 
@@ -122,6 +124,13 @@ const elements = (() => {
     return isNumber(of.p95) ? 'p99 from 300 on' : 'p95 from 60 on, p99 from 300 on';
   }
 
+  /// Whether an overhead is more than noise, and its interval.
+  function howSure(overhead, digits = 1) {
+    const ci = overhead.ci95;
+    return [overhead.distinguishable === false ? el('span', {class: 'sub'}, 'not distinguishable from 0') : null,
+      el('span', {class: 'sub'}, ci ? `95${kSpace}%: ${fixed(ci[0], digits)} to ${fixed(ci[1], digits)}${kSpace}%` : 'no interval below 6 blocks')];
+  }
+
   /// What one fault costs by a model: time, for there is no percentage of a run.
   const faultCost = (text) => el('span', null, text, el('span', {class: 'sub'}, 'by one fault, modelled: see the note'));
 
@@ -136,10 +145,16 @@ const elements = (() => {
     return isNumber(bytes) ? `${value.toFixed(unit === 0 ? 0 : 1)} ${units[unit]}` : kNothing;
   }
 
+  /// Of calls, whose sizes are powers of two: "16 MiB".
+  function binarySize(bytes) {
+    const [unit, of] = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]].find(([, one]) => bytes >= one && bytes % one === 0) || ['B', 1];
+    return `${grouped(bytes / of)}${kSpace}${unit}`;
+  }
+
   const name = (text) => el('span', {class: 'name'}, text);
   const state = (tone, text) => el('span', {class: `state ${tone ? `tone-${tone}` : 'neutral'}`}, text);
   const yesNo = (ok, yes, no) => state(ok ? 'good' : 'bad', ok ? `✓ ${yes}` : `✗ ${no}`);
 
-  return {count, duration, el, equip, faultCost, fixed, grouped, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, size, state, table,
+  return {binarySize, count, duration, el, equip, faultCost, fixed, grouped, howSure, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, quantity, size, state, table,
     yesNo};
 })();

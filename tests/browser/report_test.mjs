@@ -110,8 +110,10 @@ async function checkDrawingTime(browser, report, charts, most = kLongestDrawMs) 
 // overhead, throughput and rails of three strategies, two distributions, two of failovers, restarts
 const kSampleCharts = 1 + 3 * 2 + 2 + 2 + 1;
 const kSampleStrips = 3 * 4;  // strategies, nodes
-// Five strategies, and no restarts.
-const kSweepCharts = 1 + 5 * 2 + 2 + 2;
+// Bandwidth of two operations, rails of three strategies, pauses, two of failovers, restarts
+const kCollectiveCharts = 2 + 3 + 1 + 2 + 1;
+// Seven operations, five strategies, and no restarts.
+const kSweepCharts = 7 + 5 + 1 + 2;
 const kSweepCalls = 7 * 25;  // operations, sizes
 
 const tests = {
@@ -212,9 +214,10 @@ const tests = {
   },
 
   async 'of collective calls what each strategy keeps stands beside what is possible'(browser) {
-    const {page, headings} = await check(browser, makeReport('collectives'), kWide, kSampleCharts);
-    assert.ok(headings.includes('What the calls took'));
-    const rows = await page.evaluate(`[...document.querySelectorAll('#calls tbody tr')].map((tr) => [...tr.cells].map((td) => td.innerText.replaceAll('\\u00a0', ' ')))`);
+    const {page, headings} = await check(browser, makeReport('collectives'), kWide, kCollectiveCharts);
+    assert.ok(headings.includes('Bandwidth of calls'));
+    await page.evaluate(`document.querySelector('#calls details:last-child').open = true`);
+    const rows = await page.evaluate(`[...document.querySelectorAll('#calls details:last-child tbody tr')].map((tr) => [...tr.cells].map((td) => td.innerText.replaceAll('\\u00a0', ' ')))`);
     assert.equal(rows.length, 2 * 2 * 3);
     const find = (operation, bytes, strategy) => rows.find((row) => row[0].startsWith(operation) && row[1] === bytes && row[2] === strategy);
     // The median of three runs: 161 ms without a fault, 321 with half of it, 201 with 80 %.
@@ -227,8 +230,170 @@ const tests = {
     assert.match(find('all_reduce', '1 MiB', 'hot_repair')[5], /latency only/);
     await page.close();
     const {page: other, headings: without} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
-    assert.ok(!without.includes('What the calls took'));
+    assert.ok(!without.includes('Bandwidth of calls'));
     await other.close();
+  },
+
+  async 'a sweep begins with bandwidth by size, and nothing of it is averaged'(browser) {
+    for (const screen of [kWide, kNarrow]) {
+      const {page, headings, text} = await check(browser, makeReport('collectives'), screen, kCollectiveCharts);
+      assert.equal(headings[0], 'Bandwidth of calls');
+      assert.doesNotMatch(text, /iterations\/s|iterations per second|calls per second/i);
+      assert.ok((text.match(/no best possible/g) || []).length <= 1, 'the same is said several times');
+      const {first, scales, names, table} = await page.evaluate(`(() => {
+        const [canvas] = document.querySelectorAll('#calls canvas');
+        const {scales, data} = Chart.getChart(canvas);
+        return {first: document.getElementById('verdict').nextElementSibling.id, names: data.datasets.map(({label}) => label),
+          scales: {type: scales.x.type, title: scales.x.options.title.text, ticks: scales.x.ticks.map(({label}) => label)},
+          table: [...document.querySelector('#calls .panel table').rows].map((row) => [...row.cells].map((cell) => cell.innerText.replaceAll('\\u00a0', ' ').trim()))};
+      })()`);
+      assert.equal(first, 'calls');
+      assert.equal(scales.type, 'logarithmic');
+      assert.match(scales.title, /log₂/);
+      assert.deepEqual(scales.ticks.map((tick) => tick.replaceAll('\u00a0', ' ')), ['1 MiB', '2 MiB', '4 MiB', '8 MiB', '16 MiB']);
+      assert.deepEqual(names, ['fault_free', 'fail_stop', 'hot_repair', 'best possible']);
+      assert.deepEqual(table[0].slice(0, 4).map((title) => title.replace(/\s.*/, '')), ['Size', 'fault_free', 'fail_stop', 'hot_repair']);
+      assert.deepEqual(table.slice(1).map(([size]) => size), ['1 MiB', '16 MiB']);
+      assert.match(table[2][3], /50\.2 %$/);
+      await page.close();
+    }
+  },
+
+  async 'other pages begin with what faults cost, below the headline'(browser) {
+    for (const [kind, charts] of [['sample', kSampleCharts], ['server', kSampleCharts + 2]]) {
+      const {page, headings} = await check(browser, makeReport(kind), kWide, charts);
+      assert.equal(headings[0], 'What it cost');
+      if (kind === 'server') assert.equal(headings[1], 'What became of the requests');
+      const headline = await page.evaluate(`document.querySelector('#verdict .headline').innerText`);
+      assert.equal(headline, await page.evaluate('page.data.headline'));
+      assert.match(headline, /hot_repair/);
+      await page.close();
+    }
+  },
+
+  async 'the contents lead to every part that is there'(browser) {
+    for (const screen of [kWide, kNarrow]) {
+      const {page, headings} = await check(browser, makeReport('sample'), screen, kSampleCharts);
+      const {links, open} = await page.evaluate(`({open: document.getElementById('contents').open,
+        links: [...document.querySelectorAll('#contents a')].map((a) => [a.textContent, document.querySelector(a.getAttribute('href') + ' > h2')?.firstChild.textContent])})`);
+      assert.deepEqual(links.map(([text]) => text), headings);
+      for (const [text, heading] of links) assert.equal(text, heading);
+      assert.equal(open, screen === kWide, 'on a narrow screen they would push the page down');
+      await page.close();
+    }
+  },
+
+  async 'each strategy says what it is'(browser) {
+    const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const names = await page.evaluate(`[...document.querySelectorAll('#cost .strategy a, #time .strategy a, #runs .strategy a')].map((a) => [a.textContent, a.title, a.getAttribute('href')])`);
+    assert.ok(names.length >= 3 * 3);
+    for (const [name, title, href] of names) {
+      assert.match(title, new RegExp(`^${name} does what it does`));
+      assert.equal(href, '#strategies');
+    }
+    assert.match(await page.evaluate(`document.getElementById('strategies').innerText`), /hot_repair\s+hot_repair does what it does, in a sentence\./);
+    await page.close();
+  },
+
+  async 'a colour means one thing, and the colour-blind can tell neighbours apart'(browser) {
+    // Differences as seen with each kind of dichromacy (Machado, Oliveira and Fernandes 2009), in OKLab, in hundredths.
+    const measure = `(() => {
+      const kSight = [[[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]];
+      const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+      const lab = ([r, g, b]) => {
+        const [l, m, s] = [0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b, 0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b,
+          0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b].map((x) => Math.cbrt(Math.max(0, x)));
+        return [0.2104542553 * l + 0.793617785 * m - 0.0040720468 * s, 1.9779984951 * l - 2.428592205 * m + 0.4505937099 * s, 0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s];
+      };
+      const seen = (hex, sight) => {
+        const rgb = [1, 3, 5].map((i) => linear(parseInt(hex.slice(i, i + 2), 16) / 255));
+        return lab(sight.map((row) => Math.min(1, Math.max(0, row.reduce((sum, k, i) => sum + k * rgb[i], 0)))));
+      };
+      const apart = (a, b) => Math.min(...kSight.map((sight) => 100 * Math.hypot(...seen(a, sight).map((x, i) => x - seen(b, sight)[i]))));
+      const palette = (name, from, to) => Array.from({length: to - from + 1}, (_x, i) => getComputedStyle(document.documentElement).getPropertyValue('--' + name + '-' + (from + i)).trim());
+      const palettes = {strategy: palette('strategy', 0, 7), rail: palette('rail', 0, 7), phase: palette('phase', 1, 4)};
+      const all = [...Object.values(palettes).flat(), ...['fault', 'good', 'bad', 'warn'].map((name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim())];
+      const pairs = palettes.strategy.flatMap((a, i) => palettes.strategy.slice(0, i).map((b) => apart(a, b)));
+      const neighbours = (colours) => Math.min(...colours.slice(1).map((c, i) => apart(c, colours[i])));
+      return {all, strategies: Math.min(...pairs), rails: neighbours(palettes.rail), phases: neighbours(palettes.phase)};
+    })()`;
+    for (const dark of [false, true]) {
+      const {page} = await check(browser, makeReport('sample'), {...kWide, dark}, kSampleCharts);
+      const {all, strategies, rails, phases} = await page.evaluate(measure);
+      assert.ok(all.every((colour) => /^#[0-9a-f]{6}$/.test(colour)), String(all));
+      assert.equal(new Set(all).size, all.length, 'one colour for two meanings');
+      assert.ok(strategies > 8, `strategies are ${strategies} apart`);
+      assert.ok(rails > 12, `neighbouring rails are ${rails} apart`);
+      assert.ok(phases > 10, `neighbouring steps are ${phases} apart`);
+      // A strategy has the same colour wherever it is drawn.
+      const drawn = await page.evaluate(`(() => {
+        const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+        const place = [...document.querySelectorAll('#time .multiples')[0].children].map((card) => card.querySelector('.strategy').textContent).indexOf('hot_repair');
+        const overTime = Chart.getChart([...document.querySelectorAll('#time .multiples')[0].children][place].querySelector('canvas')).data.datasets[0].borderColor;
+        const latency = Chart.getChart(document.querySelector('#latency canvas')).data.datasets.find(({label}) => label.startsWith('hot_repair')).borderColor;
+        const swatch = document.querySelectorAll('#cost .swatch')[2].style.getPropertyValue('--key');
+        return [css('--strategy-2'), overTime, latency, css(swatch.slice(4, -1))];
+      })()`);
+      assert.equal(new Set(drawn).size, 1, String(drawn));
+      await page.close();
+    }
+  },
+
+  async 'logarithmic axes say so, and have round ticks'(browser) {
+    const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const axes = await page.evaluate(`Object.values(Chart.instances).map(({scales: {x}}) => x).filter(({type}) => type === 'logarithmic')
+      .map((x) => ({title: x.options.title.display && x.options.title.text, ticks: x.ticks.map(({value}) => value), min: x.min, max: x.max}))`);
+    assert.equal(axes.length, 3, 'two distributions and the time line of failovers');
+    for (const {title, ticks, min, max} of axes) {
+      assert.match(title, /log/);
+      assert.ok(ticks.length >= 3 && ticks.length <= 9, `${ticks}`);
+      for (const tick of [...ticks, min, max]) assert.ok(String(+tick.toPrecision(6)).replace(/[.]|0+$|^0[.]0*/g, '').length <= 3, `${tick} is not round`);
+    }
+    const scales = await page.evaluate(`[[73.9, 109], [0.9, 110], [1, 1], [0.011, 3200], [4, 5]].map(([lo, hi]) => ({lo, hi, ...logCharts.roundScale(lo, hi)}))`);
+    for (const {lo, hi, min, max, ticks} of scales) {
+      assert.ok(min <= lo && max >= hi && min > 0, `${lo} to ${hi}: ${min} to ${max}`);
+      assert.ok(ticks.length >= 2 && ticks.length <= 8 && ticks.every((tick, i) => i === 0 || tick > ticks[i - 1]), `${lo} to ${hi}: ${ticks}`);
+    }
+    assert.deepEqual(scales[0].ticks, [70, 80, 90, 100, 110]);
+    await page.close();
+  },
+
+  async 'the tick of the pause is explained beside its chart'(browser) {
+    const {page} = await check(browser, makeReport('sample'), kWide, kSampleCharts);
+    const below = await page.evaluate(`document.querySelector('#failovers .panel').nextElementSibling.innerText`);
+    assert.match(below, /The tick is the pause.*Left of the bar's end: .*Right of it: /s);
+    await page.close();
+  },
+
+  async 'the table of all runs can be read on any screen, messages and all'(browser) {
+    for (const width of [1400, 420]) {
+      const {page, text} = await check(browser, makeReport('invalid'), {width}, kSampleCharts);
+      const seen = await page.evaluate(`(() => {
+        const shown = document.querySelector('#runs table');
+        const message = [...shown.querySelectorAll('.sub')].find((one) => one.innerText.includes('kept its carrier')).getBoundingClientRect();
+        return {cut: shown.scrollWidth - shown.closest('.scroll').clientWidth, right: message.right, width: message.width,
+          tallest: Math.max(...[...shown.tBodies[0].rows].map((row) => row.getBoundingClientRect().height)), display: getComputedStyle(shown.tBodies[0].rows[0]).display};
+      })()`);
+      assert.ok(seen.cut <= 1, `${seen.cut} px of the table are cut off`);
+      assert.ok(seen.right <= width && seen.width > 150, `the message is ${seen.width} px wide and ends at ${seen.right}`);
+      assert.equal(seen.display, width === 420 ? 'block' : 'table-row');
+      if (width === 1400) assert.ok(seen.tallest < 130, `a row of ${seen.tallest} px`);
+      assert.match(text, /kept its carrier/);
+      await page.close();
+    }
+  },
+
+  async 'what the machine did besides is shown, and a busy one is warned of'(browser) {
+    const {page, text} = await check(browser, makeReport('rich'), kWide, kSampleCharts);
+    const [panel, column] = await page.evaluate(`[document.getElementById('environment').innerText.replaceAll('\\u00a0', ' '),
+      [...document.querySelectorAll('#runs tbody tr')].map((row) => [...row.cells].find((cell) => cell.dataset.label === 'Others').innerText)]`);
+    assert.match(panel, /Machine while measuring\s+Used by other programs\s+2\.5 % \(1\.5 to 41\.0 %\)/);
+    assert.match(panel, /Taken by the host \(steal\)\s+0\.0 % \(0\.0 to 0\.4 %\)/);
+    assert.equal(column[4].trim(), '41.0 %');
+    assert.match(text, /the machine was busy: other programs used 10 % or more of the processors in 1 of 9 runs, up to 41 % \(fail_stop, block 2\)/);
+    await page.close();
   },
 
   async 'the heat strips show that traffic left the failed rail'(browser) {
@@ -493,15 +658,15 @@ const tests = {
     assert.ok(statSync(report).size < kLargestPage, `${statSync(report).size} bytes`);
     const {page} = await check(browser, report, kNarrow, kSweepCharts);
     const {summary, rows, height, overflow, blocks} = await page.evaluate(`(() => {
-      const folded = document.querySelector('#calls details');
+      const folded = document.querySelector('#calls details:last-child');
       folded.open = true;
-      return {summary: folded.querySelector('summary').innerText,
+      return {summary: folded.querySelector('summary').innerText.replaceAll('\\u202f', ' '),
         rows: [...folded.querySelectorAll('tbody tr')].map((tr) => [...tr.cells].map((td) => td.innerText.replaceAll('\\u00a0', ' '))),
         height: folded.querySelector('table').getBoundingClientRect().height,
         overflow: document.documentElement.scrollWidth - innerWidth,
         blocks: [...document.querySelectorAll('#time label')].find((label) => label.innerText.startsWith('Block'))?.querySelector('select').options.length ?? 1};
     })()`);
-    assert.equal(summary, `${kSweepCalls} calls`);
+    assert.match(summary, new RegExp(`: ${kSweepCalls * 5} rows, of ${kSweepCalls} kinds of call, \\d`));
     assert.equal(rows.length, kSweepCalls * 5);
     const hot = rows.find((row) => row[0].startsWith('all_reduce') && row[1] === '16 MiB' && row[2] === 'hot_repair');
     assert.deepEqual(hot.slice(5, 9), ['50.0 %', '87.5 %', '87.5 %', '1.750']);
