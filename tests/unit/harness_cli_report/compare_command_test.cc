@@ -55,6 +55,9 @@ TEST_F(CompareCommandTest, ARegressionIsExitCodeOne) {
   EXPECT_EQ(reports::Json::parse(out_)["regressions"], 3) << "throughput of three strategies";
   EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.html"));
   EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.json"));
+  EXPECT_TRUE(fs::exists(directory_ + "/diff/compare.md"));
+  EXPECT_EQ(run(base + " " + slow + " --markdown"), kExitExpectation);
+  EXPECT_TRUE(out_.starts_with("### Comparison: worse\n")) << out_;
 }
 
 TEST_F(CompareCommandTest, WhatVanishedOrFailsNowIsNoSuccess) {

@@ -50,6 +50,19 @@ TEST_F(ReportCommandTest, MakesAMatrixOfAllResultsInADirectory) {
   EXPECT_EQ(run(directory_ + "/a " + directory_ + "/b"), kExitUsage) << "which report?";
 }
 
+TEST_F(ReportCommandTest, PrintsMarkdownForPullRequests) {
+  for (const char* name : {"/a", "/b"}) {
+    ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + name).ok());
+  }
+  EXPECT_EQ(run(directory_ + "/a --markdown"), kExitOk) << err_;
+  EXPECT_TRUE(out_.starts_with("### PASS: quickstart\n")) << out_;
+  EXPECT_EQ(run("--matrix --markdown " + directory_ + " --out " + directory_ + "/many"), kExitOk);
+  EXPECT_TRUE(out_.starts_with("### 2 of 2 results pass\n")) << out_;
+  EXPECT_THAT(out_, HasSubstr("| `port_down carrier` | own |"));
+  EXPECT_EQ(out_.find("report:"), std::string::npos) << "nothing but Markdown";
+  EXPECT_TRUE(fs::exists(directory_ + "/many/summary.md"));
+}
+
 TEST_F(ReportCommandTest, AnOverviewOfAllResultsLeadsToTheirReports) {
   for (const char* name : {"/a", "/b"}) {
     ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + name).ok());
