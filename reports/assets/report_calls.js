@@ -66,6 +66,7 @@ const callParts = (() => {
       if (!of) return kNothing;
       const wrong = of.wrong_elements > 0 ? state('bad', `${grouped(of.wrong_elements)} wrong`) : null;
       return el('span', null, el('strong', null, bandwidth(of.busbw)), isNumber(of.kept) ? el('span', {class: 'sub'}, percent(of.kept)) : null,
+        notesOf(of) ? el('span', {class: 'sub'}, notesOf(of)) : null,
         wrong ? el('span', {class: 'sub'}, wrong) : null);
     };
     return table([

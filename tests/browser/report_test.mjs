@@ -255,6 +255,7 @@ const tests = {
       assert.deepEqual(table[0].slice(0, 4).map((title) => title.replace(/\s.*/, '')), ['Size', 'fault_free', 'fail_stop', 'hot_repair']);
       assert.deepEqual(table.slice(1).map(([size]) => size), ['1 MiB', '16 MiB']);
       assert.match(table[2][3], /50\.2 %$/);
+      assert.match(table[1][3], /latency only$/, 'why a small call keeps more than is possible');
       await page.close();
     }
   },
