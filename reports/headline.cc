@@ -49,7 +49,7 @@ std::string counted(std::int64_t count, const std::string& noun) {
 }
 
 /// `value` with three digits at most behind which nothing is known, without zeros at the end.
-std::string shortNumber(double value) {
+std::string roundNumber(double value) {
   const double size = std::abs(value);
   std::string text = fmt::format("{:.{}f}", value, size < 9.95 ? 1 : 0);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
@@ -201,7 +201,7 @@ class Sentence {
     if (const auto kept = keptBandwidth(calls_, story.tally.strategy)) {
       constexpr double kPercent = 100;
       text = fmt::format("{} % of the fault-free bandwidth ({})",
-                         shortNumber(std::min(kPercent, kept->share * kPercent)), kept->call);
+                         roundNumber(std::min(kPercent, kept->share * kPercent)), kept->call);
     } else {
       text = costOf(story, has_reference_);
       if (serving() && overheadOf(story)) text += " per request";
@@ -340,7 +340,7 @@ class Sentence {
     } else if (!stories_.empty() && stories_.front().row != nullptr &&
                stories_.front().row->throughput) {
       const Quantity& speed = *stories_.front().row->throughput;
-      text += fmt::format(": {} did {} {}", stories_.front().name, shortNumber(speed.value),
+      text += fmt::format(": {} did {} {}", stories_.front().name, roundNumber(speed.value),
                           plain(speed.unit));
     }
     return text;
@@ -354,7 +354,7 @@ class Sentence {
       if (row.fault_cost) {
         cost = shortTime(row.fault_cost->seconds * 1000);
         cost += row.fault_cost->requests
-                    ? fmt::format(" over {} requests", shortNumber(*row.fault_cost->requests))
+                    ? fmt::format(" over {} requests", roundNumber(*row.fault_cost->requests))
                     : " of the job";
       } else if (row.overhead_pct) {
         cost = shortOverhead(row.overhead_pct->median);
@@ -462,15 +462,15 @@ std::string shortTime(double ms) {
   constexpr double kHour = 60 * kMinute;
   constexpr double kTwice = 2;  // up to two minutes are seconds to a reader
   if (ms > 0 && ms < 0.05) return "less than 0.1 ms";
-  if (ms < kSecond - 0.5) return shortNumber(ms) + " ms";
-  if (ms < kTwice * kMinute) return shortNumber(ms / kSecond) + " s";
-  if (ms < kTwice * kHour) return shortNumber(ms / kMinute) + " min";
-  return shortNumber(ms / kHour) + " h";
+  if (ms < kSecond - 0.5) return roundNumber(ms) + " ms";
+  if (ms < kTwice * kMinute) return roundNumber(ms / kSecond) + " s";
+  if (ms < kTwice * kHour) return roundNumber(ms / kMinute) + " min";
+  return roundNumber(ms / kHour) + " h";
 }
 
 std::string shortOverhead(double percent) {
   if (percent < 0.05) return "no slower";
-  return "+" + shortNumber(percent) + " %";
+  return "+" + roundNumber(percent) + " %";
 }
 
 std::string headline(const ScenarioResult& result) {

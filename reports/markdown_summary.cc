@@ -21,7 +21,6 @@ constexpr std::size_t kMostReasons = 10;
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string verdictWord(const ScenarioResult& result) {
-  if (result.interrupted) return "PARTIAL";
   std::string word = nameOf(result.verdict);
   std::ranges::transform(word, word.begin(),
                          [](char c) { return static_cast<char>(c - 'a' + 'A'); });

@@ -66,7 +66,8 @@ Json viewOf(const Summary& row, const StrategyTally& tally) {
 
 Json viewOf(const OverviewEntry& entry, const std::string& id) {
   const ScenarioResult& result = *entry.result;
-  const VerdictText verdict = explainVerdict(result);
+  VerdictText verdict = explainVerdict(result);
+  verdict.reasons.insert(verdict.reasons.begin(), verdict.broken.begin(), verdict.broken.end());
   Json rows = Json::array();
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     const auto row = std::ranges::find(result.summary, tally.strategy, &Summary::strategy);

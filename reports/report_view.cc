@@ -14,6 +14,7 @@
 #include "reports/headline.h"
 #include "reports/html_text.h"
 #include "reports/machine_load.h"
+#include "reports/pace.h"
 #include "reports/result_json.h"
 #include "reports/swept_calls.h"
 #include "reports/tally.h"
@@ -34,8 +35,14 @@ std::size_t groupSize(std::size_t count, int points) {
   return (count + limit - 1) / limit;
 }
 
+/// A whole number without a point: there are thousands.
+Json countOf(double count) {
+  if (count == std::floor(count)) return static_cast<std::int64_t>(count);
+  return rounded(count);
+}
+
 /// Columns of equal length; `count` iterations merged into each entry.
-Json iterationColumns(const std::vector<Iteration>& iterations, int points) {
+Json paceColumns(const std::vector<Pace>& iterations, int points) {
   Json index = Json::array();
   Json start = Json::array();
   Json ms = Json::array();
@@ -44,11 +51,15 @@ Json iterationColumns(const std::vector<Iteration>& iterations, int points) {
   for (std::size_t i = 0; i < iterations.size(); i += group) {
     const std::size_t end = std::min(i + group, iterations.size());
     double sum = 0;
-    for (std::size_t k = i; k < end; ++k) sum += iterations[k].ms;
+    double merged = 0;
+    for (std::size_t k = i; k < end; ++k) {
+      sum += iterations[k].ms;
+      merged += iterations[k].count;
+    }
     index.push_back(iterations[i].index);
     start.push_back(rounded(iterations[i].start_ms));
     ms.push_back(rounded(sum));
-    count.push_back(end - i);
+    count.push_back(countOf(merged));
   }
   return {{"index", std::move(index)},
           {"start_ms", std::move(start)},
@@ -172,7 +183,7 @@ Json runView(const Run& run, Json json, const ViewLimits& limits, LeftOut& left_
   const bool serves = !run.requests.empty();
   json["iterations"] = !curves  ? Json(nullptr)
                        : serves ? answeredColumns(run.requests)
-                                : iterationColumns(run.iterations, limits.points);
+                                : paceColumns(paceOf(run), limits.points);
   if (!serves && long_curve(run.iterations.size())) left_out.points = true;
   Json series = Json::array();
   if (curves) {
@@ -208,6 +219,9 @@ Json strategyCallsView(const StrategyCalls& calls) {
   put("busbw", calls.busbw);
   put("kept", calls.kept);
   put("bound", calls.bound);
+  if (calls.kept && calls.bound && calls.least && *calls.kept * *calls.bound > 1) {
+    put("least", calls.least);
+  }
   put("model", calls.model);
   put("time_over_bound", calls.time_over_bound);
   if (calls.left_out > 0) view["left_out"] = calls.left_out;
@@ -287,6 +301,7 @@ Json distributions(const ScenarioResult& result) {
       }
       if (!run.requests.empty()) continue;
       for (const Iteration& iteration : run.iterations) all["iteration"].push_back(iteration.ms);
+      if (run.unfinished) all["iteration"].push_back(run.unfinished->ms);
     }
     for (auto& [of, values] : all) {
       std::erase_if(values, [](double value) { return !std::isfinite(value); });

@@ -40,6 +40,7 @@ void visitFields(V& v, Of<Iteration> auto& iteration) {
   v.field("index", iteration.index);
   v.field("start_ms", iteration.start_ms);
   v.field("ms", iteration.ms);
+  v.field("attempts", iteration.attempts);
   v.field("exposed_ms", iteration.exposed_ms);
 }
 
@@ -76,6 +77,7 @@ void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.field("op", row.op);
   v.field("in_place", row.in_place);
   v.field("n", row.n);
+  v.field("unfinished", row.unfinished);
   v.field("left_out", row.left_out);
   v.field("unsettled", row.unsettled);
   v.field("p50_ms", row.p50_ms);
@@ -172,6 +174,7 @@ void visitFields(V& v, Of<Run> auto& run) {
   v.field("duration_ms", run.duration_ms);
   v.field("checkpoint_ms", run.checkpoint_ms);
   v.field("iterations", run.iterations);
+  v.field("unfinished", run.unfinished);
   v.field("wrong_elements", run.wrong_elements);
   v.field("checked_elements", run.checked_elements);
   v.field("digest", run.digest);

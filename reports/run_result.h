@@ -26,11 +26,13 @@ struct Quantity {
   std::string unit;
 };
 
-/// One iteration of the workload, as the slowest rank saw it.
+/// One iteration of the workload, as the slowest rank saw it. One that was interrupted, because the
+/// job hung, died or lost ranks, and was done again lasts from its first begin to its final end.
 struct Iteration {
   int index = 0;
   double start_ms = 0;
   double ms = 0;
+  int attempts = 1;  ///< times that the job went at it; each but the last was interrupted
   /// How long computing stood still for communication, mean over the ranks; null: not known.
   std::optional<double> exposed_ms{};
 };
@@ -147,6 +149,8 @@ struct CollectiveRow {
   std::string op;  ///< empty: it reduces nothing
   bool in_place = false;
   int n = 0;  ///< calls whose times count
+  /// Of them, one that the run's end cut off: its time is what it had taken until then.
+  int unfinished = 0;
   /// Calls whose times do not: of a strategy that plans, those before a plan that fits the ports
   /// was in use. Their elements are counted.
   int left_out = 0;
@@ -220,6 +224,9 @@ struct Run {
   /// Time that the slowest rank spent on writing checkpoints; a part of the strategy's overhead.
   double checkpoint_ms = 0;
   std::vector<Iteration> iterations;
+  /// What a run that ended early was busy with: `ms` until the run ended, and nobody knows how much
+  /// longer it would have taken. null: nothing, or the run came to its end.
+  std::optional<Iteration> unfinished;
   std::int64_t wrong_elements = 0;
   std::int64_t checked_elements = 0;
   std::string digest;  ///< of every result on every rank

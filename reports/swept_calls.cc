@@ -38,6 +38,7 @@ StrategyCalls callsOf(const std::string& strategy, const CallRows& rows,
   calls.p50_ms = medianOf(rows, &CollectiveRow::p50_ms);
   calls.busbw = medianOf(rows, &CollectiveRow::busbw);
   calls.bound = medianOf(rows, &CollectiveRow::bound);
+  calls.least = medianOf(rows, &CollectiveRow::least);
   calls.model = medianOf(rows, &CollectiveRow::model);
   calls.time_over_bound = medianOf(rows, &CollectiveRow::time_over_bound);
   if (reference_ms && calls.p50_ms && *calls.p50_ms > 0 && strategy != kReferenceRow) {

@@ -26,7 +26,8 @@ struct StrategyCalls {
   /// Share of the busbw of kReferenceRow: its time over that of this strategy, as both move the
   /// same bytes. Absent for that row itself, and where it has not run the call.
   std::optional<double> kept;
-  std::optional<double> bound;  ///< this and the next two as in CollectiveRow
+  std::optional<double> bound;  ///< this and the next three as in CollectiveRow
+  std::optional<double> least;
   std::optional<double> model;
   std::optional<double> time_over_bound;
   std::int64_t n = 0;

@@ -381,6 +381,8 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
                                 : expectation.pass  ? paint("holds", kGreen)
                                                     : paint("FAILS", kRed);
     text += "  " + outcome + "  " + fitted(line, kWidth - 9) + "\n";
+    if (!expectation.pass && !expectation.message.empty())
+      text += wrapped("why: " + expectation.message);
   }
   // Not cut: a path must be usable.
   if (!style.report_dir.empty()) {

@@ -133,7 +133,14 @@ class TraceBuilder {
     if (run.requests.empty()) {
       for (const Iteration& iteration : run.iterations) {
         trace_.slice(kJobPid, kIterationTrack, "iteration", fmt::format("{}", iteration.index),
-                     iteration.start_ms, iteration.start_ms + iteration.ms);
+                     iteration.start_ms, iteration.start_ms + iteration.ms,
+                     {{"attempts", iteration.attempts}});
+      }
+      if (run.unfinished) {
+        trace_.slice(kJobPid, kIterationTrack, "iteration",
+                     fmt::format("{}, not finished", run.unfinished->index),
+                     run.unfinished->start_ms, run.unfinished->start_ms + run.unfinished->ms,
+                     {{"attempts", run.unfinished->attempts}});
       }
     }
     addRequests(run.requests);

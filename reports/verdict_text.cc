@@ -35,14 +35,23 @@ std::string aboutData(const ScenarioResult& result, const StrategyTally& all) {
                      groupDigits(all.wrong_elements), groupDigits(all.checked_elements));
 }
 
-void addFailedExpectations(const ScenarioResult& result, std::vector<std::string>& reasons) {
+void addFailedExpectations(const ScenarioResult& result, std::vector<std::string>& broken) {
   for (const Expectation& expectation : result.expectations) {
     if (expectation.pass || expectation.is_void) continue;
     std::string reason =
         fmt::format("Expected {}, found {}.", expectation.text, valueText(expectation.value));
     if (!expectation.message.empty()) reason += " " + expectation.message;
-    reasons.push_back(std::move(reason));
+    broken.push_back(std::move(reason));
   }
+}
+
+/// The verdict's own reason, unless it only counts expectations: they are all listed.
+void addReason(const ScenarioResult& result, std::vector<std::string>& reasons) {
+  const std::string counted = fmt::format(" of {} expectations ", result.expectations.size());
+  const std::size_t digits = result.reason.find_first_not_of("0123456789");
+  const bool counts = digits != std::string::npos && digits > 0 &&
+                      result.reason.substr(digits).starts_with(counted);
+  if (!result.reason.empty() && !counts) reasons.push_back(result.reason);
 }
 
 void addInvalidRuns(const ScenarioResult& result, std::vector<std::string>& reasons) {
@@ -98,19 +107,25 @@ bool jobFailed(const ScenarioResult& result) {
   });
 }
 
-void addRecovery(const ScenarioResult& result, const StrategyTally& all,
-                 std::vector<std::string>& reasons) {
-  if (all.failovers > 0) {
-    reasons.push_back(fmt::format("{}; the longest interruption was {:.1f} ms.",
-                                  plural(all.failovers, "failover"), all.longest_pause_ms));
-  }
-  if (all.restarts > 0) {
-    reasons.push_back(serves(result) ? fmt::format("{}, with {} that had to be begun again.",
-                                                   plural(all.restarts, "restart"),
-                                                   plural(all.lost_iterations, "request"))
-                                     : fmt::format("{} from a checkpoint, with {} of lost work.",
-                                                   plural(all.restarts, "restart"),
-                                                   plural(all.lost_iterations, "iteration")));
+/// Strategies by name: what one of them did is nothing that the others did.
+void addRecovery(const ScenarioResult& result, std::vector<std::string>& reasons) {
+  for (const StrategyTally& tally : tallyByStrategy(result)) {
+    const std::string& who = tally.strategy;
+    if (tally.failed + tally.hung > 0) {
+      reasons.push_back(
+          fmt::format("{}: of {}, {}.", who, plural(tally.runs, "run"), statusWords(tally)));
+    }
+    if (tally.failovers > 0) {
+      reasons.push_back(fmt::format("{}: {}; the longest interruption was {:.1f} ms.", who,
+                                    plural(tally.failovers, "failover"), tally.longest_pause_ms));
+    }
+    if (tally.restarts == 0) continue;
+    const std::string restarts = plural(tally.restarts, "restart");
+    reasons.push_back(serves(result)
+                          ? fmt::format("{}: {}, with {} that had to be begun again.", who,
+                                        restarts, plural(tally.lost_iterations, "request"))
+                          : fmt::format("{}: {} from a checkpoint, with {} of lost work.", who,
+                                        restarts, plural(tally.lost_iterations, "iteration")));
   }
 }
 
@@ -210,7 +225,7 @@ VerdictText explainVerdict(const ScenarioResult& result) {
       result.expectations.begin(), result.expectations.end(),
       [](const Expectation& expectation) { return !expectation.pass && !expectation.is_void; });
 
-  if (!result.reason.empty()) reasons.push_back(result.reason);
+  addReason(result, reasons);
   if (result.interrupted) {
     text.headline = fmt::format("Interrupted after {}: this is a partial result",
                                 plural(static_cast<std::int64_t>(result.runs.size()), "run"));
@@ -223,14 +238,14 @@ VerdictText explainVerdict(const ScenarioResult& result) {
                                           : fmt::format("All {} expectations hold", expectations);
       reasons.push_back(aboutData(result, all));
       addEvidence(result, reasons);
-      addRecovery(result, all, reasons);
+      addRecovery(result, reasons);
       break;
     case Verdict::kFail:
       text.headline = failing == 0 ? std::string("The run failed")
                                    : fmt::format("{} of {} {} not hold", failing,
                                                  plural(expectations, "expectation"),
                                                  failing == 1 ? "does" : "do");
-      addFailedExpectations(result, reasons);
+      addFailedExpectations(result, text.broken);
       if (all.wrong_elements > 0) reasons.push_back(aboutData(result, all));
       addInvalidRuns(result, reasons);
       break;

@@ -11,6 +11,8 @@ namespace faultline::reports {
 struct VerdictText {
   std::string headline;              ///< one sentence
   std::vector<std::string> reasons;  ///< why; the most important first
+  /// Of a verdict fail, each expectation that does not hold: for who does not list them all.
+  std::vector<std::string> broken{};
 };
 
 VerdictText explainVerdict(const ScenarioResult& result);

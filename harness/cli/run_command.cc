@@ -330,7 +330,7 @@ int runScenario(const RunOptions& options) {
     // All files could be read, or we would not be here.
     const int code = runOne(scenarios[i], options.files[i], options, directories[i], keep,
                             *privileges, *interrupt, documents);
-    worst = std::max(worst, code);
+    worst = worseExit(worst, code);
     if (code == kExitInterrupted) break;
   }
   if (options.json) print(documents);

@@ -55,8 +55,12 @@ Pieces newIterations(const scenario::Scenario& scenario, const Run& run, Worth w
     if (followed) step = run.iterations[i + 1].index - one.index;
     if (one.index < next) continue;
     next = one.index + step;
-    pieces.push_back({one.start_ms, endOf(one),
-                      worth(one.index) * step * shareOfRanks(run, scenario, one.start_ms)});
+    // Nothing was done of an iteration that was interrupted while others were done again.
+    const bool interrupted = one.attempts > 1 && i > 0;
+    const double begin =
+        interrupted ? std::max(one.start_ms, endOf(run.iterations[i - 1])) : one.start_ms;
+    pieces.push_back(
+        {begin, endOf(one), worth(one.index) * step * shareOfRanks(run, scenario, begin)});
   }
   return pieces;
 }

@@ -27,6 +27,19 @@ void CallTable::cutOff() {
   std::erase_if(calls_, [this](const auto& call) { return call.second.endedRanks < ranks_; });
 }
 
+void CallTable::interrupted(int iteration, double ms) {
+  const auto call = calls_.find(iteration);
+  if (call != calls_.end()) call->second.ms = std::max(call->second.ms, ms);
+}
+
+void CallTable::unfinished(int iteration, double ms) {
+  if (cells_.empty()) return;
+  Call& call = calls_[iteration];
+  if (call.endedRanks == ranks_) return;
+  call.ms = ms;
+  call.unfinished = true;
+}
+
 std::vector<reports::CollectiveRow> CallTable::rows(const std::set<int>& unsettled) const {
   std::vector<reports::CollectiveRow> rows;
   for (int index = 0; index < std::ssize(cells_); ++index) {
@@ -37,7 +50,8 @@ std::vector<reports::CollectiveRow> CallTable::rows(const std::set<int>& unsettl
       const Call& call = it->second;
       row.checked_elements += call.checked;
       row.wrong_elements += call.wrong;
-      if (call.endedRanks < ranks_) continue;
+      if (call.endedRanks < ranks_ && !call.unfinished) continue;
+      row.unfinished += call.unfinished ? 1 : 0;
       (unsettled.contains(it->first) ? early : times).push_back(call.ms);
     }
     row.left_out = times.empty() ? 0 : static_cast<int>(early.size());

@@ -21,6 +21,13 @@ class CallTable {
   /// The ranks were killed: calls that some have not ended will be made again.
   void cutOff();
 
+  /// The call `iteration` was interrupted and made again, which took `ms` in all.
+  void interrupted(int iteration, double ms);
+
+  /// The run ended in the call `iteration`, which had taken `ms`: its time counts, as the least
+  /// that it would have taken.
+  void unfinished(int iteration, double ms);
+
   /// A row for each cell of which some call has ended on all ranks, in the order of the sweep. The
   /// times of `unsettled` iterations are left out of it, unless it has no other ones.
   std::vector<reports::CollectiveRow> rows(const std::set<int>& unsettled = {}) const;
@@ -28,6 +35,7 @@ class CallTable {
  private:
   struct Call {
     int endedRanks = 0;
+    bool unfinished = false;
     double ms = 0;  ///< of the slowest rank
     std::int64_t checked = 0;
     std::int64_t wrong = 0;

@@ -6,14 +6,14 @@
 
 #include "base/units.h"
 #include "harness/run/metric_scope.h"
+#include "harness/scenario/sweep.h"
 #include "reports/result.h"
 
 /// What expectations say about the cells of a sweep: one value for each operation, size, type,
 /// operator and place, from medians over the runs.
 namespace faultline::run {
 
-/// Cells of at least so many bytes are large: their time is that of the bytes.
-inline constexpr Bytes kLargeCell = 8 << 20;
+using scenario::kLargeCell;
 
 enum class Cells { kAll, kLarge, kLargeAllReduce };
 

@@ -39,9 +39,22 @@ CommandRecord::Step CommandRecord::progressed(int rank, int iteration, TimePoint
   latest->second = iteration;
   // A process that only lags behind the furthest one changes nothing.
   if (open_ && (iteration == open_->index || (iteration < open_->index && !back))) return {};
-  Step step{.ended = closeIteration(when), .began = iteration};
-  open_ = Open{iteration, when};
+  const bool interrupts = open_ && iteration < open_->index;
+  Step step{.ended = interrupts ? interruptIteration(when) : closeIteration(when),
+            .began = iteration};
+  open_ = Open{.index = iteration, .begin = when};
+  if (const auto before = interrupted_.extract(iteration)) {
+    open_->begin = before.mapped().iteration.begin;
+    open_->attempts = before.mapped().iteration.attempts + 1;
+  }
   return step;
+}
+
+std::optional<int> CommandRecord::interruptIteration(TimePoint when) {
+  const int index = open_->index;
+  interrupted_.insert_or_assign(index, Interrupted{.iteration = *open_, .until = when});
+  open_.reset();
+  return index;
 }
 
 std::optional<int> CommandRecord::closeIteration(TimePoint when) {
@@ -49,9 +62,35 @@ std::optional<int> CommandRecord::closeIteration(TimePoint when) {
   const int index = open_->index;
   run_.iterations.push_back({.index = index,
                              .start_ms = sinceStart(open_->begin),
-                             .ms = toMilliseconds(when - open_->begin)});
+                             .ms = toMilliseconds(when - open_->begin),
+                             .attempts = open_->attempts});
   open_.reset();
   return index;
+}
+
+/// Of a run that came to its end, those that it did not begin again lasted until it went back. Of
+/// another one the oldest, or the one that is open, is what it never ended.
+void CommandRecord::addInterrupted() {
+  if (!hasFailed()) {
+    for (const auto& [index, interrupted] : interrupted_) {
+      const Open& iteration = interrupted.iteration;
+      run_.iterations.push_back({.index = index,
+                                 .start_ms = sinceStart(iteration.begin),
+                                 .ms = toMilliseconds(interrupted.until - iteration.begin),
+                                 .attempts = iteration.attempts});
+    }
+    return;
+  }
+  std::optional<Open> oldest = open_;
+  for (const auto& [index, interrupted] : interrupted_) {
+    if (!oldest || interrupted.iteration.begin < oldest->begin) oldest = interrupted.iteration;
+  }
+  if (!oldest) return;
+  const double start = sinceStart(oldest->begin);
+  run_.unfinished = reports::Iteration{.index = oldest->index,
+                                       .start_ms = start,
+                                       .ms = std::max(0.0, run_.duration_ms - start),
+                                       .attempts = oldest->attempts};
 }
 
 void CommandRecord::ended(const ProgramPlan::Process& process, const std::string& output,
@@ -113,6 +152,7 @@ void CommandRecord::addThroughput() {
 reports::Run CommandRecord::finish(Observed observed) {
   std::ranges::sort(run_.processes, {}, &reports::ProgramEnd::rank);
   addThroughput();
+  addInterrupted();
   run_.rails = std::move(observed.rails);
   run_.rail_series = std::move(observed.railSeries);
   run_.faults = std::move(observed.faults);

@@ -19,7 +19,8 @@ namespace faultline::run {
 /// machine.
 ///
 /// The job is in the iteration that the furthest of its processes has told of; it is over when the
-/// next one begins. When a process goes back, after a restart say, the job does.
+/// next one begins. When a process goes back, after a restart say, the job does: the iteration that
+/// it was in is interrupted, and lasts from its first begin to the end of its last attempt.
 class CommandRecord {
  public:
   CommandRecord(const scenario::Scenario& scenario, const PlannedRun& planned);
@@ -62,6 +63,8 @@ class CommandRecord {
  private:
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   std::optional<int> closeIteration(TimePoint when);
+  std::optional<int> interruptIteration(TimePoint when);
+  void addInterrupted();
   void addThroughput();
 
   const scenario::Scenario& scenario_;
@@ -70,8 +73,14 @@ class CommandRecord {
   struct Open {
     int index;
     TimePoint begin;
+    int attempts = 1;
   };
   std::optional<Open> open_;
+  struct Interrupted {
+    Open iteration;
+    TimePoint until;  // the job went back
+  };
+  std::map<int, Interrupted> interrupted_;  // and not begun again, by index
   std::string invalid_;
   reports::Run run_;
 };

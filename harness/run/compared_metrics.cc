@@ -50,6 +50,14 @@ Samples iterationTimes(const ScenarioResult& result, const std::string& strategy
   });
 }
 
+/// What a median hides: a hang, or an iteration that was interrupted and done again.
+Samples longestIterations(const ScenarioResult& result, const std::string& strategy) {
+  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+    if (!completed(run) || run.iterations.empty()) return std::nullopt;
+    return std::ranges::max(run.iterations, {}, &reports::Iteration::ms).ms;
+  });
+}
+
 Samples exposedTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     return comparable(run) ? exposedMs(run) : std::nullopt;
@@ -186,6 +194,9 @@ constexpr std::array kMetrics{
     ComparedMetric{"throughput", "", true, Kind::kSpeed, throughputs, "of each completed run"},
     ComparedMetric{"iteration_ms", "ms", false, Kind::kSpeed, iterationTimes,
                    "median iteration of each completed run"},
+    ComparedMetric{"longest_iteration_ms", "ms", false, Kind::kSampled, longestIterations,
+                   "longest iteration of each completed run; one that was interrupted and done "
+                   "again lasts from its first begin to its final end"},
     ComparedMetric{"overhead_pct", "%", false, Kind::kSpeed, overheads,
                    "of each block, against its fault_free run"},
     ComparedMetric{"exposed_ms", "ms", false, Kind::kSpeed, exposedTimes,

@@ -17,7 +17,8 @@ namespace {
 
 /// What decided, as a number, a name or a flag again; an interval, or several numbers, as a text.
 reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
-  if (metric.type == scenario::MetricType::kName) return text;
+  using Type = scenario::MetricType;
+  if (metric.type == Type::kName || metric.type == Type::kText) return text;
   if (metric.type == scenario::MetricType::kFlag) return text == "true";
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -34,6 +35,13 @@ reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
 /// Why the metric means nothing in these runs; empty: it does.
 std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
   using Trust = scenario::Metric::Trust;
+  const reports::Run* const cut = firstCutShort(scope);
+  if (cut != nullptr && whenCutShort(metric) == scenario::WhenCutShort::kVoid) {
+    return fmt::format(
+        "{}, block {}, ended before it had done its work: of what went well before nothing "
+        "follows.",
+        cut->strategy, cut->block + 1);
+  }
   if (metric.trust == Trust::kAlways) return "";
   const auto unseen = std::ranges::find_if(
       scope.runs, [](const reports::Run* run) { return !evidenceIsComplete(*run); });
@@ -108,24 +116,25 @@ std::string whyVoid(const scenario::Expectation& expectation,
 
 std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario& scenario,
                                                        const reports::ScenarioResult& result) {
+  using Outcome = scenario::Verdict::Outcome;
   const scenario::MetricLookup lookup = metricsOf(result);
   std::vector<reports::Expectation> judged;
   for (const scenario::Expectation& expectation : scenario.expect) {
     reports::Expectation& line = judged.emplace_back();
     line.text = expectation.text;
-    line.message = whyNoValue(expectation, lookup);
-    if (!line.message.empty()) {
-      const std::string unmeasured = whyNotMeasured(expectation, result);
-      line.is_void = !unmeasured.empty();
-      if (line.is_void) line.message = unmeasured;
-      continue;
-    }
     const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
-    line.value = valueOf(*scenario::findMetric(expectation.metric, !expectation.strategy.empty()),
-                         verdict.value);
-    line.message = whyVoid(expectation, result);
+    const std::string missing = whyNoValue(expectation, lookup);
+    if (missing.empty()) {
+      line.value = valueOf(*scenario::findMetric(expectation.metric, !expectation.strategy.empty()),
+                           verdict.value);
+    }
+    const std::string unmeasured = missing.empty() ? "" : whyNotMeasured(expectation, result);
+    for (const std::string& why : {unmeasured, whyVoid(expectation, result), missing}) {
+      if (line.message.empty()) line.message = why;
+    }
+    if (line.message.empty() && verdict.outcome == Outcome::kUnknown) line.message = verdict.why;
     line.is_void = !line.message.empty();
-    line.pass = verdict.pass && !line.is_void;
+    line.pass = verdict.outcome == Outcome::kHolds && !line.is_void;
     if (!line.is_void) line.message = verdict.why;
   }
   return judged;

@@ -18,10 +18,10 @@ reports::Json identityOf(const ScenarioResult& result) {
   return {std::move(scenario), where.git, where.kernel, where.cpu};
 }
 
-/// Of two pieces' verdicts. What could not be run says the least, then what was measured wrong.
+/// Of two pieces' verdicts, in the order in which they decide an exit code.
 reports::Verdict worse(reports::Verdict one, reports::Verdict other) {
   using enum reports::Verdict;
-  for (const reports::Verdict verdict : {kError, kInvalid, kFail}) {
+  for (const reports::Verdict verdict : {kError, kFail, kInvalid}) {
     if (one == verdict || other == verdict) return verdict;
   }
   return kPass;
@@ -32,7 +32,9 @@ void append(ScenarioResult& whole, ScenarioResult&& piece) {
   const std::size_t lines = std::min(whole.expectations.size(), piece.expectations.size());
   for (std::size_t i = 0; i < lines; ++i) {
     reports::Expectation& line = whole.expectations[i];
-    if (line.pass) line = std::move(piece.expectations[i]);
+    const reports::Expectation& other = piece.expectations[i];
+    const bool fails = !other.pass && !other.is_void;
+    if (line.pass || (line.is_void && fails)) line = std::move(piece.expectations[i]);
   }
   whole.verdict = worse(whole.verdict, piece.verdict);
   whole.interrupted |= piece.interrupted;

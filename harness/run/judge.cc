@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
@@ -133,9 +135,19 @@ std::optional<std::string> trouble(const scenario::Scenario& scenario,
   return std::nullopt;
 }
 
-std::optional<std::string> brokenExpectations(const reports::ScenarioResult& result) {
-  const auto fails = [](const reports::Expectation& expectation) {
-    return !expectation.pass && !expectation.is_void;
+/// Of a run that proves nothing, how it ended and what was seen of its faults is why.
+bool saysWhyInvalid(const scenario::Expectation& expectation) {
+  constexpr std::array<std::string_view, 4> kPaths{"status", "message", "exit_code", "evidence.ok"};
+  return std::ranges::count(kPaths, expectation.metric) > 0;
+}
+
+/// `invalid`: a run is.
+std::optional<std::string> brokenExpectations(const scenario::Scenario& scenario,
+                                              const reports::ScenarioResult& result, bool invalid) {
+  const auto fails = [&](const reports::Expectation& line) {
+    if (line.pass || line.is_void) return false;
+    const auto asked = std::ranges::find(scenario.expect, line.text, &scenario::Expectation::text);
+    return !invalid || asked == scenario.expect.end() || !saysWhyInvalid(*asked);
   };
   const auto first = std::find_if(result.expectations.begin(), result.expectations.end(), fails);
   if (first == result.expectations.end()) return std::nullopt;
@@ -176,9 +188,14 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
                         planRuns(scenario, result.seed).size())};
   }
   if (result.runs.empty()) return {Verdict::kError, "Nothing was run."};
-  if (const auto reason = invalidity(scenario, result)) return {Verdict::kInvalid, *reason};
+  if (const auto reason = invalidity(scenario, result)) {
+    const auto broken = brokenExpectations(scenario, result, /*invalid=*/true);
+    return broken ? Judgement{Verdict::kFail, *broken + " " + *reason}
+                  : Judgement{Verdict::kInvalid, *reason};
+  }
   if (const auto reason = trouble(scenario, result)) return {Verdict::kError, *reason};
-  if (const auto reason = brokenExpectations(result)) return {Verdict::kFail, *reason};
+  if (const auto reason = brokenExpectations(scenario, result, /*invalid=*/false))
+    return {Verdict::kFail, *reason};
   if (const auto reason = onlyVoidBlocks(result)) return {Verdict::kInvalid, *reason};
   if (const auto reason = voidExpectations(result)) return {Verdict::kInvalid, *reason};
   if (const std::string noise = reports::voidBecause(result); !noise.empty()) {

@@ -17,7 +17,8 @@ struct Judgement {
 /// - fail: elements are wrong or, with random data, a digest differs from fault_free's: lost data
 ///   count in whatever run they were seen, also in one that proves nothing else;
 /// - error: it was interrupted, or nothing was run;
-/// - invalid: a fault did not happen as planned, or nobody saw it happen;
+/// - invalid: a fault did not happen as planned, or nobody saw it happen; fail, when besides an
+///   expectation does not hold that is neither void nor about that very run's end or evidence;
 /// - error: a run failed or hung without going on, and no expectation is about how it ended; a run
 ///   whose data were not checked; a run that is missing;
 /// - fail: an expectation does not hold;

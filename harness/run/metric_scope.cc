@@ -19,6 +19,17 @@ MetricScope scopeOf(const reports::ScenarioResult& result, const std::string& st
   return scope;
 }
 
+bool cutShort(const reports::Run& run) {
+  return run.status == reports::RunStatus::kFailed ||
+         (run.status == reports::RunStatus::kHung && run.restarts.empty());
+}
+
+const reports::Run* firstCutShort(const MetricScope& scope) {
+  const auto found =
+      std::ranges::find_if(scope.runs, [](const auto* run) { return cutShort(*run); });
+  return found == scope.runs.end() ? nullptr : *found;
+}
+
 bool evidenceIsComplete(const reports::Run& run) {
   if (!run.faulted) return true;
   if (run.faults.empty()) return false;

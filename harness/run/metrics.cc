@@ -21,6 +21,37 @@ Values told(const MetricScope& scope, const std::string& name) {
   return values;
 }
 
+using scenario::AtLeast;
+using scenario::Metric;
+using scenario::WhenCutShort;
+
+void onlySoFar(Values& values) {
+  for (scenario::MetricValue& value : values) {
+    if (const auto* number = std::get_if<double>(&value)) value = AtLeast{*number};
+  }
+}
+
+/// What is not known of runs that ended before they had done their work is not told as if it were.
+Values known(const MetricReader& reader, const Metric& metric, const MetricScope& scope) {
+  const WhenCutShort cut = whenCutShort(metric);
+  if (cut == WhenCutShort::kAsSeen || firstCutShort(scope) == nullptr) return reader.read(scope);
+  if (cut == WhenCutShort::kVoid) return {};
+  Values values;
+  if (metric.scope == Metric::Scope::kSummary) {
+    values = reader.read(scope);
+    onlySoFar(values);
+    return values;
+  }
+  for (const reports::Run* run : scope.runs) {
+    MetricScope one = scope;
+    one.runs = {run};
+    Values own = reader.read(one);
+    if (cutShort(*run)) onlySoFar(own);
+    values.insert(values.end(), own.begin(), own.end());
+  }
+  return values;
+}
+
 }  // namespace
 
 scenario::MetricLookup metricsOf(const reports::ScenarioResult& result) {
@@ -35,7 +66,8 @@ scenario::MetricLookup metricsOf(const reports::ScenarioResult& result) {
     }
     for (const auto readers : {runMetrics(), rowMetrics(), serverMetrics()}) {
       for (const MetricReader& reader : readers) {
-        if (reader.path == metric) return reader.read(scope);
+        if (reader.path != metric) continue;
+        return row == nullptr ? reader.read(scope) : known(reader, *row, scope);
       }
     }
     return Values{};

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 /// An experiment that was killed is gone after so long, and its lock with it.
 constexpr Duration kPatience = 2s;
 constexpr int kPauseMilliseconds = 5;
-constexpr const char* kLog = "log.txt";
-constexpr const char* kResult = "result.json";
+constexpr const char* kLogFile = "log.txt";
+constexpr const char* kResultFile = "result.json";
 /// Where a new result is made while an earlier one is there.
 constexpr const char* kUnfinished = "unfinished";
 /// Begin the names of folders that runs make.
@@ -38,9 +38,9 @@ bool isRunFolder(std::string_view name) {
 }
 
 bool isReport(std::string_view name) {
-  return name == kLog || std::ranges::any_of(reports::allRenderers(), [&](const auto& renderer) {
-           return name == renderer->fileName();
-         });
+  return name == kLogFile ||
+         std::ranges::any_of(reports::allRenderers(),
+                             [&](const auto& renderer) { return name == renderer->fileName(); });
 }
 
 /// The beginning of a regular file in the folder; "" where there is none.
@@ -115,10 +115,10 @@ Result<OutputFolder::Content> OutputFolder::look(const std::string& path, int fo
     content.ours.insert(name);
   }
   if (error) return errorf(Code::kIo, "look into {}: {}", path, error.message());
-  const bool hasResult = content.ours.contains(kResult);
-  content.result = hasResult && isOurResult(beginningOf(folder, kResult));
-  content.known = content.result || (!hasResult && content.ours.contains(kLog) &&
-                                     isOurLog(beginningOf(folder, kLog)));
+  const bool hasResult = content.ours.contains(kResultFile);
+  content.result = hasResult && isOurResult(beginningOf(folder, kResultFile));
+  content.known = content.result || (!hasResult && content.ours.contains(kLogFile) &&
+                                     isOurLog(beginningOf(folder, kLogFile)));
   return content;
 }
 
@@ -238,9 +238,9 @@ Status OutputFolder::replaceEarlier() {
     return ::renameat(made.get(), name.c_str(), lock_.get(), name.c_str()) == 0;
   };
   for (const std::string& name : fresh.ours) {
-    if (name != kResult && !move(name)) return failed(name, errno);
+    if (name != kResultFile && !move(name)) return failed(name, errno);
   }
-  if (!move(kResult)) return failed(kResult, errno);
+  if (!move(kResultFile)) return failed(kResultFile, errno);
   (void)::unlinkat(lock_.get(), kUnfinished, AT_REMOVEDIR);
   path_ = final_;
   return okStatus();

@@ -62,12 +62,39 @@ Values digestMatches(const Scope& scope) {
   return values;
 }
 
-std::vector<double> iterationTimes(const Scope& scope) {
-  std::vector<double> times;
+/// Of a run that was cut short, the iteration that it was busy with took at least so long. The
+/// median is known all the same when it is one of those that ended.
+struct IterationTimes {
+  std::vector<double> ms;  ///< with the `unfinished` at the end
+  std::size_t unfinished = 0;
+};
+
+IterationTimes iterationTimes(const Scope& scope) {
+  IterationTimes times;
+  std::vector<double> unfinished;
   for (const reports::Run* run : scope.runs) {
-    for (const reports::Iteration& iteration : run->iterations) times.push_back(iteration.ms);
+    for (const reports::Iteration& iteration : run->iterations) times.ms.push_back(iteration.ms);
+    if (cutShort(*run)) unfinished.push_back(run->unfinished ? run->unfinished->ms : 0);
   }
+  times.unfinished = unfinished.size();
+  times.ms.insert(times.ms.end(), unfinished.begin(), unfinished.end());
   return times;
+}
+
+Values medianIteration(const Scope& scope) {
+  IterationTimes times = iterationTimes(scope);
+  const auto least = stats::median(times.ms);
+  if (times.unfinished == 0 || !least) return maybe(least);
+  const std::size_t ended = times.ms.size() - times.unfinished;
+  const std::size_t middle = times.ms.size() / 2;  // the upper one of two
+  if (middle >= ended) return {scenario::AtLeast{*least}};
+  const double longest = *std::ranges::max_element(times.ms);
+  std::fill(times.ms.begin() + static_cast<std::ptrdiff_t>(ended), times.ms.end(), longest);
+  return maybe(stats::median(times.ms));
+}
+
+Values longestIteration(const Scope& scope) {
+  return maybe(stats::quantile(iterationTimes(scope).ms, 1));
 }
 
 std::vector<double> detectionTimes(const Scope& scope) {
@@ -180,6 +207,10 @@ constexpr std::array kRunMetrics{
              return everyRun(
                  s, [](const Run& r) -> MetricValue { return std::string(nameOf(r.status)); });
            }},
+    Reader{"message",
+           [](const Scope& s) {
+             return everyRun(s, [](const Run& r) -> MetricValue { return r.message; });
+           }},
     Reader{"exit_code",
            [](const Scope& s) {
              return everyEvent(s, &Run::processes,
@@ -188,6 +219,12 @@ constexpr std::array kRunMetrics{
     Reader{"errors.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.errors.size()); });
+           }},
+    Reader{"errors.message",
+           [](const Scope& s) {
+             return everyEvent(s, &Run::errors, [](const reports::RankError& e) -> MetricValue {
+               return e.message;
+             });
            }},
     Reader{"errors.distinct",
            [](const Scope& s) {
@@ -215,10 +252,8 @@ constexpr std::array kRunMetrics{
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(distinctIterations(r)); });
            }},
-    Reader{"iteration_ms.p50",
-           [](const Scope& s) { return maybe(stats::median(iterationTimes(s))); }},
-    Reader{"iteration_ms.max",
-           [](const Scope& s) { return maybe(stats::quantile(iterationTimes(s), 1)); }},
+    Reader{"iteration_ms.p50", medianIteration},
+    Reader{"iteration_ms.max", longestIteration},
     Reader{"failovers.count",
            [](const Scope& s) {
              return everyRun(s, [](const Run& r) { return number(r.failovers.size()); });

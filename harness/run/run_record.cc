@@ -69,7 +69,8 @@ void RunRecord::iterationEnded(int rank, const json& message) {
                    field(message, "checkpoint_ms", 0.0))));
 }
 
-/// Each message has the whole of it, from the process's own t = 0 on.
+/// Each message has the whole of it, from the process's own t = 0 on; of a process that is killed
+/// its last one counts.
 void RunRecord::keepResources(int rank, const json& message) {
   const json told = field(message, "resources", json::object());
   if (told.empty()) return;
@@ -140,6 +141,8 @@ void RunRecord::crashed(const std::string& message) {
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
   keepCounters();
+  for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
+  resources_.clear();
   calls_.cutOff();
   plans_.cutOff();
   if (restarting_) return;  // it died again before it had loaded
@@ -149,11 +152,13 @@ void RunRecord::cutOff(TimePoint when, TimePoint fault) {
   reports::Restart& restart = run_.restarts.emplace_back();
   restart.fault_ms = sinceStart(fault);
   restart.hang_ms = toMilliseconds(when - fault);
+  countStall(when - fault);   // the ranks cannot tell it any more
   TimePoint hanging = fault;  // between two iterations, all that is lost is the time since then
-  if (const auto lost = table_.cutOff()) {
-    hanging = lost->begin;
+  // Requests of a server do not wait for each other.
+  if (const auto lost = table_.cutOff(serving_ ? std::nullopt : std::optional(fault))) {
+    hanging = lost->resumed;
     restart.cut_iteration = lost->index;
-    restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->begin));
+    restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->resumed));
   } else if (!table_.complete().empty()) {
     hanging = std::max(hanging, table_.complete().back().end);
   }
@@ -194,7 +199,16 @@ void RunRecord::shrunk(const json& message, std::optional<TimePoint> fault) {
   for (int rank = 0; rank < scenario_.cluster.ranks(); ++rank) {
     if (!std::ranges::count(ranks, rank)) shrink.missing.push_back(rank);
   }
-  table_.shrunk(left, shrink.iteration, momentOf(message, "at"));
+  const TimePoint struck = fault.value_or(momentOf(message, "noticed"));
+  table_.shrunk(left, shrink.iteration, struck, momentOf(message, "at"));
+  // What ranks waited for was given up with the ranks that are gone, and did not come any more.
+  countStall(momentOf(message, "noticed") - struck);
+}
+
+void RunRecord::countStall(Duration stall) {
+  std::int64_t& longest = run_.counters["longest_receive_stall_us"];
+  longest =
+      std::max<std::int64_t>(longest, duration_cast<std::chrono::microseconds>(stall).count());
 }
 
 void RunRecord::excluded(int rank, const json& message) {
@@ -203,12 +217,12 @@ void RunRecord::excluded(int rank, const json& message) {
                              .rails = field(message, "rails", std::vector<int>())});
 }
 
-void RunRecord::failed(reports::RunStatus status, const std::string& message) {
+void RunRecord::failed(TimePoint when, reports::RunStatus status, const std::string& message) {
   // "hung" with a restart means that the job went on after it: this one did not.
   const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
   run_.status = again ? reports::RunStatus::kFailed : status;
   run_.message = message;
-  ended_ = false;
+  endedEarly_ = when;
 }
 
 /// Lost work: iterations that had begun before a restart and were done again after it; the one that
@@ -223,9 +237,9 @@ void RunRecord::countLostWork() {
     std::vector<IterationTable::Row> done;
     std::optional<int> resumed;
     for (const IterationTable::Row& row : table_.complete()) {
-      if (row.begin <= cuts_[i]) {
-        if (i == 0 || row.begin > cuts_[i - 1]) done.push_back(row);
-      } else if (!resumed && (last || row.begin <= cuts_[i + 1])) {
+      if (row.resumed <= cuts_[i]) {
+        if (i == 0 || row.resumed > cuts_[i - 1]) done.push_back(row);
+      } else if (!resumed && (last || row.resumed <= cuts_[i + 1])) {
         resumed = row.index;
       }
     }
@@ -234,7 +248,7 @@ void RunRecord::countLostWork() {
       int newest = restart.cut_iteration.value_or(-1);
       for (const IterationTable::Row& row : done) {
         newest = std::max(newest, row.index);
-        if (row.index >= *resumed) restart.lost_ms += toMilliseconds(row.end - row.begin);
+        if (row.index >= *resumed) restart.lost_ms += toMilliseconds(row.end - row.resumed);
       }
       restart.checkpoint_iteration = *resumed - 1;
       restart.lost_iterations = std::max(0, newest - *resumed + 1);
@@ -247,32 +261,71 @@ void RunRecord::countLostWork() {
 void RunRecord::checkPlans() {
   run_.plans = plans_.plans();
   const auto forgotten = run_.counters.find("events_forgotten");
-  const bool allTold = ended_ && (forgotten == run_.counters.end() || forgotten->second == 0);
+  const bool allTold = !endedEarly_ && (forgotten == run_.counters.end() || forgotten->second == 0);
   const std::string wrong = plans_.disagreement(allTold ? scenario_.cluster.ranks() : 0);
   if (invalid_.empty()) invalid_ = wrong;
 }
 
+reports::Iteration RunRecord::entryOf(const IterationTable::Row& row, TimePoint end) const {
+  reports::Iteration iteration;
+  iteration.index = row.index;
+  iteration.start_ms = sinceStart(row.begin);
+  iteration.ms = toMilliseconds(end - row.begin);
+  iteration.attempts = row.attempts;
+  // Ranks that were killed have not told how long computing stood still.
+  if (row.attempts == 1) iteration.exposed_ms = exposed_.ofIteration(row.index);
+  return iteration;
+}
+
+/// What the ranks tell of an iteration is of its last attempt.
+void RunRecord::countInterrupted() {
+  for (const reports::Iteration& iteration : run_.iterations) {
+    if (iteration.attempts > 1) calls_.interrupted(iteration.index, iteration.ms);
+  }
+  if (!endedEarly_) return;
+  if (const auto open = table_.unfinished()) {
+    run_.unfinished = entryOf(*open, *endedEarly_);
+    run_.unfinished->exposed_ms.reset();
+    calls_.unfinished(run_.unfinished->index, run_.unfinished->ms);
+  }
+}
+
+/// A failover that was never over has paused until the job gave up what it was about.
+void RunRecord::countPausesWithoutEnd() {
+  for (reports::Failover& failover : run_.failovers) {
+    if (failover.resumed_ms || !failover.detected_ms) continue;
+    std::optional<double> end;
+    if (endedEarly_) end = sinceStart(*endedEarly_);
+    const auto givenUp = [&](double when_ms) {
+      if (when_ms >= *failover.detected_ms) end = std::min(end.value_or(when_ms), when_ms);
+    };
+    for (const reports::Shrink& shrink : run_.shrinks) givenUp(shrink.noticed_ms);
+    for (const TimePoint cut : cuts_) givenUp(sinceStart(cut));
+    const double struck_ms = failover.fault_ms.value_or(*failover.detected_ms);
+    if (end) failover.pause_ms = std::max(failover.pause_ms, *end - struck_ms);
+  }
+}
+
 reports::Run RunRecord::finish(Observed observed) {
+  if (!endedEarly_ && !serving_) table_.finished();
   Duration timed = restartTime_;
-  TimePoint last = t0_;
+  TimePoint last = endedEarly_.value_or(t0_);
   for (const IterationTable::Row& row : table_.complete()) {
-    reports::Iteration& iteration = run_.iterations.emplace_back();
-    iteration.index = row.index;
-    iteration.start_ms = sinceStart(row.begin);
-    iteration.ms = toMilliseconds(row.end - row.begin);
-    iteration.exposed_ms = exposed_.ofIteration(row.index);
-    timed += row.end - row.begin + row.checkpoint;
+    run_.iterations.push_back(entryOf(row, row.end));
+    timed += row.end - row.resumed + row.checkpoint;
     run_.checkpoint_ms += toMilliseconds(row.checkpoint);
     last = std::max(last, row.end);
   }
   run_.duration_ms = toMilliseconds(last - t0_);
+  countInterrupted();
   countLostWork();
   rails_.finish(run_);
+  countPausesWithoutEnd();
   keepCounters();
-  if (ended_ && timed > Duration::zero() && table_.next() > 0) {
+  if (!endedEarly_ && timed > Duration::zero() && table_.next() > 0) {
     run_.throughput = reports::Quantity{table_.work() / toSeconds(timed), "iterations/s"};
   }
-  if (serving_) serving_->finish(run_, t0_, ended_);
+  if (serving_) serving_->finish(run_, t0_, !endedEarly_);
   workload::Digest digest;
   for (const auto& [key, value] : digests_) {
     if (!value.empty()) digest.add(value.data(), value.size());
@@ -284,7 +337,9 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.evidence = std::move(observed.evidence);
   checkPlans();
   run_.collectives = calls_.rows(unsettledCalls(scenario_, run_));
-  run_.exposed = exposed_.rows();
+  // Of work that was lost it is not known: none rather than the part that went well.
+  const bool lostWork = endedEarly_ || !run_.restarts.empty() || !run_.shrinks.empty();
+  if (!lostWork) run_.exposed = exposed_.rows();
   if (observed.goodput.value) {
     constexpr double kMega = 1e6;
     run_.goodput_mbit = static_cast<double>(*observed.goodput.value) / kMega;

@@ -63,8 +63,8 @@ class RunRecord {
   /// A rank has left the job for good, as a port of its node was down.
   void excluded(int rank, const nlohmann::json& message);
 
-  /// The run ends here, before its last iteration.
-  void failed(reports::RunStatus status, const std::string& message);
+  /// The run ends at `when`, before its last iteration.
+  void failed(TimePoint when, reports::RunStatus status, const std::string& message);
 
   TimePoint start() const { return t0_; }
   const IterationTable& table() const { return table_; }
@@ -74,13 +74,17 @@ class RunRecord {
  private:
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   std::string_view restartWords() const;
+  reports::Iteration entryOf(const IterationTable::Row& row, TimePoint end) const;
   void countLostWork();
+  void countInterrupted();
+  void countStall(Duration stall);
+  void countPausesWithoutEnd();
   void checkPlans();
   void keepResources(int rank, const nlohmann::json& message);
   void keepCounters();
 
   const scenario::Scenario& scenario_;
-  bool ended_ = true;  // or will: nobody has said otherwise
+  std::optional<TimePoint> endedEarly_;
   TimePoint t0_{};
   IterationTable table_;
   CallTable calls_;

@@ -33,6 +33,27 @@ std::vector<double> latencies(std::span<const ServedRequest> requests, Latency w
   return values;
 }
 
+/// Of all requests: one that was lost would have taken longer than all others, so that a percentile
+/// that falls on it is not known. `n` counts those that have the latency.
+reports::Percentiles latencyPercentiles(std::span<const ServedRequest> requests, Latency which) {
+  constexpr double kNever = 1e300;
+  std::vector<double> times = latencies(requests, which);
+  const int known = static_cast<int>(times.size());
+  for (const ServedRequest& request : requests) {
+    const bool one_token = which == &ServedRequest::tpot_ms && request.output < 2;
+    const bool lost = request.fate == nameOf(inference::Fate::kLost);
+    if (lost && !one_token && !(request.*which)) times.push_back(kNever);
+  }
+  reports::Percentiles all = percentilesOf(times);
+  for (const auto one : {&reports::Percentiles::p50, &reports::Percentiles::p95,
+                         &reports::Percentiles::p99, &reports::Percentiles::max}) {
+    // Between one that is known and one that is not, nothing is known either.
+    if (all.*one && *(all.*one) > kNever / 1e9) (all.*one).reset();
+  }
+  all.n = known;
+  return all;
+}
+
 std::vector<ServedRequest> ofRate(const Run& run, int rate) {
   std::vector<ServedRequest> requests;
   std::ranges::copy_if(run.requests, std::back_inserter(requests),
@@ -297,9 +318,9 @@ RateRow rateRow(std::span<const ServedRequest> requests, double qps) {
     row.redone += request.begun > 1;
   }
   row.goodput = goodRequestsPerSecond(row.finished, servedMs(requests));
-  row.ttft_ms = percentilesOf(latencies(requests, &ServedRequest::ttft_ms));
-  row.tpot_ms = percentilesOf(latencies(requests, &ServedRequest::tpot_ms));
-  row.e2e_ms = percentilesOf(latencies(requests, &ServedRequest::e2e_ms));
+  row.ttft_ms = latencyPercentiles(requests, &ServedRequest::ttft_ms);
+  row.tpot_ms = latencyPercentiles(requests, &ServedRequest::tpot_ms);
+  row.e2e_ms = latencyPercentiles(requests, &ServedRequest::e2e_ms);
   return row;
 }
 

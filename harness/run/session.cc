@@ -439,7 +439,7 @@ Status Session::isolate(TimePoint time, TimePoint fault) {
 }
 
 void Session::fail(reports::RunStatus status, const std::string& message) {
-  record_.failed(status, message);
+  record_.failed(now(), status, message);
   stage_ = Stage::kFailed;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "harness/baseline/modelled_options.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/after_fault.h"
@@ -12,6 +13,7 @@
 #include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
 #include "harness/run/overhead_row.h"
+#include "harness/run/run_counts.h"
 #include "harness/run/serving_case.h"
 #include "harness/run/serving_record.h"
 #include "harness/stats/overhead.h"
@@ -118,6 +120,63 @@ std::string untimedNote(std::span<const reports::Run> runs, const std::string& s
       untimed == 1 ? "1 failover" : fmt::format("{} failovers", untimed));
 }
 
+double wholeMs(const reports::Restart& restart) {
+  return restart.hang_ms + restart.isolate_ms + restart.load_ms + restart.lost_ms;
+}
+
+/// What the row's overhead in this block would be with the usual watchdog; nullopt: not known.
+std::optional<double> overheadWithUsualWatchdog(const reports::Run& run,
+                                                const reports::Run& reference) {
+  if (!run.throughput || !reference.throughput || run.restarts.empty()) return std::nullopt;
+  const double speed = run.throughput->value;
+  const int work = distinctIterations(run);
+  if (!(speed > 0) || !(reference.throughput->value > 0) || work == 0) return std::nullopt;
+  double longer_ms = 0;
+  for (const reports::Restart& restart : run.restarts) {
+    if (!restart.unscaled_total_ms) return std::nullopt;
+    longer_ms += *restart.unscaled_total_ms - wholeMs(restart);
+  }
+  const double time_s = work / speed + longer_ms / kMillisecondsPerSecond;
+  return kWholeInPercent * (time_s * reference.throughput->value / work - 1);
+}
+
+/// What fail_stop costs follows from its watchdog, which is short so that runs are. Empty for rows
+/// that did not restart, and for servers, whose overhead is of latencies.
+std::string watchdogNote(const scenario::Scenario& scenario, const scenario::Strategy& strategy,
+                         std::span<const reports::Run> runs) {
+  if (strategy.kind() != baseline::kFailStop || scenario.workload.serves()) return "";
+  std::vector<double> usual;
+  bool restarted = false;
+  for (const reports::Run* run : measured(runs, strategy.name)) {
+    restarted = restarted || !run->restarts.empty();
+    const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run->block);
+    if (free == nullptr || !completed(*free)) continue;
+    if (const auto overhead = overheadWithUsualWatchdog(*run, *free)) usual.push_back(*overhead);
+  }
+  if (!restarted) return "";
+  const std::string own = formatDuration(strategy.options.get<Duration>("watchdog"));
+  const auto median = stats::median(usual);
+  if (!median) return fmt::format("its watchdog is {}; jobs have 10min", own);
+  return fmt::format(
+      "its watchdog is {}; with the usual one of 10min its overhead would be {:.0f} %", own,
+      *median);
+}
+
+/// A row may be below the best possible by as much as measurements vary (betterThanPossible).
+std::string belowBoundNote(const reports::Summary& row) {
+  const bool below = row.bound_pct && row.overhead_pct && row.overhead_pct->median < *row.bound_pct;
+  if (!below || row.mis_measured) return "";
+  return fmt::format(
+      "{:.1f} % is below the best possible {:.1f} % by less than measurements vary; besides, ports "
+      "that were idle let a burst pass above their rate",
+      row.overhead_pct->median, *row.bound_pct);
+}
+
+void addNote(reports::Summary& row, const std::string& note) {
+  if (note.empty()) return;
+  row.note += (row.note.empty() ? "" : "; ") + note;
+}
+
 }  // namespace
 
 const reports::Run* findRun(std::span<const reports::Run> runs, const std::string& strategy,
@@ -169,9 +228,11 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     const std::vector<stats::Block> blocks = blocksOf(runs, strategy.name);
     row.overhead_pct = overheadRow(stats::overhead(blocks, seed), bandOf(noise));
     row.exposed_overhead_pct = exposedOverhead(scenario, runs, strategy.name, seed);
+    addNote(row, watchdogNote(scenario, strategy, runs));
     if (!row.overhead_pct) continue;
     row.n = static_cast<int>(blocks.size());
     row.mis_measured = betterThanPossible(row, noise);
+    addNote(row, belowBoundNote(row));
     if (row.mis_measured) {
       const std::string known = row.note.empty() ? "" : "; " + row.note;
       row.note =

@@ -27,7 +27,7 @@ std::optional<HangProof::Hang> Watchdog::check(TimePoint time, Duration patience
   if (delivered > lastDelivered_) lastGrowth_ = time;
   lastDelivered_ = delivered;
   // Between two iterations the ranks wait for each other, which can hang as well.
-  TimePoint since = open ? open->begin + scenario_.workload.compute.duration : lastMark_;
+  TimePoint since = open ? open->resumed + scenario_.workload.compute.duration : lastMark_;
   // A server may have nothing to do, and says so.
   if (scenario_.workload.serves()) since = server_.quietSince();
   if (time < std::max(since, lastGrowth_) + patience) return std::nullopt;

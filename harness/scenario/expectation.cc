@@ -18,6 +18,7 @@ struct Operator {
   std::string_view sign;
   Comparison comparison;
 };
+constexpr Operator kContains{"contains", Comparison::kContains};
 // Two-character signs first: the first that fits is taken.
 constexpr std::array<Operator, 6> kOperators{{{"==", Comparison::kEqual},
                                               {"!=", Comparison::kNotEqual},
@@ -33,6 +34,13 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+/// "'rank 1'" and "\"rank 1\"" are rank 1.
+std::string_view withoutQuotes(std::string_view text) {
+  const bool quoted = text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+                      text.back() == text.front();
+  return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
 bool isWord(std::string_view text) {
@@ -93,6 +101,8 @@ Result<MetricValue> parseExpected(const Metric& metric, std::string_view text) {
       }
       if (!isWord(text)) return wrong("a name");
       return MetricValue(std::string(text));
+    case MetricType::kText:
+      return MetricValue(std::string(withoutQuotes(text)));
     case MetricType::kFlag:
       if (text == "true") return MetricValue(true);
       if (text == "false") return MetricValue(false);
@@ -121,7 +131,42 @@ Status unknownMetric(std::string_view path, std::string_view strategy) {
 }
 
 bool hasOrder(const Metric& metric) {
-  return metric.type != MetricType::kName && metric.type != MetricType::kFlag;
+  return metric.type != MetricType::kName && metric.type != MetricType::kText &&
+         metric.type != MetricType::kFlag;
+}
+
+/// The right-hand side of 'contains'.
+Result<MetricValue> parsePart(const Metric& metric, std::string_view text) {
+  if (metric.type != MetricType::kName && metric.type != MetricType::kText) {
+    return errorf(Code::kInvalidArgument, "'{}' is no text: compare it with {}, not with contains",
+                  metric.path, hasOrder(metric) ? "== != < <= > or >=" : "== or !=");
+  }
+  const std::string_view part = withoutQuotes(text);
+  if (part.empty()) {
+    return errorf(Code::kInvalidArgument, "'{}' contains an empty text always: write which text",
+                  metric.path);
+  }
+  const bool possible = metric.names.empty() || std::ranges::any_of(metric.names, [&](auto name) {
+                          return name.find(part) != std::string_view::npos;
+                        });
+  if (!possible) {
+    return errorf(Code::kInvalidArgument, "'{}' can never contain '{}': it is one of {}",
+                  metric.path, part, join(metric.names, ", "));
+  }
+  return MetricValue(std::string(part));
+}
+
+/// Where " contains " stands, as a word of its own, before any sign; npos: nowhere.
+std::size_t findContains(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t at = text.find(kContains.sign);
+  if (at == std::string_view::npos || at == 0 || at > text.find_first_of("=!<>")) {
+    return std::string_view::npos;
+  }
+  const std::string_view rest = text.substr(at + kContains.sign.size());
+  const bool word = kBlanks.find(text[at - 1]) != std::string_view::npos &&
+                    (rest.empty() || kBlanks.find(rest.front()) != std::string_view::npos);
+  return word ? at : std::string_view::npos;
 }
 
 /// Reads "hot_repair.failovers.count" or "duration".
@@ -229,6 +274,7 @@ std::vector<MetricName> Expectation::metrics() const {
 }
 
 std::string_view signOf(Comparison comparison) {
+  if (comparison == kContains.comparison) return kContains.sign;
   return std::ranges::find(kOperators, comparison, &Operator::comparison)->sign;
 }
 
@@ -241,8 +287,10 @@ Result<Expectation> parseExpectation(std::string_view text,
     return errorf(Code::kInvalidArgument, "'{}' is no expectation: it goes over several lines",
                   shortened(text));
   }
-  const std::size_t sign_at = text.find_first_of("=!<>");
-  const Operator* found = nullptr;
+  const std::size_t contains_at = findContains(text);
+  const bool contains = contains_at != std::string_view::npos;
+  const std::size_t sign_at = contains ? contains_at : text.find_first_of("=!<>");
+  const Operator* found = contains ? &kContains : nullptr;
   for (const Operator& candidate : kOperators) {
     if (sign_at == std::string_view::npos) break;
     if (found == nullptr && text.substr(sign_at).starts_with(candidate.sign)) found = &candidate;
@@ -251,7 +299,7 @@ Result<Expectation> parseExpectation(std::string_view text,
     return errorf(
         Code::kInvalidArgument,
         "'{}' is no expectation: write 'metric comparison value' with one of == != < <= > "
-        ">=, like 'wrong_elements == 0'",
+        ">= contains, like 'wrong_elements == 0'",
         shortened(text));
   }
   const std::string_view path = trimmed(text.substr(0, sign_at));
@@ -270,10 +318,15 @@ Result<Expectation> parseExpectation(std::string_view text,
   expectation.strategy = first.strategy;
   expectation.metric = first.metric;
   const Metric& metric = *findMetric(first.metric, !first.strategy.empty());
+  if (contains) {
+    ASSIGN_OR_RETURN(expectation.expected, parsePart(metric, value));
+    return expectation;
+  }
   const bool ordered =
       found->comparison != Comparison::kEqual && found->comparison != Comparison::kNotEqual;
   if (!hasOrder(metric) && ordered) {
-    return errorf(Code::kInvalidArgument, "'{}' has no order: compare it with == or !=", path);
+    return errorf(Code::kInvalidArgument, "'{}' has no order: compare it with {}", path,
+                  metric.type == MetricType::kFlag ? "== or !=" : "==, != or contains");
   }
   if (metric.type == MetricType::kInterval && !ordered) {
     return errorf(Code::kInvalidArgument,

@@ -12,7 +12,15 @@
 
 namespace faultline::scenario {
 
-enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+enum class Comparison {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kContains,  ///< of texts: somewhere in it
+};
 
 /// Both ends of a kInterval.
 struct ValueRange {
@@ -21,7 +29,13 @@ struct ValueRange {
   bool operator==(const ValueRange&) const = default;
 };
 
-using MetricValue = std::variant<double, std::string, bool, ValueRange>;
+/// A number of which only a lower limit is known: what it is about had not ended when its run did.
+struct AtLeast {
+  double value = 0;
+  bool operator==(const AtLeast&) const = default;
+};
+
+using MetricValue = std::variant<double, std::string, bool, ValueRange, AtLeast>;
 
 /// A metric, and whose it is.
 struct MetricName {
@@ -30,7 +44,7 @@ struct MetricName {
   bool operator==(const MetricName&) const = default;
 };
 
-/// "==", "<=", ...
+/// "==", "<=", "contains", ...
 std::string_view signOf(Comparison comparison);
 
 /// "hot_repair.failovers.count >= 1", understood; or metrics that are compared with each other, as
@@ -63,16 +77,23 @@ using MetricLookup =
     std::function<std::vector<MetricValue>(const std::string& strategy, const std::string& metric)>;
 
 struct Verdict {
-  bool pass = false;
-  /// The value that decides: the one that fails first, else the one closest to failing; "none"
-  /// when there was nothing to look at, which fails.
+  enum class Outcome {
+    kFails,
+    kHolds,
+    kUnknown,  ///< there is no value, or too little is known of one
+  } outcome = Outcome::kUnknown;
+  bool holds() const { return outcome == Outcome::kHolds; }
+  /// The value that decides: the one that fails first, else one of which too little is known, else
+  /// the one closest to failing; "none" when there was nothing to look at.
   std::string value;
-  /// Of metrics that are compared with each other, which two do not hold.
+  /// Of metrics that are compared with each other, which two do not hold; when nothing can be said,
+  /// why not.
   std::string why;
 };
 
 /// Holds when there is at least one value and all of them satisfy the comparison: of two metrics,
 /// all values of one with all values of the other. Where an interval is compared, all of it is.
+/// Fails when one value does not satisfy it, whatever is not known of others.
 Verdict evaluate(const Expectation& expectation, const MetricLookup& lookup);
 
 }  // namespace faultline::scenario

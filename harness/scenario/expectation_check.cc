@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/expectation_values.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/stats/bootstrap.h"
 #include "harness/stats/overhead.h"
@@ -115,7 +116,7 @@ std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
     return fmt::format("{}: noise needs 'repeat' to be at least {}, not {}", metric,
                        stats::kMinPairsForBand, blocks);
   }
-  return "";
+  return whyNeverAValue(name, scenario);
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, 8> kAlgorithms{
 constexpr std::array kMetrics{
     Metric{"status", Measure::kName, Scope::kEveryRun, Owner::kBoth, Trust::kAlways,
            "how each run ended: ok, failed, hung or invalid", false, kStatuses},
+    Metric{"message", Measure::kText, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
+           "why each run did not end as it should, or that it was restarted; empty: it was ok"},
     Metric{"exit_code", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kAlways,
            "how each process of a command ended; 128 and the number of the signal that ended it"},
     Metric{
@@ -33,6 +35,8 @@ constexpr std::array kMetrics{
         "a number that the programs of a command told, by its name in 'workload.command.metrics'"},
     Metric{"errors.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "ranks that gave the job up with an error, per run"},
+    Metric{"errors.message", Measure::kText, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
+           "the words of each rank's error"},
     Metric{"errors.distinct", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "different words among the errors of a run's ranks"},
     Metric{"errors.after_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
@@ -56,9 +60,11 @@ constexpr std::array kMetrics{
     Metric{"iterations.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
            "iterations that each run finished, those repeated after a restart counted once"},
     Metric{"iteration_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "median time of an iteration, over all runs"},
+           Trust::kSpeed,
+           "median time of an iteration, over all runs; one that was interrupted and done again "
+           "lasts from its first begin to its final end"},
     Metric{"iteration_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "longest iteration of all runs"},
+           Trust::kSpeed, "longest iteration of all runs, likewise"},
     Metric{"throughput.median", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
            "work per second, in the workload's unit (training: iterations), median over the runs"},
     Metric{"overhead_pct.median", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
@@ -167,7 +173,8 @@ constexpr std::array kMetrics{
     Metric{"receive_stall_ms.max", Measure::kMilliseconds, Scope::kEveryRun, Owner::kStrategy,
            Trust::kFault,
            "the longest that the oldest receive of a channel that had begun got nothing, at any "
-           "rank, whether a rail was given up or not, per run"},
+           "rank, whether a rail was given up or not, per run; where ranks were killed or lost, at "
+           "least from the fault until then"},
     Metric{"failbacks.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that a healed rail was taken back, per faulted run"},
     Metric{"degradations.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
@@ -360,6 +367,34 @@ constexpr std::array kMetrics{
 
 std::span<const Metric> metricTable() { return kMetrics; }
 
+WhenCutShort whenCutShort(const Metric& metric) {
+  // Ranks that are killed at the end of such a run do not tell what they saw last.
+  constexpr std::array<std::string_view, 13> kOnlySoFar{"iteration_ms.max",
+                                                        "failovers.count",
+                                                        "failovers.per_connection",
+                                                        "failovers.after_return_ms",
+                                                        "failover_pause_ms.max",
+                                                        "failover_pause_ms.n",
+                                                        "detection_ms.max",
+                                                        "verdicts.unexplained",
+                                                        "receive_stall_ms.max",
+                                                        "failbacks.count",
+                                                        "degradations.count",
+                                                        "degradations.unexplained",
+                                                        "plans.count"};
+  // Of the iteration that never ended, or of requests that were never served, they know themselves.
+  constexpr std::array<std::string_view, 3> kCountWhatNeverEnded{"iteration_ms.p50", "good_pct",
+                                                                 "knee_qps"};
+  constexpr std::array<std::string_view, 7> kOfAllThatHappened{
+      "failover_pause_ms.p50", "failover_pause_ms.p95", "failover_pause_ms.p99", "detection_ms.p50",
+      "verdicts.right_pct",    "degradations.missed",   "plans.changes"};
+  if (std::ranges::count(kOnlySoFar, metric.path) > 0) return WhenCutShort::kAtLeast;
+  if (std::ranges::count(kCountWhatNeverEnded, metric.path) > 0) return WhenCutShort::kAsSeen;
+  const bool speed = metric.trust == Trust::kSpeed;
+  return speed || std::ranges::count(kOfAllThatHappened, metric.path) > 0 ? WhenCutShort::kVoid
+                                                                          : WhenCutShort::kAsSeen;
+}
+
 bool isOfRequests(std::string_view path) {
   constexpr std::array<std::string_view, 3> kPaths{"goodput", "good_pct", "knee_qps"};
   constexpr std::array<std::string_view, 8> kPrefixes{
@@ -370,8 +405,8 @@ bool isOfRequests(std::string_view path) {
 }
 
 bool isKnownOfPrograms(const Metric& metric) {
-  constexpr std::array<std::string_view, 8> kPaths{
-      "status",   "exit_code",  kAnyProgramMetric,  "evidence.ok",
+  constexpr std::array<std::string_view, 9> kPaths{
+      "status",   "exit_code",  kAnyProgramMetric,  "evidence.ok",      "message",
       "duration", "runs.count", "iterations.count", "throughput.median"};
   constexpr std::array<std::string_view, 7> kPrefixes{
       "iteration_ms.", "overhead_pct.",      "noise.",       "after_pct.",

@@ -14,8 +14,9 @@ enum class MetricType {
   kPercent,       ///< "30" or "30%"
   kBytes,         ///< "0" or "64KiB"
   kInterval,      ///< of percent, both ends: above another when no value is in both
-  kName,          ///< a word, compared with == and != only
-  kFlag,          ///< true | false, likewise
+  kName,          ///< a word, compared with ==, != and contains only
+  kText,          ///< any words, likewise; may be in quotes
+  kFlag,          ///< true | false, compared with == and != only
 };
 
 /// One row of the table of metrics.
@@ -38,6 +39,15 @@ struct Metric {
   bool needsFaultFree = false;
   std::span<const std::string_view> names{};  ///< values of a kName; empty: any word
 };
+
+/// What a metric says of a strategy of which a run ended before it had done its work: it failed, or
+/// hung and did not go on.
+enum class WhenCutShort {
+  kAsSeen,   ///< what was seen until then
+  kAtLeast,  ///< that, and nobody knows how much more there would have been
+  kVoid,     ///< nothing: it would be of the runs, or the work, that went well
+};
+WhenCutShort whenCutShort(const Metric& metric);
 
 /// Paths that begin so are about the cells of a sweep.
 inline constexpr std::string_view kCellMetrics = "cells.";

@@ -21,7 +21,7 @@ constexpr std::string_view kPercentPattern = R"(^[0-9]*\.?[0-9]+%$)";
 constexpr std::string_view kRateOrPercentPattern = R"(^[0-9]*\.?[0-9]+(bit|kbit|Mbit|Gbit|%)$)";
 constexpr std::string_view kNamePattern = R"(^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$)";
 constexpr std::string_view kExpectationPattern =
-    R"(^\s*[A-Za-z0-9_.-]+(\s*(==|!=|<=|>=|<|>)\s*[^\s=!<>]+)+\s*$)";
+    R"(^\s*[A-Za-z0-9_.-]+((\s*(==|!=|<=|>=|<|>)\s*[^\s=!<>]+)+\s*|\s+contains\s.*\S.*|\s*(==|!=)\s*(".*"|'.*'))$)";
 
 Json pattern(std::string_view expression) { return {{"type", "string"}, {"pattern", expression}}; }
 

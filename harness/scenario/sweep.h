@@ -27,6 +27,9 @@ struct Sweep {
   bool operator==(const Sweep&) const = default;
 };
 
+/// Cells of at least so many bytes are large: their time is that of the bytes.
+inline constexpr Bytes kLargeCell = 8 << 20;
+
 /// One of them.
 struct SweepCell {
   schedule::Collective operation = schedule::Collective::kAllReduce;

@@ -185,7 +185,7 @@ std::span<const Field> scenarioFields() {
       Field{
           labelled("expect",
                    "what must hold, as 'metric comparison value', like 'hot_repair.failovers.count "
-                   ">= 1'"),
+                   ">= 1'; texts also with contains"),
           Shape::kExpectations},
   };
   return kFields;

@@ -8,7 +8,7 @@
 
   const slug = (text) => `scenario-${String(text).replace(/[^A-Za-z0-9_.:-]+/g, '-')}`;
   const toneOf = (scenario) => (scenario.interrupted ? 'warn' : {pass: 'good', invalid: 'warn'}[scenario.verdict] || 'bad');
-  const wordOf = (scenario) => (scenario.interrupted ? 'partial' : scenario.verdict);
+  const wordOf = (scenario) => scenario.verdict;
   /// Of other things than a run: the denominator is not that of executed rows.
   const modelled = (row) => row.origin === 'modelled';
   const strategy = (row) => el('span', null, name(row.strategy), modelled(row) ? el('span', {class: 'tag'}, 'modelled') : null);

@@ -38,7 +38,7 @@
     const box = document.getElementById('verdict');
     box.className = `verdict tone-${tone}`;
     box.replaceChildren(
-      el('div', {class: 'word'}, (data.interrupted ? 'partial' : data.verdict).toUpperCase()),
+      el('div', {class: 'word'}, data.verdict.toUpperCase()),
       el('div', {class: 'text'}, data.headline ? el('p', {class: 'headline'}, data.headline) : null,
         el('h2', null, data.verdict_text), el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
   }
@@ -49,19 +49,22 @@
     const wrong = sum('wrong_elements');
     const pause = Math.max(0, ...data.tallies.map((tally) => tally.longest_pause_ms || 0));
     const evidence = data.runs.flatMap((run) => run.evidence);
+    /// Whose they are: "fail_stop 3, balance 1".
+    const whose = (key) => data.tallies.filter((t) => t[key] > 0).map((t) => `${t.strategy} ${grouped(t[key])}`).join(', ');
+    const ended = data.tallies.filter((t) => t.runs > 0 && !t.all_ok).map((t) => `${t.strategy} ${t.status}`).join('; ');
     const tile = (label, value, unit, note, tone) => el('div', {class: 'tile'},
       el('div', {class: 'label'}, label),
       el('div', {class: `value${tone ? ` tone-${tone}` : ''}`}, value, unit ? el('small', null, ` ${unit}`) : null),
       el('div', {class: 'note'}, note));
     document.getElementById('tiles').replaceChildren(
-      tile('Runs', grouped(sum('runs')), null, plural(data.tallies.length, 'strateg').replace(/strateg(s?)$/, (_m, s) => (s ? 'strategies' : 'strategy'))),
+      tile('Runs', grouped(sum('runs')), null, plural(data.tallies.length, 'strateg').replace(/strateg(s?)$/, (_m, s) => (s ? 'strategies' : 'strategy')) + (ended ? `; ${ended}` : '')),
       isForeign() ? tile('Checked elements', 'none', null, 'the data of programs that are not ours are not known')
         : tile('Wrong elements', grouped(wrong), null, `of ${grouped(sum('checked_elements'))} checked`, wrong > 0 ? 'bad' : null),
       tile('Evidence', `${evidence.filter((e) => e.ok).length} of ${evidence.length}`, null, 'observations saw the fault',
         evidence.some((e) => !e.ok) ? 'bad' : null),
       ...(isForeign() ? [] : [
-        tile('Failovers', grouped(sum('failovers')), null, sum('failovers') > 0 ? `longest pause ${duration(pause)}` : 'none'),
-        tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? lostWork(sum('lost_iterations')) : 'none')]));
+        tile('Failovers', grouped(sum('failovers')), null, sum('failovers') > 0 ? `longest pause ${duration(pause)}; ${whose('failovers')}` : 'none'),
+        tile('Restarts', grouped(sum('restarts')), null, sum('restarts') > 0 ? `${lostWork(sum('lost_iterations'))}; ${whose('restarts')}` : 'none')]));
   }
 
   // --- strategies
@@ -85,7 +88,10 @@
 
   function boundCell({summary}) {
     const text = isNumber(summary.bound_pct) ? `${fixed(summary.bound_pct, 1)} %` : kNothing;
-    return summary.mis_measured ? el('span', null, text, el('span', {class: 'sub'}, state('bad', 'mis-measured'))) : text;
+    if (summary.mis_measured) return el('span', null, text, el('span', {class: 'sub'}, state('bad', 'mis-measured')));
+    const overhead = summary.overhead_pct;
+    const beaten = overhead && isNumber(summary.bound_pct) && overhead.median < summary.bound_pct;
+    return beaten ? el('span', null, text, el('span', {class: 'sub'}, 'the row is below it by less than measurements vary: bursts, noise')) : text;
   }
 
   function pauseCell({summary}) {

@@ -10,7 +10,10 @@ const callParts = (() => {
 
   const percent = (share) => (isNumber(share) ? `${fixed(100 * share, 1)}${kSpace}%` : kNothing);
   const bandwidth = (value) => (isNumber(value) ? String(+value.toPrecision(3)) : kNothing);
-  const notesOf = (of) => [[of.latency_only, 'passes in bursts: latency only'], [of.unsettled, 'unsettled'], [of.mis_measured, 'mis-measured']]
+  const notesOf = (of) => [[of.latency_only, 'passes in bursts: latency only'], [of.unsettled, 'unsettled'], [of.mis_measured, 'mis-measured'],
+    // Only where more was kept than the best possible algorithm would keep: see strategyCallsView.
+    [of.least > 0 && !of.latency_only && !of.mis_measured,
+      `above the best possible: ports that were idle let a burst pass above their rate, so up to ${percent(1 / of.least)} can be kept`]]
     .filter(([is]) => is).map(([, note]) => note).join(', ');
   const below = (text, sub) => (sub ? el('span', null, text, el('span', {class: 'sub'}, sub)) : text);
 

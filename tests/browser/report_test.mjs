@@ -680,7 +680,7 @@ const tests = {
   },
 
   async 'invalid, interrupted and empty results have a page too'(browser) {
-    for (const [kind, word, charts] of [['invalid', 'INVALID', kSampleCharts], ['interrupted', 'PARTIAL', kSampleCharts], ['empty', 'ERROR', 0]]) {
+    for (const [kind, word, charts] of [['invalid', 'INVALID', kSampleCharts], ['interrupted', 'ERROR', kSampleCharts], ['empty', 'ERROR', 0]]) {
       const {page, verdict} = await check(browser, makeReport(kind), kNarrow, charts);
       assert.equal(verdict, word);
       await page.close();

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "reports/headline.h"
@@ -60,7 +61,8 @@ TEST(VerdictTextTest, SaysWhatHappenedInWords) {
   result.expectations[1].value = 0;
   VerdictText text = explainVerdict(result);
   EXPECT_EQ(text.headline, "1 of 4 expectations does not hold");
-  EXPECT_EQ(text.reasons[0], "Expected hot_repair.failovers.count >= 1, found 0.");
+  ASSERT_EQ(text.broken.size(), 1u);
+  EXPECT_EQ(text.broken[0], "Expected hot_repair.failovers.count >= 1, found 0.");
 
   result.verdict = Verdict::kInvalid;
   result.runs[2].status = RunStatus::kInvalid;
@@ -72,6 +74,43 @@ TEST(VerdictTextTest, SaysWhatHappenedInWords) {
   result.interrupted = true;
   EXPECT_EQ(explainVerdict(result).headline, "Interrupted after 9 runs: this is a partial result");
   EXPECT_EQ(explainVerdict({}).headline, "The bench could not finish");
+}
+
+TEST(VerdictTextTest, AFailureIsSaidOnceAndThenListed) {
+  ScenarioResult result = testing::sampleResult();
+  result.verdict = Verdict::kFail;
+  result.reason = "1 of 4 expectations does not hold, the first: hot_repair.failovers.count >= 1.";
+  result.expectations[1].pass = false;
+  result.expectations[1].value = 0;
+  result.expectations[1].message = "The rails were whole.";
+  const std::string text = terminalSummary(result, {});
+  const auto times = [&](const std::string& words) {
+    int count = 0;
+    for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(times("FAILS"), 1);
+  EXPECT_EQ(times("The rails were whole."), 1) << "beside its expectation";
+  EXPECT_EQ(times("Expected hot_repair"), 0);
+  EXPECT_EQ(times(", the first: "), 0);
+  result.reason = "hot_repair, block 2: the results differ.";
+  EXPECT_THAT(terminalSummary(result, {}), HasSubstr("the results differ"));
+}
+
+TEST(VerdictTextTest, WhatAStrategyDidIsSaidWithItsName) {
+  ScenarioResult result = testing::sampleResult();
+  for (reports::Run& run : result.runs) run.restarts.clear();
+  result.runs[1].status = RunStatus::kHung;
+  result.runs[1].restarts.resize(1);
+  result.runs[1].restarts[0].lost_iterations = 3;
+  const std::string name = result.runs[1].strategy;
+  const auto reasons = explainVerdict(result).reasons;
+  const auto named = std::ranges::count_if(reasons, [&](const std::string& reason) {
+    return reason.starts_with(name + ": ") && (reason.find("1 hung") != std::string::npos ||
+                                               reason.find("3 iterations") != std::string::npos);
+  });
+  EXPECT_EQ(named, 2) << ::testing::PrintToString(reasons);
 }
 
 TEST(VerdictTextTest, ObservationsAreCountedInProperWords) {

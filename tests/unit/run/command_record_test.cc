@@ -123,13 +123,42 @@ TEST_F(CommandRecordTest, AProcessThatGoesBackTakesTheJobAlong) {
   EXPECT_EQ(step.began, 2);
 }
 
+TEST_F(CommandRecordTest, AnIterationThatIsDoneAgainLastsFromItsFirstBegin) {
+  for (int iteration = 0; iteration < 4; ++iteration) mark(0, iteration, 10 * iteration);
+  mark(0, 2, 1000);
+  mark(0, 3, 1010);
+  end(0, 1020);
+  end(1, 1020);
+  record_.told(std::map<std::string, reports::Quantity>());
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.iterations.size(), 5u) << "0, 1, 2, 2 again, 3";
+  EXPECT_EQ(run.iterations[3].ms, 10) << "it had ended before";
+  EXPECT_EQ(run.iterations[4].start_ms, 30);
+  EXPECT_EQ(run.iterations[4].ms, 990);
+  EXPECT_EQ(run.iterations[4].attempts, 2);
+}
+
+TEST_F(CommandRecordTest, AnIterationThatIsNotBegunAgainLastsUntilTheProgramWentBack) {
+  for (int iteration = 0; iteration < 4; ++iteration) mark(0, iteration, 10 * iteration);
+  mark(0, 0, 1000);
+  end(0, 1020);
+  end(1, 1020);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.iterations.back().index, 3);
+  EXPECT_EQ(run.iterations.back().ms, 970);
+}
+
 TEST_F(CommandRecordTest, AnIterationInWhichTheRunFailsIsNone) {
   mark(0, 0, 10);
   mark(0, 1, 20);
   record_.failed(RunStatus::kFailed, "rank 0");
   end(0, 30, {.code = 1, .signal = 0});
   end(1, 40);
-  EXPECT_EQ(record_.finish({}).iterations.size(), 1u);
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.iterations.size(), 1u);
+  ASSERT_TRUE(run.unfinished);
+  EXPECT_EQ(run.unfinished->index, 1);
+  EXPECT_EQ(run.unfinished->ms, 20) << "until the last process ended";
 }
 
 TEST_F(CommandRecordTest, AFaultThatNobodySawMakesTheRunInvalid) {

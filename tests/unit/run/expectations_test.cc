@@ -60,19 +60,66 @@ TEST(ExpectationsTest, ValuesAreNumbersNamesOrFlags) {
   EXPECT_EQ(judged[5].value.dump(), "7.25");
 }
 
-TEST(ExpectationsTest, WhatDoesNotExistFailsAndSaysWhy) {
+TEST(ExpectationsTest, WhatDoesNotExistIsVoidAndSaysWhy) {
   const auto scenario = sampleScenario(
+      faults(kPortDown) +
       "expect: [hot_repair.failover_pause_ms.max <= 100, hot_repair.failovers.cause == path, "
       "armed.status == ok]\n");
   const auto judged = evaluateExpectations(scenario, summarised({faultedRun("hot_repair", 0)}));
   for (const auto& line : judged) {
     EXPECT_FALSE(line.pass) << line.text;
+    EXPECT_TRUE(line.is_void) << line.text;
     EXPECT_TRUE(line.value.is_null()) << line.text;
   }
   EXPECT_THAT(judged[0].message, HasSubstr("too few to say it, or nothing of the kind happened"));
   EXPECT_THAT(judged[1].message,
               HasSubstr("Nothing of the kind happened in the runs of hot_repair"));
   EXPECT_THAT(judged[2].message, HasSubstr("No run of armed"));
+}
+
+/// One of two runs failed in its last iteration, after 2 s in it.
+reports::ScenarioResult halfFailed() {
+  auto good = faultedRun("hot_repair", 0);
+  auto bad = faultedRun("hot_repair", 1);
+  bad.status = reports::RunStatus::kFailed;
+  bad.throughput.reset();
+  bad.iterations.pop_back();
+  bad.unfinished = reports::Iteration{.index = 9, .start_ms = 600, .ms = 2000};
+  return summarised({sampleRun("fault_free", 0), sampleRun("fault_free", 1), good, bad});
+}
+
+TEST(ExpectationsTest, WhatARunThatFailedDidNotFinishIsNeverFlattering) {
+  const auto outcome = [](const std::string& text) -> std::string {
+    const auto scenario = sampleScenario(faults(kPortDown) + "expect: [" + text + "]\n");
+    const auto line = evaluateExpectations(scenario, halfFailed()).at(0);
+    return line.is_void ? "void" : line.pass ? "holds" : "fails";
+  };
+  EXPECT_EQ(outcome("hot_repair.iteration_ms.max <= 300"), "fails");
+  EXPECT_EQ(outcome("hot_repair.iteration_ms.max >= 1s"), "holds");
+  EXPECT_EQ(outcome("hot_repair.iteration_ms.max <= 5s"), "void") << "nobody knows";
+  EXPECT_EQ(outcome("hot_repair.iteration_ms.max < fault_free.iteration_ms.max"), "fails");
+  EXPECT_EQ(outcome("fault_free.iteration_ms.max < hot_repair.iteration_ms.max"), "holds");
+  EXPECT_EQ(outcome("hot_repair.iteration_ms.p50 <= 300"), "holds") << "the middle one had ended";
+  EXPECT_EQ(outcome("hot_repair.throughput.median > 0.1"), "void") << "of the run that went well";
+  EXPECT_EQ(outcome("hot_repair.overhead_pct.median <= 1000"), "void");
+  EXPECT_EQ(outcome("hot_repair.failovers.count <= 100"), "void") << "ranks were killed";
+  EXPECT_EQ(outcome("hot_repair.failbacks.count >= 1"), "fails") << "of the run that went well";
+  EXPECT_EQ(outcome("hot_repair.iterations.count >= 10"), "fails");
+  EXPECT_EQ(outcome("hot_repair.status == ok"), "fails");
+}
+
+TEST(ExpectationsTest, TextsMayContainWords) {
+  auto result = halfFailed();
+  result.runs.back().message = "rank 2 gave up: all rails down";
+  result.runs.back().errors.push_back({.rank = 2, .at_ms = 5, .message = "all rails down"});
+  const auto holds = [&](const std::string& text) {
+    const auto scenario = sampleScenario(faults(kPortDown) + "expect: ['" + text + "']\n");
+    return evaluateExpectations(scenario, result).at(0).pass;
+  };
+  EXPECT_TRUE(holds("hot_repair.errors.message contains \"all rails\""));
+  EXPECT_TRUE(holds("hot_repair.errors.message contains rails down"));
+  EXPECT_FALSE(holds("hot_repair.errors.message contains Rails"));
+  EXPECT_FALSE(holds("hot_repair.message contains rank 2")) << "not of the run that went well";
 }
 
 TEST(ExpectationsTest, OfAFaultThatNobodySawTheyAreVoid) {
@@ -127,7 +174,7 @@ TEST(ExpectationsTest, CellsWithoutTheGoodputOfARailAreVoid) {
   row.size_bytes = 16 << 20;
   row.p50_ms = 100;
   const auto judged = [&] { return evaluateExpectations(*read.scenario, summarised({run})); };
-  EXPECT_FALSE(judged()[0].is_void);
+  EXPECT_THAT(judged()[0].message, HasSubstr("Nothing of the kind happened"));
   run.goodput_missing = "the probe hung";
   EXPECT_TRUE(judged()[0].is_void);
   EXPECT_FALSE(judged()[0].pass);
@@ -159,6 +206,7 @@ TEST(ExpectationsTest, TheOrderOfRowsWithTheirIntervals) {
   result.summary[2].mis_measured = true;
   result.summary[2].note = "mis-measured: reason";
   EXPECT_TRUE(judged().is_void) << "one row that is void suffices";
+  result.summary[2].mis_measured = false;
   result.summary[2].overhead_pct.reset();
   EXPECT_THAT(judged().message, HasSubstr("The runs of armed are too few to say it"));
   EXPECT_TRUE(judged().value.is_null());

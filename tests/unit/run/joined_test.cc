@@ -63,7 +63,7 @@ TEST(JoinedTest, TheWorstVerdictCounts) {
   };
   EXPECT_EQ(verdict(Verdict::kPass, Verdict::kPass), Verdict::kPass);
   EXPECT_EQ(verdict(Verdict::kPass, Verdict::kInvalid), Verdict::kInvalid);
-  EXPECT_EQ(verdict(Verdict::kInvalid, Verdict::kFail), Verdict::kInvalid);
+  EXPECT_EQ(verdict(Verdict::kInvalid, Verdict::kFail), Verdict::kFail);
   EXPECT_EQ(verdict(Verdict::kFail, Verdict::kError), Verdict::kError);
 }
 

@@ -188,6 +188,19 @@ TEST_F(JudgeTest, AMissingRunIsAnError) {
   expect(Verdict::kError, "Nothing was run");
 }
 
+TEST_F(JudgeTest, ABrokenExpectationBesideAnInvalidRunFails) {
+  use(sampleScenario(kFault + "expect: [hot_repair.duration < 1ms, evidence.ok == true]\n"));
+  run("hot_repair", 1).evidence.clear();
+  expect(Verdict::kFail, "1 of 2 expectations does not hold, the first: hot_repair.duration < 1ms");
+  scenario_.expect.erase(scenario_.expect.begin());
+  expect(Verdict::kInvalid, "left no evidence");
+}
+
+TEST_F(JudgeTest, AnExpectationWithoutAValueIsInvalid) {
+  use(sampleScenario(kFault + "expect: [hot_repair.failover_pause_ms.max <= 100]\n"));
+  expect(Verdict::kInvalid, "1 of 1 expectations cannot be judged");
+}
+
 TEST_F(JudgeTest, ABrokenExpectationFails) {
   use(sampleScenario(kFault + "expect: [wrong_elements == 0, hot_repair.failovers.count >= 1]\n"));
   expect(Verdict::kFail,

@@ -18,7 +18,8 @@ using ::testing::SizeIs;
 using Owner = scenario::Metric::Owner;
 
 std::size_t indexOf(MetricType type) {
-  if (type == MetricType::kName) return MetricValue(std::string()).index();
+  if (type == MetricType::kName || type == MetricType::kText)
+    return MetricValue(std::string()).index();
   if (type == MetricType::kFlag) return MetricValue(true).index();
   if (type == MetricType::kInterval) return MetricValue(scenario::ValueRange{}).index();
   return MetricValue(0.0).index();

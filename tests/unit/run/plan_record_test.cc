@@ -93,7 +93,7 @@ reports::Run runWith(PlansOf plans_of, bool fails = false) {
   RunRecord record(scenario, planned);
   record.started(kRunStart);
   for (int rank = 0; rank < kPlanners; ++rank) record.events(rank, {{"plans", plans_of(rank)}}, {});
-  if (fails) record.failed(reports::RunStatus::kFailed, "gave up");
+  if (fails) record.failed(kRunStart, reports::RunStatus::kFailed, "gave up");
   return record.finish({});
 }
 

@@ -184,7 +184,7 @@ TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
   end["counters"] = {{"chunks_sent", 3}};
   record_.events(2, end, {});
   record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
-  record_.failed(reports::RunStatus::kFailed, "interrupted");
+  record_.failed(kStart, reports::RunStatus::kFailed, "interrupted");
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.failovers.size(), 1u);
   EXPECT_EQ(run.counters.at("chunks_sent"), 8) << "the newest of the rank, not the sum";

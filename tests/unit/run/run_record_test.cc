@@ -113,6 +113,13 @@ TEST_F(RunRecordTest, ARestartCostsWhatWasLostWaitedForLoadedAndDoneAgain) {
   EXPECT_EQ(restart.lost_ms, 60 + 60 + 30);
   EXPECT_EQ(restart.unscaled_total_ms, 600'000 + 300 + 150);
   EXPECT_EQ(run.counters.at("payload_bytes_while_hung"), 0);
+  const auto interrupted = std::ranges::find(run.iterations, 4, &reports::Iteration::index);
+  EXPECT_EQ(interrupted->start_ms, 400) << "its first begin";
+  EXPECT_EQ(interrupted->ms, 2060) << "until its final end";
+  EXPECT_EQ(interrupted->attempts, 2);
+  EXPECT_EQ(std::ranges::count(run.iterations, 2, &reports::Iteration::attempts), 1);
+  EXPECT_EQ(run.counters.at("longest_receive_stall_us"), 570'000) << "killed ranks tell no stall";
+  EXPECT_FALSE(run.unfinished);
   // Ten useful iterations in 12 executions of 60 ms and 400 to 1800 ms of the restart.
   EXPECT_NEAR(run.throughput->value, 10 / (12 * 0.060 + 1.400), 1e-9);
 }
@@ -156,6 +163,8 @@ TEST_F(RunRecordTest, AHangBetweenTwoIterationsCostsTheTimeSinceTheFault) {
   EXPECT_EQ(run.restarts[0].cut_iteration, std::nullopt);
   EXPECT_EQ(run.restarts[0].lost_iterations, 0);
   EXPECT_EQ(run.restarts[0].lost_ms, 0);
+  EXPECT_EQ(run.iterations[1].start_ms, 80);
+  EXPECT_EQ(run.iterations[1].ms, 1160 - 80) << "the job stood, whatever it was between";
   EXPECT_NEAR(run.throughput->value, 10 / (10 * 0.060 + 0.820), 1e-9);
 }
 
@@ -183,13 +192,49 @@ TEST_F(RunRecordTest, ARunThatDidNotEndHasNoThroughputAndIsNotCompleted) {
   iteration(0, 0, 60);
   begin(1, 100);
   restart(700, 110, 800, 900);
-  record_.failed(RunStatus::kHung, "not over within the deadline");
+  record_.failed(at(2000), RunStatus::kHung, "not over within the deadline");
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.status, RunStatus::kFailed);
   EXPECT_FALSE(completed(run));
   EXPECT_EQ(run.throughput, std::nullopt);
   EXPECT_EQ(run.message, "not over within the deadline");
+  EXPECT_EQ(run.duration_ms, 2000) << "and not until its last iteration ended";
+  ASSERT_TRUE(run.unfinished);
+  EXPECT_EQ(run.unfinished->index, 1);
+  EXPECT_EQ(run.unfinished->start_ms, 100);
+  EXPECT_EQ(run.unfinished->ms, 1900);
   EXPECT_EQ(run.restarts[0].unscaled_total_ms, std::nullopt) << "nobody knows: it never went on";
+}
+
+TEST_F(RunRecordTest, AFailoverThatWasNeverOverHasPausedUntilTheJobGaveUp) {
+  begin(0, 0);
+  json failover{{"peer", 1}, {"rail", 0}, {"sending", true}, {"detected", moment(50)}};
+  record_.events(0, {{"failovers", {failover}}}, {});
+  failover["redelivered"] = moment(60);
+  record_.events(2, {{"failovers", {failover}}}, {});
+  record_.failed(at(5000), RunStatus::kFailed, "rank 0 gave up");
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.failovers.size(), 2u);
+  EXPECT_EQ(run.failovers[0].pause_ms, 4950);
+  EXPECT_LT(run.failovers[1].pause_ms, 11) << "it was over";
+}
+
+TEST_F(RunRecordTest, RanksThatWaitedForOnesThatAreGoneStalledUntilTheyNoticed) {
+  begin(0, 0);
+  record_.shrunk(
+      {{"noticed", moment(950)}, {"at", moment(1400)}, {"ranks", {0, 1, 3}}, {"iteration", 0}},
+      at(40));
+  EXPECT_EQ(record_.finish({}).counters.at("longest_receive_stall_us"), 910'000);
+}
+
+TEST_F(RunRecordTest, WhatKilledRanksHeldIsKept) {
+  const json resources{{"memory_start", 100}, {"memory_max", 900}, {"sent", 5}};
+  record_.iterationEnded(0, {{"iteration", 0}, {"resources", resources}});
+  restart(700, 80, 800, 900);
+  record_.iterationEnded(0, {{"iteration", 0}, {"resources", {{"memory_max", 120}}}});
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.resources.size(), 2u);
+  EXPECT_EQ(run.resources[0].memory_max_bytes, 900);
 }
 
 TEST_F(RunRecordTest, AHangThatIsNotProvedMakesTheRunInvalid) {

@@ -82,7 +82,10 @@ TEST(ServingRecordTest, EveryRequestIsInTheResultWhateverBecameOfIt) {
   EXPECT_EQ(first.ttft_ms.n, 3);
   EXPECT_EQ(first.tpot_ms.n, 2);
   EXPECT_FALSE(first.ttft_ms.p95);  // of three nobody knows
+  EXPECT_TRUE(first.e2e_ms.p50) << "of three, one was never served: the middle one was";
+  EXPECT_FALSE(first.e2e_ms.max) << "nobody knows how long the lost one would have taken";
   EXPECT_EQ(run.rates[1].lost, 3);
+  EXPECT_FALSE(run.rates[1].ttft_ms.p50) << "nothing of it was served";
   ASSERT_TRUE(run.throughput);
   EXPECT_NEAR(run.throughput->value, 2 / 0.17, 1e-6);
 }

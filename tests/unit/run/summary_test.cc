@@ -144,5 +144,37 @@ TEST(SummaryTest, ARowThatIsBetterThanPossibleSaysSo) {
   EXPECT_EQ(row(rows, "fail_stop").note, "");
 }
 
+TEST(SummaryTest, ARowThatIsBetterByLessThanMeasurementsVarySaysWhy) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  auto runs = sampleRuns(scenario);
+  for (reports::Run& run : runs) {
+    if (run.strategy == "hot_repair") run.throughput->value = 10 / 1.0152;  // best: 1.67 %
+  }
+  const auto hot = row(summarise(scenario, runs, 7), "hot_repair");
+  EXPECT_FALSE(hot.mis_measured);
+  EXPECT_NE(hot.note.find("1.5 % is below the best possible 1.7 %"), std::string::npos) << hot.note;
+}
+
+TEST(SummaryTest, FailStopNamesTheWatchdogThatItsOverheadIsDueTo) {
+  const auto scenario = sampleScenario(faults(kPortDown));
+  auto runs = sampleRuns(scenario);
+  for (reports::Run& run : runs) {
+    if (run.strategy != "fail_stop") continue;
+    run.status = reports::RunStatus::kHung;
+    run.throughput->value = 5;  // 2 s for ten iterations, 1 s of it for the restart
+    reports::Restart& restart = run.restarts.emplace_back();
+    restart.hang_ms = 500;
+    restart.isolate_ms = restart.load_ms = 200;
+    restart.lost_ms = 100;
+    restart.unscaled_total_ms = 600'300;
+  }
+  // 1 s of work in 1 + 600.3 s.
+  const auto note = row(summarise(scenario, runs, 7), "fail_stop").note;
+  EXPECT_NE(note.find("its watchdog is 30ms; with the usual one of 10min its overhead would be "
+                      "60030 %"),
+            std::string::npos)
+      << note;
+}
+
 }  // namespace
 }  // namespace faultline::run

@@ -299,7 +299,7 @@ TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
     table.ended(i, kBegin + 1ms, {});
   }
   table.began(3, kBegin + 9ms);
-  const auto lost = table.cutOff();
+  const auto lost = table.cutOff(kBegin);
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->index, 3);
   EXPECT_FALSE(table.open());
@@ -307,6 +307,67 @@ TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
   table.ended(2, kBegin + 1001ms, {});
   EXPECT_EQ(table.complete().size(), 4u);
   EXPECT_EQ(table.next(), 3);
+}
+
+TEST(IterationTableTest, AnInterruptedIterationLastsFromItsFirstBeginToItsFinalEnd) {
+  IterationTable table(1);
+  table.began(0, kBegin);
+  table.ended(0, kBegin + 10ms, {});
+  table.began(1, kBegin + 20ms);
+  table.cutOff(kBegin + 25ms);
+  ASSERT_TRUE(table.unfinished());
+  EXPECT_EQ(table.unfinished()->begin, kBegin + 20ms);
+  table.began(0, kBegin + 2s);
+  table.ended(0, kBegin + 2010ms, {});
+  table.began(1, kBegin + 2020ms);
+  table.cutOff(kBegin + 2025ms);
+  EXPECT_TRUE(table.began(1, kBegin + 4s)) << "the first mark since the restart";
+  EXPECT_EQ(table.open()->resumed, kBegin + 4s) << "a watchdog waits for this attempt";
+  table.ended(1, kBegin + 4010ms, {});
+  EXPECT_FALSE(table.unfinished());
+  ASSERT_EQ(table.complete().size(), 3u);
+  const IterationTable::Row& row = table.complete().back();
+  EXPECT_EQ(row.begin, kBegin + 20ms);
+  EXPECT_EQ(row.end, kBegin + 4010ms);
+  EXPECT_EQ(row.attempts, 3);
+  EXPECT_EQ(table.complete()[1].attempts, 1) << "it had ended, and was only done again";
+}
+
+TEST(IterationTableTest, AnInterruptionBetweenTwoIterationsCountsForTheNext) {
+  IterationTable table(1);
+  table.began(0, kBegin);
+  table.ended(0, kBegin + 10ms, {});
+  EXPECT_FALSE(table.cutOff(kBegin + 15ms));
+  table.began(0, kBegin + 2s);
+  table.ended(0, kBegin + 2010ms, {});
+  table.began(1, kBegin + 2020ms);
+  table.ended(1, kBegin + 2030ms, {});
+  EXPECT_EQ(table.complete().back().begin, kBegin + 15ms) << "since the job waited for it";
+  EXPECT_EQ(table.complete().back().attempts, 2);
+}
+
+TEST(IterationTableTest, AnInterruptionAfterTheLastIterationCountsForThatOne) {
+  IterationTable table(1);
+  table.began(0, kBegin);
+  table.ended(0, kBegin + 10ms, {});
+  table.cutOff(kBegin + 15ms);
+  table.began(0, kBegin + 2s);
+  table.ended(0, kBegin + 2010ms, {});
+  EXPECT_TRUE(table.unfinished());
+  table.finished();
+  EXPECT_FALSE(table.unfinished());
+  EXPECT_EQ(table.complete().back().begin, kBegin + 15ms);
+}
+
+TEST(IterationTableTest, FewerRanksThatHadToWaitBetweenTwoIterationsCountItForTheNext) {
+  IterationTable table(2);
+  table.began(0, kBegin);
+  for (int rank = 0; rank < 2; ++rank) table.ended(0, kBegin + 10ms, {});
+  table.shrunk(1, 1, kBegin + 20ms, kBegin + 900ms);
+  table.began(1, kBegin + 910ms);
+  table.ended(1, kBegin + 920ms, {});
+  EXPECT_EQ(table.complete().back().begin, kBegin + 20ms);
+  EXPECT_EQ(table.complete().back().resumed, kBegin + 20ms) << "the job's time, as no restart's";
 }
 
 TEST(IterationTableTest, FewerRanksBeginWhatIsOpenAgainAndDoLess) {
@@ -319,7 +380,7 @@ TEST(IterationTableTest, FewerRanksBeginWhatIsOpenAgainAndDoLess) {
   table.began(1, kBegin + 20ms);
   endOn(1, 1, kBegin + 30ms);  // one of them has ended it and begun the next one
   table.began(2, kBegin + 31ms);
-  table.shrunk(3, 2, kBegin + 500ms);
+  table.shrunk(3, 2, kBegin + 40ms, kBegin + 500ms);
   ASSERT_EQ(table.complete().size(), 2u) << "what one has done, all get from it";
   EXPECT_EQ(table.complete()[1].end, kBegin + 500ms);
   EXPECT_FALSE(table.began(2, kBegin + 501ms)) << "it is open";

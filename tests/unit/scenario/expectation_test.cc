@@ -84,19 +84,19 @@ TEST(ExpectationTest, RefusesWhatItCannotMean) {
 }
 
 TEST(ExpectationTest, HoldsOnlyForAllValuesAndSomeMustExist) {
-  EXPECT_TRUE(verdict("hot_repair.failovers.count >= 1", {1.0, 2.0}).pass);
+  EXPECT_TRUE(verdict("hot_repair.failovers.count >= 1", {1.0, 2.0}).holds());
   EXPECT_EQ(verdict("hot_repair.failovers.count >= 1", {2.0, 1.0, 3.0}).value, "1");
   const Verdict one_missed = verdict("hot_repair.failovers.count >= 1", {1.0, 0.0, 2.0});
-  EXPECT_FALSE(one_missed.pass);
+  EXPECT_FALSE(one_missed.holds());
   EXPECT_EQ(one_missed.value, "0");
   const Verdict nothing = verdict("wrong_elements == 0", {});
-  EXPECT_FALSE(nothing.pass);
+  EXPECT_FALSE(nothing.holds());
   EXPECT_EQ(nothing.value, "none");
 }
 
 TEST(ExpectationTest, ComparesAtTheBoundary) {
   const auto holds = [](const std::string& sign, double value) {
-    return verdict("hot_repair.overhead_pct.median " + sign + " 5", {value}).pass;
+    return verdict("hot_repair.overhead_pct.median " + sign + " 5", {value}).holds();
   };
   EXPECT_TRUE(holds("==", 5) && !holds("==", 5.1));
   EXPECT_TRUE(holds("!=", 5.1) && !holds("!=", 5));
@@ -109,10 +109,10 @@ TEST(ExpectationTest, ComparesAtTheBoundary) {
 }
 
 TEST(ExpectationTest, NamesAndFlagsCompareForEquality) {
-  EXPECT_TRUE(verdict("status == ok", {std::string("ok"), std::string("ok")}).pass);
+  EXPECT_TRUE(verdict("status == ok", {std::string("ok"), std::string("ok")}).holds());
   EXPECT_EQ(verdict("status == ok", {std::string("ok"), std::string("hung")}).value, "hung");
-  EXPECT_FALSE(verdict("evidence.ok == true", {true, false}).pass);
-  EXPECT_FALSE(verdict("status == ok", {1.0}).pass) << "a lookup of the wrong type";
+  EXPECT_FALSE(verdict("evidence.ok == true", {true, false}).holds());
+  EXPECT_FALSE(verdict("status == ok", {1.0}).holds()) << "a lookup of the wrong type";
 }
 
 const std::vector<std::string> kRows{"fault_free", "hot_repair", "balance", "optcc"};
@@ -180,17 +180,17 @@ TEST(ExpectationTest, AnIntervalIsAboveAnotherOneWhenTheyDoNotOverlap) {
   const std::string order =
       "hot_repair.overhead_pct.ci95 > balance.overhead_pct.ci95 > optcc.overhead_pct.median";
   const Verdict apart = judged(order, {7.5, 7.9}, {0.9, 1.2}, 0.5);
-  EXPECT_TRUE(apart.pass) << apart.why;
+  EXPECT_TRUE(apart.holds()) << apart.why;
   EXPECT_EQ(apart.value, "[7.5, 7.9]; [0.9, 1.2]; 0.5");
   const Verdict within = judged(order, {7.5, 7.9}, {0.9, 1.2}, 1.0);
-  EXPECT_FALSE(within.pass) << "the median of one is in the interval of the other";
+  EXPECT_FALSE(within.holds()) << "the median of one is in the interval of the other";
   EXPECT_EQ(within.why, "balance.overhead_pct.ci95 is not > optcc.overhead_pct.median.");
-  EXPECT_FALSE(judged(order, {1.1, 7.9}, {0.9, 1.2}, 0.5).pass) << "they overlap";
-  EXPECT_FALSE(judged(order, {0.1, 0.2}, {0.9, 1.2}, 0.5).pass);
+  EXPECT_FALSE(judged(order, {1.1, 7.9}, {0.9, 1.2}, 0.5).holds()) << "they overlap";
+  EXPECT_FALSE(judged(order, {0.1, 0.2}, {0.9, 1.2}, 0.5).holds());
   const std::string touching = "balance.overhead_pct.ci95 < hot_repair.overhead_pct.ci95";
-  EXPECT_FALSE(judged(touching, {2, 3}, {1, 2}, 0).pass);
-  EXPECT_TRUE(
-      judged("balance.overhead_pct.ci95 <= hot_repair.overhead_pct.ci95", {2, 3}, {1, 2}, 0).pass);
+  EXPECT_FALSE(judged(touching, {2, 3}, {1, 2}, 0).holds());
+  EXPECT_TRUE(judged("balance.overhead_pct.ci95 <= hot_repair.overhead_pct.ci95", {2, 3}, {1, 2}, 0)
+                  .holds());
 }
 
 TEST(ExpectationTest, AllValuesOfOneMetricAgainstAllOfTheOther) {
@@ -200,11 +200,66 @@ TEST(ExpectationTest, AllValuesOfOneMetricAgainstAllOfTheOther) {
                       return row == "balance" ? balance : hot;
                     });
   };
-  EXPECT_TRUE(judged({3.0, 4.0}, {1.0, 3.0}).pass);
-  EXPECT_FALSE(judged({2.0, 4.0}, {1.0, 3.0}).pass) << "2 against 3";
-  EXPECT_FALSE(judged({2.0}, {}).pass) << "nothing to look at";
-  EXPECT_FALSE(judged({std::nan("")}, {1.0}).pass);
-  EXPECT_FALSE(judged({1.0}, {std::nan("")}).pass);
+  EXPECT_TRUE(judged({3.0, 4.0}, {1.0, 3.0}).holds());
+  EXPECT_FALSE(judged({2.0, 4.0}, {1.0, 3.0}).holds()) << "2 against 3";
+  EXPECT_FALSE(judged({2.0}, {}).holds()) << "nothing to look at";
+  EXPECT_FALSE(judged({std::nan("")}, {1.0}).holds());
+  EXPECT_FALSE(judged({1.0}, {std::nan("")}).holds());
+}
+
+TEST(ExpectationTest, OfWhatHadNotEndedOnlyALowerLimitIsKnown) {
+  using Outcome = Verdict::Outcome;
+  const auto outcome = [](const std::string& comparison, std::vector<MetricValue> values) {
+    return verdict("hot_repair.iteration_ms.max " + comparison, std::move(values)).outcome;
+  };
+  const MetricValue some = AtLeast{200};
+  EXPECT_EQ(outcome("<= 100", {some}), Outcome::kFails);
+  EXPECT_EQ(outcome("<= 300", {some}), Outcome::kUnknown);
+  EXPECT_EQ(outcome("< 200", {some}), Outcome::kFails);
+  EXPECT_EQ(outcome("<= 200", {some}), Outcome::kUnknown);
+  EXPECT_EQ(outcome(">= 200", {some}), Outcome::kHolds);
+  EXPECT_EQ(outcome("> 200", {some}), Outcome::kUnknown);
+  EXPECT_EQ(outcome("== 100", {some}), Outcome::kFails);
+  EXPECT_EQ(outcome("!= 100", {some}), Outcome::kHolds);
+  EXPECT_EQ(outcome("== 300", {some}), Outcome::kUnknown);
+  EXPECT_EQ(outcome("<= 300", {some, 301.0}), Outcome::kFails) << "what is known decides";
+  EXPECT_EQ(outcome("<= 300", {}), Outcome::kUnknown);
+  EXPECT_EQ(verdict("hot_repair.iteration_ms.max <= 100", {some}).value, "at least 200");
+
+  const auto order = [](const MetricValue& hot, const MetricValue& balance) {
+    return evaluate(comparing("hot_repair.iteration_ms.max < balance.iteration_ms.max"),
+                    [&](const std::string& row, const std::string&) {
+                      return std::vector<MetricValue>{row == "balance" ? balance : hot};
+                    })
+        .outcome;
+  };
+  EXPECT_EQ(order(100.0, some), Outcome::kHolds);
+  EXPECT_EQ(order(300.0, some), Outcome::kUnknown);
+  EXPECT_EQ(order(some, 100.0), Outcome::kFails);
+  EXPECT_EQ(order(some, 300.0), Outcome::kUnknown);
+  EXPECT_EQ(order(some, some), Outcome::kUnknown);
+}
+
+TEST(ExpectationTest, TextsContain) {
+  const Expectation one = parsed("hot_repair.errors.message contains 'rank 1'");
+  EXPECT_EQ(one.metric, "errors.message");
+  EXPECT_EQ(one.comparison, Comparison::kContains);
+  EXPECT_EQ(signOf(one.comparison), "contains");
+  EXPECT_EQ(std::get<std::string>(one.expected), "rank 1");
+  EXPECT_EQ(std::get<std::string>(parsed("hot_repair.message contains a >= b").expected), "a >= b");
+  EXPECT_EQ(std::get<std::string>(parsed("hot_repair.failovers.cause contains nic").expected),
+            "nic");
+  EXPECT_EQ(std::get<std::string>(parsed("hot_repair.message == \"two words\"").expected),
+            "two words");
+  EXPECT_TRUE(verdict("hot_repair.message contains b", {std::string("abc")}).holds());
+  EXPECT_FALSE(
+      verdict("hot_repair.message contains b", {std::string("abc"), std::string("ac")}).holds());
+  EXPECT_THAT(refused("hot_repair.failovers.count contains 1"), HasSubstr("is no text"));
+  EXPECT_THAT(refused("evidence.ok contains true"), HasSubstr("compare it with == or !="));
+  EXPECT_THAT(refused("status contains great"), HasSubstr("can never contain 'great'"));
+  EXPECT_THAT(refused("hot_repair.message contains"), HasSubstr("is no expectation"));
+  EXPECT_THAT(refused("hot_repair.message contains ''"), HasSubstr("empty text"));
+  EXPECT_THAT(refused("hot_repair.message < b"), HasSubstr("==, != or contains"));
 }
 
 TEST(ExpectationTest, PrintsWholeNumbersInFull) {

@@ -135,6 +135,14 @@ TEST(InferenceReaderTest, OnlyAServerHasRequests) {
       HasSubstr("only a workload of kind inference has requests"));
 }
 
+TEST(InferenceReaderTest, APercentileNeedsAsManyRequestsAsThereCanBe) {
+  const auto why = [](const std::string& rest) { return messageOf(std::string(kServer) + rest); };
+  EXPECT_THAT(why("expect: [fail_stop.ttft_ms.p95 <= 300]\n"), HasSubstr("needs 60 requests"));
+  EXPECT_THAT(why("expect: [fail_stop.e2e_ms.p99 <= 300]\n"), HasSubstr("needs 300 requests"));
+  EXPECT_EQ(why("repeat: 50\nexpect: [fail_stop.ttft_ms.p95 <= 300]\n"), "");
+  EXPECT_EQ(why("expect: [fail_stop.ttft_ms.max <= 300]\n"), "");
+}
+
 TEST(InferenceReaderTest, WhatLatenciesCostAtMostTakesBlocksAndASecondRowOfFaultFree) {
   const auto why = [](const std::string& rest) { return messageOf(std::string(kServer) + rest); };
   EXPECT_EQ(why("expect: [fail_stop.ttft_overhead_pct <= 3]\n"), "");

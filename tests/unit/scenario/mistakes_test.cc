@@ -282,6 +282,67 @@ TEST(OneMistakeTest, Expectations) {
               Case{minimal("expect: wrong_elements == 0\n"), "5:9", "a list of expectations"}});
 }
 
+// Each can be known without a run to have no value: it would be void.
+TEST(OneMistakeTest, ExpectationsThatCanNeverHaveAValue) {
+  const auto with = [](const std::string& strategies, const std::string& rest,
+                       const std::string& expectation) {
+    return "version: 1\nname: n\nworkload: {kind: training}\nstrategies: " + strategies + "\n" +
+           rest + "expect: [" + expectation + "]\n";
+  };
+  const std::string fault =
+      "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 1s}]\n";
+  const auto faulted = [&](const std::string& strategies, const std::string& expectation) {
+    return with(strategies, fault, expectation);
+  };
+  const std::string all =
+      "[fault_free, armed, {fail_stop: {watchdog: 200ms}}, hot_repair, shrink, "
+      "{exclude_rank: {wait: 200ms}}]";
+  expectEach(
+      {Case{faulted(all, "hot_repair.failover_pause_ms.p95 <= 20"), "6:10", "needs 60 failovers"},
+       Case{faulted(all, "hot_repair.failover_pause_ms.p99 <= 20"), "6:10", "needs 300 failovers"},
+       Case{faulted(all, "fail_stop.failover_pause_ms.max <= 9"), "6:10", "has no failovers"},
+       Case{faulted(all, "fail_stop.detection_ms.max <= 9"), "6:10", "has no failovers"},
+       Case{faulted(all, "exclude_rank.failovers.cause == path"), "6:10", "has no failovers"},
+       Case{faulted(all, "armed.failover_pause_ms.max <= 9"), "6:10", "meets no fault"},
+       Case{faulted(all, "hot_repair.restarts.hang_ms <= 9"), "6:10", "only fail_stop"},
+       Case{faulted(all, "hot_repair.shrinks.ranks == 2"), "6:10", "only shrink and exclude_rank"},
+       Case{faulted(all, "shrink.exclusions.rank == 2"), "6:10", "only exclude_rank"},
+       Case{faulted(all, "armed.errors.after_ms <= 9"), "6:10", "armed meets no fault"},
+       Case{faulted(all,
+                    "hot_repair.iteration_ms.max < fail_stop.restarts.hang_ms < "
+                    "hot_repair.restarts.load_ms"),
+            "6:10", "only fail_stop"},
+       Case{with("[fault_free, hot_repair]", "", "hot_repair.detection_ms.max <= 9"), "5:10",
+            "the scenario has no faults"}});
+  for (const char* const expectation :
+       {"hot_repair.failovers.count == 0", "fail_stop.failovers.count == 0",
+        "hot_repair.restarts.count == 0", "hot_repair.failover_pause_ms.max <= 20",
+        "hot_repair.failover_pause_ms.n == 0", "fail_stop.restarts.hang_ms <= 1000",
+        "exclude_rank.exclusions.rank == 1", "shrink.shrinks.ranks == 3"}) {
+    EXPECT_THAT(mistakesOf(faulted(all, expectation)), IsEmpty()) << expectation;
+  }
+  const std::string often =
+      "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 100ms, times: 90, "
+      "every: 300ms}]\n";
+  EXPECT_THAT(mistakesOf(with("[hot_repair]", often, "hot_repair.failover_pause_ms.p99 <= 20")), IsEmpty());
+  const std::string flaps =
+      "faults: [{kind: port_flap, target: {node: 1, rail: 0}, at: 1s, duration: 20s, period: "
+      "300ms}]\n";
+  EXPECT_THAT(mistakesOf(with("[hot_repair]", flaps, "hot_repair.failover_pause_ms.p95 <= 20")), IsEmpty());
+}
+
+TEST(OneMistakeTest, CellsThatTheSweepDoesNotHave) {
+  const auto with = [](const std::string& sizes, const std::string& expectation) {
+    return "version: 1\nname: n\nworkload: {kind: collective, collective: {sizes: " + sizes +
+           "}}\nstrategies: [fault_free, balance, optcc]\nexpect: [" + expectation + "]\n";
+  };
+  expectEach({Case{with("[1MiB, 4MiB]", "balance.cells.large.time_over_bound <= 2"), "5:10",
+                   "at least 8 MiB"},
+              Case{with("[16MiB]", "balance.cells.large.time_over_formula <= 2"), "5:10",
+                   "balance runs another algorithm"}});
+  EXPECT_THAT(mistakesOf(with("[16MiB]", "balance.cells.large.time_over_bound <= 2")), IsEmpty());
+}
+
 TEST(MistakesTest, AllOfAFileAreToldInOrder) {
   const auto mistakes = mistakesOf(
       "version: 1\n"
