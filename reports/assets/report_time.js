@@ -41,7 +41,7 @@ const timeParts = (() => {
     if (view.block === null) [view.block] = blocks;
     if (view.node === null) view.node = hit !== undefined ? hit : nodes[0];
 
-    const shown = drawable.filter((run) => run.block === view.block);
+    const shown = drawable.filter((run) => run.block === view.block).sort((a, b) => placeOf(a.strategy) - placeOf(b.strategy));
     const maxX = charts.roundUp(Math.max(...shown.map(endOf)));
     const series = (run) => run.rail_series.filter((s) => s.node === view.node && s.bin_ms > 0).sort((a, b) => a.rail - b.rail);
     const railNames = distinct(shown.flatMap((run) => series(run).map((s) => s.rail)));
