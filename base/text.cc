@@ -10,6 +10,9 @@ namespace {
 /// Longer words are nobody's typing mistake, and the distance costs the product of the lengths.
 constexpr std::size_t kLongestWord = 64;
 
+/// Of a word that somebody has left unfinished; fewer letters begin too many.
+constexpr std::size_t kShortestBeginning = 4;
+
 /// Optimal string alignment distance (Damerau-Levenshtein without repeated edits of one place).
 std::size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
@@ -62,6 +65,9 @@ std::string wrapText(std::string_view text, std::size_t indent) {
 
 std::string_view closestWord(std::string_view word, std::span<const std::string_view> known) {
   if (word.size() > kLongestWord) return {};
+  for (const std::string_view candidate : known) {
+    if (word.size() >= kShortestBeginning && candidate.starts_with(word)) return candidate;
+  }
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string_view candidate : known) {

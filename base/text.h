@@ -17,8 +17,9 @@ std::string join(std::span<const std::string_view> words, std::string_view separ
 /// `indent`.
 std::string wrapText(std::string_view text, std::size_t indent);
 
-/// The known word that `word` most likely meant, or "" when none is close: at most a third of its
-/// letters (at least one) inserted, deleted, replaced or swapped with the neighbour.
+/// The known word that `word` most likely meant, or "" when none is close: from four letters on the
+/// first that begins with it; else the closest, with at most a third of its letters (at least one)
+/// inserted, deleted, replaced or swapped with the neighbour.
 std::string_view closestWord(std::string_view word, std::span<const std::string_view> known);
 
 /// " (did you mean 'x'?)", or "; known are a, b, c" when nothing is close, for the end of a message

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "reports/renderer.h"
+#include "reports/tally.h"
 #include "reports/text.h"
 
 namespace faultline::reports {
@@ -114,12 +117,22 @@ std::string collectivesFoot(std::int64_t wrong, double meanBusBandwidth) {
 }
 
 std::string collectivesText(const ScenarioResult& result) {
-  std::string text;
+  // In the order of the other tables, and not in that of the runs, which is drawn by lot.
+  const std::vector<StrategyTally> tallies = tallyByStrategy(result);
+  const auto place = [&](const Run* run) {
+    const auto tally = std::ranges::find(tallies, run->strategy, &StrategyTally::strategy);
+    return std::pair(run->block, tally - tallies.begin());
+  };
+  std::vector<const Run*> runs;
   for (const Run& run : result.runs) {
-    if (run.collectives.empty()) continue;
+    if (!run.collectives.empty()) runs.push_back(&run);
+  }
+  std::ranges::stable_sort(runs, {}, place);
+  std::string text;
+  for (const Run* run : runs) {
     text += fmt::format("# {}: {}, block {}{}\n", cleanText(scenarioName(result)),
-                        cleanText(run.strategy), run.block + 1, run.faulted ? ", faulted" : "");
-    text += tableOf(run);
+                        cleanText(run->strategy), run->block + 1, run->faulted ? ", faulted" : "");
+    text += tableOf(*run);
   }
   return text;
 }

@@ -286,13 +286,41 @@ std::pair<const char*, const char*> headOf(const Comparison& comparison) {
   return {"tone-good", "NO REGRESSION"};
 }
 
+/// Whether both sides have results of it.
+bool isOnBothSides(const Comparison::Scenario& scenario) {
+  return !scenario.base_verdicts.empty() && !scenario.new_verdicts.empty();
+}
+
+/// Why nothing can be compared; empty: something can.
+std::string whyNothingInCommon(const Comparison& comparison) {
+  if (std::ranges::any_of(comparison.scenarios, isOnBothSides)) return "";
+  std::string base;
+  std::string now;
+  for (const Comparison::Scenario& scenario : comparison.scenarios) {
+    std::string& names = scenario.base_verdicts.empty() ? now : base;
+    names += (names.empty() ? "" : ", ") + oneLine(scenario.name);
+  }
+  return wrapText(fmt::format("They have no scenario in common, so that nothing can be compared: "
+                              "BASE has {}, NEW has {}.",
+                              base.empty() ? "none" : base, now.empty() ? "none" : now),
+                  0) +
+         "\n";
+}
+
 }  // namespace
 
 std::string comparisonText(const Comparison& comparison) {
   std::string text =
       fmt::format("BASE: {}\nNEW:  {}\n", oneLine(comparison.base), oneLine(comparison.now));
+  text += whyNothingInCommon(comparison);
   for (const Comparison::Scenario& scenario : comparison.scenarios) {
     text += textOf(scenario);
+    // Rows that all say the same are no news.
+    if (!isOnBothSides(scenario)) {
+      text += fmt::format("   only in {}: nothing to compare it with\n",
+                          scenario.base_verdicts.empty() ? "NEW" : "BASE");
+      continue;
+    }
     std::string strategy;
     bool first = true;
     for (const Comparison::Row& row : comparison.rows) {

@@ -44,7 +44,7 @@ std::string plain(const std::string& text) {
   return line;
 }
 
-std::string counted(std::int64_t count, const std::string& noun) {
+std::string howMany(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", groupDigits(count), noun, count == 1 ? "" : "s");
 }
 
@@ -179,11 +179,6 @@ class Sentence {
  private:
   bool serving() const { return serves(result_); }
 
-  const char* job() const {
-    if (serving()) return "the server";
-    return calls_.empty() ? "the job" : "all calls";
-  }
-
   const char* survived() const {
     if (serving()) return "kept the server up";
     return calls_.empty() ? "kept the job alive" : "finished all calls";
@@ -224,9 +219,9 @@ class Sentence {
       lost += rate.lost;
     }
     if (all == 0) return "";
-    if (late + lost == 0) return fmt::format(", all {} in time", counted(all, "request"));
+    if (late + lost == 0) return fmt::format(", all {} in time", howMany(all, "request"));
     return fmt::format(", {} lost and {} late of {}", groupDigits(lost), groupDigits(late),
-                       counted(all, "request"));
+                       howMany(all, "request"));
   }
 
   std::vector<const Story*> withFate(Fate fate) const {
@@ -277,7 +272,7 @@ class Sentence {
       }
       case Fate::kDied:
         return fmt::format("{} did not survive: {} of {} {}{}", called(story), story.died,
-                           counted(story.tally.runs, "run"), how(story),
+                           howMany(story.tally.runs, "run"), how(story),
                            endExpected(story) ? ", as the scenario expects" : "");
     }
     return "";
@@ -321,7 +316,7 @@ class Sentence {
     for (const Story& story : stories_) {
       if (story.faulted || story.fate != Fate::kDied) continue;
       clauses.push_back(fmt::format("{}, without any fault, did not finish: {} of {} {}",
-                                    story.name, story.died, counted(story.tally.runs, "run"),
+                                    story.name, story.died, howMany(story.tally.runs, "run"),
                                     how(story)));
     }
   }
@@ -336,7 +331,7 @@ class Sentence {
     }
     std::string text = "No fault was injected, so this says nothing about faults";
     if (!speeds.empty()) {
-      text += fmt::format(": against fault_free {} cost {}", job(), speeds);
+      text += fmt::format("; against fault_free: {}", speeds);
     } else if (!stories_.empty() && stories_.front().row != nullptr &&
                stories_.front().row->throughput) {
       const Quantity& speed = *stories_.front().row->throughput;
@@ -399,14 +394,14 @@ std::string reasonOf(const ScenarioResult& result) {
   return reason.empty() ? "no reason was recorded, see log.txt" : reason;
 }
 
-std::string failures(const ScenarioResult& result) {
+std::string failedExpectations(const ScenarioResult& result) {
   std::vector<std::string> failing;
   for (const Expectation& expectation : result.expectations) {
     if (!expectation.pass && !expectation.is_void) failing.push_back(plain(expectation.text));
   }
   if (failing.empty()) return "Failed: " + reasonOf(result);
   return fmt::format("{} of {} {} not hold ({})", failing.size(),
-                     counted(std::ssize(result.expectations), "expectation"),
+                     howMany(std::ssize(result.expectations), "expectation"),
                      failing.size() == 1 ? "does" : "do", listed(failing));
 }
 
@@ -426,7 +421,7 @@ std::string withVerdict(const ScenarioResult& result) {
   const std::string wrong = wrongResults(result);
   if (result.interrupted) {
     return fmt::format("{}Interrupted after {}: a part of the experiment, which decides nothing",
-                       wrong.empty() ? "" : wrong + "; ", counted(std::ssize(result.runs), "run"));
+                       wrong.empty() ? "" : wrong + "; ", howMany(std::ssize(result.runs), "run"));
   }
   if (result.runs.empty() && result.verdict != Verdict::kPass) {
     return "Nothing was measured: " + reasonOf(result);
@@ -436,14 +431,14 @@ std::string withVerdict(const ScenarioResult& result) {
     case Verdict::kPass:
       return Sentence(result).build();
     case Verdict::kFail:
-      return failures(result) + "; " + Sentence(result).build();
+      return failedExpectations(result) + "; " + Sentence(result).build();
     case Verdict::kInvalid: {
       const auto undecided = std::ranges::count_if(result.expectations, &Expectation::is_void);
       if (undecided == 0 || aRunIsInvalid(result) || !voidBecause(result).empty()) {
         return fmt::format("Invalid, these numbers prove nothing: {}", reasonOf(result));
       }
       return fmt::format("Not decided, {} of {} cannot be judged; {}", undecided,
-                         counted(std::ssize(result.expectations), "expectation"),
+                         howMany(std::ssize(result.expectations), "expectation"),
                          Sentence(result).build());
     }
     case Verdict::kError:

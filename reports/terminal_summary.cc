@@ -11,6 +11,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "reports/bandwidth_table.h"
 #include "reports/headline.h"
 #include "reports/tally.h"
 #include "reports/text.h"
@@ -363,6 +364,9 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
   std::string text = paint(fitted(scenarioName(result), kWidth), kBold) + "\n";
   if (!result.runs.empty() || !result.summary.empty()) text += "\n" + table(result);
 
+  if (const std::string bandwidths = bandwidthTable(result); !bandwidths.empty()) {
+    text += "\n" + bandwidths;
+  }
   if (result.training) text += "\n" + trainingText(result);
   if (const std::string latencies = latencyText(result); !latencies.empty()) {
     text += "\n" + latencies;

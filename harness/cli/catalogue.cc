@@ -1,16 +1,19 @@
 #include "harness/cli/catalogue.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/model_page.h"
+#include "harness/scenario/metric_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/schedule/algorithms.h"
+#include "resilient_ccl/schedule/collective.h"
 
 namespace faultline::cli {
 namespace {
@@ -72,37 +75,85 @@ template <typename Table>
 std::vector<Item> itemsOf(const Table& table) {
   std::vector<Item> items;
   for (const auto& row : table) {
-    items.push_back({std::string(row.name), std::string(row.summary), "", ""});
+    items.push_back({std::string(row.name), std::string(row.summary)});
     if constexpr (requires { row.unproven; }) items.back().unproven = row.unproven;
   }
   return items;
 }
 
+std::vector<Item> operationItems() {
+  constexpr std::array kMeanings{
+      "All ranks end with the reduction of all data.",
+      "Rank i ends with the reduction of block i.",
+      "Rank i starts with block i, and all end with all blocks.",
+      "All ranks end with the root's data.",
+      "The root ends with the reduction of all data.",
+      "Block i of rank j's output is block j of rank i's input.",
+      "Rank i's output is rank i-1's input, as in a shift along a ring."};
+  static_assert(kMeanings.size() == schedule::kAllCollectives.size());
+  std::vector<Item> items;
+  for (std::size_t i = 0; i < kMeanings.size(); ++i) {
+    items.push_back(
+        {std::string(schedule::collectiveName(schedule::kAllCollectives[i])), kMeanings[i]});
+  }
+  return items;
+}
+
+/// A path that a strategy and the whole result both have stands once.
+std::vector<Item> metricItems() {
+  std::vector<Item> items;
+  for (const scenario::Metric& metric : scenario::metricTable()) {
+    const std::string path(metric.path);
+    if (std::ranges::find(items, path, &Item::name) != items.end()) continue;
+    items.push_back({path, std::string(metric.doc)});
+  }
+  return items;
+}
+
+std::vector<Item> algorithmItems() {
+  std::vector<Item> items;
+  for (const auto& algorithm : schedule::allAlgorithms()) {
+    items.push_back({std::string(algorithm.name), std::string(algorithm.description)});
+  }
+  return items;
+}
+
+template <typename Cards>
+std::vector<Item> cardItems(const Cards& all, const auto& words) {
+  std::vector<Item> items;
+  for (const auto& card : all) items.push_back({card.name, words(card)});
+  return items;
+}
+
+struct Row {
+  std::string_view name;
+  std::string_view singular;
+  std::vector<Item> (*items)();
+};
+constexpr std::array kRows{
+    Row{"scenarios", "scenario", scenarios},
+    Row{"faults", "fault", [] { return itemsOf(injector::faultKinds()); }},
+    Row{"strategies", "strategy", [] { return itemsOf(baseline::strategies()); }},
+    Row{"workloads", "workload", [] { return itemsOf(scenario::workloadKinds()); }},
+    Row{"clusters", "cluster", [] { return itemsOf(scenario::clusterKinds()); }},
+    Row{"operations", "operation", operationItems},
+    Row{"algorithms", "algorithm", algorithmItems},
+    Row{"metrics", "metric", metricItems},
+    Row{"models", "model", [] { return cardItems(model::models(), modelInWords); }},
+    Row{"devices", "device", [] { return cardItems(model::devices(), deviceInWords); }}};
+
 }  // namespace
 
 std::vector<std::string> categoryNames() {
-  return {"scenarios", "faults", "strategies", "workloads", "algorithms", "models", "devices"};
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  return names;
 }
 
 std::vector<Category> catalogue() {
-  std::vector<Item> algorithms;
-  for (const auto& algorithm : schedule::allAlgorithms()) {
-    algorithms.push_back({std::string(algorithm.name), std::string(algorithm.description), "", ""});
-  }
-  std::vector<Item> models, devices;
-  for (const model::ModelCard& card : model::models()) {
-    models.push_back({card.name, modelInWords(card), "", ""});
-  }
-  for (const model::DeviceCard& card : model::devices()) {
-    devices.push_back({card.name, deviceInWords(card), "", ""});
-  }
-  return {{"scenarios", "scenario", scenarios()},
-          {"faults", "fault", itemsOf(injector::faultKinds())},
-          {"strategies", "strategy", itemsOf(baseline::strategies())},
-          {"workloads", "workload", itemsOf(scenario::workloadKinds())},
-          {"algorithms", "algorithm", std::move(algorithms)},
-          {"models", "model", std::move(models)},
-          {"devices", "device", std::move(devices)}};
+  std::vector<Category> all;
+  for (const Row& row : kRows) all.push_back({row.name, row.singular, row.items()});
+  return all;
 }
 
 }  // namespace faultline::cli

@@ -10,8 +10,8 @@ namespace faultline::cli {
 struct Item {
   std::string name;
   std::string summary;
-  std::string file;      ///< of scenarios: where it was found
-  std::string unproven;  ///< of faults: what of it nobody has seen work yet; empty: nothing
+  std::string file{};      ///< of scenarios: where it was found
+  std::string unproven{};  ///< of faults: what of it nobody has seen work yet; empty: nothing
 };
 
 struct Category {
@@ -20,8 +20,8 @@ struct Category {
   std::vector<Item> items;
 };
 
-/// scenarios, faults, strategies, workloads, algorithms, models, devices. Scenarios are searched in
-/// ./scenarios, in the source tree around the program, and where an installed program keeps them.
+/// All of them, in the order of categoryNames(). Scenarios are searched in ./scenarios, in the
+/// source tree around the program, and where an installed program keeps them.
 std::vector<Category> catalogue();
 
 /// The names of the categories, in order.

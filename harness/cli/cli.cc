@@ -5,8 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +17,11 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "harness/cli/compare_command.h"
+#include "harness/cli/completion_command.h"
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
 #include "harness/cli/history_command.h"
+#include "harness/cli/init_command.h"
 #include "harness/cli/inject_command.h"
 #include "harness/cli/lab_command.h"
 #include "harness/cli/list_command.h"
@@ -35,40 +38,126 @@ namespace {
 using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 
 constexpr std::array kCommands{
-    AddCommand{addRunCommand},      AddCommand{addValidateCommand}, AddCommand{addListCommand},
-    AddCommand{addDescribeCommand}, AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
-    AddCommand{addCompareCommand},  AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
-    AddCommand{addInjectCommand},   AddCommand{addLabCommand},
+    AddCommand{addRunCommand},        AddCommand{addValidateCommand}, AddCommand{addListCommand},
+    AddCommand{addDescribeCommand},   AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
+    AddCommand{addCompareCommand},    AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
+    AddCommand{addInjectCommand},     AddCommand{addLabCommand},      AddCommand{addInitCommand},
+    AddCommand{addCompletionCommand},
 };
 
-constexpr const char* kExamples = R"(examples:
-  faultline run scenarios/quickstart.yaml
-  faultline run --strategy fault_free,hot_repair --repeat 6 scenarios/quickstart.yaml
-  faultline validate scenarios/quickstart.yaml
-  faultline validate --set faults.0.duration=2s scenarios/quickstart.yaml
-  faultline list faults
-  faultline describe port_down
-  faultline describe scenario
-  faultline inject post_error --target pid=1234,dev=mlx5_0 --for 2s --param budget=1
-  faultline doctor
+using Words = std::vector<std::string>;
 
-exit codes: 0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this
-machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no evidence,
-130 interrupted)";
+bool isOption(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
 
-std::string unknownVerb(const CLI::App& app, const std::string& verb) {
+std::vector<std::string> verbsOf(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  return fmt::format("faultline: there is no verb '{}'{}\nRun with --help for more information.\n",
-                     verb, suggestion(verb, known));
+  return names;
 }
 
-/// CLI11 answers --version before it looks at what else is there.
-bool asksForVersionAsJson(int argc, char** argv) {
-  const std::vector<std::string_view> words(argv + 1, argv + argc);
-  return words.size() == 2 && std::ranges::count(words, "--version") == 1 &&
-         std::ranges::count(words, "--json") == 1;
+std::string suggestionOf(const std::string& word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return suggestion(word, known);
+}
+
+/// "faultline history" of the verb `trend` in it.
+std::string callOf(const CLI::App& app) {
+  const CLI::App* const parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : callOf(*parent) + " " + app.get_name();
+}
+
+CLI::App* innerVerb(CLI::App& app, const std::string& name) {
+  const auto verbs = app.get_subcommands({});
+  const auto found =
+      std::ranges::find_if(verbs, [&](const CLI::App* verb) { return verb->get_name() == name; });
+  return found == verbs.end() ? nullptr : *found;
+}
+
+/// The verb that `words` name, as far as they do; `next` is the first word behind it.
+CLI::App* verbOf(CLI::App& app, const Words& words, std::size_t& next) {
+  CLI::App* verb = &app;
+  for (next = 0; next < words.size(); ++next) {
+    CLI::App* const inner = innerVerb(*verb, words[next]);
+    if (inner == nullptr) break;
+    verb = inner;
+  }
+  return verb;
+}
+
+/// What is wrong with a word that stands where a verb must; empty: nothing.
+std::string whyNoVerb(CLI::App& app, const Words& words) {
+  std::size_t next = 0;
+  const CLI::App* const verb = verbOf(app, words, next);
+  std::vector<std::string> possible = verbsOf(*verb);
+  if (verb == &app) possible.insert(possible.end(), {"help", "version"});
+  if (next == words.size() || isOption(words[next]) || possible.empty()) return "";
+  return fmt::format("{}: there is no verb '{}'{}", callOf(*verb), words[next],
+                     suggestionOf(words[next], possible));
+}
+
+/// The same of an option.
+std::string whyNoOption(CLI::App& app, const Words& words) {
+  std::size_t next = 0;
+  const CLI::App* const verb = verbOf(app, words, next);
+  std::vector<std::string> possible;
+  for (const CLI::Option* option : verb->get_options()) {
+    for (const std::string& name : option->get_lnames()) possible.push_back("--" + name);
+  }
+  for (; next < words.size() && words[next] != "--"; ++next) {
+    const std::string name = words[next].substr(0, words[next].find('='));
+    if (!name.starts_with("--") || std::ranges::count(possible, name) > 0) continue;
+    return fmt::format("{}: there is no option '{}'{}", callOf(*verb), name,
+                       suggestionOf(name, possible));
+  }
+  return "";
+}
+
+/// `help [VERB...]`: the help of that verb, also where words that are no verb follow.
+int help(CLI::App& app, const Words& words) {
+  if (const std::string why = whyNoVerb(app, words); !why.empty()) {
+    std::cerr << printable(why) << '\n';
+    return kExitUsage;
+  }
+  std::size_t next = 0;
+  const CLI::App* const verb = verbOf(app, words, next);
+  std::cout << verb->help(verb->get_parent() == nullptr ? "" : callOf(*verb->get_parent()));
+  return kExitOk;
+}
+
+int version(bool json) {
+  if (json) {
+    print({{"name", "faultline"}, {"version", versionNumber()}, {"git", gitCommit()}});
+  } else {
+    std::cout << fmt::format("faultline {} ({})\n", versionNumber(), gitCommit());
+  }
+  return kExitOk;
+}
+
+/// `version`, `-V` or `--version` comes first, but for `--json`.
+bool asksForVersion(const Words& words) {
+  const auto word = std::ranges::find_if(words, [](const auto& one) { return one != "--json"; });
+  return word != words.end() && (*word == "version" || *word == "--version" || *word == "-V");
+}
+
+int mistake(const std::string& why, const std::string& call) {
+  std::cerr << printable(why) << fmt::format("\n'{} --help' says more\n", call);
+  return kExitUsage;
+}
+
+void describe(CLI::App& app) {
+  app.set_help_flag("-h,--help", "Print this help and exit; so does 'faultline help [VERB]'");
+  app.add_flag_function(
+      "-V,--version", [](std::int64_t /*times*/) {},
+      "Print version and commit and exit; so does 'faultline version'");
+  setFooter(
+      app, "",
+      {"faultline run scenarios/quickstart.yaml", "faultline init --program './train.sh'",
+       "faultline validate my.yaml", "faultline list", "faultline list faults",
+       "faultline describe port_down", "faultline describe failover_pause_ms",
+       "faultline describe scenario", "faultline doctor", "source <(faultline completion bash)"},
+      "0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this "
+      "machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no "
+      "evidence, 130 interrupted");
 }
 
 }  // namespace
@@ -78,31 +167,32 @@ int main(int argc, char** argv) {
       "Faultline breaks a network on purpose while collective communication runs over it, "
       "keeps the job alive, and says what it cost.",
       "faultline"};
-  app.set_version_flag("--version", fmt::format("faultline {} ({})", versionNumber(), gitCommit()));
-  app.footer(kExamples);
   int exit_code = kExitOk;
-  for (const AddCommand add : kCommands) add(app, exit_code)->footer("");
+  // Before the footer: verbs that have none would take it over.
+  for (const AddCommand add : kCommands) add(app, exit_code);
+  describe(app);
   if (const Status status = initLog("faultline"); !status.ok()) {
     std::cerr << "faultline: cannot start the log: " << status.message() << '\n';
     return kExitCannotRun;
   }
+  const Words words(argv + std::min(argc, 1), argv + argc);
+  if (asksForVersion(words)) return version(std::ranges::count(words, "--json") > 0);
+  if (!words.empty() && words.front() == "help") {
+    return help(app, Words(words.begin() + 1, words.end()));
+  }
   try {
-    if (asksForVersionAsJson(argc, argv)) {
-      print({{"name", "faultline"}, {"version", versionNumber()}, {"git", gitCommit()}});
-      return kExitOk;
-    }
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A verb");
   } catch (const CLI::ParseError& error) {
-    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
-      std::cerr << printable(unknownVerb(app, argv[1]));
-      return kExitUsage;
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage;
     }
-    std::ostringstream out, err;  // what was typed is quoted in them
-    const int code = app.exit(error, out, err);
-    std::cout << printable(out.str());
-    std::cerr << printable(err.str());
-    return code == 0 ? kExitOk : kExitUsage;
+    std::size_t next = 0;
+    const std::string call = callOf(*verbOf(app, words, next));
+    for (const auto& why : {whyNoVerb(app, words), whyNoOption(app, words)}) {
+      if (!why.empty()) return mistake(why, call);
+    }
+    return mistake(fmt::format("{}: {}", call, error.what()), call);
   }
   return exit_code;
 }

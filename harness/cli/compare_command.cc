@@ -72,13 +72,13 @@ CLI::App* addCompareCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--markdown", options->markdown,
                     "Print a summary in Markdown, for a pull request");
   addJsonFlag(*command, options->json);
-  command->footer(
-      "Exit code 1: a regression, a scenario or strategy that NEW has not, or a scenario that "
-      "passed "
-      "and fails now; 5: no row could be compared (fewer than 5 runs on a side, too much noise, "
-      "nothing in common), or a scenario that passed is invalid now.\n\nExamples:\n"
-      "  faultline compare faultline-out/yesterday faultline-out/today\n"
-      "  faultline compare --tolerance 5 --out diff base.json new.json");
+  setFooter(*command, "",
+            {"faultline compare faultline-out/yesterday faultline-out/today",
+             "faultline compare --tolerance 5 --out diff base.json new.json"},
+            "0 nothing is worse, 1 a regression, a scenario or strategy that NEW has not, or a "
+            "scenario that passed and fails now, 2 usage mistake, 5 no row could be compared "
+            "(fewer than 5 runs on a side, too much noise, nothing in common), or a scenario that "
+            "passed is invalid now");
   command->callback([options, &exit_code] { exit_code = compare(*options); });
   return command;
 }

@@ -1,6 +1,9 @@
 #include "harness/cli/describe_command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +18,8 @@
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
+#include "harness/scenario/metric_page.h"
+#include "harness/scenario/metric_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
 #include "harness/scenario/table.h"
@@ -213,47 +218,152 @@ Page scenarioPage(const Item& item) {
            {"scenario", scenario::toJson(scenario)}}};
 }
 
-std::optional<Page> find(const std::string& name) {
-  if (name == kLanguage) return Page{scenario::describeScenario(), scenario::scenarioSchema()};
-  if (const auto* fault = injector::findFaultKind(name)) return faultPage(*fault);
-  if (const auto* strategy = baseline::findStrategy(name)) return strategyPage(*strategy);
-  if (const auto* card = model::findModel(name)) return Page{modelText(*card), modelJson(*card)};
-  if (const auto* card = model::findDevice(name)) return Page{deviceText(*card), deviceJson(*card)};
-  for (const Part& part : kParts) {
-    if (part.name == name) return partPage(part);
+Page wordPage(const Item& item, std::string_view category, const std::string& used) {
+  return {item.name + "\n\n" + describeRow("does", item.summary) + describeRow("used", used),
+          {{"name", item.name}, {"category", category}, {"summary", item.summary}}};
+}
+
+/// A metric, or all whose paths begin with `name` and a dot.
+std::optional<Page> metricPage(std::string name) {
+  const std::string owner = name.substr(0, name.find('.'));
+  if (baseline::findStrategy(owner) != nullptr && name.size() > owner.size()) {
+    name.erase(0, owner.size() + 1);
   }
-  for (const Category& category : catalogue()) {
-    for (const Item& item : category.items) {
-      if (item.name != name && (item.file.empty() || item.file != name)) continue;
-      if (category.singular == "workload") return workloadPage(item);
-      if (category.singular == "algorithm") return algorithmPage(item);
-      if (category.singular == "scenario") return scenarioPage(item);
+  std::vector<const scenario::Metric*> found;
+  for (const bool exact : {true, false}) {
+    for (const scenario::Metric& metric : scenario::metricTable()) {
+      if (exact ? metric.path == name : metric.path.starts_with(name + ".")) {
+        found.push_back(&metric);
+      }
     }
+    if (!found.empty()) break;
+  }
+  if (found.empty()) return std::nullopt;
+  std::string text = name + "\n";
+  Json list = Json::array();
+  for (const scenario::Metric* metric : found) {
+    text += "\n" + scenario::describeMetric(*metric);
+    list.push_back({{"path", metric->path},
+                    {"meaning", metric->doc},
+                    {"owner", scenario::ownerWords(*metric)},
+                    {"values", scenario::valueWords(*metric)}});
+  }
+  return Page{std::move(text),
+              {{"name", name},
+               {"category", "metric"},
+               {"summary", found.front()->doc},
+               {"metrics", std::move(list)}}};
+}
+
+/// Keys of the scenario language that are called `name`, by their last word or their whole path.
+void collectKeys(const scenario::Record& record, const std::string& prefix, const std::string& name,
+                 std::string& text, Json& list) {
+  for (const scenario::Field& field : record.fields) {
+    const std::string own = prefix + std::string(field.spec.name);
+    if (own == name || field.spec.name == name) {
+      text += scenario::describeField(field, prefix);
+      list.push_back({{"path", own}, {"meaning", field.spec.meaning}});
+    }
+    if (field.record != nullptr) collectKeys(*field.record, own + ".", name, text, list);
+  }
+}
+
+std::optional<Page> keyPage(const std::string& name) {
+  std::string text;
+  Json list = Json::array();
+  collectKeys(scenario::scenarioTable(), "", name, text, list);
+  if (list.empty()) return std::nullopt;
+  const Json summary = list.front()["meaning"];
+  return Page{fmt::format("{}\n\nkeys of a scenario\n", name) + text,
+              {{"name", name},
+               {"category", "key of a scenario"},
+               {"summary", summary},
+               {"keys", std::move(list)}}};
+}
+
+std::optional<Page> itemPage(const Category& category, const Item& item) {
+  if (category.singular == "fault") return faultPage(*injector::findFaultKind(item.name));
+  if (category.singular == "strategy") return strategyPage(*baseline::findStrategy(item.name));
+  if (category.singular == "workload") return workloadPage(item);
+  if (category.singular == "algorithm") return algorithmPage(item);
+  if (category.singular == "scenario") return scenarioPage(item);
+  if (category.singular == "metric") return metricPage(item.name);
+  if (category.singular == "operation") {
+    return wordPage(
+        item, category.singular,
+        fmt::format("workload: {{kind: collective, collective: {{operations: [{}]}}}}", item.name));
+  }
+  if (category.singular == "cluster") {
+    return wordPage(item, category.singular, fmt::format("cluster: {{kind: {}}}", item.name));
+  }
+  if (const auto* card = model::findModel(item.name)) {
+    return Page{modelText(*card), modelJson(*card)};
+  }
+  if (const auto* card = model::findDevice(item.name)) {
+    return Page{deviceText(*card), deviceJson(*card)};
   }
   return std::nullopt;
 }
 
-int describe(const DescribeOptions& options) {
-  const std::optional<Page> page = find(options.name);
-  if (!page) {
-    std::vector<std::string_view> known{kLanguage};
-    for (const Part& part : kParts) known.push_back(part.name);
-    const std::vector<Category> all = catalogue();
-    for (const Category& category : all) {
-      for (const Item& item : category.items) known.push_back(item.name);
-    }
-    // Without a name that is near, all of them: more than anybody reads.
-    std::string help = suggestion(options.name, known);
-    if (help.find("did you mean") == std::string::npos) {
-      help = "; 'faultline list' shows what there is";
-    }
-    std::cerr << fmt::format("faultline: there is no '{}'{}\n", printable(options.name), help);
-    return kExitUsage;
+/// Everything that the name means, as one word may be several things.
+std::vector<Page> find(const std::string& name) {
+  std::vector<Page> pages;
+  if (name == kLanguage) return {{scenario::describeScenario(), scenario::scenarioSchema()}};
+  for (const Part& part : kParts) {
+    if (part.name == name) pages.push_back(partPage(part));
   }
+  for (const Category& category : catalogue()) {
+    for (const Item& item : category.items) {
+      if (item.name != name && (item.file.empty() || item.file != name)) continue;
+      if (auto page = itemPage(category, item)) pages.push_back(*std::move(page));
+    }
+  }
+  if (!pages.empty()) return pages;
+  // Parts of metrics, and keys: words so common that they would stand beside everything.
+  if (auto page = metricPage(name)) pages.push_back(*std::move(page));
+  if (auto page = keyPage(name)) pages.push_back(*std::move(page));
+  return pages;
+}
+
+int unknownName(const std::string& name) {
+  std::vector<std::string> all{std::string(kLanguage)};
+  for (const Part& part : kParts) all.emplace_back(part.name);
+  for (const Category& category : catalogue()) {
+    all.emplace_back(category.name);
+    for (const Item& item : category.items) all.push_back(item.name);
+  }
+  for (const scenario::Field& field : scenario::scenarioTable().fields) {
+    all.emplace_back(field.spec.name);
+  }
+  const std::vector<std::string_view> known(all.begin(), all.end());
+  // A metric may stand behind its strategy, as in 'expect'.
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const bool owned = baseline::findStrategy(name.substr(0, dot)) != nullptr && dot < name.size();
+  const std::string_view closest = closestWord(owned ? name.substr(dot + 1) : name, known);
+  const std::vector<std::string> categories = categoryNames();
+  const bool is_category = std::ranges::count(categories, name) > 0;
+  std::cerr << fmt::format("faultline describe: there is no '{}'{}\n", printable(name),
+                           is_category       ? fmt::format("; 'faultline list {}' shows them", name)
+                           : closest.empty() ? "; 'faultline list' shows what there is"
+                                             : fmt::format(" (did you mean '{}'?)", closest));
+  return kExitUsage;
+}
+
+int describe(const DescribeOptions& options) {
+  std::vector<Page> pages = find(options.name);
+  if (pages.empty()) return unknownName(options.name);
   if (options.json) {
-    print(page->json);
-  } else {
-    std::cout << page->text;
+    Json json = pages.front().json;
+    for (std::size_t i = 1; i < pages.size(); ++i) json["also"].push_back(pages[i].json);
+    print(json);
+    return kExitOk;
+  }
+  for (const Page& page : pages) {
+    if (&page != &pages.front()) {
+      std::cout << fmt::format("\nthe {} of that name:\n\n",
+                               page.json.value("category", std::string("thing")));
+    }
+    std::cout << page.text;
   }
   return kExitOk;
 }
@@ -261,16 +371,20 @@ int describe(const DescribeOptions& options) {
 }  // namespace
 
 CLI::App* addDescribeCommand(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("describe",
-                         "Describe a fault, strategy, workload, algorithm, model, device or "
-                         "scenario; 'scenario' is the "
-                         "language of scenarios (with --json: its JSON Schema)");
+  CLI::App* const command = app.add_subcommand("describe", "Describe everything that a name means");
   const auto options = std::make_shared<DescribeOptions>();
-  command->add_option("NAME", options->name, "What 'faultline list' lists, or scenario")
+  command
+      ->add_option("NAME", options->name,
+                   "What 'faultline list' lists, a metric of 'expect', a key of a scenario like "
+                   "limits, or 'scenario': the whole language (with --json: its JSON Schema)")
       ->type_name("")
       ->required();
   addJsonFlag(*command, options->json);
+  setFooter(*command, "",
+            {"faultline describe port_down", "faultline describe optcc",
+             "faultline describe failover_pause_ms", "faultline describe limits",
+             "faultline describe scenario"},
+            kLookingExitCodes);
   command->callback([options, &exit_code] { exit_code = describe(*options); });
   return command;
 }

@@ -76,10 +76,12 @@ int diagnose(bool json) {
 }  // namespace
 
 CLI::App* addDoctorCommand(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("doctor", "What this machine can do, and what each missing thing costs");
+  CLI::App* const command = app.add_subcommand(
+      "doctor", "Say what this machine can do, and what each missing thing costs");
   const auto json = std::make_shared<bool>(false);
   addJsonFlag(*command, *json);
+  setFooter(*command, "", {"faultline doctor", "faultline doctor --json"},
+            "0 whatever it finds, 2 usage mistake");
   command->callback([json, &exit_code] { exit_code = diagnose(*json); });
   return command;
 }

@@ -128,13 +128,18 @@ CLI::App* addHistoryCommand(CLI::App& app, int& exit_code) {
   addJsonFlag(*showing, options->json);
   showing->callback([options, &exit_code] { exit_code = trend(*options); });
 
-  command->footer(
-      "Exit codes of trend: 1 a regression, a scenario that the last night did not run, a strategy "
-      "that the newest result has not, or a scenario that mostly passed and fails now; 5 no row "
-      "could be compared, or one that mostly passed is "
-      "invalid now.\n\nExamples:\n"
-      "  faultline history add results.db faultline-out/quickstart\n"
-      "  faultline history trend results.db --nights 14 --out trend");
+  constexpr const char* kAddExample = "faultline history add results.db faultline-out/quickstart";
+  constexpr const char* kTrendExample =
+      "faultline history trend results.db --nights 14 --out trend";
+  setFooter(*adding, "", {kAddExample}, "0 ok, 2 a result cannot be read, 3 the file cannot");
+  setFooter(
+      *showing, "", {kTrendExample},
+      "0 nothing is worse, 1 a regression, a scenario that the last night did not run, a "
+      "strategy that the newest result has not, or a scenario that mostly passed and fails "
+      "now, 2 usage mistake, 5 no row could be compared, or one that mostly passed is invalid "
+      "now");
+  setFooter(*command, "", {kAddExample, kTrendExample},
+            "as each of the two says: 'faultline history trend --help'");
   return command;
 }
 

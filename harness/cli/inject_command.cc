@@ -89,10 +89,21 @@ void printText(const std::string& kind, const Outcome& outcome) {
 int inject(const InjectOptions& options) {
   const std::string length =
       options.duration.empty() && options.kind == kLastsByItself ? kAtOnce : options.duration;
-  if (options.kind.empty() || options.target.empty() || length.empty()) {
+  if (options.kind.empty()) {
     return fail(kVerb,
                 errorf(Code::kInvalidArgument,
-                       "it takes a kind of fault, --target and --for; or --list and --target"),
+                       "which fault? Possible are {}; or --list with --target pid=N", injectable()),
+                kExitUsage);
+  }
+  if (const Status status = canInjectByHand(options.kind); !status.ok()) {
+    return fail(kVerb, status, kExitUsage);
+  }
+  if (options.target.empty() || length.empty()) {
+    const bool both = options.target.empty() && length.empty();
+    return fail(kVerb,
+                errorf(Code::kInvalidArgument, "{} needs {}{}{}, like --target {} --for 2s",
+                       options.kind, options.target.empty() ? "--target" : "", both ? " and " : "",
+                       length.empty() ? "--for" : "", "pid=1234,dev=mlx5_0"),
                 kExitUsage);
   }
   const auto duration = parseDuration(length);
@@ -214,6 +225,12 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--list", options->list,
                     "List the queue pairs of the target's process instead");
   addJsonFlag(*command, options->json);
+  setFooter(
+      *command, "",
+      {"faultline inject post_error --target pid=1234,dev=mlx5_0 --for 2s --param budget=1",
+       "faultline inject --list --target pid=1234"},
+      "0 the fault happened and was taken back, 2 usage mistake, 3 this machine cannot do it, "
+      "4 it could not be taken back, 5 it left no evidence, 130 interrupted, and taken back");
   command->callback(
       [options, &exit_code] { exit_code = options->list ? list(*options) : inject(*options); });
   return command;

@@ -101,26 +101,39 @@ bool canInject(const injector::FaultKind& kind) {
   return kind.target == injector::TargetKind::kRdma || verbs::findEffect(kind.name).has_value();
 }
 
-Result<Injection> makeInjection(const std::string& kind, std::string_view target,
-                                const std::vector<std::string>& parameters) {
+std::string injectable() {
   std::vector<std::string_view> possible;
   for (const injector::FaultKind& row : injector::faultKinds()) {
     if (canInject(row)) possible.push_back(row.name);
   }
-  Injection injection;
-  injection.kind = injector::findFaultKind(kind);
-  if (injection.kind == nullptr) {
-    return errorf(Code::kInvalidArgument, "there is no fault '{}'{}", kind,
-                  suggestion(kind, possible));
-  }
-  const auto effect = verbs::findEffect(kind);
-  const bool rdma = injection.kind->target == injector::TargetKind::kRdma;
-  if (!effect && !rdma) {
+  return join(possible, ", ");
+}
+
+Status canInjectByHand(const std::string& kind) {
+  const injector::FaultKind* const row = injector::findFaultKind(kind);
+  if (row != nullptr && canInject(*row)) return okStatus();
+  if (row != nullptr) {
     return errorf(
         Code::kInvalidArgument,
         "{} acts on what a scenario's cluster is made of, and not by hand; possible are {}", kind,
-        join(possible, ", "));
+        injectable());
   }
+  // Also those that a scenario has: what is meant must be known before why it is not possible.
+  std::vector<std::string_view> known;
+  for (const injector::FaultKind& each : injector::faultKinds()) known.push_back(each.name);
+  const std::string_view closest = closestWord(kind, known);
+  return errorf(Code::kInvalidArgument, "there is no fault '{}'{}", kind,
+                closest.empty() ? "; possible are " + injectable()
+                                : fmt::format(" (did you mean '{}'?)", closest));
+}
+
+Result<Injection> makeInjection(const std::string& kind, std::string_view target,
+                                const std::vector<std::string>& parameters) {
+  RETURN_IF_ERROR(canInjectByHand(kind));
+  Injection injection;
+  injection.kind = injector::findFaultKind(kind);
+  const auto effect = verbs::findEffect(kind);
+  const bool rdma = injection.kind->target == injector::TargetKind::kRdma;
   ASSIGN_OR_RETURN(injection.target, parseTarget(target));
   ASSIGN_OR_RETURN(const Texts texts, parsePairs(parameters, "param", "budget=1"));
   RETURN_IF_ERROR(rdma ? addRdmaFault(texts, injection) : addVerbsFault(*effect, texts, injection));

@@ -34,4 +34,10 @@ Result<int> processOf(const std::map<std::string, std::string>& target);
 /// Whether `inject` knows this kind.
 bool canInject(const injector::FaultKind& kind);
 
+/// The same of a name; the error says why not, and what is possible.
+Status canInjectByHand(const std::string& kind);
+
+/// "qp_error, post_error, ...": the kinds that it knows.
+std::string injectable();
+
 }  // namespace faultline::cli

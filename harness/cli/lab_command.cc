@@ -144,20 +144,11 @@ int runLab(const LabOptions& options) {
   return kExitOk;
 }
 
-constexpr const char* kLabExamples = R"(examples:
-  faultline lab -- rdma link
-  faultline lab --on 0 -- ibv_devinfo -v
-  faultline lab --limit 2min -- sh -c \
-    'if [ {host} = 0 ]; then ib_write_bw -d rxe0; else sleep 3; ib_write_bw -d rxe0 {master_address}; fi'
-
-exit codes: 0 every program ended with 0, 1 one did not, 2 usage, 3 there can be no laboratory here
-or it failed)";
-
 }  // namespace
 
 CLI::App* addLabCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
-      kLabVerb, "run a program on the hosts of a soft-RoCE laboratory: guests with RDMA devices");
+      kLabVerb, "Run a program on the hosts of a soft-RoCE laboratory: guests with RDMA devices");
   const auto options = std::make_shared<LabOptions>();
   command->add_option("--hosts", options->hosts, "guests")->capture_default_str();
   command->add_option("--rails", options->rails, "NICs of each, with an RDMA device (rxe0, ...)")
@@ -176,7 +167,12 @@ CLI::App* addLabCommand(CLI::App& app, int& exit_code) {
                    "{rail_0_address_1} are replaced")
       ->required();
   addJsonFlag(*command, options->json);
-  command->footer([] { return std::string(kLabExamples); });
+  setFooter(*command, "",
+            {"faultline lab -- rdma link", "faultline lab --on 0 -- ibv_devinfo -v",
+             "faultline lab --limit 2min -- sh -c \\\n    'if [ {host} = 0 ]; then ib_write_bw -d "
+             "rxe0; else sleep 3; ib_write_bw -d rxe0 {master_address}; fi'"},
+            "0 every program ended with 0, 1 one did not, 2 usage mistake, 3 there can be no "
+            "laboratory here, or it failed");
   command->callback([options, &exit_code] { exit_code = runLab(*options); });
   return command;
 }

@@ -1,9 +1,12 @@
 #include "harness/cli/output.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace faultline::cli {
 
@@ -16,6 +19,16 @@ void print(const Json& json) {
 int fail(std::string_view verb, const Status& status, int code) {
   std::cerr << "faultline " << verb << ": " << printable(status.message()) << '\n';
   return code;
+}
+
+void setFooter(CLI::App& command, std::string_view words,
+               std::initializer_list<std::string_view> examples, std::string_view exit_codes) {
+  std::string text;
+  if (!words.empty()) text += wrapText(words, 0) + "\n\n";
+  text += "examples:\n";
+  for (const std::string_view example : examples) text += fmt::format("  {}\n", example);
+  text += "\n" + wrapText(fmt::format("exit codes: {}", exit_codes), 0);
+  command.footer(text);
 }
 
 void addJsonFlag(CLI::App& command, bool& json) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -18,6 +19,14 @@ void print(const Json& json);
 
 /// Says on stderr, as text that may be printed, why `faultline VERB` cannot go on; returns `code`.
 int fail(std::string_view verb, const Status& status, int code);
+
+/// What stands below the options in the help of a verb, for all verbs alike: `words` (may be
+/// empty), examples, and exit codes.
+void setFooter(CLI::App& command, std::string_view words,
+               std::initializer_list<std::string_view> examples, std::string_view exit_codes);
+
+/// Exit codes of verbs that only look at something.
+inline constexpr std::string_view kLookingExitCodes = "0 ok, 2 usage mistake";
 
 /// Every verb's `--json`.
 void addJsonFlag(CLI::App& command, bool& json);

@@ -12,6 +12,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
+#include "harness/cli/terminal.h"
 #include "harness/run/confusion.h"
 #include "harness/run/joined.h"
 #include "reports/confusion.h"
@@ -63,7 +64,7 @@ int reportAgain(const std::string& directory, bool json, bool markdown) {
     printPlain(reports::markdownSummary(*result));
   } else {
     printPlain(reports::terminalSummary(
-        *result, {.colour = ::isatty(STDOUT_FILENO) == 1, .report_dir = directory}));
+        *result, {.colour = terminalOf(STDOUT_FILENO).colour, .report_dir = directory}));
   }
   return kExitOk;
 }
@@ -195,13 +196,13 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
-  command->footer(
-      "Writes results.csv, junit.xml, trace.json, metrics.prom, summary.md and report.html again; "
-      "result.json stays as it is.\n\nExamples:\n  faultline report faultline-out/quickstart\n"
-      "  faultline report --overview nightly/acceptance --out nightly\n"
-      "  faultline report --matrix nightly/acceptance --out nightly\n"
-      "  faultline report --table nightly/acceptance\n"
-      "  faultline report --sweep nightly/sweep");
+  setFooter(
+      *command, "Writes all files but result.json again, which stays as it is.",
+      {"faultline report faultline-out/quickstart",
+       "faultline report --overview nightly/acceptance --out nightly",
+       "faultline report --matrix nightly/acceptance --out nightly",
+       "faultline report --table nightly/acceptance", "faultline report --sweep nightly/sweep"},
+      "0 ok, 2 usage mistake or no result, 3 a file could not be written");
   command->callback([options, directories, &exitCode] {
     if (directories->empty() && !options->schema) throw CLI::RequiredError("DIR");
     exitCode = report(*options);

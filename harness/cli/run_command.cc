@@ -16,17 +16,17 @@
 #include "base/printable.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/dry_run.h"
 #include "harness/cli/estimate_words.h"
 #include "harness/cli/output.h"
+#include "harness/cli/run_progress.h"
+#include "harness/cli/terminal.h"
 #include "harness/cluster/privileges.h"
 #include "harness/run/experiment.h"
 #include "harness/run/killed_runs.h"
 #include "harness/run/output_folder.h"
-#include "harness/run/plan.h"
+#include "harness/run/time_left.h"
 #include "harness/scenario/expectation_check.h"
-#include "harness/scenario/fault_list.h"
-#include "harness/scenario/fault_process.h"
-#include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "reports/collectives_text.h"
 #include "reports/renderer.h"
@@ -47,6 +47,9 @@ struct RunOptions {
   bool dryRun = false;
   bool keep = false;
   bool force = false;
+  bool quiet = false;
+  bool failFast = false;
+  std::string budget;
   bool json = false;
 
   run::Earlier earlier() const { return force ? run::Earlier::kReplaced : run::Earlier::kRefused; }
@@ -159,45 +162,6 @@ Result<std::string> makeDirectory(const std::string& given, const std::string& n
   return path.string();
 }
 
-void printPlan(const scenario::Scenario& scenario) {
-  fmt::print("{}: {} nodes x {} rails of {}, {} rank(s) per node\n", scenario.name,
-             scenario.cluster.nodes, scenario.cluster.rails, formatRate(scenario.cluster.railRate),
-             scenario.cluster.ranksPerNode);
-  if (const auto& serving = scenario.workload.serving; serving && !serving->traceTold.empty()) {
-    fmt::print("trace {}: {}\n", printable(serving->traceFile), printable(serving->traceTold));
-  }
-  for (const scenario::FaultProcess& process : scenario.processes) {
-    fmt::print("fault process: {}\n", scenario::inWords(process, scenario.cluster));
-  }
-  int number = 0;
-  for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
-    fmt::print("fault {}: {}\n", number++, scenario::inWords(fault));
-  }
-  number = 0;
-  for (const run::PlannedRun& planned : run::planRuns(scenario, scenario.seed)) {
-    fmt::print("run {}: block {}, {} ({})\n", ++number, planned.block + 1, planned.strategy->name,
-               reports::nameOf(planned.arm));
-  }
-  fmt::print("{}\n", run::inWords(run::estimateJob(scenario)));
-}
-
-Json planOf(const scenario::Scenario& scenario) {
-  Json runs = Json::array();
-  for (const run::PlannedRun& planned : run::planRuns(scenario, scenario.seed)) {
-    runs.push_back({{"block", planned.block},
-                    {"strategy", planned.strategy->name},
-                    {"arm", reports::nameOf(planned.arm)}});
-  }
-  Json faults = Json::array();
-  for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
-    faults.push_back(scenario::toJson(fault));
-  }
-  return {{"scenario", scenario::toJson(scenario)},
-          {"faults", std::move(faults)},
-          {"runs", std::move(runs)},
-          {"estimate", estimateJson(scenario)}};
-}
-
 /// Says how to look inside, and waits.
 void holdUntilInterrupted(const cluster::NetnsCluster& cluster, cluster::Privileges privileges,
                           run::Interrupt& interrupt) {
@@ -228,8 +192,8 @@ Status settle(run::OutputFolder& folder, const run::ExperimentOutcome& outcome,
 }
 
 int runOne(const scenario::Scenario& scenario, const std::string& file, const RunOptions& options,
-           const std::string& out, bool keep, cluster::Privileges privileges,
-           run::Interrupt& interrupt, Json& documents) {
+           const std::string& out, bool keep, std::optional<Duration> budget,
+           cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory = makeDirectory(out, scenario.name);
   if (!directory.ok()) return fail("run", directory.status(), kExitUsage);
   Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory, options.earlier());
@@ -238,13 +202,18 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
   const bool shown = ::isatty(STDOUT_FILENO) == 1;
   if (!options.json) std::cout << (shown ? printable(*directory) : *directory) << std::endl;
 
-  const run::ExperimentOutcome outcome = run::runExperiment(
-      scenario,
-      {.folder = *folder,
-       .scenarioFile = file,
-       .keep = keep,
-       .progress = [](const std::string& line) { std::cerr << line << std::endl; }},
-      interrupt);
+  RunProgress progress(options.quiet, run::iterationsOf(scenario));
+  const run::ExperimentOutcome outcome =
+      run::runExperiment(scenario,
+                         {.folder = *folder,
+                          .scenarioFile = file,
+                          .keep = keep,
+                          .progress = [&](const std::string& line) { progress.print(line); },
+                          .moment = [&](const run::Moment& moment) { progress.show(moment); },
+                          .failFast = options.failFast,
+                          .budget = budget},
+                         interrupt);
+  progress.clear();
   Status written = reports::renderAll(outcome.result, folder->path());
   if (written.ok()) written = settle(*folder, outcome, *directory);
   const std::string place = folder->replaces() ? folder->path() : *directory;
@@ -254,12 +223,16 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
     documents.push_back({{"directory", place},
                          {"verdict", reports::nameOf(outcome.result.verdict)},
                          {"reason", outcome.result.reason},
+                         {"headline", outcome.result.headline},
                          {"interrupted", outcome.result.interrupted},
                          {"result", place + "/result.json"}});
+  } else if (options.quiet) {
+    std::cout << outcome.result.headline << '\n';
   } else {
     std::cout << reports::collectivesText(outcome.result)
-              << reports::terminalSummary(outcome.result, {.colour = isatty(STDOUT_FILENO) != 0,
-                                                           .report_dir = readable});
+              << reports::terminalSummary(
+                     outcome.result,
+                     {.colour = terminalOf(STDOUT_FILENO).colour, .report_dir = readable});
   }
   if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, privileges, interrupt);
   if (!outcome.benchError.ok()) {
@@ -288,20 +261,26 @@ int runScenario(const RunOptions& options) {
   if (mistakes) return kExitUsage;
   const run::Capacity capacity = run::readCapacity();
   for (const scenario::Scenario& scenario : scenarios) {
-    if (!options.dryRun) {
+    if (!options.dryRun && !options.quiet) {
       std::cerr << scenario.name << ": " << run::inWords(run::estimateJob(scenario)) << '\n';
     }
     for (const std::string& warning : warningsOf(scenario, capacity)) {
       std::cerr << warning << '\n';
     }
   }
+  std::optional<Duration> budget;
+  if (!options.budget.empty()) {
+    const auto given = parseDuration(options.budget);
+    if (!given.ok()) return fail("run", given.status().withContext("--budget"), kExitUsage);
+    budget = *given;
+  }
   if (options.dryRun) {
     Json plans = Json::array();
     for (const scenario::Scenario& scenario : scenarios) {
       if (options.json) {
-        plans.push_back(planOf(scenario));
+        plans.push_back(planJson(scenario));
       } else {
-        printPlan(scenario);
+        std::cout << planText(scenario);
       }
     }
     if (options.json) print(plans);
@@ -322,16 +301,20 @@ int runScenario(const RunOptions& options) {
   if (!privileges.ok()) return fail("run", privileges.status(), kExitCannotRun);
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail("run", interrupt.status(), kExitCannotRun);
+  const TimePoint began = now();
   int worst = kExitOk;
   Json documents = Json::array();
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     // Only the last: Ctrl-C, which ends the look inside, ends everything that would follow too.
     const bool keep = options.keep && i + 1 == scenarios.size();
+    // What is left of the time is for all that are left, in equal parts.
+    std::optional<Duration> part;
+    if (budget) part = (*budget - (now() - began)) / static_cast<int>(scenarios.size() - i);
     // All files could be read, or we would not be here.
-    const int code = runOne(scenarios[i], options.files[i], options, directories[i], keep,
+    const int code = runOne(scenarios[i], options.files[i], options, directories[i], keep, part,
                             *privileges, *interrupt, documents);
     worst = worseExit(worst, code);
-    if (code == kExitInterrupted) break;
+    if (code == kExitInterrupted || (options.failFast && code != kExitOk)) break;
   }
   if (options.json) print(documents);
   return worst;
@@ -341,9 +324,11 @@ int runScenario(const RunOptions& options) {
 
 CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   CLI::App* const command =
-      app.add_subcommand("run", "Run scenarios; the first line printed is the output directory");
+      app.add_subcommand("run", "Run scenarios, and say what the faults cost");
   const auto options = std::make_shared<RunOptions>();
-  command->add_option("FILE", options->files, "Scenario files")->required()->type_name("");
+  command->add_option("FILE", options->files, "Scenario files; '-' is standard input")
+      ->required()
+      ->type_name("");
   command->add_option("--out", options->directory,
                       "Output directory (default: a new one below ./faultline-out); one with an "
                       "earlier result is refused without --force");
@@ -356,11 +341,37 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
       ->allow_extra_args(false);  // or it would swallow the files that follow
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");
-  command->add_flag("--dry-run", options->dryRun, "Only say what would be run");
+  command->add_flag("--dry-run", options->dryRun,
+                    "Only say what would be run, and about how long it takes");
+  command->add_flag(
+      "--fail-fast", options->failFast,
+      "Stop after a run with which the scenario cannot pass any more (wrong elements, "
+      "an invalid run, a job that did not survive), and after the first scenario that "
+      "does not pass");
+  command
+      ->add_option("--budget", options->budget,
+                   "Begin no block that would not be over so long after the start; the first block "
+                   "of a scenario is always made")
+      ->type_name("DURATION");
+  command->add_flag("--quiet,-q", options->quiet,
+                    "Print only the output directory and, last, what came of it in a sentence");
   command->add_flag("--keep", options->keep,
                     "Leave the last cluster up until Ctrl-C, to look inside");
   addOverrideOption(*command, options->overrides);
   addJsonFlag(*command, options->json);
+  setFooter(*command,
+            "The first line on standard output is the output directory, the last one says in a "
+            "sentence what came of it; progress goes to standard error. For programs there is "
+            "--json. summary.md in the output directory is for pull requests, junit.xml for CI.",
+            {"faultline run scenarios/quickstart.yaml",
+             "faultline run --strategy fault_free,hot_repair --repeat 6 scenarios/quickstart.yaml",
+             "faultline run --dry-run scenarios/quickstart.yaml",
+             "faultline run --fail-fast --budget 10min --out result my.yaml",
+             "faultline init --program './train.sh' | faultline run -"},
+            "0 all expectations hold, 1 one fails or a job did not survive, 2 usage or scenario "
+            "mistake, 3 this machine cannot run it, 4 something could not be restored, 5 invalid: "
+            "a fault left no evidence, or an expectation cannot be judged, 130 interrupted. Of "
+            "several scenarios the worst: 130, 4, 3, 2, 1, 5, 0");
   command->callback([options, &exitCode] { exitCode = runScenario(*options); });
   return command;
 }

@@ -28,15 +28,24 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kExamples = R"(examples:
-  faultline schedule verify --algorithm r2_allreduce --ranks 8 --straggler 1:0.5 --segments 16
-  faultline schedule cost --algorithm optcc --ranks 8 --straggler 1:0.5 --segments 32
+constexpr const char* kVerifyExamples =
+    "  faultline schedule verify --algorithm r2_allreduce --ranks 8 --straggler 1:0.5 --segments "
+    "16\n";
+constexpr const char* kCostExamples =
+    R"(  faultline schedule cost --algorithm optcc --ranks 8 --straggler 1:0.5 --segments 32
   faultline schedule cost --algorithm optcc --ranks 32 --straggler 1:0.5 --size 1GiB \
     --bandwidth 400Gbit --alpha 5us --per-message 500ns
-  faultline schedule show --algorithm ring --ranks 4 --rank 0
+)";
+constexpr const char* kShowExamples =
+    R"(  faultline schedule show --algorithm ring --ranks 4 --rank 0
   faultline schedule show --algorithm ring --ranks 4 --format msccl-xml
+)";
 
-exit codes: 0 as it should be, 1 the schedule is wrong, 2 usage mistake)";
+/// As setFooter() of the other verbs.
+std::string footerOf(const std::string& examples) {
+  return "examples:\n" + examples +
+         "\nexit codes: 0 as it should be, 1 the schedule is wrong, 2 usage mistake";
+}
 
 int usageMistake(const Status& status) {
   fmt::print(stderr, "schedule: {}\n", printable(status.message()));
@@ -337,9 +346,8 @@ int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
 
 CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
   auto flags = std::make_shared<ScheduleFlags>();
-  CLI::App* command = app.add_subcommand("schedule", "check, cost or print a schedule");
+  CLI::App* command = app.add_subcommand("schedule", "Check, cost or print a schedule");
   command->require_subcommand(1);
-  command->footer(kExamples);  // also of its verbs
   const auto addVerb = [&](const char* name, const char* description,
                            int (*act)(const ScheduleFlags&, const ScheduleJob&)) {
     CLI::App* verb = command->add_subcommand(name, description);
@@ -352,9 +360,11 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
     });
     return verb;
   };
-  addVerb("verify", "prove that every rank ends with every contribution exactly once", verify);
-  addVerb("cost", "time against the fault-free ring and against the lower bound", cost);
-  CLI::App* shown = addVerb("show", "print the operations", show);
+  addVerb("verify", "Prove that every rank ends with every contribution exactly once", verify)
+      ->footer(footerOf(kVerifyExamples));
+  addVerb("cost", "Say its time against the fault-free ring and against the lower bound", cost)
+      ->footer(footerOf(kCostExamples));
+  CLI::App* shown = addVerb("show", "Print the operations", show);
   shown->add_option("--rank", flags->onlyRank, "only this rank");
   shown->add_option("--lane", flags->onlyLane, "only this lane");
   shown->add_option("--max-ops", flags->maxOps, "operations per lane; -1 for all")
@@ -362,6 +372,8 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
   shown->add_option("--format", flags->format, "msccl-xml: an algorithm that MSCCL loads")
       ->check(CLI::IsMember({"text", "msccl-xml"}))
       ->capture_default_str();
+  shown->footer(footerOf(kShowExamples));
+  command->footer(footerOf(std::string(kVerifyExamples) + kCostExamples + kShowExamples));
   return command;
 }
 

@@ -78,12 +78,18 @@ CLI::App* addValidateCommand(CLI::App& app, int& exit_code) {
       app.add_subcommand("validate", "Check scenario files and print every mistake");
   const auto options = std::make_shared<ValidateOptions>();
   CLI::Option* const files =
-      command->add_option("FILE", options->files, "Scenario files")->type_name("");
+      command->add_option("FILE", options->files, "Scenario files; '-' is standard input")
+          ->type_name("");
   addOverrideOption(*command, options->overrides);
   CLI::Option* const schema =
       command->add_flag("--schema", options->schema,
                         "Print the JSON Schema of scenarios, for editors, and nothing else");
   addJsonFlag(*command, options->json);
+  setFooter(*command, "Mistakes are printed as FILE:LINE:COLUMN: what is wrong.",
+            {"faultline validate scenarios/quickstart.yaml",
+             "faultline validate --set faults.0.duration=2s scenarios/quickstart.yaml",
+             "faultline init --fault throttle | faultline validate -"},
+            "0 all files are right, 2 a mistake");
   command->callback([options, files, schema, &exit_code] {
     if (files->empty() && schema->empty()) throw CLI::RequiredError("FILE");
     exit_code = validate(*options);

@@ -99,6 +99,7 @@ class CommandSession {
   std::optional<Status> guardError_;      // the bench itself failed
   std::vector<std::uint64_t> markBytes_;  // by node, when the present iteration began
   std::optional<int> markIteration_;
+  int iteration_ = -1;  // that the programs began last
   bool interrupted_ = false;
 };
 
@@ -237,6 +238,7 @@ Status CommandSession::loop() {
       return okStatus();
     }
     RETURN_IF_ERROR(tick());
+    if (options_.progress) options_.progress(endingSince_ ? "ending" : "running", iteration_);
     // Guards that have not come to their end are killed, and everything with them.
     if (endingSince_ && now() > *endingSince_ + kGrace + kGuardBudget) return okStatus();
   }
@@ -356,6 +358,7 @@ void CommandSession::lookAtProgress(TimePoint time) {
 }
 
 void CommandSession::iterationBegan(int iteration, TimePoint time) {
+  iteration_ = iteration;
   if (!faults_) return;
   faults_->iterationBegan(iteration, time, time, *sampler_);  // reads the counters, if it counts
   // An iteration without a fault is the measure of a normal one.

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "harness/run/after_fault.h"
+#include "harness/run/bound.h"
 #include "harness/run/command_session.h"
 #include "harness/run/drift.h"
 #include "harness/run/environment.h"
@@ -24,6 +25,7 @@
 #include "harness/run/session.h"
 #include "harness/run/strikes.h"
 #include "harness/run/summary.h"
+#include "harness/run/time_left.h"
 #include "harness/run/training_facts.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
@@ -44,6 +46,29 @@ std::string outcomeOf(const reports::Run& run) {
   if (run.wrong_elements > 0) text += fmt::format(", {} WRONG elements", run.wrong_elements);
   if (run.status != reports::RunStatus::kOk && !run.message.empty()) text += ": " + run.message;
   return text;
+}
+
+/// Whether the run decides that this experiment does not pass, whatever the others do.
+bool isHopeless(const scenario::Scenario& scenario, const reports::Run& run) {
+  return run.wrong_elements > 0 || run.status == reports::RunStatus::kInvalid ||
+         (!completed(run) && !endIsExpected(scenario, run));
+}
+
+/// Whether run `next` begins a block, not the first, that would not be over in time together with
+/// what stands behind the blocks.
+bool isTooLate(const scenario::Scenario& scenario, const std::vector<PlannedRun>& plan,
+               std::size_t next, const TimeLeft& time, Duration budget_left) {
+  const auto is_of_block = [&](std::size_t run) {
+    return plan[run].block == plan[next].block && plan[run].strategy != &scenario.noise.driftRow;
+  };
+  if (next == 0 || plan[next].block == 0 || !is_of_block(next) || is_of_block(next - 1)) {
+    return false;
+  }
+  std::size_t end = next;
+  while (end < plan.size() && is_of_block(end)) ++end;
+  const auto block = time.expected(next, end);
+  const auto behind = time.expected(plan.size() - scenario.noise.driftRuns, plan.size());
+  return block && behind && *block + *behind > budget_left;
 }
 
 }  // namespace
@@ -77,13 +102,46 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
 
   std::map<std::string, std::string> clusterFacts;
   const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
+  TimeLeft time(scenario, plan);
+  scenario::Scenario made = scenario;  // with as many blocks as were made
+  bool stopped = false;                // before its end, without a verdict on what was to come
   BlockGoodput goodput;
   for (std::size_t i = 0; i < plan.size() && outcome.benchError.ok(); ++i) {
+    if (options.failFast && !result.runs.empty() && isHopeless(scenario, result.runs.back())) {
+      result.notes.push_back(
+          fmt::format("--fail-fast: {} of {} runs were made, as no other could make this pass",
+                      result.runs.size(), plan.size()));
+      say(result.notes.back());
+      stopped = true;
+      break;
+    }
+    if (options.budget && isTooLate(scenario, plan, i, time, *options.budget - (now() - began))) {
+      made.repeat = plan[i].block;
+      result.notes.push_back(fmt::format(
+          "--budget: {} of {} blocks were made, as another would not have been over within {}",
+          made.repeat, scenario.repeat, formatDuration(*options.budget)));
+      say(result.notes.back());
+      i = plan.size() - static_cast<std::size_t>(scenario.noise.driftRuns);
+      if (i == plan.size()) break;
+    }
     const PlannedRun& planned = plan[i];
     const std::string what = fmt::format("[{}/{}] block {}, {}", i + 1, plan.size(),
                                          planned.block + 1, planned.strategy->name);
     say(what + " ...");
     const bool last = i + 1 == plan.size();
+    const TimePoint run_began = now();
+    const auto this_one = time.expected(i);
+    const auto others = time.expected(i + 1, plan.size());
+    const auto tell = [&](std::string_view phase, int iteration) {
+      if (!options.moment) return;
+      std::optional<Duration> left;
+      if (this_one && others) {
+        left = *others + std::max(Duration::zero(), *this_one - (now() - run_began));
+      }
+      options.moment(
+          {i, plan.size(), planned.block, planned.strategy->name, phase, iteration, left});
+    };
+    tell("setting up", -1);
     const auto runOne = scenario.workload.isForeign() ? runCommandSession : runSession;
     LoadMeter load(now());
     Result<SessionResult> session = runOne(scenario, planned,
@@ -92,13 +150,15 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                             .seed = scenario.seed,
                                             .goodput = &goodput,
                                             .load = &load,
-                                            .keepCluster = options.keep && last},
+                                            .keepCluster = options.keep && last,
+                                            .progress = tell},
                                            interrupt);
     if (!session.ok()) {
       outcome.benchError = session.status().withContext(what);
       break;
     }
     session->run.load = load.finish(now());
+    time.finished(i, now() - run_began);
     say(what + ": " + outcomeOf(session->run));
     for (const reports::Evidence& evidence : session->run.evidence) {
       note(fmt::format("    {}: {}", evidence.kind, evidence.observed));
@@ -120,8 +180,8 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   markVoidBlocks(result.strike_differences, result.runs);
   measureAfterFaults(scenario, result.runs);
   std::ranges::move(inWords(result.strike_differences), std::back_inserter(result.notes));
-  result.noise = noiseOf(scenario, result.runs, scenario.seed);
-  result.drift = driftOf(scenario, result.runs);
+  result.noise = noiseOf(made, result.runs, scenario.seed);
+  result.drift = driftOf(made, result.runs);
   if (std::string scale = scaleOfServer(scenario); !scale.empty()) {
     result.notes.push_back(std::move(scale));
   }
@@ -134,17 +194,17 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   for (const scenario::FaultProcess& process : scenario.processes) {
     result.notes.push_back("fault process: " + scenario::inWords(process, scenario.cluster));
   }
-  if (std::string why = whyNoiseUnknown(scenario, result.runs); !why.empty()) {
+  if (std::string why = whyNoiseUnknown(made, result.runs); !why.empty()) {
     result.notes.push_back(std::move(why));
   }
   if (std::string busy = reports::busyNote(result.runs); !busy.empty()) {
     result.notes.push_back(std::move(busy));
   }
-  result.summary = summarise(scenario, result.runs, scenario.seed);
+  result.summary = summarise(made, result.runs, scenario.seed);
   // Of a part nothing can be expected.
-  const bool whole = outcome.benchError.ok() && !result.interrupted;
-  if (whole) result.expectations = evaluateExpectations(scenario, result);
-  Judgement judgement = judge(scenario, result);
+  const bool whole = outcome.benchError.ok() && !result.interrupted && !stopped;
+  if (whole) result.expectations = evaluateExpectations(made, result);
+  Judgement judgement = judge(made, result);
   if (!outcome.benchError.ok() && judgement.verdict != reports::Verdict::kFail) {
     judgement = {reports::Verdict::kError, outcome.benchError.message()};
   }

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/interrupt.h"
@@ -13,6 +17,17 @@
 
 namespace faultline::run {
 
+/// Where an experiment is.
+struct Moment {
+  std::size_t run = 0;  ///< of `runs`, from 0
+  std::size_t runs = 0;
+  int block = 0;  ///< from 0
+  std::string_view strategy;
+  std::string_view phase;        ///< "setting up", "running", ...
+  int iteration = -1;            ///< that began last; -1: none
+  std::optional<Duration> left;  ///< of the whole experiment; nullopt: nobody knows
+};
+
 struct ExperimentOptions {
   const OutputFolder& folder;  ///< everything is written into it
   /// Where the scenario was read from, for the result; empty: not from a file.
@@ -21,6 +36,14 @@ struct ExperimentOptions {
   bool keep = false;
   /// Told one line about each step, for the terminal.
   std::function<void(const std::string& line)> progress;
+  /// Told, many times a second, where the experiment is; may be empty.
+  std::function<void(const Moment& moment)> moment{};
+  /// No run is begun after one that has a wrong element, is invalid, or did not survive although no
+  /// expectation speaks of how its strategy ends.
+  bool failFast = false;
+  /// No block but the first is begun that would not be over, with everything after it, so long
+  /// after the start, as far as one can tell from the runs before.
+  std::optional<Duration> budget{};
 };
 
 /// Runs a whole scenario: every planned run, summaries, expectations, verdict. The result is always

@@ -49,7 +49,8 @@ std::string whatWasNotSeen(const reports::Run& run) {
   return "a fault did not take effect as planned";
 }
 
-/// An expectation says how runs of this strategy must end, so that it decides.
+}  // namespace
+
 bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run) {
   return std::any_of(
       scenario.expect.begin(), scenario.expect.end(),
@@ -58,6 +59,8 @@ bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run) 
                (expectation.strategy.empty() || expectation.strategy == run.strategy);
       });
 }
+
+namespace {
 
 std::optional<std::string> invalidity(const scenario::Scenario& scenario,
                                       const reports::ScenarioResult& result) {

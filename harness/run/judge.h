@@ -28,4 +28,7 @@ struct Judgement {
 /// Pure.
 Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result);
 
+/// Whether an expectation says how runs of this strategy must end, so that it decides.
+bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run);
+
 }  // namespace faultline::run

@@ -68,6 +68,7 @@ class Session {
   Status startRanks(bool restart);
   Status loop();
   Status tick();
+  std::string_view phase() const;
   void received(int rank, const json& message);
   void warmupMark(const json& message, bool end);
   void allReady();
@@ -102,6 +103,7 @@ class Session {
   Stage stage_ = Stage::kSettingUp;
   TimePoint began_{};
   Goodput goodput_;
+  int iteration_ = -1;  // that began last
   int readyRanks_ = 0;
   int doneRanks_ = 0;
   bool stopping_ = false;                                  // the ranks were told to end early
@@ -222,8 +224,26 @@ Status Session::loop() {
       return okStatus();
     }
     RETURN_IF_ERROR(tick());
+    if (options_.progress) options_.progress(phase(), iteration_);
   }
   return okStatus();
+}
+
+std::string_view Session::phase() const {
+  switch (stage_) {
+    case Stage::kSettingUp:
+      return "setting up";
+    case Stage::kRunning:
+      return "running";
+    case Stage::kIsolating:
+      return "waiting for the repair";
+    case Stage::kReloading:
+      return "restarting";
+    case Stage::kFinished:
+    case Stage::kFailed:
+      break;
+  }
+  return "ending";
 }
 
 Status Session::tick() {
@@ -273,6 +293,7 @@ void Session::received(int rank, const json& message) {
     const TimePoint mark = now();
     watchdog_.marked(mark);
     const int iteration = field(message, "iteration", 0);
+    iteration_ = iteration;
     if (record_.iterationBegan(message) && faults_) {
       faults_->iterationBegan(iteration, momentOf(message, "at"), mark, *sampler_);
     }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "harness/cluster/netns_cluster.h"
@@ -23,6 +25,9 @@ struct SessionOptions {
   BlockGoodput* goodput = nullptr;  ///< what the runs of a block share (borrowed)
   LoadMeter* load = nullptr;        ///< of this run, to be kept up; null: nobody asks (borrowed)
   bool keepCluster = false;         ///< hand the cluster out instead of taking it down
+  /// Told, about every millisecond, what the run does, and the iteration that began last (-1:
+  /// none); may be empty.
+  std::function<void(std::string_view phase, int iteration)> progress{};
 };
 
 /// What one run came to.

@@ -117,7 +117,7 @@ Status unknownMetric(std::string_view path, std::string_view strategy) {
     if (findMetric(metric.path, !strategy.empty()) == &metric) known.push_back(metric.path);
   }
   const std::string_view closest = closestWord(path, known);
-  const std::string hint = closest.empty() ? "; 'faultline describe scenario' lists them"
+  const std::string hint = closest.empty() ? "; 'faultline list metrics' shows them"
                                            : fmt::format(" (did you mean '{}{}{}'?)", strategy,
                                                          strategy.empty() ? "" : ".", closest);
   if (strategy.empty()) {

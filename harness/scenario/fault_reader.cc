@@ -38,20 +38,23 @@ class FaultReader {
     const ParameterSpec kind_spec = faultKindSpec();
     const Node* const kind_node = node.find(kind_spec.name);
     const injector::FaultKind* kind = nullptr;
+    const std::string kind_path = joinPath(path, kind_spec.name);
     if (kind_node == nullptr) {
       findings_.addAt(
-          path, node.where,
+          kind_path, node.where,
           fmt::format("'{}' needs the key 'kind': {}", path, join(kind_spec.choices, ", ")));
     } else {
-      fault.kind = std::get<std::string>(
-          records_.readScalar(*kind_node, kind_spec, joinPath(path, kind_spec.name)));
-      if (findings_.usable({joinPath(path, kind_spec.name)})) {
-        kind = injector::findFaultKind(fault.kind);
-      } else {
-        findings_.distrust(path);
+      fault.kind = std::get<std::string>(records_.readScalar(*kind_node, kind_spec, kind_path));
+      // A kind that is misspelt is read as the one that was meant, so that its other mistakes show.
+      if (!findings_.usable({kind_path})) {
+        fault.kind = closestWord(kind_node->text, kind_spec.choices);
       }
+      kind = injector::findFaultKind(fault.kind);
     }
-    if (kind == nullptr) return fault;
+    if (kind == nullptr) {
+      readWithoutKind(node, path, fault, place);
+      return fault;
+    }
 
     std::vector<ParameterSpec> extra(kind->parameters.begin(), kind->parameters.end());
     extra.push_back(kind_spec);
@@ -76,6 +79,32 @@ class FaultReader {
   }
 
  private:
+  /// What every fault has is looked at although the kind is not known; which parameters it may have
+  /// is not, and so keys that any kind knows pass.
+  void readWithoutKind(const Node& node, const std::string& path, Fault& fault,
+                       std::optional<std::size_t> place) {
+    std::vector<ParameterSpec> extra{faultKindSpec()};
+    if (place) {
+      for (const Field& field : stepTable().fields) extra.push_back(field.spec);
+    }
+    for (const injector::FaultKind& kind : injector::faultKinds()) {
+      extra.insert(extra.end(), kind.parameters.begin(), kind.parameters.end());
+    }
+    Parameters values;
+    records_.read(&node, node.where, faultTable(), path, values, extra);
+    if (values.has("target.node")) {
+      fault.target = Target{.node = integer(values, "target.node")};
+      if (values.has("target.rail")) {
+        fault.target->rail = integer(values, "target.rail");
+      } else {
+        fault.target->part = Part::kProcesses;
+      }
+    }
+    if (place && *place > 0) return;
+    readTrigger(node, values, path, fault);
+    readExtent(node, values, path, fault);
+  }
+
   void readTarget(const Node& node, const Parameters& values, const std::string& path,
                   const injector::FaultKind& kind, Fault& fault) {
     const bool processes = kind.target == injector::TargetKind::kProcesses;

@@ -215,12 +215,16 @@ class ScenarioReader {
                                   describe(node)));
       return;
     }
-    const auto* const spec = baseline::findStrategy(name);
-    if (spec == nullptr) {
+    const auto* spec = baseline::findStrategy(name);
+    const bool is_known = spec != nullptr;
+    if (!is_known) {
       findings_.addAt(
           path, where,
           fmt::format("unknown strategy '{}'{}", shortened(name), suggestion(name, known)));
-      return;
+      // Its options are those of the one that was meant.
+      spec = baseline::findStrategy(closestWord(name, known));
+      if (spec == nullptr) return;
+      name = spec->name;
     }
     if (options != nullptr && options->kind == Node::Kind::kNull) options = nullptr;
     if (options != nullptr && options->kind != Node::Kind::kMap) {
@@ -244,6 +248,7 @@ class ScenarioReader {
     if (const Node* const texts = options == nullptr ? nullptr : options->find(env)) {
       strategy.environment = records_.readTexts(*texts, env, joinPath(options_path, env));
     }
+    if (!is_known) return;
     if (std::ranges::find(strategies, strategy.name, &Strategy::name) != strategies.end()) {
       findings_.addAt(path, where,
                       fmt::format("strategy '{}' is listed twice: its rows in the report could not "
@@ -314,7 +319,6 @@ class ScenarioReader {
     const auto nodes = elements("expect", "expectations");
     // Without the list of strategies nothing can be said about their metrics.
     if (!strategies_readable_) {
-      names.clear();
       for (const auto& spec : baseline::strategies()) names.emplace_back(spec.name);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {

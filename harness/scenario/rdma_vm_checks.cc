@@ -38,9 +38,14 @@ bool isOfRdmaDevices(std::string_view kind) {
                              [&](const injector::FaultKind& row) { return row.name == kind; });
 }
 
-/// Calls `visit` with each kind of fault of the scenario, its parameters and its path.
+/// Calls `visitor` with each kind of fault of the scenario that is known, its parameters and its
+/// path.
 template <typename Visit>
-void forEachKind(const Scenario& scenario, const Visit& visit) {
+void forEachKind(const Scenario& scenario, const Visit& visitor) {
+  const auto visit = [&](const std::string& kind, const injector::FaultParameters& parameters,
+                         const std::string& path) {
+    if (!kind.empty()) visitor(kind, parameters, path);
+  };
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     visit(scenario.faults[i].kind, scenario.faults[i].parameters, fmt::format("faults.{}", i));
   }

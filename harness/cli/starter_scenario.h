@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+/// The scenario that `faultline init` writes. Pure: text in, text out.
+namespace faultline::cli {
+
+struct Starter {
+  std::string name = "my-scenario";
+  std::string workload = "training";  ///< a kind of workload
+  std::string program{};              ///< of kind command: a line for the shell
+  std::vector<std::string> faults{"port_down"};
+  std::vector<std::string> gates{};  ///< lines of `expect`; empty: those that suit the rest
+  int nodes = 2;
+  int rails = 2;
+};
+
+/// YAML with comments that validates, and runs where the machine can. kInvalidArgument for what
+/// cannot be had together, with the reader's own words.
+Result<std::string> starterScenario(const Starter& starter);
+
+}  // namespace faultline::cli
