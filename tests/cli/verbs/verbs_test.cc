@@ -31,6 +31,15 @@ void expectData(const Ran& ran, int exit) {
   EXPECT_THAT(ran.out, Not(HasSubstr("\033"))) << "no colour when not a terminal";
 }
 
+/// The same of validate, which says on stderr what a scenario without mistakes needs.
+void expectValidated(Ran ran, int exit, const std::string& needs) {
+  EXPECT_THAT(ran.err, needs.empty()
+                           ? ::testing::Matcher<std::string>("")
+                           : ::testing::Matcher<std::string>(StartsWith(needs + ": needs about ")));
+  ran.err.clear();
+  expectData(ran, exit);
+}
+
 void expectUsageError(const Ran& ran, const std::string& says) {
   EXPECT_EQ(ran.exit, 2) << ran.out << ran.err;
   EXPECT_EQ(ran.out, "");
@@ -173,7 +182,7 @@ TEST(CliTest, UsageMistakesGoToStderrAndExitWith2) {
 
 TEST(ValidateTest, AGoodFileIsOk) {
   const Ran ran = runFaultline({"validate", kQuickstart});
-  expectData(ran, 0);
+  expectValidated(ran, 0, "quickstart");
   EXPECT_EQ(ran.out, kQuickstart + ": ok\n");
 }
 
@@ -183,7 +192,7 @@ TEST(ValidateTest, MistakesAreDataWithTheirPlace) {
                "version: 1\nname: n\nworkload: {kind: training, iteratons: 5}\n"
                "strategies: [armed]\nseed: x\n");
   const Ran ran = runFaultline({"validate", "bad.yaml", kQuickstart}, folder.path());
-  expectData(ran, 2);
+  expectValidated(ran, 2, "quickstart");
   EXPECT_EQ(ran.out,
             "bad.yaml:3:28: unknown key 'iteratons' in 'workload' (did you mean 'iterations'?)\n"
             "bad.yaml:5:7: seed: 'x' is not a whole number\n" +
@@ -206,9 +215,9 @@ TEST(ValidateTest, JsonHoldsMistakesOrTheScenario) {
 }
 
 TEST(ValidateTest, OverridesAreCheckedToo) {
-  expectData(
+  expectValidated(
       runFaultline({"validate", "--set", "faults.0.duration=2s", "--set", "seed=3", kQuickstart}),
-      0);
+      0, "quickstart");
   const Ran ran = runFaultline({"validate", kQuickstart, "--set", "faults.0.duration=2"});
   expectData(ran, 2);
   EXPECT_EQ(ran.out, kQuickstart +
