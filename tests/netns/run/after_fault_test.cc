@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "run_fixture.h"
 
 // What becomes of a job after its fault, and whether all strategies had the same one: from the
