@@ -47,6 +47,8 @@ std::string_view exampleValue(const Metric& metric) {
       return "<= 64KiB";
     case MetricType::kInterval:
       return "< 30";
+    case MetricType::kText:
+      return "contains timeout";
     case MetricType::kName:
     case MetricType::kFlag:
       break;
@@ -83,6 +85,8 @@ std::string valueWords(const Metric& metric) {
     case MetricType::kName:
       return metric.names.empty() ? std::string("a word, with == or !=")
                                   : "with == or != one of " + join(metric.names, ", ");
+    case MetricType::kText:
+      return "text, with 'contains' and a part of it";
     case MetricType::kFlag:
       return "true or false";
   }
