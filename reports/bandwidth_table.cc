@@ -14,7 +14,7 @@
 namespace faultline::reports {
 namespace {
 
-constexpr std::size_t kCallColumns = 36;
+constexpr std::size_t kBandwidthCallColumns = 36;
 constexpr std::size_t kCellColumns = 15;
 constexpr std::size_t kStrategiesInATable = 4;
 
@@ -23,7 +23,7 @@ std::string callText(const SweptCall& call) {
       fmt::format("{} {} {}", call.operation, formatSize(call.size_bytes), call.dtype);
   if (!call.op.empty() && call.op != "sum") text += " " + call.op;
   if (call.in_place) text += " in place";
-  return text.substr(0, kCallColumns);
+  return text.substr(0, kBandwidthCallColumns);
 }
 
 /// "0.0912  77 %"; "!": not to be believed, or too small to say something.
@@ -49,13 +49,13 @@ std::string bandwidthTable(const ScenarioResult& result) {
   bool doubtful = false;
   for (std::size_t first = 0; first < names.size(); first += kStrategiesInATable) {
     const std::size_t end = std::min(names.size(), first + kStrategiesInATable);
-    text += std::string(kCallColumns, ' ');
+    text += std::string(kBandwidthCallColumns, ' ');
     for (std::size_t i = first; i < end; ++i) {
       text += fmt::format(" {:>{}}", cleanText(names[i]).substr(0, kCellColumns), kCellColumns);
     }
     text += "\n";
     for (const SweptCall& call : calls) {
-      text += fmt::format("{:<{}}", cleanText(callText(call)), kCallColumns);
+      text += fmt::format("{:<{}}", cleanText(callText(call)), kBandwidthCallColumns);
       for (std::size_t i = first; i < end; ++i) {
         const std::string cell = cellText(call, names[i]);
         doubtful = doubtful || cell.ends_with('!');

@@ -19,6 +19,10 @@ namespace {
 
 constexpr std::size_t kNamed = 3;  // strategies of a kind; of more than so many there is a range
 
+/// Percent of the fault-free speed after a fault from which on nothing is said: less is seldom
+/// noise.
+constexpr double kAsBefore = 90;
+
 /// How a job under one strategy came through the faults; the worst of its runs.
 enum class Fate { kSurvived, kShrunk, kRestarted, kDied };
 
@@ -204,8 +208,19 @@ class Sentence {
     if (story.tally.failovers > 0) {
       text += ", longest pause " + shortTime(story.tally.longest_pause_ms);
     }
+    text += afterwards(story);
     if (serving()) text += lostRequests(story);
     return text;
+  }
+
+  /// A job that goes on and stays slow when the fault is over; empty: it does not, or nobody knows.
+  static std::string afterwards(const Story& story) {
+    const bool goes_on = story.fate == Fate::kSurvived || story.fate == Fate::kShrunk;
+    if (!goes_on || story.row == nullptr || !story.row->after_pct) return "";
+    const double median = story.row->after_pct->median;
+    if (median >= kAsBefore) return "";
+    return fmt::format(", only {} % of its speed in the second after the fault",
+                       roundNumber(median));
   }
 
   static std::string lostRequests(const Story& story) {

@@ -31,7 +31,7 @@ std::string milliseconds(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g} ms", *value) : kDash;
 }
 
-std::string overheadText(const Summary& row) {
+std::string overheadCell(const Summary& row) {
   if (row.fault_cost) return markdownText(faultCostText(*row.fault_cost));
   if (!row.overhead_pct) return kDash;
   std::string text = fmt::format("{:+.1f} %", row.overhead_pct->median);
@@ -58,7 +58,7 @@ std::string strategyTable(const ScenarioResult& result, bool sweep) {
     auto& cells = rows.emplace_back();
     cells = {markdownCode(tally.strategy) + (modelled ? " (modelled)" : ""), statusWords(tally)};
     if (!sweep) {
-      cells.push_back(overheadText(row));
+      cells.push_back(overheadCell(row));
       cells.push_back(row.bound_pct ? fmt::format("{:+.1f} %", *row.bound_pct) : kDash);
     }
     const Percentiles pause = row.failover_pause_ms.value_or(Percentiles{});

@@ -143,6 +143,17 @@ TEST(HeadlineTest, WhatIsNoiseOrBetterThanPossibleIsNoNumber) {
   EXPECT_EQ(faster.add("hot_repair", -3).line(), "hot_repair kept the job alive: no slower.");
 }
 
+TEST(HeadlineTest, AJobThatStaysSlowAfterTheFaultIsNotFlattered) {
+  Made made;
+  made.add("hot_repair", 15);
+  made.result.summary.back().after_pct = AfterSpread{.median = 41.2, .min = 20, .n = 3};
+  EXPECT_EQ(made.line(),
+            "hot_repair kept the job alive: +15 %, only 41 % of its speed in the second after the "
+            "fault.");
+  made.result.summary.back().after_pct->median = 97;
+  EXPECT_EQ(made.line(), "hot_repair kept the job alive: +15 %.");
+}
+
 TEST(HeadlineTest, OneBlockSaysThatChanceIsNotExcluded) {
   Made made(1);
   made.add("hot_repair", 15);
