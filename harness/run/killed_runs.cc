@@ -21,13 +21,18 @@ namespace fs = std::filesystem;
 constexpr std::string_view kLog = "log.txt";
 constexpr std::string_view kResult = "result.json";
 
-/// The log of a run of this user that is over: the run's lock on it has gone with it.
-UniqueFd lockLog(const fs::path& folder) {
-  UniqueFd log(::open((folder / kLog).c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+bool isOwnFile(const fs::path& path) {
   struct stat about = {};
-  const bool ours = log && ::fstat(log.get(), &about) == 0 && S_ISREG(about.st_mode) &&
-                    about.st_uid == ::geteuid() && ::flock(log.get(), LOCK_EX | LOCK_NB) == 0;
-  return ours ? std::move(log) : UniqueFd();
+  return ::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
+         about.st_uid == ::geteuid();
+}
+
+/// The folder of a run of this user that is over, locked. OutputFolder locks the folder as long as
+/// its run lives.
+UniqueFd lockOver(const fs::path& folder) {
+  UniqueFd over(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const bool ours = over && isOwnFile(folder / kLog) && ::flock(over.get(), LOCK_EX | LOCK_NB) == 0;
+  return ours ? std::move(over) : UniqueFd();
 }
 
 bool isOurs(const fs::directory_entry& entry) {
@@ -52,10 +57,9 @@ bool holdsOnlyOurs(const fs::path& folder) {
 
 bool sweep(const fs::path& folder) {
   std::error_code error;
-  if (!fs::is_directory(fs::symlink_status(folder, error))) return false;
-  if (fs::exists(fs::symlink_status(folder / kResult, error))) return false;
-  const UniqueFd log = lockLog(folder);
-  if (!log) return false;
+  const UniqueFd over = lockOver(folder);
+  // Looked at under the lock: a run that ended just now has a result.
+  if (!over || fs::exists(fs::symlink_status(folder / kResult, error))) return false;
   for (const auto& renderer : reports::allRenderers()) {
     (void)sweepTemporaries((folder / renderer->fileName()).string());
   }

@@ -10,17 +10,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const PathEnds kRail{.path = "rail 1 (eth1) to node1",
-                     .device = "eth1",
-                     .from = 0x0a000101,
-                     .to = {0x0a000102, 4242}};
+const PathEnds kRailEnds{.path = "rail 1 (eth1) to node1",
+                         .device = "eth1",
+                         .from = 0x0a000101,
+                         .to = {0x0a000102, 4242}};
 
 TEST(PathWordsTest, ASilentRailIsNamedWithWhatWasTriedAndWhatToDo) {
-  const std::string words = wordsOf(kRail, {.path = 1,
-                                            .direction = channel::DeadDirection::kOutgoing,
-                                            .rounds = 5,
-                                            .within = 251432us,
-                                            .othersAnswer = true});
+  const std::string words = wordsOf(kRailEnds, {.path = 1,
+                                                .direction = channel::DeadDirection::kOutgoing,
+                                                .rounds = 5,
+                                                .within = 251432us,
+                                                .othersAnswer = true});
   EXPECT_THAT(words,
               AllOf(HasSubstr("rail 1 (eth1) to node1 carries no datagrams: 5 probes within 251ms "
                               "from 10.0.1.1 (eth1) to 10.0.1.2:4242 (UDP) had no answer"),
@@ -42,7 +42,7 @@ TEST(PathWordsTest, OfTheManagementNetworkNoDeviceIsKnown) {
 }
 
 TEST(PathWordsTest, ThatItCarriesSomeAtLastIsOneLine) {
-  EXPECT_EQ(wordsOf(kRail, {.path = 1, .passes = true}),
+  EXPECT_EQ(wordsOf(kRailEnds, {.path = 1, .passes = true}),
             "rail 1 (eth1) to node1 carries datagrams now");
 }
 

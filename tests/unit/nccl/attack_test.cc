@@ -28,7 +28,7 @@ namespace faultline::nccl {
 namespace {
 
 constexpr std::uint32_t kATag = 3;
-constexpr Duration kWait = 20s;
+constexpr Duration kAttackWait = 20s;
 
 Options defaultOptions() {
   auto options = Options::read([](const std::string&) { return std::nullopt; });
@@ -83,7 +83,7 @@ class TappedPair {
   }
 
   bool until(const std::function<bool()>& done) {
-    const TimePoint deadline = now() + kWait;
+    const TimePoint deadline = now() + kAttackWait;
     while (!done()) {
       if (now() > deadline) return false;
       for (const auto& pair : pairs_) (void)pair->tend(now());
@@ -265,7 +265,7 @@ TEST_F(NcclAttackTest, WhatWasSaidByAnEarlierIncarnationIsNotBelievedByTheNext) 
       transport::tcp::beginConnect({INADDR_LOOPBACK, "", 0}, pair.connection->behind()).value();
   ASSERT_TRUE(pair.until([&] { return transport::tcp::connectOutcome(socket.get()).ok(); }));
   ASSERT_TRUE(
-      transport::tcp::sendAll(socket.get(), hello.data(), hello.size(), now() + kWait).ok());
+      transport::tcp::sendAll(socket.get(), hello.data(), hello.size(), now() + kAttackWait).ok());
   ASSERT_TRUE(pair.until([&] { return pair.counters().connectionsRejected == connections + 1; }));
   pair.talk();
   pair.expectWhole();
@@ -293,7 +293,7 @@ class MeetingAttackTest : public NcclAttackTest {
   }
   static std::optional<std::string> hear(Frames& from) {
     std::optional<std::string> heard;
-    (void)test::pollUntil(kWait, [&] {
+    (void)test::pollUntil(kAttackWait, [&] {
       (void)from.flush();
       const auto frame = from.receive();
       if (frame.ok() && *frame) heard = **frame;
@@ -360,7 +360,7 @@ TEST_F(MeetingAttackTest, NothingThatGoesOverTheWireIsTheKeyOfWhatIsSaidLater) {
   tapped.management = management.endpoint();
   ASSERT_TRUE((*mine)->meet(meeting->calleesKey(), tapped, answer->incarnation).ok());
   const auto pumpUntil = [&](const std::function<bool()>& done) {
-    return test::pollUntil(kWait, [&] {
+    return test::pollUntil(kAttackWait, [&] {
       for (auto* tap : {&datagrams, &management}) tap->pump();
       connection.pump();
       return done();
@@ -414,11 +414,11 @@ TEST_F(MeetingAttackTest, LiarsSlowOnesAndManyAtTheDoorAreCountedAndTheJobGoesOn
                                     static_cast<std::uint32_t>(defaultOptions().smallMessage)},
                       .name = "caller",
                       .address = address},
-         .deadline = now() + kWait,
-         .patience = kWait});
+         .deadline = now() + kAttackWait,
+         .patience = kAttackWait});
     EXPECT_TRUE(call.ok());
     std::optional<Answer> answer;
-    EXPECT_TRUE(test::pollUntil(kWait, [&] {
+    EXPECT_TRUE(test::pollUntil(kAttackWait, [&] {
       const auto outcome = call->advance(now());
       EXPECT_TRUE(outcome.ok()) << outcome.status().message();
       if (outcome.ok() && *outcome) answer = **outcome;
@@ -452,14 +452,14 @@ TEST_F(MeetingAttackTest, LiarsSlowOnesAndManyAtTheDoorAreCountedAndTheJobGoesOn
   for (std::size_t i = 0; i < 3 * Door::kMostStrangers; ++i) {
     auto socket = transport::tcp::beginConnect({INADDR_LOOPBACK, "", 0}, handle_.rendezvous);
     ASSERT_TRUE(socket.ok());
-    ASSERT_TRUE(test::pollUntil(kWait, [&] {
+    ASSERT_TRUE(test::pollUntil(kAttackWait, [&] {
       return transport::tcp::connectError(socket->get()) == 0 &&
              send(socket->get(), "\x10\x01\x00", 3, MSG_NOSIGNAL) == 3;
     }));
     strangers.push_back(std::move(*socket));
   }
   callInEarnest(2);
-  EXPECT_TRUE(test::pollUntil(kWait, [&] {
+  EXPECT_TRUE(test::pollUntil(kAttackWait, [&] {
     return directory_->accounts().callersRefused > 2 + Door::kMostStrangers;
   })) << directory_->accounts().callersRefused;
 }
