@@ -20,8 +20,8 @@ namespace {
 // What the laboratory can do to a rail from outside (rdma_vm/laboratory_faults.h), and what this
 // machine's memory and processors can be expected to carry (rdma_vm/vm_plan.h).
 constexpr std::array<std::string_view, 2> kOutside{"port_down", "blackhole"};
-constexpr int kMostNodes = 8;
-constexpr int kMostRails = 8;
+constexpr int kMostGuests = 8;
+constexpr int kMostGuestRails = 8;
 constexpr std::string_view kHow = "how";
 constexpr std::string_view kCarrier = "carrier";
 constexpr std::string_view kRate = "rate";
@@ -127,14 +127,14 @@ class RdmaVmChecker {
           "congestion_control: nodes of a cluster of kind rdma_vm have their own kernel's; "
           "remove it");
     }
-    if (findings_.usable({"cluster.nodes"}) && scenario_.cluster.nodes > kMostNodes) {
+    if (findings_.usable({"cluster.nodes"}) && scenario_.cluster.nodes > kMostGuests) {
       fail("cluster.nodes", fmt::format("nodes: a cluster of kind rdma_vm has {} at most, each "
                                         "with memory of its own, not {}",
-                                        kMostNodes, scenario_.cluster.nodes));
+                                        kMostGuests, scenario_.cluster.nodes));
     }
-    if (findings_.usable({"cluster.rails"}) && scenario_.cluster.rails > kMostRails) {
+    if (findings_.usable({"cluster.rails"}) && scenario_.cluster.rails > kMostGuestRails) {
       fail("cluster.rails", fmt::format("rails: a cluster of kind rdma_vm has {} at most, not {}",
-                                        kMostRails, scenario_.cluster.rails));
+                                        kMostGuestRails, scenario_.cluster.rails));
     }
   }
 
