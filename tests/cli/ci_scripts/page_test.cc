@@ -15,7 +15,7 @@ using testing::Ran;
 using testing::runProgram;
 using testing::TemporaryFolder;
 
-const std::string kSource = FAULTLINE_SOURCE_DIR;
+const std::string kCheckout = FAULTLINE_SOURCE_DIR;
 
 class DataPage : public ::testing::Test {
  protected:
@@ -26,7 +26,7 @@ class DataPage : public ::testing::Test {
   }
 
   static Ran page(const std::string& file, const std::string& option = "") {
-    std::vector<std::string> arguments{"python3", "-B", kSource + "/ci/gpu/page.py", file};
+    std::vector<std::string> arguments{"python3", "-B", kCheckout + "/ci/gpu/page.py", file};
     if (!option.empty()) arguments.push_back(option);
     return runProgram("/usr/bin/env", arguments);
   }
@@ -38,7 +38,7 @@ class DataPage : public ::testing::Test {
 };
 
 TEST_F(DataPage, TheGpuPageShowsItsDataFiles) {
-  const Ran ran = page(kSource + "/docs/gpu.md", "--check");
+  const Ran ran = page(kCheckout + "/docs/gpu.md", "--check");
   EXPECT_EQ(ran.exit, 0) << ran.err;
 }
 

@@ -22,7 +22,7 @@ using testing::runFaultline;
 using ::testing::StartsWith;
 using testing::TemporaryFolder;
 
-const std::string kProgram = std::string(FAULTLINE_BINARY_DIR) + "/faultline";
+const std::string kTerminalProgram = std::string(FAULTLINE_BINARY_DIR) + "/faultline";
 
 constexpr const char* kTiny =
     "version: 1\nname: tiny\ncluster: {nodes: 2, rails: 1, rail_rate: 100Mbit}\n"
@@ -43,7 +43,7 @@ class RunOnTerminalTest : public ::testing::Test {
     std::vector<std::string> arguments{"run", "--out", folder_.path() / "out"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.push_back(folder_.write("tiny.yaml", kTiny));
-    return testing::runOnTerminal(kProgram, arguments, variables);
+    return testing::runOnTerminal(kTerminalProgram, arguments, variables);
   }
 
  private:
@@ -251,7 +251,7 @@ TEST(PipeTest, AScenarioCanComeFromAPipe) {
   const TemporaryFolder folder;
   folder.write("tiny.yaml", kTiny);
   const auto shell = [&](const std::string& command) {
-    return testing::runProgram("/bin/bash", {"-c", command, kProgram}, folder.path());
+    return testing::runProgram("/bin/bash", {"-c", command, kTerminalProgram}, folder.path());
   };
   EXPECT_EQ(shell("cat tiny.yaml | \"$0\" validate -").out, "-: ok\n");
   EXPECT_EQ(shell("cat tiny.yaml | \"$0\" validate /dev/stdin").out, "/dev/stdin: ok\n");
@@ -300,7 +300,7 @@ TEST(CompletionTest, CompletesVerbsAndTheirOptions) {
                     "source <(\"$0\" completion bash); COMP_CWORD=2; COMP_WORDS=(faultline history "
                     "tr); _faultline; echo \"${COMPREPLY[@]}\"; COMP_WORDS=(faultline run --fa); "
                     "_faultline; echo \"${COMPREPLY[@]}\"",
-                    kProgram});
+                    kTerminalProgram});
   EXPECT_EQ(ran.out, "trend\n--fail-fast\n") << ran.err;
   EXPECT_EQ(runFaultline({"completion", "fish"}).exit, 2);
 }

@@ -16,7 +16,7 @@
 namespace faultline::test {
 namespace {
 
-constexpr std::int64_t kElements = 1 << 17;
+constexpr std::int64_t kAnewElements = 1 << 17;
 constexpr int kNode = 1;
 
 class NicAnewTest : public NetnsTest {
@@ -70,7 +70,7 @@ class NicAnewTest : public NetnsTest {
 };
 
 TEST_F(NicAnewTest, ADeviceThatIsGoneAndComesBackWithAnotherNameIsTakenBack) {
-  Job job(*cluster_, kElements);
+  Job job(*cluster_, kAnewElements);
   ASSERT_TRUE(job.awaitConnected()) << (job.problems().empty() ? "" : job.problems()[0]);
   const int node = cluster_->nodeNamespace(kNode);
   run(node, "ip link set rail0 netns " + place(elsewhere_.get()));
@@ -83,7 +83,7 @@ TEST_F(NicAnewTest, ADeviceThatIsGoneAndComesBackWithAnotherNameIsTakenBack) {
 }
 
 TEST_F(NicAnewTest, ADeviceThatIsRenamedIsFollowed) {
-  Job job(*cluster_, kElements);
+  Job job(*cluster_, kAnewElements);
   ASSERT_TRUE(job.awaitConnected()) << (job.problems().empty() ? "" : job.problems()[0]);
   run(cluster_->nodeNamespace(kNode),
       "ip link set rail1 down; ip link set rail1 name net1; ip link set net1 up");

@@ -98,7 +98,7 @@ class NcclPluginNetworkTest : public NcclPluginTest {
         "echo 1 > /proc/sys/net/ipv4/ip_forward\n"
         "echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter");
   }
-  static Variables rails(Variables more = {}) {
+  static Variables railNames(Variables more = {}) {
     more.emplace("FAULTLINE_NICS", "eth0,eth1");
     more.emplace("FAULTLINE_MANAGEMENT", "mgmt0");
     return more;
@@ -126,7 +126,7 @@ class NcclPluginNetworkTest : public NcclPluginTest {
   }
   /// Longer than the budget.
   void talkWithoutManagement() {
-    startPeers({.seconds = 60}, rails({{"FAULTLINE_GIVE_UP", "2s"}}));
+    startPeers({.seconds = 60}, railNames({{"FAULTLINE_GIVE_UP", "2s"}}));
     awaitSent("eth0");
     run(kSwitch, "ip link set brm down");
     const TimePoint until = now() + 3s;
@@ -178,7 +178,7 @@ TEST_F(NcclPluginNetworkTest, ARailThatDropsDatagramsIsNamedAtBothEndsAndTheJobG
   run(1,
       "tc qdisc add dev eth1 clsact; tc filter add dev eth1 egress bpf da bytecode "
       "'4,48 0 0 23,21 0 1 17,6 0 0 2,6 0 0 4294967295'");
-  startPeers({.seconds = 2}, rails());
+  startPeers({.seconds = 2}, railNames());
   const std::array<std::string, 2> direction{"the other end sends", "this end sends"};
   for (int side = 0; side < 2; ++side) {
     EXPECT_THAT(lastWord(side),
@@ -190,7 +190,7 @@ TEST_F(NcclPluginNetworkTest, ARailThatDropsDatagramsIsNamedAtBothEndsAndTheJobG
 
 TEST_F(NcclPluginNetworkTest, ADeviceThatIsMadeAnewIsTakenBack) {
   plugAll();
-  startPeers({.seconds = 60}, rails());
+  startPeers({.seconds = 60}, railNames());
   awaitSent("eth1");
   run(0, "ip link del eth1");
   awaitSent("eth0");
@@ -202,7 +202,7 @@ TEST_F(NcclPluginNetworkTest, ADeviceThatIsMadeAnewIsTakenBack) {
 
 TEST_F(NcclPluginNetworkTest, ADeviceThatComesWithAnotherNameIsTakenBackByItsAddress) {
   plugAll();
-  startPeers({.seconds = 60}, rails());
+  startPeers({.seconds = 60}, railNames());
   awaitSent("eth1");
   run(0, "ip link del eth1");
   plug(0, "net7", "br1", "10.0.1.1/24");
@@ -213,7 +213,7 @@ TEST_F(NcclPluginNetworkTest, ADeviceThatComesWithAnotherNameIsTakenBackByItsAdd
 
 TEST_F(NcclPluginNetworkTest, ADeviceThatIsRenamedIsFollowed) {
   plugAll();
-  startPeers({.seconds = 60}, rails());
+  startPeers({.seconds = 60}, railNames());
   awaitSent("eth1");
   run(0, "ip link set eth1 down; ip link set eth1 name net1; ip link set net1 up");
   awaitSent("net1");
@@ -235,7 +235,7 @@ TEST_F(NcclPluginNetworkTest, ALabelCanBeNamedAndAListMayHaveBlanks) {
   for (int node = 0; node < 2; ++node) {
     run(node, fmt::format("ip addr add 10.0.0.10{}/24 dev eth0 label eth0:1", node + 1));
   }
-  startPeers({.seconds = 0.5}, rails({{"FAULTLINE_NICS", "eth0:1, eth1"}}));
+  startPeers({.seconds = 0.5}, railNames({{"FAULTLINE_NICS", "eth0:1, eth1"}}));
   expectWhole(2);
 }
 
@@ -257,7 +257,7 @@ TEST_F(NcclPluginNetworkTest, NicsInOneSubnetAreRefusedUntilTheyAnswerForThemsel
       plug(node, fmt::format("eth{}", rail), "br0", fmt::format("10.0.0.{}{}/24", node + 1, rail));
     }
   }
-  expectRefused(rails(),
+  expectRefused(railNames(),
                 AllOf(HasSubstr("eth0, eth1: both are in 10.0.0.0/24"), HasSubstr("arp_ignore=1")));
   for (int node = 0; node < 2; ++node) {
     run(node,
@@ -265,7 +265,7 @@ TEST_F(NcclPluginNetworkTest, NicsInOneSubnetAreRefusedUntilTheyAnswerForThemsel
         "echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce\n"
         "for i in all eth0 eth1; do echo 2 > /proc/sys/net/ipv4/conf/$i/rp_filter; done");
   }
-  startPeers({.seconds = 1}, rails());
+  startPeers({.seconds = 1}, railNames());
   expectWhole(2);
 }
 
@@ -276,7 +276,7 @@ TEST_F(NcclPluginNetworkTest, BridgesOfContainersAreLeftOutAndRefusedByName) {
         "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0\n"
         "ip link set docker0 up");
   }
-  const Variables named = rails({{"FAULTLINE_NICS", "eth0,docker0"}});
+  const Variables named = railNames({{"FAULTLINE_NICS", "eth0,docker0"}});
   spawnPeers({}, {named, named});
   EXPECT_THAT(lastWord(0) + lastWord(1),
               AllOf(HasSubstr("error "), HasSubstr("the address 172.17.0.1 of this node's rail 1 "

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Ran;
 
-const std::string kProgram = std::string(FAULTLINE_BINARY_DIR) + "/faultline";
+const std::string kLimitedProgram = std::string(FAULTLINE_BINARY_DIR) + "/faultline";
 
 class EnvironmentTest : public RunTest {
  protected:
@@ -30,7 +30,7 @@ class EnvironmentTest : public RunTest {
   /// `text` with the program as $0, the scenario as $1, and the folder of the result as $2.
   Ran shell(const std::string& text, const std::vector<std::string>& before = {}) const {
     std::vector<std::string> arguments = before;
-    arguments.insert(arguments.end(), {"/bin/sh", "-c", text, kProgram, file_, out()});
+    arguments.insert(arguments.end(), {"/bin/sh", "-c", text, kLimitedProgram, file_, out()});
     return testing::runProgram("/usr/bin/env", arguments, folder_.path());
   }
   std::vector<std::string> filesOf() const {
@@ -78,8 +78,9 @@ TEST_F(EnvironmentTest, RootOfAUserNamespaceWithoutANetworkOfItsOwnIsEnough) {
   if (testing::runProgram("/usr/bin/unshare", {"-U", "-r", "true"}).exit != 0) {
     GTEST_SKIP() << "no user namespaces here";
   }
-  const Ran ran = testing::runProgram(
-      "/usr/bin/unshare", {"-U", "-r", kProgram, "run", file_, "--out", out()}, folder_.path());
+  const Ran ran = testing::runProgram("/usr/bin/unshare",
+                                      {"-U", "-r", kLimitedProgram, "run", file_, "--out", out()},
+                                      folder_.path());
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
 }
 
@@ -99,8 +100,8 @@ strategies: [fault_free]
     const Ran ran = testing::runProgram(
         "/usr/bin/unshare",
         {"-U", "-r", "-n", "sh", "-c",
-         "echo 0 > /proc/sys/user/" + setting + R"(; exec "$0" run "$1" --out "$2")", kProgram,
-         scenario, out()},
+         "echo 0 > /proc/sys/user/" + setting + R"(; exec "$0" run "$1" --out "$2")",
+         kLimitedProgram, scenario, out()},
         folder_.path());
     EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
     EXPECT_THAT(ran.err, AllOf(HasSubstr("user." + setting), Not(HasSubstr("device"))));
@@ -122,15 +123,15 @@ TEST_F(EnvironmentTest, CallsThatAFilterForbidsAreDoneWithoutOrNamed) {
       deny,
       {"EPERM",
        "recvmmsg,epoll_pwait2,close_range,sched_setscheduler,process_vm_readv,linkat,statx",
-       kProgram, "run", file_, "--out", out()},
+       kLimitedProgram, "run", file_, "--out", out()},
       folder_.path());
   EXPECT_EQ(without.exit, 0) << without.out << without.err;
   EXPECT_EQ(runOf(result(), "hot_repair").wrong_elements, 0);
   for (const auto& [error, call] : {std::pair<std::string, std::string>{"EPERM", "pidfd_open"},
                                     {"ENOSYS", "eventfd2"},
                                     {"EPERM", "signalfd4"}}) {
-    const Ran ran = testing::runProgram(deny, {error, call, kProgram, "run", file_, "--out", out()},
-                                        folder_.path());
+    const Ran ran = testing::runProgram(
+        deny, {error, call, kLimitedProgram, "run", file_, "--out", out()}, folder_.path());
     // 1 where a rank of the run has failed of it.
     EXPECT_THAT(ran.exit, AnyOf(1, 3)) << "no crash";
     EXPECT_THAT(ran.err, AllOf(HasSubstr(call), HasSubstr("seccomp"))) << ran.exit;

@@ -16,10 +16,9 @@ namespace faultline::run {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Victim;
 
-const std::string kProgram = std::string(FAULTLINE_BINARY_DIR) + "/faultline";
+const std::string kEstimatedProgram = std::string(FAULTLINE_BINARY_DIR) + "/faultline";
 
 /// What a process and all that it has started take now.
 struct Taken {
@@ -60,12 +59,12 @@ void add(const std::string& pid, Taken& taken) {
 
 class EstimateTest : public RunTest {
  protected:
-  json estimateOf(const std::string& file, const std::vector<std::string>& more) const {
+  nlohmann::json estimateOf(const std::string& file, const std::vector<std::string>& more) const {
     std::vector<std::string> arguments{"run", file, "--dry-run", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const testing::Ran ran = testing::runFaultline(arguments, folder_.path());
     EXPECT_EQ(ran.exit, 0) << ran.err;
-    return json::parse(ran.out).at(0).at("estimate");
+    return nlohmann::json::parse(ran.out).at(0).at("estimate");
   }
 };
 
@@ -74,8 +73,8 @@ TEST_F(EstimateTest, OfASmallJobIsNearWhatItTakes) {
   const std::vector<std::string> larger{"--set", "cluster.ranks_per_node=2",
                                         "--set", "workload.iterations=2000",
                                         "--set", "workload.gradient.size=8MiB"};
-  const json estimate = estimateOf(file, larger);
-  std::vector<std::string> arguments{kProgram, "run", file, "--out", out()};
+  const nlohmann::json estimate = estimateOf(file, larger);
+  std::vector<std::string> arguments{kEstimatedProgram, "run", file, "--out", out()};
   arguments.insert(arguments.end(), larger.begin(), larger.end());
   Victim victim(arguments, Victim::Listen::kStderr);
   ASSERT_TRUE(victim.awaitOutput("[1/1]", 20s));
