@@ -131,7 +131,8 @@ TEST_F(EnvironmentTest, CallsThatAFilterForbidsAreDoneWithoutOrNamed) {
                                     {"ENOSYS", "eventfd2"},
                                     {"EPERM", "signalfd4"}}) {
     const Ran ran = testing::runProgram(
-        deny, {error, call, kLimitedProgram, "run", file_, "--out", out()}, folder_.path());
+        deny, {error, call, kLimitedProgram, "run", file_, "--out", out(), "--force"},
+        folder_.path());
     // 1 where a rank of the run has failed of it.
     EXPECT_THAT(ran.exit, AnyOf(1, 3)) << "no crash";
     EXPECT_THAT(ran.err, AllOf(HasSubstr(call), HasSubstr("seccomp"))) << ran.exit;
