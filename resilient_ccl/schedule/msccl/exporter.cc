@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "resilient_ccl/schedule/index.h"
+#include "resilient_ccl/schedule/msccl/importer.h"
 #include "resilient_ccl/schedule/op_table.h"
+#include "resilient_ccl/schedule/verifier.h"
 
 namespace faultline::schedule::msccl {
 namespace {
@@ -307,6 +309,14 @@ class Exporter {
   std::vector<std::vector<int>> stepOf_;  ///< by block and move
 };
 
+/// Whether a reader of the file has a right schedule.
+bool comesBackRight(const Algo& algo, std::int64_t data) {
+  const auto read = importSchedule(algo, data);
+  if (!read.ok()) return false;
+  const auto report = verifySchedule(**read);
+  return report.ok() && report->ok();
+}
+
 }  // namespace
 
 Result<Algo> exportSchedule(const Schedule& schedule) {
@@ -317,7 +327,19 @@ Result<Algo> exportSchedule(const Schedule& schedule) {
     return errorf(Code::kInvalidArgument, "the schedule is wrong: rank {} lane {} op {} {}",
                   first.rank, first.lane, first.op, first.text);
   }
-  return Exporter(schedule, table).run();
+  ASSIGN_OR_RETURN(Algo algo, Exporter(schedule, table).run());
+  const std::int64_t data = dataElements(schedule.collective(), table.elements());
+  if (comesBackRight(algo, data)) return algo;
+  // Lanes that were read from a file of others may order more than one place in a lane can say.
+  for (Gpu& gpu : algo.gpus) {
+    for (ThreadBlock& block : gpu.blocks) {
+      for (Step& step : block.steps) step.order = -1;
+    }
+  }
+  if (comesBackRight(algo, data)) return algo;
+  return errorf(Code::kUnsupported,
+                "the order of the operations of {} is more than the waits of MSCCL can say",
+                schedule.algorithm());
 }
 
 }  // namespace faultline::schedule::msccl

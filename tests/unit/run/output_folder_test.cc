@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/input_file.h"
+#include "reports/renderer.h"
 #include "reports/result_json.h"
 #include "tests/support/run_program.h"
 
@@ -129,7 +130,9 @@ TEST_F(OutputFolderTest, WhatAKilledExperimentLeftIsRemoved) {
 
 TEST_F(OutputFolderTest, WhatIsNotOfAnExperimentIsLeftAlone) {
   for (const Earlier earlier : {Earlier::kRefused, Earlier::kReplaced}) {
-    for (const char* name : {"result.json", "trace.json", "report.html", "log.txt", "junit.xml"}) {
+    std::vector<std::string> names{"log.txt"};
+    for (const auto& renderer : reports::allRenderers()) names.push_back(renderer->fileName());
+    for (const std::string& name : names) {
       write(name, "mine");
       EXPECT_THAT(whyNot(earlier), HasSubstr("is not of a run of faultline")) << name;
       EXPECT_EQ(*readFile(in(name)), "mine");
