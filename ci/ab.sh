@@ -141,7 +141,8 @@ measure_gpu() {
   plugin=$(find "$1/build" -name libnccl-net-faultline.so -print -quit)
   PATH=$1/build:$PATH LD_LIBRARY_PATH=$(dirname "$plugin"):${LD_LIBRARY_PATH:-} \
     "$1"/build/faultline run scenarios/gpu/all-reduce.yaml --strategy plugin --repeat 1 --out "$scratch/run" \
-    --set cluster.rail_rate=100Gbit --set \
+    --set cluster.rail_rate=100Gbit \
+    --set cluster.congestion_control="$(</proc/sys/net/ipv4/tcp_congestion_control)" --set \
     "workload.command.run=[nccl_bench,--gpu,'{rank}',-b,8K,-e,64M,-f,'8',-n,'50',-w,'5',--place,out]" \
     >"$scratch/run.txt" 2>&1
   awk '$1 ~ /^[0-9]+$/ && NF >= 9 { print "allreduce_" $1, $6, "lower" }' "$scratch"/run/command-plugin-0/rank0/stdout.txt

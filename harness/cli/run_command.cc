@@ -261,9 +261,6 @@ int runScenario(const RunOptions& options) {
   if (mistakes) return kExitUsage;
   const run::Capacity capacity = run::readCapacity();
   for (const scenario::Scenario& scenario : scenarios) {
-    if (!options.dryRun && !options.quiet) {
-      std::cerr << scenario.name << ": " << run::inWords(run::estimateJob(scenario)) << '\n';
-    }
     for (const std::string& warning : warningsOf(scenario, capacity)) {
       std::cerr << warning << '\n';
     }

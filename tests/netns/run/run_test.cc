@@ -240,7 +240,7 @@ TEST_F(RunTest, ASampleOfTheAcceptanceScenarios) {
     const Ran ran = runFaultline(
         {"run", FAULTLINE_SOURCE_DIR "/scenarios/acceptance/" + name + ".yaml", "--out", out(),
          "--strategy", "hot_repair", "--set", "workload.iterations=60", "--set", "faults.0.times=3",
-         "--set", "expect=[wrong_elements == 0, evidence.ok == true, " + finding + "]"},
+         "--set", "expect=[wrong_elements == 0, evidence.ok == true, " + finding + "]", "--force"},
         folder_.path());
     EXPECT_EQ(ran.exit, 0) << name << ran.out << ran.err;
     EXPECT_EQ(runOf(result(), "hot_repair").faults.size(), 3u) << name;

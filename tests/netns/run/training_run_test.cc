@@ -59,7 +59,8 @@ TEST(TrainingRunTest, AMixOfAllGroupsSurvivesAPortAndARestart) {
   for (const reports::Run& run : result->runs) {
     SCOPED_TRACE(run.strategy);
     EXPECT_GT(run.checked_elements, 0);
-    EXPECT_FALSE(run.exposed.empty());
+    // What was lost and done again is no measure of what a phase exposes.
+    EXPECT_EQ(run.exposed.empty(), !run.restarts.empty());
     for (const reports::ExposedPhase& phase : run.exposed) {
       EXPECT_TRUE(derived.contains(phase.phase)) << phase.phase;
     }
