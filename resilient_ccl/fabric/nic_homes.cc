@@ -115,7 +115,7 @@ int NicHomes::candidate(const Rail& rail) const {
     if (isHome(index) || known.port.index == 0 || known.addresses.empty()) continue;
     if (std::ranges::find(known.addresses, rail.address) != known.addresses.end()) return index;
     // Names change places when drivers come up in another order: the address says whose it is.
-    const bool ofAnother = std::ranges::any_of(rails_, [&](const Rail& one) {
+    const bool ofAnother = std::ranges::any_of(rails_, [&known = known](const Rail& one) {
       return std::ranges::find(known.addresses, one.address) != known.addresses.end();
     });
     if (ofAnother) continue;
