@@ -80,7 +80,7 @@ class AttemptsTest : public ::testing::Test {
                           .asked = start_});
   }
 
-  const Callee callee_;
+  const Callee callee_{};
   const TimePoint start_ = now();
   std::shared_ptr<Pair> pair_;
   UniqueFd listener_;  // mute
