@@ -92,7 +92,7 @@ class CallTest : public ::testing::Test {
     });
   }
 
-  const Callee callee_;
+  const Callee callee_{};
   test::LogLines log_;
   UniqueFd listener_;
   const TimePoint start_ = now();

@@ -44,7 +44,7 @@ Outcome meet(const Identity& caller, const Handle& given, const Identity& callee
 }
 
 TEST(MeetingTest, BothAreProvedOnlyWithTheSameTokenKeyAndAddress) {
-  const Callee callee;
+  const Callee callee{};
   const auto caller = newIdentity();
   const Handle handle = callee.handle(kRendezvous, "callee");
   const Outcome right = meet(*caller, handle, *callee.self, callee.token, kRendezvous);
@@ -80,7 +80,7 @@ TEST(MeetingTest, TheJobsKeyIsProvedByBoth) {
 
 // A listener hears the handle, and both public keys.
 TEST(MeetingTest, WhoHasHeardAllOfItHasNoKeyOfIt) {
-  const Callee callee;
+  const Callee callee{};
   const auto caller = newIdentity();
   const Handle handle = callee.handle(kRendezvous, "callee");
   const std::string challenge = callee.challenge();
@@ -124,7 +124,7 @@ TEST(MeetingTest, APairsKeyIsOfItsIncarnationsAndOfTheJobsKey) {
 }
 
 TEST(MeetingTest, OfAnAnswerEveryChangedBitAndEveryShorterOneIsRefused) {
-  const Callee callee;
+  const Callee callee{};
   const auto caller = newIdentity();
   const std::string challenge = callee.challenge();
   auto calls = Meeting::ofCaller(*caller, callee.handle(kRendezvous, "callee"), challenge);
@@ -153,7 +153,7 @@ TEST(MeetingTest, OfAnAnswerEveryChangedBitAndEveryShorterOneIsRefused) {
 }
 
 TEST(ChallengeTest, WhatIsSaidIsHeardAndAllElseIsRefusedByName) {
-  const Callee callee;
+  const Callee callee{};
   const std::string said = callee.challenge();
   const auto heard = Challenge::parse(said);
   ASSERT_TRUE(heard.ok()) << heard.status().message();
