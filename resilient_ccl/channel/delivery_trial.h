@@ -38,6 +38,9 @@ class DeliveryTrial {
   /// Something has been sent and not been acknowledged.
   bool outstanding() const { return seen_.outstanding; }
 
+  /// Or would have been, had the port of this machine taken it.
+  bool offered() const { return seen_.outstanding || seen_.refused; }
+
   /// Nothing was acknowledged for longer than it should take, by the transport or, since
   /// `lastProgress`, by the peer.
   bool quiet(TimePoint lastProgress, TimePoint now) const {

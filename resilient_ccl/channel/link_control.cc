@@ -291,11 +291,11 @@ void Link::newTrial(int rail) {
 }
 
 /// Short datagrams pass, and all of them; full ones do not, and nothing of what the transport has
-/// sent arrives. One that is only slow delivers both, full ones before the short ones behind them.
+/// sent, or offered to this machine's port, arrives. One that is only slow delivers both, full ones before the short ones behind them.
 bool Link::losesFrames(int rail, TimePoint now) const {
   const Rail& state = rails_[rail];
   if (!state.frames.convicted() || prober_.lostRounds(rail)) return false;
-  return state.trial.outstanding() &&
+  return state.trial.offered() &&
          state.trial.quietFor(kRoundTripsToConvict, state.lastProgress, now);
 }
 
@@ -303,7 +303,7 @@ bool Link::losesFrames(int rail, TimePoint now) const {
 void Link::tryFrame(int rail, std::uint32_t round, TimePoint now) {
   Rail& state = rails_[rail];
   if (state.suspected && state.trial.frame() != 0) state.frame = state.trial.frame();
-  const bool tried = state.suspected ? state.trial.outstanding() : state.framesLost;
+  const bool tried = state.suspected ? state.trial.offered() : state.framesLost;
   const Duration pause = state.suspected ? state.frames.pause() : returnProbeInterval(rail, now);
   if (!tried || state.frame == 0 || !state.frames.due(pause, now)) return;
   state.frames.sent(round, now);

@@ -69,7 +69,7 @@ void Pair::railLost(int /*peer*/, const channel::Failover& failover) {
 
 void Pair::logFrames(int rail, Bytes frame) {
   if (frame == 0 || std::exchange(lost_[rail].frame, frame) != 0) return;
-  spdlog::info(
+  spdlog::warn(
       "{} to {}: datagrams of {} bytes are lost, and short ones are not; look at the MTU of every "
       "port along the path",
       railName(rail), settings_.peer, frame);

@@ -110,6 +110,9 @@ class RailSink {
 struct Delivery {
   std::uint64_t acknowledged = 0;  ///< bytes that the other machine has acknowledged, in all
   bool outstanding = false;        ///< bytes have been sent and not been acknowledged
+  /// Bytes wait in this machine with none under way, although the other one has room for them: the
+  /// port does not take them.
+  bool refused = false;
   Duration roundTrip{};            ///< from sending to acknowledgement, smoothed; zero: not known
   Duration variation{};            ///< of the round trip: its smoothed mean deviation (RFC 6298)
   /// Payload of a UDP datagram that is as long on the wire as the frames of this rail, bytes; 0:

@@ -31,6 +31,10 @@ void SimWorld::longestFrame(int rail, Bytes longest, bool fromEnd0, bool fromEnd
   if (fromEnd1) ends_[1]->wires[rail].longestFrame = longest;
 }
 
+void SimWorld::refusesLongFrames(int rail, bool refuses) {
+  for (const auto& end : ends_) end->wires[rail].refuses = refuses;
+}
+
 void SimWorld::portDown(int end, int rail) {
   noteHealth(rail, carries(rail));
   ends_[end]->portUp[rail] = false;

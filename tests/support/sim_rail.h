@@ -26,6 +26,7 @@ struct Wire {
   bool carries = true;                                     ///< false: a black hole
   Bytes frame = 0;                                         ///< Delivery::frame of the rail
   Bytes longestFrame = std::numeric_limits<Bytes>::max();  ///< that gets through
+  bool refuses = false;     ///< what is longer stays at the sender: Delivery::refused
   Duration lateDelivery{};  ///< rails with late writes: of chunks under way when the wire died
   Duration fenceTime = 100us;
   bool backsOff = false;  ///< waits twice as long each time before it sends again what was lost
@@ -52,7 +53,13 @@ class SimRail : public transport::Rail {
   void connect(SimRail* peer) { peer_ = peer; }
 
   transport::Delivery delivery() const override {
-    return {acknowledged_, outstanding_ > 0, roundTrip_, variation_, wire_.frame};
+    const bool refused = wire_.refuses && !wire_.carriesPayload();
+    return {.acknowledged = acknowledged_,
+            .outstanding = outstanding_ > 0 && !refused,
+            .refused = outstanding_ > 0 && refused,
+            .roundTrip = roundTrip_,
+            .variation = variation_,
+            .frame = wire_.frame};
   }
   void fence() override {
     if (fencing_) return;

@@ -111,6 +111,8 @@ class SimWorld {
   void blackHole(int rail, bool fromEnd0 = true, bool fromEnd1 = true);
   /// Frames of rail `rail` that are longer are lost, in the given directions, and nobody says so.
   void longestFrame(int rail, Bytes longest, bool fromEnd0 = true, bool fromEnd1 = true);
+  /// They do not even leave: the transport keeps them (Delivery::refused).
+  void refusesLongFrames(int rail, bool refuses = true);
   /// The port of `end` goes down, and its process learns of it.
   void portDown(int end, int rail);
   /// Both ends see a reset connection.

@@ -83,9 +83,11 @@ Delivery TcpRail::delivery() const {
   if (fenced()) return {};
   countSystemCall();
   if (getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  if (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0) pushAgain();
+  const bool waits = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0;
+  if (waits) pushAgain();
   return {.acknowledged = info.tcpi_bytes_acked,
           .outstanding = info.tcpi_unacked > 0,
+          .refused = waits && info.tcpi_snd_wnd >= info.tcpi_snd_mss,
           .roundTrip = std::chrono::microseconds(info.tcpi_rtt),
           .variation = std::chrono::microseconds(info.tcpi_rttvar),
           .frame = frameOf(info.tcpi_snd_mss, (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0)};

@@ -287,5 +287,33 @@ TEST_F(NcclPluginNetworkTest, BridgesOfContainersAreLeftOutAndRefusedByName) {
   expectWhole(3);  // eth0, eth1 and mgmt0
 }
 
+/// Short datagrams and long segments that the sender's kernel leaves in one piece pass a port of
+/// the switch; frames of 9000 bytes do not.
+class NcclPluginFrameTest : public NcclPluginNetworkTest,
+                            public ::testing::WithParamInterface<int> {
+ protected:
+  void makeNetwork() override {
+    NcclPluginNetworkTest::makeNetwork();
+    plugAll();
+    for (int node = 0; node < 2; ++node) run(node, "ip link set eth1 mtu 9000");
+  }
+};
+
+TEST_P(NcclPluginFrameTest, TooLongForAPortOfThePathAreNamedAndTheirRailIsGivenUpOnce) {
+  // The rail that fails comes first.
+  startPeers(
+      {.seconds = 2, .bytes = GetParam()},
+      railNames({{"FAULTLINE_NICS", "eth1,eth0"}, {"FAULTLINE_NET_STRATEGY", "hot_repair"}}));
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_THAT(lastWord(side),
+                AllOf(StartsWith("ok "), HasSubstr("rail 0 (eth1) to "),
+                      HasSubstr("datagrams of 8972 bytes are lost"), Not(HasSubstr("is back"))));
+    EXPECT_EQ(counters(side)["peers"][0]["failovers"], 1) << railEvents(side);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(MessagesOf, NcclPluginFrameTest, ::testing::Values(30'000, 1'000'000),
+                         ::testing::PrintToStringParamName());
+
 }  // namespace
 }  // namespace faultline::test

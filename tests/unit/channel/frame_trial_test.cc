@@ -70,10 +70,12 @@ class FrameLossTest : public LinkFixture {
 };
 
 TEST_P(FrameLossTest, FullFramesThatVanishAreFoundWithin200Milliseconds) {
-  for (const bool bothWaysLost : {true, false}) {
+  for (const auto& [bothWaysLost, refused] :
+       {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
     SimWorld world(framed());
     world.run(50ms);
     world.longestFrame(0, kShort, true, bothWaysLost);
+    world.refusesLongFrames(0, refused);
     const TimePoint begin = world.clock().now();
     bothWays(world, 8 << 20);
     EXPECT_TRUE(world.runUntilIdle(1s));
