@@ -42,7 +42,7 @@ constexpr std::int64_t kGuestThreads = 6;
 constexpr std::int64_t kGuestDescriptors = 64;
 
 /// Processor time of a GiB that a rank sends and another one receives, both ends together, where
-/// least was seen (docs/acceptance.md).
+/// least was seen (docs/self_test.md).
 constexpr double kSecondsPerGib = 0.5;
 
 /// What a rank has of the job's data.

@@ -139,7 +139,7 @@ constexpr std::array kMetrics{
         "verdicts.right_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
         Trust::kFault,
         "share of the verdicts that are what was injected: of each fault, at the struck node and "
-        "at the others, as the matrix has it (acceptance.md)"},
+        "at the others, as the matrix has it (self_test.md)"},
     Metric{"verdicts.unexplained", Measure::kCount, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "failovers that no fault explains, likewise"},
     Metric{"failover_pause_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
