@@ -26,14 +26,15 @@ std::string callText(const SweptCall& call) {
   return text.substr(0, kBandwidthCallColumns);
 }
 
-/// "0.0912  77 %"; "!": not to be believed, or too small to say something.
+/// "0.0912  77 %"; "!": not to be believed, or too small to say something; "*": of struck calls.
 std::string cellText(const SweptCall& call, const std::string& strategy) {
   const auto of = std::ranges::find(call.strategies, strategy, &StrategyCalls::strategy);
   if (of == call.strategies.end() || !of->busbw) return kDash;
   constexpr double kPercent = 100;
   std::string text = fmt::format("{:.4f}", *of->busbw);
   if (of->kept) text += fmt::format(" {:>3.0f} %", *of->kept * kPercent);
-  return text + (of->mis_measured || of->unsettled ? "!" : "");
+  if (of->mis_measured || of->unsettled) return text + '!';
+  return text + (of->untouched > 0 ? "*" : "");
 }
 
 }  // namespace
@@ -47,6 +48,7 @@ std::string bandwidthTable(const ScenarioResult& result) {
   }
   std::string text = "bus bandwidth in GB/s, medians; and its share of fault_free's\n";
   bool doubtful = false;
+  bool struck = false;
   for (std::size_t first = 0; first < names.size(); first += kStrategiesInATable) {
     const std::size_t end = std::min(names.size(), first + kStrategiesInATable);
     text += std::string(kBandwidthCallColumns, ' ');
@@ -59,11 +61,13 @@ std::string bandwidthTable(const ScenarioResult& result) {
       for (std::size_t i = first; i < end; ++i) {
         const std::string cell = cellText(call, names[i]);
         doubtful = doubtful || cell.ends_with('!');
+        struck = struck || cell.ends_with('*');
         text += fmt::format(" {:>{}}", cell, kCellColumns);
       }
       text += "\n";
     }
   }
+  if (struck) text += "* of the calls that met a fault; the others of that size do not count\n";
   if (doubtful) text += "! better than possible, or of a plan that still changed\n";
   return text;
 }

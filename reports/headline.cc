@@ -159,7 +159,10 @@ std::string costOf(const Story& story, bool has_reference) {
 class Sentence {
  public:
   explicit Sentence(const ScenarioResult& result)
-      : result_(result), stories_(storiesOf(result)), calls_(sweptCalls(result)) {
+      : result_(result),
+        stories_(storiesOf(result)),
+        calls_(sweptCalls(result)),
+        met_some_calls_(metSomeCalls(result)) {
     has_reference_ = std::ranges::any_of(
         stories_, [](const Story& story) { return story.name == kReferenceRow; });
   }
@@ -197,7 +200,8 @@ class Sentence {
 
   std::string numbersOf(const Story& story) const {
     std::string text;
-    if (const auto kept = keptBandwidth(calls_, story.tally.strategy)) {
+    const auto kept = met_some_calls_ ? std::nullopt : keptBandwidth(calls_, story.tally.strategy);
+    if (kept) {
       constexpr double kPercent = 100;
       text = fmt::format("{} % of the fault-free bandwidth ({})",
                          roundNumber(std::min(kPercent, kept->share * kPercent)), kept->call);
@@ -388,6 +392,7 @@ class Sentence {
   const ScenarioResult& result_;
   std::vector<Story> stories_;
   std::vector<SweptCall> calls_;
+  bool met_some_calls_ = false;
   bool has_reference_ = false;
 };
 

@@ -108,6 +108,7 @@ std::string callTable(const ScenarioResult& result, const std::vector<SweptCall>
       if (of != call.strategies.end() && of->busbw) {
         cell = fmt::format("{:.3g}", *of->busbw);
         if (of->kept) cell += fmt::format(" ({:.0f} %)", *of->kept * 100);
+        if (of->untouched > 0) cell += ", struck calls";
       }
       cells.push_back(std::move(cell));
     }
@@ -175,7 +176,8 @@ std::string markdownSummary(const ScenarioResult& result) {
     }
   }
   if (!calls.empty()) text += "\n" + callTable(result, calls);
-  if (!result.runs.empty()) text += "\n" + strategyTable(result, calls.size() > 1);
+  if (!result.runs.empty())
+    text += "\n" + strategyTable(result, calls.size() > 1 && !metSomeCalls(result));
   text += expectationTable(result);
   text += remarks(result);
   text += fmt::format(

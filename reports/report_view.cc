@@ -225,6 +225,8 @@ Json strategyCallsView(const StrategyCalls& calls) {
   put("model", calls.model);
   put("time_over_bound", calls.time_over_bound);
   if (calls.left_out > 0) view["left_out"] = calls.left_out;
+  if (calls.untouched > 0) view["untouched"] = calls.untouched;
+  if (calls.faulted && calls.struck == 0) view["missed"] = true;
   if (calls.wrong_elements > 0) view["wrong_elements"] = calls.wrong_elements;
   if (calls.latency_only) view["latency_only"] = true;
   if (calls.unsettled) view["unsettled"] = true;
@@ -383,6 +385,7 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   }
   const std::vector<SweptCall> calls = sweptCalls(result);
   view["calls"] = callsView(calls, limits, left_out);
+  view["met_some_calls"] = metSomeCalls(result);
   view["call_count"] = calls.size();
 
   const VerdictText verdict = explainVerdict(result);

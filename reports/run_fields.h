@@ -80,6 +80,8 @@ void visitFields(V& v, Of<CollectiveRow> auto& row) {
   v.field("unfinished", row.unfinished);
   v.field("left_out", row.left_out);
   v.field("unsettled", row.unsettled);
+  v.field("untouched", row.untouched);
+  v.field("struck", row.struck);
   v.field("p50_ms", row.p50_ms);
   v.field("min_ms", row.min_ms);
   v.field("max_ms", row.max_ms);

@@ -156,6 +156,10 @@ struct CollectiveRow {
   int left_out = 0;
   /// There was no such plan before the last call ended: all calls count.
   bool unsettled = false;
+  /// Calls that no fault met, where others of the row were met: what the fault cost is not in them,
+  /// so that their times do not count either.
+  int untouched = 0;
+  int struck = 0;  ///< of the calls that count, those that a fault met
   double p50_ms = 0;
   double min_ms = 0;
   double max_ms = 0;

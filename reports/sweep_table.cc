@@ -45,12 +45,13 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy,
                    const CallRows& rows) {
   const auto over = [&](auto column) { return medianOf(rows, column); };
   const CollectiveRow& first = *rows.front();
-  int calls = 0, leftOut = 0;
+  int calls = 0, leftOut = 0, untouched = 0;
   std::int64_t wrong = 0;
   bool misMeasured = false, unsettled = false;
   for (const CollectiveRow* row : rows) {
     calls += row->n;
     leftOut += row->left_out;
+    untouched += row->untouched;
     unsettled = unsettled || row->unsettled;
     wrong += row->wrong_elements;
     misMeasured = misMeasured || row->mis_measured;
@@ -59,8 +60,9 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy,
   if (misMeasured) overBound += " mis-measured";
   if (first.latency_only) overBound = "latency";
   if (unsettled) overBound += " unsettled";
-  const std::string counted =
-      leftOut == 0 ? fmt::format("{}", calls) : fmt::format("{} of {}", calls, calls + leftOut);
+  const std::string counted = leftOut + untouched == 0
+                                  ? fmt::format("{}", calls)
+                                  : fmt::format("{} of {}", calls, calls + leftOut + untouched);
   return fmt::format(
       "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
       cleanText(scenarioName(result)), portsOf(first), callOf(first), first.size_bytes,

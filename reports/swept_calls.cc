@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -48,6 +49,8 @@ StrategyCalls callsOf(const std::string& strategy, const CallRows& rows,
   for (const CollectiveRow* row : rows) {
     calls.n += row->n;
     calls.left_out += row->left_out;
+    calls.untouched += row->untouched;
+    calls.struck += row->struck;
     calls.wrong_elements += row->wrong_elements;
     calls.unsettled = calls.unsettled || row->unsettled;
     calls.mis_measured = calls.mis_measured || row->mis_measured;
@@ -76,9 +79,11 @@ std::vector<SweptCall> sweptCalls(const ScenarioResult& result) {
   std::map<CallKey, std::size_t> places;
   std::vector<const CollectiveRow*> firsts;
   std::vector<RowsByStrategy> rows;
+  std::set<std::size_t> faulted;
   for (const Run& run : result.runs) {
     const auto tally = std::ranges::find(tallies, run.strategy, &StrategyTally::strategy);
     const auto strategy = static_cast<std::size_t>(tally - tallies.begin());
+    if (run.faulted) faulted.insert(strategy);
     for (const CollectiveRow& row : run.collectives) {
       const auto [place, added] = places.try_emplace(keyOf(row), rows.size());
       if (added) {
@@ -105,9 +110,22 @@ std::vector<SweptCall> sweptCalls(const ScenarioResult& result) {
         free == rows[i].end() ? std::nullopt : medianOf(free->second, &CollectiveRow::p50_ms);
     for (const auto& [strategy, of] : rows[i]) {
       call.strategies.push_back(callsOf(tallies[strategy].strategy, of, reference_ms));
+      call.strategies.back().faulted = faulted.contains(strategy);
     }
   }
   return calls;
+}
+
+bool metSomeCalls(const ScenarioResult& result) {
+  return std::ranges::any_of(result.runs, [](const Run& run) {
+    int met = 0;
+    int missed = 0;
+    for (const CollectiveRow& row : run.collectives) {
+      met += row.struck;
+      missed += row.untouched + row.n - row.struck;
+    }
+    return run.faulted && met > 0 && missed > 1;
+  });
 }
 
 }  // namespace faultline::reports

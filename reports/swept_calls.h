@@ -32,6 +32,9 @@ struct StrategyCalls {
   std::optional<double> time_over_bound;
   std::int64_t n = 0;
   std::int64_t left_out = 0;
+  std::int64_t untouched = 0;
+  std::int64_t struck = 0;
+  bool faulted = false;  ///< its runs have faults
   std::int64_t wrong_elements = 0;
   bool latency_only = false;  ///< in its first run: that follows from the size
   bool unsettled = false;     ///< in one of the runs
@@ -50,5 +53,10 @@ struct SweptCall {
 
 /// In the order of the first run that has them. Pure.
 std::vector<SweptCall> sweptCalls(const ScenarioResult& result);
+
+/// Whether faults met only some of the calls of a sweep. What calls kept of their bandwidth then
+/// does not say what the faults cost: the time of the whole run does. One call of a run may be over
+/// before a fault that begins with the run is there.
+bool metSomeCalls(const ScenarioResult& result);
 
 }  // namespace faultline::reports

@@ -145,7 +145,7 @@ void compareWithModels(const scenario::Scenario& scenario, reports::Run& run) {
   if (!losses) return;
   // A row without one whole call is missing: find the rows' iterations by their cells.
   const std::vector<scenario::SweepCell> cells = cellsOf(scenario.workload.collective);
-  const std::set<int> unsettled = unsettledCalls(scenario, run);
+  const CallFates fates = fatesOf(scenario, run);
   auto row = run.collectives.begin();
   for (int cell = 0; cell < std::ssize(cells) && row != run.collectives.end(); ++cell) {
     std::vector<reports::Iteration> calls;
@@ -153,9 +153,11 @@ void compareWithModels(const scenario::Scenario& scenario, reports::Run& run) {
       if (iteration.index / scenario.workload.iterations == cell) calls.push_back(iteration);
     }
     if (calls.empty()) continue;
-    if (!row->unsettled) {
-      std::erase_if(calls, [&](const auto& call) { return unsettled.contains(call.index); });
-    }
+    std::vector<int> indices;
+    for (const reports::Iteration& call : calls) indices.push_back(call.index);
+    const std::vector<int> counted = countedOf(indices, fates).calls;
+    std::erase_if(
+        calls, [&](const auto& call) { return !std::ranges::binary_search(counted, call.index); });
     compare(scenario, run, calls, *losses, *row++);
   }
 }

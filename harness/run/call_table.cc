@@ -40,11 +40,11 @@ void CallTable::unfinished(int iteration, double ms) {
   call.unfinished = true;
 }
 
-std::vector<reports::CollectiveRow> CallTable::rows(const std::set<int>& unsettled) const {
+std::vector<reports::CollectiveRow> CallTable::rows(const CallFates& fates) const {
   std::vector<reports::CollectiveRow> rows;
   for (int index = 0; index < std::ssize(cells_); ++index) {
-    std::vector<double> times, early;
     reports::CollectiveRow row;
+    std::vector<int> all;
     const auto end = calls_.lower_bound((index + 1) * callsPerCell_);
     for (auto it = calls_.lower_bound(index * callsPerCell_); it != end; ++it) {
       const Call& call = it->second;
@@ -52,11 +52,15 @@ std::vector<reports::CollectiveRow> CallTable::rows(const std::set<int>& unsettl
       row.wrong_elements += call.wrong;
       if (call.endedRanks < ranks_ && !call.unfinished) continue;
       row.unfinished += call.unfinished ? 1 : 0;
-      (unsettled.contains(it->first) ? early : times).push_back(call.ms);
+      all.push_back(it->first);
     }
-    row.left_out = times.empty() ? 0 : static_cast<int>(early.size());
-    row.unsettled = times.empty() && !early.empty();
-    if (times.empty()) times = std::move(early);
+    const CountedCalls counted = countedOf(all, fates);
+    row.left_out = counted.leftOut;
+    row.unsettled = counted.unsettled;
+    row.untouched = counted.untouched;
+    row.struck = counted.struck;
+    std::vector<double> times;
+    for (const int call : counted.calls) times.push_back(calls_.at(call).ms);
     if (times.empty()) continue;
     const scenario::SweepCell& cell = cells_[index];
     row.operation = collectiveName(cell.operation);

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <vector>
 
+#include "harness/run/settled_calls.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
 
@@ -28,9 +28,9 @@ class CallTable {
   /// that it would have taken.
   void unfinished(int iteration, double ms);
 
-  /// A row for each cell of which some call has ended on all ranks, in the order of the sweep. The
-  /// times of `unsettled` iterations are left out of it, unless it has no other ones.
-  std::vector<reports::CollectiveRow> rows(const std::set<int>& unsettled = {}) const;
+  /// A row for each cell of which some call has ended on all ranks, in the order of the sweep. Its
+  /// times are those of the calls that count (countedOf).
+  std::vector<reports::CollectiveRow> rows(const CallFates& fates = {}) const;
 
  private:
   struct Call {

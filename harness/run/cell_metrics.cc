@@ -39,10 +39,12 @@ double medianTime(const std::vector<const CollectiveRow*>& rows) {
   return stats::median(times).value_or(0);
 }
 
+/// And faults met both or neither.
 bool samePorts(const std::vector<const CollectiveRow*>& a,
                const std::vector<const CollectiveRow*>& b) {
   const auto same = [&](const CollectiveRow* row) {
-    return row->send == a.front()->send && row->receive == a.front()->receive;
+    return row->send == a.front()->send && row->receive == a.front()->receive &&
+           (row->struck > 0) == (a.front()->struck > 0);
   };
   return std::ranges::all_of(a, same) && std::ranges::all_of(b, same);
 }

@@ -336,7 +336,7 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.faults = std::move(observed.faults);
   run_.evidence = std::move(observed.evidence);
   checkPlans();
-  run_.collectives = calls_.rows(unsettledCalls(scenario_, run_));
+  run_.collectives = calls_.rows(fatesOf(scenario_, run_));
   // Of work that was lost it is not known: none rather than the part that went well.
   const bool lostWork = endedEarly_ || !run_.restarts.empty() || !run_.shrinks.empty();
   if (!lostWork) run_.exposed = exposed_.rows();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -95,6 +97,47 @@ std::set<int> unsettledCalls(const scenario::Scenario& scenario, const reports::
     if (!settled) unsettled.insert(call.index);
   }
   return unsettled;
+}
+
+std::set<int> struckCalls(const reports::Run& run) {
+  std::set<int> struck;
+  const auto look = [&](const reports::Iteration& call) {
+    const bool met = std::ranges::any_of(run.faults, [&](const reports::AppliedFault& fault) {
+      return fault.start_ms < call.start_ms + call.ms &&
+             fault.end_ms.value_or(std::numeric_limits<double>::infinity()) > call.start_ms;
+    });
+    if (met) struck.insert(call.index);
+  };
+  for (const reports::Iteration& call : run.iterations) look(call);
+  if (run.unfinished) look(*run.unfinished);
+  return struck;
+}
+
+CallFates fatesOf(const scenario::Scenario& scenario, const reports::Run& run) {
+  return {.unsettled = unsettledCalls(scenario, run), .struck = struckCalls(run)};
+}
+
+CountedCalls countedOf(const std::vector<int>& calls, const CallFates& fates) {
+  CountedCalls counted;
+  const auto isStruck = [&](int call) { return fates.struck.contains(call); };
+  std::vector<int> met;
+  std::ranges::copy_if(calls, std::back_inserter(met), isStruck);
+  const bool some = !met.empty() && met.size() < calls.size();
+  const bool stays = !some || isStruck(calls.back());
+  counted.untouched = some ? static_cast<int>(calls.size() - met.size()) : 0;
+  counted.calls = some ? met : calls;
+  if (stays) {
+    std::vector<int> settled;
+    std::ranges::copy_if(counted.calls, std::back_inserter(settled),
+                         [&](int call) { return !fates.unsettled.contains(call); });
+    counted.unsettled = settled.empty() && !calls.empty();
+    if (!settled.empty()) {
+      counted.leftOut = static_cast<int>(counted.calls.size() - settled.size());
+      counted.calls = std::move(settled);
+    }
+  }
+  counted.struck = static_cast<int>(std::ranges::count_if(counted.calls, isStruck));
+  return counted;
 }
 
 }  // namespace faultline::run

@@ -25,6 +25,8 @@ const page = (() => {
   const isCollective = () => kind() === 'collective';
   /// Calls of several operations or sizes: nothing of them can be added up or averaged.
   const isSweep = () => data.call_count > 1;
+  /// Calls of several sizes have a common overhead only as parts of the whole run.
+  const ofWholeRun = () => isSweep() && data.met_some_calls;
 
   /// What one iteration of the bench is to the user, and one that a restart has to do again.
   const unitOfWork = () => (isServer() ? 'request' : isCollective() ? 'call' : 'iteration');
@@ -45,6 +47,6 @@ const page = (() => {
       meaning ? el('a', {class: 'name', href: '#strategies', title: meaning}, strategy) : el('span', {class: 'name'}, strategy));
   }
 
-  return {blockName, body, colourOf, data, hide, isCollective, isForeign, isServer, isSweep, kReference, kind, lostWork, meaningOf, placeOf, runId,
+  return {blockName, body, colourOf, data, hide, isCollective, isForeign, isServer, isSweep, kReference, kind, ofWholeRun, lostWork, meaningOf, placeOf, runId,
     seconds, strategies, strategyName, unitOfWork};
 })();

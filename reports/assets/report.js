@@ -4,7 +4,7 @@
 (() => {
   const {count, duration, el, faultCost, fixed, grouped, howSure, isNumber, kNothing, kSpace, legend, missingTail, name, pairs, panel, plural, quantity, state, table,
     yesNo} = elements;
-  const {body, colourOf, data, hide, isCollective, isForeign, isServer, isSweep, kind, lostWork, meaningOf, runId, strategies, strategyName} = page;
+  const {body, colourOf, data, hide, isCollective, isForeign, isServer, isSweep, ofWholeRun, kind, lostWork, meaningOf, runId, strategies, strategyName} = page;
 
   // --- head
 
@@ -143,7 +143,11 @@
   function wordCollective() {
     if (!isCollective()) return;
     const lead = (id, text) => { document.querySelector(`#${id} .lead`).textContent = text; };
-    if (isSweep()) lead('cost', 'Calls of different sizes have no common overhead: what each kept of its bandwidth is above.');
+    if (isSweep()) {
+      lead('cost', ofWholeRun()
+        ? 'The fault met only some of the calls. Overhead is how much longer the whole run took than the fault-free one of its block, a hang and a restart included.'
+        : 'Calls of different sizes have no common overhead: what each kept of its bandwidth is above.');
+    }
     lead('time', 'Above: finished calls per second. Below: what each rail of one node sent. All pictures of a block share their axes.');
     lead('latency', `The share of ${isSweep() ? '' : 'all calls, and of '}all pauses at failovers, that took at most so long. Further left is better.`);
   }
@@ -158,7 +162,7 @@
       {title: 'Strategy', head: true, cell: ({tally, summary}) => el('span', null, strategyName(tally.strategy),
         summary.origin === 'modelled' ? el('span', {class: 'tag'}, 'modelled') : null)},
       {title: 'Runs', nowrap: true, cell: ({tally}) => state(tally.runs === 0 ? null : tally.all_ok ? 'good' : 'warn', tally.status)},
-      ...(isSweep() ? [] : [{title: 'Overhead', number: true, cell: overheadCell}]),
+      ...(isSweep() && !ofWholeRun() ? [] : [{title: 'Overhead', number: true, cell: overheadCell}]),
       ...(bounded ? [{title: 'Best possible', number: true, cell: boundCell}] : []),
       ...(rows.some(({summary}) => summary.exposed_overhead_pct) ? [{title: 'Exposed', number: true, cell: exposedCell}] : []),
       {title: 'Pause at failover', number: true, cell: pauseCell},

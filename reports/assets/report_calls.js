@@ -11,6 +11,7 @@ const callParts = (() => {
   const percent = (share) => (isNumber(share) ? `${fixed(100 * share, 1)}${kSpace}%` : kNothing);
   const bandwidth = (value) => (isNumber(value) ? String(+value.toPrecision(3)) : kNothing);
   const notesOf = (of) => [[of.latency_only, 'passes in bursts: latency only'], [of.unsettled, 'unsettled'], [of.mis_measured, 'mis-measured'],
+    [of.untouched > 0, `of the ${plural(of.n, 'call')} that met the fault`], [of.missed, 'met no fault'],
     // Only where more was kept than the best possible algorithm would keep: see strategyCallsView.
     [of.least > 0 && !of.latency_only && !of.mis_measured,
       `above the best possible: ports that were idle let a burst pass above their rate, so up to ${percent(1 / of.least)} can be kept`]]
@@ -36,7 +37,7 @@ const callParts = (() => {
     return free && isNumber(free.busbw) && bounds.length > 0 ? free.busbw / Math.max(...bounds) : null;
   }
 
-  const keptNote = (of) => (isNumber(of.kept) ? `, ${percent(of.kept)} of ${kReference}` : '');
+  const keptNote = (of) => (isNumber(of.kept) ? `, ${percent(of.kept)} of ${kReference}` : '') + (of.missed ? ', met no fault' : '');
 
   /// The figure of this field: bus bandwidth over the size of a call.
   function drawBandwidth(card, {operation, calls}) {
@@ -79,6 +80,9 @@ const callParts = (() => {
     ], [...calls].sort((a, b) => a.size_bytes - b.size_bytes), true);
   }
 
+  /// Also those whose times do not count.
+  const madeOf = ({n, left_out: left = 0, untouched = 0}) => n + left + untouched;
+
   function eachCall() {
     const rows = data.calls.flatMap((call) => call.strategies.map((of) => ({call, of})));
     const listed = table([
@@ -91,10 +95,10 @@ const callParts = (() => {
       {title: 'Best possible', number: true, cell: ({of}) => (isNumber(of.kept) && of.bound > 0 ? percent(1 / of.bound) : kNothing)},
       {title: 'Planned', number: true, cell: ({of}) => (isNumber(of.kept) && of.model > 0 ? percent(1 / of.model) : kNothing)},
       {title: 'Time / bound', number: true, cell: ({of}) => fixed(of.time_over_bound, 3)},
-      {title: 'Calls', number: true, cell: ({of: {n, left_out: left = 0}}) => below(grouped(n), left > 0 ? `of ${grouped(n + left)}` : null)},
+      {title: 'Calls', number: true, cell: ({of}) => below(grouped(of.n), madeOf(of) > of.n ? `of ${grouped(madeOf(of))}` : null)},
       {title: 'Wrong', number: true, cell: ({of: {wrong_elements: wrong = 0}}) => grouped(wrong)},
     ], rows);
-    const made = rows.reduce((sum, {of: {n, left_out: left = 0}}) => sum + n + left, 0);
+    const made = rows.reduce((sum, {of}) => sum + madeOf(of), 0);
     const some = data.calls.length < data.call_count ? `${grouped(data.calls.length)} of the ` : '';
     return el('details', {class: 'panel', open: rows.length <= kOpenCalls ? '' : null},
       el('summary', null, `Times, plans and bounds: ${plural(rows.length, 'row')}, of ${some}${plural(data.call_count, 'kind')} of call, ` +
@@ -116,7 +120,8 @@ const callParts = (() => {
     const tables = groups.map((group) => panel(...(several ? [el('h3', {class: 'inside'}, name(group.operation), ' ', el('span', {class: 'how'}, group.how))] : []),
       bandwidthTable(group)));
     const folded = groups.length > 2;
-    body('calls').append(el('p', {class: 'hint'}, `Bus bandwidth in GB/s, and what is kept of ${kReference}'s.`),
+    body('calls').append(el('p', {class: 'hint'}, `Bus bandwidth in GB/s, and what is kept of ${kReference}'s.` +
+        (data.met_some_calls ? ' Where a fault met only some of the calls of a row, the row is of those.' : '')),
       ...(folded ? [el('details', null, el('summary', null, `Tables of ${plural(groups.length, 'operation')}`), ...tables)] : tables), eachCall());
   }
 

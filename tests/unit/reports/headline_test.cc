@@ -198,6 +198,35 @@ TEST(HeadlineTest, ASweepSaysTheBandwidthOfTheLargestCall) {
             "balance finished all calls: 75 % of the fault-free bandwidth (all_reduce of 4MiB).");
 }
 
+// What most calls kept says nothing of a fault that met few of them.
+TEST(HeadlineTest, WhereAFaultMetSomeCallsTheWholeRunIsWhatCounts) {
+  Made made;
+  made.add("fail_stop", 180).restarts(600'000).add("balance", 31);
+  for (reports::Run& run : made.result.runs) {
+    CollectiveRow& row = run.collectives.emplace_back();
+    row.operation = "all_reduce";
+    row.size_bytes = 4 << 20;
+    row.dtype = "f32";
+    row.n = 20;
+    row.struck = run.faulted ? 20 : 0;
+    row.p50_ms = row.busbw = 1;
+  }
+  EXPECT_THAT(made.line(), HasSubstr("balance finished all calls: 100 % of the fault-free"));
+  for (reports::Run& run : made.result.runs) {
+    if (run.faulted) run.collectives.front().untouched = 1;
+  }
+  EXPECT_THAT(made.line(), HasSubstr("% of the fault-free")) << "the first call may be over before";
+  for (reports::Run& run : made.result.runs) {
+    if (!run.faulted) continue;
+    run.collectives.front().n = run.collectives.front().struck = 1;
+    run.collectives.front().untouched = 19;
+  }
+  EXPECT_EQ(made.line(),
+            "balance finished all calls: +31 %; a stock library (fail_stop) had to be restarted (3 "
+            "times): +180 %, and 10 min per fault with its usual watchdog.");
+  EXPECT_THAT(bandwidthTable(made.result), HasSubstr("100 %*\n* of the calls that met a fault"));
+}
+
 TEST(BandwidthTableTest, HasALinePerCallAndAColumnPerStrategy) {
   Made made(2);
   made.add("balance", 30);

@@ -91,6 +91,15 @@ TEST_F(CellMetricsTest, RivalsMetTheSameFaultsWithTheSamePorts) {
   EXPECT_THAT(overBest("auto"), IsEmpty()) << "nobody is left to be compared with";
 }
 
+TEST_F(CellMetricsTest, ACallThatMetAFaultHasNoRivalInOneThatDidNot) {
+  for (reports::Run& run : result_.runs) {
+    if (run.strategy == "auto") run.collectives[1].struck = 1;
+  }
+  EXPECT_THAT(overBest("auto"), IsEmpty());
+  for (reports::Run& run : result_.runs) run.collectives[1].struck = 1;
+  EXPECT_THAT(overBest("auto"), SizeIs(2));
+}
+
 TEST_F(CellMetricsTest, RatiosAreMediansAndACellWithoutOneIsNotPassedOver) {
   EXPECT_THAT(overBound("optcc"), ElementsAre(DoubleNear(1.06, 1e-9))) << "small ones have none";
   result_.runs[4].collectives[1].time_over_bound.reset();

@@ -65,7 +65,7 @@ reports::Run sixCalls(const scenario::Scenario& scenario, std::vector<reports::A
     for (int rank = 0; rank < kSweepRanks; ++rank)
       table.ended(call, 200 + call, 10, rank == 0 ? 1 : 0);
   }
-  run.collectives = table.rows(unsettledCalls(scenario, run));
+  run.collectives = table.rows(fatesOf(scenario, run));
   compareWithModels(scenario, run);
   return run;
 }
@@ -76,8 +76,10 @@ TEST(SettledCallsTest, TheyFollowTheFirstOneWithAPlanThatFits) {
   const reports::Run run = sixCalls(scenario, {planFor(-50, 1, "ring"), planFor(400, 0.48)});
   EXPECT_THAT(unsettledCalls(scenario, run), ElementsAre(2, 3, 4));
   const reports::CollectiveRow& row = run.collectives.front();
-  EXPECT_EQ(row.n, 3);
+  EXPECT_EQ(row.n, 1);
   EXPECT_EQ(row.left_out, 3);
+  EXPECT_EQ(row.untouched, 2) << "which the fault did not meet";
+  EXPECT_EQ(row.struck, 1);
   EXPECT_FALSE(row.unsettled);
   EXPECT_EQ(row.wrong_elements, 6) << "of all calls";
   EXPECT_EQ(row.checked_elements, 6 * kSweepRanks * 10);
@@ -108,7 +110,7 @@ TEST(SettledCallsTest, OnlyPlansOfTheirSizeCount) {
   EXPECT_EQ(unsettledCalls(scenario, run).size(), 6u);
   const reports::CollectiveRow& row = run.collectives.front();
   EXPECT_TRUE(row.unsettled) << "which is said,";
-  EXPECT_EQ(row.n, 6) << "and then all calls count";
+  EXPECT_EQ(row.n, 4) << "and then all struck calls count";
   EXPECT_EQ(row.left_out, 0);
   EXPECT_FALSE(row.model) << "nobody knows what was run";
 }
@@ -119,7 +121,8 @@ TEST(SettledCallsTest, WhereNothingIsPlannedAllCallsCount) {
   const auto other = halvedSweep("optcc", "reduce_scatter");
   const reports::Run run = sixCalls(other, {});
   EXPECT_THAT(unsettledCalls(other, run), IsEmpty());
-  EXPECT_EQ(run.collectives.front().n, 6);
+  EXPECT_EQ(run.collectives.front().n, 4);
+  EXPECT_EQ(run.collectives.front().untouched, 2);
 }
 
 TEST(SettledCallsTest, OfOtherCollectivesThoseBeforeAnotherAlgorithm) {
@@ -151,13 +154,78 @@ TEST(SettledCallsTest, OfOtherCollectivesThoseBeforeAnotherAlgorithm) {
       << "the order is another one, then the same";
 }
 
+/// Which of six calls of a row count.
+CountedCalls countedOfSix(const CallFates& fates) { return countedOf({6, 7, 8, 9, 10, 11}, fates); }
+
+TEST(CountedCallsTest, WhereAFaultMetSomeOthersDoNotCount) {
+  const CountedCalls counted = countedOfSix({.unsettled = {}, .struck = {3, 7, 8, 20}});
+  EXPECT_THAT(counted.calls, ElementsAre(7, 8));
+  EXPECT_EQ(counted.untouched, 4);
+  EXPECT_EQ(counted.struck, 2);
+}
+
+TEST(CountedCallsTest, WhereAFaultMetNoneOrAllAllCount) {
+  EXPECT_EQ(countedOfSix({.unsettled = {}, .struck = {5}}).calls.size(), 6u);
+  EXPECT_EQ(countedOfSix({.unsettled = {}, .struck = {5}}).struck, 0);
+  const CountedCalls all = countedOfSix({.unsettled = {}, .struck = {6, 7, 8, 9, 10, 11}});
+  EXPECT_EQ(all.calls.size(), 6u);
+  EXPECT_EQ(all.struck, 6);
+  EXPECT_EQ(all.untouched, 0);
+}
+
+// Else a strategy that plans would leave out the very calls that the fault cost it.
+TEST(CountedCallsTest, NothingSettlesWhereTheFaultIsOverBeforeTheLastCall) {
+  const CountedCalls over = countedOfSix({.unsettled = {7, 8}, .struck = {7, 8, 9}});
+  EXPECT_THAT(over.calls, ElementsAre(7, 8, 9));
+  EXPECT_EQ(over.leftOut, 0);
+  const CountedCalls stays = countedOfSix({.unsettled = {9}, .struck = {9, 10, 11}});
+  EXPECT_THAT(stays.calls, ElementsAre(10, 11));
+  EXPECT_EQ(stays.leftOut, 1);
+  EXPECT_EQ(stays.untouched, 3);
+}
+
+TEST(StruckCallsTest, AreThoseThatWereUnderWayWhileAFaultWasThere) {
+  reports::Run run;
+  for (int call = 0; call < 5; ++call) run.iterations.push_back({call, 100.0 * call, 99});
+  run.unfinished = reports::Iteration{5, 500, 1000};
+  reports::AppliedFault& fault = run.faults.emplace_back();
+  fault.start_ms = 150;
+  fault.end_ms = 200;
+  EXPECT_THAT(struckCalls(run), ElementsAre(1)) << "it ended when the next one began";
+  fault.end_ms = 201;
+  EXPECT_THAT(struckCalls(run), ElementsAre(1, 2));
+  fault.start_ms = 450;
+  fault.end_ms.reset();
+  EXPECT_THAT(struckCalls(run), ElementsAre(4, 5)) << "until the end, also of what it cut off";
+}
+
+TEST(SettledCallsTest, AHangOfOneCallOfManyIsWhatTheRowSays) {
+  const auto scenario = halvedSweep("fail_stop");
+  reports::Run run;
+  run.strategy = "fail_stop";
+  CallTable table(scenario);
+  for (int call = 0; call < 6; ++call) {
+    run.iterations.push_back({call, 100.0 * call, 99});
+    for (int rank = 0; rank < kSweepRanks; ++rank) table.ended(call, 100, 1, 0);
+  }
+  table.interrupted(3, 1231);
+  run.iterations[3].ms = 1231;
+  reports::AppliedFault& fault = run.faults.emplace_back();
+  fault.start_ms = 350;
+  fault.end_ms = 380;
+  const reports::CollectiveRow row = table.rows(fatesOf(scenario, run)).front();
+  EXPECT_EQ(row.n, 1);
+  EXPECT_EQ(row.p50_ms, 1231) << "the median of all is 100";
+  EXPECT_EQ(row.checked_elements, 6 * kSweepRanks);
+}
+
 TEST(SettledCallsTest, BoundAndModelAreThoseOfTheCallsThatCount) {
   const auto scenario = halvedSweep("optcc");
   const reports::Run run = sixCalls(
       scenario, {planFor(-50, 1, "ring"), planFor(300, 0.5)});  // the third and fourth do not
   const reports::CollectiveRow& row = run.collectives.front();
-  ASSERT_TRUE(row.unsettled || row.left_out == 2);
-  EXPECT_TRUE(row.send.empty()) << "the calls before and after the fault had different ports";
+  EXPECT_EQ(row.left_out, 2);
+  EXPECT_THAT(row.send, ElementsAre(1, 0.5, 1, 1)) << "not those of the calls before the fault";
 
   reports::Run after = sixCalls(scenario, {planFor(300, 0.5)});
   const reports::CollectiveRow& settled = after.collectives.front();
@@ -202,7 +270,7 @@ TEST(SettledCallsTest, TheModelOfAPlanIsAsCloseToTheBoundAsItsPipelineAllows) {
     run.iterations.push_back({call, 800.0 * call, 799});
     for (int rank = 0; rank < kEightRanks; ++rank) table.ended(call, 800, 1, 0);
   }
-  run.collectives = table.rows(unsettledCalls(scenario, run));
+  run.collectives = table.rows(fatesOf(scenario, run));
   compareWithModels(scenario, run);
   const reports::CollectiveRow& row = run.collectives.front();
   ASSERT_TRUE(row.bound && row.model);
