@@ -41,11 +41,13 @@ class FrameTrial {
     latest_ = now;
   }
 
-  void answered(std::uint32_t round) {
-    if (!open_ || open_->round != round) return;
+  /// Whether it was the answer to the datagram that is awaited.
+  bool answered(std::uint32_t round) {
+    if (!open_ || open_->round != round) return false;
     open_.reset();
     lost_ = 0;
     ++answered_;
+    return true;
   }
 
   /// A short datagram that was sent at `sentAt` has been answered.

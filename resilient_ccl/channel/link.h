@@ -293,6 +293,7 @@ class Link {
     FrameTrial frames;        // then, and while framesLost
     Bytes frame = 0;          // the latest Delivery::frame that was known
     bool framesLost = false;  // why it was given up; until it opens again
+    bool framesTold = false;  // LinkIo::framesLost; until a frame passes
     // receiving
     Receipt received;
     std::optional<Placing> placing;  // being read
@@ -333,10 +334,12 @@ class Link {
   /// A rail that may still come up before the work begins: its path need not be proved.
   bool awaited(const Rail& state) const { return state.epoch == 0 && !started_; }
   void heard(TimePoint now);
+  Duration heardSince(TimePoint since, TimePoint now) const;
   Duration waited(TimePoint since, TimePoint now) const;
   bool stuck(int rail, TimePoint now) const;
   bool losesFrames(int rail, TimePoint now) const;
-  static void losesFramesUntilProved(Rail& state, Bytes frame, TimePoint now);
+  void losesFramesUntilProved(int rail, Bytes frame, TimePoint now);
+  void tellLostFrames(int rail, Bytes frame);
   void tryFrame(int rail, std::uint32_t round, TimePoint now);
   bool carriesFrames(const Rail& state, TimePoint now) const;
   /// A peer that has not been heard for so long was stopped, or cut off.

@@ -117,7 +117,8 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
 void Link::probeAnswered(int path, const ProbeReplyRecord& reply, TimePoint now) {
   FrameTrial* const frames = path < options_.rails ? &rails_[path].frames : nullptr;
   if (reply.frame != 0) {
-    if (frames != nullptr) frames->answered(reply.round);
+    if (frames == nullptr) return;
+    if (frames->answered(reply.round)) rails_[path].framesTold = false;
     return;
   }
   if (frames != nullptr) {

@@ -1,7 +1,11 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
@@ -85,14 +89,23 @@ void Link::onRefused(TimePoint /*now*/) {
 
 std::string Link::railHistory() const {
   std::string history;
+  std::vector<std::string> losing;
+  Bytes frame = 0;
   for (int rail = 0; rail < options_.rails; ++rail) {
     const Rail& state = rails_[rail];
     std::string_view word = causeName(state.lastCause);
     if (state.phase == Phase::kUp) word = "up";
     if (state.epoch == 0) word = "never connected";
     history += fmt::format("{}rail {}: {}", rail == 0 ? "" : ", ", rail, word);
+    if (!state.framesTold) continue;
+    losing.push_back(fmt::format("{}", rail));
+    frame = state.frame;
   }
-  return history;
+  if (losing.empty()) return history;
+  return history + fmt::format(
+                       "; of rail {}, datagrams of {} bytes are lost and short ones are not: look "
+                       "at the MTU of every port along the path",
+                       fmt::join(losing, " and "), frame);
 }
 
 void Link::fail(const Status& why) {

@@ -203,6 +203,10 @@ class LinkIo {
   virtual void failedBack(int rail, TimePoint when) = 0;
   /// The rail lives and is far slower than the others from now on, or is so no more.
   virtual void railDegraded(const RailDegradation& change) = 0;
+  /// Datagrams of `frame` bytes, as long as the rail's own frames, are lost, and short ones are not
+  /// (FrameTrial). At most once until such datagrams pass again. The rail is given up if there are
+  /// others.
+  virtual void framesLost(int rail, Bytes frame) = 0;
   /// At most twice for each path: it carries no datagrams, and then it does.
   virtual void pathProved(const PathProved& proved) = 0;
   /// A note of the other end (Link::sendNote).

@@ -153,7 +153,9 @@ void Link::onRailFailed(int rail, Cause cause, TimePoint now) {
 }
 
 /// It comes back when full datagrams do, or after the longest hold-off.
-void Link::losesFramesUntilProved(Rail& state, Bytes frame, TimePoint now) {
+void Link::losesFramesUntilProved(int rail, Bytes frame, TimePoint now) {
+  Rail& state = rails_[rail];
+  tellLostFrames(rail, frame);
   state.framesLost = true;
   state.frame = frame;
   state.frames.begin(now);
@@ -183,7 +185,7 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   state.localFenced = state.remoteFenced = false;
   state.suspected = false;
   state.failedAt = now;
-  if (failure.frame > 0) losesFramesUntilProved(state, failure.frame, now);
+  if (failure.frame > 0) losesFramesUntilProved(rail, failure.frame, now);
   // A rail that failed again soon after its return flaps: it is held off longer each time.
   const bool flapping = state.epoch > 1 && now - state.upSince < options_.holdOffMemory;
   if (flapping) {
@@ -278,7 +280,7 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   }
   if (own.cause == Cause::kRail && own.frame == 0 && told.frame > 0) {
     own.frame = told.frame;
-    losesFramesUntilProved(state, told.frame, now);
+    losesFramesUntilProved(rail, told.frame, now);
   }
   if (own.cause == Cause::kPath && own.deadDirection == DeadDirection::kUnknown) {
     own.deadDirection = told.direction;
@@ -425,9 +427,14 @@ void Link::heard(TimePoint now) {
 
 /// How long ago that was, as far as the peer was heard all the time. One that is silent is named by
 /// its silence, and the time in which it was says nothing of its rails.
-Duration Link::waited(TimePoint since, TimePoint now) const {
+Duration Link::heardSince(TimePoint since, TimePoint now) const {
   if (now - lastHeard_ > silence()) return Duration::zero();
-  return now - std::max({since, heardSince_, busySince_});
+  return now - std::max(since, heardSince_);
+}
+
+/// The same, as far as there was something to do without a pause.
+Duration Link::waited(TimePoint since, TimePoint now) const {
+  return heardSince(std::max(since, busySince_), now);
 }
 
 }  // namespace faultline::channel

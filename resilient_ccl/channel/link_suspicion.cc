@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "resilient_ccl/channel/link.h"
 #include "resilient_ccl/channel/mutant.h"
@@ -32,10 +33,17 @@ void Link::checkSuspicions(TimePoint now) {
     if (!state.suspected) continue;
     if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {
       beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
-    } else if (liveRails() > 1 && losesFrames(rail, now)) {
+      continue;
+    }
+    const bool losesLong = losesFrames(rail, now);
+    if (losesLong && liveRails() > 1) {
       ++counters_.stalls;
       beginFence(rail, {.cause = Cause::kRail, .stalled = true, .frame = state.frame}, now);
-    } else if (stalled(rail, now) || (liveRails() > 1 && stuck(rail, now))) {
+      continue;
+    }
+    // The last rail is kept, as it takes short messages, and its fault is told all the same.
+    if (losesLong) tellLostFrames(rail, state.frame);
+    if (stalled(rail, now) || (liveRails() > 1 && stuck(rail, now))) {
       ++counters_.stalls;
       beginFence(rail, {.cause = Cause::kRail, .stalled = true}, now);
     }
@@ -77,7 +85,8 @@ void Link::newTrial(int rail) {
 }
 
 /// Short datagrams pass, and all of them; full ones do not, and nothing of what the transport has
-/// sent, or offered to this machine's port, arrives. One that is only slow delivers both, full ones before the short ones behind them.
+/// sent, or offered to this machine's port, arrives. One that is only slow delivers both, full ones
+/// before the short ones behind them.
 bool Link::losesFrames(int rail, TimePoint now) const {
   const Rail& state = rails_[rail];
   if (!state.frames.convicted() || prober_.lostRounds(rail)) return false;
@@ -103,9 +112,14 @@ bool Link::carriesFrames(const Rail& state, TimePoint now) const {
          now - state.failedAt >= options_.longestHoldOff;
 }
 
-/// Datagrams pass and payload does not, for a good part of the budget.
+void Link::tellLostFrames(int rail, Bytes frame) {
+  if (!std::exchange(rails_[rail].framesTold, true)) io_.framesLost(rail, frame);
+}
+
+/// Datagrams pass and payload does not, for a good part of the budget. Pauses between messages are
+/// part of it: what is under way on the rail is under way in them, too.
 bool Link::stuck(int rail, TimePoint now) const {
-  return waited(rails_[rail].lastProgress, now) > options_.giveUp / kStuckShare &&
+  return heardSince(rails_[rail].lastProgress, now) > options_.giveUp / kStuckShare &&
          !mutant(Mutant::kStuckRailKept);
 }
 

@@ -60,6 +60,14 @@ void Engine::degraded(int peer, const channel::RailDegradation& change) {
   events_.degraded(peer, change);
 }
 
+void Engine::framesLost(int peer, int rail, Bytes frame) {
+  if (leaving()) return;
+  spdlog::warn(
+      "rail {} to rank {}: datagrams of {} bytes are lost, and short ones are not; look at the MTU "
+      "of every port along the path",
+      rail, peer, frame);
+}
+
 void Engine::pathProved(int /*peer*/, const channel::PathProved& proved, const std::string& words) {
   if (leaving()) return;
   spdlog::log(proved.passes ? spdlog::level::info : spdlog::level::warn, "{}", words);

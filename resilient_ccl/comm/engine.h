@@ -164,6 +164,7 @@ class Engine : private fabric::FabricClient, private ReducerClient {
   void failedOver(int peer, const channel::Failover& failover) override;
   void failedBack(int peer, int rail, TimePoint when) override;
   void degraded(int peer, const channel::RailDegradation& change) override;
+  void framesLost(int peer, int rail, Bytes frame) override;
   void pathProved(int peer, const channel::PathProved& proved, const std::string& words) override;
   void explained(int peer, int rail, channel::Cause cause, channel::Where where) override;
   void linkFailed(int peer, const Status& why) override;

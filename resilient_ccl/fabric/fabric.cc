@@ -280,6 +280,8 @@ void Fabric::Impl::dispatch() {
           if constexpr (std::is_same_v<T, FailedBack>)
             client_.failedBack(it.peer, it.rail, it.when);
           if constexpr (std::is_same_v<T, Degraded>) client_.degraded(it.peer, it.change);
+          if constexpr (std::is_same_v<T, FramesLost>)
+            client_.framesLost(it.peer, it.rail, it.frame);
           if constexpr (std::is_same_v<T, PathWord>)
             client_.pathProved(it.peer, it.proved, peers_[it.peer]->wordsOf(it.proved));
           if constexpr (std::is_same_v<T, NoteArrived>)

@@ -122,6 +122,9 @@ class FabricClient {
   virtual void failedBack(int peer, int rail, TimePoint when) = 0;
   /// A rail to `peer` is far slower than the others from now on, or is so no more.
   virtual void degraded(int /*peer*/, const channel::RailDegradation& /*change*/) {}
+  /// Datagrams of `frame` bytes are lost over a rail to `peer`, and short ones are not: some port
+  /// along the path has a smaller MTU. A rail that is not the last one is given up as well.
+  virtual void framesLost(int /*peer*/, int /*rail*/, Bytes /*frame*/) {}
   /// No datagram has ever passed over a path to `peer`, or one has at last; `words` say what was
   /// tried and where to look.
   virtual void pathProved(int /*peer*/, const channel::PathProved& /*proved*/,

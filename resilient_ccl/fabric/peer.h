@@ -63,6 +63,11 @@ struct Degraded {
   int peer;
   channel::RailDegradation change;
 };
+struct FramesLost {
+  int peer;
+  int rail;
+  Bytes frame;
+};
 struct PathWord {
   int peer;
   channel::PathProved proved;
@@ -88,8 +93,8 @@ struct WordArrived {
   std::vector<std::byte> word;
 };
 using Event = std::variant<SendDone, ReceiveDone, SendFailed, ReceiveFailed, RailLost, FailedOver,
-                           CauseFound, FailedBack, Degraded, PathWord, PeerMissing, LinkFailed,
-                           NoteArrived, WordArrived>;
+                           CauseFound, FailedBack, Degraded, FramesLost, PathWord, PeerMissing,
+                           LinkFailed, NoteArrived, WordArrived>;
 
 /// What all peers of a process share.
 struct PeerContext {
@@ -192,6 +197,9 @@ class Peer : private channel::LinkIo,
   void causeFound(int rail, channel::Cause cause) override;
   void failedBack(int rail, TimePoint when) override;
   void railDegraded(const channel::RailDegradation& change) override;
+  void framesLost(int rail, Bytes frame) override {
+    context_.events.push_back(FramesLost{index_, rail, frame});
+  }
   void pathProved(const channel::PathProved& proved) override {
     context_.events.push_back(PathWord{index_, proved});
   }

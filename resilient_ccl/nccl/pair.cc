@@ -34,7 +34,7 @@ std::uint64_t randomNumber() {
 Pair::Pair(Settings settings)
     : settings_(std::move(settings)),
       incarnation_(randomNumber()),
-      lost_(settings_.rails.size()),
+      lost_(settings_.rails.size(), channel::Cause::kNone),
       mover_(settings_.options.smallMessage),
       eager_(settings_.options.smallMessage) {
   account_.peer = settings_.peer;

@@ -200,6 +200,7 @@ class Pair final : private fabric::FabricClient {
   void failedOver(int peer, const channel::Failover& failover) override;
   void failedBack(int peer, int rail, TimePoint when) override;
   void degraded(int peer, const channel::RailDegradation& change) override;
+  void framesLost(int peer, int rail, Bytes frame) override;
   void pathProved(int peer, const channel::PathProved& proved, const std::string& words) override;
   void explained(int peer, int rail, channel::Cause cause, channel::Where where) override;
   void linkFailed(int peer, const Status& why) override;
@@ -231,7 +232,6 @@ class Pair final : private fabric::FabricClient {
   void happened(telemetry::EventKind kind, int rail, TimePoint when,
                 const channel::Failover* failover = nullptr);
   std::string railName(int rail) const;
-  void logFrames(int rail, Bytes frame);
 
   const Settings settings_;
   const std::uint64_t incarnation_;
@@ -240,11 +240,7 @@ class Pair final : private fabric::FabricClient {
   std::optional<std::uint64_t> otherIncarnation_;
   TimePoint met_{}, reached_{}, wanted_{};
   bool started_ = false;
-  struct Lost {
-    channel::Cause cause = channel::Cause::kNone;  // kNone: it is not
-    Bytes frame = 0;
-  };
-  std::vector<Lost> lost_;             // by rail, as the log has said
+  std::vector<channel::Cause> lost_;   // by rail, as the log has said; kNone: it is not
   std::optional<TimePoint> departed_;  // when the other process has said goodbye
   std::atomic<bool> failed_{false};
   Status failure_;

@@ -63,12 +63,11 @@ void Pair::railLost(int /*peer*/, const channel::Failover& failover) {
   if (departed_ && failover.detected >= *departed_) return;
   spdlog::info("{} to {} is down: {}", railName(failover.rail), settings_.peer,
                channel::causeName(failover.cause));
-  lost_[failover.rail] = {.cause = failover.cause};
-  logFrames(failover.rail, failover.frame);
+  lost_[failover.rail] = failover.cause;
 }
 
-void Pair::logFrames(int rail, Bytes frame) {
-  if (frame == 0 || std::exchange(lost_[rail].frame, frame) != 0) return;
+void Pair::framesLost(int /*peer*/, int rail, Bytes frame) {
+  if (departed_) return;
   spdlog::warn(
       "{} to {}: datagrams of {} bytes are lost, and short ones are not; look at the MTU of every "
       "port along the path",
@@ -81,11 +80,10 @@ void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
   account_.longestPause = std::max(account_.longestPause, failover.receiveStall);
   account_.paused += failover.receiveStall;
   happened(telemetry::EventKind::kFailedOver, failover.rail, failover.detected, &failover);
-  Lost& lost = lost_[failover.rail];
-  if (lost.cause != channel::Cause::kNone && lost.cause != failover.cause) {
+  const channel::Cause lost = lost_[failover.rail];
+  if (lost != channel::Cause::kNone && lost != failover.cause) {
     explained(other(), failover.rail, failover.cause, failover.where);
   }
-  logFrames(failover.rail, failover.frame);
   if (!failover.sending && !failover.receiving) return;
   const Duration took = std::max(Duration{}, failover.redelivered - failover.detected);
   spdlog::info("{} to {}: the others carry its load, {} after it was down; {} bytes sent again",
@@ -97,7 +95,7 @@ void Pair::failedOver(int /*peer*/, const channel::Failover& failover) {
 void Pair::failedBack(int /*peer*/, int rail, TimePoint when) {
   if (departed_) return;
   ++account_.failbacks;
-  lost_[rail] = {};
+  lost_[rail] = channel::Cause::kNone;
   happened(telemetry::EventKind::kRailUp, rail, when);
   spdlog::info("{} to {} is back", railName(rail), settings_.peer);
 }
@@ -108,7 +106,7 @@ void Pair::degraded(int /*peer*/, const channel::RailDegradation& change) {
   happened(change.degraded ? telemetry::EventKind::kRailSlow : telemetry::EventKind::kRailFast,
            change.rail, now());
   // Its end is told already.
-  if (!change.degraded && lost_[change.rail].cause != channel::Cause::kNone) return;
+  if (!change.degraded && lost_[change.rail] != channel::Cause::kNone) return;
   spdlog::info("{} to {} is {}", railName(change.rail), settings_.peer,
                change.degraded ? fmt::format("slow: {:.2f} of the fastest", change.share)
                                : "as fast as the others again");
@@ -121,7 +119,7 @@ void Pair::pathProved(int /*peer*/, const channel::PathProved& proved, const std
 
 void Pair::explained(int /*peer*/, int rail, channel::Cause cause, channel::Where /*where*/) {
   if (departed_) return;
-  if (lost_[rail].cause != channel::Cause::kNone) lost_[rail].cause = cause;
+  if (lost_[rail] != channel::Cause::kNone) lost_[rail] = cause;
   spdlog::info("{} to {}: the cause was {}", railName(rail), settings_.peer,
                channel::causeName(cause));
 }

@@ -207,6 +207,7 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
     }
     if (world.onDegraded) world.onDegraded(index, change);
   }
+  void framesLost(int rail, Bytes frame) override { lostFrames.emplace_back(rail, frame); }
   void pathProved(const channel::PathProved& change) override { proved.push_back(change); }
   void causeFound(int rail, channel::Cause cause) override {
     // An older one whose chunks it has inherited is reported after it.
@@ -311,8 +312,9 @@ struct SimWorld::End : channel::LinkIo, transport::RailSink {
   std::vector<channel::Failover> failovers;
   int failbackCount = 0;
   std::vector<channel::PathProved> proved;
-  int missed = 0;     // times that the peer was called missing
-  int explained = 0;  // failovers whose cause was found out afterwards
+  std::vector<std::pair<int, Bytes>> lostFrames;  // rail and length
+  int missed = 0;                                 // times that the peer was called missing
+  int explained = 0;                              // failovers whose cause was found out afterwards
   std::set<int> degradedRails;
   std::vector<std::vector<std::byte>> notes;
   Status error;

@@ -112,6 +112,10 @@ double SimWorld::rateTold(int end, int rail) const {
 
 Bytes SimWorld::arrivedBytes(int end, int rail) const { return ends_[end]->arrivedBytes[rail]; }
 
+const std::vector<std::pair<int, Bytes>>& SimWorld::lostFrames(int end) const {
+  return ends_[end]->lostFrames;
+}
+
 const std::vector<channel::PathProved>& SimWorld::proved(int end) const {
   return ends_[end]->proved;
 }

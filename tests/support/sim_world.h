@@ -201,6 +201,8 @@ class SimWorld {
   std::int64_t datagramsSent(int end, int path) const;
   /// What `end` was told of paths that carry no datagrams.
   const std::vector<channel::PathProved>& proved(int end) const;
+  /// What LinkIo::framesLost was called with.
+  const std::vector<std::pair<int, Bytes>>& lostFrames(int end) const;
   /// From now on they all carry some.
   void healPaths() { options_.silentPaths.clear(); }
   /// What Link::sendNote of the other end has brought.

@@ -1,5 +1,6 @@
 #include "resilient_ccl/channel/frame_trial.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/channel/link_fixture.h"
@@ -163,9 +164,25 @@ TEST_P(FrameLossTest, TheOnlyRailIsKept) {
   bothWays(world, 1 << 20);
   world.run(1s);
   EXPECT_EQ(world.link(0).counters().failovers, 0u);
+  for (int end = 0; end < 2; ++end) {
+    EXPECT_EQ(world.lostFrames(end), (std::vector<std::pair<int, Bytes>>{{0, kFrame}}))
+        << "but its fault is told, once";
+  }
   world.longestFrame(0, kFrame);
   EXPECT_TRUE(world.runUntilIdle(4s));
   expectClean(world);
+}
+
+TEST_P(FrameLossTest, AJobThatEndsOfThemSaysSo) {
+  SimOptions chosen = framed();
+  chosen.link.rails = 1;
+  SimWorld world(chosen);
+  world.run(50ms);
+  world.longestFrame(0, kShort);
+  bothWays(world, 1 << 20);
+  world.run(world.link(0).options().giveUp + 2s);
+  EXPECT_THAT(world.error(0).message() + world.error(1).message(),
+              ::testing::HasSubstr("look at the MTU"));
 }
 
 TEST_P(FrameLossTest, TheBeginningOfAFailoverIsToldBeforeWhateverFollows) {

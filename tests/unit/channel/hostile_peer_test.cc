@@ -62,6 +62,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   void railLost(const Failover&) override {}
   void failedOver(const Failover&) override {}
   void railDegraded(const RailDegradation&) override {}
+  void framesLost(int, Bytes) override {}
   void pathProved(const PathProved&) override {}
   bool portLost(int) const override { return false; }
   void causeFound(int, Cause) override {}

@@ -75,6 +75,28 @@ TEST(TailTest, WithABudgetOfAllThatARailMayHoldNobodyWaitsForOneThatStandsStill)
   EXPECT_EQ(waitingAfter100ms((channel::Receipt::kReach + 1) * (64 << 10)), 0);
 }
 
+// Its last chunks are delivered over the other rail, so that no message waits for it.
+TEST(TailTest, ARailThatStandsStillIsGivenUpAlsoWhereMessagesComeWithPauses) {
+  SimOptions options = pulling(2);
+  options.link.chunkBytes = options.link.leastPart = 64 << 10;
+  options.link.tailBudget = (channel::Receipt::kReach + 1) * (64 << 10);
+  SimWorld world(options);
+  world.run(50ms);
+  world.slow(0, SimWorld::kStuckRate);
+  const auto talk = [&](Duration time) {
+    for (const TimePoint end = world.clock().now() + time; world.clock().now() < end;) {
+      world.message(0, 256 << 10);
+      world.run(20ms);
+    }
+  };
+  talk(world.link(0).options().giveUp / 8);
+  EXPECT_EQ(world.link(0).counters().failovers, 0u) << "it may just be slow";
+  talk(world.link(0).options().giveUp / 4);
+  EXPECT_EQ(world.link(0).counters().failovers, 1u);
+  EXPECT_TRUE(world.runUntilIdle(60s));
+  expectWhole(world);
+}
+
 TEST(TailTest, CopiesAreASmallShareOfWhatIsSent) {
   // Rail 0 gets slow at the end of each of many messages, so that a copy always seems to help.
   SimOptions options = pulling(2);
@@ -211,7 +233,7 @@ TEST(TailTest, AFailoverCountsWhatACopyHadDeliveredBeforeTheRail) {
 
 TEST(TailTest, AFailoverCountsTheCopyThatComesAfterTheRailHadDelivered) {
   SimWorld world(pulling(2));
-  world.run(100ms);  // all paths have carried datagrams
+  world.run(100ms);     // all paths have carried datagrams
   copyATail(world, 2);  // rail 1 has nothing else to do
   // From its next piece on the copy is slow, the rail is fast, and no acknowledgement comes.
   world.slow(1, 10e3);
