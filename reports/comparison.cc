@@ -20,10 +20,12 @@
 namespace faultline::reports {
 namespace {
 
+constexpr const char* kNeverOver = "never";
 constexpr std::size_t kMostDifferences = 12;  // on a terminal; the files have them all
 
 /// Four digits are more than any of these medians is known to.
 std::string shortNumber(double value) {
+  if (std::isinf(value)) return kNeverOver;
   if (!std::isfinite(value)) return kDash;
   const double size = std::abs(value);
   return fmt::format("{:.{}f}", value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3);
@@ -115,9 +117,13 @@ std::string textOf(const Comparison::Scenario& scenario) {
 }
 
 Json jsonOf(const Comparison::Side& side) {
-  Json ci = side.ci95 ? Json::array({side.ci95->lo, side.ci95->hi}) : Json(nullptr);
+  const auto numberOf = [](double value) {
+    return std::isinf(value) ? Json(kNeverOver) : Json(value);
+  };
+  Json ci =
+      side.ci95 ? Json::array({numberOf(side.ci95->lo), numberOf(side.ci95->hi)}) : Json(nullptr);
   return {{"n", side.n},
-          {"median", side.median ? Json(*side.median) : Json(nullptr)},
+          {"median", side.median ? numberOf(*side.median) : Json(nullptr)},
           {"ci95", std::move(ci)}};
 }
 
@@ -161,8 +167,9 @@ std::string htmlSide(const Comparison::Side& side, const std::string& unit) {
     sub = fmt::format("95 %: {} to {}, {}", shortNumber(side.ci95->lo), shortNumber(side.ci95->hi),
                       sub);
   }
-  return side.median ? htmlCell("number", shortNumber(*side.median) + " " + unit, sub)
-                     : htmlCell("number", kDash, sub);
+  if (!side.median) return htmlCell("number", kDash, sub);
+  const std::string median = shortNumber(*side.median);
+  return htmlCell("number", std::isinf(*side.median) ? median : median + " " + unit, sub);
 }
 
 const char* toneOf(const Comparison::Row& row) {
@@ -188,12 +195,18 @@ std::string htmlNights(const Comparison::Row& row) {
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   for (const Comparison::Night& night : row.nights) {
-    if (!night.side.median) continue;
-    low = std::min({low, *night.side.median, night.side.ci95 ? night.side.ci95->lo : high});
-    high = std::max({high, *night.side.median, night.side.ci95 ? night.side.ci95->hi : low});
+    std::vector<double> drawn;
+    if (night.side.median) drawn = {*night.side.median};
+    if (night.side.ci95) drawn.insert(drawn.end(), {night.side.ci95->lo, night.side.ci95->hi});
+    for (const double value : drawn) {
+      if (!std::isfinite(value)) continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
   }
   const double span = high > low ? high - low : 1;
   const auto y = [&](double value) {
+    if (!std::isfinite(value)) return kEdge;  // never over: above everything
     return kHeight - kEdge - (value - low) / span * (kHeight - 2 * kEdge);
   };
   std::string marks;

@@ -77,7 +77,8 @@ std::string matrixTable(const ConfusionMatrix& matrix) {
 }
 
 std::string sideOf(const Comparison::Side& side, const std::string& unit) {
-  if (!side.median || !std::isfinite(*side.median)) return kDash;
+  if (!side.median || std::isnan(*side.median)) return kDash;
+  if (std::isinf(*side.median)) return fmt::format("never, n = {}", side.n);
   std::string text = fmt::format("{:.4g} {}", *side.median, markdownText(unit));
   if (side.ci95) text += fmt::format(" ({:.4g} to {:.4g})", side.ci95->lo, side.ci95->hi);
   return text + fmt::format(", n = {}", side.n);

@@ -189,7 +189,7 @@ Result<bool> Store::add(const reports::ScenarioResult& result) {
   for (const std::string& strategy : run::measuredStrategies(result)) {
     for (const run::ComparedMetric& metric : run::comparedMetrics()) {
       if (!added) break;
-      for (const double one : metric.values(result, strategy)) {
+      for (const double one : metric.values(result, strategy).values) {
         value.bindAll(id, strategy, std::string(metric.name), run::unitOf(metric, result), one);
         value.next();
         if (!value.done()) return abandon(error("add a value to the history"));

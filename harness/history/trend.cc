@@ -64,6 +64,14 @@ void holdAgainstNights(const run::ComparedMetric& metric, const std::vector<doub
   const double newest = *row.now.median;
   const auto outside = [&](double low, double high) { return newest < low || newest > high; };
   if (isPlain(metric, row) && outside(std::ranges::min(medians), std::ranges::max(medians))) return;
+  const auto never = std::ranges::count_if(medians, [](double one) { return std::isinf(one); });
+  if (never > 0) {
+    row.regression = false;
+    row.change = Change::kNotDistinguishable;
+    row.note =
+        fmt::format("in {} of the {} nights before it was never over", never, medians.size());
+    return;
+  }
   const auto expected = stats::nextValueInterval99(medians);
   if (expected && outside(expected->low, expected->high)) return;
   row.regression = false;

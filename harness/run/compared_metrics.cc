@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "harness/run/bound.h"
 #include "harness/run/cell_metrics.h"
 #include "harness/run/exposed_overhead.h"
+#include "harness/run/metric_scope.h"
 #include "harness/run/serving_record.h"
 #include "harness/run/summary.h"
 #include "harness/stats/overhead.h"
@@ -24,25 +26,31 @@ using reports::Run;
 using reports::ScenarioResult;
 using Samples = std::vector<double>;
 
+constexpr double kWithoutEnd = std::numeric_limits<double>::infinity();
+
 /// `valueOf(run)` of each run of the strategy that has one.
 template <typename F>
-Samples perRun(const ScenarioResult& result, const std::string& strategy, F valueOf) {
-  Samples values;
+ComparedValues perRun(const ScenarioResult& result, const std::string& strategy, F valueOf) {
+  ComparedValues found;
   for (const Run& run : result.runs) {
     if (run.strategy != strategy) continue;
-    if (const std::optional<double> value = valueOf(run)) values.push_back(*value);
+    if (const std::optional<double> value = valueOf(run)) {
+      found.values.push_back(*value);
+    } else if (cutShort(run)) {
+      ++found.lost;
+    }
   }
-  return values;
+  return found;
 }
 
-Samples throughputs(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues throughputs(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (!comparable(run) || !run.throughput) return std::nullopt;
     return run.throughput->value;
   });
 }
 
-Samples iterationTimes(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues iterationTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     Samples times;
     for (const reports::Iteration& iteration : run.iterations) times.push_back(iteration.ms);
@@ -51,36 +59,45 @@ Samples iterationTimes(const ScenarioResult& result, const std::string& strategy
 }
 
 /// What a median hides: a hang, or an iteration that was interrupted and done again.
-Samples longestIterations(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues longestIterations(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (!completed(run) || run.iterations.empty()) return std::nullopt;
     return std::ranges::max(run.iterations, {}, &reports::Iteration::ms).ms;
   });
 }
 
-Samples exposedTimes(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues exposedTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     return comparable(run) ? exposedMs(run) : std::nullopt;
   });
 }
 
-Samples overheads(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues overheads(const ScenarioResult& result, const std::string& strategy) {
   if (strategy == baseline::kFaultFree) return {};
   constexpr std::uint64_t kAnySeed = 0;  // of the interval, which is not used
-  return stats::overhead(blocksOf(result.runs, strategy), kAnySeed).perBlock;
+  ComparedValues found =
+      perRun(result, strategy, [](const Run&) { return std::optional<double>(); });
+  found.values = stats::overhead(blocksOf(result.runs, strategy), kAnySeed).perBlock;
+  return found;
 }
 
 /// The longest of each run: its failovers come from the same fault and are not independent.
-Samples pauses(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues pauses(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (run.failovers.empty() || !run.void_because.empty()) return std::nullopt;
+    if (cutShort(run)) {
+      const bool over = std::ranges::all_of(
+          run.failovers, [](const auto& failover) { return failover.resumed_ms.has_value(); });
+      return over ? std::nullopt : std::optional(kWithoutEnd);
+    }
     return std::ranges::max(run.failovers, {}, &reports::Failover::pause_ms).pause_ms;
   });
 }
 
-Samples restartTimes(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues restartTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (run.restarts.empty() || !run.void_because.empty()) return std::nullopt;
+    if (cutShort(run)) return kWithoutEnd;
     double sum = 0;
     for (const reports::Restart& one : run.restarts) {
       sum += one.hang_ms + one.isolate_ms + one.load_ms + one.lost_ms;
@@ -89,7 +106,7 @@ Samples restartTimes(const ScenarioResult& result, const std::string& strategy) 
   });
 }
 
-Samples processorTimes(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues processorTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     constexpr double kBytesPerGib = 1 << 30;
     double cpu_s = 0;
@@ -103,37 +120,43 @@ Samples processorTimes(const ScenarioResult& result, const std::string& strategy
   });
 }
 
-/// Of the first so many rates.
+/// Of requests of the first so many rates; one that was never answered is the slowest of all.
 template <std::optional<double> reports::ServedRequest::*kLatency>
-Samples answered(const Run& run, int rates) {
+Samples latenciesOf(const Run& run, int rates) {
   Samples times;
   for (const reports::ServedRequest& request : run.requests) {
-    if (request.*kLatency && request.rate < rates) times.push_back(*(request.*kLatency));
+    if (request.rate >= rates) continue;
+    const bool has_none = kLatency == &reports::ServedRequest::tpot_ms && request.output < 2;
+    if (request.*kLatency) {
+      times.push_back(*(request.*kLatency));
+    } else if (request.fate == "lost" && !has_none) {
+      times.push_back(kWithoutEnd);
+    }
   }
   return times;
 }
 
-/// Of requests that were answered, the median of each run.
+/// The median of each run.
 template <std::optional<double> reports::ServedRequest::*kLatency>
-Samples latencies(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues latencies(const ScenarioResult& result, const std::string& strategy) {
   const int rates = pooledRates(result.runs);
   return perRun(result, strategy, [rates](const Run& run) -> std::optional<double> {
-    return comparable(run) ? stats::median(answered<kLatency>(run, rates)) : std::nullopt;
+    return comparable(run) ? stats::median(latenciesOf<kLatency>(run, rates)) : std::nullopt;
   });
 }
 
 /// Of runs that have answered enough of them for it.
-Samples slowFirstTokens(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues slowFirstTokens(const ScenarioResult& result, const std::string& strategy) {
   const int rates = pooledRates(result.runs);
   return perRun(result, strategy, [rates](const Run& run) -> std::optional<double> {
     constexpr double kP95 = 0.95;
-    const Samples times = answered<&reports::ServedRequest::ttft_ms>(run, rates);
+    const Samples times = latenciesOf<&reports::ServedRequest::ttft_ms>(run, rates);
     if (!comparable(run) || times.size() < stats::kMinSamplesForP95) return std::nullopt;
     return stats::quantile(times, kP95);
   });
 }
 
-Samples goodShares(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues goodShares(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (!comparable(run) || run.requests.empty()) return std::nullopt;
     const auto good = std::ranges::count(run.requests, "finished", &reports::ServedRequest::fate);
@@ -143,7 +166,7 @@ Samples goodShares(const ScenarioResult& result, const std::string& strategy) {
 
 /// Geometric mean over the cells of each run, in which all of them weigh the same.
 template <bool kLarge>
-Samples callTimes(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues callTimes(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     double logarithms = 0;
     int cells = 0;
@@ -157,7 +180,7 @@ Samples callTimes(const ScenarioResult& result, const std::string& strategy) {
   });
 }
 
-Samples lostRequests(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues lostRequests(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     if (run.requests.empty()) return std::nullopt;
     int lost = 0;
@@ -166,27 +189,33 @@ Samples lostRequests(const ScenarioResult& result, const std::string& strategy) 
   });
 }
 
-Samples incompleteRuns(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues incompleteRuns(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy,
                 [](const Run& run) -> std::optional<double> { return completed(run) ? 0 : 1; });
 }
 
-Samples wrongElements(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues wrongElements(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
     return static_cast<double>(run.wrong_elements);
   });
 }
 
-Samples shareAfterFault(const ScenarioResult& result, const std::string& strategy) {
+ComparedValues shareAfterFault(const ScenarioResult& result, const std::string& strategy) {
   return perRun(result, strategy, [](const Run& run) { return run.after_pct; });
 }
 
-/// Of a run that never came back, as long as it was watched.
-Samples timeBack(const ScenarioResult& result, const std::string& strategy) {
-  return perRun(result, strategy, [](const Run& run) -> std::optional<double> {
+ComparedValues timeBack(const ScenarioResult& result, const std::string& strategy) {
+  std::optional<double> watched_ms;
+  ComparedValues found = perRun(result, strategy, [&](const Run& run) -> std::optional<double> {
     if (!run.after_fault) return std::nullopt;
-    return run.back_to_95_pct_ms.value_or(run.after_fault->watched_ms);
+    if (!run.back_to_95_pct_ms && !cutShort(run)) {
+      const double watched = run.after_fault->watched_ms;
+      watched_ms = std::min(watched_ms.value_or(watched), watched);
+    }
+    return run.back_to_95_pct_ms.value_or(kWithoutEnd);
   });
+  found.watched_ms = watched_ms;
+  return found;
 }
 
 using Kind = ComparedMetric::Kind;
@@ -204,7 +233,8 @@ constexpr std::array kMetrics{
                    "stood still for communication"},
     ComparedMetric{"ttft_ms", "ms", false, Kind::kSpeed,
                    latencies<&reports::ServedRequest::ttft_ms>,
-                   "median time to the first token of each completed run"},
+                   "median time to the first token of each completed run; a request that was never "
+                   "served is the slowest"},
     ComparedMetric{"tpot_ms", "ms", false, Kind::kSpeed,
                    latencies<&reports::ServedRequest::tpot_ms>,
                    "median time of each further token of each completed run"},
@@ -220,14 +250,17 @@ constexpr std::array kMetrics{
     ComparedMetric{"large_calls_ms", "ms", false, Kind::kSpeed, callTimes<true>,
                    "the same from 8 MiB on"},
     ComparedMetric{"pause_ms", "ms", false, Kind::kSampled, pauses,
-                   "longest pause at a failover of each run"},
+                   "longest pause at a failover of each run; one that was never over ranks above "
+                   "all others"},
     ComparedMetric{"restart_ms", "ms", false, Kind::kSampled, restartTimes,
-                   "hang, isolate, load and lost work of each run"},
+                   "hang, isolate, load and lost work of each run; of one that never went on it "
+                   "ranks above all others"},
     ComparedMetric{"after_pct", "%", true, Kind::kSpeed, shareAfterFault,
                    "work of each run in the second after its last fault, of fault_free's"},
-    ComparedMetric{"back_to_95_pct_ms", "ms", false, Kind::kSampled, timeBack,
-                   "from the end of each run's last fault until it did 95 % of that; if it never "
-                   "did, as long as it was watched"},
+    ComparedMetric{
+        "back_to_95_pct_ms", "ms", false, Kind::kSampled, timeBack,
+        "from the end of each run's last fault until it did 95 % of that; one that never "
+        "did ranks above all others"},
     ComparedMetric{"cpu_s_per_gib", "s/GiB", false, Kind::kSampled, processorTimes,
                    "processor time of each completed run for what it sent"},
     ComparedMetric{"lost_requests", "requests", false, Kind::kCounted, lostRequests,

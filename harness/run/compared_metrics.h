@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,17 @@
 #include "reports/result.h"
 
 namespace faultline::run {
+
+/// The values of one metric of one strategy.
+struct ComparedValues {
+  /// Infinite: what it is about was never over, so that it ranks above everything that was.
+  std::vector<double> values{};
+  /// Runs that ended before they had done their work, and have no value.
+  int lost = 0;
+  /// Of infinite values of runs that did their work, the shortest time for which one was watched:
+  /// whether it would have been over a little later, nobody knows.
+  std::optional<double> watched_ms{};
+};
 
 /// A number that each run (or block) of a strategy has, by which two results are compared and whose
 /// history is kept.
@@ -22,7 +34,7 @@ struct ComparedMetric {
   bool higher_is_better;
   Kind kind;
   /// One value per run that has it. Pure.
-  std::vector<double> (*values)(const reports::ScenarioResult& result, const std::string& strategy);
+  ComparedValues (*values)(const reports::ScenarioResult& result, const std::string& strategy);
   const char* doc;
 
   bool inPoints() const { return std::string(unit) == "%"; }

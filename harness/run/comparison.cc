@@ -40,16 +40,48 @@ void judgeCounts(const ComparedSide& base, const ComparedSide& now, Comparison::
 }
 
 std::optional<double> differenceOf(const ComparedMetric& metric, const Comparison::Row& row) {
+  if (!std::isfinite(*row.now.median) || !std::isfinite(*row.base.median)) return std::nullopt;
   const double difference = *row.now.median - *row.base.median;
   if (metric.inPoints()) return difference;
   if (*row.base.median == 0) return std::nullopt;
   return difference / std::abs(*row.base.median) * kInPercent;
 }
 
+std::string lostWords(const char* name, const ComparedSide& side) {
+  return fmt::format("{} {} of {} ended before the work was done", side.lost,
+                     side.lost == 1 ? "run" : "runs", name);
+}
+
+/// That one side's run, not over when it was watched no longer, took longer than all of the other
+/// side did. Empty: it is known, or there is no such run.
+std::string whyOrderUnknown(const ComparedSide& base, const ComparedSide& now) {
+  for (const bool swapped : {false, true}) {
+    const ComparedSide& watched = swapped ? base : now;
+    const ComparedSide& other = swapped ? now : base;
+    if (!watched.watched_ms) continue;
+    double longest = 0;
+    for (const double value : other.values) {
+      if (std::isfinite(value)) longest = std::max(longest, value);
+    }
+    if (longest <= *watched.watched_ms) continue;
+    return fmt::format(
+        "a run of {} was not back when it had been watched for {:.0f} ms, which was all there was: "
+        "whether it takes longer than {:.0f} ms, as one of {} did, nobody knows",
+        swapped ? "BASE" : "NEW", *watched.watched_ms, longest, swapped ? "NEW" : "BASE");
+  }
+  return "";
+}
+
 Change changeOf(const ComparedMetric& metric, const ComparedSide& base, const ComparedSide& now,
                 Comparison::Row& row) {
-  if (base.values.empty()) return Change::kMissingInBase;
-  if (now.values.empty()) return Change::kMissingInNew;
+  if (base.values.empty()) {
+    if (base.lost > 0) row.note = lostWords("BASE", base);
+    return Change::kMissingInBase;
+  }
+  if (now.values.empty()) {
+    if (now.lost > 0) row.note = lostWords("NEW", now);
+    return Change::kMissingInNew;
+  }
   const bool speed = metric.kind == Kind::kSpeed;
   for (const ComparedSide* side : {&base, &now}) {
     if (!speed || side->void_because.empty()) continue;
@@ -61,23 +93,38 @@ Change changeOf(const ComparedMetric& metric, const ComparedSide& base, const Co
   }
   const auto test = stats::mannWhitney(base.values, now.values);
   if (!test) return Change::kVoid;  // one of them is not a number
+  if (std::string unknown = whyOrderUnknown(base, now); !unknown.empty()) {
+    row.note = std::move(unknown);
+    return Change::kVoid;
+  }
   row.p = test->p;
-  const double shift = *row.now.median - *row.base.median;
+  const bool same = *row.now.median == *row.base.median;  // also when both are infinite
+  const double shift = same ? 0 : *row.now.median - *row.base.median;
   if (test->p >= stats::kSignificance || shift == 0) return Change::kNotDistinguishable;
   const double band = speed ? std::max(base.median_band_pct, now.median_band_pct) : 0;
   if (row.difference && std::abs(*row.difference) <= band) {
     row.note = fmt::format("medians of equal runs differ by up to {:.2f} %", band);
     return Change::kNotDistinguishable;
   }
-  return (shift > 0) == metric.higher_is_better ? Change::kBetter : Change::kWorse;
+  const Change change = (shift > 0) == metric.higher_is_better ? Change::kBetter : Change::kWorse;
+  const bool now_looks_better = change == Change::kBetter;
+  const ComparedSide& looks_better = now_looks_better ? now : base;
+  if (looks_better.lost == 0) return change;
+  row.note = lostWords(now_looks_better ? "NEW" : "BASE", looks_better) +
+             ": that the others look better proves nothing";
+  return Change::kVoid;
 }
 
 ComparedSide together(const ComparedMetric& metric, const Results& results,
                       const std::string& strategy) {
   ComparedSide side;
   for (const ScenarioResult* result : results) {
-    const std::vector<double> values = metric.values(*result, strategy);
-    side.values.insert(side.values.end(), values.begin(), values.end());
+    const ComparedValues found = metric.values(*result, strategy);
+    side.values.insert(side.values.end(), found.values.begin(), found.values.end());
+    side.lost += found.lost;
+    if (found.watched_ms) {
+      side.watched_ms = std::min(side.watched_ms.value_or(*found.watched_ms), *found.watched_ms);
+    }
     if (side.void_because.empty()) side.void_because = reports::voidBecause(*result);
     if (!result->noise) continue;
     side.median_band_pct = std::max(side.median_band_pct, result->noise->median_band_pct);

@@ -20,8 +20,10 @@ struct CompareOptions {
 /// What `judge` is given of one side.
 struct ComparedSide {
   std::vector<double> values;
-  double median_band_pct = 0;  ///< of equal runs: what their median can show; 0: not known
-  std::string void_because{};  ///< why no speed can be told; empty: it can
+  double median_band_pct = 0;          ///< of equal runs: what their median can show; 0: not known
+  std::string void_because{};          ///< why no speed can be told; empty: it can
+  int lost = 0;                        ///< as ComparedValues has it
+  std::optional<double> watched_ms{};  ///< likewise
 };
 
 /// Number, median and interval of one side's values. Pure.
@@ -30,7 +32,9 @@ reports::Comparison::Side sideOf(const std::vector<double>& values);
 /// The row of one metric: medians with their intervals, difference, p, and what follows. Better and
 /// worse need stats::kMinValuesToCompare values on both sides, p < stats::kSignificance, and, of
 /// speeds, a difference greater than what medians of equal runs differ by; more of what is counted
-/// (mean per run) is worse in any case. Names are left empty. Pure.
+/// (mean per run) is worse in any case. A side is not better for runs that ended early and are
+/// missing, nor for one that was watched for less time than the other side took: the row is void.
+/// Names are left empty. Pure.
 reports::Comparison::Row judge(const ComparedMetric& metric, const ComparedSide& base,
                                const ComparedSide& now, double tolerance_pct);
 

@@ -18,7 +18,8 @@ std::optional<double> quantile(std::span<const double> values, double fraction) 
   const double position = fraction * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const double part = position - static_cast<double>(below);
-  if (part == 0) return sorted[below];
+  // The same value twice may be infinite, and then has no difference.
+  if (part == 0 || sorted[below] == sorted[below + 1]) return sorted[below];
   return sorted[below] + part * (sorted[below + 1] - sorted[below]);
 }
 

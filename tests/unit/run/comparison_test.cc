@@ -11,6 +11,7 @@ namespace {
 using reports::Change;
 using reports::Comparison;
 using reports::ScenarioResult;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -143,6 +144,116 @@ TEST(ComparisonTest, FewerThanFiveValuesAreNotCompared) {
   EXPECT_EQ(few.judged(), 0);
   EXPECT_THAT(few.verdict(), HasSubstr("no row could be compared"));
   EXPECT_GT(compared(result(20, 1, 5), result(90, 0.1, 5)).regressions(), 0);
+}
+
+/// Runs of hot_repair that are back after about `back_ms`; nullopt: not in `watched_ms`.
+ScenarioResult cameBack(std::optional<double> back_ms, double watched_ms = 9000) {
+  ScenarioResult made = result(20);
+  for (reports::Run& run : made.runs) {
+    if (run.strategy != "hot_repair") continue;
+    run.after_fault.emplace().watched_ms = watched_ms;
+    run.after_pct = 90;
+    if (back_ms) run.back_to_95_pct_ms = run.after_fault->back_ms = *back_ms + run.block;
+  }
+  return made;
+}
+
+/// All runs of hot_repair die, and tell what they had seen.
+ScenarioResult died(ScenarioResult made, int from_block = 0) {
+  for (reports::Run& run : made.runs) {
+    if (run.strategy != "hot_repair" || run.block < from_block) continue;
+    run.status = reports::RunStatus::kFailed;
+    run.throughput.reset();
+    if (run.after_fault) run.after_fault->watched_ms = run.after_fault->after_pct = 0;
+    if (run.after_pct) run.after_pct = 0;
+    run.back_to_95_pct_ms.reset();
+  }
+  return made;
+}
+
+TEST(ComparisonTest, AJobThatDiesIsNotBackSooner) {
+  const Comparison now = compared(cameBack(140), died(cameBack(140)));
+  const auto& row = rowOf(now, "hot_repair", "back_to_95_pct_ms");
+  EXPECT_EQ(row.change, Change::kWorse);
+  EXPECT_TRUE(row.regression);
+  EXPECT_FALSE(row.difference);
+  EXPECT_EQ(rowOf(now, "hot_repair", "after_pct").change, Change::kWorse);
+  EXPECT_THAT(reports::comparisonText(now), HasSubstr("never"));
+  EXPECT_EQ(reports::comparisonJson(now)["rows"].dump().find("null,\"ci95\":[null"),
+            std::string::npos);
+  const auto both =
+      rowOf(compared(died(cameBack(140)), died(cameBack(140))), "hot_repair", "back_to_95_pct_ms");
+  EXPECT_EQ(both.change, Change::kNotDistinguishable);
+  EXPECT_FALSE(both.difference);
+}
+
+TEST(ComparisonTest, WhatIsNeverBackIsWorseThanWhatIs) {
+  const auto row =
+      rowOf(compared(cameBack(2000), cameBack(std::nullopt)), "hot_repair", "back_to_95_pct_ms");
+  EXPECT_EQ(row.change, Change::kWorse);
+  EXPECT_TRUE(row.regression);
+  EXPECT_EQ(
+      rowOf(compared(cameBack(std::nullopt), cameBack(2000)), "hot_repair", "back_to_95_pct_ms")
+          .change,
+      Change::kBetter);
+}
+
+TEST(ComparisonTest, WhatWasWatchedForLessThanTheOtherSideTookIsVoid) {
+  const auto row = rowOf(compared(cameBack(2000), cameBack(std::nullopt, 1500)), "hot_repair",
+                         "back_to_95_pct_ms");
+  EXPECT_EQ(row.change, Change::kVoid);
+  EXPECT_THAT(row.note, AllOf(HasSubstr("NEW"), HasSubstr("1500 ms"), HasSubstr("2005 ms")));
+  EXPECT_EQ(rowOf(compared(cameBack(std::nullopt, 1500), cameBack(2000)), "hot_repair",
+                  "back_to_95_pct_ms")
+                .change,
+            Change::kVoid);
+}
+
+TEST(ComparisonTest, RunsThatAreMissingBecauseTheyDiedMakeNoSideBetter) {
+  // Six of eight blocks of NEW die; those that are left are faster.
+  const ScenarioResult base = result(30, 1, 12);
+  const Comparison now = compared(base, died(result(20, 1, 12), 6));
+  for (const char* metric : {"throughput", "overhead_pct", "longest_iteration_ms"}) {
+    EXPECT_NE(rowOf(now, "hot_repair", metric).change, Change::kBetter) << metric;
+  }
+  const auto& row = rowOf(now, "hot_repair", "throughput");
+  EXPECT_EQ(row.change, Change::kVoid);
+  EXPECT_THAT(row.note, HasSubstr("6 runs of NEW ended before the work was done"));
+  EXPECT_TRUE(rowOf(now, "hot_repair", "incomplete_runs").regression);
+  const auto slower = compared(base, died(result(40, 1, 12), 6));
+  EXPECT_TRUE(rowOf(slower, "hot_repair", "throughput").regression) << "those left are slower";
+}
+
+TEST(ComparisonTest, APauseOrARestartThatWasNeverOverIsTheLongest) {
+  const auto restarted = [](bool dies) {
+    ScenarioResult made = result(20);
+    for (reports::Run& run : made.runs) {
+      for (reports::Failover& failover : run.failovers) failover.resumed_ms = 200;
+      if (run.strategy != "hot_repair") continue;
+      run.restarts.emplace_back().hang_ms = dies ? 10.0 : 100.0 + run.block;
+      if (dies) run.failovers.back().resumed_ms.reset();
+    }
+    return dies ? died(std::move(made)) : made;
+  };
+  const Comparison now = compared(restarted(false), restarted(true));
+  EXPECT_TRUE(rowOf(now, "hot_repair", "restart_ms").regression);
+  EXPECT_TRUE(rowOf(now, "hot_repair", "pause_ms").regression);
+}
+
+TEST(ComparisonTest, RequestsThatWereNeverServedAreTheSlowest) {
+  ScenarioResult now = served(1);
+  for (reports::Run& run : now.runs) {
+    for (std::size_t i = 0; i < 70; ++i) {  // the slower ones of them are gone
+      reports::ServedRequest& request = run.requests[i];
+      request.fate = "lost";
+      request.output = 10;
+      request.ttft_ms = request.tpot_ms = request.e2e_ms = std::nullopt;
+    }
+  }
+  const Comparison found = compared(served(1.2), now);
+  for (const char* metric : {"ttft_ms", "ttft_p95_ms", "tpot_ms", "e2e_ms"}) {
+    EXPECT_TRUE(rowOf(found, "hot_repair", metric).regression) << metric;
+  }
 }
 
 TEST(ComparisonTest, TheLongestPauseOfARunIsOneValue) {
