@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "reports/after_fault_text.h"
 #include "reports/renderer.h"
 #include "reports/text.h"
 #include "reports/verdict_text.h"
@@ -165,11 +166,8 @@ void addExpectations(Suite& suite, const ScenarioResult& result) {
 std::vector<std::pair<const char*, std::string>> propertiesOf(const Run& run) {
   std::vector<std::pair<const char*, std::string>> properties;
   if (run.after_pct) properties.emplace_back("after_pct", fmt::format("{:.4g}", *run.after_pct));
-  if (run.back_to_95_pct_ms) {
-    properties.emplace_back("back_to_95_pct_ms", fmt::format("{:.4g}", *run.back_to_95_pct_ms));
-  } else if (run.after_fault) {
-    properties.emplace_back("back_to_95_pct_ms",
-                            fmt::format("never, within {:.0f} ms", run.after_fault->watched_ms));
+  if (std::string back = backWords(run); !back.empty()) {
+    properties.emplace_back("back_to_95_pct_ms", std::move(back));
   }
   return properties;
 }

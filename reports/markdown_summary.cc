@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "reports/after_fault_text.h"
 #include "reports/headline.h"
 #include "reports/markdown.h"
 #include "reports/renderer.h"
@@ -42,6 +43,20 @@ std::string overheadCell(const Summary& row) {
   return text;
 }
 
+/// Speed in the second after the last fault, and when it was back.
+std::string afterFaultCell(const Summary& row) {
+  if (!row.after_pct) return kDash;
+  std::string text = noneWentOn(row) ? "" : fmt::format("{:.1f} %", row.after_pct->median);
+  if (const auto& back = row.back_to_95_pct_ms) {
+    const auto add = [&](const std::string& words) {
+      if (!words.empty()) text += (text.empty() ? "" : ", ") + words;
+    };
+    if (back->median) add(fmt::format("back after {:.0f} ms", *back->median));
+    add(notBackWords(*back));
+  }
+  return text;
+}
+
 std::string strategyTable(const ScenarioResult& result, bool sweep) {
   Rows rows{{"strategy", "runs"}};
   std::vector<bool> numbers{false, false};
@@ -51,6 +66,9 @@ std::string strategyTable(const ScenarioResult& result, bool sweep) {
   };
   if (!sweep) add("overhead"), add("best possible");
   add("pause p50"), add("longest"), add("restarts");
+  const bool after_faults = std::ranges::any_of(
+      result.summary, [](const Summary& row) { return row.after_pct.has_value(); });
+  if (after_faults) add("second after the fault");
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     const auto found = std::ranges::find(result.summary, tally.strategy, &Summary::strategy);
     const Summary row = found == result.summary.end() ? Summary{} : *found;
@@ -65,6 +83,7 @@ std::string strategyTable(const ScenarioResult& result, bool sweep) {
     cells.push_back(milliseconds(pause.p50));
     cells.push_back(milliseconds(pause.max));
     cells.push_back(std::to_string(tally.restarts));
+    if (after_faults) cells.push_back(afterFaultCell(row));
   }
   return markdownTable(rows, numbers);
 }

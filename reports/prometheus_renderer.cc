@@ -255,7 +255,7 @@ class Metrics {
     }
   }
 
-  /// A row without samples of the time has runs that never came back, or none that was watched.
+  /// A row without samples of the time has runs that were not back, or none that was watched.
   void addAfterFaults() {
     const auto each = [&](const char* name, const char* help, auto valueOf) {
       page_.metric(name, help);
@@ -279,9 +279,11 @@ class Metrics {
            return known ? Value(*row.back_to_95_pct_ms->max / kMillisecondsPerSecond)
                         : std::nullopt;
          });
-    each("faultline_never_back_runs", "Runs that never came back to that.", [](const Summary& row) {
-      return row.back_to_95_pct_ms ? Value(row.back_to_95_pct_ms->never) : std::nullopt;
-    });
+    each("faultline_never_back_runs",
+         "Runs that were not back to that for as long as they were watched, or failed.",
+         [](const Summary& row) {
+           return row.back_to_95_pct_ms ? Value(row.back_to_95_pct_ms->never) : std::nullopt;
+         });
   }
 
   void addQuantiles(const Labels& common, const Percentiles& times) {

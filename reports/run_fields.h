@@ -66,6 +66,10 @@ void visitFields(V& v, Of<BackSpread> auto& spread) {
   v.field("max", spread.max);
   v.field("n", spread.n);
   v.field("never", spread.never);
+  v.field("ended", spread.ended);
+  v.field("watched_ms", spread.watched_ms);
+  v.field("median_at_least", spread.median_at_least);
+  v.field("max_at_least", spread.max_at_least);
 }
 
 template <typename V>

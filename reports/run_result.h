@@ -69,9 +69,9 @@ struct Percentiles {
 struct AfterFault {
   std::string counted;     ///< as what: "iterations", "calls", "requests" or "rail_bytes"
   double reverted_ms = 0;  ///< the last fault was taken back
-  double watched_ms = 0;   ///< from then until the end of the work
+  double watched_ms = 0;   ///< from then until the end of the work; of a run that failed, its end
   double after_pct = 0;    ///< as Run::after_pct
-  /// As Run::back_to_95_pct_ms; null: it never was, for as long as it was watched.
+  /// As Run::back_to_95_pct_ms; null: it was not, for as long as it was watched.
   std::optional<double> back_ms{};
 };
 
@@ -84,10 +84,16 @@ struct AfterSpread {
 
 /// Likewise Run::back_to_95_pct_ms.
 struct BackSpread {
-  std::optional<double> median{};  ///< null: half of the runs or more never came back
-  std::optional<double> max{};     ///< null: one never did
-  int n = 0;                       ///< runs that were watched, those that never came back included
+  std::optional<double> median{};  ///< null: half of the runs or more were not back
+  std::optional<double> max{};     ///< null: one was not
+  int n = 0;                       ///< runs that were watched, those that were not back included
   int never = 0;                   ///< of them, those
+  int ended = 0;                   ///< of those, runs that failed or hung for good
+  std::optional<double>
+      watched_ms{};  ///< the shortest time for which one of the others was watched
+  /// Where it is null because of the others: it is at least this. null: it is infinite.
+  std::optional<double> median_at_least{};
+  std::optional<double> max_at_least{};
 };
 
 /// What became of one request (workload `inference`).

@@ -8,9 +8,11 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "reports/after_fault_text.h"
 #include "reports/bandwidth_table.h"
 #include "reports/headline.h"
 #include "reports/tally.h"
@@ -138,13 +140,16 @@ std::string afterFaultText(const ScenarioResult& result) {
   std::string rows;
   for (const Summary& row : result.summary) {
     if (!row.after_pct) continue;
-    std::string line =
-        fmt::format("{} {} %", cleanText(row.strategy), number(row.after_pct->median));
+    std::vector<std::string> parts;
+    if (!noneWentOn(row)) parts.push_back(number(row.after_pct->median) + " %");
     if (const auto& back = row.back_to_95_pct_ms) {
-      if (back->median) line += fmt::format(", back after {} ms", number(*back->median, 0));
-      if (back->max && back->n > 1) line += fmt::format(" (longest {})", number(*back->max, 0));
-      if (back->never > 0) line += fmt::format(", never back in {} of {}", back->never, back->n);
+      if (back->median) parts.push_back(fmt::format("back after {} ms", number(*back->median, 0)));
+      if (back->max && back->n > 1) {
+        parts.back() += fmt::format(" (longest {})", number(*back->max, 0));
+      }
+      if (back->never > 0) parts.push_back(notBackWords(*back));
     }
+    const std::string line = fmt::format("{} {}", cleanText(row.strategy), fmt::join(parts, ", "));
     rows += (rows.empty() ? "" : "; ") + line;
   }
   if (rows.empty()) return "";

@@ -1,5 +1,7 @@
 #include "harness/run/after_fault.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -191,7 +193,7 @@ std::optional<reports::AfterFault> afterFault(const scenario::Scenario& scenario
   if (!(work.freePerMs > 0)) return std::nullopt;
 
   reports::AfterFault after{.counted = work.counted, .reverted_ms = reverted_ms};
-  after.watched_ms = std::max(0.0, work.endMs - reverted_ms);
+  after.watched_ms = std::max(0.0, (failed ? run.duration_ms : work.endMs) - reverted_ms);
   if (failed) {
     after.after_pct = 0;
     return after;
@@ -204,6 +206,40 @@ std::optional<reports::AfterFault> afterFault(const scenario::Scenario& scenario
       progress.firstWindow(reverted_ms, work.endMs, kAfterWindowMs, whole * kBackShare);
   if (back) after.back_ms = *back - reverted_ms;
   return after;
+}
+
+std::string whyNothingAfterFault(const reports::ScenarioResult& result, const Run& run) {
+  const std::string whose = fmt::format("{}, block {}", run.strategy, run.block + 1);
+  if (!run.void_because.empty()) return fmt::format("{} is void: {}.", whose, run.void_because);
+  if (!run.faulted || run.faults.empty()) return fmt::format("{} had no fault.", whose);
+  const Run* const free = findRun(result.runs, std::string(baseline::kFaultFree), run.block);
+  if (free == nullptr || !comparable(*free)) {
+    return fmt::format("{} has no fault_free run in its block that did its work.", whose);
+  }
+  double reverted_ms = 0;
+  for (const reports::AppliedFault& fault : run.faults) {
+    if (!fault.end_ms || !fault.asked.ms) {
+      return fmt::format("{}: {} lasted until the end of the run, so that nothing came after it.",
+                         whose, fault.kind);
+    }
+    reverted_ms = std::max(reverted_ms, *fault.end_ms);
+  }
+  double end_ms = run.iterations.empty() ? run.duration_ms : endOf(run.iterations.back());
+  for (const reports::ServedRequest& request : run.requests) {
+    end_ms = request.arrival_ms.value_or(end_ms);  // they are in the order of arrival
+  }
+  if (end_ms - reverted_ms < kAfterWindowMs) {
+    const bool server = !run.requests.empty();
+    const std::string when =
+        end_ms > reverted_ms
+            ? fmt::format("{:.0f} ms after its last fault was taken back", end_ms - reverted_ms)
+            : "before its last fault was taken back";
+    return fmt::format(
+        "{}: {} {}; a second after it is needed: raise '{}', or end the fault earlier.", whose,
+        server ? "the last request came" : "the work ended", when,
+        server ? "requests" : "iterations");
+  }
+  return fmt::format("{}: nobody knows how fast fault_free was.", whose);
 }
 
 void measureAfterFaults(const scenario::Scenario& scenario, std::span<Run> runs) {
@@ -231,21 +267,32 @@ std::optional<reports::AfterSpread> afterPercentOf(std::span<const Run> runs,
 }
 
 std::optional<reports::BackSpread> backOf(std::span<const Run> runs, const std::string& strategy) {
-  std::vector<double> times;
+  constexpr double kForEver = std::numeric_limits<double>::infinity();
+  std::vector<double> times;     // infinite where it was not back
+  std::vector<double> at_least;  // as far as it was watched
   reports::BackSpread spread;
   for (const Run& run : runs) {
     if (run.strategy != strategy || !run.after_fault) continue;
     ++spread.n;
-    if (!run.back_to_95_pct_ms) ++spread.never;
-    times.push_back(run.back_to_95_pct_ms.value_or(std::numeric_limits<double>::infinity()));
+    times.push_back(run.back_to_95_pct_ms.value_or(kForEver));
+    at_least.push_back(times.back());
+    if (run.back_to_95_pct_ms) continue;
+    ++spread.never;
+    if (endedForGood(run)) {
+      ++spread.ended;
+      continue;
+    }
+    at_least.back() = run.after_fault->watched_ms;
+    spread.watched_ms = std::min(spread.watched_ms.value_or(kForEver), at_least.back());
   }
   if (times.empty()) return std::nullopt;
-  std::ranges::sort(times);
-  // Both of the middle, where their number is even: a mean with infinity is infinite.
-  const double upper = times[times.size() / 2];
-  const double lower = times[(times.size() - 1) / 2];
-  if (std::isfinite(upper)) spread.median = (lower + upper) / 2;
-  if (std::isfinite(times.back())) spread.max = times.back();
+  const auto finite = [](const std::optional<double>& value) {
+    return value && std::isfinite(*value) ? value : std::nullopt;
+  };
+  spread.median = finite(stats::median(times));
+  spread.max = finite(stats::quantile(times, 1));
+  if (!spread.median) spread.median_at_least = finite(stats::median(at_least));
+  if (!spread.max) spread.max_at_least = finite(stats::quantile(at_least, 1));
   return spread;
 }
 

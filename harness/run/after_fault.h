@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -32,6 +33,9 @@ inline constexpr double kBackShare = 0.95;
 /// Pure.
 std::optional<reports::AfterFault> afterFault(const scenario::Scenario& scenario,
                                               const reports::Run& run, const reports::Run& free);
+
+/// Why this run of the result has no Run::after_fault, in words that say what one can do.
+std::string whyNothingAfterFault(const reports::ScenarioResult& result, const reports::Run& run);
 
 /// Sets Run::after_fault, after_pct and back_to_95_pct_ms of all runs; not in blocks that are void.
 void measureAfterFaults(const scenario::Scenario& scenario, std::span<reports::Run> runs);

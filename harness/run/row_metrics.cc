@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -43,15 +44,26 @@ Values interval(const Scope& scope, double reports::Interval::*end) {
 
 Values numbers(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
-/// A run that never came back took longer than any bound.
-Values timeBack(const Scope& scope, std::optional<double> reports::BackSpread::*which) {
-  if (scope.row == nullptr || !scope.row->back_to_95_pct_ms) return {};
-  return {
-      ((*scope.row->back_to_95_pct_ms).*which).value_or(std::numeric_limits<double>::infinity())};
+/// Whether a run that ended before it had done its work has nothing to say of the time after its
+/// faults, so that the row is of those that went well.
+bool leavesOutRuns(const Scope& scope) {
+  return std::ranges::any_of(
+      scope.runs, [](const reports::Run* run) { return cutShort(*run) && !run->after_fault; });
+}
+
+/// A run that ended for good takes longer than any bound. One that was not back takes longer than
+/// it was watched, and nobody knows how much.
+Values timeBack(const Scope& scope, std::optional<double> reports::BackSpread::*which,
+                std::optional<double> reports::BackSpread::*at_least) {
+  if (scope.row == nullptr || !scope.row->back_to_95_pct_ms || leavesOutRuns(scope)) return {};
+  const reports::BackSpread& back = *scope.row->back_to_95_pct_ms;
+  if (back.*which) return {*(back.*which)};
+  if (back.*at_least) return {scenario::AtLeast{*(back.*at_least)}};
+  return {std::numeric_limits<double>::infinity()};
 }
 
 Values percentAfter(const Scope& scope, double reports::AfterSpread::*which) {
-  if (scope.row == nullptr || !scope.row->after_pct) return {};
+  if (scope.row == nullptr || !scope.row->after_pct || leavesOutRuns(scope)) return {};
   return {(*scope.row->after_pct).*which};
 }
 
@@ -135,9 +147,14 @@ constexpr std::array kRowMetrics{
     Reader{"after_pct.min",
            [](const Scope& s) { return percentAfter(s, &reports::AfterSpread::min); }},
     Reader{"back_to_95_pct_ms.median",
-           [](const Scope& s) { return timeBack(s, &reports::BackSpread::median); }},
+           [](const Scope& s) {
+             return timeBack(s, &reports::BackSpread::median,
+                             &reports::BackSpread::median_at_least);
+           }},
     Reader{"back_to_95_pct_ms.max",
-           [](const Scope& s) { return timeBack(s, &reports::BackSpread::max); }},
+           [](const Scope& s) {
+             return timeBack(s, &reports::BackSpread::max, &reports::BackSpread::max_at_least);
+           }},
     Reader{"cells.time_over_best",
            [](const Scope& s) { return numbers(cellsOverBest(s, Cells::kAll)); }},
     Reader{"cells.large.time_over_best",

@@ -162,10 +162,14 @@ constexpr std::array kMetrics{
     Metric{"back_to_95_pct_ms.median", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed,
            "from when the last fault was taken back until a second begins in which 95 % of that is "
-           "done, median over the runs; above every bound where half of them never came back",
+           "done, median over the runs; above every bound where half of them failed, and not known "
+           "beyond the time that was watched where half of them were not back",
            true},
     Metric{"back_to_95_pct_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "the longest; above every bound where a run never came back", true},
+           Trust::kSpeed,
+           "the longest; above every bound where a run failed, and not known beyond the time that "
+           "was watched where one was not back",
+           true},
     Metric{"detection_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "median time from the fault to its detection"},
     Metric{"detection_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
@@ -383,8 +387,11 @@ WhenCutShort whenCutShort(const Metric& metric) {
                                                         "degradations.unexplained",
                                                         "plans.count"};
   // Of the iteration that never ended, or of requests that were never served, they know themselves.
-  constexpr std::array<std::string_view, 3> kCountWhatNeverEnded{"iteration_ms.p50", "good_pct",
-                                                                 "knee_qps"};
+  // Likewise what a job did after its faults: nothing, and for ever.
+  constexpr std::array<std::string_view, 7> kCountWhatNeverEnded{
+      "iteration_ms.p50",     "good_pct",      "knee_qps",
+      "after_pct.median",     "after_pct.min", "back_to_95_pct_ms.median",
+      "back_to_95_pct_ms.max"};
   constexpr std::array<std::string_view, 7> kOfAllThatHappened{
       "failover_pause_ms.p50", "failover_pause_ms.p95", "failover_pause_ms.p99", "detection_ms.p50",
       "verdicts.right_pct",    "degradations.missed",   "plans.changes"};

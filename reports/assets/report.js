@@ -107,11 +107,15 @@
     const after = summary.after_pct;
     const back = summary.back_to_95_pct_ms;
     if (!after) return kNothing;
+    if (back && back.ended && back.ended === back.n) return state('bad', 'did not go on');
+    const within = back && isNumber(back.watched_ms) ? ` within ${duration(back.watched_ms)}` : '';
+    const slow = back ? back.never - (back.ended || 0) : 0;
     const least = after.n > 1 ? `least${kSpace}${fixed(after.min, 1)}${kSpace}%, ` : '';
     return el('span', null, el('strong', null, `${fixed(after.median, 1)} %`), el('span', {class: 'sub'}, `${least}${count(after.n)}`),
       back && isNumber(back.median) ? el('span', {class: 'sub'}, `back at 95${kSpace}% after ${duration(back.median)}` +
         (isNumber(back.max) && back.n > 1 ? `, max${kSpace}${duration(back.max)}` : '')) : null,
-      back && back.never ? el('span', {class: 'sub'}, state('bad', `never back in ${back.never} of ${plural(back.n, 'run')}`)) : null);
+      back && back.ended ? el('span', {class: 'sub'}, state('bad', `did not go on in ${back.ended} of ${plural(back.n, 'run')}`)) : null,
+      slow ? el('span', {class: 'sub'}, state('bad', `not back${within} in ${slow} of ${plural(back.n, 'run')}`)) : null);
   }
 
   function latencyColumns(rows) {

@@ -36,7 +36,12 @@ ScenarioResult afterFaults() {
   for (Summary& row : result.summary) {
     if (row.strategy != "hot_repair") continue;
     row.after_pct = AfterSpread{.median = 79.6, .min = 61, .n = met};
-    row.back_to_95_pct_ms = BackSpread{.median = {}, .max = {}, .n = met, .never = met - 1};
+    row.back_to_95_pct_ms = BackSpread{.median = {},
+                                       .max = {},
+                                       .n = met,
+                                       .never = met - 1,
+                                       .watched_ms = 2400,
+                                       .max_at_least = 2400};
   }
   return result;
 }
@@ -67,8 +72,48 @@ TEST(AfterFaultReportTest, TheTerminalNamesWhatNeverCameBack) {
   const ScenarioResult result = afterFaults();
   EXPECT_THAT(terminalSummary(result, {}),
               AllOf(HasSubstr("in the second after the last fault, % of fault_free"),
-                    HasSubstr("hot_repair 79.6"), HasSubstr("never back in 2 of 3")));
+                    HasSubstr("hot_repair 79.6"), HasSubstr("not back within 2.4 s in 2 of 3")));
   EXPECT_THAT(terminalSummary(testing::sampleResult(), {}), Not(HasSubstr("after the last fault")));
+}
+
+/// No run of hot_repair went on.
+ScenarioResult allEnded() {
+  ScenarioResult result = afterFaults();
+  for (Run& run : result.runs) {
+    if (run.strategy != "hot_repair") continue;
+    run.status = RunStatus::kFailed;
+    run.after_fault->watched_ms = run.after_fault->after_pct = 0;
+    run.after_fault->back_ms = run.back_to_95_pct_ms = std::nullopt;
+    run.after_pct = 0;
+  }
+  for (Summary& row : result.summary) {
+    if (row.strategy != "hot_repair") continue;
+    row.after_pct = AfterSpread{.median = 0, .min = 0, .n = 3};
+    row.back_to_95_pct_ms = BackSpread{.median = {}, .max = {}, .n = 3, .never = 3, .ended = 3};
+  }
+  return result;
+}
+
+TEST(AfterFaultReportTest, AJobThatEndedIsNotSaidToHaveBeenWatched) {
+  const ScenarioResult result = allEnded();
+  EXPECT_THAT(terminalSummary(result, {}),
+              AllOf(HasSubstr("not go on in 3 of 3"), Not(HasSubstr("not back")),
+                    Not(HasSubstr("hot_repair 0"))));
+  EXPECT_THAT(makeMarkdownRenderer()->text(result),
+              AllOf(HasSubstr("| did not go on in 3 of 3 |"), Not(HasSubstr("0.0 %, did"))));
+#ifdef FAULTLINE_JUNIT
+  EXPECT_THAT(makeJunitRenderer()->text(result),
+              AllOf(HasSubstr("<property name=\"back_to_95_pct_ms\" value=\"did not go on\"/>"),
+                    Not(HasSubstr("within 0"))));
+#endif
+}
+
+TEST(AfterFaultReportTest, MarkdownHasAColumnWhereARowHasSuchASecond) {
+  EXPECT_THAT(makeMarkdownRenderer()->text(afterFaults()),
+              AllOf(HasSubstr("second after the fault"),
+                    HasSubstr("| 79.6 %, not back within 2.4 s in 2 of 3 |")));
+  EXPECT_THAT(makeMarkdownRenderer()->text(testing::sampleResult()),
+              Not(HasSubstr("second after the fault")));
 }
 
 TEST(AfterFaultReportTest, PrometheusCountsThem) {
@@ -87,7 +132,7 @@ TEST(AfterFaultReportTest, JunitHasThemAsProperties) {
       junit,
       AllOf(HasSubstr("<property name=\"after_pct\" value=\"98.25\"/>"),
             HasSubstr("<property name=\"back_to_95_pct_ms\" value=\"120.5\"/>"),
-            HasSubstr("<property name=\"back_to_95_pct_ms\" value=\"never, within 2400 ms\"/>")));
+            HasSubstr("<property name=\"back_to_95_pct_ms\" value=\"not back within 2.4 s\"/>")));
 }
 
 TEST(AfterFaultReportTest, JunitRunsOfVoidBlocksAreSkippedOrInvalid) {

@@ -347,20 +347,52 @@ std::vector<reports::Expectation> judgedLines(const reports::ScenarioResult& res
   return evaluateExpectations(scenario, result);
 }
 
-TEST(AfterFaultTest, NoGateOnTheTimePassesForARunThatNeverCameBack) {
-  const auto lines = judgedLines(blocks(2, 1),
-                                 "  - hot_repair.back_to_95_pct_ms.max <= 2000\n"
-                                 "  - hot_repair.back_to_95_pct_ms.max <= 3600s\n"
-                                 "  - hot_repair.back_to_95_pct_ms.median <= 2000\n"
-                                 "  - hot_repair.after_pct.min >= 95\n"
-                                 "  - hot_repair.after_pct.median >= 95\n");
+constexpr const char* kGates =
+    "  - hot_repair.back_to_95_pct_ms.max <= 2000\n"
+    "  - hot_repair.back_to_95_pct_ms.max <= 3600s\n"
+    "  - hot_repair.back_to_95_pct_ms.median <= 2000\n"
+    "  - hot_repair.after_pct.min >= 95\n"
+    "  - hot_repair.after_pct.median >= 95\n";
+
+TEST(AfterFaultTest, OfARunThatWasNotBackNothingIsClaimedBeyondWhatWasWatched) {
+  const auto result = blocks(2, 1);
+  EXPECT_NEAR(*hotRepair(result).back_to_95_pct_ms->watched_ms, 5000, 1e-6);
+  const auto lines = judgedLines(result, kGates);
   EXPECT_FALSE(lines[0].pass);
   EXPECT_FALSE(lines[0].is_void) << "it is known, and bad";
-  EXPECT_EQ(lines[0].value, "never");
+  EXPECT_EQ(lines[0].value, "at least 5000");
   EXPECT_FALSE(lines[1].pass);
+  EXPECT_TRUE(lines[1].is_void) << "nobody watched for an hour";
   EXPECT_TRUE(lines[2].pass);
   EXPECT_FALSE(lines[3].pass);
   EXPECT_TRUE(lines[4].pass);
+  const auto half = judgedLines(blocks(0, 3), kGates);
+  EXPECT_FALSE(half[2].pass || half[2].is_void);
+}
+
+TEST(AfterFaultTest, AJobThatEndedForGoodFailsEveryGate) {
+  auto result = blocks(1, 0);
+  reports::Run died = struck();
+  died.block = 1;
+  died.status = reports::RunStatus::kFailed;
+  died.duration_ms = 3540;
+  reports::Run free = freeRun();
+  free.block = 1;
+  free.throughput = {10, "iterations/s"};
+  result.runs.insert(result.runs.end(), {died, free});
+  measureAfterFaults(sampleScenario(), result.runs);
+  EXPECT_NEAR(result.runs[2].after_fault->watched_ms, 540, 1e-6);
+  result.summary = summarise(sampleScenario(), result.runs, 7);
+  const auto& back = *hotRepair(result).back_to_95_pct_ms;
+  EXPECT_EQ(back.ended, 1);
+  EXPECT_FALSE(back.max_at_least);
+  EXPECT_FALSE(back.watched_ms);
+  const auto lines = judgedLines(result, kGates);
+  for (const auto& line : lines) EXPECT_FALSE(line.pass || line.is_void) << line.text;
+  EXPECT_EQ(lines[1].value, "never");
+  // Where nothing is known of it, nothing follows from the runs that went well.
+  result.runs[2].after_fault.reset();
+  for (const auto& line : judgedLines(result, kGates)) EXPECT_TRUE(line.is_void) << line.text;
 }
 
 TEST(AfterFaultTest, AVoidBlockHasNone) {
