@@ -94,7 +94,9 @@ double medianOf(std::vector<double> times) {
   return (*middle + *std::max_element(times.begin(), middle)) / 2;
 }
 
+/// Nothing of a run that ended early: it would be of the iterations that went well.
 double medianIteration(const Run& run) {
+  if (run.unfinished) return std::nan("");
   std::vector<double> times;
   for (const Iteration& iteration : run.iterations) times.push_back(iteration.ms);
   return medianOf(std::move(times));
@@ -160,7 +162,7 @@ void addRequests(Line& line, const ScenarioResult& result, const Run& run) {
   }
 }
 
-/// "inf" of a run that never came back: a number to who reads the column, and no empty cell.
+/// "inf" of a run that was not back: a number to who reads the column, and no empty cell.
 void addAfterFault(Line& line, const Run& run) {
   line.add(run.after_pct.value_or(std::nan("")));
   if (run.after_fault && !run.back_to_95_pct_ms) {

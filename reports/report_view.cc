@@ -288,6 +288,10 @@ Json hundredths(std::vector<double> values) {
 /// latencies of its requests, which are its iterations.
 Json distributions(const ScenarioResult& result) {
   Json list = Json::array();
+  std::size_t whole = 0;  // iterations of a run that did its work
+  for (const Run& run : result.runs) {
+    if (run.status == RunStatus::kOk) whole = std::max(whole, run.iterations.size());
+  }
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     std::map<std::string, std::vector<double>> all;
     const auto row = std::ranges::find(result.summary, tally.strategy, &Summary::strategy);
@@ -303,7 +307,11 @@ Json distributions(const ScenarioResult& result) {
       }
       if (!run.requests.empty()) continue;
       for (const Iteration& iteration : run.iterations) all["iteration"].push_back(iteration.ms);
-      if (run.unfinished) all["iteration"].push_back(run.unfinished->ms);
+      if (!run.unfinished) continue;
+      // What was never begun took no less than what never ended.
+      const std::size_t missing = whole - std::min(whole, run.iterations.size());
+      std::vector<double>& times = all["iteration"];
+      times.insert(times.end(), std::max<std::size_t>(missing, 1), run.unfinished->ms);
     }
     for (auto& [of, values] : all) {
       std::erase_if(values, [](double value) { return !std::isfinite(value); });

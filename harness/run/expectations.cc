@@ -7,10 +7,13 @@
 #include <cmath>
 #include <string>
 
+#include "harness/run/after_fault.h"
+#include "harness/run/bound.h"
 #include "harness/run/cell_metrics.h"
 #include "harness/run/metric_scope.h"
 #include "harness/run/metrics.h"
 #include "harness/scenario/metric_table.h"
+#include "harness/stats/quantile.h"
 
 namespace faultline::run {
 namespace {
@@ -32,15 +35,18 @@ reports::Json valueOf(const scenario::Metric& metric, const std::string& text) {
   return value;
 }
 
+std::string cutShortWords(const reports::Run& run) {
+  return fmt::format(
+      "{}, block {}, ended before it had done its work: of what went well before nothing follows.",
+      run.strategy, run.block + 1);
+}
+
 /// Why the metric means nothing in these runs; empty: it does.
 std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
   using Trust = scenario::Metric::Trust;
   const reports::Run* const cut = firstCutShort(scope);
   if (cut != nullptr && whenCutShort(metric) == scenario::WhenCutShort::kVoid) {
-    return fmt::format(
-        "{}, block {}, ended before it had done its work: of what went well before nothing "
-        "follows.",
-        cut->strategy, cut->block + 1);
+    return cutShortWords(*cut);
   }
   if (metric.trust == Trust::kAlways) return "";
   const auto unseen = std::ranges::find_if(
@@ -61,8 +67,46 @@ std::string whyVoid(const MetricScope& scope, const scenario::Metric& metric) {
   return noise.empty() ? "" : noise + ".";
 }
 
-std::string whyNothing(const scenario::MetricName& name, const scenario::Metric& metric) {
+/// What a row of the summary lacks where it has no such value; empty: more cannot be said.
+std::string whatTheRowLacks(const MetricScope& scope, std::string_view metric) {
+  const std::size_t runs = scope.runs.size();
+  if (runs == 0) return "";
+  if (metric.starts_with("failover_pause_ms.") || metric.starts_with("detection_ms.")) {
+    std::size_t failovers = 0;
+    for (const reports::Run* run : scope.runs) failovers += run->failovers.size();
+    if (failovers == 0) return "nothing failed over in its runs";
+    const std::size_t needed = metric.ends_with(".p99")   ? stats::kMinSamplesForP99
+                               : metric.ends_with(".p95") ? stats::kMinSamplesForP95
+                                                          : 0;
+    if (failovers >= needed) return "";
+    return fmt::format("there were {} failovers in {} runs, and {} are needed: raise 'repeat'",
+                       failovers, runs, needed);
+  }
+  if (metric == "throughput.median" || metric.starts_with("overhead_pct.")) {
+    const auto done = std::ranges::count_if(
+        scope.runs, [](const reports::Run* run) { return comparable(*run) && run->throughput; });
+    if (done == 0) return fmt::format("none of {} runs did its work in a block that counts", runs);
+    if (metric.starts_with("overhead_pct.ci95") && done < std::ssize(scope.runs)) {
+      return fmt::format("only {} of {} runs can be compared with fault_free", done, runs);
+    }
+  }
+  return "";
+}
+
+std::string whyNothing(const MetricScope& scope, const scenario::MetricName& name,
+                       const scenario::Metric& metric) {
   const std::string whose = name.strategy.empty() ? "the experiment" : name.strategy;
+  if (metric.path.starts_with("iteration_ms.")) {
+    if (const reports::Run* const cut = firstCutShort(scope)) return cutShortWords(*cut);
+  }
+  if (metric.path.starts_with("after_pct.") || metric.path.starts_with("back_to_95_pct_ms.")) {
+    for (const reports::Run* run : scope.runs) {
+      if (!run->after_fault) return whyNothingAfterFault(scope.result, *run);
+    }
+  }
+  if (const std::string lacks = whatTheRowLacks(scope, metric.path); !lacks.empty()) {
+    return fmt::format("{}: {}.", whose, lacks);
+  }
   switch (metric.scope) {
     case scenario::Metric::Scope::kEveryRun:
       return fmt::format("No run of {} has this value ({}).", whose, metric.doc);
@@ -77,12 +121,15 @@ std::string whyNothing(const scenario::MetricName& name, const scenario::Metric&
 
 /// The first of its metrics of which nothing can be said, in words; empty: all have values.
 std::string whyNoValue(const scenario::Expectation& expectation,
+                       const reports::ScenarioResult& result,
                        const scenario::MetricLookup& lookup) {
   for (const scenario::MetricName& name : expectation.metrics()) {
     const scenario::Metric* const metric =
         scenario::findMetric(name.metric, !name.strategy.empty());
     if (metric == nullptr) return "There is no such metric.";
-    if (lookup(name.strategy, name.metric).empty()) return whyNothing(name, *metric);
+    if (lookup(name.strategy, name.metric).empty()) {
+      return whyNothing(scopeOf(result, name.strategy), name, *metric);
+    }
   }
   return "";
 }
@@ -123,7 +170,7 @@ std::vector<reports::Expectation> evaluateExpectations(const scenario::Scenario&
     reports::Expectation& line = judged.emplace_back();
     line.text = expectation.text;
     const scenario::Verdict verdict = scenario::evaluate(expectation, lookup);
-    const std::string missing = whyNoValue(expectation, lookup);
+    const std::string missing = whyNoValue(expectation, result, lookup);
     if (missing.empty()) {
       line.value = valueOf(*scenario::findMetric(expectation.metric, !expectation.strategy.empty()),
                            verdict.value);

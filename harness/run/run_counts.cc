@@ -7,12 +7,29 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/run/bound.h"
+
 namespace faultline::run {
 
 int distinctIterations(const reports::Run& run) {
   std::set<int> indexes;
   for (const reports::Iteration& iteration : run.iterations) indexes.insert(iteration.index);
   return static_cast<int>(indexes.size());
+}
+
+std::optional<int> iterationsLeftUndone(const reports::ScenarioResult& result,
+                                        const reports::Run& run) {
+  std::optional<int> all;
+  for (const reports::Run& other : result.runs) {
+    if (completed(other)) all = std::max(all.value_or(0), distinctIterations(other));
+  }
+  const auto workload = result.scenario.find("workload");
+  const bool told = workload != result.scenario.end() && workload->is_object() &&
+                    workload->value("kind", std::string()) == "training" &&
+                    !workload->contains("time") && workload->contains("iterations");
+  if (told) all = std::max(all.value_or(0), workload->value("iterations", 0));
+  if (!all) return std::nullopt;
+  return std::max(0, *all - distinctIterations(run));
 }
 
 std::size_t distinctErrors(const reports::Run& run) {

@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "reports/result.h"
 
 /// Counts over one run that expectations compare. Pure.
 namespace faultline::run {
+
+/// Iterations of the scenario's work that the run, which was cut short, did not do; nullopt: nobody
+/// knows how many there were to be, as no run of the result has done its work and the scenario does
+/// not say.
+std::optional<int> iterationsLeftUndone(const reports::ScenarioResult& result,
+                                        const reports::Run& run);
 
 /// Those repeated after a restart counted once.
 int distinctIterations(const reports::Run& run);

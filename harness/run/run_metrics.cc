@@ -62,11 +62,14 @@ Values digestMatches(const Scope& scope) {
   return values;
 }
 
-/// Of a run that was cut short, the iteration that it was busy with took at least so long. The
-/// median is known all the same when it is one of those that ended.
+/// Of a run that was cut short, the iteration that it was busy with took at least so long, and
+/// those that it never began take at least as long as any. The median is known all the same when it
+/// is one of those that ended.
 struct IterationTimes {
   std::vector<double> ms;  ///< with the `unfinished` at the end
   std::size_t unfinished = 0;
+  std::size_t missing = 0;  ///< that were never begun
+  bool allCounted = true;   ///< nobody knows how many are missing
 };
 
 IterationTimes iterationTimes(const Scope& scope) {
@@ -74,7 +77,12 @@ IterationTimes iterationTimes(const Scope& scope) {
   std::vector<double> unfinished;
   for (const reports::Run* run : scope.runs) {
     for (const reports::Iteration& iteration : run->iterations) times.ms.push_back(iteration.ms);
-    if (cutShort(*run)) unfinished.push_back(run->unfinished ? run->unfinished->ms : 0);
+    if (!cutShort(*run)) continue;
+    unfinished.push_back(run->unfinished ? run->unfinished->ms : 0);
+    const std::optional<int> missing = iterationsLeftUndone(scope.result, *run);
+    times.allCounted = times.allCounted && missing.has_value();
+    // The one that it was busy with is one of them.
+    if (missing) times.missing += static_cast<std::size_t>(std::max(0, *missing - 1));
   }
   times.unfinished = unfinished.size();
   times.ms.insert(times.ms.end(), unfinished.begin(), unfinished.end());
@@ -83,12 +91,13 @@ IterationTimes iterationTimes(const Scope& scope) {
 
 Values medianIteration(const Scope& scope) {
   IterationTimes times = iterationTimes(scope);
-  const auto least = stats::median(times.ms);
-  if (times.unfinished == 0 || !least) return maybe(least);
+  if (!times.allCounted) return {};
+  if (times.unfinished == 0 || times.ms.empty()) return maybe(stats::median(times.ms));
   const std::size_t ended = times.ms.size() - times.unfinished;
-  const std::size_t middle = times.ms.size() / 2;  // the upper one of two
-  if (middle >= ended) return {scenario::AtLeast{*least}};
   const double longest = *std::ranges::max_element(times.ms);
+  times.ms.insert(times.ms.end(), times.missing, longest);
+  const std::size_t middle = times.ms.size() / 2;  // the upper one of two
+  if (middle >= ended) return {scenario::AtLeast{*stats::median(times.ms)}};
   std::fill(times.ms.begin() + static_cast<std::ptrdiff_t>(ended), times.ms.end(), longest);
   return maybe(stats::median(times.ms));
 }

@@ -71,7 +71,7 @@ TEST(ExpectationsTest, WhatDoesNotExistIsVoidAndSaysWhy) {
     EXPECT_TRUE(line.is_void) << line.text;
     EXPECT_TRUE(line.value.is_null()) << line.text;
   }
-  EXPECT_THAT(judged[0].message, HasSubstr("too few to say it, or nothing of the kind happened"));
+  EXPECT_THAT(judged[0].message, HasSubstr("hot_repair: nothing failed over in its runs."));
   EXPECT_THAT(judged[1].message,
               HasSubstr("Nothing of the kind happened in the runs of hot_repair"));
   EXPECT_THAT(judged[2].message, HasSubstr("No run of armed"));
@@ -106,6 +106,48 @@ TEST(ExpectationsTest, WhatARunThatFailedDidNotFinishIsNeverFlattering) {
   EXPECT_EQ(outcome("hot_repair.failbacks.count >= 1"), "fails") << "of the run that went well";
   EXPECT_EQ(outcome("hot_repair.iterations.count >= 10"), "fails");
   EXPECT_EQ(outcome("hot_repair.status == ok"), "fails");
+}
+
+TEST(ExpectationsTest, IterationsThatWereNeverBegunCountAsTheOneThatNeverEnded) {
+  auto hung = faultedRun("hot_repair", 0);
+  hung.status = reports::RunStatus::kHung;
+  hung.throughput.reset();
+  hung.iterations.resize(3);
+  hung.unfinished = reports::Iteration{.index = 3, .start_ms = 225, .ms = 3300};
+  const auto lineOf = [&](const std::string& text, const reports::ScenarioResult& result) {
+    const auto scenario = sampleScenario(faults(kPortDown) + "expect: [" + text + "]\n");
+    return evaluateExpectations(scenario, result).at(0);
+  };
+  const auto beside = summarised({sampleRun("fault_free", 0), hung});
+  const auto line = lineOf("hot_repair.iteration_ms.p50 <= 300", beside);
+  EXPECT_FALSE(line.pass || line.is_void) << line.message;
+  EXPECT_EQ(line.value, "at least 3300");
+  EXPECT_TRUE(lineOf("hot_repair.iteration_ms.p50 <= 5s", beside).is_void);
+  EXPECT_FALSE(lineOf("fault_free.iteration_ms.p50 < hot_repair.iteration_ms.p50", beside).is_void);
+  // Without a run that did its work, only the scenario says how many there were to be.
+  auto alone = summarised({hung});
+  const auto unknown = lineOf("hot_repair.iteration_ms.p50 <= 300", alone);
+  EXPECT_TRUE(unknown.is_void);
+  EXPECT_THAT(unknown.message, HasSubstr("ended before it had done its work"));
+  alone.scenario = {{"workload", {{"kind", "training"}, {"iterations", 10}}}};
+  EXPECT_FALSE(lineOf("hot_repair.iteration_ms.p50 <= 300", alone).is_void);
+  alone.scenario["workload"]["time"] = "5s";
+  EXPECT_TRUE(lineOf("hot_repair.iteration_ms.p50 <= 300", alone).is_void);
+}
+
+TEST(ExpectationsTest, AVoidLineSaysWhatIsMissing) {
+  auto run = faultedRun("hot_repair", 0);
+  run.faults[0].asked.ms = 40;
+  const auto result = summarised({sampleRun("fault_free", 0), run});
+  const auto messageOf = [&](const std::string& text) {
+    const auto scenario = sampleScenario(faults(kPortDown) + "expect: [" + text + "]\n");
+    return evaluateExpectations(scenario, result).at(0).message;
+  };
+  EXPECT_THAT(messageOf("hot_repair.after_pct.median >= 80"),
+              HasSubstr("hot_repair, block 1: the work ended 525 ms after its last fault was taken "
+                        "back; a second after it is needed: raise 'iterations'"));
+  EXPECT_THAT(messageOf("hot_repair.failover_pause_ms.max <= 10"),
+              HasSubstr("hot_repair: nothing failed over in its runs"));
 }
 
 TEST(ExpectationsTest, TextsMayContainWords) {
