@@ -201,12 +201,15 @@ void FaultControl::wasIn(Entry& entry, int rank, int iteration, TimePoint until)
 
 void FaultControl::givenUp(TimePoint now, const std::vector<bool>& ended) {
   for (int rank = 0; rank < ranks_; ++rank) {
-    if (ended.at(rank)) continue;
-    // Who is through waits for the others, before it begins the next.
-    const int newest = begun_.empty() ? 0 : begun_.rbegin()->first;
-    const int iteration = through_.contains(rank) ? newest + 1 : newest;
-    for (Entry& entry : entries_) wasIn(entry, rank, iteration, now);
+    if (!ended.at(rank)) givenUp(now, rank);
   }
+}
+
+void FaultControl::givenUp(TimePoint now, int rank) {
+  // Who is through waits for the others, before it begins the next.
+  const int newest = begun_.empty() ? 0 : begun_.rbegin()->first;
+  const int iteration = through_.contains(rank) ? newest + 1 : newest;
+  for (Entry& entry : entries_) wasIn(entry, rank, iteration, now);
 }
 
 bool FaultControl::hasWaited(Entry& entry) const {

@@ -40,6 +40,8 @@ class FaultControl {
   /// The job is given up at `now`: ranks that have not `ended` (by rank) were still at work, in the
   /// newest iteration or between it and the next.
   void givenUp(TimePoint now, const std::vector<bool>& ended);
+  /// Likewise this rank alone, which has given the job up or died.
+  void givenUp(TimePoint now, int rank);
 
   /// Does what is due now: applies, steps, gathers evidence, reverts.
   Status step(TimePoint now, Sampler& sampler);

@@ -217,7 +217,24 @@ void RunRecord::excluded(int rank, const json& message) {
                              .rails = field(message, "rails", std::vector<int>())});
 }
 
-void RunRecord::failed(TimePoint when, reports::RunStatus status, const std::string& message) {
+/// Ranks that are killed, or give up, cannot tell how long they waited last: since a fault after
+/// which no iteration was done but what was as good as done.
+void RunRecord::countLastStall(TimePoint end, std::span<const TimePoint> damages) {
+  if (serving_ || damages.empty()) return;  // requests do not wait for each other
+  // Between two iterations the job waits since the last one ended.
+  const std::optional<IterationTable::Row> open = table_.unfinished();
+  const std::vector<IterationTable::Row>& done = table_.complete();
+  if (!open && done.empty()) return;
+  const TimePoint waiting = open ? open->resumed : done.back().end;
+  const auto fault = std::ranges::find_if(damages, [&](TimePoint struck) {
+    return waiting <= struck + HangProof::kDrainTime && struck <= end;
+  });
+  if (fault != damages.end()) countStall(end - std::max(*fault, waiting));
+}
+
+void RunRecord::failed(TimePoint when, reports::RunStatus status, const std::string& message,
+                       std::span<const TimePoint> damages) {
+  countLastStall(when, damages);
   // "hung" with a restart means that the job went on after it: this one did not.
   const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
   run_.status = again ? reports::RunStatus::kFailed : status;

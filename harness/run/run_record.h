@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,10 @@ class RunRecord {
   /// A rank has left the job for good, as a port of its node was down.
   void excluded(int rank, const nlohmann::json& message);
 
-  /// The run ends at `when`, before its last iteration.
-  void failed(TimePoint when, reports::RunStatus status, const std::string& message);
+  /// The run ends at `when`, before its last iteration; `damages`: when its faults struck, the
+  /// oldest first.
+  void failed(TimePoint when, reports::RunStatus status, const std::string& message,
+              std::span<const TimePoint> damages = {});
 
   TimePoint start() const { return t0_; }
   const IterationTable& table() const { return table_; }
@@ -78,6 +81,7 @@ class RunRecord {
   void countLostWork();
   void countInterrupted();
   void countStall(Duration stall);
+  void countLastStall(TimePoint end, std::span<const TimePoint> damages);
   void countPausesWithoutEnd();
   void checkPlans();
   void keepResources(int rank, const nlohmann::json& message);

@@ -266,7 +266,6 @@ Status Session::tick() {
   }
   if (time > began_ + scenario_.limits.deadline && stage_ != Stage::kFinished &&
       stage_ != Stage::kFailed) {
-    if (faults_) faults_->givenUp(time, ended_);
     fail(reports::RunStatus::kHung, fmt::format("not over within the deadline of {}",
                                                 formatDuration(scenario_.limits.deadline)));
   }
@@ -322,11 +321,13 @@ void Session::received(int rank, const json& message) {
     shrunk(message);
   } else if (type == "error") {
     record_.events(rank, message, damageLookup());
+    if (faults_) faults_->givenUp(now(), rank);
     ended_[rank] = true;
     const std::string words = field(message, "message", std::string("an error without words"));
     record_.error(rank, now(), words);
     rankFailed(rank, words, isConsequence(message));
   } else if (type == "gone" && !ended_[rank]) {
+    if (faults_) faults_->givenUp(now(), rank);
     ended_[rank] = true;
     rankFailed(rank, "ended without a result: " + field(message, "message", std::string()),
                /*consequence=*/false);
@@ -460,7 +461,13 @@ Status Session::isolate(TimePoint time, TimePoint fault) {
 }
 
 void Session::fail(reports::RunStatus status, const std::string& message) {
-  record_.failed(now(), status, message);
+  const TimePoint time = now();
+  std::vector<TimePoint> damages;
+  if (faults_) {
+    faults_->givenUp(time, ended_);
+    damages = faults_->damages();
+  }
+  record_.failed(time, status, message, damages);
   stage_ = Stage::kFailed;
 }
 

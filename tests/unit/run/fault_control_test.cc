@@ -103,6 +103,42 @@ TEST(FaultControlTest, AJobThatHasEndedWasNot) {
   EXPECT_THAT(givenUpBetweenIterations({true, true, true, false}), HasSubstr("the work was over"));
 }
 
+/// What a `during` fault is said to have missed, in a job of which one rank dies in the iteration
+/// that it struck, and the others are given up, or not.
+std::string hitOfAJobThatDied(bool givenUp) {
+  const scenario::Scenario scenario =
+      sampleScenario(faults("  - {kind: port_down, target: {node: 1, rail: 0},"
+                            " during: {iteration: 3, progress: 50%}, duration: 40ms}\n"));
+  auto control = FaultControl::create(scenario, [](const scenario::Fault&) {
+    return Result<std::unique_ptr<injector::Fault>>(std::make_unique<LapsingFault>(std::nullopt));
+  });
+  EXPECT_TRUE(control.ok()) << control.status().message();
+  std::uint64_t moved = 0;  // by each rail
+  Sampler sampler(4, 2, [&](std::vector<cluster::RailCounters>& counters) {
+    counters.assign(8, {});
+    for (cluster::RailCounters& rail : counters) rail.tx_bytes = moved;
+    return okStatus();
+  });
+  EXPECT_TRUE(sampler.sample(now()).ok());
+  const TimePoint start = now();
+  control->started(start);
+  for (int node = 0; node < 4; ++node) control->warmupIteration(node, 1000);
+  control->iterationBegan(3, start, now(), sampler);
+  moved = 250;  // on both rails of a node: half of an iteration
+  EXPECT_TRUE(control->step(now(), sampler).ok());
+  if (givenUp) {
+    control->givenUp(now() + 1ms, 1);
+    control->givenUp(now() + 2ms, {false, true, false, false});
+  }
+  EXPECT_TRUE(control->revertAll().ok());
+  return control->applied(start).at(0).hit->detail;
+}
+
+TEST(FaultControlTest, AnIterationThatWasOpenWhenTheJobDiedWentOnUntilThen) {
+  EXPECT_THAT(hitOfAJobThatDied(true), HasSubstr("after the fault on 4 of 4 ranks"));
+  EXPECT_THAT(hitOfAJobThatDied(false), HasSubstr("after the fault on 0 of 4 ranks"));
+}
+
 /// What the controller does with one of several faults, and how that is to behave.
 struct Treatment {
   int steps = 0;

@@ -227,6 +227,31 @@ TEST_F(RunRecordTest, RanksThatWaitedForOnesThatAreGoneStalledUntilTheyNoticed) 
   EXPECT_EQ(record_.finish({}).counters.at("longest_receive_stall_us"), 910'000);
 }
 
+/// The longest stall of a job of which ranks are killed at 4 s; an iteration begins at 30 ms, and
+/// the faults strike then.
+std::int64_t stallOf(RunRecord& record, const std::vector<TimePoint>& damages) {
+  record.failed(at(4000), RunStatus::kHung, "not over within the deadline", damages);
+  const reports::Run run = record.finish({});
+  const auto found = run.counters.find("longest_receive_stall_us");
+  return found == run.counters.end() ? 0 : found->second / 1000;
+}
+
+TEST_F(RunRecordTest, RanksThatAreKilledAtTheDeadlineStalledSinceTheFault) {
+  begin(0, 30);
+  EXPECT_EQ(stallOf(record_, {at(10), at(500), at(3000)}), 3970) << "from the begin, it hung";
+}
+
+TEST_F(RunRecordTest, AJobThatWaitsBetweenIterationsStalledToo) {
+  iteration(0, 30, 520);
+  EXPECT_EQ(stallOf(record_, {at(500)}), 3480);
+}
+
+TEST_F(RunRecordTest, AJobThatWentOnAfterTheFaultHasNotStalledSinceThen) {
+  iteration(0, 30, 1200);
+  begin(1, 1200);
+  EXPECT_EQ(stallOf(record_, {at(500)}), 0) << "slow, for all that is known";
+}
+
 TEST_F(RunRecordTest, WhatKilledRanksHeldIsKept) {
   const json resources{{"memory_start", 100}, {"memory_max", 900}, {"sent", 5}};
   record_.iterationEnded(0, {{"iteration", 0}, {"resources", resources}});
