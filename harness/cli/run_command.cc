@@ -343,8 +343,9 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   command->add_flag(
       "--fail-fast", options->failFast,
       "Stop after a run with which the scenario cannot pass any more (wrong elements, "
-      "an invalid run, a job that did not survive), and after the first scenario that "
-      "does not pass");
+      "an invalid run, an end that contradicts an expectation on status or exit_code, a job "
+      "that did not survive although no expectation says how it ends), and after the first "
+      "scenario that does not pass");
   command
       ->add_option("--budget", options->budget,
                    "Begin no block that would not be over so long after the start; the first block "

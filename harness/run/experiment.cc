@@ -48,12 +48,6 @@ std::string outcomeOf(const reports::Run& run) {
   return text;
 }
 
-/// Whether the run decides that this experiment does not pass, whatever the others do.
-bool isHopeless(const scenario::Scenario& scenario, const reports::Run& run) {
-  return run.wrong_elements > 0 || run.status == reports::RunStatus::kInvalid ||
-         (!completed(run) && !endIsExpected(scenario, run));
-}
-
 /// Whether run `next` begins a block, not the first, that would not be over in time together with
 /// what stands behind the blocks.
 bool isTooLate(const scenario::Scenario& scenario, const std::vector<PlannedRun>& plan,
@@ -119,7 +113,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
       made.repeat = plan[i].block;
       result.notes.push_back(fmt::format(
           "--budget: {} of {} blocks were made, as another would not have been over within {}",
-          made.repeat, scenario.repeat, formatDuration(*options.budget)));
+          made.repeat, scenario.repeat, reports::shortTime(toMilliseconds(*options.budget))));
       say(result.notes.back());
       i = plan.size() - static_cast<std::size_t>(scenario.noise.driftRuns);
       if (i == plan.size()) break;

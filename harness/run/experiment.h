@@ -38,8 +38,7 @@ struct ExperimentOptions {
   std::function<void(const std::string& line)> progress;
   /// Told, many times a second, where the experiment is; may be empty.
   std::function<void(const Moment& moment)> moment{};
-  /// No run is begun after one that has a wrong element, is invalid, or did not survive although no
-  /// expectation speaks of how its strategy ends.
+  /// No run is begun after one with which the scenario cannot pass any more (isHopeless, judge.h).
   bool failFast = false;
   /// No block but the first is begun that would not be over, with everything after it, so long
   /// after the start, as far as one can tell from the runs before.

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <string_view>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
 #include "harness/run/metric_scope.h"
+#include "harness/run/metrics.h"
 #include "harness/run/plan.h"
 #include "harness/run/summary.h"
 
@@ -51,13 +50,31 @@ std::string whatWasNotSeen(const reports::Run& run) {
 
 }  // namespace
 
+namespace {
+
+bool isAboutEndOf(const scenario::Expectation& expectation, const reports::Run& run) {
+  return (expectation.metric == "status" || expectation.metric == "exit_code") &&
+         (expectation.strategy.empty() || expectation.strategy == run.strategy);
+}
+
+}  // namespace
+
 bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run) {
-  return std::any_of(
-      scenario.expect.begin(), scenario.expect.end(),
-      [&](const scenario::Expectation& expectation) {
-        return (expectation.metric == "status" || expectation.metric == "exit_code") &&
-               (expectation.strategy.empty() || expectation.strategy == run.strategy);
-      });
+  return std::ranges::any_of(scenario.expect, [&](const scenario::Expectation& expectation) {
+    return isAboutEndOf(expectation, run);
+  });
+}
+
+bool isHopeless(const scenario::Scenario& scenario, const reports::Run& run) {
+  if (run.wrong_elements > 0 || run.status == reports::RunStatus::kInvalid) return true;
+  if (!completed(run) && !endIsExpected(scenario, run)) return true;
+  reports::ScenarioResult alone;
+  alone.runs.push_back(run);
+  const scenario::MetricLookup lookup = metricsOf(alone);
+  return std::ranges::any_of(scenario.expect, [&](const scenario::Expectation& expectation) {
+    return isAboutEndOf(expectation, run) && expectation.others.empty() &&
+           scenario::evaluate(expectation, lookup).outcome == scenario::Verdict::Outcome::kFails;
+  });
 }
 
 namespace {
@@ -138,10 +155,18 @@ std::optional<std::string> trouble(const scenario::Scenario& scenario,
   return std::nullopt;
 }
 
-/// Of a run that proves nothing, how it ended and what was seen of its faults is why.
-bool saysWhyInvalid(const scenario::Expectation& expectation) {
-  constexpr std::array<std::string_view, 4> kPaths{"status", "message", "exit_code", "evidence.ok"};
-  return std::ranges::count(kPaths, expectation.metric) > 0;
+/// Whether the line does not hold because a run proves nothing: how that run ended, and what was
+/// seen of its faults, is why. How a run failed or hung is as true without the fault.
+bool saysWhyInvalid(const scenario::Expectation& expectation, const reports::Expectation& line,
+                    const reports::ScenarioResult& result) {
+  if (expectation.metric == "evidence.ok") return true;
+  if (expectation.metric == "status") {
+    return line.value == reports::nameOf(reports::RunStatus::kInvalid);
+  }
+  if (expectation.metric != "message" && expectation.metric != "exit_code") return false;
+  return std::ranges::any_of(
+      scopeOf(result, expectation.strategy).runs,
+      [](const reports::Run* run) { return run->status == reports::RunStatus::kInvalid; });
 }
 
 /// `invalid`: a run is.
@@ -150,7 +175,7 @@ std::optional<std::string> brokenExpectations(const scenario::Scenario& scenario
   const auto fails = [&](const reports::Expectation& line) {
     if (line.pass || line.is_void) return false;
     const auto asked = std::ranges::find(scenario.expect, line.text, &scenario::Expectation::text);
-    return !invalid || asked == scenario.expect.end() || !saysWhyInvalid(*asked);
+    return !invalid || asked == scenario.expect.end() || !saysWhyInvalid(*asked, line, result);
   };
   const auto first = std::find_if(result.expectations.begin(), result.expectations.end(), fails);
   if (first == result.expectations.end()) return std::nullopt;

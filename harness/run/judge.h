@@ -31,4 +31,9 @@ Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResul
 /// Whether an expectation says how runs of this strategy must end, so that it decides.
 bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run);
 
+/// Whether the run decides that the scenario does not pass, whatever other runs do: it has a wrong
+/// element or is invalid, it did not do its work and no expectation says how its strategy ends, or
+/// its end contradicts an expectation on `status` or `exit_code`. Pure.
+bool isHopeless(const scenario::Scenario& scenario, const reports::Run& run);
+
 }  // namespace faultline::run

@@ -69,6 +69,34 @@ TEST_F(JudgeTest, AnExpectedFailureWithoutItsFaultIsInvalid) {
   expect(Verdict::kInvalid, "left no evidence");
 }
 
+TEST_F(JudgeTest, ARunThatFailedIsNoExceptionBecauseItsFaultWasNotSeen) {
+  use(sampleScenario(kFault + "expect: [hot_repair.status == ok]\n"));
+  run("hot_repair", 0).status = RunStatus::kFailed;
+  run("hot_repair", 0).evidence[0].ok = false;
+  expect(Verdict::kFail, "1 of 1 expectations does not hold, the first: hot_repair.status == ok");
+  run("hot_repair", 0).status = RunStatus::kInvalid;
+  expect(Verdict::kInvalid, "left no evidence");
+}
+
+TEST_F(JudgeTest, ARunWhoseEndContradictsAnExpectationIsHopeless) {
+  use(sampleScenario(kFault + "expect: [hot_repair.status == ok, fail_stop.status == hung]\n"));
+  reports::Run failed = run("hot_repair", 0);
+  EXPECT_FALSE(isHopeless(scenario_, failed));
+  failed.status = RunStatus::kFailed;
+  EXPECT_TRUE(isHopeless(scenario_, failed)) << "though an expectation speaks of its end";
+  reports::Run ok = run("fail_stop", 0);
+  EXPECT_TRUE(isHopeless(scenario_, ok)) << "it should have hung";
+  ok.status = RunStatus::kHung;
+  EXPECT_FALSE(isHopeless(scenario_, ok));
+  reports::Run armed = run("armed", 0);
+  EXPECT_FALSE(isHopeless(scenario_, armed));
+  armed.status = RunStatus::kFailed;
+  EXPECT_TRUE(isHopeless(scenario_, armed)) << "nothing speaks of its end";
+  armed.status = RunStatus::kOk;
+  armed.wrong_elements = 1;
+  EXPECT_TRUE(isHopeless(scenario_, armed));
+}
+
 TEST_F(JudgeTest, AnInvalidRunSaysWhichFaultStrategyAndBlock) {
   run("hot_repair", 1).status = RunStatus::kInvalid;
   run("hot_repair", 1).evidence[0] = {0, "peer_carrier", "the carrier stayed up", false};
