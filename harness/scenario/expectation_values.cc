@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/fault_list.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/sweep.h"
 #include "harness/stats/quantile.h"
@@ -44,6 +45,10 @@ bool isOfFailovers(std::string_view metric) {
   constexpr std::array<std::string_view, 4> kPrefixes{"failovers.", "failover_pause_ms.",
                                                       "detection_ms.", "verdicts.right_pct"};
   return std::ranges::any_of(kPrefixes, [&](auto prefix) { return metric.starts_with(prefix); });
+}
+
+bool isOfTimeAfterFaults(std::string_view metric) {
+  return metric.starts_with("after_pct.") || metric.starts_with("back_to_95_pct_ms.");
 }
 
 /// Whether it is of each event of this kind, and not their number.
@@ -149,12 +154,23 @@ std::string whyNoEvent(const MetricName& name, const Row& row, const Scenario& s
   if (isOfEvents(metric, "exclusions.") && kind != baseline::kExcludeRank) {
     return fmt::format("{}: only {} leaves ranks out", metric, baseline::kExcludeRank);
   }
-  const bool ofFaults = isOfFailovers(metric) || metric == "errors.after_ms" ||
+  const bool afterwards = isOfTimeAfterFaults(metric);
+  const bool ofFaults = afterwards || isOfFailovers(metric) || metric == "errors.after_ms" ||
                         isOfEvents(metric, "restarts.") || isOfEvents(metric, kShrinkMetrics) ||
                         isOfEvents(metric, kRebuildMetrics) || isOfEvents(metric, "exclusions.");
   if (!ofFaults) return "";
   if (!scenario.hasFaults()) return fmt::format("{}: the scenario has no faults", metric);
   if (!row.kind.meetsFaults) return fmt::format("{}: {} meets no fault", metric, kind);
+  // fail_stop is repaired, which ends such faults.
+  if (afterwards && kind != baseline::kFailStop) {
+    for (const Fault& fault : allFaults(scenario)) {
+      if (fault.duration) continue;
+      return fmt::format(
+          "{}: {} lasts until the end of the run, so that nothing comes after it: give it a "
+          "'duration'",
+          metric, fault.kind);
+    }
+  }
   return "";
 }
 

@@ -291,6 +291,8 @@ TEST(OneMistakeTest, ExpectationsThatCanNeverHaveAValue) {
   };
   const std::string fault =
       "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 1s}]\n";
+  const std::string untilEnd =
+      "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, until: end}]\n";
   const auto faulted = [&](const std::string& strategies, const std::string& expectation) {
     return with(strategies, fault, expectation);
   };
@@ -313,22 +315,35 @@ TEST(OneMistakeTest, ExpectationsThatCanNeverHaveAValue) {
                     "hot_repair.restarts.load_ms"),
             "6:10", "only fail_stop"},
        Case{with("[fault_free, hot_repair]", "", "hot_repair.detection_ms.max <= 9"), "5:10",
-            "the scenario has no faults"}});
+            "the scenario has no faults"},
+       Case{faulted(all, "fault_free.after_pct.median >= 80"), "6:10", "fault_free meets no fault"},
+       Case{faulted(all, "armed.back_to_95_pct_ms.max <= 9"), "6:10", "armed meets no fault"},
+       Case{with("[fault_free, hot_repair]", "", "hot_repair.after_pct.min >= 80"), "5:10",
+            "the scenario has no faults"},
+       Case{with(all, untilEnd, "hot_repair.after_pct.median >= 80"), "6:10",
+            "port_down lasts until the end of the run, so that nothing comes after it"},
+       Case{with(all, untilEnd, "hot_repair.back_to_95_pct_ms.median <= 9"), "6:10",
+            "give it a 'duration'"}});
+  EXPECT_THAT(mistakesOf(with(all, untilEnd, "fail_stop.after_pct.median >= 80")), IsEmpty())
+      << "its nodes are repaired";
   for (const char* const expectation :
        {"hot_repair.failovers.count == 0", "fail_stop.failovers.count == 0",
         "hot_repair.restarts.count == 0", "hot_repair.failover_pause_ms.max <= 20",
         "hot_repair.failover_pause_ms.n == 0", "fail_stop.restarts.hang_ms <= 1000",
-        "exclude_rank.exclusions.rank == 1", "shrink.shrinks.ranks == 3"}) {
+        "exclude_rank.exclusions.rank == 1", "shrink.shrinks.ranks == 3",
+        "hot_repair.after_pct.median >= 80", "fail_stop.back_to_95_pct_ms.max <= 5s"}) {
     EXPECT_THAT(mistakesOf(faulted(all, expectation)), IsEmpty()) << expectation;
   }
   const std::string often =
       "faults: [{kind: port_down, target: {node: 1, rail: 0}, at: 1s, duration: 100ms, times: 90, "
       "every: 300ms}]\n";
-  EXPECT_THAT(mistakesOf(with("[hot_repair]", often, "hot_repair.failover_pause_ms.p99 <= 20")), IsEmpty());
+  EXPECT_THAT(mistakesOf(with("[hot_repair]", often, "hot_repair.failover_pause_ms.p99 <= 20")),
+              IsEmpty());
   const std::string flaps =
       "faults: [{kind: port_flap, target: {node: 1, rail: 0}, at: 1s, duration: 20s, period: "
       "300ms}]\n";
-  EXPECT_THAT(mistakesOf(with("[hot_repair]", flaps, "hot_repair.failover_pause_ms.p95 <= 20")), IsEmpty());
+  EXPECT_THAT(mistakesOf(with("[hot_repair]", flaps, "hot_repair.failover_pause_ms.p95 <= 20")),
+              IsEmpty());
 }
 
 TEST(OneMistakeTest, CellsThatTheSweepDoesNotHave) {
