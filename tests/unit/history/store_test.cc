@@ -49,7 +49,7 @@ TEST_F(StoreTest, KeepsWhatIsComparedFromOneProgramToTheNext) {
   std::size_t metrics = 0;
   for (const std::string& strategy : run::measuredStrategies(result)) {
     for (const run::ComparedMetric& metric : run::comparedMetrics()) {
-      const auto values = metric.values(result, strategy);
+      const auto values = metric.values(result, strategy).values;
       if (values.empty()) continue;
       ++metrics;
       const StoredMetric& kept = stored.metrics.at({strategy, metric.name});

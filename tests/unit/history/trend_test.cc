@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <utility>
+
 namespace faultline::history {
 namespace {
 
 using reports::Change;
 using reports::Comparison;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kRunsOfANight = 6;
 
@@ -55,6 +59,30 @@ TEST(TrendTest, ASlowNightIsARegressionAndAnEqualOneIsNot) {
   EXPECT_EQ(slow.rows[0].unit, "iterations/s");
   EXPECT_EQ(slow.rows[0].nights.size(), 4u);
   EXPECT_EQ(slow.regressions(), 1);
+}
+
+TEST(TrendTest, WhatIsNeverOverAnyMoreIsARegressionWithoutANumber) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const auto back = [](const std::vector<double>& times) {
+    std::vector<StoredResult> results = nights(times);
+    for (StoredResult& one : results) {
+      auto entry = one.metrics.extract({"hot_repair", "throughput"});
+      entry.key() = {"hot_repair", "back_to_95_pct_ms"};
+      one.metrics.insert(std::move(entry));
+    }
+    return trendOf(results);
+  };
+  const Comparison never = back({140, 141, 142, 140, kNever});
+  ASSERT_EQ(never.rows.size(), 1u);
+  EXPECT_EQ(never.regressions(), 1);
+  EXPECT_FALSE(never.rows[0].difference);
+  const std::string page = reports::comparisonHtml(never);
+  EXPECT_THAT(page, HasSubstr("never"));
+  EXPECT_THAT(page, Not(HasSubstr("cy=\"nan\"")));
+  EXPECT_THAT(page, Not(HasSubstr("cy=\"-inf\"")));
+  const Comparison again = back({140, kNever, 142, 140, kNever});
+  EXPECT_EQ(again.regressions(), 0) << "it has happened before";
+  EXPECT_EQ(back({kNever, kNever, kNever, kNever}).regressions(), 0);
 }
 
 TEST(TrendTest, WhatNightsDifferByIsNoChange) {

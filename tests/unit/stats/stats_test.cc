@@ -26,6 +26,9 @@ TEST(QuantileTest, KnownValues) {
   EXPECT_NEAR(*quantile(values, 0.4), 29, 1e-12);  // numpy.percentile(values, 40)
   EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
   EXPECT_EQ(median(std::vector<double>{7}), 7);
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(median(std::vector<double>{kInfinite, kInfinite}), kInfinite);
+  EXPECT_EQ(median(std::vector<double>{1, 2, kInfinite, kInfinite}), kInfinite);
 }
 
 TEST(QuantileTest, NothingAndNanGiveNothing) {
@@ -62,8 +65,8 @@ TEST(BootstrapTest, IsRepeatableAndHoldsTheMedian) {
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->low, second->low);
   EXPECT_EQ(first->high, second->high);
-  // For n = 25, 3 % of the medians of resamples are the 8th value or less, 7 % the 9th, 1 % the 7th:
-  // an interval of 90 % would begin at the 9th, and one of 99 % at the 7th.
+  // For n = 25, 3 % of the medians of resamples are the 8th value or less, 7 % the 9th, 1 % the
+  // 7th: an interval of 90 % would begin at the 9th, and one of 99 % at the 7th.
   EXPECT_GE(first->low, 8);
   EXPECT_LT(first->low, 9);
   EXPECT_GT(first->high, 17);
