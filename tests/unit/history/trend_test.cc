@@ -82,6 +82,8 @@ TEST(TrendTest, WhatIsNeverOverAnyMoreIsARegressionWithoutANumber) {
   EXPECT_THAT(page, Not(HasSubstr("cy=\"-inf\"")));
   const Comparison again = back({140, kNever, 142, 140, kNever});
   EXPECT_EQ(again.regressions(), 0) << "it has happened before";
+  EXPECT_EQ(again.rows[0].change, Change::kNotDistinguishable);
+  EXPECT_THAT(again.rows[0].note, HasSubstr("in 1 of the 4 nights before it was never over"));
   EXPECT_EQ(back({kNever, kNever, kNever, kNever}).regressions(), 0);
 }
 
