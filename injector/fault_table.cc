@@ -325,6 +325,14 @@ const FaultKind* findFaultKind(std::string_view name) {
   return found == kKinds.end() ? nullptr : &*found;
 }
 
+bool isOfQueuePairs(std::string_view name) {
+  return std::ranges::any_of(kVerbsFaults, [&](const FaultKind& row) { return row.name == name; });
+}
+
+bool isOfRdmaDevices(std::string_view name) {
+  return std::ranges::any_of(kRdmaFaults, [&](const FaultKind& row) { return row.name == name; });
+}
+
 Signature signatureOf(const FaultKind& kind, const std::map<std::string, std::string>& parameters) {
   for (const Signature& signature : kind.signatures) {
     const auto given = parameters.find(std::string(signature.parameter));

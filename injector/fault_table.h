@@ -79,6 +79,12 @@ std::span<const FaultKind> faultKinds();
 /// nullptr when there is none of that name.
 const FaultKind* findFaultKind(std::string_view name);
 
+/// Whether it strikes queue pairs, by the verbs shim in the program that has them.
+bool isOfQueuePairs(std::string_view name);
+
+/// Whether it strikes RDMA devices and their ports.
+bool isOfRdmaDevices(std::string_view name);
+
 /// How this fault is to be found, given its parameters as a scenario writes them.
 Signature signatureOf(const FaultKind& kind, const std::map<std::string, std::string>& parameters);
 

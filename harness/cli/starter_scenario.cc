@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -18,7 +19,43 @@ using injector::FaultKind;
 using injector::TargetKind;
 
 constexpr std::string_view kCommand = "command";
-constexpr std::string_view kExampleProgram = "sleep 5; echo done";
+constexpr std::string_view kConnectionReset = "connection_reset";
+
+// When the first fault comes, and how far each is from the one before it. In guests ib_write_bw
+// must have met its server first.
+constexpr int kFirstMs = 500;
+constexpr int kFirstInGuestsMs = 8000;
+constexpr int kApartMs = 1500;
+constexpr int kShortestProgramS = 5;
+constexpr int kAfterLastFaultS = 2;
+
+// What a cluster of guests can have besides faults of RDMA (scenario/rdma_vm_checks.cc).
+constexpr std::array<std::string_view, 2> kInGuestsToo{"port_down", "blackhole"};
+
+// Of what ib_write_bw ends (docs/verbs.md has how), the last by its timeout.
+constexpr std::array<std::string_view, 4> kEndsExample{"qp_error", "post_error",
+                                                       "completion_rewrite", "completion_loss"};
+
+bool isOfRdma(const FaultKind& kind) {
+  return injector::isOfQueuePairs(kind.name) || injector::isOfRdmaDevices(kind.name);
+}
+
+/// Traffic over RDMA between the first two nodes, for so many seconds. A server whose client is
+/// gone waits for ever, and so does a client whose completion was lost: both are ended.
+std::string rdmaProgram(int seconds) {
+  constexpr int kPatienceS = 10;
+  return fmt::format(
+      "      test=\"timeout {} ib_write_bw -d rxe0 -x 1 -F -s 16384 -D {}\"\n"
+      "      case {{node}} in\n"
+      "        0) $test > server.txt 2>&1 &\n"
+      "           until ss -ltnH | grep -q :18515; do sleep 0.1; done\n"
+      "           touch listening\n"
+      "           wait $! ;;\n"
+      "        1) until [ -e ../rank0/listening ]; do sleep 0.1; done\n"
+      "           $test {{address_0}} ;;\n"
+      "      esac\n",
+      seconds + kPatienceS, seconds);
+}
 
 /// A text that YAML takes for one, whatever is in it.
 std::string quoted(const std::string& text) {
@@ -65,11 +102,23 @@ class Writer {
   bool any(bool (*holds)(const FaultKind&)) const {
     return std::ranges::any_of(kinds_, [&](const FaultKind* kind) { return holds(*kind); });
   }
-  bool inGuests() const {
-    return any([](const FaultKind& kind) { return kind.target == TargetKind::kRdma; });
+  bool inGuests() const { return any(isOfRdma); }
+  bool needsShim() const {
+    return any([](const FaultKind& kind) { return injector::isOfQueuePairs(kind.name); });
+  }
+  int firstMs() const { return inGuests() ? kFirstInGuestsMs : kFirstMs; }
+  /// For a program of ours: until after the last fault.
+  int programSeconds() const {
+    const int last_ms = firstMs() + static_cast<int>(kinds_.size()) * kApartMs;
+    return std::max(kShortestProgramS, last_ms / 1000 + kAfterLastFaultS);
   }
   bool kills() const {
     return any([](const FaultKind& kind) { return kind.forGood; });
+  }
+  bool endsProgram() const {
+    return kills() || (starter_.program.empty() && any([](const FaultKind& kind) {
+                         return std::ranges::count(kEndsExample, kind.name) > 0;
+                       }));
   }
 
   std::string cluster() const {
@@ -105,25 +154,37 @@ class Writer {
                  "{{mean: 16}}}}\n\n",
                  starter_.nodes);
     }
-    if (isForeign()) {
-      const std::string program =
-          starter_.program.empty() ? std::string(kExampleProgram) : starter_.program;
-      return text +
-             fmt::format(
-                 "  command:\n"
-                 "    # Runs on every node. {{rank}}, {{node}}, {{ranks}}, {{output}} and "
-                 "others are replaced:\n"
-                 "    # docs/command.md has the list.\n"
-                 "    run: [sh, -c, {}]\n"
-                 "    time_limit: 60s\n"
-                 "    # A number that it prints can be judged, as <strategy>.metrics.speed:\n"
-                 "    # metrics: {{speed: {{regex: 'speed: ([0-9.]+)', unit: GB/s}}}}\n\n",
-                 quoted(program));
-    }
+    if (isForeign()) return text + command();
     return text +
            "  iterations: 40\n"
            "  compute: 20ms             # of each iteration\n"
            "  gradient: {size: 1MiB, buckets: 4, dtype: f32, data: integers}\n\n";
+  }
+
+  std::string command() const {
+    std::string text =
+        "  command:\n"
+        "    # Runs on every node. {rank}, {node}, {ranks}, {output} and others are replaced:\n"
+        "    # docs/command.md has the list.\n";
+    if (!starter_.program.empty()) {
+      text += fmt::format("    run: [sh, -c, {}]\n", quoted(starter_.program));
+    } else if (inGuests()) {
+      text += "    run:\n    - sh\n    - -c\n    - |\n" + rdmaProgram(programSeconds()) +
+              "    workdir: \"{output}\"\n";
+    } else {
+      text += fmt::format("    run: [sh, -c, {}]\n",
+                          quoted(fmt::format("sleep {}; echo done", programSeconds())));
+    }
+    if (needsShim()) {
+      text +=
+          "    # What strikes its queue pairs. NCCL takes NCCL_IBVERBS_LIB instead, MSCCL++ "
+          "MSCCLPP_IBV_SO.\n"
+          "    env: {LD_PRELOAD: \"{verbs_shim}\"}\n";
+    }
+    return text +
+           "    time_limit: 60s\n"
+           "    # A number that it prints can be judged, as <strategy>.metrics.speed:\n"
+           "    # metrics: {speed: {regex: 'speed: ([0-9.]+)', unit: GB/s}}\n\n";
   }
 
   std::string strategies() const {
@@ -141,8 +202,7 @@ class Writer {
 
   std::string faults() const {
     std::string text = "faults:\n";
-    constexpr int kApartMs = 1500;
-    int begin = 500;
+    int begin = firstMs();
     for (const FaultKind* kind : kinds_) {
       text += fmt::format("  # {}\n  - kind: {}\n", kind->summary, kind->name);
       for (const ParameterSpec& spec : kind->parameters) {
@@ -177,7 +237,11 @@ class Writer {
     gates.emplace_back("evidence.ok == true");
     if (isForeign()) {
       gates.emplace_back("fault_free.exit_code == 0");
-      gates.emplace_back(kills() ? "unprotected.status == failed" : "unprotected.status == ok");
+      if (endsProgram()) {
+        gates.emplace_back("unprotected.status == failed");
+      } else if (!inGuests()) {
+        gates.emplace_back("unprotected.status == ok");
+      }
     } else if (kills()) {
       gates.emplace_back(starter_.workload == "training" ? "shrink.status == ok"
                                                          : "hot_repair.status == failed");
@@ -197,12 +261,49 @@ class Writer {
     for (const std::string& gate : gates()) text += fmt::format("  - {}\n", quoted(gate));
     if (!isForeign())
       text += "  # - hot_repair.overhead_pct.median <= 30     # needs a quiet machine\n";
+    if (inGuests() && !endsProgram() && starter_.gates.empty())
+      text += "  # - unprotected.status == ok     # of a program that lives through it\n";
     return text;
   }
 
   const Starter& starter_;
   const std::vector<const FaultKind*> kinds_;
 };
+
+}  // namespace
+
+std::string reasonAgainst(const Starter& starter, const FaultKind& kind) {
+  const std::string& workload = starter.workload;
+  if (workload == kCommand && starter.program.empty() && kind.name == kConnectionReset) {
+    return fmt::format(
+        "{} cuts TCP connections, and the example program has none: name a program that has "
+        "(--program)",
+        kind.name);
+  }
+  if (workload == kCommand || !isOfRdma(kind)) return "";
+  return fmt::format(
+      "{} strikes {} of a program that uses RDMA, and ranks of {} have none: name such a program "
+      "(--program), or take --workload {}, which runs ib_write_bw",
+      kind.name, injector::isOfQueuePairs(kind.name) ? "queue pairs" : "RDMA devices", workload,
+      kCommand);
+}
+
+namespace {
+
+/// Empty, or why the faults cannot be had in one scenario.
+std::string reasonAgainstTogether(const std::vector<const FaultKind*>& kinds) {
+  const auto rdma =
+      std::ranges::find_if(kinds, [](const FaultKind* kind) { return isOfRdma(*kind); });
+  if (rdma == kinds.end()) return "";
+  for (const FaultKind* kind : kinds) {
+    if (isOfRdma(*kind) || std::ranges::count(kInGuestsToo, kind->name) > 0) continue;
+    return fmt::format(
+        "{} and {} cannot be had together: programs with RDMA run in guests of qemu, and of other "
+        "faults these have only {}. Write a scenario of each",
+        kind->name, (*rdma)->name, join(kInGuestsToo, " and "));
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -226,6 +327,12 @@ Result<std::string> starterScenario(const Starter& starter) {
     return errorf(Code::kInvalidArgument, "there is no fault '{}'{}", fault,
                   suggestion(fault, known));
   }
+  for (const FaultKind* kind : kinds) {
+    const std::string reason = reasonAgainst(starter, *kind);
+    if (!reason.empty()) return errorf(Code::kInvalidArgument, "{}", reason);
+  }
+  const std::string reason = reasonAgainstTogether(kinds);
+  if (!reason.empty()) return errorf(Code::kInvalidArgument, "{}", reason);
   std::string text = Writer(starter, std::move(kinds)).write();
   // Whatever was asked for: only what validates is handed out.
   const scenario::ReadResult read = scenario::readScenario(text, "these together");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "injector/fault_table.h"
 
 /// The scenario that `faultline init` writes. Pure: text in, text out.
 namespace faultline::cli {
@@ -17,6 +18,9 @@ struct Starter {
   int nodes = 4;  ///< with fewer, one that dies leaves no job that is worth the name
   int rails = 2;
 };
+
+/// Why what runs cannot meet the fault, whatever else the scenario has; empty when it can.
+std::string reasonAgainst(const Starter& starter, const injector::FaultKind& kind);
 
 /// YAML with comments that validates, and runs where the machine can. kInvalidArgument for what
 /// cannot be had together, with the reader's own words.

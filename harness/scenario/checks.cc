@@ -15,6 +15,7 @@
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/table.h"
+#include "harness/scenario/verbs_checks.h"
 #include "harness/scenario/workload_keys.h"
 #include "harness/stats/overhead.h"
 
@@ -31,6 +32,7 @@ class Checker {
     checkWorkloadKeys();
     checkCommand(scenario_, root_, findings_);
     checkRdmaVm(scenario_, root_, findings_);
+    checkVerbs(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
     checkArrivals();

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/fault_kinds.h"
 #include "injector/rdma_fault_rows.h"
 #include "injector/verbs_fault_rows.h"
 
@@ -27,40 +28,6 @@ constexpr std::string_view kCarrier = "carrier";
 constexpr std::string_view kRate = "rate";
 constexpr std::string_view kTrafficClass = "traffic_class";
 constexpr std::string_view kAllClasses = "all";
-
-bool isOfQueuePairs(std::string_view kind) {
-  return std::ranges::any_of(injector::kVerbsFaults,
-                             [&](const injector::FaultKind& row) { return row.name == kind; });
-}
-
-bool isOfRdmaDevices(std::string_view kind) {
-  return std::ranges::any_of(injector::kRdmaFaults,
-                             [&](const injector::FaultKind& row) { return row.name == kind; });
-}
-
-/// Calls `visitor` with each kind of fault of the scenario that is known, its parameters and its
-/// path.
-template <typename Visit>
-void forEachKind(const Scenario& scenario, const Visit& visitor) {
-  const auto visit = [&](const std::string& kind, const injector::FaultParameters& parameters,
-                         const std::string& path) {
-    if (!kind.empty()) visitor(kind, parameters, path);
-  };
-  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
-    visit(scenario.faults[i].kind, scenario.faults[i].parameters, fmt::format("faults.{}", i));
-  }
-  for (std::size_t i = 0; i < scenario.sequences.size(); ++i) {
-    const std::vector<Fault>& faults = scenario.sequences[i].faults;
-    for (std::size_t j = 0; j < faults.size(); ++j) {
-      visit(faults[j].kind, faults[j].parameters, fmt::format("sequences.{}.faults.{}", i, j));
-    }
-  }
-  for (std::size_t i = 0; i < scenario.processes.size(); ++i) {
-    for (const FaultProcess::Kind& kind : scenario.processes[i].kinds) {
-      visit(kind.name, kind.parameters, fmt::format("fault_processes.{}", i));
-    }
-  }
-}
 
 class RdmaVmChecker {
  public:
@@ -90,15 +57,15 @@ class RdmaVmChecker {
         checkTarget(faults[j], fmt::format("sequences.{}.faults.{}", i, j));
       }
     }
-    forEachKind(scenario_,
-                [this](const std::string& kind, const injector::FaultParameters& parameters,
-                       const std::string& path) { checkKind(kind, parameters, path); });
+    forEachFaultKind(scenario_,
+                     [this](const std::string& kind, const injector::FaultParameters& parameters,
+                            const std::string& path) { checkKind(kind, parameters, path); });
   }
 
   void checkOther() {
-    forEachKind(scenario_, [this](const std::string& kind, const injector::FaultParameters&,
-                                  const std::string& path) {
-      if (!isOfRdmaDevices(kind) || !findings_.usable({path})) return;
+    forEachFaultKind(scenario_, [this](const std::string& kind, const injector::FaultParameters&,
+                                       const std::string& path) {
+      if (!injector::isOfRdmaDevices(kind) || !findings_.usable({path})) return;
       fail(path + ".kind",
            fmt::format("{}: nodes of this cluster have no RDMA devices: write 'cluster: {{kind: "
                        "rdma_vm}}', or strike one of this machine by 'faultline inject'",
@@ -149,9 +116,9 @@ class RdmaVmChecker {
   void checkKind(const std::string& kind, const injector::FaultParameters& parameters,
                  const std::string& path) {
     if (!findings_.usable({path})) return;
-    if (isOfRdmaDevices(kind)) {
+    if (injector::isOfRdmaDevices(kind)) {
       checkVirtualNic(kind, parameters, path);
-    } else if (std::ranges::count(kOutside, kind) == 0 && !isOfQueuePairs(kind)) {
+    } else if (std::ranges::count(kOutside, kind) == 0 && !injector::isOfQueuePairs(kind)) {
       std::vector<std::string_view> possible(kOutside.begin(), kOutside.end());
       for (const auto& row : injector::kVerbsFaults) possible.push_back(row.name);
       for (const auto& row : injector::kRdmaFaults) possible.push_back(row.name);

@@ -73,7 +73,8 @@ TEST_F(VerbsCommandTest, OneRankOfANodeGetsTheErrorsAndItsNeighbourDoesNot) {
 }
 
 TEST_F(VerbsCommandTest, WithoutTheShimTheRunSaysWhatIsMissing) {
-  const Ran ran = run("{kind: post_error, target: {node: 1}, at: 1s, duration: 500ms}", "env");
+  const Ran ran =
+      run("{kind: post_error, target: {node: 1}, at: 1s, duration: 500ms}", "LD_PRELOAD=");
   EXPECT_NE(ran.exit, 0);
   EXPECT_THAT(ran.out + ran.err, HasSubstr("LD_PRELOAD"));
 }

@@ -13,11 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Faults that only programs of the user's own can meet, or guests of qemu.
-bool needsPrograms(const injector::FaultKind& kind) {
-  return kind.target == injector::TargetKind::kRdma || !kind.parameters.empty();
-}
-
 TEST(StarterScenarioTest, EveryWorkloadAndFaultMakesAScenarioOrSaysWhyNot) {
   int written = 0;
   for (const scenario::Word& workload : scenario::workloadKinds()) {
@@ -28,12 +23,21 @@ TEST(StarterScenarioTest, EveryWorkloadAndFaultMakesAScenarioOrSaysWhyNot) {
       starter.nodes = 4;
       const auto text = starterScenario(starter);
       const std::string both = std::string(workload.name) + " with " + std::string(kind.name);
-      if (!text.ok()) {
-        EXPECT_TRUE(needsPrograms(kind)) << both << ": " << text.status().message();
-        EXPECT_NE(workload.name, "command") << both << ": " << text.status().message();
-        EXPECT_THAT(text.status().message(), HasSubstr("this makes no scenario: ")) << both;
+      const bool rdma = injector::isOfRdmaDevices(kind.name) || injector::isOfQueuePairs(kind.name);
+      EXPECT_EQ(reasonAgainst(starter, kind).empty(), text.ok()) << both;
+      if (rdma && workload.name != "command") {
+        EXPECT_THAT(text.status().message(),
+                    AllOf(HasSubstr(kind.name), HasSubstr("uses RDMA"), HasSubstr("--program")))
+            << both;
         continue;
       }
+      if (kind.name == "connection_reset" && workload.name == "command") {
+        EXPECT_THAT(text.status().message(), HasSubstr("the example program has none"));
+        starter.program = "./mine.sh";
+        EXPECT_TRUE(starterScenario(starter).ok());
+        continue;
+      }
+      ASSERT_TRUE(text.ok()) << both << ": " << text.status().message();
       ++written;
       const auto read = scenario::readScenario(*text, both);
       EXPECT_TRUE(read.ok()) << both;
@@ -42,6 +46,35 @@ TEST(StarterScenarioTest, EveryWorkloadAndFaultMakesAScenarioOrSaysWhyNot) {
   }
   const auto faults = injector::faultKinds().size();
   EXPECT_GE(written, static_cast<int>(2 * faults));
+}
+
+TEST(StarterScenarioTest, AProgramWhoseQueuePairsAreStruckHasTheShimAndDevices) {
+  for (const char* const program : {"", "./mine.sh"}) {
+    const auto text =
+        starterScenario({.workload = "command", .program = program, .faults = {"qp_error"}});
+    ASSERT_TRUE(text.ok()) << text.status().message();
+    const auto read = scenario::readScenario(*text, "it");
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read.scenario->cluster.kind, scenario::ClusterKind::kRdmaVm);
+    EXPECT_EQ(read.scenario->workload.command.environment.at("LD_PRELOAD"), "{verbs_shim}");
+    EXPECT_THAT(read.scenario->workload.command.run.back(),
+                HasSubstr(*program == 0 ? "ib_write_bw" : program));
+  }
+}
+
+TEST(StarterScenarioTest, FaultsThatOneClusterCannotHaveAreRefusedInWordsOfInit) {
+  EXPECT_TRUE(starterScenario({.workload = "command", .faults = {"qp_error", "port_down"}}).ok());
+  const std::string told =
+      starterScenario({.workload = "command", .faults = {"loss", "qp_error"}}).status().message();
+  EXPECT_THAT(told, HasSubstr("loss and qp_error cannot be had together"));
+  EXPECT_THAT(told, HasSubstr("only port_down and blackhole"));
+}
+
+TEST(StarterScenarioTest, TheExampleProgramOutlivesTheLastFault) {
+  const auto text = starterScenario(
+      {.workload = "command", .faults = {"loss", "throttle", "port_down", "late_delivery"}});
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_THAT(*text, HasSubstr("sleep 8; echo done"));  // the last one begins after 5 s
 }
 
 TEST(StarterScenarioTest, AProgramIsOneTextWhateverIsInIt) {

@@ -22,7 +22,10 @@ std::string text(const std::string& cluster, const std::string& strategies,
          cluster +
          "\n"
          "workload: {kind: " +
-         kind + (kind == "command" ? ", command: {run: [ib_write_bw], progress: p}}\n" : "}\n") +
+         kind +
+         (kind == "command" ? ", command: {run: [ib_write_bw], progress: p, env: {LD_PRELOAD: "
+                              "'{verbs_shim}'}}}\n"
+                            : "}\n") +
          "strategies: " + strategies +
          "\n"
          "faults:\n" +
@@ -99,7 +102,8 @@ TEST(RdmaVm, FaultsOfQueuePairsCanBeThoseOfARank) {
       "version: 1\n"
       "name: rdma\n"
       "cluster: {kind: rdma_vm, nodes: 2, rails: 2}\n"
-      "workload: {kind: command, command: {run: [ib_write_bw], per_node: 2}}\n"
+      "workload: {kind: command, command: {run: [ib_write_bw], per_node: 2, env: "
+      "{LD_PRELOAD: '{verbs_shim}'}}}\n"
       "strategies: [unprotected]\n"
       "faults:\n"
       "  - {kind: qp_error, target: {rank: 3}, at: 1s, until: end}\n",
