@@ -9,6 +9,7 @@
 
 #include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/msccl/importer.h"
+#include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/op_table.h"
 #include "resilient_ccl/schedule/verifier.h"
 
@@ -309,6 +310,13 @@ class Exporter {
   std::vector<std::vector<int>> stepOf_;  ///< by block and move
 };
 
+/// What the parser says against the text of the algorithm. A build that writes none has none.
+Status parses(const Algo& algo) {
+  const auto text = toXml(algo);
+  if (!text.ok()) return text.status().code() == Code::kUnsupported ? okStatus() : text.status();
+  return fromXml(*text).status();
+}
+
 /// Whether a reader of the file has a right schedule.
 bool comesBackRight(const Algo& algo, std::int64_t data) {
   const auto read = importSchedule(algo, data);
@@ -328,6 +336,10 @@ Result<Algo> exportSchedule(const Schedule& schedule) {
                   first.rank, first.lane, first.op, first.text);
   }
   ASSIGN_OR_RETURN(Algo algo, Exporter(schedule, table).run());
+  if (const Status parsed = parses(algo); !parsed.ok()) {
+    return errorf(Code::kUnsupported, "{} makes a file that is refused when it is read back: {}",
+                  schedule.algorithm(), parsed.message());
+  }
   const std::int64_t data = dataElements(schedule.collective(), table.elements());
   if (comesBackRight(algo, data)) return algo;
   // Lanes that were read from a file of others may order more than one place in a lane can say.

@@ -16,7 +16,7 @@ namespace faultline::schedule::msccl {
 /// kInvalidArgument for a wrong schedule, kUnsupported for one that does not fit, with the limit
 /// and what to change: pieces without a useful common unit, too many chunks, channels, thread
 /// blocks or steps, a message of more than kMaxCount chunks, or a collective that MSCCL does not
-/// have. What is returned has been read back and verified.
+/// have. What is returned has been read back, its XML by the parser (xml.h), and verified.
 Result<Algo> exportSchedule(const Schedule& schedule);
 
 }  // namespace faultline::schedule::msccl

@@ -402,6 +402,12 @@ Result<Algo> fromXml(std::string_view xml) {
   }
   const XMLElement* root = document.RootElement();
   if (root == nullptr) return errorf(Code::kInvalidArgument, "an XML document without an element");
+  for (const tinyxml2::XMLNode* more = root->NextSibling(); more != nullptr;
+       more = more->NextSibling()) {
+    if (more->ToComment() != nullptr) continue;
+    return errorf(Code::kInvalidArgument, "line {}: more behind the end of <{}>: a file has one",
+                  more->GetLineNum(), printable(root->Name()));
+  }
   return Reader().read(*root);
 }
 

@@ -150,6 +150,13 @@ TEST(MscclImportTest, WhatIsNotKnownIsSaidWithItsLine) {
               HasSubstr("line 4: <step> needs srcoff"));
 }
 
+TEST(MscclImportTest, AFileHasOneAlgorithm) {
+  const std::string ring = sample("fused_ring.xml");
+  EXPECT_EQ(mistake(ring + "<!-- the end -->\n"), "");
+  EXPECT_THAT(mistake(ring + ring), HasSubstr("more behind the end of <algo>"));
+  EXPECT_THAT(mistake(ring + "<other/>"), HasSubstr("a file has one"));
+}
+
 TEST(MscclImportTest, DepthIsBounded) {
   std::string deep;
   for (int i = 0; i < 200'000; ++i) deep += "<algo>";
@@ -173,6 +180,24 @@ TEST(MscclExportTest, AFileOfOthersWithManyLanesCanBeWrittenAgain) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->channels, 8);
   EXPECT_EQ(mistake(*toXml(*again), 64), "");
+}
+
+TEST(MscclExportTest, EveryFileIsReadBackByTheParser) {
+  int written = 0;
+  for (const Algorithm& info : allAlgorithms()) {
+    for (const std::int64_t elements : {24, 30, 120}) {
+      ScheduleRequest request{.ranks = 4, .elements = elements};
+      request.bandwidths = {1, 0.5, 1, 1};
+      const auto schedule = makeSchedule(info.name, request);
+      if (!schedule.ok()) continue;
+      const auto algo = exportSchedule(**schedule);
+      if (!algo.ok()) continue;
+      ++written;
+      EXPECT_TRUE(fromXml(*toXml(*algo)).ok())
+          << info.name << ": " << fromXml(*toXml(*algo)).status().message();
+    }
+  }
+  EXPECT_GT(written, 0);
 }
 
 TEST(MscclExportTest, ANameIsText) {
