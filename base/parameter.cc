@@ -76,8 +76,8 @@ Result<ParameterValue> parseDecimal(const ParameterSpec& spec, std::string_view 
 
 Result<ParameterValue> parseEnum(const ParameterSpec& spec, std::string_view text) {
   if (std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end()) {
-    return errorf(Code::kInvalidArgument, "{}: '{}' is not one of {}", spec.name, text,
-                  join(spec.choices, ", "));
+    return errorf(Code::kInvalidArgument, "{}: '{}' is not one of {}{}", spec.name, text,
+                  join(spec.choices, ", "), didYouMean(text, spec.choices));
   }
   return ParameterValue(std::string(text));
 }
@@ -241,8 +241,11 @@ Result<Parameters> Parameters::parse(std::string_view owner, std::span<const Par
   for (const ParameterSpec& spec : specs) known.push_back(spec.name);
   for (const auto& [name, text] : texts) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return errorf(Code::kInvalidArgument, "{} has no parameter '{}'; it has {}", owner, name,
-                  known.empty() ? "none" : join(known, ", "));
+    const std::string meant = didYouMean(name, known);
+    return errorf(Code::kInvalidArgument, "{} has no parameter '{}'{}", owner, name,
+                  !meant.empty()  ? meant
+                  : known.empty() ? "; it has none"
+                                  : "; it has " + join(known, ", "));
   }
   Parameters parameters;
   for (const ParameterSpec& spec : specs) {

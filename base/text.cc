@@ -80,10 +80,15 @@ std::string_view closestWord(std::string_view word, std::span<const std::string_
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
-  const std::string_view closest = closestWord(word, known);
-  if (!closest.empty()) return fmt::format(" (did you mean '{}'?)", closest);
+  std::string meant = didYouMean(word, known);
+  if (!meant.empty()) return meant;
   if (known.empty()) return "";
   return fmt::format("; known are {}", join(known, ", "));
+}
+
+std::string didYouMean(std::string_view word, std::span<const std::string_view> known) {
+  const std::string_view closest = closestWord(word, known);
+  return closest.empty() ? "" : fmt::format(" (did you mean '{}'?)", closest);
 }
 
 }  // namespace faultline

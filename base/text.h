@@ -26,4 +26,7 @@ std::string_view closestWord(std::string_view word, std::span<const std::string_
 /// about an unknown word.
 std::string suggestion(std::string_view word, std::span<const std::string_view> known);
 
+/// The same where the message lists the known words itself: "" when nothing is close.
+std::string didYouMean(std::string_view word, std::span<const std::string_view> known);
+
 }  // namespace faultline

@@ -184,12 +184,14 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A verb");
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage;
-    }
     std::size_t next = 0;
     const std::string call = callOf(*verbOf(app, words, next));
-    for (const auto& why : {whyNoVerb(app, words), whyNoOption(app, words)}) {
+    const std::string no_verb = whyNoVerb(app, words);
+    // Help of a verb that is not there would be that of another.
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success) && no_verb.empty()) {
+      return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage;
+    }
+    for (const auto& why : {no_verb, whyNoOption(app, words)}) {
       if (!why.empty()) return mistake(why, call);
     }
     return mistake(fmt::format("{}: {}", call, error.what()), call);

@@ -305,6 +305,47 @@ std::optional<Page> itemPage(const Category& category, const Item& item) {
   return std::nullopt;
 }
 
+/// What takes parameters: a strategy, or a kind of fault.
+struct ParameterOwner {
+  std::string_view name;
+  std::string_view category;
+  std::span<const ParameterSpec> parameters;
+};
+
+std::vector<ParameterOwner> parameterOwners() {
+  std::vector<ParameterOwner> owners;
+  for (const baseline::StrategySpec& strategy : baseline::strategies()) {
+    owners.push_back({strategy.name, "strategy", strategy.options});
+  }
+  for (const injector::FaultKind& kind : injector::faultKinds()) {
+    owners.push_back({kind.name, "fault", kind.parameters});
+  }
+  return owners;
+}
+
+/// Parameters of strategies and faults that are called so.
+std::optional<Page> parameterPage(const std::string& name) {
+  std::string text;
+  Json list = Json::array();
+  for (const ParameterOwner& owner : parameterOwners()) {
+    for (const ParameterSpec& spec : owner.parameters) {
+      if (spec.name != name) continue;
+      text += fmt::format("\nof the {} {}\n", owner.category, owner.name) +
+              describeParameters({&spec, 1});
+      list.push_back({{"owner", owner.name},
+                      {"owner_category", owner.category},
+                      {"parameter", toJson({&spec, 1}).front()}});
+    }
+  }
+  if (list.empty()) return std::nullopt;
+  const Json summary = list.front()["parameter"]["meaning"];
+  return Page{name + "\n" + text,
+              {{"name", name},
+               {"category", "parameter"},
+               {"summary", summary},
+               {"parameters", std::move(list)}}};
+}
+
 /// Everything that the name means, as one word may be several things.
 std::vector<Page> find(const std::string& name) {
   std::vector<Page> pages;
@@ -322,6 +363,7 @@ std::vector<Page> find(const std::string& name) {
   // Parts of metrics, and keys: words so common that they would stand beside everything.
   if (auto page = metricPage(name)) pages.push_back(*std::move(page));
   if (auto page = keyPage(name)) pages.push_back(*std::move(page));
+  if (auto page = parameterPage(name)) pages.push_back(*std::move(page));
   return pages;
 }
 
@@ -330,10 +372,21 @@ int unknownName(const std::string& name) {
   for (const Part& part : kParts) all.emplace_back(part.name);
   for (const Category& category : catalogue()) {
     all.emplace_back(category.name);
-    for (const Item& item : category.items) all.push_back(item.name);
+    for (const Item& item : category.items) {
+      // Beginnings of metrics first: whoever wrote one means one.
+      for (std::size_t dot = item.name.find('.');
+           category.singular == "metric" && dot != std::string::npos;
+           dot = item.name.find('.', dot + 1)) {
+        all.push_back(item.name.substr(0, dot));
+      }
+      all.push_back(item.name);
+    }
   }
   for (const scenario::Field& field : scenario::scenarioTable().fields) {
     all.emplace_back(field.spec.name);
+  }
+  for (const ParameterOwner& owner : parameterOwners()) {
+    for (const ParameterSpec& spec : owner.parameters) all.emplace_back(spec.name);
   }
   const std::vector<std::string_view> known(all.begin(), all.end());
   // A metric may stand behind its strategy, as in 'expect'.

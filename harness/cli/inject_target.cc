@@ -55,9 +55,9 @@ Status addVerbsFault(verbs::Effect effect, Texts parameters, Injection& injectio
     const auto row = std::ranges::find(kQueuePairKeys, std::string_view(key),
                                        [](const auto& pair) { return pair.first; });
     if (row == kQueuePairKeys.end()) {
-      return errorf(Code::kInvalidArgument,
-                    "target: {} has no '{}'; it has pid, dev, qpn, peer_qpn, dlid, dgid, like {}",
-                    injection.kind->name, key, kExample);
+      std::vector<std::string_view> known{"pid"};
+      for (const auto& [name, parameter] : kQueuePairKeys) known.push_back(name);
+      return noSuchKey(injection.kind->name, key, known, kExample);
     }
     if (!parameters.emplace(row->second, value).second) {
       return errorf(Code::kInvalidArgument, "target: {} is given as a parameter as well", key);
@@ -71,6 +71,13 @@ Status addVerbsFault(verbs::Effect effect, Texts parameters, Injection& injectio
 }
 
 }  // namespace
+
+Status noSuchKey(std::string_view kind, std::string_view key,
+                 std::span<const std::string_view> known, std::string_view example) {
+  const std::string meant = didYouMean(key, known);
+  return errorf(Code::kInvalidArgument, "target: {} has no '{}'{}, like {}", kind, key,
+                meant.empty() ? "; it has " + join(known, ", ") : meant, example);
+}
 
 Result<Texts> parseTarget(std::string_view text) {
   std::vector<std::string> pairs;
@@ -121,10 +128,9 @@ Status canInjectByHand(const std::string& kind) {
   // Also those that a scenario has: what is meant must be known before why it is not possible.
   std::vector<std::string_view> known;
   for (const injector::FaultKind& each : injector::faultKinds()) known.push_back(each.name);
-  const std::string_view closest = closestWord(kind, known);
+  const std::string meant = didYouMean(kind, known);
   return errorf(Code::kInvalidArgument, "there is no fault '{}'{}", kind,
-                closest.empty() ? "; possible are " + injectable()
-                                : fmt::format(" (did you mean '{}'?)", closest));
+                meant.empty() ? "; possible are " + injectable() : meant);
 }
 
 Result<Injection> makeInjection(const std::string& kind, std::string_view target,

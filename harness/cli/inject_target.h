@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,10 @@ namespace faultline::cli {
 
 /// "pid=17,dev=mlx5_0" -> {pid: 17, dev: mlx5_0}. kInvalidArgument for what is no list of such.
 Result<std::map<std::string, std::string>> parseTarget(std::string_view text);
+
+/// kInvalidArgument for a key that targets of this kind do not have.
+Status noSuchKey(std::string_view kind, std::string_view key,
+                 std::span<const std::string_view> known, std::string_view example);
 
 /// One fault, ready to be prepared, and how it is described.
 struct Injection {

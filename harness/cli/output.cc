@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "base/printable.h"
@@ -29,6 +30,14 @@ void setFooter(CLI::App& command, std::string_view words,
   for (const std::string_view example : examples) text += fmt::format("  {}\n", example);
   text += "\n" + wrapText(fmt::format("exit codes: {}", exit_codes), 0);
   command.footer(text);
+}
+
+CLI::Validator oneOf(std::span<const std::string_view> words) {
+  return {[words](std::string& text) {
+            if (std::ranges::count(words, std::string_view(text)) > 0) return std::string();
+            return fmt::format("there is no '{}'{}", text, suggestion(text, words));
+          },
+          fmt::format("{{{}}}", join(words, ",")), ""};
 }
 
 void addJsonFlag(CLI::App& command, bool& json) {

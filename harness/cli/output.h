@@ -1,8 +1,10 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,10 @@ void setFooter(CLI::App& command, std::string_view words,
 
 /// Exit codes of verbs that only look at something.
 inline constexpr std::string_view kLookingExitCodes = "0 ok, 2 usage mistake";
+
+/// Lets an option have one of these words, and says of another which was meant. `words` outlives
+/// the command line.
+CLI::Validator oneOf(std::span<const std::string_view> words);
 
 /// Every verb's `--json`.
 void addJsonFlag(CLI::App& command, bool& json);

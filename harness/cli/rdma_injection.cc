@@ -1,5 +1,6 @@
 #include "harness/cli/rdma_injection.h"
 
+#include <array>
 #include <charconv>
 
 #include "injector/faults/rdma_registry.h"
@@ -27,9 +28,8 @@ Result<rdma::RdmaTarget> rdmaTarget(std::string_view kind,
                       "target: '{}' is no number of a port; they are counted from 1", value);
       }
     } else {
-      return errorf(Code::kInvalidArgument,
-                    "target: {} has no '{}'; it has dev, port, other_end, like {}", kind, key,
-                    kRdmaExample);
+      constexpr std::array<std::string_view, 3> kKnown{"dev", "port", "other_end"};
+      return noSuchKey(kind, key, kKnown, kRdmaExample);
     }
   }
   if (read.device.empty()) {

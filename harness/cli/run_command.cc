@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/dry_run.h"
@@ -78,7 +79,10 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
   if (names.empty()) return okStatus();
   for (const std::string& name : names) {
     if (scenario.find(name) != nullptr) continue;
-    return errorf(Code::kInvalidArgument, "--strategy {}: the scenario has no such strategy", name);
+    std::vector<std::string_view> known;
+    for (const scenario::Strategy& strategy : scenario.strategies) known.push_back(strategy.name);
+    return errorf(Code::kInvalidArgument, "--strategy {}: the scenario has no such strategy{}",
+                  name, suggestion(name, known));
   }
   const auto chosen = [&](const std::string& name) {
     return std::ranges::find(names, name) != names.end();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,6 +29,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::array<std::string_view, 2> kPortModels{"fluid", "one_port"};
+constexpr std::array<std::string_view, 2> kFormats{"text", "msccl-xml"};
 constexpr const char* kVerifyExamples =
     "  faultline schedule verify --algorithm r2_allreduce --ranks 8 --straggler 1:0.5 --segments "
     "16\n";
@@ -293,16 +296,15 @@ void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
   verb.add_option("--size", flags.size, "buffer per rank, in bytes or with a unit")
       ->capture_default_str();
   verb.add_option("--dtype", flags.dtype, "element type")
-      ->check(CLI::IsMember(std::vector<std::string>(reduction::kDataTypeNames.begin(),
-                                                     reduction::kDataTypeNames.end())))
+      ->check(oneOf(reduction::kDataTypeNames))
       ->capture_default_str();
   verb.add_option("--port-model", flags.portModel,
                   "how flows share a port; not given: both, side by side, with the segments and "
                   "the formula for fluid ports")
-      ->check(CLI::IsMember({"one_port", "fluid"}));
+      ->check(oneOf(kPortModels));
   verb.add_option("--shares", flags.shares,
                   "which model the shares of unequal ranks are made for (ring has equal ones)")
-      ->check(CLI::IsMember({"fluid", "one_port"}))
+      ->check(oneOf(kPortModels))
       ->capture_default_str();
   verb.add_option("--alpha", flags.alpha,
                   "latency of a message: a multiple of the time S/B that the buffer needs through "
@@ -370,7 +372,7 @@ CLI::App* addScheduleCommand(CLI::App& app, int& exitCode) {
   shown->add_option("--max-ops", flags->maxOps, "operations per lane; -1 for all")
       ->capture_default_str();
   shown->add_option("--format", flags->format, "msccl-xml: an algorithm that MSCCL loads")
-      ->check(CLI::IsMember({"text", "msccl-xml"}))
+      ->check(oneOf(kFormats))
       ->capture_default_str();
   shown->footer(footerOf(kShowExamples));
   command->footer(footerOf(std::string(kVerifyExamples) + kCostExamples + kShowExamples));

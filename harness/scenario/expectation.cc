@@ -97,7 +97,7 @@ Result<MetricValue> parseExpected(const Metric& metric, std::string_view text) {
     case MetricType::kName:
       if (!metric.names.empty() &&
           std::find(metric.names.begin(), metric.names.end(), text) == metric.names.end()) {
-        return wrong("one of " + join(metric.names, ", "));
+        return wrong("one of " + join(metric.names, ", ") + didYouMean(text, metric.names));
       }
       if (!isWord(text)) return wrong("a name");
       return MetricValue(std::string(text));

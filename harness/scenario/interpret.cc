@@ -319,7 +319,9 @@ class ScenarioReader {
     const auto nodes = elements("expect", "expectations");
     // Without the list of strategies nothing can be said about their metrics.
     if (!strategies_readable_) {
-      for (const auto& spec : baseline::strategies()) names.emplace_back(spec.name);
+      for (const auto& spec : baseline::strategies()) {
+        if (std::ranges::count(names, spec.name) == 0) names.emplace_back(spec.name);
+      }
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = nodes[i];

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <tuple>
 
 #include "base/input_file.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "harness/scenario/checks.h"
 #include "harness/scenario/document.h"
 #include "harness/scenario/findings.h"
@@ -18,6 +20,7 @@ namespace faultline::scenario {
 namespace {
 
 constexpr std::size_t kLongestMessage = 500;
+constexpr std::size_t kMostSiblings = 1000;
 constexpr std::size_t kMostMistakes = 100;  // a file with more is no scenario: the first ones tell
 
 /// From problems to mistakes: in the order of the file, with the names of their sources.
@@ -46,6 +49,24 @@ std::vector<Mistake> render(std::vector<Problem> problems, const std::string& fi
     }
   }
   return mistakes;
+}
+
+/// " (did you mean 'hang.yaml'?)" of the scenarios beside a file that is not there, or "".
+std::string siblingMeant(const std::filesystem::path& path) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  for (std::filesystem::directory_iterator entry(folder, ignored), end;
+       !ignored && entry != end && names.size() < kMostSiblings; entry.increment(ignored)) {
+    const std::filesystem::path& file = entry->path();
+    if (file.extension() != ".yaml" && file.extension() != ".yml") continue;
+    names.push_back(file.filename().string());
+  }
+  std::ranges::sort(names);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string_view closest = closestWord(path.filename().string(), known);
+  if (closest.empty()) return "";
+  return fmt::format(" (did you mean '{}'?)", (path.parent_path() / closest).string());
 }
 
 }  // namespace
@@ -79,7 +100,11 @@ ReadResult readScenarioFile(const std::string& path, std::span<const std::string
                                      .attempt = "cannot read the scenario",
                                      .mostBytes = kMaximumFileBytes,
                                      .ownPipes = true});
-  if (!text.ok()) return {std::nullopt, {{path, 0, 0, text.status().message()}}};
+  if (!text.ok()) {
+    const bool missing = text.status().code() == Code::kNotFound;
+    return {std::nullopt,
+            {{path, 0, 0, text.status().message() + (missing ? siblingMeant(path) : "")}}};
+  }
   return readScenario(*text, path, overrides);
 }
 

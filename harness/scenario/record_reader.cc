@@ -115,10 +115,8 @@ ParameterValue RecordReader::readScalar(const Node& node, const ParameterSpec& s
   Result<ParameterValue> value = parseParameter(spec, node.text);
   if (value.ok()) return *std::move(value);
   if (spec.type == ParameterType::kEnum) {
-    const std::string_view closest = closestWord(node.text, spec.choices);
-    const std::string hint = closest.empty() ? "" : fmt::format(" (did you mean '{}'?)", closest);
     return wrong(fmt::format("{}: {} is not one of {}{}", spec.name, describe(node),
-                             join(spec.choices, ", "), hint));
+                             join(spec.choices, ", "), didYouMean(node.text, spec.choices)));
   }
   // A message of the parser quotes the whole text; keep it one line of bearable length.
   constexpr std::size_t kLongestQuoted = 60;

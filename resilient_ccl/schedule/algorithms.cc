@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/text.h"
 #include "resilient_ccl/schedule/chain.h"
 #include "resilient_ccl/schedule/halving_doubling.h"
 #include "resilient_ccl/schedule/layered_all_reduce.h"
@@ -116,15 +118,6 @@ constexpr std::array kAlgorithms{
               Collective::kSendRecv},
 };
 
-std::string knownNames() {
-  std::string names;
-  for (const Algorithm& algorithm : kAlgorithms) {
-    if (!names.empty()) names += ", ";
-    names += algorithm.name;
-  }
-  return names;
-}
-
 Status check(const std::vector<double>& bandwidths, int ranks) {
   if (!bandwidths.empty() && bandwidths.size() != static_cast<std::size_t>(ranks)) {
     return errorf(Code::kInvalidArgument, "{} bandwidths given for {} ranks", bandwidths.size(),
@@ -193,7 +186,10 @@ Result<std::unique_ptr<Schedule>> makeSchedule(std::string_view algorithm,
   for (const Algorithm& candidate : kAlgorithms) {
     if (candidate.name == algorithm) return candidate.make(request);
   }
-  return errorf(Code::kNotFound, "no algorithm is called '{}'; known: {}", algorithm, knownNames());
+  std::vector<std::string_view> known;
+  for (const Algorithm& candidate : kAlgorithms) known.push_back(candidate.name);
+  return errorf(Code::kNotFound, "there is no algorithm '{}'{}", algorithm,
+                suggestion(algorithm, known));
 }
 
 }  // namespace faultline::schedule

@@ -153,19 +153,69 @@ TEST(DidYouMeanTest, EverywhereWhereANameIsExpected) {
       {{"list", "fualts"}, "'faults'"},
       {{"list", "fault"}, "'faults'"},
       {{"describe", "port_don"}, "'port_down'"},
-      {{"describe", "failover_pause"}, "'failover_pause_ms.p50'"},
-      {{"describe", "hot_repair.overhead"}, "'overhead_pct.median'"},
+      {{"describe", "failover_pause"}, "'failover_pause_ms'"},
+      {{"describe", "failver_pause_ms"}, "'failover_pause_ms'"},
+      {{"describe", "failver_pause_ms.p50"}, "'failover_pause_ms.p50'"},
+      {{"describe", "wathdog"}, "'watchdog'"},
+      {{"run", "--strategy", "hot_repar", "QUICKSTART"}, "'hot_repair'"},
+      {{"schedule", "verify", "--algorithm", "rng", "--ranks", "4"}, "'ring'"},
+      {{"schedule", "cost", "--algorithm", "ring", "--ranks", "4", "--dtype", "f23"}, "'f32'"},
+      {{"schedule", "cost", "--algorithm", "ring", "--ranks", "4", "--port-model", "fluidd"},
+       "'fluid'"},
+      {{"schedule", "show", "--algorithm", "ring", "--ranks", "4", "--format", "mscl-xml"},
+       "'msccl-xml'"},
+      {{"schedule", "show", "--algorithm", "ring", "--ranks", "4", "--format", "mscl"},
+       "'msccl-xml'"},
+      {{"inject", "post_error", "--target", "pid=1", "--for", "1s", "--param", "budgt=1"},
+       "'budget'"},
+      {{"inject", "post_error", "--target", "pd=1", "--for", "1s"}, "'pid'"},
+      {{"inject", "rdma_port_down", "--target", "dv=1", "--for", "1s"}, "'dev'"},
+      {{"rnu", "--help"}, "'run'"},
+      {{"describe", "hot_repair.overhead"}, "'overhead_pct'"},
       {{"describe", "al_reduce"}, "'all_reduce'"},
       {{"inject", "port_dwn"}, "'port_down'"},
       {{"init", "--fault", "port_dwn"}, "'port_down'"},
       {{"init", "--gate", "hot_repair.failover.count >= 1"}, "'hot_repair.failovers.count'"},
       {{"init", "--workload", "trainin"}, "'training'"}};
-  for (const auto& [words, meant] : kMistakes) {
+  for (const auto& [given, meant] : kMistakes) {
+    std::vector<std::string> words = given;
+    std::ranges::replace(words, "QUICKSTART", FAULTLINE_SOURCE_DIR "/scenarios/quickstart.yaml");
     const Ran ran = runFaultline(words);
     EXPECT_EQ(ran.exit, 2) << words.back();
     EXPECT_EQ(ran.out, "") << words.back();
     EXPECT_THAT(ran.err, HasSubstr("did you mean " + meant)) << words.back();
   }
+}
+
+TEST(DidYouMeanTest, AFileBesideTheOneThatIsNotThere) {
+  const TemporaryFolder folder;
+  folder.write("hang.yaml", kTiny);
+  for (const std::string name : {"hang.yml", "hng.yaml"}) {
+    EXPECT_THAT(runFaultline({"validate", name}, folder.path()).out,
+                HasSubstr("did you mean 'hang.yaml'?"));
+    EXPECT_THAT(runFaultline({"run", folder.path() / name}).err,
+                HasSubstr("did you mean '" + std::string(folder.path() / "hang.yaml") + "'?"));
+  }
+  EXPECT_THAT(runFaultline({"validate", "other.yaml"}, folder.path()).out,
+              Not(HasSubstr("did you mean")));
+}
+
+TEST(DidYouMeanTest, EachNameOnceInAList) {
+  const TemporaryFolder folder;
+  folder.write("x.yaml",
+               "version: 1\nname: x\nworkload: {kind: training, iterations: 10}\n"
+               "strategies: [fault_free, hot_repair, hot_repar]\nexpect: [foo.status == ok]\n");
+  const std::string told = runFaultline({"validate", "x.yaml"}, folder.path()).out;
+  const std::size_t at = told.find("there is no strategy 'foo'");
+  ASSERT_NE(at, std::string::npos) << told;
+  const std::size_t first = told.find(" hot_repair,", at);
+  ASSERT_NE(first, std::string::npos) << told;
+  EXPECT_EQ(told.find(" hot_repair,", first + 1), std::string::npos) << told;
+}
+
+TEST(DescribeTest, KnowsOptionsOfStrategiesAndParametersOfFaults) {
+  EXPECT_THAT(runFaultline({"describe", "watchdog"}).out, HasSubstr("of the strategy fail_stop"));
+  EXPECT_THAT(runFaultline({"describe", "budget"}).out, HasSubstr("of the fault post_error"));
 }
 
 TEST(InjectTest, SaysWhatIsReallyMissing) {
