@@ -49,7 +49,6 @@ Result<Texts> parsePairs(const std::vector<std::string>& pairs, std::string_view
 
 /// Makes the fault of a program's queue pairs.
 Status addVerbsFault(verbs::Effect effect, Texts parameters, Injection& injection) {
-  ASSIGN_OR_RETURN(const int pid, processOf(injection.target));
   for (const auto& [key, value] : injection.target) {
     if (key == "pid") continue;
     const auto row = std::ranges::find(kQueuePairKeys, std::string_view(key),
@@ -63,6 +62,7 @@ Status addVerbsFault(verbs::Effect effect, Texts parameters, Injection& injectio
       return errorf(Code::kInvalidArgument, "target: {} is given as a parameter as well", key);
     }
   }
+  ASSIGN_OR_RETURN(const int pid, processOf(injection.target));
   ASSIGN_OR_RETURN(injection.parameters,
                    injector::FaultParameters::parse(*injection.kind, parameters));
   injection.fault =

@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/output.h"
 #include "harness/cli/schedule_export.h"
 #include "harness/cli/schedule_job.h"
 #include "resilient_ccl/reduction/reduce.h"

@@ -9,4 +9,10 @@ const Metric* Command::find(std::string_view metric) const {
   return found == metrics.end() ? nullptr : &*found;
 }
 
+std::vector<std::string_view> Command::metricNames() const {
+  std::vector<std::string_view> names;
+  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  return names;
+}
+
 }  // namespace faultline::command

@@ -44,6 +44,8 @@ struct Command {
 
   int processes() const { return perNode * static_cast<int>(nodes.size()); }
   const Metric* find(std::string_view metric) const;
+  /// Those of `metrics`; they live as long as this does.
+  std::vector<std::string_view> metricNames() const;
   bool operator==(const Command&) const = default;
 };
 

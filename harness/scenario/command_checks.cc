@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/command/variables.h"
@@ -173,7 +174,8 @@ class CommandChecker {
     if (command_.throughput.empty() || command_.find(command_.throughput) != nullptr) return;
     if (!findings_.usable({below("metrics"), below("throughput")})) return;
     fail(below("throughput"),
-         fmt::format("throughput: 'metrics' has no '{}'", command_.throughput));
+         fmt::format("throughput: 'metrics' has no '{}'{}", command_.throughput,
+                     didYouMean(command_.throughput, command_.metricNames())));
   }
 
   void checkPlaceholders() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/expectation_values.h"
 #include "harness/scenario/metric_table.h"
@@ -57,7 +58,8 @@ std::string whyNotOfPrograms(const MetricName& name, const Scenario& scenario) {
   }
   const std::string_view number = path.substr(std::min(kProgramMetrics.size(), path.size()));
   if (foreign && told && scenario.workload.command.find(number) == nullptr) {
-    return fmt::format("{}: 'workload.command.metrics' has no '{}'", path, number);
+    return fmt::format("{}: 'workload.command.metrics' has no '{}'{}", path, number,
+                       didYouMean(number, scenario.workload.command.metricNames()));
   }
   return "";
 }

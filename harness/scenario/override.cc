@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/text_check.h"
 
@@ -57,6 +58,16 @@ Node* item(Node& list, std::string_view segment, int source) {
   return nullptr;
 }
 
+/// " (did you mean 'hot_repair'?)" of the list's names, or "".
+std::string elementMeant(const Node& list, std::string_view segment) {
+  std::vector<std::string_view> names;
+  for (const Node& item : list.items) {
+    if (item.kind == Node::Kind::kScalar) names.emplace_back(item.text);
+    if (item.entries.size() == 1) names.emplace_back(item.entries.front().key);
+  }
+  return didYouMean(segment, names);
+}
+
 }  // namespace
 
 std::optional<Problem> applyOverride(Node& root, std::string_view assignment, int source) {
@@ -88,8 +99,9 @@ std::optional<Problem> applyOverride(Node& root, std::string_view assignment, in
     } else if (node->kind == Node::Kind::kList) {
       Node* const found = item(*node, segment, source);
       if (found == nullptr) {
-        return Problem{where, fmt::format("{} has no element '{}': it has {}, counted from 0",
-                                          owner, shortened(segment), node->items.size())};
+        return Problem{where, fmt::format("{} has no element '{}'{}: it has {}, counted from 0",
+                                          owner, shortened(segment), elementMeant(*node, segment),
+                                          node->items.size())};
       }
       node = found;
     } else {
