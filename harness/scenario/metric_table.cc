@@ -54,7 +54,7 @@ constexpr std::array kMetrics{
     Metric{"duration", Measure::kTime, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
            "from the start to the end of each run"},
     Metric{"duration", Measure::kTime, Scope::kSummary, Owner::kGlobal, Trust::kAlways,
-           "of the whole experiment, with set-up"},
+           "how long the whole experiment took, with set-up"},
     Metric{"runs.count", Measure::kCount, Scope::kSummary, Owner::kBoth, Trust::kAlways,
            "runs that were made"},
     Metric{"iterations.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
@@ -64,27 +64,32 @@ constexpr std::array kMetrics{
            "median time of an iteration, over all runs; one that was interrupted and done again "
            "lasts from its first begin to its final end"},
     Metric{"iteration_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "longest iteration of all runs, likewise"},
+           Trust::kSpeed,
+           "longest iteration of all runs; one that was interrupted and done again lasts from "
+           "its first begin to its final end"},
     Metric{"throughput.median", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
            "work per second, in the workload's unit (training: iterations), median over the runs"},
     Metric{"overhead_pct.median", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed, "v0 / v - 1 against fault_free, per block, median over the blocks", true},
     Metric{"overhead_pct.ci95", Measure::kInterval, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed,
-           "its 95 % interval (from 6 blocks on), as a whole: above another one, or a value, when "
-           "all of it is",
+           "95 % interval of overhead_pct.median (from 6 blocks on), as a whole: above another "
+           "one, or a value, when all of it is",
            true},
     Metric{"overhead_pct.ci95.lo", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "lower end of its 95 % interval (from 6 blocks on)", true},
+           Trust::kSpeed,
+           "lower end of the 95 % interval of overhead_pct.median (from 6 blocks on)", true},
     Metric{"overhead_pct.ci95.hi", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "upper end of its 95 % interval (from 6 blocks on)", true},
-    Metric{
-        "overhead_pct.at_most", Measure::kPercent, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-        "what the overhead is at most: the upper end of its interval, or the noise of a median, if "
-        "that is greater (needs a second row of fault_free)",
-        true},
+           Trust::kSpeed,
+           "upper end of the 95 % interval of overhead_pct.median (from 6 blocks on)", true},
+    Metric{"overhead_pct.at_most", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
+           Trust::kSpeed,
+           "what the overhead is at most: the upper end of its 95 % interval, or the noise of "
+           "a median, if that is greater (needs a second row of fault_free)",
+           true},
     Metric{"overhead_pct.distinguishable", Measure::kFlag, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "the overhead is more than noise (likewise)", true},
+           Trust::kSpeed, "the overhead is more than noise (needs a second row of fault_free)",
+           true},
     Metric{"exposed_overhead_pct.median", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed,
            "what the median iteration after the fault adds to the time that computing stands still "
@@ -92,19 +97,28 @@ constexpr std::array kMetrics{
            "blocks; only with a 'model'",
            true},
     Metric{"exposed_overhead_pct.ci95", Measure::kInterval, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "its 95 % interval (from 6 blocks on), as a whole", true},
+           Trust::kSpeed,
+           "95 % interval of exposed_overhead_pct.median (from 6 blocks on), as a whole", true},
     Metric{"exposed_overhead_pct.ci95.lo", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "lower end of its 95 % interval (from 6 blocks on)", true},
+           Trust::kSpeed,
+           "lower end of the 95 % interval of exposed_overhead_pct.median (from 6 blocks on)",
+           true},
     Metric{"exposed_overhead_pct.ci95.hi", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "upper end of its 95 % interval (from 6 blocks on)", true},
+           Trust::kSpeed,
+           "upper end of the 95 % interval of exposed_overhead_pct.median (from 6 blocks on)",
+           true},
     Metric{"exposed_overhead_pct.half_width", Measure::kPercent, Scope::kSummary, Owner::kStrategy,
-           Trust::kSpeed, "half of its length (from 6 blocks on)", true},
+           Trust::kSpeed,
+           "half the length of the 95 % interval of exposed_overhead_pct.median (from 6 blocks "
+           "on)",
+           true},
     Metric{"noise.band_pct", Measure::kPercent, Scope::kSummary, Owner::kGlobal, Trust::kAlways,
-           "95 % of the pairs of equal runs differ by at most this much (likewise; above 2 % all "
-           "speeds are void)",
+           "95 % of the pairs of equal runs differ by at most this much (needs a second row of "
+           "fault_free; above 2 % all speeds are void)",
            true},
     Metric{"noise.median_band_pct", Measure::kPercent, Scope::kSummary, Owner::kGlobal,
-           Trust::kAlways, "the median of these pairs differs from 0 by at most this much", true},
+           Trust::kAlways,
+           "the median difference of the pairs of equal runs is at most this far from 0", true},
     Metric{"noise.drift_pct", Measure::kPercent, Scope::kSummary, Owner::kGlobal, Trust::kAlways,
            "how much more time equal runs took at the end than at the beginning", true},
     Metric{"failovers.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
@@ -116,14 +130,17 @@ constexpr std::array kMetrics{
            "what each failover held to be broken: local_nic, remote_nic, rail, path, protocol",
            false, kCauses},
     Metric{"failovers.verdict", Measure::kName, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-           "by what it was known: port_event, reset, probes, back_off, told_by_peer, protocol",
+           "by what each failover was known: port_event, reset, probes, back_off, "
+           "told_by_peer, protocol",
            false, verdict::kAll},
     Metric{"failovers.where", Measure::kName, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-           "at which end of the rail it was, seen from the rank that failed over: local, remote, "
-           "between, unknown",
+           "at which end of the rail the fault of each failover was, seen from the rank that "
+           "failed over: local, remote, between, unknown",
            false, channel::kWhereNames},
     Metric{"failovers.dead_direction", Measure::kName, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kFault, "which way nothing passed any more: outgoing, incoming, both, unknown",
+           Trust::kFault,
+           "which way nothing passed any more at each failover: outgoing, incoming, both, "
+           "unknown",
            false, channel::kDirectionNames},
     Metric{"failovers.rail", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
            "the rail that each failover left"},
@@ -141,13 +158,13 @@ constexpr std::array kMetrics{
         "share of the verdicts that are what was injected: of each fault, at the struck node and "
         "at the others, as the matrix has it (self_test.md)"},
     Metric{"verdicts.unexplained", Measure::kCount, Scope::kSummary, Owner::kStrategy,
-           Trust::kFault, "failovers that no fault explains, likewise"},
+           Trust::kFault, "failovers that no fault of the scenario explains (self_test.md)"},
     Metric{"failover_pause_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "median pause of a failover"},
     Metric{"failover_pause_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
-           Trust::kFault, "its 95th percentile (from 60 failovers on)"},
+           Trust::kFault, "95th percentile of the pause of a failover (from 60 failovers on)"},
     Metric{"failover_pause_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
-           Trust::kFault, "its 99th percentile (from 300 failovers on)"},
+           Trust::kFault, "99th percentile of the pause of a failover (from 300 failovers on)"},
     Metric{"failover_pause_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "longest pause of a failover"},
     Metric{"failover_pause_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
@@ -158,17 +175,20 @@ constexpr std::array kMetrics{
            "that failed",
            true},
     Metric{"after_pct.min", Measure::kPercent, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "the least of the runs", true},
+           "work done in the first second after the last fault was taken back, in percent of "
+           "what fault_free does in a second: the least of the runs",
+           true},
     Metric{"back_to_95_pct_ms.median", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed,
-           "from when the last fault was taken back until a second begins in which 95 % of that is "
-           "done, median over the runs; above every bound where half of them failed, and not known "
-           "beyond the time that was watched where half of them were not back",
+           "from when the last fault was taken back until a second begins in which 95 % of the "
+           "work of a fault-free second is done, median over the runs; above every bound where "
+           "half of them never came back",
            true},
     Metric{"back_to_95_pct_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kSpeed,
-           "the longest; above every bound where a run failed, and not known beyond the time that "
-           "was watched where one was not back",
+           "from when the last fault was taken back until a second begins in which 95 % of the "
+           "work of a fault-free second is done, the longest of the runs; above every bound "
+           "where a run never came back",
            true},
     Metric{"detection_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy,
            Trust::kFault, "median time from the fault to its detection"},
@@ -187,7 +207,9 @@ constexpr std::array kMetrics{
         "degradations.missed", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
         "throttles of a link to less than 60 % that no rank at that link told of, per faulted run"},
     Metric{"degradations.unexplained", Measure::kCount, Scope::kEveryRun, Owner::kStrategy,
-           Trust::kFault, "times that a rail became so slow without a throttle, per faulted run"},
+           Trust::kFault,
+           "times that a rail became much slower than the others without a throttle, per "
+           "faulted run"},
     Metric{"restarts.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that the job was killed and started again, per faulted run"},
     Metric{"restarts.hang_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
@@ -201,11 +223,12 @@ constexpr std::array kMetrics{
     Metric{"shrinks.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "times that the job went on without ranks that had died or left, per faulted run"},
     Metric{"shrinks.ranks", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-           "ranks that were left each time"},
+           "ranks that were left each time that the job went on without some"},
     Metric{"shrinks.notice_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "from the fault until a rank that was left had an error"},
     Metric{"shrinks.rebuild_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kFault, "from that error until all that were left went on"},
+           Trust::kFault,
+           "from the first error after ranks were lost until all ranks that were left went on"},
     Metric{
         "rebuilds.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
         "times that the programs made a communicator of all ranks anew (nccl, abort_reinit), per "
@@ -213,11 +236,13 @@ constexpr std::array kMetrics{
     Metric{"rebuilds.notice_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kFault, "from the fault until a program told that its communicator had failed"},
     Metric{"rebuilds.rebuild_ms", Measure::kMilliseconds, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kFault, "from then on until all had told of a new one"},
+           Trust::kFault,
+           "from when a program told that its communicator had failed until all had told of a "
+           "new one"},
     Metric{"exclusions.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "ranks that left the job because a port of their node was down, per faulted run"},
     Metric{"exclusions.rank", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kFault,
-           "each rank that left"},
+           "each rank that left the job because a port of its node was down"},
     Metric{"plans.count", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kFault,
            "plans of AllReduce that each run used: one for each size, those of barriers too, and "
            "again for each when health had changed"},
@@ -230,69 +255,90 @@ constexpr std::array kMetrics{
            "median time of each cell of a sweep, over that of the best other strategy whose "
            "algorithm is fixed"},
     Metric{"cells.large.time_over_best", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "likewise, of cells of at least 8 MiB"},
+           Trust::kSpeed,
+           "median time of each cell of at least 8 MiB, over that of the best other strategy "
+           "whose algorithm is fixed"},
     Metric{"cells.large.all_reduce.time_over_best", Measure::kCount, Scope::kEveryEvent,
            Owner::kStrategy, Trust::kSpeed,
-           "likewise, of those of AllReduce alone: what its plan gains"},
+           "median time of each cell of AllReduce of at least 8 MiB, over that of the best "
+           "other strategy whose algorithm is fixed: what its plan gains"},
     Metric{"cells.large.time_over_bound", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "median time of each large cell, over that of the best possible algorithm; none "
-           "where a cell has no bound"},
+           "median time of each cell of at least 8 MiB, over that of the best possible "
+           "algorithm; none where a cell has no bound"},
     Metric{"cells.large.time_over_ideal", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "likewise, over what the healthy network needs for the bytes"},
+           Trust::kSpeed,
+           "median time of each cell of at least 8 MiB, over what the healthy network needs "
+           "for the bytes"},
     Metric{"cells.large.time_over_model", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "likewise, over the model of the strategy's own schedule"},
+           Trust::kSpeed,
+           "median time of each cell of at least 8 MiB, over the model of the strategy's own "
+           "schedule"},
     Metric{"cells.large.time_over_formula", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "likewise, over the formula of r2_allreduce's authors; none where another algorithm "
-           "runs, or more than one node is slow"},
+           "median time of each cell of at least 8 MiB, over the formula of r2_allreduce's "
+           "authors; none where another algorithm runs, or more than one node is slow"},
     Metric{"cells.large.busbw_kept_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "median busbw of each of these cells, in percent of that of fault_free; none where a "
-           "port carries little more than its burst"},
-    Metric{
-        "ttft_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-        "median time from a request's arrival to its first token, over all runs, at the rates with "
-        "which fault_free keeps up (at all, if with none)"},
+           "median busbw of each cell of at least 8 MiB, in percent of that of fault_free; "
+           "none where a port carries little more than its burst"},
+    Metric{"ttft_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
+           "median of a request's time from its arrival to its first token, over all runs, at "
+           "the rates with which fault_free keeps up (at all, if with none)"},
     Metric{"ttft_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "its 95th percentile (from 60 requests on)"},
+           "95th percentile of a request's time to its first token, at the rates with which "
+           "fault_free keeps up (at all, if with none); from 60 requests on"},
     Metric{"ttft_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "its 99th percentile (from 300 requests on)"},
+           "99th percentile of a request's time to its first token, at the rates with which "
+           "fault_free keeps up (at all, if with none); from 300 requests on"},
     Metric{"ttft_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "the longest"},
+           "longest of a request's time to its first token, at the rates with which fault_free "
+           "keeps up (at all, if with none)"},
     Metric{"ttft_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
-           "requests that have it"},
+           "requests whose ttft was measured"},
     Metric{"tpot_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "median mean time of each further token of a request, over all runs, at those rates"},
+           "median of a request's mean time of each further token, over all runs, at the rates "
+           "with which fault_free keeps up (at all, if with none)"},
     Metric{"tpot_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "its 95th percentile (from 60 requests on)"},
+           "95th percentile of a request's mean time of each further token, at the rates with "
+           "which fault_free keeps up (at all, if with none); from 60 requests on"},
     Metric{"tpot_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "its 99th percentile (from 300 requests on)"},
+           "99th percentile of a request's mean time of each further token, at the rates with "
+           "which fault_free keeps up (at all, if with none); from 300 requests on"},
     Metric{"tpot_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "the longest"},
+           "longest of a request's mean time of each further token, at the rates with which "
+           "fault_free keeps up (at all, if with none)"},
     Metric{"tpot_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
-           "requests that have it"},
+           "requests whose tpot was measured"},
     Metric{"e2e_ms.p50", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "median time from a request's arrival to its last token, over all runs, at those rates"},
+           "median of a request's time from its arrival to its last token, over all runs, at "
+           "the rates with which fault_free keeps up (at all, if with none)"},
     Metric{"e2e_ms.p95", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "its 95th percentile (from 60 requests on)"},
+           "95th percentile of a request's time to its last token, at the rates with which "
+           "fault_free keeps up (at all, if with none); from 60 requests on"},
     Metric{"e2e_ms.p99", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "its 99th percentile (from 300 requests on)"},
+           "99th percentile of a request's time to its last token, at the rates with which "
+           "fault_free keeps up (at all, if with none); from 300 requests on"},
     Metric{"e2e_ms.max", Measure::kMilliseconds, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "the longest"},
+           "longest of a request's time to its last token, at the rates with which fault_free "
+           "keeps up (at all, if with none)"},
     Metric{"e2e_ms.n", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kFault,
-           "requests that have it"},
+           "requests whose e2e was measured"},
     Metric{"ttft_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
            "what the median TTFT of each rate below the knee of fault_free costs against that of "
            "fault_free in the same block, median over the blocks",
            true},
     Metric{"ttft_overhead_pct.ci95.hi", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "upper end of its 95 % interval, of each rate (from 6 blocks on)", true},
+           Trust::kSpeed,
+           "upper end of the 95 % interval of ttft_overhead_pct, of each rate (from 6 blocks "
+           "on)",
+           true},
     Metric{"ttft_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "what it is at most, of each rate: the upper end of its interval, or the noise of a "
-           "median at that rate, if that is greater (needs a second row of fault_free)",
+           "what ttft_overhead_pct is at most, of each rate: the upper end of its 95 % "
+           "interval, or the noise of a median at that rate, if that is greater (needs a "
+           "second row of fault_free)",
            true},
     Metric{"tpot_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
@@ -300,11 +346,15 @@ constexpr std::array kMetrics{
            "fault_free in the same block, median over the blocks",
            true},
     Metric{"tpot_overhead_pct.ci95.hi", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "upper end of its 95 % interval, of each rate (from 6 blocks on)", true},
+           Trust::kSpeed,
+           "upper end of the 95 % interval of tpot_overhead_pct, of each rate (from 6 blocks "
+           "on)",
+           true},
     Metric{"tpot_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
-           "what it is at most, of each rate: the upper end of its interval, or the noise of a "
-           "median at that rate, if that is greater (needs a second row of fault_free)",
+           "what tpot_overhead_pct is at most, of each rate: the upper end of its 95 % "
+           "interval, or the noise of a median at that rate, if that is greater (needs a "
+           "second row of fault_free)",
            true},
     Metric{"ttft_p95_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
@@ -312,36 +362,43 @@ constexpr std::array kMetrics{
            "against that of fault_free, over the requests of all blocks (from 60 on)",
            true},
     Metric{"ttft_p95_overhead_pct.ci95.hi", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "upper end of its 95 % interval, of each rate (from 6 blocks on)", true},
-    Metric{
-        "ttft_p95_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
-        Trust::kSpeed,
-        "what it is at most, of each rate: the upper end of its interval, or that of equal runs, "
-        "if that is greater (needs a second row of fault_free)",
-        true},
+           Trust::kSpeed,
+           "upper end of the 95 % interval of ttft_p95_overhead_pct, of each rate (from 6 "
+           "blocks on)",
+           true},
+    Metric{"ttft_p95_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "what ttft_p95_overhead_pct is at most, of each rate: the upper end of its 95 % "
+           "interval, or that of equal runs, if that is greater (needs a second row of "
+           "fault_free)",
+           true},
     Metric{"tpot_p95_overhead_pct", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kSpeed,
            "what the 95th percentile of TPOT of each rate below the knee of fault_free costs "
            "against that of fault_free, over the requests of all blocks (from 60 on)",
            true},
     Metric{"tpot_p95_overhead_pct.ci95.hi", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kSpeed, "upper end of its 95 % interval, of each rate (from 6 blocks on)", true},
-    Metric{
-        "tpot_p95_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
-        Trust::kSpeed,
-        "what it is at most, of each rate: the upper end of its interval, or that of equal runs, "
-        "if that is greater (needs a second row of fault_free)",
-        true},
+           Trust::kSpeed,
+           "upper end of the 95 % interval of tpot_p95_overhead_pct, of each rate (from 6 "
+           "blocks on)",
+           true},
+    Metric{"tpot_p95_overhead_pct.at_most", Measure::kPercent, Scope::kEveryEvent, Owner::kStrategy,
+           Trust::kSpeed,
+           "what tpot_p95_overhead_pct is at most, of each rate: the upper end of its 95 % "
+           "interval, or that of equal runs, if that is greater (needs a second row of "
+           "fault_free)",
+           true},
     Metric{"requests.count", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
            "requests, per run"},
     Metric{"requests.finished", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
-           "of them, those that were served within the objectives"},
+           "requests that were served within the objectives, per run"},
     Metric{"requests.late", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
-           "those that were served later"},
+           "requests that were served, but not within the objectives, per run"},
     Metric{"requests.lost", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
-           "those that were never served"},
+           "requests that were never served, per run"},
     Metric{"requests.redone", Measure::kCount, Scope::kEveryRun, Owner::kBoth, Trust::kFault,
-           "those that were begun again after a restart; they are among the others"},
+           "requests that were begun again after a restart, per run; they are among the "
+           "finished, late and lost ones"},
     Metric{"goodput", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy, Trust::kSpeed,
            "requests per second that were finished within the objectives, from the first arrival "
            "to the "
@@ -349,22 +406,28 @@ constexpr std::array kMetrics{
     Metric{"good_pct", Measure::kPercent, Scope::kEveryRun, Owner::kStrategy, Trust::kSpeed,
            "share of the requests that are served within the objectives, of all rates"},
     Metric{"knee_qps", Measure::kCount, Scope::kSummary, Owner::kStrategy, Trust::kSpeed,
-           "the first rate at which less than 90 % of the requests are; none where there is none"},
+           "the first rate at which less than 90 % of the requests are served within the "
+           "objectives; none where there is none"},
     Metric{"cpu_s_per_gib", Measure::kCount, Scope::kEveryRun, Owner::kStrategy, Trust::kAlways,
            "processor seconds of all ranks per GiB of payload that they sent, in the measured "
            "iterations; compute that burns is in it"},
     Metric{"system_calls_per_mib", Measure::kCount, Scope::kEveryRun, Owner::kStrategy,
-           Trust::kAlways, "system calls for communication per MiB of payload, likewise"},
+           Trust::kAlways,
+           "system calls for communication per MiB of payload, in the measured iterations"},
     Metric{"memory_growth_bytes.end", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kAlways,
            "resident memory of each rank after its last iteration, less that after warm-up"},
     Metric{"memory_growth_bytes.max", Measure::kBytes, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kAlways, "the most after any iteration, less that after warm-up"},
+           Trust::kAlways,
+           "resident memory of each rank, the most after any iteration, less that after "
+           "warm-up"},
     Metric{"open_files_growth.end", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
            Trust::kAlways,
            "open descriptors of each rank after its last iteration, less those after warm-up"},
     Metric{"open_files_growth.max", Measure::kCount, Scope::kEveryEvent, Owner::kStrategy,
-           Trust::kAlways, "the most after any iteration, less those after warm-up"},
+           Trust::kAlways,
+           "open descriptors of each rank, the most after any iteration, less those after "
+           "warm-up"},
 };
 
 }  // namespace

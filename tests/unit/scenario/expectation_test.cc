@@ -6,10 +6,13 @@
 #include <cmath>
 #include <set>
 
+#include "harness/scenario/metric_table.h"
+
 namespace faultline::scenario {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::vector<std::string> kStrategies{"fault_free", "hot_repair"};
 
@@ -27,6 +30,16 @@ std::string refused(const std::string& text, const std::vector<std::string>& run
 
 Verdict verdict(const std::string& text, std::vector<MetricValue> values) {
   return evaluate(parsed(text), [&](const std::string&, const std::string&) { return values; });
+}
+
+TEST(MetricTableTest, EachDescriptionStandsAlone) {
+  for (const Metric& metric : metricTable()) {
+    EXPECT_THAT(std::string(metric.doc), Not(HasSubstr("likewise"))) << metric.path;
+    for (const char* const start : {"its ", "it ", "those ", "of them,", "the longest;", "the least of",
+                                    "requests that have it", "from then", "from that"}) {
+      EXPECT_FALSE(metric.doc.starts_with(start)) << metric.path << ": " << metric.doc;
+    }
+  }
 }
 
 TEST(ExpectationTest, NamesStrategyMetricAndValue) {
