@@ -185,9 +185,11 @@ class MarkdownRenderer final : public Renderer {
 std::string markdownSummary(const ScenarioResult& result) {
   const VerdictText verdict = explainVerdict(result);
   const std::vector<SweptCall> calls = sweptCalls(result);
-  std::string text = fmt::format("### {}: {}\n\n**{}**\n\n{}.\n", verdictWord(result),
-                                 markdownText(scenarioName(result)), markdownText(headline(result)),
-                                 markdownText(verdict.headline));
+  std::string text =
+      fmt::format("### {}: {}\n\n**{}**\n", verdictWord(result), markdownText(scenarioName(result)),
+                  markdownText(headline(result)));
+  const std::string more = besideHeadline(verdict, result);
+  if (!more.empty()) text += fmt::format("\n{}.\n", markdownText(more));
   if (result.verdict != Verdict::kPass || result.interrupted) {
     text += "\n";
     for (std::size_t i = 0; i < std::min(verdict.reasons.size(), kMostReasons); ++i) {

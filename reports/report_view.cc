@@ -400,7 +400,7 @@ Json reportView(const ScenarioResult& result, const ViewLimits& limits) {
   view["name"] = scenarioName(result);
   view["notes"] = notesOf(result, limits, left_out);
   view["headline"] = headline(result);
-  view["verdict_text"] = verdict.headline;
+  view["verdict_text"] = besideHeadline(verdict, result);
   view["reasons"] = verdict.reasons;
   if (result.noise) view["noise_text"] = noiseText(*result.noise);
   if (result.drift) view["drift_text"] = driftText(*result.drift);

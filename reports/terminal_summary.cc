@@ -379,8 +379,10 @@ std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& s
 
   const VerdictText verdict = explainVerdict(result);
   const std::string word = upper(nameOf(result.verdict));
-  text += "\n" + paint(word, colourOf(result)) + "  " +
-          fitted(verdict.headline, kWidth - word.size() - 2) + "\n";
+  const std::string more = besideHeadline(verdict, result);
+  text += "\n" + paint(word, colourOf(result));
+  if (!more.empty()) text += "  " + fitted(more, kWidth - word.size() - 2);
+  text += "\n";
   for (const std::string& reason : verdict.reasons) text += wrapped(reason);
   if (!result.expectations.empty()) text += "\n";
   for (const Expectation& expectation : result.expectations) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reports/headline.h"
 #include "reports/tally.h"
 
 namespace faultline::reports {
@@ -214,6 +215,10 @@ std::string faultCostText(const FaultCost& cost) {
   }
   return fmt::format("{:.{}f} s of {:.0f} req", cost.seconds, cost.seconds < kWhole ? 2 : 0,
                      *cost.requests);
+}
+
+std::string besideHeadline(const VerdictText& verdict, const ScenarioResult& result) {
+  return headline(result).starts_with(verdict.headline) ? "" : verdict.headline;
 }
 
 VerdictText explainVerdict(const ScenarioResult& result) {

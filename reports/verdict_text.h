@@ -17,6 +17,9 @@ struct VerdictText {
 
 VerdictText explainVerdict(const ScenarioResult& result);
 
+/// Its headline where it stands with headline() (headline.h), which may begin with it: then "".
+std::string besideHeadline(const VerdictText& verdict, const ScenarioResult& result);
+
 /// One line about what equal runs differ by, and why no speed can be told where that is so.
 std::string noiseText(const Noise& noise);
 

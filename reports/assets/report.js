@@ -40,7 +40,7 @@
     box.replaceChildren(
       el('div', {class: 'word'}, data.verdict.toUpperCase()),
       el('div', {class: 'text'}, data.headline ? el('p', {class: 'headline'}, data.headline) : null,
-        el('h2', null, data.verdict_text), el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
+        data.verdict_text ? el('h2', null, data.verdict_text) : null, el('ul', null, data.reasons.map((reason) => el('li', null, reason)))));
   }
 
   function drawTiles() {

@@ -70,6 +70,9 @@ TEST(MarkdownTest, WhatFailsComesFirst) {
   result.expectations[2].pass = false;
   const std::string text = markdownSummary(result);
   EXPECT_THAT(text, StartsWith("### FAIL: quickstart\n"));
+  const std::size_t said = text.find("1 of 4 expectations does not hold");
+  ASSERT_NE(said, std::string::npos);
+  EXPECT_EQ(text.find("1 of 4 expectations does not hold", said + 1), std::string::npos);
   EXPECT_LT(text.find("**fails**"), text.find("**void**"));
   EXPECT_LT(text.find("**void**"), text.find("holds |"));
 }

@@ -94,6 +94,8 @@ TEST(VerdictTextTest, AFailureIsSaidOnceAndThenListed) {
   EXPECT_EQ(times("The rails were whole."), 1) << "beside its expectation";
   EXPECT_EQ(times("Expected hot_repair"), 0);
   EXPECT_EQ(times(", the first: "), 0);
+  EXPECT_EQ(times("1 of 4 expectations does not hold"), 1) << "in the last line";
+  EXPECT_THAT(text, HasSubstr("\nFAIL\n"));
   result.reason = "hot_repair, block 2: the results differ.";
   EXPECT_THAT(terminalSummary(result, {}), HasSubstr("the results differ"));
 }
