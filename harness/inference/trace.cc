@@ -126,10 +126,20 @@ class TraceReader {
   Status readLine(std::string_view line, std::string_view content) {
     if (trace_.format.empty() && content.front() == '{') trace_.format = kMooncake;
     if (trace_.format == kMooncake) return readJson(line);
+    if (format_ == nullptr && isArrayOfObjects(content)) {
+      return wrongAt(number_, 1, "a JSON array; expected are JSON lines: one {...} in each line");
+    }
     ASSIGN_OR_RETURN(const std::vector<Cell> cells, cellsOf(line, number_));
     if (format_ != nullptr) return readCells(cells);
     ASSIGN_OR_RETURN(const bool titles, readTitles(cells));
     return titles ? okStatus() : readCells(cells);
+  }
+
+  /// Whether a JSON array begins in this line.
+  static bool isArrayOfObjects(std::string_view content) {
+    if (content.front() != '[') return false;
+    const std::string_view rest = trimmed(content.substr(1));
+    return rest.empty() || rest.front() == '{';
   }
 
   /// Says which format it is; whether the line has titles.

@@ -110,6 +110,12 @@ TEST(TraceTest, AFirstLineThatIsNothingIsAnError) {
   EXPECT_THAT(messageOf("# c\n\nhello\n0,480,10\n"), HasSubstr("line 3 is neither"));
 }
 
+TEST(TraceTest, AJsonArrayIsSaidToBeNoJsonLines) {
+  const std::string request = R"({"timestamp": 0, "input_length": 480, "output_length": 10})";
+  EXPECT_THAT(messageOf("[" + request + "]\n"), HasSubstr("expected are JSON lines"));
+  EXPECT_THAT(messageOf("[\n  " + request + "\n]\n"), HasSubstr("expected are JSON lines"));
+}
+
 TEST(TraceTest, UnknownMissingAndDoubleColumnsAreNamed) {
   EXPECT_THAT(messageOf("arrival,prompt,output,user\n0,1,2,x\n"),
               HasSubstr("line 1, column 23: Faultline's format has no column 'user'"));
