@@ -19,18 +19,20 @@ namespace faultline::cli {
 namespace {
 
 std::string durationText(const run::TimeEstimate& estimate, std::size_t runs) {
+  const std::string whichEnd =
+      runs == 1 ? std::string("the run is") : fmt::format("each of {} runs is", runs);
   const std::string at_most = reports::shortTime(toMilliseconds(estimate.atMost));
   if (!estimate.likely) {
     return fmt::format(
         "takes: nobody knows before the first run, as the programs are not ours; at most {}, when "
-        "each of {} runs is ended at its time limit\n",
-        at_most, runs);
+        "{} ended at its time limit\n",
+        at_most, whichEnd);
   }
   return fmt::format(
       "takes: about {}, estimated from the scenario's times and rates; a busy machine needs "
       "longer, "
-      "at most {}, when each of {} runs is ended at its deadline\n",
-      reports::shortTime(toMilliseconds(*estimate.likely)), at_most, runs);
+      "at most {}, when {} ended at its deadline\n",
+      reports::shortTime(toMilliseconds(*estimate.likely)), at_most, whichEnd);
 }
 
 }  // namespace

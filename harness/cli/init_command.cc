@@ -1,9 +1,11 @@
 #include "harness/cli/init_command.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -11,19 +13,25 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/printable.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cli/starter_scenario.h"
+#include "injector/fault_table.h"
 
 namespace faultline::cli {
 namespace {
 
 constexpr const char* kInit = "init";
 constexpr const char* kUsualFile = "my-scenario.yaml";
+constexpr const char* kNoProgram = "which program? A line for the shell, like './train.sh'";
 
 struct InitOptions {
   std::string workload;
@@ -45,26 +53,104 @@ std::optional<std::string> ask(const std::string& question, const std::string& u
   return answer.empty() ? usual : answer;
 }
 
+/// Asks until an answer is right; `why_not` says what is wrong with one, "" for nothing. nullopt:
+/// nobody answers any more.
+template <typename WhyNot>
+std::optional<std::string> askUntilRight(const std::string& question, const std::string& usual,
+                                         const WhyNot& why_not) {
+  while (true) {
+    auto answer = ask(question, usual);
+    if (!answer) return std::nullopt;
+    const std::string why = why_not(*answer);
+    if (why.empty()) return answer;
+    std::cerr << "  " << printable(why) << '\n';
+  }
+}
+
+std::string whyNoScenario(const Starter& starter) {
+  const auto text = starterScenario(starter);
+  return text.ok() ? "" : text.status().message();
+}
+
+bool isBlank(const std::string& text) { return text.find_first_not_of(" \t") == std::string::npos; }
+
+std::vector<std::string> wordsOf(const std::string& text) {
+  std::istringstream all(text);
+  std::vector<std::string> words;
+  for (std::string word; all >> word;) words.push_back(word);
+  return words;
+}
+
+/// Which faults what runs can meet, and of the others why not.
+std::string offeredFaults(const Starter& starter) {
+  std::vector<std::string_view> possible;
+  std::vector<std::pair<std::string, std::vector<std::string_view>>> others;  // by reason
+  for (const injector::FaultKind& kind : injector::faultKinds()) {
+    const std::string reason = reasonAgainst(starter, kind);
+    if (reason.empty()) {
+      possible.push_back(kind.name);
+      continue;
+    }
+    const auto same =
+        std::ranges::find(others, reason, [](const auto& other) { return other.first; });
+    if (same != others.end()) {
+      same->second.push_back(kind.name);
+    } else {
+      others.push_back({reason, {kind.name}});
+    }
+  }
+  constexpr std::size_t kIndent = 2;
+  std::string text = "  " + wrapText("Possible are " + join(possible, ", ") + ".", kIndent) + "\n";
+  for (const auto& [reason, kinds] : others) {
+    text +=
+        "  " + wrapText(fmt::format("Not {}: each {}.", join(kinds, ", "), reason), kIndent) + "\n";
+  }
+  return text;
+}
+
 /// Fills in what options may say as well; false: the questions were not answered.
 bool askAll(InitOptions& options) {
+  Starter starter;
   const auto workload =
-      ask("What runs? training, collective, inference, or command: a program of yours", "training");
+      askUntilRight("What runs? training, collective, inference, or command: a program of yours",
+                    starter.workload, [&](const std::string& answer) {
+                      Starter other = starter;
+                      other.workload = answer;
+                      return whyNoScenario(other);
+                    });
   if (!workload) return false;
-  options.workload = *workload;
+  options.workload = starter.workload = *workload;
   if (options.workload == "command") {
-    const auto program = ask("Which program? A line for the shell, run on every node", "sleep 5");
+    const auto program = askUntilRight(
+        "Which program? A line for the shell, run on every node", "sleep 5",
+        [](const std::string& answer) { return std::string(isBlank(answer) ? kNoProgram : ""); });
     if (!program) return false;
-    options.program = *program;
+    options.program = starter.program = *program;
   }
-  const auto faults =
-      ask("Which faults? 'faultline list faults' has all; blanks between", "port_down");
+  std::cerr << offeredFaults(starter);
+  const auto faults = askUntilRight("Which faults? 'faultline describe' has each; blanks between",
+                                    "port_down", [&](const std::string& answer) {
+                                      Starter other = starter;
+                                      other.faults = wordsOf(answer);
+                                      return other.faults.empty() ? std::string("name at least one")
+                                                                  : whyNoScenario(other);
+                                    });
   if (!faults) return false;
-  std::istringstream words(*faults);
-  for (std::string word; words >> word;) options.faults.push_back(word);
-  const auto gate = ask("What must hold? A line of 'expect'", "what suits the rest");
+  options.faults = starter.faults = wordsOf(*faults);
+  const std::string usual_gate = "what suits the rest";
+  const auto gate = askUntilRight("What must hold? A line of 'expect'", usual_gate,
+                                  [&](const std::string& answer) {
+                                    Starter other = starter;
+                                    if (answer != usual_gate) other.gates = {answer};
+                                    return whyNoScenario(other);
+                                  });
   if (!gate) return false;
-  if (*gate != "what suits the rest") options.gates.push_back(*gate);
-  const auto out = ask("Into which file?", kUsualFile);
+  if (*gate != usual_gate) options.gates = {*gate};
+  const auto out = askUntilRight("Into which file?", kUsualFile, [&](const std::string& answer) {
+    std::error_code ignored;
+    const bool there = std::filesystem::exists(answer, ignored);
+    return there ? answer + " is there already: name another one" : std::string();
+  });
   if (!out) return false;
   options.out = *out;
   return true;
@@ -85,17 +171,17 @@ Status writeNew(const std::string& path, const std::string& text, bool force) {
   return written;
 }
 
-int init(InitOptions options, bool any_option) {
+int init(InitOptions options, bool any_option, bool names_program) {
+  if (names_program && isBlank(options.program)) {
+    return fail(kInit, errorf(Code::kInvalidArgument, "--program: {}", kNoProgram), kExitUsage);
+  }
   if (!any_option && ::isatty(STDIN_FILENO) == 1 && !askAll(options)) {
     std::cerr << '\n';
     return fail(kInit, errorf(Code::kAborted, "nothing was written: not all was answered"),
                 kExitUsage);
   }
   Starter starter;
-  if (!options.out.empty()) {
-    const std::string stem = std::filesystem::path(options.out).stem().string();
-    if (!stem.empty()) starter.name = stem;
-  }
+  if (!options.out.empty()) starter.name = nameFromFile(options.out);
   starter.workload = !options.workload.empty() ? options.workload
                      : options.program.empty() ? starter.workload
                                                : "command";
@@ -165,7 +251,8 @@ CLI::App* addInitCommand(CLI::App& app, int& exit_code) {
              "faultline init --workload collective | faultline run -"},
             "0 written, 2 usage mistake, or the file is there already, 3 it cannot be written");
   command->callback([options, command, &exit_code] {
-    exit_code = init(*options, command->count_all() > 1);  // itself, and its options
+    exit_code = init(*options, command->count_all() > 1,  // itself, and its options
+                     command->count("--program") > 0);
   });
   return command;
 }

@@ -14,18 +14,20 @@ constexpr Duration kRefresh = 200ms;
 }  // namespace
 
 std::string momentText(const run::Moment& moment, int iterations, Duration so_far) {
-  std::string text = fmt::format("[{}/{}] block {}, {}: ", moment.run + 1, moment.runs,
-                                 moment.block + 1, moment.strategy);
+  // What is cut on a narrow terminal is the end: first what somebody waits for.
+  std::string text;
+  if (moment.left) {
+    text = fmt::format("about {} left, ", reports::shortTime(toMilliseconds(*moment.left)));
+  }
+  text +=
+      fmt::format("{} so far; [{}/{}] block {}, {}: ", reports::shortTime(toMilliseconds(so_far)),
+                  moment.run + 1, moment.runs, moment.block + 1, moment.strategy);
   if (moment.phase != "running" || moment.iteration < 0) {
     text += moment.phase;
   } else if (moment.iteration < iterations) {
     text += fmt::format("iteration {} of {}", moment.iteration + 1, iterations);
   } else {
     text += fmt::format("iteration {}", moment.iteration + 1);
-  }
-  text += fmt::format("; {} so far", reports::shortTime(toMilliseconds(so_far)));
-  if (moment.left) {
-    text += fmt::format(", about {} left", reports::shortTime(toMilliseconds(*moment.left)));
   }
   return text;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -32,16 +34,16 @@ constexpr int kAfterLastFaultS = 2;
 // What a cluster of guests can have besides faults of RDMA (scenario/rdma_vm_checks.cc).
 constexpr std::array<std::string_view, 2> kInGuestsToo{"port_down", "blackhole"};
 
-// Of what ib_write_bw ends (docs/verbs.md has how), the last by its timeout.
-constexpr std::array<std::string_view, 4> kEndsExample{"qp_error", "post_error",
-                                                       "completion_rewrite", "completion_loss"};
+// What ib_write_bw does not survive (docs/verbs.md).
+constexpr std::array<std::string_view, 3> kEndsExample{"qp_error", "post_error",
+                                                       "completion_rewrite"};
 
 bool isOfRdma(const FaultKind& kind) {
   return injector::isOfQueuePairs(kind.name) || injector::isOfRdmaDevices(kind.name);
 }
 
 /// Traffic over RDMA between the first two nodes, for so many seconds. A server whose client is
-/// gone waits for ever, and so does a client whose completion was lost: both are ended.
+/// gone waits for ever, and is ended.
 std::string rdmaProgram(int seconds) {
   constexpr int kPatienceS = 10;
   return fmt::format(
@@ -93,7 +95,7 @@ class Writer {
                "# All keys: 'faultline describe scenario'.\n"
                "version: 1\n"
                "name: {}\n\n",
-               starter_.name) +
+               quoted(starter_.name)) +
            cluster() + workload() + strategies() + faults() + ending();
   }
 
@@ -272,20 +274,30 @@ class Writer {
 
 }  // namespace
 
+std::string nameFromFile(const std::string& path) {
+  std::string name = std::filesystem::path(path).stem().string();
+  const auto possible = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  std::ranges::replace_if(name, std::not_fn(possible), '-');
+  name.erase(0, std::min(name.find_first_not_of("-."), name.size()));
+  name.resize(std::min(name.size(), kLongestName));
+  return name.empty() ? Starter{}.name : name;
+}
+
 std::string reasonAgainst(const Starter& starter, const FaultKind& kind) {
   const std::string& workload = starter.workload;
   if (workload == kCommand && starter.program.empty() && kind.name == kConnectionReset) {
     return fmt::format(
-        "{} cuts TCP connections, and the example program has none: name a program that has "
-        "(--program)",
-        kind.name);
+        "cuts TCP connections, and the example program has none: name a program that has "
+        "(--program)");
   }
   if (workload == kCommand || !isOfRdma(kind)) return "";
   return fmt::format(
-      "{} strikes {} of a program that uses RDMA, and ranks of {} have none: name such a program "
+      "strikes {} of a program that uses RDMA, and ranks of {} have none: name such a program "
       "(--program), or take --workload {}, which runs ib_write_bw",
-      kind.name, injector::isOfQueuePairs(kind.name) ? "queue pairs" : "RDMA devices", workload,
-      kCommand);
+      injector::isOfQueuePairs(kind.name) ? "queue pairs" : "RDMA devices", workload, kCommand);
 }
 
 namespace {
@@ -329,7 +341,7 @@ Result<std::string> starterScenario(const Starter& starter) {
   }
   for (const FaultKind* kind : kinds) {
     const std::string reason = reasonAgainst(starter, *kind);
-    if (!reason.empty()) return errorf(Code::kInvalidArgument, "{}", reason);
+    if (!reason.empty()) return errorf(Code::kInvalidArgument, "{} {}", kind->name, reason);
   }
   const std::string reason = reasonAgainstTogether(kinds);
   if (!reason.empty()) return errorf(Code::kInvalidArgument, "{}", reason);

@@ -19,7 +19,11 @@ struct Starter {
   int rails = 2;
 };
 
-/// Why what runs cannot meet the fault, whatever else the scenario has; empty when it can.
+/// The name of a scenario in the file: its own, with '-' for what a name may not have.
+std::string nameFromFile(const std::string& path);
+
+/// Why what runs cannot meet the fault, whatever else the scenario has, as what follows the kind's
+/// name in a sentence; empty when it can.
 std::string reasonAgainst(const Starter& starter, const injector::FaultKind& kind);
 
 /// YAML with comments that validates, and runs where the machine can. kInvalidArgument for what

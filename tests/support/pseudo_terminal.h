@@ -16,9 +16,10 @@
 namespace faultline::testing {
 
 /// Runs `program` with all three standard streams on a terminal of its own, of 100 columns;
-/// `variables` are set for it. What it wrote is in `out`.
+/// `variables` are set for it, `typed` is typed. What it wrote, and the echo, is in `out`.
 inline Ran runOnTerminal(const std::string& program, const std::vector<std::string>& arguments,
-                         const std::vector<std::pair<std::string, std::string>>& variables) {
+                         const std::vector<std::pair<std::string, std::string>>& variables,
+                         const std::string& typed = "") {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -31,6 +32,10 @@ inline Ran runOnTerminal(const std::string& program, const std::vector<std::stri
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
     ::execv(program.c_str(), argv.data());
     ::_exit(127);
+  }
+  // Less than a terminal keeps for who has not read yet.
+  if (::write(terminal, typed.data(), typed.size()) != static_cast<ssize_t>(typed.size())) {
+    throw std::runtime_error("typing failed");
   }
   Ran ran;
   char buffer[4096];

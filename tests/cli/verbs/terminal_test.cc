@@ -56,7 +56,7 @@ TEST_F(RunOnTerminalTest, OneLineIsWrittenOverAndSaysHowMuchIsLeft) {
   ASSERT_EQ(ran.exit, 0) << ran.out;
   EXPECT_THAT(ran.out, HasSubstr("\033[1mtiny")) << "and there is colour";
   EXPECT_THAT(ran.out, HasSubstr("\r[1/2] block 1, "));
-  EXPECT_THAT(ran.out, AllOf(HasSubstr(" so far, about "), HasSubstr(" left")));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("about "), HasSubstr(" left, "), HasSubstr(" so far; [")));
   EXPECT_THAT(ran.out, Not(HasSubstr(" ...\r\n"))) << "the live line says that a run begins";
 }
 
@@ -64,13 +64,13 @@ TEST_F(RunOnTerminalTest, NoColorLeavesTheLineAndNoEscape) {
   const Ran ran = run({{"TERM", "xterm"}, {"NO_COLOR", "1"}});
   if (ran.exit == 3) GTEST_SKIP() << "no namespaces here: " << ran.out;
   EXPECT_THAT(ran.out, Not(HasSubstr("\033")));
-  EXPECT_THAT(ran.out, HasSubstr(" so far, about "));
+  EXPECT_THAT(ran.out, HasSubstr(" so far; ["));
 }
 
 TEST_F(RunOnTerminalTest, ADumbTerminalGetsPlainLines) {
   const Ran ran = run({{"TERM", "dumb"}});
   if (ran.exit == 3) GTEST_SKIP() << "no namespaces here: " << ran.out;
-  EXPECT_THAT(ran.out, AllOf(Not(HasSubstr("\033")), Not(HasSubstr(" so far, about "))));
+  EXPECT_THAT(ran.out, AllOf(Not(HasSubstr("\033")), Not(HasSubstr(" so far; ["))));
   EXPECT_THAT(ran.out, HasSubstr("[1/2] block 1, "));
   EXPECT_THAT(ran.out, HasSubstr(" ...\r\n"));
 }
@@ -164,12 +164,11 @@ TEST(DidYouMeanTest, EverywhereWhereANameIsExpected) {
        "'fluid'"},
       {{"schedule", "show", "--algorithm", "ring", "--ranks", "4", "--format", "mscl-xml"},
        "'msccl-xml'"},
-      {{"schedule", "show", "--algorithm", "ring", "--ranks", "4", "--format", "mscl"},
-       "'msccl-xml'"},
       {{"inject", "post_error", "--target", "pid=1", "--for", "1s", "--param", "budgt=1"},
        "'budget'"},
       {{"inject", "post_error", "--target", "pd=1", "--for", "1s"}, "'pid'"},
       {{"inject", "rdma_port_down", "--target", "dv=1", "--for", "1s"}, "'dev'"},
+      {{"run", "--set", "strategies.hot_repar.as=x", "QUICKSTART"}, "'hot_repair'"},
       {{"rnu", "--help"}, "'run'"},
       {{"describe", "hot_repair.overhead"}, "'overhead_pct'"},
       {{"describe", "al_reduce"}, "'all_reduce'"},
@@ -342,6 +341,48 @@ TEST(InitTest, WhatItWritesRuns) {
   EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
   EXPECT_THAT(linesOf(ran.out).back(),
               StartsWith("the program as it is (unprotected) kept the job"));
+}
+
+TEST(InitTest, AsksAgainWhereAnAnswerIsWrong) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "my file.yaml";
+  const Ran ran = testing::runOnTerminal(
+      kTerminalProgram, {"init"}, {},
+      "comand\ncommand\n  \nsleep 2\nport_dwn\nconnection_reset loss\nunprotectd.status == ok\n\n" +
+          std::string(folder.path()) + "\n" + file + "\n");
+  EXPECT_EQ(ran.exit, 0) << ran.out;
+  for (const char* const told :
+       {"did you mean 'command'?", "which program?", "did you mean 'port_down'?",
+        "did you mean 'unprotected'?", "is there already: name another one"}) {
+    EXPECT_THAT(ran.out, HasSubstr(told));
+  }
+  const Ran planned = runFaultline({"run", "--dry-run", file});
+  EXPECT_THAT(planned.out, StartsWith("my-file: "));
+  EXPECT_THAT(planned.out,
+              AllOf(HasSubstr("fault 0: connection_reset"), HasSubstr("fault 1: loss")));
+  EXPECT_THAT(testing::runProgram("/bin/cat", {file}).out, HasSubstr("\"sleep 2\""));
+}
+
+TEST(InitTest, OffersOnlyFaultsThatTheScenarioCanMeet) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "c.yaml";
+  const Ran ran = testing::runOnTerminal(kTerminalProgram, {"init"}, {},
+                                         "collective\nqp_error\nthrottle\n\n" + file + "\n");
+  EXPECT_EQ(ran.exit, 0) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("Possible are port_down, "));
+  EXPECT_THAT(ran.out, HasSubstr("Not qp_error, post_error, "));
+  EXPECT_THAT(ran.out, HasSubstr("qp_error strikes queue pairs"));
+  EXPECT_EQ(runFaultline({"validate", file}).exit, 0);
+}
+
+TEST(InitTest, WhatIsNotAnsweredWritesNothing) {
+  const Ran ran = testing::runOnTerminal(kTerminalProgram, {"init"}, {}, "collective\n\x04");
+  EXPECT_EQ(ran.exit, 2) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("not all was answered"));
+  const Ran empty = runFaultline({"init", "--program", ""});
+  EXPECT_EQ(empty.exit, 2);
+  EXPECT_EQ(empty.out, "");
+  EXPECT_THAT(empty.err, HasSubstr("which program?"));
 }
 
 TEST(CompletionTest, CompletesVerbsAndTheirOptions) {

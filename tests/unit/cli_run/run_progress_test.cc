@@ -45,11 +45,11 @@ run::Moment momentOf(std::string_view phase, int iteration, std::optional<Durati
 
 TEST(MomentTextTest, SaysWhereTheExperimentIsAndWhenItIsOver) {
   EXPECT_EQ(momentText(momentOf("running", 33, 34s), 60, 21s),
-            "[3/9] block 1, hot_repair: iteration 34 of 60; 21 s so far, about 34 s left");
+            "about 34 s left, 21 s so far; [3/9] block 1, hot_repair: iteration 34 of 60");
   EXPECT_EQ(momentText(momentOf("setting up", -1, std::nullopt), 60, 500ms),
-            "[3/9] block 1, hot_repair: setting up; 500 ms so far");
-  EXPECT_THAT(momentText(momentOf("restarting", 33, 34s), 60, 1s), HasSubstr(": restarting; "));
-  EXPECT_THAT(momentText(momentOf("running", 7, 34s), 0, 1s), HasSubstr(": iteration 8; "))
+            "500 ms so far; [3/9] block 1, hot_repair: setting up");
+  EXPECT_THAT(momentText(momentOf("restarting", 33, 34s), 60, 1s), HasSubstr(": restarting"));
+  EXPECT_THAT(momentText(momentOf("running", 7, 34s), 0, 1s), HasSubstr(": iteration 8"))
       << "a program that is not ours has as many as it likes";
 }
 

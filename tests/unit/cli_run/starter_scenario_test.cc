@@ -112,6 +112,16 @@ TEST(StarterScenarioTest, MistakesAreSaidWithWhatWasMeant) {
   EXPECT_FALSE(starterScenario({.name = "a b"}).ok());
 }
 
+TEST(StarterScenarioTest, TheNameComesFromTheFile) {
+  EXPECT_EQ(nameFromFile("a/my file.yaml"), "my-file");
+  EXPECT_EQ(nameFromFile("mine.yaml"), "mine");
+  EXPECT_EQ(nameFromFile("-.yaml"), Starter{}.name);
+  EXPECT_EQ(nameFromFile("\xc3\xa4.yaml"), Starter{}.name);
+  for (const char* const file : {"2026.yaml", "true.yaml", "a b'c\"d.yaml"}) {
+    EXPECT_TRUE(starterScenario({.name = nameFromFile(file)}).ok()) << file;
+  }
+}
+
 TEST(StarterScenarioTest, SeveralFaultsComeOneAfterTheOther) {
   const auto text = starterScenario({.faults = {"port_down", "throttle"}});
   ASSERT_TRUE(text.ok()) << text.status().message();
