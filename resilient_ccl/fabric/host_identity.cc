@@ -15,4 +15,12 @@ std::string hostIdentity() {
   return fmt::format("{}/{:x}", boot, network.st_ino);
 }
 
+std::uint64_t fingerprintOf(std::string_view identity) {
+  if (identity.empty()) return 0;
+  constexpr std::uint64_t kBasis = 0xcbf29ce484222325, kPrime = 0x100000001b3;
+  std::uint64_t sum = kBasis;
+  for (const char c : identity) sum = (sum ^ static_cast<unsigned char>(c)) * kPrime;
+  return sum;
+}
+
 }  // namespace faultline::fabric

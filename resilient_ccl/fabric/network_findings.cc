@@ -57,6 +57,13 @@ std::vector<const NetworkLink*> portsOf(const NetworkSnapshot& network, const Ne
   return ports;
 }
 
+/// Whether frames from it may leave this host by another device than those of containers and
+/// guests.
+bool leavesTheHost(const NetworkLink& port) {
+  constexpr std::array<std::string_view, 4> kEnds{"veth", "tun", "dummy", "ifb"};  // tap: "tun"
+  return std::ranges::find(kEnds, port.kind) == kEnds.end();
+}
+
 void judgeTwo(const NetworkSnapshot& network, const UsedNic& one, const UsedNic& other,
               std::vector<NetworkFinding>& findings) {
   const NetworkLink* const first = network.find(one.device);
@@ -152,11 +159,11 @@ void judgeOne(const NetworkSnapshot& network, const UsedNic& rail,
          "kernel's choice and takes as long as its monitoring does (miimon)",
          "for rails that outlive a port, take the bond apart and give each port an address"});
   }
-  if (link->kind == "bridge" &&
-      (isContainerBridge(link->name) || portsOf(network, *link).empty())) {
+  if (isContainerBridge(network, *link)) {
     findings.push_back({rail.device, "is a bridge of containers or guests of this host",
                         "no other node is reached, and its address is often the same on each",
-                        fmt::format("leave {} out of FAULTLINE_NICS", link->name)});
+                        fmt::format("leave {} out of FAULTLINE_NICS", link->name),
+                        /*refused=*/false, /*severe=*/true});
   }
   if (link->infiniband || card.infiniband) {
     findings.push_back({rail.device, "is IPoIB: TCP over InfiniBand",
@@ -166,14 +173,20 @@ void judgeOne(const NetworkSnapshot& network, const UsedNic& rail,
   judgeAddress(*link, rail, "the rail", findings);
 }
 
-void judgeManagement(const NetworkSnapshot& network, const UsedNic& management,
+/// `onLoopback`: all rails are, as for a trial on one machine.
+void judgeManagement(const NetworkSnapshot& network, const UsedNic& management, bool onLoopback,
                      std::vector<NetworkFinding>& findings) {
   const NetworkLink* const link = network.find(management.device);
   if (link == nullptr) return;
-  if (link->kind == "bridge" && isContainerBridge(link->name)) {
+  const bool bridge = isContainerBridge(network, *link);
+  if (bridge || (link->loopback && !onLoopback)) {
     findings.push_back(
-        {management.device, "carries management, and is a bridge of containers of this host",
-         "processes of other nodes are not met", "name another interface in FAULTLINE_MANAGEMENT"});
+        {management.device,
+         fmt::format(
+             "carries management, and is {}",
+             bridge ? "a bridge of containers or guests of this host" : "the loopback interface"),
+         "processes of other nodes are not met, and its address is often the same on each",
+         "name another interface in FAULTLINE_MANAGEMENT", /*refused=*/false, /*severe=*/true});
   }
   const NetworkLink* const master = network.find(link->master);
   if (master != nullptr && master->kind == "vrf") {
@@ -205,7 +218,7 @@ void judgeOthers(const NetworkSnapshot& network, const std::vector<UsedNic>& rai
 
 }  // namespace
 
-bool isContainerBridge(const std::string& name) {
+bool isNameOfContainerBridge(const std::string& name) {
   constexpr std::array<std::string_view, 7> kPrefixes{"docker", "virbr", "podman", "cni",
                                                       "lxcbr",  "lxdbr", "incusbr"};
   for (const std::string_view prefix : kPrefixes) {
@@ -215,6 +228,13 @@ bool isContainerBridge(const std::string& name) {
   constexpr std::size_t kDigits = 12;
   return name.starts_with(kDocker) && name.size() == kDocker.size() + kDigits &&
          name.find_first_not_of("0123456789abcdef", kDocker.size()) == std::string::npos;
+}
+
+bool isContainerBridge(const NetworkSnapshot& network, const NetworkLink& link) {
+  if (link.kind != "bridge") return false;
+  if (isNameOfContainerBridge(link.name)) return true;
+  return std::ranges::none_of(portsOf(network, link),
+                              [](const NetworkLink* port) { return leavesTheHost(*port); });
 }
 
 std::vector<NetworkFinding> judgeNetwork(const NetworkSnapshot& network,
@@ -227,7 +247,11 @@ std::vector<NetworkFinding> judgeNetwork(const NetworkSnapshot& network,
       judgeTwo(network, rails[one], rails[other], findings);
     }
   }
-  judgeManagement(network, management, findings);
+  const bool onLoopback = std::ranges::all_of(rails, [&](const UsedNic& rail) {
+    const NetworkLink* const link = network.find(rail.device);
+    return link != nullptr && link->loopback;
+  });
+  judgeManagement(network, management, onLoopback, findings);
   judgeOthers(network, rails, findings);
   return findings;
 }

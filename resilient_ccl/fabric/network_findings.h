@@ -21,6 +21,7 @@ struct NetworkFinding {
   std::string cost;      ///< what it does to a job
   std::string cure;      ///< what to do
   bool refused = false;  ///< a job over these rails does not work
+  bool severe = false;   ///< a job of more than one node does not work
 };
 
 /// All that is to be said about these rails and the interface of management. Pure.
@@ -28,9 +29,13 @@ std::vector<NetworkFinding> judgeNetwork(const NetworkSnapshot& network,
                                          const std::vector<UsedNic>& rails,
                                          const UsedNic& management);
 
-/// A bridge that connects containers or guests of this host, by its name: docker's (docker0,
-/// br-0123456789ab), libvirt's, podman's, LXC's, a CNI plugin's. Such a bridge often has the same
-/// address on every node.
-bool isContainerBridge(const std::string& name);
+/// A bridge that connects containers or guests of this host: by its name, or because no port of it
+/// stands on a device that leads elsewhere, as ends of veth pairs and taps do not. Such a bridge
+/// often has the same address on every node. Pure.
+bool isContainerBridge(const NetworkSnapshot& network, const NetworkLink& link);
+
+/// Whether docker (docker0, br-0123456789ab), libvirt, podman, LXC or a CNI plugin names its
+/// bridges so.
+bool isNameOfContainerBridge(const std::string& name);
 
 }  // namespace faultline::fabric

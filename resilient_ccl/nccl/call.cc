@@ -18,8 +18,14 @@ bool mayPass(int error) {
 
 Result<Call> Call::begin(Settings settings) {
   Call call(std::move(settings));
-  RETURN_IF_ERROR(call.dial(now()));
+  const Status dialled = call.dial(now());
+  if (!dialled.ok()) return call.withDoubt(dialled);
   return call;
+}
+
+Status Call::withDoubt(const Status& failed) const {
+  if (settings_.doubt.empty()) return failed;
+  return errorf(failed.code(), "{} ({})", settings_.doubt, failed.message());
 }
 
 Status Call::dial(TimePoint now) {
@@ -59,6 +65,12 @@ Status Call::late(TimePoint now, std::string_view what) const {
 }
 
 Result<std::optional<Answer>> Call::advance(TimePoint now) {
+  auto outcome = goOn(now);
+  if (!outcome.ok()) return withDoubt(outcome.status());
+  return outcome;
+}
+
+Result<std::optional<Answer>> Call::goOn(TimePoint now) {
   const std::optional<Answer> notYet;
   if (!frames_) {
     RETURN_IF_ERROR(late(now, "nothing but '" + ended_ + "'"));

@@ -30,6 +30,7 @@ class Call {
     Greeting greeting{};  ///< but its key and nonce
     TimePoint deadline;
     Duration patience{};  ///< that led to the deadline, for messages
+    std::string doubt{};  ///< why it may be in vain, said first when it was; empty: nothing
   };
   static Result<Call> begin(Settings settings);
 
@@ -47,6 +48,8 @@ class Call {
 
  private:
   explicit Call(Settings settings) : settings_(std::move(settings)) {}
+  Result<std::optional<Answer>> goOn(TimePoint now);
+  Status withDoubt(const Status& failed) const;
   Status dial(TimePoint now);
   Status hear(TimePoint now, std::optional<Answer>& answer);
   void distrust(std::string_view why, TimePoint now);

@@ -62,7 +62,8 @@ std::string namesOf(const std::vector<Interface>& interfaces) {
     const std::string without = one.address != 0    ? ""
                                 : !one.ipv6.empty() ? fmt::format(" (IPv6 alone: {})", one.ipv6)
                                                     : " (no IPv4 address)";
-    names.push_back(one.name + (one.up ? "" : " (down)") + without);
+    names.push_back(one.name + (one.up ? "" : " (down)") + without +
+                    (one.ofContainers ? " (a bridge of containers)" : ""));
   }
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
@@ -133,6 +134,19 @@ std::string adviceOfIpv6(const std::vector<Interface>& interfaces) {
   return "";
 }
 
+/// Whether a list that includes has the name, or its beginning: one that excludes means nothing
+/// that it does not name.
+bool meansByName(const std::string& rules, const std::string& name) {
+  return !rules.starts_with('^') && rules.find_first_not_of('=') != std::string::npos &&
+         takesInterface(rules, name);
+}
+
+/// What reaches no other node is used only where it is meant.
+bool byAccident(const Interface& one, const std::string& rules) {
+  if (one.loopback) return !namesWhole(rules, one.name);
+  return one.ofContainers && !meansByName(rules, one.name);
+}
+
 bool isOfItsLink(const Interface& one) { return one.address >> 16 == kLinkLocal; }
 
 }  // namespace
@@ -170,8 +184,7 @@ Result<std::vector<Interface>> chooseRails(const std::vector<Interface>& interfa
   }
   for (const Interface& one : interfaces) {
     if (!named.empty() || !one.up || one.address == 0) continue;
-    if (one.loopback && !namesWhole(rules, one.name)) continue;
-    if (rules.empty() && fabric::isContainerBridge(one.name)) continue;
+    if (byAccident(one, rules)) continue;
     if (takesInterface(rules, one.name)) rails.push_back(one);
   }
   // One of a server's own controller, mostly, the same on each node.
@@ -211,11 +224,11 @@ Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
            std::ranges::find(rails, one.name, &Interface::name) == rails.end();
   };
   for (const Interface& one : interfaces) {
-    const bool byAccident = one.loopback && !namesWhole(rules, one.name);
-    if (!rules.empty() && usable(one) && !byAccident && takesInterface(rules, one.name)) return one;
+    if (rules.empty() || !usable(one) || byAccident(one, rules)) continue;
+    if (takesInterface(rules, one.name)) return one;
   }
   for (const Interface& one : interfaces) {
-    const bool meant = !one.loopback && !isOfItsLink(one) && !fabric::isContainerBridge(one.name);
+    const bool meant = !one.loopback && !isOfItsLink(one) && !one.ofContainers;
     if (usable(one) && meant && takesInterface("", one.name)) return one;
   }
   return rails.front();
@@ -225,6 +238,7 @@ std::vector<Interface> interfacesOf(const fabric::NetworkSnapshot& network) {
   std::vector<Interface> interfaces;
   for (const fabric::NetworkLink& link : network.links) {
     Interface one{.name = link.name, .address = 0, .up = link.up, .loopback = link.loopback};
+    one.ofContainers = fabric::isContainerBridge(network, link);
     const fabric::NetworkLink* const master = network.find(link.master);
     if (master != nullptr && master->kind != "vrf") one.master = master->name;
     const auto rank = [&](const fabric::NetworkAddress& address) {

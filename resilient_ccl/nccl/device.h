@@ -22,7 +22,9 @@ struct Interface {
     std::uint32_t address = 0;
   };
   std::vector<Labelled> labels{};
-  std::string ipv6{};    ///< an address that is not of its link alone; empty: none
+  std::string ipv6{};  ///< an address that is not of its link alone; empty: none
+  /// A bridge of containers or guests (`fabric::isContainerBridge`).
+  bool ofContainers = false;
   std::string master{};  ///< the bond or bridge that it is a port of; empty: none
 };
 
@@ -49,18 +51,18 @@ bool takesInterface(const std::string& rules, const std::string& name);
 
 /// The rails among `interfaces`: those that are `named`, in that order, by their names or by the
 /// label of an address; without names those that are up, have an IPv4 address and that the rules
-/// take, in their own order: the loopback interface only where a list has its whole name, and
-/// without rules no bridge of containers, and none with an address of its link alone while there
-/// are others. kNotFound says which is missing, or that there are none, or more than kMaxRails, and
-/// what there is.
+/// take, in their own order: the loopback interface only where a list has its whole name, a bridge
+/// of containers only where a list that includes names it, and without rules none with an address
+/// of its link alone while there are others. kNotFound says which is missing, or that there are
+/// none, or more than kMaxRails, and what there is.
 Result<std::vector<Interface>> chooseRails(const std::vector<Interface>& interfaces,
                                            const std::vector<std::string>& named,
                                            const std::string& rules);
 
 /// Where processes meet: the interface that is `named`; else the first that is up, no rail, and
-/// taken by `rules`, NCCL_SOCKET_IFNAME's, over which NCCL's own ranks meet; else the first other
-/// one that is up, no rail, not loopback, and not with an address of its link alone (169.254); else
-/// the first rail.
+/// taken by `rules`, NCCL_SOCKET_IFNAME's, over which NCCL's own ranks meet, as rails are; else the
+/// first other one that is up, no rail, not loopback, no bridge of containers, and not with an
+/// address of its link alone (169.254); else the first rail.
 Result<Interface> chooseManagement(const std::vector<Interface>& interfaces,
                                    const std::string& named, const std::string& rules,
                                    const std::vector<Interface>& rails);

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "resilient_ccl/fabric/route_lookup.h"
 #include "resilient_ccl/nccl/nic_path.h"
 #include "resilient_ccl/nccl/processors.h"
 
@@ -172,7 +173,8 @@ Handle Directory::handleOf(std::uint64_t listener) const {
           .process = self_,
           .token = token_,
           .listener = listener,
-          .name = name_};
+          .name = name_,
+          .node = node_};
 }
 
 void Directory::closeListener(std::uint64_t listener) {
@@ -240,21 +242,17 @@ Result<std::uint64_t> Directory::connect(const Handle& to, int device) {
   const std::lock_guard lock(mutex_);
   const TimePoint time = now();
   const int side = self_ < to.process || self_ == to.process ? 0 : 1;
-  const auto hostOf = [](const std::string& name) { return name.substr(0, name.find(':')); };
-  if (to.rendezvous.address == management_.address && hostOf(to.name) != hostOf(name_)) {
-    spdlog::warn(
-        "{} is met at the address of this node's {}: a bridge of containers, or an address that "
-        "was given twice. If it is not met, name another interface in FAULTLINE_MANAGEMENT",
-        to.name, management_.name);
-  }
   ASSIGN_OR_RETURN(auto pair, pairWith(to.process, side, to.name));
+  std::string doubt = pair->met() ? "" : doubtAbout(to);
+  if (!doubt.empty()) spdlog::warn("{}", doubt);
   const std::uint32_t connection = pair->newConnection();
   ASSIGN_OR_RETURN(auto call, Call::begin({.from = management_.address,
                                            .to = to,
                                            .self = identity_,
                                            .greeting = greetingFor(to, *pair, connection),
                                            .deadline = time + options_.giveUp,
-                                           .patience = options_.giveUp}));
+                                           .patience = options_.giveUp,
+                                           .doubt = std::move(doubt)}));
   const std::uint64_t number = attempts_.add({.call = std::move(call),
                                               .peer = to.name,
                                               .pair = std::move(pair),
@@ -264,6 +262,21 @@ Result<std::uint64_t> Directory::connect(const Handle& to, int device) {
   const std::uint64_t one = 1;
   (void)!write(wakeup_.get(), &one, sizeof(one));
   return number;
+}
+
+/// Where another node has given an address that this one has as well: what is sent to it never
+/// leaves. Said, and tried all the same: a node may look like two.
+std::string Directory::doubtAbout(const Handle& to) const {
+  if (to.node == 0 || node_ == 0 || to.node == node_) return "";
+  const auto route = fabric::lookUpRoute(management_.address, to.rendezvous.address, "");
+  const bool same = to.rendezvous.address == management_.address;
+  if (!same && (!route.ok() || *route != fabric::Route::kRemains)) return "";
+  return fmt::format(
+      "{} is on another node, and its address for the meeting is one of this node, too: it is that "
+      "of the loopback interface or of a bridge of containers, or was given twice. Name an "
+      "interface over which the nodes reach each other in FAULTLINE_MANAGEMENT (here it is {}), on "
+      "all nodes",
+      to.name, management_.name);
 }
 
 Result<std::unique_ptr<Connection>> Directory::finish(std::uint64_t attempt) {

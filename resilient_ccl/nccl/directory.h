@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "resilient_ccl/fabric/host_identity.h"
 #include "resilient_ccl/nccl/accounts.h"
 #include "resilient_ccl/nccl/attempts.h"
 #include "resilient_ccl/nccl/device.h"
@@ -88,6 +89,7 @@ class Directory {
   Result<std::shared_ptr<Pair>> pairWith(const ProcessId& process, int side,
                                          const std::string& name);
   Greeting greetingFor(const Handle& to, const Pair& pair, std::uint32_t connection) const;
+  std::string doubtAbout(const Handle& to) const;
   Answer answerTo(const Greeting& greeting);
   Answer welcome(const Greeting& greeting);
   void run();
@@ -102,6 +104,7 @@ class Directory {
   const ProcessId self_ = identity_->id();
   const auth::JobKey token_ = auth::JobKey::random();
   const std::string name_;
+  const std::uint64_t node_ = fabric::fingerprintOf(fabric::hostIdentity());
   const std::shared_ptr<FirstFailure> failure_ = std::make_shared<FirstFailure>();
   std::unique_ptr<Door> door_;  // of the thread, once that runs
   transport::tcp::Endpoint rendezvous_;

@@ -17,9 +17,10 @@ struct Wire {
   std::array<std::byte, 16> token{};
   std::uint64_t listener = 0;
   std::array<char, Handle::kLongestName + 1> name{};  // ends with a zero
+  std::uint64_t node = 0;
 };
 // The last eight bytes are the receiver's, see Plugin::connect.
-static_assert(sizeof(Wire) == 112 && sizeof(Wire) <= kNetHandleBytes - sizeof(std::uint64_t));
+static_assert(sizeof(Wire) == 120 && sizeof(Wire) <= kNetHandleBytes - sizeof(std::uint64_t));
 
 }  // namespace
 
@@ -28,7 +29,9 @@ void Handle::write(std::span<std::byte, kNetHandleBytes> to) const {
             .port = rendezvous.port,
             .process = process.bytes,
             .token = token.bytes(),
-            .listener = listener};
+            .listener = listener,
+            .name = {},
+            .node = node};
   name.copy(wire.name.data(), kLongestName);
   std::ranges::fill(to, std::byte{0});
   std::memcpy(to.data(), &wire, sizeof(wire));
@@ -54,6 +57,7 @@ Result<Handle> Handle::read(std::span<const std::byte, kNetHandleBytes> from) {
   handle.listener = wire.listener;
   wire.name.back() = '\0';
   handle.name = wire.name.data();
+  handle.node = wire.node;
   return handle;
 }
 

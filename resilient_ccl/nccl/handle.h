@@ -39,6 +39,8 @@ struct Handle {
   std::uint64_t listener = 0;
   /// "host:pid (address)", for messages; what is longer than kLongestName is cut off.
   std::string name;
+  /// The node of the process (`fabric::hostIdentity`) as a number; 0: not known.
+  std::uint64_t node = 0;
 
   static constexpr std::size_t kLongestName = 55;
 

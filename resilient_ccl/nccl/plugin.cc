@@ -57,7 +57,7 @@ Status checkNetwork(const fabric::NetworkSnapshot& network, const std::vector<In
     const std::string text =
         fmt::format("{}: {}; {}. {}", finding.subject, finding.cause, finding.cost, finding.cure);
     if (finding.refused) return errorf(Code::kNotFound, "{}", text);
-    spdlog::info("{}", text);
+    spdlog::log(finding.severe ? spdlog::level::warn : spdlog::level::info, "{}", text);
   }
   return okStatus();
 }

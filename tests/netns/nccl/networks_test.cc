@@ -287,6 +287,46 @@ TEST_F(NcclPluginNetworkTest, BridgesOfContainersAreLeftOutAndRefusedByName) {
   expectWhole(3);  // eth0, eth1 and mgmt0
 }
 
+/// On both nodes a bridge of containers with a name of its own, before all other interfaces.
+class NcclPluginBridgeTest : public NcclPluginNetworkTest {
+ protected:
+  void makeNetwork() override {
+    NcclPluginNetworkTest::makeNetwork();
+    for (int node = 0; node < 2; ++node) {
+      run(node,
+          "ip link add mybr0 type bridge; ip addr add 172.18.0.1/16 dev mybr0\n"
+          "ip link add port type veth peer name guest; ip link set port master mybr0\n"
+          "for i in mybr0 port guest; do ip link set $i up; done");
+    }
+    plugAll();
+  }
+};
+
+TEST_F(NcclPluginBridgeTest, IsLeftOutWhateverItsName) {
+  startPeers({.seconds = 0.5}, {{"FAULTLINE_NICS", "eth0,eth1"}});
+  expectWhole(2);
+  std::filesystem::remove_all(folder_);
+  std::filesystem::create_directory(folder_);
+  startPeers({.seconds = 0.5}, {{"FAULTLINE_NICS", "none"}, {"NCCL_SOCKET_IFNAME", "^docker"}});
+  expectWhole(3);  // eth0, eth1 and mgmt0
+}
+
+TEST_F(NcclPluginBridgeTest, AnAddressOfManagementThatBothNodesHaveIsNamedWithTheCure) {
+  for (const auto& [variable, device] : {std::pair{"FAULTLINE_MANAGEMENT", "mybr0"},
+                                         {"FAULTLINE_MANAGEMENT", "lo"},
+                                         {"NCCL_SOCKET_IFNAME", "lo"}}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    const Variables environment{
+        {"FAULTLINE_NICS", "eth0,eth1"}, {"FAULTLINE_GIVE_UP", "1s"}, {variable, device}};
+    spawnPeers({}, {environment, environment});
+    const std::string words = lastWord(0) + lastWord(1);
+    EXPECT_THAT(words, AllOf(HasSubstr("error "), HasSubstr("is on another node, and its address "),
+                             HasSubstr("FAULTLINE_MANAGEMENT"), HasSubstr("carries management")))
+        << variable << "=" << device;
+  }
+}
+
 /// Short datagrams and long segments that the sender's kernel leaves in one piece pass a port of
 /// the switch; frames of 9000 bytes do not.
 class NcclPluginFrameTest : public NcclPluginNetworkTest,

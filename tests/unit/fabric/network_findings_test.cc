@@ -157,6 +157,38 @@ TEST_F(NetworkFindingsTest, ADockerBridgeReachesNobody) {
   EXPECT_THAT(judge({"eth0", "br0"}), IsEmpty());
 }
 
+TEST_F(NetworkFindingsTest, ABridgeWithoutAPortThatLeadsElsewhereIsOneOfContainersWhateverItsName) {
+  link({.index = 5, .name = "mybr0", .kind = "bridge", .up = true}).addresses = {
+      four("172.18.0.1", ip(172, 18, 0, 1), 16)};
+  for (const char* kind : {"", "veth", "tun"}) {
+    if (*kind != 0) link({.index = 6, .name = "port6", .kind = kind, .master = 5, .up = true});
+    const auto rail = judge({"eth0", "mybr0"});
+    ASSERT_THAT(rail, SizeIs(1)) << kind;
+    EXPECT_THAT(rail[0].cause, HasSubstr("bridge of containers"));
+    EXPECT_TRUE(rail[0].severe);
+    const auto management =
+        judgeNetwork(network_, {{"eth0", ip(10, 0, 0, 1)}}, {"mybr0", ip(172, 18, 0, 1)});
+    ASSERT_THAT(management, SizeIs(1)) << kind;
+    EXPECT_THAT(management[0].cause, HasSubstr("carries management, and is a bridge of"));
+    EXPECT_THAT(management[0].cure, HasSubstr("FAULTLINE_MANAGEMENT"));
+    EXPECT_TRUE(management[0].severe);
+  }
+  for (const char* kind : {"", "bond", "vlan", "vxlan"}) {
+    link({.index = 7, .name = "port7", .kind = kind, .master = 5, .up = true});
+    EXPECT_THAT(judge({"eth0", "mybr0"}), IsEmpty()) << kind;
+    network_.links.pop_back();
+  }
+}
+
+TEST_F(NetworkFindingsTest, ManagementOnTheLoopbackIsSaidUnlessAllRailsAreThere) {
+  const UsedNic lo{"lo", ip(127, 0, 0, 1)};
+  const auto found = judgeNetwork(network_, {{"eth0", ip(10, 0, 0, 1)}}, lo);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].cause, HasSubstr("is the loopback interface"));
+  EXPECT_TRUE(found[0].severe);
+  EXPECT_THAT(judgeNetwork(network_, {lo}, lo), SizeIs(1));  // of the rail
+}
+
 TEST_F(NetworkFindingsTest, IpoibIsTcpOverInfiniband) {
   link({.index = 5, .name = "ib0", .up = true, .infiniband = true}).addresses = {
       four("10.5.0.1", ip(10, 5, 0, 1))};
@@ -192,11 +224,11 @@ TEST_F(NetworkFindingsTest, LoopbackAsARailIsSaid) {
 TEST(ContainerBridgeTest, IsKnownByItsName) {
   for (const char* name : {"docker0", "docker_gwbridge", "br-0123456789ab", "virbr0", "podman1",
                            "cni0", "lxcbr0", "lxdbr0"}) {
-    EXPECT_TRUE(isContainerBridge(name)) << name;
+    EXPECT_TRUE(isNameOfContainerBridge(name)) << name;
   }
   for (const char* name :
        {"br0", "br-0123", "br-storage-net1", "br-0123456789abc", "eth0", "bond0"}) {
-    EXPECT_FALSE(isContainerBridge(name)) << name;
+    EXPECT_FALSE(isNameOfContainerBridge(name)) << name;
   }
 }
 

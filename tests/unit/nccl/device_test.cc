@@ -18,7 +18,7 @@ std::vector<Interface> host() {
           {.name = "rail0", .address = 2, .up = true},
           {.name = "rail1", .address = 3, .up = true},
           {.name = "rail2", .address = 4, .up = false},
-          {.name = "docker0", .address = 5, .up = true}};
+          {.name = "docker0", .address = 5, .up = true, .ofContainers = true}};
 }
 
 std::vector<std::string> names(const std::vector<Interface>& interfaces) {
@@ -67,12 +67,18 @@ TEST(NcclDeviceTest, LoopbackIsARailOnlyByItsWholeName) {
 
 TEST(NcclDeviceTest, BridgesOfContainersAreNoRailsUnlessTheyAreMeant) {
   std::vector<Interface> node = host();
-  node.push_back({.name = "br-0123456789ab", .address = 7, .up = true});
+  node.push_back({.name = "br-0123456789ab", .address = 7, .up = true, .ofContainers = true});
   EXPECT_THAT(names(*chooseRails(node, {}, "")), ElementsAre("eth0", "rail0", "rail1"));
   EXPECT_THAT(names(*chooseRails(node, {"docker0"}, "")), ElementsAre("docker0"));
   EXPECT_THAT(names(*chooseRails(node, {}, "br-")), ElementsAre("br-0123456789ab"));
   const std::vector<Interface> few{node[6], node[5], node[2]};
   EXPECT_EQ(chooseManagement(few, "", "", {node[2]})->name, "rail0");
+  // A list that excludes others means none of them.
+  EXPECT_THAT(names(*chooseRails(node, {}, "^eth")), ElementsAre("rail0", "rail1"));
+  EXPECT_THAT(names(*chooseRails(node, {}, "=")), ElementsAre("eth0", "rail0", "rail1"));
+  EXPECT_EQ(chooseManagement(few, "", "^eth", {node[2]})->name, "rail0");
+  const auto none = chooseRails({node[6]}, {}, "");
+  EXPECT_THAT(none.status().message(), HasSubstr("br-0123456789ab (a bridge of containers)"));
 }
 
 TEST(NcclDeviceTest, AnAddressOfTheLinkAloneIsARailWhereThereIsNoOther) {
@@ -141,6 +147,19 @@ TEST(NcclDeviceTest, InterfacesAreDevicesAndNotLabels) {
   EXPECT_EQ(interfaces[0].labels[0].label, "eth0:1");
   EXPECT_EQ(interfaces[1].master, "bond0");
   EXPECT_EQ(interfaces[3].ipv6, "fd00::1");
+}
+
+TEST(NcclDeviceTest, ABridgeOfContainersIsKnownByItsPorts) {
+  fabric::NetworkSnapshot network;
+  network.links = {{.index = 2, .name = "mybr0", .kind = "bridge", .up = true},
+                   {.index = 3, .name = "veth1", .kind = "veth", .master = 2, .up = true},
+                   {.index = 4, .name = "br0", .kind = "bridge", .up = true},
+                   {.index = 5, .name = "eth0", .master = 4, .up = true}};
+  network.links[0].addresses = {{.text = "172.18.0.1", .ipv4 = 0xac120001, .prefix = 16}};
+  network.links[2].addresses = {{.text = "10.0.0.1", .ipv4 = 0x0a000001, .prefix = 24}};
+  const std::vector<Interface> interfaces = interfacesOf(network);
+  EXPECT_THAT(names(*chooseRails(interfaces, {}, "")), ElementsAre("br0"));
+  EXPECT_THAT(names(*chooseRails(interfaces, {}, "^docker")), ElementsAre("br0"));
 }
 
 TEST(NcclDeviceTest, WhatIsMissingIsSaidWithWhatThereIs) {

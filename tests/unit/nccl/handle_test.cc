@@ -14,7 +14,8 @@ Handle sample() {
           .process = ProcessId::of(auth::KeyPair::random().publicKey()),
           .token = auth::JobKey::random(),
           .listener = 0x1122334455667788,
-          .name = "node7:4711"};
+          .name = "node7:4711",
+          .node = 0x8877665544332211};
 }
 
 TEST(HandleTest, WhatIsWrittenIsRead) {
@@ -28,6 +29,7 @@ TEST(HandleTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read->token, handle.token);
   EXPECT_EQ(read->listener, handle.listener);
   EXPECT_EQ(read->name, handle.name);
+  EXPECT_EQ(read->node, handle.node);
   // Where the connecting end notes its attempt.
   for (std::size_t i = kNetHandleBytes - 8; i < kNetHandleBytes; ++i) {
     EXPECT_EQ(bytes[i], std::byte{0});
