@@ -355,6 +355,7 @@ void Fabric::push() { impl_->push(); }
 void Fabric::shutDown() { impl_->shutDown(); }
 void Fabric::abort(const std::string& reason) { impl_->abort(reason); }
 FabricCounters Fabric::counters() const { return impl_->counters(); }
+const std::vector<Nic>& Fabric::nics() const { return impl_->nics(); }
 std::vector<Bytes> Fabric::bytesSentByRail(int peer) const {
   const Link& link = impl_->link(peer);
   std::vector<Bytes> sent;

@@ -231,6 +231,9 @@ class Fabric {
   /// Sum over all links.
   FabricCounters counters() const;
 
+  /// The NICs as they are now: devices that were renamed or made anew, addresses that have changed.
+  const std::vector<Nic>& nics() const;
+
   /// Payload that was sent to `peer` over each rail since the beginning, bytes.
   std::vector<Bytes> bytesSentByRail(int peer) const;
   /// What the link to each process carries over the network; nothing for this process itself and

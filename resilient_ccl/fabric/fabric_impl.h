@@ -55,6 +55,7 @@ class Fabric::Impl : private TriangulationIo {
   void shutDown();
   void abort(const std::string& reason);
   FabricCounters counters() const;
+  const std::vector<Nic>& nics() const { return options_.nics; }
   void loads(std::vector<std::optional<channel::LinkLoad>>& out) const;
 
   Link& link(int peer);

@@ -56,6 +56,17 @@ std::vector<double> weightsOf(const std::vector<Bytes>& sentByRail) {
   return weights;
 }
 
+/// What the interface of a rail was called last, as far as a pair has seen it.
+std::string latestName(const Counters& its, std::size_t rail) {
+  const std::string& first = its.devices[rail].interface.name;
+  for (auto account = its.accounts.latest.rbegin(); account != its.accounts.latest.rend();
+       ++account) {
+    if (!account->failure.empty() || rail >= account->devices.size()) continue;
+    return account->devices[rail].empty() ? first : account->devices[rail];
+  }
+  return first;
+}
+
 }  // namespace
 
 std::string countersJson(const Counters& its) {
@@ -69,7 +80,8 @@ std::string countersJson(const Counters& its) {
       takeOver.push_back(
           {{"rail", partner}, {"path", nameOf(pathBetween(device, its.devices[partner]))}});
     }
-    rails.push_back({{"name", device.interface.name},
+    rails.push_back({{"name", latestName(its, rail)},
+                     {"name_at_start", device.interface.name},
                      {"numa_node", device.numaNode},
                      {"partners", takeOver},
                      {"pci_path", device.pciPath},

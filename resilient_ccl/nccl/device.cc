@@ -269,6 +269,17 @@ Result<std::vector<Interface>> listInterfaces() {
   return interfacesOf(network);
 }
 
+std::string presentName(const fabric::NetworkSnapshot& network, const Interface& rail) {
+  const auto has = [&](const fabric::NetworkLink& link) {
+    return std::ranges::find(link.addresses, rail.address, &fabric::NetworkAddress::ipv4) !=
+           link.addresses.end();
+  };
+  const fabric::NetworkLink* const own = network.find(rail.name);
+  if (rail.address == 0 || (own != nullptr && has(*own))) return rail.name;
+  const auto found = std::ranges::find_if(network.links, has);
+  return found == network.links.end() ? rail.name : found->name;
+}
+
 std::vector<fabric::NetworkFinding> networkFindings(const fabric::NetworkSnapshot& network,
                                                     const std::vector<Interface>& rails,
                                                     const Interface& management) {

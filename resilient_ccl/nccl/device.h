@@ -74,6 +74,10 @@ std::vector<Interface> interfacesOf(const fabric::NetworkSnapshot& network);
 /// The same of this process's network namespace.
 Result<std::vector<Interface>> listInterfaces();
 
+/// What the interface of a rail is called now: it may have been renamed since it was found, and
+/// another one may have its name. Known by its address; the old name where nobody has that. Pure.
+std::string presentName(const fabric::NetworkSnapshot& network, const Interface& rail);
+
 /// fabric::judgeNetwork of these.
 std::vector<fabric::NetworkFinding> networkFindings(const fabric::NetworkSnapshot& network,
                                                     const std::vector<Interface>& rails,

@@ -29,14 +29,25 @@ std::string processName(const Interface& management) {
   return nameOfProcess(host.data(), getpid(), address.substr(0, address.find(':')));
 }
 
+/// By the names that the interfaces have now.
 std::vector<fabric::Nic> railsOf(const std::vector<Device>& devices) {
+  const auto network = fabric::readNetwork();
   std::vector<fabric::Nic> rails;
   for (const Device& device : devices) {
+    const Interface& rail = device.interface;
+    const std::string name = network.ok() ? presentName(*network, rail) : rail.name;
     // Loopback is for trials on one machine; it cannot be bound to.
-    rails.push_back({.device = device.interface.loopback ? "" : device.interface.name,
-                     .address = device.interface.address});
+    rails.push_back({.device = rail.loopback ? "" : name, .address = rail.address});
   }
   return rails;
+}
+
+std::vector<std::string> namesAtTheStart(const std::vector<Device>& devices) {
+  std::vector<std::string> names;
+  for (const Device& device : devices) {
+    names.push_back(device.interface.loopback ? "" : device.interface.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -132,6 +143,7 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
   if (!pair) {
     auto made = Pair::create({.options = options_,
                               .rails = railsOf(devices_),
+                              .firstNames = namesAtTheStart(devices_),
                               .partners = partnersOf(devices_),
                               .ioThreads = ioThreads_,
                               .firstIoThread = pairsMade_++ * static_cast<int>(devices_.size()),

@@ -448,6 +448,8 @@ void Pair::count(Account& account) const {
   account.counters = fabric_->counters();
   account.eager = eager_.taken();
   account.sentByRail = fabric_->bytesSentByRail(other());
+  account.devices.clear();
+  for (const fabric::Nic& nic : fabric_->nics()) account.devices.push_back(nic.device);
   if (traces()) account.history.sample(now(), account.sentByRail);
 }
 

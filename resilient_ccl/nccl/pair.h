@@ -70,6 +70,7 @@ class Pair final : private fabric::FabricClient {
   struct Settings {
     Options options;
     std::vector<fabric::Nic> rails;
+    std::vector<std::string> firstNames{};  ///< of the rails at the process's start; empty: theirs
     /// For each rail the others in the order in which they take over its load.
     std::vector<std::vector<int>> partners;
     /// Of the process; empty: NCCL's threads move the bytes.
@@ -163,7 +164,8 @@ class Pair final : private fabric::FabricClient {
     std::string peer;
     fabric::FabricCounters counters;
     std::vector<Bytes> sentByRail;
-    Bytes sent = 0, received = 0;  ///< by messages that are done
+    std::vector<std::string> devices;  ///< of the rails, by their latest names
+    Bytes sent = 0, received = 0;      ///< by messages that are done
     std::uint64_t failovers = 0, failbacks = 0, degradations = 0;
     std::uint64_t eager = 0;            ///< messages received that waited for no grant of their own
     Duration longestPause{}, paused{};  ///< of one failover, and of all

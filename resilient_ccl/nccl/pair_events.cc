@@ -37,7 +37,12 @@ bool Pair::tellFailure() {
 }
 
 std::string Pair::railName(int rail) const {
-  return fmt::format("rail {} ({})", rail, settings_.rails[rail].device);
+  // A rename that came meanwhile is known to the fabric.
+  const std::string& device = fabric_->nics()[rail].device;
+  const std::string& first =
+      settings_.firstNames.empty() ? settings_.rails[rail].device : settings_.firstNames[rail];
+  return device == first ? fmt::format("rail {} ({})", rail, device)
+                         : fmt::format("rail {} ({}, {} at the start)", rail, device, first);
 }
 
 void Pair::happened(telemetry::EventKind kind, int rail, TimePoint when,

@@ -203,7 +203,8 @@ void Plugin::writeFiles(const Accounts& accounts, Sync sync) {
   });
   write("FAULTLINE_TRACE", options_.trace, [&] {
     std::vector<PeerHistory> peers;
-    for (const Pair::Account& one : accounts.latest) peers.push_back({one.peer, one.history});
+    for (const Pair::Account& one : accounts.latest)
+      peers.push_back({one.peer, one.history, one.devices});
     return traceJson(devices_, peers);
   });
 }

@@ -39,8 +39,12 @@ void addPeer(json& events, int pid, const std::vector<Device>& devices, const Pe
   events.push_back(metadata(pid, 1, "thread_name", "peer"));
   // When the plugin began earlier in this process it may have had more rails.
   const auto railName = [&](std::size_t rail) {
-    return rail < devices.size() ? fmt::format("rail {} ({})", rail, devices[rail].interface.name)
-                                 : fmt::format("rail {}", rail);
+    if (rail >= devices.size()) return fmt::format("rail {}", rail);
+    const std::string& first = devices[rail].interface.name;
+    const std::string latest = rail < peer.devices.size() ? peer.devices[rail] : "";
+    return latest.empty() || latest == first
+               ? fmt::format("rail {} ({})", rail, first)
+               : fmt::format("rail {} ({}, {} at the start)", rail, latest, first);
   };
   const auto trackOf = [](int rail) { return rail + 2; };  // behind the peer's own
   for (std::size_t rail = 0; rail < devices.size(); ++rail) {

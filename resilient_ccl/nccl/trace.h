@@ -53,6 +53,7 @@ class History {
 struct PeerHistory {
   std::string peer;
   History history;
+  std::vector<std::string> devices{};  ///< of the rails, by their latest names; empty: as at first
 };
 
 /// A trace of this process in Chrome's trace event format ("JSON Object Format"), from the first

@@ -135,6 +135,9 @@ int run(int argc, char** argv) {
   std::cout << "ok " << conversation.messages() << " "
             << toMilliseconds(conversation.longestPause()) << " " << others.count();
   for (const std::string& line : NetDriver::warnings()) std::cout << " | " << line;
+  if (std::getenv("NET_PEER_INFORMATION") != nullptr) {
+    for (const std::string& line : NetDriver::informations()) std::cout << " | " << line;
+  }
   std::cout << std::endl;
   if (quits) _exit(0);
   return 0;

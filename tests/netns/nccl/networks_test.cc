@@ -221,6 +221,27 @@ TEST_F(NcclPluginNetworkTest, ADeviceThatIsRenamedIsFollowed) {
   expectWhole(2, 1);
 }
 
+TEST_F(NcclPluginNetworkTest, OfDevicesThatSwapTheirNamesThePresentOnesAreSaid) {
+  plugAll();
+  startPeers({.seconds = 60}, railNames({{"NET_PEER_INFORMATION", "1"}}));
+  awaitSent("eth0");
+  awaitSent("eth1");
+  run(0,
+      "for i in eth0 eth1; do ip link set $i down; done\n"
+      "ip link set eth0 name was0; ip link set eth1 name eth0; ip link set was0 name eth1\n"
+      "for i in eth0 eth1; do ip link set $i up; done");
+  awaitSent("eth0");
+  awaitSent("eth1");
+  stopTalk();
+  const std::string words = lastWord(0);
+  EXPECT_THAT(words, AllOf(StartsWith("ok "), HasSubstr("rail 0 (eth1, eth0 at the start) to "),
+                           HasSubstr("rail 1 (eth0, eth1 at the start) to ")));
+  const nlohmann::json rails = counters(0)["rails"];
+  EXPECT_EQ(rails[0]["name"], "eth1");
+  EXPECT_EQ(rails[0]["name_at_start"], "eth0");
+  EXPECT_EQ(rails[1]["name"], "eth0");
+}
+
 TEST_F(NcclPluginNetworkTest, ALabelIsNoDevice) {
   plugAll();
   for (int node = 0; node < 2; ++node) {

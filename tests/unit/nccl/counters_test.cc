@@ -48,6 +48,7 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   EXPECT_EQ(told["callers_refused"], 33);
   EXPECT_EQ(told["answers_refused"], 34);
   EXPECT_EQ(told["rails"][0]["name"], "ib0");
+  EXPECT_EQ(told["rails"][0]["name_at_start"], "ib0");
   EXPECT_EQ(told["rails"][0]["partners"],
             json::parse(R"([{"rail": 2, "path": "switch"}, {"rail": 1, "path": "socket"}])"));
   const json& it = told["peers"][0];
@@ -94,6 +95,22 @@ TEST(NcclAccountsTest, TheLatestPeersAreKeptAndTheOthersCounted) {
   EXPECT_EQ(all.latest.front().sent, 3);
   EXPECT_EQ(all.latest.back().sent, 0);
   EXPECT_EQ(all.dropped, 8U);
+}
+
+TEST(NcclCountersTest, ARailIsCalledAsItWasLastByAPairThatSawIt) {
+  Counters its{.options = "", .devices = {}, .accounts = {}};
+  its.devices = {{.interface = {.name = "eth0"}, .pciPath = {}},
+                 {.interface = {.name = "lo", .loopback = true}, .pciPath = {}}};
+  Pair::Account early, late, lost;
+  early.devices = {"eth0", ""};
+  late.devices = {"eth1", ""};
+  lost.devices = {"eth0", ""};
+  lost.failure = "it ended before the rename";
+  its.accounts.latest = {early, late, lost, Pair::Account{}};
+  const json told = json::parse(countersJson(its))["rails"];
+  EXPECT_EQ(told[0]["name"], "eth1");
+  EXPECT_EQ(told[0]["name_at_start"], "eth0");
+  EXPECT_EQ(told[1]["name"], "lo");
 }
 
 TEST(NcclCountersTest, NamesThatAreNoTextDoNotEndTheProgram) {

@@ -149,6 +149,18 @@ TEST(NcclDeviceTest, InterfacesAreDevicesAndNotLabels) {
   EXPECT_EQ(interfaces[3].ipv6, "fd00::1");
 }
 
+TEST(NcclDeviceTest, AnInterfaceThatWasRenamedIsFoundByItsAddress) {
+  fabric::NetworkSnapshot network;
+  network.links = {{.index = 2, .name = "eth1", .up = true}, {.index = 3, .name = "eth0"}};
+  network.links[0].addresses = {{.text = "10.0.0.1", .ipv4 = 0x0a000001, .prefix = 24}};
+  network.links[1].addresses = {{.text = "10.0.1.1", .ipv4 = 0x0a000101, .prefix = 24}};
+  EXPECT_EQ(presentName(network, {.name = "eth0", .address = 0x0a000001}), "eth1");
+  EXPECT_EQ(presentName(network, {.name = "eth1", .address = 0x0a000101}), "eth0");
+  network.links[1].addresses.push_back({.text = "10.0.0.1", .ipv4 = 0x0a000001, .prefix = 24});
+  EXPECT_EQ(presentName(network, {.name = "eth0", .address = 0x0a000001}), "eth0");
+  EXPECT_EQ(presentName(network, {.name = "eth0", .address = 0x0a000009}), "eth0");
+}
+
 TEST(NcclDeviceTest, ABridgeOfContainersIsKnownByItsPorts) {
   fabric::NetworkSnapshot network;
   network.links = {{.index = 2, .name = "mybr0", .kind = "bridge", .up = true},
