@@ -34,8 +34,41 @@ std::optional<std::string> commonSubnet(const NetworkAddress& one, const Network
 
 bool hasRule(const NetworkSnapshot& network, std::uint32_t from) {
   return std::ranges::any_of(network.rules, [&](const NetworkRule& rule) {
-    return ((rule.from ^ from) & maskOf(rule.prefix)) == 0;
+    return rule.prefix > 0 && ((rule.from ^ from) & maskOf(rule.prefix)) == 0;
   });
+}
+
+/// The routes through a rail's device that lead farther than its own subnet, and whether a packet
+/// that is bound to the device and has the rail's address comes to their tables.
+struct WaysBeyond {
+  std::vector<const NetworkRoute*> found, notFound;
+
+  bool ofTheirOwn() const {
+    return std::ranges::any_of(found,
+                               [](const NetworkRoute* route) { return !isForAll(route->table); });
+  }
+  static bool isForAll(int table) {
+    constexpr int kMain = 254, kDefault = 253;  // RT_TABLE_MAIN, RT_TABLE_DEFAULT
+    return table == kMain || table == kDefault;
+  }
+};
+
+WaysBeyond waysBeyond(const NetworkSnapshot& network, const NetworkLink& link,
+                      const NetworkAddress& own) {
+  WaysBeyond ways;
+  for (const NetworkRoute& route : network.routes) {
+    const bool inside =
+        route.prefix >= own.prefix && ((route.to ^ own.ipv4) & maskOf(own.prefix)) == 0;
+    if (route.device != link.index || (inside && !route.gateway)) continue;
+    const bool led = WaysBeyond::isForAll(route.table) ||
+                     std::ranges::any_of(network.rules, [&](const NetworkRule& rule) {
+                       return rule.table == route.table &&
+                              ((rule.from ^ own.ipv4) & maskOf(rule.prefix)) == 0 &&
+                              (rule.device.empty() || rule.device == link.name);
+                     });
+    (led ? ways.found : ways.notFound).push_back(&route);
+  }
+  return ways;
 }
 
 /// What an interface stands on in the end: of a VLAN over a bond the bond.
@@ -173,6 +206,48 @@ void judgeOne(const NetworkSnapshot& network, const UsedNic& rail,
   judgeAddress(*link, rail, "the rail", findings);
 }
 
+/// Rails whose packets need a route of their own, and do not come to one.
+void judgeRoutes(const NetworkSnapshot& network, const std::vector<UsedNic>& rails,
+                 std::vector<NetworkFinding>& findings) {
+  struct Judged {
+    const UsedNic* rail;
+    const NetworkLink* link;
+    const NetworkAddress* own;
+    WaysBeyond ways;
+  };
+  std::vector<Judged> all;
+  for (const UsedNic& rail : rails) {
+    const NetworkLink* const link = network.find(rail.device);
+    const NetworkAddress* const own = link == nullptr ? nullptr : addressOf(*link, rail.address);
+    // What belongs to a VRF looks in that one's table.
+    const NetworkLink* const master = link == nullptr ? nullptr : network.find(link->master);
+    if (own == nullptr || link->loopback || (master != nullptr && master->kind == "vrf")) continue;
+    all.push_back({&rail, link, own, waysBeyond(network, *link, *own)});
+  }
+  const bool routed =
+      std::ranges::any_of(all, [](const Judged& one) { return one.ways.ofTheirOwn(); });
+  for (const Judged& one : all) {
+    const bool leads = !one.ways.notFound.empty();
+    if (!one.ways.found.empty() || (!leads && !routed)) continue;
+    const std::string subnet =
+        fmt::format("{}/{}", transport::tcp::formatAddress(one.own->ipv4 & maskOf(one.own->prefix)),
+                    one.own->prefix);
+    const std::string none = fmt::format("no route from {} over {} leads beyond {}", one.own->text,
+                                         one.link->name, subnet);
+    const int table = leads ? one.ways.notFound.front()->table : 0;
+    findings.push_back(
+        {one.rail->device,
+         leads ? fmt::format("{}: no `ip rule` leads to table {}, which has one", none, table)
+               : none + ", as those of other rails do",
+         "nodes of other subnets are not reached over this rail",
+         leads ? fmt::format("ip rule add from {} table {}", one.own->text, table)
+               : fmt::format("ip route add default via GATEWAY dev {0} table NUMBER; ip rule add "
+                             "from {1} table NUMBER",
+                             one.link->name, one.own->text),
+         /*refused=*/false, /*severe=*/true});
+  }
+}
+
 /// `onLoopback`: all rails are, as for a trial on one machine.
 void judgeManagement(const NetworkSnapshot& network, const UsedNic& management, bool onLoopback,
                      std::vector<NetworkFinding>& findings) {
@@ -251,6 +326,7 @@ std::vector<NetworkFinding> judgeNetwork(const NetworkSnapshot& network,
     const NetworkLink* const link = network.find(rail.device);
     return link != nullptr && link->loopback;
   });
+  judgeRoutes(network, rails, findings);
   judgeManagement(network, management, onLoopback, findings);
   judgeOthers(network, rails, findings);
   return findings;

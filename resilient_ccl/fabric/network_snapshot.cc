@@ -103,10 +103,46 @@ void addAddress(std::vector<NetworkLink>& links, nlmsghdr* header) {
 void addRule(std::vector<NetworkRule>& rules, nlmsghdr* header) {
   if (header->nlmsg_type != RTM_NEWRULE) return;
   const auto* const rule = static_cast<const fib_rule_hdr*>(nlmsg_data(header));
-  if (rule->action != FR_ACT_TO_TBL || rule->src_len == 0) return;
-  rules.push_back(
-      {ntohl(static_cast<std::uint32_t>(numberOf(header, sizeof(fib_rule_hdr), FRA_SRC))),
-       rule->src_len});
+  constexpr int kSize = sizeof(fib_rule_hdr);
+  if (rule->action != FR_ACT_TO_TBL) return;
+  const std::string arrivesBy = textOf(header, kSize, FRA_IIFNAME);
+  if (!arrivesBy.empty() && arrivesBy != "lo") return;  // "lo": what this node sends itself
+  const int table = numberOf(header, kSize, FRA_TABLE);
+  rules.push_back({.from = ntohl(static_cast<std::uint32_t>(numberOf(header, kSize, FRA_SRC))),
+                   .prefix = rule->src_len,
+                   .table = table != 0 ? table : rule->table,
+                   .device = textOf(header, kSize, FRA_OIFNAME)});
+}
+
+void addRoute(std::vector<NetworkRoute>& routes, nlmsghdr* header) {
+  if (header->nlmsg_type != RTM_NEWROUTE) return;
+  const auto* const route = static_cast<const rtmsg*>(nlmsg_data(header));
+  constexpr int kSize = sizeof(rtmsg);
+  if (route->rtm_type != RTN_UNICAST || (route->rtm_flags & RTM_F_CLONED) != 0) return;
+  const int table = numberOf(header, kSize, RTA_TABLE);
+  NetworkRoute one{.table = table != 0 ? table : route->rtm_table,
+                   .to = ntohl(static_cast<std::uint32_t>(numberOf(header, kSize, RTA_DST))),
+                   .prefix = route->rtm_dst_len};
+  const auto add = [&](int device, bool gateway) {
+    one.device = device;
+    one.gateway = gateway;
+    const bool known = gateway && std::ranges::any_of(routes, [&](const NetworkRoute& other) {
+                         return other.gateway && other.table == one.table && other.device == device;
+                       });
+    if (device != 0 && !known) routes.push_back(one);
+  };
+  const auto via = [&](int size, int type) {
+    return nlmsg_find_attr(header, size, type) != nullptr;
+  };
+  add(numberOf(header, kSize, RTA_OIF), via(kSize, RTA_GATEWAY) || via(kSize, RTA_VIA));
+  nlattr* const several = nlmsg_find_attr(header, kSize, RTA_MULTIPATH);
+  if (several == nullptr) return;
+  int left = nla_len(several);
+  for (auto* hop = static_cast<rtnexthop*>(nla_data(several)); RTNH_OK(hop, left);) {
+    add(hop->rtnh_ifindex, hop->rtnh_len > sizeof(rtnexthop));
+    left -= RTNH_ALIGN(hop->rtnh_len);
+    hop = RTNH_NEXT(hop);
+  }
 }
 
 /// The kernel takes the larger one of the two.
@@ -132,20 +168,44 @@ const NetworkLink* NetworkSnapshot::find(int index) const {
   return found == links.end() ? nullptr : &*found;
 }
 
-Result<NetworkSnapshot> readNetwork() {
-  const std::unique_ptr<nl_sock, void (*)(nl_sock*)> socket(nl_socket_alloc(), nl_socket_free);
+namespace {
+
+using SnapshotSocket = std::unique_ptr<nl_sock, void (*)(nl_sock*)>;
+
+Result<SnapshotSocket> connectSnapshot() {
+  SnapshotSocket socket(nl_socket_alloc(), nl_socket_free);
   if (socket == nullptr) return errorf(Code::kInternal, "no memory for a netlink socket");
   if (const int error = nl_connect(socket.get(), NETLINK_ROUTE); error < 0) {
     return errorf(Code::kIo, "connect over netlink: {}", nl_geterror(error));
   }
-  NetworkSnapshot network;
+  return socket;
+}
+
+Status listAddresses(const SnapshotSocket& socket, NetworkSnapshot& network) {
   RETURN_IF_ERROR(list(socket.get(), RTM_GETLINK, AF_UNSPEC, "network interfaces",
                        [&](nlmsghdr* header) { addLink(network.links, header); }));
-  RETURN_IF_ERROR(list(socket.get(), RTM_GETADDR, AF_UNSPEC, "addresses",
-                       [&](nlmsghdr* header) { addAddress(network.links, header); }));
+  return list(socket.get(), RTM_GETADDR, AF_UNSPEC, "addresses",
+              [&](nlmsghdr* header) { addAddress(network.links, header); });
+}
+
+}  // namespace
+
+Result<NetworkSnapshot> readAddresses() {
+  ASSIGN_OR_RETURN(const SnapshotSocket socket, connectSnapshot());
+  NetworkSnapshot network;
+  RETURN_IF_ERROR(listAddresses(socket, network));
+  return network;
+}
+
+Result<NetworkSnapshot> readNetwork() {
+  ASSIGN_OR_RETURN(const SnapshotSocket socket, connectSnapshot());
+  NetworkSnapshot network;
+  RETURN_IF_ERROR(listAddresses(socket, network));
   // A kernel without rules has none to list.
   (void)list(socket.get(), RTM_GETRULE, AF_INET, "routing rules",
              [&](nlmsghdr* header) { addRule(network.rules, header); });
+  RETURN_IF_ERROR(list(socket.get(), RTM_GETROUTE, AF_INET, "routes",
+                       [&](nlmsghdr* header) { addRoute(network.routes, header); }));
   for (NetworkLink& link : network.links) {
     link.arpIgnore = setting(link.name, "arp_ignore");
     link.rpFilter = setting(link.name, "rp_filter");

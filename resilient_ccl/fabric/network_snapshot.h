@@ -34,16 +34,29 @@ struct NetworkLink {
   std::vector<NetworkAddress> addresses{};
 };
 
-/// `ip rule`: IPv4 packets from these addresses have a routing table of their own.
+/// `ip rule`: what is sent from these IPv4 addresses, and through this device, looks here.
 struct NetworkRule {
   std::uint32_t from = 0;  ///< host byte order
   int prefix = 0;          ///< bits; 0: any source
+  int table = 0;
+  std::string device{};  ///< empty: any
+};
+
+/// A route of a table that leads out through a device. Of those by gateways there is one for each
+/// table and device.
+struct NetworkRoute {
+  int table = 0;
+  int device = 0;        ///< index
+  std::uint32_t to = 0;  ///< host byte order
+  int prefix = 0;        ///< bits; 0: a default route
+  bool gateway = false;
 };
 
 /// What this process's network namespace looks like.
 struct NetworkSnapshot {
   std::vector<NetworkLink> links;
   std::vector<NetworkRule> rules;
+  std::vector<NetworkRoute> routes{};
 
   const NetworkLink* find(const std::string& name) const;
   const NetworkLink* find(int index) const;
@@ -51,5 +64,7 @@ struct NetworkSnapshot {
 
 /// Reads it over rtnetlink, and from /proc/sys.
 Result<NetworkSnapshot> readNetwork();
+/// Of the same only links and their addresses.
+Result<NetworkSnapshot> readAddresses();
 
 }  // namespace faultline::fabric

@@ -31,10 +31,13 @@ std::string wordsOf(const PathEnds& ends, const channel::PathProved& proved) {
   const bool rail = !ends.device.empty();
   const std::string from = transport::tcp::formatAddress(ends.from),
                     to = transport::tcp::formatAddress(ends.to.address);
-  return fmt::format(
-      "{} carries no datagrams: {} probes within {} from {}{} to {} (UDP) had no answer{}{}; {}. "
+  const std::string where = fmt::format(
       "Look for a firewall that drops UDP, at the route (ip route get {} from {}{}) and at "
       "net.ipv4.conf.{}.rp_filter, on both nodes",
+      to, from, rail ? fmt::format(" oif {}", ends.device) : "", rail ? ends.device : "all");
+  return fmt::format(
+      "{} carries no datagrams: {} probes within {} from {}{} to {} (UDP) had no answer{}{}; {}. "
+      "{}",
       ends.path, proved.rounds,
       formatDuration(std::chrono::round<std::chrono::milliseconds>(proved.within)), from,
       rail ? fmt::format(" ({})", ends.device) : "", ends.to.toString(),
@@ -42,7 +45,7 @@ std::string wordsOf(const PathEnds& ends, const channel::PathProved& proved) {
       rail
           ? "it is connected by TCP and goes on carrying payload, but its failures are noticed late"
           : "when no rail is left, nobody hears whether the other end lives",
-      to, from, rail ? fmt::format(" oif {}", ends.device) : "", rail ? ends.device : "all");
+      ends.noRoute.empty() ? where : "The cause: " + ends.noRoute);
 }
 
 }  // namespace faultline::fabric

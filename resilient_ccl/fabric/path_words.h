@@ -14,6 +14,7 @@ struct PathEnds {
   std::string device;      ///< of this end; empty: not bound to one
   std::uint32_t from = 0;  ///< IPv4 address, host byte order
   transport::tcp::Endpoint to;
+  std::string noRoute{};  ///< `missingRoute` of these; empty: there is one
 };
 
 /// What a path that carries no datagrams means, what was tried, and where to look; or that it

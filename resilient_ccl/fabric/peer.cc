@@ -10,6 +10,7 @@
 #include "base/system_calls.h"
 #include "resilient_ccl/fabric/path_words.h"
 #include "resilient_ccl/fabric/polled_rail.h"
+#include "resilient_ccl/fabric/route_lookup.h"
 #include "resilient_ccl/transport/shm/local_socket.h"
 
 namespace faultline::fabric {
@@ -312,8 +313,16 @@ void Peer::openRail(int rail, std::uint32_t epoch, std::uint32_t attempt) {
 
 std::string Peer::whyNotUp(int rail) const {
   if (portLost(rail)) return "this port is down";
+  if (const std::string none = noRoute(rail); !none.empty()) return none;
   if (!openFailures_[rail].ok()) return openFailures_[rail].message();
   return context_.options.self < index_ ? "no answer yet" : "it has not connected";
+}
+
+/// As `missingRoute`, to where this peer listens on the rail.
+std::string Peer::noRoute(int rail) const {
+  if (local()) return "";
+  const Nic& nic = context_.options.nics[rail];
+  return missingRoute(nic.address, address_.rails[rail].data.address, nic.device);
 }
 
 std::string Peer::wordsOf(const channel::PathProved& proved) const {
@@ -330,7 +339,8 @@ std::string Peer::wordsOf(const channel::PathProved& proved) const {
       {.path = fmt::format("rail {} ({}) to {}", proved.path, nic.device, name()),
        .device = nic.device,
        .from = nic.address,
-       .to = address_.rails[proved.path].control},
+       .to = address_.rails[proved.path].control,
+       .noRoute = proved.passes ? "" : noRoute(proved.path)},
       proved);
 }
 

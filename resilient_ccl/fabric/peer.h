@@ -169,6 +169,7 @@ class Peer : private channel::LinkIo,
   void shutDown();
 
  private:
+  std::string noRoute(int rail) const;
   // LinkIo
   void sendDatagram(int path, std::span<const std::byte> bytes, Bytes frame) override;
   void submit(int rail, const channel::ChunkHeader& header, const std::byte* data,

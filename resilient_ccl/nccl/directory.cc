@@ -31,7 +31,7 @@ std::string processName(const Interface& management) {
 
 /// By the names that the interfaces have now.
 std::vector<fabric::Nic> railsOf(const std::vector<Device>& devices) {
-  const auto network = fabric::readNetwork();
+  const auto network = fabric::readAddresses();
   std::vector<fabric::Nic> rails;
   for (const Device& device : devices) {
     const Interface& rail = device.interface;

@@ -172,6 +172,19 @@ TEST_F(NcclPluginNetworkTest, AStrictReversePathFilterGoesWithSuchRoutes) {
   talkWithoutManagement();
 }
 
+TEST_F(NcclPluginNetworkTest, ANodeWithoutARouteForTheAddressOfARailIsToldSo) {
+  plugLeaves();
+  run(1, "ip rule del from 10.0.3.1");
+  startPeers({.seconds = 1}, railNames());
+  const std::string here = lastWord(0), there = lastWord(1);
+  EXPECT_THAT(here, AllOf(StartsWith("ok "), Not(HasSubstr("no route"))));
+  EXPECT_THAT(there,
+              AllOf(StartsWith("ok "),
+                    HasSubstr("this node has no route from 10.0.3.1 to 10.0.1.1 over eth1"),
+                    HasSubstr("no `ip rule` leads to table 101, which has one"),
+                    HasSubstr("ip rule add from 10.0.3.1 table 101"), Not(HasSubstr("over eth0"))));
+}
+
 TEST_F(NcclPluginNetworkTest, ARailThatDropsDatagramsIsNamedAtBothEndsAndTheJobGoesOn) {
   plugAll();
   // Of what leaves, UDP: byte 23 of a frame is IPv4's protocol.

@@ -71,6 +71,46 @@ TEST_F(NetworkFindingsTest, RailsToRoutingLeavesAreFine) {
   EXPECT_THAT(judge(), IsEmpty());
 }
 
+TEST_F(NetworkFindingsTest, ARailWhosePacketsDoNotComeToItsTableIsNamedWithTheRule) {
+  at("eth0").addresses = {four("10.0.0.1", ip(10, 0, 0, 1), 31)};
+  at("eth1").addresses = {four("10.0.1.1", ip(10, 0, 1, 1), 31)};
+  network_.rules = {{.table = 254},
+                    {.from = ip(10, 0, 0, 1), .prefix = 32, .table = 100},
+                    {.from = ip(10, 0, 1, 1), .prefix = 32, .table = 101}};
+  network_.routes = {{.table = 254, .device = 3, .to = ip(10, 0, 0, 0), .prefix = 31},
+                     {.table = 254, .device = 4, .to = ip(10, 0, 1, 0), .prefix = 31},
+                     {.table = 100, .device = 3, .gateway = true},
+                     {.table = 101, .device = 4, .gateway = true}};
+  EXPECT_THAT(judge(), IsEmpty());
+  network_.rules.pop_back();
+  auto found = judge();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].subject, "eth1");
+  EXPECT_FALSE(found[0].refused);
+  EXPECT_THAT(found[0].cause,
+              HasSubstr("no route from 10.0.1.1 over eth1 leads beyond 10.0.1.0/31"));
+  EXPECT_EQ(found[0].cure, "ip rule add from 10.0.1.1 table 101");
+  network_.rules.push_back({.table = 101, .device = "eth1"});
+  EXPECT_THAT(judge(), IsEmpty()) << "by the device that its sockets are bound to";
+  network_.rules.back().device = "eth0";
+  EXPECT_THAT(judge(), SizeIs(1));
+  network_.routes.pop_back();
+  found = judge();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].cause, HasSubstr("as those of other rails do"));
+  EXPECT_THAT(found[0].cure, HasSubstr("ip route add default via GATEWAY dev eth1"));
+  network_.rules.resize(1);
+  network_.routes.resize(2);
+  EXPECT_THAT(judge(), IsEmpty()) << "two ends of one cable need no route";
+}
+
+TEST_F(NetworkFindingsTest, OneRailWithTheDefaultRouteOfTheNodeIsNoFault) {
+  network_.rules = {{.table = 254}};
+  network_.routes = {{.table = 254, .device = 3, .gateway = true},
+                     {.table = 254, .device = 4, .to = ip(10, 0, 1, 0), .prefix = 24}};
+  EXPECT_THAT(judge(), IsEmpty());
+}
+
 TEST_F(NetworkFindingsTest, TwoRailsInOneSubnetThatAnswerForEachOtherAreRefused) {
   at("eth1").addresses = {four("10.0.0.3", ip(10, 0, 0, 3))};
   const auto found = judge();

@@ -30,6 +30,14 @@ TEST(PathWordsTest, ASilentRailIsNamedWithWhatWasTriedAndWhatToDo) {
                     HasSubstr("net.ipv4.conf.eth1.rp_filter")));
 }
 
+TEST(PathWordsTest, AMissingRouteIsTheCauseAndNothingElseIsLookedFor) {
+  PathEnds ends = kRailEnds;
+  ends.noRoute = "this node has no route from 10.0.1.1";
+  const std::string words = wordsOf(ends, {.path = 1, .rounds = 5, .within = 251ms});
+  EXPECT_THAT(words, AllOf(HasSubstr("The cause: this node has no route from 10.0.1.1"),
+                           Not(HasSubstr("firewall"))));
+}
+
 TEST(PathWordsTest, OfTheManagementNetworkNoDeviceIsKnown) {
   const std::string words = wordsOf(
       {.path = "the management network to node1",
