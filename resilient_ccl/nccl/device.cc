@@ -89,6 +89,7 @@ std::optional<Interface> findNamed(const std::vector<Interface>& interfaces,
     if (labelled == one.labels.end()) continue;
     Interface found = one;
     found.address = labelled->address;
+    found.prefix = labelled->prefix;
     return found;
   }
   return std::nullopt;
@@ -253,10 +254,13 @@ std::vector<Interface> interfacesOf(const fabric::NetworkSnapshot& network) {
       }
       if (best == nullptr || rank(address) < rank(*best)) best = &address;
       if (!address.label.empty() && address.label != link.name) {
-        one.labels.push_back({address.label, address.ipv4});
+        one.labels.push_back({address.label, address.ipv4, address.prefix});
       }
     }
-    if (best != nullptr) one.address = best->ipv4;
+    if (best != nullptr) {
+      one.address = best->ipv4;
+      one.prefix = best->prefix;
+    }
     if (one.address != 0 || !one.ipv6.empty() || !one.master.empty()) {
       interfaces.push_back(std::move(one));
     }

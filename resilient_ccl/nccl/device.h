@@ -20,9 +20,11 @@ struct Interface {
   struct Labelled {
     std::string label;
     std::uint32_t address = 0;
+    int prefix = 0;
   };
   std::vector<Labelled> labels{};
   std::string ipv6{};  ///< an address that is not of its link alone; empty: none
+  int prefix = 0;      ///< of the address's subnet, bits; 0: not known
   /// A bridge of containers or guests (`fabric::isContainerBridge`).
   bool ofContainers = false;
   std::string master{};  ///< the bond or bridge that it is a port of; empty: none

@@ -42,6 +42,12 @@ std::vector<fabric::Nic> railsOf(const std::vector<Device>& devices) {
   return rails;
 }
 
+std::vector<int> prefixesOf(const std::vector<Device>& devices) {
+  std::vector<int> prefixes;
+  for (const Device& device : devices) prefixes.push_back(device.interface.prefix);
+  return prefixes;
+}
+
 std::vector<std::string> namesAtTheStart(const std::vector<Device>& devices) {
   std::vector<std::string> names;
   for (const Device& device : devices) {
@@ -144,6 +150,7 @@ Result<std::shared_ptr<Pair>> Directory::pairWith(const ProcessId& process, int 
     auto made = Pair::create({.options = options_,
                               .rails = railsOf(devices_),
                               .firstNames = namesAtTheStart(devices_),
+                              .prefixes = prefixesOf(devices_),
                               .partners = partnersOf(devices_),
                               .ioThreads = ioThreads_,
                               .firstIoThread = pairsMade_++ * static_cast<int>(devices_.size()),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "resilient_ccl/nccl/rail_order.h"
 
 namespace faultline::nccl {
 namespace {
@@ -91,6 +92,9 @@ Status Pair::meet(const auth::PublicKey& key, const fabric::ProcessAddress& othe
     fail(same);
     return failure_;
   }
+  if (const std::string crossed = crossedWith(other); !crossed.empty()) {
+    spdlog::warn("{} names its rails in another order: {}", settings_.peer, crossed);
+  }
   ASSIGN_OR_RETURN(
       const auth::JobKey agreed,
       agreeOnPairKey(*settings_.identity, key, settings_.side, incarnation_, incarnation));
@@ -102,6 +106,17 @@ Status Pair::meet(const auth::PublicKey& key, const fabric::ProcessAddress& othe
   otherIncarnation_ = incarnation;
   reached_ = met_ = now();
   return okStatus();
+}
+
+std::string Pair::crossedWith(const fabric::ProcessAddress& other) const {
+  std::vector<RailSubnet> rails;
+  for (std::size_t rail = 0; rail < settings_.prefixes.size(); ++rail) {
+    rails.push_back({railName(static_cast<int>(rail)), settings_.rails[rail].address,
+                     settings_.prefixes[rail]});
+  }
+  std::vector<std::uint32_t> addresses;
+  for (const auto& rail : other.rails) addresses.push_back(rail.data.address);
+  return crossedRails(rails, addresses);
 }
 
 /// Two nodes with one address: packets to it never leave. Processes of one node, which meet at one

@@ -71,6 +71,7 @@ class Pair final : private fabric::FabricClient {
     Options options;
     std::vector<fabric::Nic> rails;
     std::vector<std::string> firstNames{};  ///< of the rails at the process's start; empty: theirs
+    std::vector<int> prefixes{};            ///< of the rails' subnets; empty: not known
     /// For each rail the others in the order in which they take over its load.
     std::vector<std::vector<int>> partners;
     /// Of the process; empty: NCCL's threads move the bytes.
@@ -214,6 +215,7 @@ class Pair final : private fabric::FabricClient {
   void partDone(std::uint64_t token, Bytes length);
   void finish(const EagerReceives::Arrived& arrived);
   void postAhead(const Connection& connection, std::uint32_t tag);
+  std::string crossedWith(const fabric::ProcessAddress& other) const;
   Status sharedAddress(const fabric::ProcessAddress& other) const;
   bool givenUp(TimePoint now);
   bool underWay(const Connection* connection) const;

@@ -255,6 +255,24 @@ TEST_F(NcclPluginNetworkTest, OfDevicesThatSwapTheirNamesThePresentOnesAreSaid) 
   EXPECT_EQ(rails[1]["name"], "eth0");
 }
 
+TEST_F(NcclPluginNetworkTest, RailsInAnotherOrderAreNamedWhenTheNodesMeet) {
+  plugAll();
+  Variables crossed = railNames({{"FAULTLINE_GIVE_UP", "1s"}});
+  const Variables inOrder = crossed;
+  crossed["FAULTLINE_NICS"] = "eth1,eth0";
+  spawnPeers({}, {inOrder, crossed});
+  for (int side = 0; side < 2; ++side) {
+    const std::string words = lastWord(side);
+    EXPECT_THAT(words, AllOf(HasSubstr("names its rails in another order"),
+                             HasSubstr(fmt::format("its rail 0 (10.0.{}.{}) is in the subnet of "
+                                                   "this node's rail 1 (eth{})",
+                                                   1 - side, 2 - side, 1 - side)),
+                             HasSubstr("FAULTLINE_NICS")));
+    // At the meeting, before a rail is given up.
+    EXPECT_LT(words.find("names its rails in another order"), words.find("no rail to "));
+  }
+}
+
 TEST_F(NcclPluginNetworkTest, ALabelIsNoDevice) {
   plugAll();
   for (int node = 0; node < 2; ++node) {

@@ -91,12 +91,13 @@ TEST(NcclDeviceTest, AnAddressOfTheLinkAloneIsARailWhereThereIsNoOther) {
 
 TEST(NcclDeviceTest, ALabelNamesAnAddressOfItsInterface) {
   std::vector<Interface> node = host();
-  node[1].labels = {{"eth0:1", 0x0a000065}};
+  node[1].labels = {{.label = "eth0:1", .address = 0x0a000065, .prefix = 20}};
   EXPECT_THAT(names(*chooseRails(node, {}, "eth")), ElementsAre("eth0"));
   const auto labelled = chooseRails(node, {"eth0:1", "rail0"}, "");
   ASSERT_TRUE(labelled.ok()) << labelled.status().message();
   EXPECT_THAT(names(*labelled), ElementsAre("eth0", "rail0"));
   EXPECT_EQ(labelled->front().address, 0x0a000065u);
+  EXPECT_EQ(labelled->front().prefix, 20);
   const auto twice = chooseRails(node, {"eth0", "eth0:1"}, "");
   ASSERT_FALSE(twice.ok());
   EXPECT_THAT(twice.status().message(), HasSubstr("eth0:1 is a label"));
@@ -143,6 +144,7 @@ TEST(NcclDeviceTest, InterfacesAreDevicesAndNotLabels) {
   const std::vector<Interface> interfaces = interfacesOf(network);
   EXPECT_THAT(names(interfaces), ElementsAre("eth0", "eth1", "bond0", "eth2"));
   EXPECT_EQ(interfaces[0].address, 0x0a000001u);
+  EXPECT_EQ(interfaces[0].prefix, 24);
   ASSERT_EQ(interfaces[0].labels.size(), 1u);
   EXPECT_EQ(interfaces[0].labels[0].label, "eth0:1");
   EXPECT_EQ(interfaces[1].master, "bond0");
