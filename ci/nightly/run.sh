@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # What takes too long for every change: each signature of a fault some hundred times, half an hour of
-# random faults, thousands of seeds, all unit and property tests under sanitizers, and the benchmarks.
+# random faults, thousands of seeds, all unit and property tests under sanitizers, the benchmarks, and
+# small mistakes in the code that the tests must notice (ci/nightly/mutate.sh).
 # Takes some hours; wants root or a user namespace, and a machine with nothing else to do.
 #
-#   ci/nightly/run.sh [PART...]      acceptance soak property sanitizers bench report; without one: all
+#   ci/nightly/run.sh [PART...]      acceptance soak property sanitizers bench mutants report; without
+#                                    one: all
 #
 # Everything goes into one folder, $NIGHTLY_OUT (default: nightly-out). What was done there already,
 # by the same commit and with the same settings, is not done again, so that a run that was broken
@@ -23,6 +25,7 @@
 #   NIGHTLY_SEED=7        of them
 #   NIGHTLY_SEEDS=5000    seeds of the property tests
 #   NIGHTLY_ROUNDS=10     rounds of each benchmark against another program
+#   NIGHTLY_MUTANTS=60    mutants of each room
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -40,6 +43,7 @@ soak_seconds=${NIGHTLY_SOAK:-1800}
 soak_seed=${NIGHTLY_SEED:-7}
 seeds=${NIGHTLY_SEEDS:-5000}
 rounds=${NIGHTLY_ROUNDS:-10}
+mutants_of_a_room=${NIGHTLY_MUTANTS:-60}
 force=${NIGHTLY_FORCE:-0}
 lanes=${NIGHTLY_LANES:-1}
 readonly cores_of_a_lane=2
@@ -48,7 +52,7 @@ if ((lanes > 1 && lanes * cores_of_a_lane > $(nproc))); then
   exit 2
 fi
 
-all_parts=(acceptance soak property sanitizers bench report)
+all_parts=(acceptance soak property sanitizers bench mutants report)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all_parts[@]}")
 for part in "${parts[@]}"; do
@@ -275,6 +279,19 @@ bench() {
   bench_target bench_schedule '^steps$' real_time most=500 || good=1 # ms: 1,024 ranks, 64 segments
   verbs_targets || good=1
   run_scenario bench scenarios/standing-cost.yaml standing-cost || good=1
+  return $good
+}
+
+# A room each, so that a run that was broken off goes on with the next. What was killed is kept in
+# $out/mutants, and is not done again while its source is the same, by whatever commit.
+mutants() {
+  local room good=0 at_a_time=$((cores > 1 ? cores / 2 : 1)) # tests have threads of their own
+  [[ $force == 1 ]] && rm -rf "${out:?}/mutants"
+  for room in auth channel fabric transport nccl injector judging; do
+    once mutants "mutants-$room" ci/nightly/mutate.sh -n "$mutants_of_a_room" \
+      -j "$at_a_time" -o "$out/mutants" "$room" || good=1
+    grep "^$room .*%" "$out/mutants-$room.txt" | sed 's/^/             /' | tee -a "$out/summary.txt"
+  done
   return $good
 }
 
