@@ -69,7 +69,20 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+
+# What runs just now, as kill(1) is told: a test program, or the group of those at work on mutants.
+# Each is a group of its own, and none is left when this script is stopped.
+running=
+stop() {
+  trap '' INT TERM
+  if [[ -n $running ]]; then
+    kill -TERM -- "$running" 2>/dev/null || true
+    wait
+    while kill -0 -- "$running" 2>/dev/null; do sleep 0.1; done # those whom wait does not know
+  fi
+  exit 130
+}
+trap stop INT TERM
 
 # Properties of seeds are looked at with few of them: a mutant that needs thousands is for the tests
 # of the channel's own mutants (docs/channel_tests.md).
@@ -91,8 +104,15 @@ random_bytes() {
 
 # run_program DIRECTORY PROGRAM SECONDS: whether all of its tests are good; $DIRECTORY/tests.txt.
 run_program() {
+  local status=0
+  set -m # not ignoring Ctrl-C, which tests may be about
   (cd "$build/tests" &&
-    timeout -k 5 "$3" "$1/$2" --gtest_fail_fast --gtest_brief=1) >"$1/tests.txt" 2>&1
+    exec timeout -k 5 "$3" "$1/$2" --gtest_fail_fast --gtest_brief=1) >"$1/tests.txt" 2>&1 &
+  running=$!
+  set +m
+  wait "$running" || status=$?
+  running=
+  return "$status"
 }
 
 # How long the programs take as they are, which must be good.
@@ -175,7 +195,7 @@ ninja -C "$build" -t compdb | awk -v OFS='\t' '
   /"file": / { file = $0; sub(/.*"file": "/, "", file); sub(/",?$/, "", file) }
   /"output": / { output = $0; sub(/.*"output": "/, "", output); sub(/",?$/, "", output)
                  if (output ~ /\.o$/) print file, output }' >"$work/objects"
-export -f try run_program programs_of
+export -f try run_program programs_of stop
 export root build out work
 
 for room in "${rooms[@]}"; do
@@ -183,8 +203,13 @@ for room in "${rooms[@]}"; do
   awk -f ci/nightly/mutants.awk "${sources[@]}" |
     awk -F '\t' -v filter="$filter" '($1 ":" $2 " " $5) ~ filter' |
     shuf -n "$count" --random-source=<(random_bytes) >"$work/chosen"
-  xargs -P "$jobs" -d '\n' -n 1 bash -c 'set -u; try "$0" "$1"' "$room" <"$work/chosen" |
-    tee /dev/stderr >"$out/$room.txt"
+  set -m
+  (xargs -P "$jobs" -d '\n' -n 1 bash -c 'set -u; running=; trap stop INT TERM; try "$0" "$1"' "$room" \
+    <"$work/chosen" | tee /dev/stderr >"$out/$room.txt") &
+  running=-$!
+  set +m
+  wait "$!"
+  running=
 done
 
 # One table of all rooms, from what the last run of each has said.
