@@ -147,21 +147,26 @@ try() {
   printf '%s\n' "$mutated" >"$mine/line"
   awk -v line="$line" -v with="$mine/line" \
     'NR == line { getline text < with; print text; next } { print }' "$file" >"$mine/$file"
-  # The object that this source becomes, compiled from the edited copy.
+  # The object that this source becomes in the library of its folder, compiled from the edited copy.
   local object command
-  object=$(cut -f 2 <<<"$(grep -P "^\Q$root/$file\E\t" "$work/objects")")
+  object=$(grep -P "^\Q$root/$file\E\t\Q$(dirname "$file")\E/CMakeFiles/" "$work/objects" | cut -f 2)
   command=$(ninja -C "$build" -t commands -s "$object" |
     sed -e "s# -c $root/$file# -I$root/$(dirname "$file") -c $mine/$file#" -e "s# -o $object# -o $mine/mutant.o#" \
       -e 's# -M[TF] [^ ]*##g' -e 's# -MD##' -e 's# -Werror # #')
   if ! (cd "$build" && eval "$command") >"$mine/compile.txt" 2>&1; then
     verdict="no mutant"
   fi
-  local program
+  local program library tried=0
+  library=${object##*CMakeFiles/}
+  library=lib${library%%.dir/*}.a
   for program in $(programs_of "$room"); do
     [[ -z $verdict ]] || break
-    # In front of the library that has the original of the object, which is then left out.
+    # In front of the library that has the original of the object, which is then left out. A program
+    # without that library says nothing about it.
     command=$(ninja -C "$build" -t commands -s "tests/$program" |
       sed -e 's/^: && //' -e 's/ && .*//' -e "s# -o tests/$program # $mine/mutant.o -o $mine/$program #")
+    [[ $command == *"/$library"* ]] || continue
+    tried=1
     if ! (cd "$build" && eval "$command") >"$mine/link.txt" 2>&1; then
       verdict="no mutant"
       break
@@ -174,6 +179,7 @@ try() {
       verdict="killed by $(grep -m 1 -oP '\[  FAILED  \] \K[^ ,(]+' "$mine/tests.txt" || echo "$program, exit $status")"
     fi
   done
+  ((tried)) || verdict="no mutant"
   if [[ -z $verdict ]]; then
     verdict=survived
     local text
