@@ -51,7 +51,7 @@ sources_of() {
   esac | sort
 }
 
-# programs_of ROOM: its test programs, quick ones first, and what they are called with.
+# programs_of ROOM [FILE]: its test programs, first the one that most likely notices an edit of FILE.
 programs_of() {
   case $1 in
     auth) echo "unit_auth" ;;
@@ -60,7 +60,12 @@ programs_of() {
     transport) printf '%s\n' "unit_transport" "unit_fabric" ;;
     nccl) printf '%s\n' "unit_nccl" ;;
     injector) printf '%s\n' "unit_injector" "unit_rdma" "unit_verbs" ;;
-    judging) printf '%s\n' "unit_run" "unit_reports" ;;
+    judging)
+      case ${2:-} in
+        reports/*) printf '%s\n' "unit_reports" "unit_run" ;;
+        *) printf '%s\n' "unit_run" "unit_reports" ;;
+      esac
+      ;;
   esac
 }
 
@@ -110,7 +115,7 @@ run_program() {
     exec timeout -k 5 "$3" "$1/$2" --gtest_fail_fast --gtest_brief=1) >"$1/tests.txt" 2>&1 &
   running=$!
   set +m
-  wait "$running" || status=$?
+  wait "$running" 2>/dev/null || status=$? # a crash is no news
   running=
   return "$status"
 }
@@ -159,7 +164,7 @@ try() {
   local program library tried=0
   library=${object##*CMakeFiles/}
   library=lib${library%%.dir/*}.a
-  for program in $(programs_of "$room"); do
+  for program in $(programs_of "$room" "$file"); do
     [[ -z $verdict ]] || break
     # In front of the library that has the original of the object, which is then left out. A program
     # without that library says nothing about it.
@@ -211,7 +216,7 @@ for room in "${rooms[@]}"; do
     shuf -n "$count" --random-source=<(random_bytes) >"$work/chosen"
   set -m
   (xargs -P "$jobs" -d '\n' -n 1 bash -c 'set -u; running=; trap stop INT TERM; try "$0" "$1"' "$room" \
-    <"$work/chosen" | tee /dev/stderr >"$out/$room.txt") &
+    <"$work/chosen" | tee "$out/$room.txt" >&2) &
   running=-$!
   set +m
   wait "$!"
