@@ -70,6 +70,32 @@ TEST(NcclTraceTest, KeepsTheRulesOfItsFormatWhateverComes) {
   }
 }
 
+TEST(NcclTraceTest, EachPeerIsAGroupOfTracksAndTheFirstHasNumberOne) {
+  PeerHistory first{.peer = "host:7", .history = {}}, second{.peer = "host:8", .history = {}};
+  first.history.add({.event = {.at = kBegin, .rail = 0, .kind = EventKind::kRailUp}});
+  second.history.add(failover(10ms, 4ms));
+  const auto trace = testing::TraceJson::parse(traceJson(twoRails(), {first, second}));
+  std::map<int, std::string> groups;
+  std::map<std::string, int> groupOf;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") groups[event["pid"]] = event["args"]["name"];
+    if (event.value("cat", "") == "rail") groupOf[event["name"]] = event["pid"];
+  }
+  EXPECT_EQ(groups, (std::map<int, std::string>{{1, "host:7"}, {2, "host:8"}}));
+  EXPECT_EQ(groupOf, (std::map<std::string, int>{{"rail_up", 1}, {"failed_over", 2}}));
+}
+
+TEST(NcclTraceTest, EventsWithoutRoomAreCountedOfAllPeers) {
+  std::vector<PeerHistory> peers(2);
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    for (std::size_t n = 0; n < History::kMostEvents + 1 + i; ++n) {
+      peers[i].history.add(failover(10ms, 4ms));
+    }
+  }
+  const auto trace = testing::TraceJson::parse(traceJson(twoRails(), peers));
+  EXPECT_EQ(trace["otherData"]["events_dropped"], 1 + 2);
+}
+
 TEST(NcclTraceTest, AJobOfWeeksHasATraceOfBoundedSize) {
   History history;
   TimePoint time = kBegin;

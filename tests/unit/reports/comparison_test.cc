@@ -57,6 +57,21 @@ TEST(ComparisonReportTest, TextSaysItAllInAHundredColumns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
 }
 
+TEST(ComparisonReportTest, AScenarioOfOneSideIsNamedAndComparedWithNothing) {
+  Comparison comparison = sample();
+  comparison.scenarios[0].base_verdicts.clear();
+  const std::string text = comparisonText(comparison);
+  EXPECT_THAT(text, HasSubstr("quickstart: no result -> fail"));
+  EXPECT_THAT(text, HasSubstr("only in NEW: nothing to compare it with"));
+  EXPECT_THAT(text, Not(HasSubstr("hot_repair"))) << "rows that all say the same";
+}
+
+TEST(ComparisonReportTest, NamesAreOnOneLineOfText) {
+  Comparison comparison = sample();
+  comparison.base = "a\tb\rc\nd";
+  EXPECT_THAT(comparisonText(comparison), HasSubstr("BASE: a b c d\nNEW:  today\n"));
+}
+
 TEST(ComparisonReportTest, JsonHasWhatTheTableHas) {
   const Json json = comparisonJson(sample());
   EXPECT_EQ(json["schema"], "faultline.comparison/1");
@@ -87,8 +102,9 @@ TEST(ComparisonReportTest, AHistoryIsDrawn) {
   const std::string page = comparisonHtml(comparison);
   EXPECT_THAT(page, HasSubstr("Faultline · Nightly trend"));
   EXPECT_THAT(page, HasSubstr("aria-label=\"3 nights\""));
-  EXPECT_THAT(page, HasSubstr("circle class=\"night old\""));
-  EXPECT_THAT(page, HasSubstr("circle class=\"newest\""));
+  EXPECT_THAT(page, HasSubstr("width=\"32\"")) << "11 px from night to night, 5 px at each edge";
+  EXPECT_THAT(page, HasSubstr("circle class=\"night old\" cx=\"5.0\""));
+  EXPECT_THAT(page, HasSubstr("circle class=\"newest\" cx=\"27.0\""));
   EXPECT_THAT(page, HasSubstr("2026-05-01T01:00:00Z: 12.35 [12.10, 12.60] iterations/s, n = 10"));
   EXPECT_THAT(page, HasSubstr("a&lt;b"));
   EXPECT_THAT(page, Not(HasSubstr("2026-05-02")));
@@ -96,6 +112,18 @@ TEST(ComparisonReportTest, AHistoryIsDrawn) {
   const Json json = comparisonJson(comparison)["rows"][0]["nights"];
   EXPECT_EQ(json.size(), 3u);
   EXPECT_EQ(json[2]["median"], 10.5);
+}
+
+TEST(ComparisonReportTest, NightsWithoutAnIntervalHaveAPlaceInTheDrawing) {
+  Comparison comparison = sample();
+  Comparison::Side lower, upper;
+  lower.median = 10;
+  upper.median = 20;
+  comparison.rows[0].nights = {{"2026-05-01T01:00:00Z", "a", "pass", lower, true},
+                               {"2026-05-02T01:00:00Z", "b", "pass", upper, true}};
+  const std::string page = comparisonHtml(comparison);
+  EXPECT_THAT(page, HasSubstr("cx=\"5.0\" cy=\"39.0\""));
+  EXPECT_THAT(page, HasSubstr("cx=\"16.0\" cy=\"5.0\""));
 }
 
 TEST(ComparisonReportTest, NothingComparedIsSaidSo) {
