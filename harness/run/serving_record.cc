@@ -326,7 +326,6 @@ RateRow rateRow(std::span<const ServedRequest> requests, double qps) {
 
 void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs, std::uint64_t seed,
                   reports::Summary& row) {
-  if (!scenario.workload.serves()) return;
   std::vector<std::vector<ServedRequest>> byRate;
   std::vector<double> qps;
   std::vector<double> served_ms;  // by rate, of all runs
